@@ -1,0 +1,1 @@
+"""Frozen data that every layer shares: units, errors, findings, trials, results. Pure."""

@@ -1,0 +1,41 @@
+"""The tree of errors. Only `cli` turns them into exit statuses.
+
+EnsignError
+├── InputError        exit 2   the user's command, study or file is wrong
+│   └── StudyError    exit 2   … in a study file, with line and key
+├── CommandFailed     exit 3   a program under test, a load generator or a build failed
+├── Interrupted       exit 4   Ctrl-C; what was measured is saved
+└── InternalError     exit 5   ensign or its meter broke a promise of its own
+"""
+
+from __future__ import annotations
+
+
+class EnsignError(Exception):
+    """Base of all errors that ensign raises on purpose; `str()` is the text for the user."""
+
+
+class InputError(EnsignError):
+    """Wrong use or wrong input; the text says what, where, and what to do."""
+
+
+class StudyError(InputError):
+    """A wrong study file; `line` counts from 1, or is None where no line can be named."""
+
+    def __init__(self, text: str, *, path: str, line: int | None = None) -> None:
+        place = path if line is None else f"{path}:{line}"
+        super().__init__(f"{place}: {text}")
+        self.path = path
+        self.line = line
+
+
+class CommandFailed(EnsignError):
+    """A command that ensign was asked to run ended wrongly, or never became ready."""
+
+
+class Interrupted(EnsignError):
+    """The user asked to stop; nothing that was measured is lost."""
+
+
+class InternalError(EnsignError):
+    """Something that should be impossible; worth a bug report."""

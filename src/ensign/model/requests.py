@@ -1,0 +1,82 @@
+"""What `ensign-meter` is asked to do; the written form is in docs/meter-protocol.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensign.model.trials import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """One process. `env` is added to (or, with `clear_env`, replaces) the meter's environment.
+
+    `stdin`, `stdout`, `stderr` are paths; None is /dev/null for input and output, and the tail of
+    standard error is kept for messages. `argv`, `env`, `cwd` and the paths may hold `{arm}`,
+    `{port}` and `{tmp}`. A deadline counts the time in which the process was allowed to run.
+    """
+
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = ()
+    clear_env: bool = False
+    cwd: str | None = None
+    cpus: tuple[int, ...] | None = None
+    stdin: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    deadline_ns: int | None = None
+    ignore_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """When a server counts as ready: it listens on its port, or `output` was printed."""
+
+    output: str | None
+    deadline_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A load generator and how its completed operations are known: a count, or a pattern."""
+
+    process: ProcessSpec
+    operations: int | None
+    operations_pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSpec:
+    """A batch program (`load` is None), or a server with its load generator.
+
+    `prepare` runs unmeasured before each execution of the arm and `cleanup` after it; `preload`
+    runs when the server is ready. `copy_program` gives the arm its own copy of the executable.
+    """
+
+    name: str
+    program: ProcessSpec
+    load: Load | None = None
+    ready: Readiness | None = None
+    preload: tuple[ProcessSpec, ...] = ()
+    prepare: tuple[ProcessSpec, ...] = ()
+    cleanup: tuple[ProcessSpec, ...] = ()
+    copy_program: bool = True
+    expected_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RaceRequest:
+    """Executions of one race. `budget_ns` starts no execution later than that after the first."""
+
+    arms: tuple[ArmSpec, ...]
+    mode: Mode
+    slice_ns: int
+    executions: int
+    seed: int
+    freezer: str = "auto"
+    meter_cpus: tuple[int, ...] | None = None
+    ports: tuple[int, int] = (20_000, 29_999)
+    scratch: str | None = None
+    env_padding: bool = True
+    budget_ns: int | None = None
+    counters: tuple[str, ...] = ("instructions", "cycles")

@@ -1,0 +1,97 @@
+"""What a finished (or interrupted) study says: the input of every report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ensign.model.comparisons import Comparison
+from ensign.model.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFacts:
+    """One variant as built. `status` is `built`, `cached`, `failed` or `same as NAME`.
+
+    `flags` are the compile flags asked for, `link_flags` those at the link; `choices` the axis
+    values. Sizes are of the artefact: file, and `.text`. `loadable_sha256` hashes the bytes that
+    get loaded. `log_tail` has the last lines of a failed build.
+    """
+
+    variant: str
+    choices: tuple[tuple[str, str], ...]
+    compiler: str
+    flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    status: str
+    build_s: float
+    size_bytes: int
+    text_bytes: int
+    loadable_sha256: str
+    log_path: str = ""
+    log_tail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadComparison:
+    """A variant against the baseline on one workload, with what is needed to show it."""
+
+    workload: str
+    comparison: Comparison
+    baseline_cost_ns: float
+    arm_cost_ns: float
+    user_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteComparison:
+    """A variant against the baseline over all workloads of the sweeps (geometric mean).
+
+    `no_slower` is the intersection–union claim "no workload slower than the margin":
+    True when shown, False when not; `not_shown` names the workloads for which it is not shown.
+    """
+
+    comparison: Comparison
+    workloads: int
+    no_slower: bool | None = None
+    not_shown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFacts:
+    """What this machine is: ordered pairs of name and value, for people and for comparison."""
+
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyResult:
+    """Everything a report may show. Rows are against `baseline`; `twin` is its A/A twin's name."""
+
+    name: str
+    title: str
+    question: str
+    baseline: str
+    twin: str
+    metric: str
+    margin: float | None
+    level: float
+    sweeps_done: int
+    sweeps_planned: int
+    racing_s: float
+    mode: str
+    slice_ns: int
+    freezer: str
+    running_share: float
+    builds: tuple[BuildFacts, ...]
+    suite: tuple[SuiteComparison, ...]
+    suite_wall: tuple[SuiteComparison, ...]
+    workloads: tuple[WorkloadComparison, ...]
+    workload_names: tuple[str, ...]
+    commands: tuple[tuple[str, str], ...]
+    machine: MachineFacts
+    findings: tuple[Finding, ...]
+    toolchains: tuple[tuple[str, str], ...]
+    source: tuple[tuple[str, str], ...]
+    version: str
+    made_at: str
+    extra: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,96 @@
+"""What a race left behind: one trial is one execution of one race with all its arms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ensign.model.findings import Finding
+
+
+class Mode(StrEnum):
+    """How arms take turns: slice by slice, or by whole executions."""
+
+    GATED = "gated"
+    WHOLE = "whole"
+
+
+class Metric(StrEnum):
+    """Which cost is compared; CPU time of the arm (of the server, for servers), or wall time."""
+
+    CPU = "cpu"
+    WALL = "wall"
+
+
+BASELINE = "baseline"
+TWIN = "twin"
+
+
+@dataclass(frozen=True, slots=True)
+class ArmTotals:
+    """What one arm used in one execution, over the whole process tree.
+
+    `wall_ns` is the time in which the arm was running, `cpu_ns` = `user_ns` + `system_ns` that of
+    the program (of the server, for servers, from the load generator's start to its end);
+    `load_cpu_ns` that of the load generator. `operations` is 1 for a batch program and the number
+    of completed requests for a server. `counters` maps event names to counts, where there are any.
+    """
+
+    arm: str
+    wall_ns: int
+    cpu_ns: int
+    user_ns: int
+    system_ns: int
+    load_cpu_ns: int
+    operations: int
+    peak_memory_bytes: int
+    voluntary_switches: int
+    involuntary_switches: int
+    slices: int
+    counters: tuple[tuple[str, int], ...] = ()
+
+    def cost(self, metric: Metric) -> float:
+        """Nanoseconds per completed operation."""
+        spent = self.cpu_ns if metric is Metric.CPU else self.wall_ns
+        return spent / self.operations
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRecord:
+    """One slice: `start_ns` counts from the first slice of the execution."""
+
+    arm: str
+    start_ns: int
+    wall_ns: int
+    cpu_ns: int
+    load_cpu_ns: int
+    filler: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One execution of one race, all arms. `workload` and `sweep` say where it belongs.
+
+    `running_share` is the share of the time between the first and the last slice in which an arm
+    was running; `wall_ns` the time from the first spawn to the last exit; `started_unix_s` when.
+    """
+
+    workload: str
+    sweep: int
+    seed: int
+    mode: Mode
+    freezer: str
+    slice_ns: int
+    started_unix_s: float
+    wall_ns: int
+    running_share: float
+    arms: tuple[ArmTotals, ...]
+    slices: tuple[SliceRecord, ...]
+    findings: tuple[Finding, ...] = ()
+
+    def arm(self, name: str) -> ArmTotals:
+        """The totals of the arm of that name; KeyError if it did not take part."""
+        for totals in self.arms:
+            if totals.arm == name:
+                return totals
+        raise KeyError(name)

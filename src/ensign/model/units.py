@@ -1,0 +1,85 @@
+"""Reading and writing quantities: `5ms`, `30s`, `0.5%`, `2GiB`. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from ensign.model.errors import InputError
+
+_NS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 10**9, "m": 60 * 10**9,
+       "min": 60 * 10**9, "h": 3600 * 10**9}
+_BYTES = {"b": 1, "": 1, "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 10**9,
+          "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\s*")
+
+
+def parse_duration_ns(text: str) -> int:
+    """Nanoseconds of `5ms`, `30s`, `2m`, `1.5h`; a unit is required. InputError otherwise."""
+    value, unit = _split(text, "a time with its unit, such as 5ms, 30s or 2m")
+    if unit not in _NS:
+        raise InputError(f"'{text}' is not a time; write it with a unit, such as 5ms, 30s or 2m")
+    return round(value * _NS[unit])
+
+
+def parse_size_bytes(text: str) -> int:
+    """Bytes of `500MB`, `2GiB` or a bare count. InputError otherwise."""
+    value, unit = _split(text, "a size such as 500MB or 2GiB")
+    if unit.lower() not in _BYTES:
+        raise InputError(f"'{text}' is not a size; write it as 500MB or 2GiB")
+    return round(value * _BYTES[unit.lower()])
+
+
+def parse_share(text: str) -> float:
+    """0.005 for `0.5%` or `0.005`. InputError if it is not above 0 and below 1."""
+    value, unit = _split(text, "a percentage such as 0.5%")
+    if unit not in ("%", ""):
+        raise InputError(f"'{text}' is not a percentage; write it as 0.5%")
+    share = value / 100 if unit == "%" else value
+    if not 0 < share < 1:
+        raise InputError(f"'{text}' must be above 0% and below 100%")
+    return share
+
+
+def _split(text: str, wanted: str) -> tuple[float, str]:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise InputError(f"'{text}' is not {wanted}")
+    return float(match[1]), match[2]
+
+
+def format_duration(ns: float) -> str:
+    """`850 ms`, `12.3 s`, `4 min 05 s`: three figures at most, for people."""
+    seconds = ns / 10**9
+    if seconds < 1e-3:
+        return f"{ns / 1e3:.0f} µs"
+    if seconds < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def format_size(size_bytes: float) -> str:
+    """`3.4 MiB`: binary units, for people."""
+    size = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+def speedup(cost_ratio: float) -> float:
+    """The speedup 1/r − 1 of a cost ratio r (method: stored are ratios, people read speedups)."""
+    return 1 / cost_ratio - 1
+
+
+def format_percent(share: float, digits: int = 1) -> str:
+    """`+3.1 %`, `−0.4 %`, with a real minus sign and never `−0.0`."""
+    rounded = round(share * 100, digits)
+    sign = "+" if rounded > 0 else "−" if rounded < 0 else "±"
+    return f"{sign}{abs(rounded):.{digits}f} %"
