@@ -1,0 +1,1 @@
+"""The machine behind ports: processes, files, clocks, topology. Fakes are shipped beside each."""

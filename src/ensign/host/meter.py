@@ -1,0 +1,104 @@
+"""The port to `ensign-meter`: a request goes in, records come out (docs/meter-protocol.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from ensign.model.errors import InternalError
+
+Json = Mapping[str, object]
+Verb = Literal["race", "exec"]
+
+
+class Meter(Protocol):
+    """Runs one request; yields its records as they come."""
+
+    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+        """Closing the iterator early ends the run and everything that it started."""
+        ...
+
+
+def find_meter() -> Path:
+    """The executable: `$ENSIGN_METER`, beside this Python, or on PATH. InternalError if none."""
+    named = os.environ.get("ENSIGN_METER")
+    beside = Path(sys.executable).parent / "ensign-meter"
+    for candidate in (named, str(beside), shutil.which("ensign-meter")):
+        if candidate and os.access(candidate, os.X_OK):
+            return Path(candidate)
+    raise InternalError("ensign-meter is not installed beside ensign; run 'make setup'")
+
+
+class LocalMeter:
+    """Starts the executable in a session of its own, so that Ctrl-C reaches ensign alone.
+
+    The meter ends by itself when its standard input closes, also when ensign is killed.
+    """
+
+    def __init__(self, executable: Path | None = None, *, end_within_s: float = 10.0) -> None:
+        self._executable = executable
+        self._end_within_s = end_within_s
+
+    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+        """See `Meter.run`. InternalError where the meter itself fails."""
+        executable = self._executable or find_meter()
+        process = subprocess.Popen(
+            [str(executable), verb],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            yield from self._records(process, request)
+        finally:
+            self._end(process)
+
+    def _records(self, process: subprocess.Popen[bytes], request: Json) -> Iterator[Json]:
+        assert process.stdin is not None  # noqa: S101  # both are pipes
+        assert process.stdout is not None  # noqa: S101
+        try:
+            process.stdin.write(json.dumps({**request, "hold": True}).encode() + b"\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it ended at once; its records, or their absence, say why
+        ended = False
+        for line in process.stdout:
+            record: Json = json.loads(line)
+            ended = ended or record.get("type") == "end"
+            yield record
+        if not ended:
+            raise InternalError(f"ensign-meter stopped without a word (exit {process.wait()})")
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        if process.stdin is not None:
+            try:
+                process.stdin.close()
+            except BrokenPipeError:
+                pass
+        try:
+            process.wait(self._end_within_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+@dataclass
+class FakeMeter:
+    """Replays canned records, request by request, and keeps the requests for the test to read."""
+
+    replies: Sequence[Iterable[Json]]
+    requests: list[tuple[Verb, Json]] = field(default_factory=list)
+
+    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+        """The next canned reply; IndexError when there are no more."""
+        self.requests.append((verb, request))
+        yield from self.replies[len(self.requests) - 1]
