@@ -1,0 +1,52 @@
+# `make study` and `make test` do everything on a fresh Debian 12; the other targets are their parts.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STUDY ?= studies/redis/quick.toml
+export CARGO_NET_RETRY ?= 5
+
+.PHONY: study test setup packages test-packages lint unit meter-test bench clean
+
+study: packages setup
+	$(BIN)/ensign run $(STUDY)
+	$(BIN)/ensign report $(STUDY) --html
+
+test: packages test-packages setup
+	$(MAKE) lint
+	$(MAKE) meter-test
+	$(MAKE) unit
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml meter/Cargo.toml meter/Cargo.lock $(wildcard meter/src/*.rs)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip setuptools setuptools-rust
+	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	touch $@
+
+packages:
+	./packages.sh packages.txt
+
+test-packages:
+	./packages.sh packages-test.txt
+
+lint:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	cd meter && cargo fmt --check
+	cd meter && cargo clippy --locked --all-targets -- -D warnings
+
+meter-test:
+	cd meter && cargo test --locked
+
+unit:
+	$(BIN)/python -m pytest
+
+bench: packages test-packages setup
+	$(BIN)/python bench/calibrate.py
+
+clean:
+	rm -rf $(VENV) build dist meter/target

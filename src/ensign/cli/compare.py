@@ -1,0 +1,126 @@
+"""`ensign compare`: race commands, or servers, and say which is faster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ensign.model.trials import Metric, Mode
+
+
+def compare(  # noqa: PLR0913  # one parameter per option of the command line
+    commands: Annotated[
+        list[str], typer.Argument(help="Two commands or more; the first is the baseline.")
+    ],
+    *,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", "-n", help="A name per command, in order.")
+    ] = None,
+    setup: Annotated[
+        list[str] | None, typer.Option(help="Run once before the race; once, or per command.")
+    ] = None,
+    prepare: Annotated[
+        list[str] | None, typer.Option(help="Run before each execution, not measured.")
+    ] = None,
+    cleanup: Annotated[
+        list[str] | None, typer.Option(help="Run once after the race; once, or per command.")
+    ] = None,
+    warmup: Annotated[int, typer.Option(min=0, help="Executions before the measured ones.")] = 0,
+    shell: Annotated[
+        bool, typer.Option("--shell", help="Run commands by /bin/sh (its start-up counts).")
+    ] = False,
+    input_file: Annotated[
+        str | None, typer.Option("--input", help="File for standard input.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option(help="File for standard output; {arm} makes it one per arm.")
+    ] = None,
+    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every command.")] = None,
+    ignore_failure: Annotated[
+        bool, typer.Option("--ignore-failure", "-i", help="Measure commands that fail, too.")
+    ] = False,
+    margin: Annotated[
+        str | None, typer.Option(help="Smallest difference that matters, such as 1%.")
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="Stop when the interval is ± this (default 0.5% without --budget)."),
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Racing time, such as 30s (default 30s, or more if needed).")
+    ] = None,
+    slice_: Annotated[str, typer.Option("--slice", help="Length of a slice.")] = "5ms",
+    mode: Annotated[
+        Mode | None, typer.Option(help="Slices, or whole executions (default: by a pilot run).")
+    ] = None,
+    metric: Annotated[
+        Metric | None, typer.Option(help="CPU or wall time (default: by a pilot run).")
+    ] = None,
+    level: Annotated[float, typer.Option(help="Confidence: 0.9, 0.95, 0.975 or 0.99.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Decides the order of slices.")] = 0,
+    cpus: Annotated[
+        str | None, typer.Option(help="CPUs of the programs under test, such as 1 or 0-3.")
+    ] = None,
+    load: Annotated[
+        list[str] | None,
+        typer.Option(help="Load generator: the commands are servers; both contain {port}."),
+    ] = None,
+    preload: Annotated[
+        list[str] | None, typer.Option(help="Fill the server before the load; not measured.")
+    ] = None,
+    ready: Annotated[
+        str, typer.Option(help="A server is ready when: 'port', or 'output:PATTERN'.")
+    ] = "port",
+    operations: Annotated[
+        str | None,
+        typer.Option(help="Operations per run of the load: a number, or a pattern in its output."),
+    ] = None,
+    export_json: Annotated[Path | None, typer.Option(help="Everything, with raw trials.")] = None,
+    export_csv: Annotated[Path | None, typer.Option(help="A row per comparison.")] = None,
+    export_markdown: Annotated[Path | None, typer.Option(help="A table for people.")] = None,
+    fail_if: Annotated[
+        str | None,
+        typer.Option(help="'slower': exit 1 if one is slower (beyond --margin, if given)."),
+    ] = None,
+) -> None:
+    """Race two or more commands (or servers); the first is the baseline.
+
+    Exit status: 0 measured, 1 by --fail-if, 2 wrong use, 3 a command failed, 4 interrupted.
+    """
+    from ensign.cli import compare_run  # noqa: PLC0415  # numpy and scipy load with it
+    from ensign.lab.commands import parse_cpus  # noqa: PLC0415
+    from ensign.lab.compare.options import Options  # noqa: PLC0415
+    from ensign.model.units import parse_duration_ns, parse_share  # noqa: PLC0415
+
+    options = Options(
+        commands=tuple(commands),
+        names=tuple(name or ()),
+        setup=tuple(setup or ()),
+        prepare=tuple(prepare or ()),
+        cleanup=tuple(cleanup or ()),
+        load=tuple(load or ()),
+        preload=tuple(preload or ()),
+        ready=ready,
+        operations=operations,
+        warmup=warmup,
+        shell=shell,
+        input=input_file,
+        output=output,
+        env=tuple(env or ()),
+        ignore_failure=ignore_failure,
+        margin=None if margin is None else parse_share(margin),
+        precision=None if precision is None else parse_share(precision),
+        budget_ns=None if budget is None else parse_duration_ns(budget),
+        slice_ns=parse_duration_ns(slice_),
+        mode=mode,
+        metric=metric,
+        level=level,
+        seed=seed,
+        cpus=None if cpus is None else parse_cpus(cpus),
+    )
+    exports = compare_run.Exports(export_json, export_csv, export_markdown)
+    status = compare_run.run(options, exports, compare_run.parse_fail_if(fail_if))
+    if status:
+        raise typer.Exit(status)

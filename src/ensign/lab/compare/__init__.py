@@ -1,0 +1,1 @@
+"""`ensign compare`: commands or servers, raced until the answer is sure enough."""

@@ -1,0 +1,88 @@
+"""From candidates to the arms of a race; the baseline takes part twice. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ensign.lab.compare.options import DEFAULT_READY_NS, Candidate, Options, parse_env
+from ensign.model.requests import ArmSpec, Load, ProcessSpec, Readiness
+from ensign.model.trials import TWIN
+
+
+@dataclass(frozen=True, slots=True)
+class CpuPlan:
+    """CPUs of the programs under test, of load generators, and of the meter and ensign itself."""
+
+    arms: tuple[int, ...] | None
+    load: tuple[int, ...] | None
+    meter: tuple[int, ...] | None
+
+
+def program_process(candidate: Candidate, options: Options, cpus: CpuPlan) -> ProcessSpec:
+    """The program under test (or the server) as a process."""
+    return ProcessSpec(
+        argv=candidate.argv,
+        env=parse_env(options.env),
+        cpus=cpus.arms,
+        stdin=options.input,
+        stdout=options.output,
+        ignore_failure=options.ignore_failure,
+    )
+
+
+def plain_process(argv: tuple[str, ...], options: Options) -> ProcessSpec:
+    """A set-up, prepare or clean-up command: not measured, free to use every CPU."""
+    return ProcessSpec(argv=argv, env=parse_env(options.env))
+
+
+def arm_specs(
+    entries: tuple[Candidate, ...],
+    options: Options,
+    cpus: CpuPlan,
+    expected_ns: Mapping[str, int],
+) -> tuple[ArmSpec, ...]:
+    """One arm per candidate, and the twin of the first one last.
+
+    `expected_ns` maps arms to the running time of one execution, where it is known.
+    """
+    arms = [_arm(entry, options, cpus, expected_ns.get(entry.arm)) for entry in entries]
+    twin = replace(arms[0], name=TWIN, expected_ns=expected_ns.get(TWIN, arms[0].expected_ns))
+    return (*arms, twin)
+
+
+def _arm(
+    entry: Candidate, options: Options, cpus: CpuPlan, expected_ns: int | None
+) -> ArmSpec:
+    def optional(argv: tuple[str, ...] | None) -> tuple[ProcessSpec, ...]:
+        return () if argv is None else (plain_process(argv, options),)
+
+    return ArmSpec(
+        name=entry.arm,
+        program=program_process(entry, options, cpus),
+        load=None if entry.load is None else _load(entry.load, options, cpus),
+        ready=None if entry.load is None else _readiness(options.ready),
+        preload=optional(entry.preload),
+        prepare=optional(entry.prepare),
+        copy_program=not options.shell,
+        expected_ns=expected_ns,
+    )
+
+
+def _load(argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:
+    process = ProcessSpec(
+        argv=argv,
+        env=parse_env(options.env),
+        cpus=cpus.load,
+        ignore_failure=options.ignore_failure,
+    )
+    if options.operations is None:
+        return Load(process, operations=1)
+    if options.operations.isdigit():
+        return Load(process, operations=int(options.operations))
+    return Load(process, operations=None, operations_pattern=options.operations)
+
+
+def _readiness(ready: str) -> Readiness:
+    output = ready.removeprefix("output:") if ready.startswith("output:") else None
+    return Readiness(output, DEFAULT_READY_NS)

@@ -1,0 +1,151 @@
+"""What the user asked `compare` to do, checked. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensign.lab.commands import split_command
+from ensign.model.errors import InputError
+from ensign.model.trials import Metric, Mode
+
+DEFAULT_PRECISION = 0.005
+DEFAULT_BUDGET_NS = 30 * 10**9
+DEFAULT_SLICE_NS = 5_000_000
+DEFAULT_READY_NS = 20 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line as typed. Lists given once stand for every command.
+
+    `budget_ns`, `precision`, `mode`, `metric` and `cpus` are None where the user left the choice.
+    """
+
+    commands: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    prepare: tuple[str, ...] = ()
+    cleanup: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ()
+    ready: str = "port"
+    operations: str | None = None
+    warmup: int = 0
+    shell: bool = False
+    input: str | None = None
+    output: str | None = None
+    env: tuple[str, ...] = ()
+    ignore_failure: bool = False
+    margin: float | None = None
+    precision: float | None = None
+    budget_ns: int | None = None
+    slice_ns: int = DEFAULT_SLICE_NS
+    mode: Mode | None = None
+    metric: Metric | None = None
+    level: float = 0.95
+    seed: int = 0
+    cpus: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One command of the user, ready to be run. `arm` is its name inside the race."""
+
+    arm: str
+    name: str
+    text: str
+    argv: tuple[str, ...]
+    setup: tuple[str, ...] | None
+    prepare: tuple[str, ...] | None
+    cleanup: tuple[str, ...] | None
+    load: tuple[str, ...] | None
+    preload: tuple[str, ...] | None
+
+
+def candidates(options: Options) -> tuple[Candidate, ...]:
+    """The commands in the user's order, the baseline first. InputError where they are wrong."""
+    if len(options.commands) < 2:
+        raise InputError("compare needs two commands or more; the first is the baseline")
+    _check(options)
+    names = _names(options)
+
+    def part(texts: tuple[str, ...], index: int) -> tuple[str, ...] | None:
+        if not texts:
+            return None
+        text = texts[index] if len(texts) > 1 else texts[0]
+        return split_command(text, shell=options.shell)
+
+    return tuple(
+        Candidate(
+            arm=str(index + 1),
+            name=names[index],
+            text=command,
+            argv=split_command(command, shell=options.shell),
+            setup=part(options.setup, index),
+            prepare=part(options.prepare, index),
+            cleanup=part(options.cleanup, index),
+            load=part(options.load, index),
+            preload=part(options.preload, index),
+        )
+        for index, command in enumerate(options.commands)
+    )
+
+
+def parse_env(entries: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """`NAME=VALUE` entries as pairs. InputError otherwise."""
+    pairs: list[tuple[str, str]] = []
+    for entry in entries:
+        name, equals, value = entry.partition("=")
+        if not equals or not name:
+            raise InputError(f"--env '{entry}' is not of the form NAME=VALUE")
+        pairs.append((name, value))
+    return tuple(pairs)
+
+
+def _check(options: Options) -> None:
+    count = len(options.commands)
+    for option in ("setup", "prepare", "cleanup", "load", "preload"):
+        given = len(getattr(options, option))
+        if given not in (0, 1, count):
+            raise InputError(
+                f"--{option} is given {given} times for {count} commands; "
+                "give it once, or once per command"
+            )
+    if options.budget_ns is not None and options.budget_ns <= 0:
+        raise InputError("--budget must be above 0")
+    if options.slice_ns < 100_000:
+        raise InputError("--slice must be at least 0.1ms: a stop alone costs some 0.02 ms")
+    if options.preload and not options.load:
+        raise InputError("--preload needs --load: it fills a server before the load runs")
+    if options.load:
+        _check_servers(options)
+    elif any("{port}" in command for command in options.commands):
+        raise InputError("a command contains {port} but there is no --load to drive the server")
+
+
+def _check_servers(options: Options) -> None:
+    for command in options.commands:
+        if "{port}" not in command:
+            raise InputError(
+                f"the server '{command}' must contain {{port}}: the servers are alive together, "
+                "each on a port of its own"
+            )
+    for load in options.load:
+        if "{port}" not in load:
+            raise InputError(f"the load '{load}' must contain {{port}} to find its server")
+    if options.ready != "port" and not options.ready.startswith("output:"):
+        raise InputError("--ready is 'port', or 'output:PATTERN'")
+    if options.input is not None or options.output is not None:
+        raise InputError("--input and --output are for batch programs, not for servers")
+
+
+def _names(options: Options) -> tuple[str, ...]:
+    if len(options.names) > len(options.commands):
+        raise InputError(f"{len(options.names)} names for {len(options.commands)} commands")
+    given = list(options.names) + list(options.commands[len(options.names) :])
+    seen: dict[str, int] = {}
+    names: list[str] = []
+    for name in given:
+        seen[name] = seen.get(name, 0) + 1
+        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return tuple(names)

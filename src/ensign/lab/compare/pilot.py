@@ -1,0 +1,145 @@
+"""One unmeasured run of each command: does it work, what does it print, does it use the CPU?"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from ensign.host.meter import Meter
+from ensign.lab.compare.options import Candidate
+from ensign.measure.perform import run_once
+from ensign.measure.probe import OutcomeLine
+from ensign.model.errors import CommandFailed
+from ensign.model.findings import Finding, Severity
+from ensign.model.requests import ProcessSpec
+from ensign.model.trials import Metric, Mode
+
+# A run that waits, or runs in parallel, for less than this is too short to be called either.
+_NOTEWORTHY_NS = 5_000_000
+_SLEEPING_SHARE = 0.5
+_PARALLEL_SHARE = 1.2
+_SYSTEM_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class PilotRun:
+    """What one unmeasured run of a command used and printed."""
+
+    name: str
+    wall_ns: int
+    user_ns: int
+    system_ns: int
+    output_sha256: str
+
+    @property
+    def cpu_ns(self) -> int:
+        """User and system time."""
+        return self.user_ns + self.system_ns
+
+    @property
+    def sleeps(self) -> bool:
+        """It mostly waits: stopping it would not stop what it waits for."""
+        waiting_ns = self.wall_ns - self.cpu_ns
+        return waiting_ns > _NOTEWORTHY_NS and self.cpu_ns < _SLEEPING_SHARE * self.wall_ns
+
+    @property
+    def parallel(self) -> bool:
+        """It keeps more than one CPU busy."""
+        surplus_ns = self.cpu_ns - self.wall_ns
+        return surplus_ns > _NOTEWORTHY_NS and self.cpu_ns > _PARALLEL_SHARE * self.wall_ns
+
+
+def pilot_run(meter: Meter, candidate: Candidate, process: ProcessSpec) -> PilotRun:
+    """Runs the command once, its output hashed. CommandFailed if it fails, unless ignored."""
+    with _unnamed_file() as (path, digest):
+        outcome = run_once(meter, replace(process, stdout=path))
+        if not process.ignore_failure:
+            _require_success(candidate.name, outcome)
+        return PilotRun(
+            candidate.name, outcome.active_wall_ns, outcome.user_ns, outcome.system_ns, digest()
+        )
+
+
+def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> None:
+    """A set-up or clean-up command. CommandFailed if it fails."""
+    _require_success(what, run_once(meter, process))
+
+
+def choose_mode(runs: Sequence[PilotRun]) -> tuple[Mode, Metric]:
+    """Slices of CPU time, unless an arm sleeps (whole) or uses several CPUs (whole, wall time)."""
+    if any(run.parallel for run in runs):
+        return Mode.WHOLE, Metric.WALL
+    if any(run.sleeps for run in runs):
+        return Mode.WHOLE, Metric.WALL
+    return Mode.GATED, Metric.CPU
+
+
+def pilot_findings(runs: Sequence[PilotRun]) -> tuple[Finding, ...]:
+    """What the unmeasured runs already tell."""
+    found: list[Finding] = []
+    if len({run.output_sha256 for run in runs}) > 1:
+        found.append(Finding("outputs-differ", Severity.WARNING, _differing(runs)))
+    for run in runs:
+        found += _findings_of(run)
+    return tuple(found)
+
+
+def _findings_of(run: PilotRun) -> Iterator[Finding]:
+    cpus = run.cpu_ns / max(run.wall_ns, 1)
+    if run.sleeps:
+        yield Finding(
+            "mostly-sleeping",
+            Severity.WARNING,
+            f"mostly sleeping ({cpus:.0%} of its time on a CPU): a compiler will not help; "
+            "raced by whole executions",
+            run.name,
+        )
+    if run.parallel:
+        text = f"keeps {cpus:.1f} CPUs busy: raced by whole executions, wall time compared"
+        yield Finding("several-cpus", Severity.NOTE, text, run.name)
+    if run.cpu_ns > _NOTEWORTHY_NS and run.system_ns > _SYSTEM_SHARE * run.cpu_ns:
+        share = run.system_ns / run.cpu_ns
+        text = f"{share:.0%} of its CPU time is the kernel's: flags of this program reach the rest"
+        yield Finding("mostly-system", Severity.NOTE, text, run.name)
+
+
+def _differing(runs: Sequence[PilotRun]) -> str:
+    others = [run.name for run in runs[1:] if run.output_sha256 != runs[0].output_sha256]
+    return (
+        f"outputs differ: {', '.join(others)} printed something else than {runs[0].name} "
+        "(one unmeasured run each); do they do the same work?"
+    )
+
+
+def _require_success(what: str, outcome: OutcomeLine) -> None:
+    if outcome.exit == 0:
+        return
+    if outcome.reason == "deadline":
+        how = "did not end in time"
+    elif outcome.signal is not None:
+        how = f"was ended by signal {outcome.signal}"
+    else:
+        how = f"exited with status {outcome.exit} (--ignore-failure measures it all the same)"
+    tail = (outcome.stderr_tail or outcome.stdout_tail).strip().splitlines()
+    said = f"; it said: {tail[-1]}" if tail else ""
+    raise CommandFailed(f"'{what}' {how}{said}")
+
+
+@contextmanager
+def _unnamed_file() -> Iterator[tuple[str, "_Digest"]]:
+    # A file without a name cannot be left behind, whatever kills this process.
+    with tempfile.TemporaryFile() as file:
+        yield f"/proc/{os.getpid()}/fd/{file.fileno()}", _Digest(file.fileno())
+
+
+@dataclass(frozen=True, slots=True)
+class _Digest:
+    descriptor: int
+
+    def __call__(self) -> str:
+        with open(f"/proc/self/fd/{self.descriptor}", "rb") as file:  # noqa: PTH123  # no path
+            return hashlib.file_digest(file, "sha256").hexdigest()

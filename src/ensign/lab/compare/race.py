@@ -1,0 +1,72 @@
+"""The race itself: executions until the answer is sure enough or the budget is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from ensign.host.meter import Meter
+from ensign.measure.perform import race
+from ensign.model.requests import RaceRequest
+from ensign.model.trials import Trial
+from ensign.stats.looks import next_look
+
+_UNTIL_THE_BUDGET_ENDS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a race ends: at `deadline_ns` on the clock given, or at a look.
+
+    `may_end` is asked at each look; it returns why the race may end, or None. With `look` False
+    nothing is looked at before the end (too few executions fit for that).
+    """
+
+    deadline_ns: int
+    look: bool
+    may_end: Callable[[Sequence[Trial]], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RaceOutcome:
+    """The trials, and why there are no more: a reason of `may_end`, `budget`, `interrupted`."""
+
+    trials: tuple[Trial, ...]
+    stopped: str
+
+
+def run_race(
+    meter: Meter,
+    request: RaceRequest,
+    limits: Limits,
+    clock_ns: Callable[[], int],
+    on_trial: Callable[[Sequence[Trial]], None],
+) -> RaceOutcome:
+    """Races in batches that end at the looks. Ctrl-C ends it; what was measured is returned."""
+    done: list[Trial] = []
+    try:
+        while True:
+            batch = _batch(request, limits, len(done), clock_ns())
+            if batch is None:
+                return RaceOutcome(tuple(done), "budget")
+            before = len(done)
+            with closing(race(meter, batch, first_sweep=before)) as trials:
+                for trial in trials:
+                    done.append(trial)
+                    on_trial(done)
+            if len(done) < before + batch.executions:
+                return RaceOutcome(tuple(done), "budget")
+            reason = limits.may_end(done) if limits.look else None
+            if reason is not None:
+                return RaceOutcome(tuple(done), reason)
+    except KeyboardInterrupt:
+        return RaceOutcome(tuple(done), "interrupted")
+
+
+def _batch(request: RaceRequest, limits: Limits, done: int, now_ns: int) -> RaceRequest | None:
+    left_ns = limits.deadline_ns - now_ns
+    if left_ns <= 0:
+        return None
+    wanted = next_look(done) - done if limits.look else _UNTIL_THE_BUDGET_ENDS
+    return replace(request, executions=wanted, budget_ns=left_ns, seed=request.seed + done)

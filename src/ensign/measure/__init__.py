@@ -1,0 +1,1 @@
+"""Races: requests to the meter, and what its records say, as trials."""

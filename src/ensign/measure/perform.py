@@ -1,0 +1,30 @@
+"""Carries out races and single unmeasured runs through the meter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ensign.host.meter import Meter
+from ensign.measure.plan import exec_json, race_json
+from ensign.measure.probe import OutcomeLine, Place, outcome_of, trials
+from ensign.model.requests import ProcessSpec, RaceRequest
+from ensign.model.trials import Trial
+
+
+def race(
+    meter: Meter, request: RaceRequest, *, workload: str = "", first_sweep: int = 0
+) -> Iterator[Trial]:
+    """Trials as they end. Closing the iterator ends the race and everything in it."""
+    place = Place(workload, first_sweep, request.seed, request.slice_ns)
+    records = meter.run("race", race_json(request))
+    try:
+        yield from trials(records, place)
+    finally:
+        close = getattr(records, "close", None)
+        if close is not None:
+            close()
+
+
+def run_once(meter: Meter, process: ProcessSpec) -> OutcomeLine:
+    """One unmeasured run. InputError where the command cannot be started."""
+    return outcome_of(meter.run("exec", exec_json(process)))

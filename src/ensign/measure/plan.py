@@ -1,0 +1,79 @@
+"""A race request in the meter's words (docs/meter-protocol.md). Pure."""
+
+from __future__ import annotations
+
+from ensign.model.requests import ArmSpec, Load, ProcessSpec, RaceRequest, Readiness
+
+type Json = dict[str, object]
+
+SCHEMA = 1
+
+
+def race_json(request: RaceRequest) -> Json:
+    """The object that `ensign-meter race` reads."""
+    return {
+        "schema": SCHEMA,
+        "mode": request.mode.value,
+        "slice_ns": request.slice_ns,
+        "executions": request.executions,
+        "seed": request.seed,
+        "freezer": request.freezer,
+        "meter_cpus": _list(request.meter_cpus),
+        "ports": list(request.ports),
+        "scratch": request.scratch,
+        "env_padding": request.env_padding,
+        "budget_ns": request.budget_ns,
+        "counters": list(request.counters),
+        "arms": [_arm_json(arm) for arm in request.arms],
+    }
+
+
+def process_json(process: ProcessSpec) -> Json:
+    """One process, as it stands in a request."""
+    return {
+        "argv": list(process.argv),
+        "env": dict(process.env),
+        "clear_env": process.clear_env,
+        "cwd": process.cwd,
+        "cpus": _list(process.cpus),
+        "stdin": process.stdin,
+        "stdout": process.stdout,
+        "stderr": process.stderr,
+        "deadline_ns": process.deadline_ns,
+        "ignore_failure": process.ignore_failure,
+    }
+
+
+def exec_json(process: ProcessSpec) -> Json:
+    """The object that `ensign-meter exec` reads."""
+    return {"schema": SCHEMA, "process": process_json(process)}
+
+
+def _arm_json(arm: ArmSpec) -> Json:
+    return {
+        "name": arm.name,
+        "program": process_json(arm.program),
+        "load": None if arm.load is None else _load_json(arm.load),
+        "ready": None if arm.ready is None else _ready_json(arm.ready),
+        "preload": [process_json(process) for process in arm.preload],
+        "prepare": [process_json(process) for process in arm.prepare],
+        "cleanup": [process_json(process) for process in arm.cleanup],
+        "copy_program": arm.copy_program,
+        "expected_ns": arm.expected_ns,
+    }
+
+
+def _load_json(load: Load) -> Json:
+    return {
+        "process": process_json(load.process),
+        "operations": load.operations,
+        "operations_pattern": load.operations_pattern,
+    }
+
+
+def _ready_json(ready: Readiness) -> Json:
+    return {"output": ready.output, "deadline_ns": ready.deadline_ns}
+
+
+def _list(cpus: tuple[int, ...] | None) -> list[int] | None:
+    return None if cpus is None else list(cpus)

@@ -1,0 +1,201 @@
+"""The meter's records, read into trials. Pure: a fold over the records of one request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict
+
+from ensign.model.errors import CommandFailed, InputError, InternalError
+from ensign.model.findings import Finding, Severity
+from ensign.model.trials import ArmTotals, Mode, SliceRecord, Trial
+
+Record = Mapping[str, object]
+
+_INPUT_CODES = frozenset({"request", "not-found", "not-executable", "port-in-use"})
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class StartLine(_Line):
+    """What the meter can do here."""
+
+    freezer: str
+    mode: Mode
+    counters: list[str] = []
+
+
+class _SliceLine(_Line):
+    arm: str
+    start_ns: int
+    wall_ns: int
+    cpu_ns: int
+    load_cpu_ns: int = 0
+    filler: bool = False
+
+
+class _ArmLine(_Line):
+    arm: str
+    wall_ns: int
+    cpu_ns: int
+    user_ns: int
+    system_ns: int
+    load_cpu_ns: int = 0
+    operations: int | None = 1
+    peak_memory_bytes: int = 0
+    voluntary_switches: int = 0
+    involuntary_switches: int = 0
+    slices: int = 0
+    counters: dict[str, int] = {}
+
+
+class _ExecutionLine(_Line):
+    execution: int
+    wall_ns: int
+    started_unix_ns: int
+    running_share: float
+    valid: bool
+
+
+class OutcomeLine(_Line):
+    """How one process ended and what it used."""
+
+    role: str
+    arm: str | None = None
+    exit: int | None = None
+    signal: int | None = None
+    reason: str = "exited"
+    user_ns: int = 0
+    system_ns: int = 0
+    active_wall_ns: int = 0
+    peak_memory_bytes: int = 0
+    stderr_tail: str = ""
+    stdout_tail: str = ""
+
+
+class _DoubtLine(_Line):
+    code: str
+    arm: str | None = None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the trials of a request belong; sweeps count up from `first_sweep`."""
+
+    workload: str
+    first_sweep: int
+    seed: int
+    slice_ns: int
+
+
+@dataclass
+class _Pending:
+    arms: list[ArmTotals] = field(default_factory=list)
+    slices: list[SliceRecord] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def trials(records: Iterable[Record], place: Place) -> Iterator[Trial]:
+    """One trial per valid execution, as soon as its records are complete.
+
+    InputError or CommandFailed where the meter reports an error, by whose fault it was.
+    """
+    start: StartLine | None = None
+    pending = _Pending()
+    done = 0
+    for record in records:
+        match record.get("type"):
+            case "start":
+                start = StartLine.model_validate(record)
+            case "execution":
+                line = _ExecutionLine.model_validate(record)
+                if start is None:
+                    raise InternalError("ensign-meter reported an execution before its start")
+                if line.valid:
+                    yield _trial(start, line, pending, place, done)
+                    done += 1
+                pending = _Pending()
+            case "error":
+                raise error_of(record)
+            case _:
+                _take(record, pending)
+
+
+def error_of(record: Record) -> InputError | CommandFailed | InternalError:
+    """The exception that an `error` record stands for."""
+    line = _DoubtLine.model_validate(record)
+    text = f"{line.arm}: {line.text}" if line.arm else line.text
+    if line.code in _INPUT_CODES:
+        return InputError(text)
+    if line.code == "system":
+        return InternalError(text)
+    return CommandFailed(text)
+
+
+def outcome_of(records: Iterable[Record]) -> OutcomeLine:
+    """The outcome of an `exec` request; InputError where the command cannot be started."""
+    outcome: OutcomeLine | None = None
+    for record in records:
+        if record.get("type") == "outcome":
+            outcome = OutcomeLine.model_validate(record)
+        elif record.get("type") == "error" and record.get("code") in _INPUT_CODES:
+            raise error_of(record)
+    if outcome is None:
+        raise InternalError("ensign-meter reported no outcome")
+    return outcome
+
+
+def _take(record: Record, pending: _Pending) -> None:
+    match record.get("type"):
+        case "slice":
+            line = _SliceLine.model_validate(record)
+            pending.slices.append(SliceRecord(**line.model_dump()))
+        case "arm":
+            pending.arms.append(_totals(_ArmLine.model_validate(record)))
+        case "warning":
+            doubt = _DoubtLine.model_validate(record)
+            pending.findings.append(
+                Finding(doubt.code, Severity.WARNING, doubt.text, doubt.arm or "")
+            )
+
+
+def _totals(line: _ArmLine) -> ArmTotals:
+    if not line.operations:
+        raise CommandFailed(f"{line.arm}: the load generator's number of operations is unknown")
+    return ArmTotals(
+        arm=line.arm,
+        wall_ns=line.wall_ns,
+        cpu_ns=line.cpu_ns,
+        user_ns=line.user_ns,
+        system_ns=line.system_ns,
+        load_cpu_ns=line.load_cpu_ns,
+        operations=line.operations,
+        peak_memory_bytes=line.peak_memory_bytes,
+        voluntary_switches=line.voluntary_switches,
+        involuntary_switches=line.involuntary_switches,
+        slices=line.slices,
+        counters=tuple(sorted(line.counters.items())),
+    )
+
+
+def _trial(
+    start: StartLine, line: _ExecutionLine, pending: _Pending, place: Place, done: int
+) -> Trial:
+    return Trial(
+        workload=place.workload,
+        sweep=place.first_sweep + done,
+        seed=place.seed,
+        mode=start.mode,
+        freezer=start.freezer,
+        slice_ns=place.slice_ns,
+        started_unix_s=line.started_unix_ns / 1e9,
+        wall_ns=line.wall_ns,
+        running_share=line.running_share,
+        arms=tuple(pending.arms),
+        slices=tuple(pending.slices),
+        findings=tuple(pending.findings),
+    )

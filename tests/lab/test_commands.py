@@ -1,0 +1,49 @@
+import pytest
+
+from ensign.lab.commands import parse_cpus, split_command
+from ensign.model.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "argv"),
+    [
+        ("gzip -6 -c file", ("gzip", "-6", "-c", "file")),
+        ("awk '{ print $1 | \"x\" }' f", ("awk", '{ print $1 | "x" }', "f")),
+        ('echo "a|b"', ("echo", "a|b")),
+        (r"echo \$HOME", ("echo", "$HOME")),
+        ("server --port {port}", ("server", "--port", "{port}")),
+    ],
+)
+def test_a_command_is_split_as_a_shell_would(text: str, argv: tuple[str, ...]) -> None:
+    assert split_command(text, shell=False) == argv
+
+
+@pytest.mark.parametrize(
+    ("text", "character"),
+    [("a | b", "|"), ("a > b", ">"), ("echo $HOME", "$"), ('echo "$HOME"', "$"), ("ls *", "*")],
+)
+def test_shell_characters_are_an_error_that_names_them(text: str, character: str) -> None:
+    with pytest.raises(InputError, match="--shell") as caught:
+        split_command(text, shell=False)
+    assert f"'{character}'" in str(caught.value)
+
+
+def test_with_a_shell_the_text_is_left_alone() -> None:
+    assert split_command("a | b", shell=True) == ("/bin/sh", "-c", "a | b")
+
+
+@pytest.mark.parametrize("text", ["", "  ", "echo 'open"])
+def test_what_is_no_command_is_an_error(text: str) -> None:
+    with pytest.raises(InputError):
+        split_command(text, shell=False)
+
+
+@pytest.mark.parametrize(("text", "cpus"), [("1", (1,)), ("0,2", (0, 2)), ("0-2,2", (0, 1, 2))])
+def test_cpus(text: str, cpus: tuple[int, ...]) -> None:
+    assert parse_cpus(text) == cpus
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "2-1"])
+def test_wrong_cpus(text: str) -> None:
+    with pytest.raises(InputError, match="list of CPUs"):
+        parse_cpus(text)
