@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,6 @@ from ensign.measure.probe import OutcomeLine
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding, Severity
 from ensign.model.requests import ProcessSpec
-from ensign.model.trials import Metric, Mode
 
 # A run that waits, or runs in parallel, for less than this is too short to be called either.
 _NOTEWORTHY_NS = 5_000_000
@@ -69,26 +68,8 @@ def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> None:
     _require_success(what, run_once(meter, process))
 
 
-def choose_mode(runs: Sequence[PilotRun]) -> tuple[Mode, Metric]:
-    """Slices of CPU time, unless an arm sleeps (whole) or uses several CPUs (whole, wall time)."""
-    if any(run.parallel for run in runs):
-        return Mode.WHOLE, Metric.WALL
-    if any(run.sleeps for run in runs):
-        return Mode.WHOLE, Metric.WALL
-    return Mode.GATED, Metric.CPU
-
-
-def pilot_findings(runs: Sequence[PilotRun]) -> tuple[Finding, ...]:
-    """What the unmeasured runs already tell."""
-    found: list[Finding] = []
-    if len({run.output_sha256 for run in runs}) > 1:
-        found.append(Finding("outputs-differ", Severity.WARNING, _differing(runs)))
-    for run in runs:
-        found += _findings_of(run)
-    return tuple(found)
-
-
-def _findings_of(run: PilotRun) -> Iterator[Finding]:
+def usage_findings(run: PilotRun) -> Iterator[Finding]:
+    """What the use of the CPU by one run already tells."""
     cpus = run.cpu_ns / max(run.wall_ns, 1)
     if run.sleeps:
         yield Finding(
@@ -107,14 +88,6 @@ def _findings_of(run: PilotRun) -> Iterator[Finding]:
         yield Finding("mostly-system", Severity.NOTE, text, run.name)
 
 
-def _differing(runs: Sequence[PilotRun]) -> str:
-    others = [run.name for run in runs[1:] if run.output_sha256 != runs[0].output_sha256]
-    return (
-        f"outputs differ: {', '.join(others)} printed something else than {runs[0].name} "
-        "(one unmeasured run each); do they do the same work?"
-    )
-
-
 def _require_success(what: str, outcome: OutcomeLine) -> None:
     if outcome.exit == 0:
         return
@@ -130,7 +103,7 @@ def _require_success(what: str, outcome: OutcomeLine) -> None:
 
 
 @contextmanager
-def _unnamed_file() -> Iterator[tuple[str, "_Digest"]]:
+def _unnamed_file() -> Iterator[tuple[str, _Digest]]:
     # A file without a name cannot be left behind, whatever kills this process.
     with tempfile.TemporaryFile() as file:
         yield f"/proc/{os.getpid()}/fd/{file.fileno()}", _Digest(file.fileno())

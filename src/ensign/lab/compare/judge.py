@@ -1,0 +1,81 @@
+"""What trials say about each candidate against the baseline. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ensign.lab.compare.options import Candidate
+from ensign.model.comparisons import Comparison, Direction
+from ensign.model.findings import Finding, Severity
+from ensign.model.trials import TWIN, Metric, Trial
+from ensign.stats.pair import PairNames, PairRule, compare
+from ensign.stats.stopping import pair_findings, race_may_stop
+from ensign.stats.trials import log_ratios
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """How this race is judged, fixed before it: candidates (baseline first), metric and rule."""
+
+    entries: tuple[Candidate, ...]
+    metric: Metric
+    rule: PairRule
+
+    @property
+    def baseline(self) -> Candidate:
+        """The first command."""
+        return self.entries[0]
+
+    def comparisons(
+        self, trials: Sequence[Trial], metric: Metric | None = None
+    ) -> tuple[Comparison, ...]:
+        """Every other command against the baseline; by `metric`, or the one chosen."""
+        return tuple(
+            self._compare(trials, entry.arm, entry.name, metric or self.metric)
+            for entry in self.entries[1:]
+        )
+
+    def twin(self, trials: Sequence[Trial]) -> Comparison:
+        """The baseline's copy against the baseline."""
+        return self._compare(trials, TWIN, f"{self.baseline.name} (twin)", self.metric)
+
+    def log_ratios(self, trials: Sequence[Trial], arm: str) -> tuple[float, ...]:
+        """d of each execution: ln cost of the arm minus ln cost of the baseline."""
+        return log_ratios(trials, arm, self.baseline.arm, self.metric)
+
+    def may_end(self, trials: Sequence[Trial]) -> str | None:
+        """Why the race may end at this look, or None."""
+        pairs = [self.log_ratios(trials, entry.arm) for entry in self.entries[1:]]
+        reasons = race_may_stop(pairs, self.rule)
+        return None if reasons is None else " and ".join(dict.fromkeys(map(str, reasons)))
+
+    def findings(self, trials: Sequence[Trial]) -> tuple[Finding, ...]:
+        """Doubts about the pairs, about the twin, and those that the trials carry (once each)."""
+        found: list[Finding] = []
+        names = {entry.arm: entry.name for entry in self.entries}
+        for entry in self.entries[1:]:
+            found += pair_findings(self.log_ratios(trials, entry.arm), self.rule, entry.name)
+        twin = self.twin(trials)
+        if twin.direction is not Direction.UNCLEAR:
+            text = (
+                f"the baseline's own copy came out {twin.direction.value} "
+                f"(cost ratio {twin.low:.4f} to {twin.high:.4f}); by chance that happens in at most "
+                "one race of twenty: differences of that size mean little here"
+            )
+            found.append(Finding("twin-differs", Severity.WARNING, text, twin.arm))
+        seen: dict[tuple[str, str], Finding] = {}
+        for trial in trials:
+            for finding in trial.findings:
+                subject = names.get(finding.subject, finding.subject)
+                seen.setdefault(
+                    (finding.code, subject),
+                    Finding(finding.code, finding.severity, finding.text, subject),
+                )
+        return (*found, *seen.values())
+
+    def _compare(
+        self, trials: Sequence[Trial], arm: str, name: str, metric: Metric
+    ) -> Comparison:
+        ratios = log_ratios(trials, arm, self.baseline.arm, metric)
+        return compare(PairNames(name, self.baseline.name, metric), ratios, self.rule)

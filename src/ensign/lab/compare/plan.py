@@ -1,0 +1,100 @@
+"""From pilots to the plan of a race: mode, metric, budget, rule. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ensign.lab.compare.options import DEFAULT_BUDGET_NS, DEFAULT_PRECISION, Options
+from ensign.lab.compare.pilot import PilotRun
+from ensign.model.errors import InputError
+from ensign.model.findings import Finding, Severity
+from ensign.model.trials import Metric, Mode
+from ensign.model.units import format_duration
+from ensign.stats.pair import FEWEST_FOR_LOOKS, PairRule, rule_for
+
+_FEWEST = 2
+_OVERHEAD = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class RacePlan:
+    """How the race is run. `pinned` is False where the arms need more than one CPU.
+
+    `execution_ns` is what one execution of all arms (the twin's too) is expected to take;
+    `expected_ns` the running time per arm.
+    """
+
+    mode: Mode
+    metric: Metric
+    pinned: bool
+    expected_ns: Mapping[str, int]
+    execution_ns: int
+    findings: tuple[Finding, ...]
+
+
+def plan_race(
+    options: Options, runs: Mapping[str, PilotRun], findings: tuple[Finding, ...]
+) -> RacePlan:
+    """The plan after one unmeasured run per arm; the user's own choices go first."""
+    pilots = tuple(runs.values())
+    parallel = any(run.parallel for run in pilots)
+    waiting = parallel or any(run.sleeps for run in pilots)
+    mode = options.mode or (Mode.WHOLE if waiting else Mode.GATED)
+    metric = options.metric or (Metric.WALL if waiting else Metric.CPU)
+    expected_ns = {arm: max(run.wall_ns, 1) for arm, run in runs.items()}
+    once_ns = sum(expected_ns.values()) + pilots[0].wall_ns
+    if options.mode is Mode.GATED and waiting:
+        text = "gated by request, though it waits or runs in parallel: what waits runs on while stopped"
+        findings = (*findings, Finding("gated-by-request", Severity.WARNING, text))
+    return RacePlan(
+        mode=mode,
+        metric=metric,
+        pinned=not parallel or mode is Mode.GATED,
+        expected_ns=expected_ns,
+        execution_ns=round(once_ns * _OVERHEAD),
+        findings=findings,
+    )
+
+
+def budget_ns(options: Options, execution_ns: int, spent_ns: int) -> int:
+    """The user's budget, or 30 s, or what eight executions need. InputError if too small."""
+    if options.budget_ns is None:
+        return max(DEFAULT_BUDGET_NS, spent_ns + (FEWEST_FOR_LOOKS + 1) * execution_ns)
+    if options.budget_ns < spent_ns + _FEWEST * execution_ns:
+        need = spent_ns + FEWEST_FOR_LOOKS * execution_ns
+        raise InputError(
+            f"--budget {format_duration(options.budget_ns)} is too small: one execution of all "
+            f"arms takes about {format_duration(execution_ns)}; pass --budget "
+            f"{_ceil_seconds(need)}s or more"
+        )
+    return options.budget_ns
+
+
+def pair_rule(options: Options, executions: int) -> PairRule:
+    """How pairs are judged when so many executions fit into the budget."""
+    precision = options.precision
+    if precision is None and options.budget_ns is None and options.margin is None:
+        precision = DEFAULT_PRECISION
+    return PairRule(
+        level=options.level,
+        margin=options.margin,
+        precision=precision,
+        rule=rule_for(executions),
+    )
+
+
+def output_findings(runs: Sequence[PilotRun]) -> tuple[Finding, ...]:
+    """`outputs-differ`, where one unmeasured run of each printed different bytes."""
+    others = [run.name for run in runs[1:] if run.output_sha256 != runs[0].output_sha256]
+    if not others:
+        return ()
+    text = (
+        f"outputs differ: {', '.join(others)} printed something else than {runs[0].name} "
+        "(one unmeasured run each); do they do the same work?"
+    )
+    return (Finding("outputs-differ", Severity.WARNING, text),)
+
+
+def _ceil_seconds(ns: int) -> int:
+    return -(-ns // 10**9)

@@ -1,0 +1,83 @@
+"""A finished race, dressed for a report. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ensign import __version__
+from ensign.lab.compare.options import Candidate, Options
+from ensign.lab.compare.perform import Compared
+from ensign.model.comparisons import Comparison
+from ensign.model.findings import Finding
+from ensign.model.results import ArmFacts, CompareResult, MachineFacts, Stopped
+from ensign.model.trials import TWIN, Metric
+from ensign.stats.trials import mean_cost_ns
+
+
+def compare_result(
+    options: Options,
+    compared: Compared,
+    machine: MachineFacts,
+    findings: Sequence[Finding],
+    made_at: str,
+) -> CompareResult:
+    """Everything that the terminal, the exports and the exit status need."""
+    judge, trials = compared.judge, compared.trials
+    first = judge.baseline
+    return CompareResult(
+        arms=tuple(_facts(compared, entry, entry.arm, entry.name) for entry in judge.entries),
+        twin=_facts(compared, first, TWIN, f"{first.name} (twin)"),
+        comparisons=judge.comparisons(trials),
+        aa=judge.twin(trials),
+        metric=judge.metric,
+        mode=compared.plan.mode,
+        slice_ns=options.slice_ns,
+        freezer=trials[0].freezer,
+        level=options.level,
+        margin=judge.rule.margin,
+        precision=judge.rule.precision,
+        executions=len(trials),
+        budget_s=compared.budget_ns / 1e9,
+        used_s=compared.spent_ns / 1e9,
+        running_share=sum(trial.running_share for trial in trials) / len(trials),
+        stopped=_stopped_of(compared.stopped),
+        findings=(*compared.findings, *findings),
+        machine=machine,
+        trials=trials,
+        seed=options.seed,
+        version=__version__,
+        made_at=made_at,
+    )
+
+
+def other_metric(compared: Compared) -> tuple[Comparison, ...]:
+    """The same comparisons by the other cost: wall time always stands beside CPU time."""
+    judge = compared.judge
+    other = Metric.WALL if judge.metric is Metric.CPU else Metric.CPU
+    return judge.comparisons(compared.trials, other)
+
+
+def _facts(compared: Compared, entry: Candidate, arm: str, name: str) -> ArmFacts:
+    trials = compared.trials
+    totals = [trial.arm(arm) for trial in trials]
+    count = len(totals)
+    is_baseline = arm == compared.judge.baseline.arm
+    return ArmFacts(
+        name=name,
+        command=entry.text,
+        user_s=sum(one.user_ns for one in totals) / count / 1e9,
+        system_s=sum(one.system_ns for one in totals) / count / 1e9,
+        wall_s=sum(one.wall_ns for one in totals) / count / 1e9,
+        peak_memory_bytes=max(one.peak_memory_bytes for one in totals),
+        cost_ns=mean_cost_ns(trials, arm, compared.judge.metric),
+        operations=sum(one.operations for one in totals) / count,
+        log_ratios=() if is_baseline else compared.judge.log_ratios(trials, arm),
+    )
+
+
+def _stopped_of(reason: str) -> Stopped:
+    """Why a race ended, for the reader."""
+    return {
+        "budget": Stopped.BUDGET,
+        "interrupted": Stopped.INTERRUPTED,
+    }.get(reason, Stopped.PRECISION if "precision" in reason else Stopped.DECIDED)

@@ -1,0 +1,114 @@
+"""From a study's workloads and built variants to the arms of a race. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ensign.model.requests import ArmSpec, Load, ProcessSpec, RaceRequest, Readiness
+from ensign.model.study import Server, Study, Workload
+from ensign.model.trials import TWIN, Mode
+from ensign.model.units import parse_duration_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Seats:
+    """CPUs of the programs under test, of load generators, and of the meter."""
+
+    program: tuple[int, ...]
+    load: tuple[int, ...]
+    meter: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Who takes part: variants in order, the baseline first, each with its program's path.
+
+    `tools` are the paths behind `{NAME}` placeholders.
+    """
+
+    artefacts: tuple[tuple[str, str], ...]
+    tools: Mapping[str, str]
+    seats: Seats
+
+    def only_baseline(self) -> Field:
+        """The baseline alone (it still gets its twin)."""
+        return replace(self, artefacts=self.artefacts[:1])
+
+
+def race_request(
+    study: Study, field: Field, workload: Workload, requests: int | None, *, seed: int
+) -> RaceRequest:
+    """One execution of one workload with all variants and the baseline's twin."""
+    arms = [
+        _arm(study, field, workload, name, artefact, requests) for name, artefact in field.artefacts
+    ]
+    twin = replace(arms[0], name=TWIN)
+    return RaceRequest(
+        arms=(*arms, twin),
+        mode=Mode(study.race.mode),
+        slice_ns=parse_duration_ns(study.race.slice),
+        executions=1,
+        seed=seed,
+        meter_cpus=field.seats.meter,
+        ports=study.race.ports,
+    )
+
+
+def fill(argv: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
+    """Replaces `{NAME}` for the names given; the meter's own placeholders stay."""
+    filled: list[str] = []
+    for argument in argv:
+        text = argument
+        for name, value in values.items():
+            text = text.replace("{" + name + "}", value)
+        filled.append(text)
+    return tuple(filled)
+
+
+def _arm(
+    study: Study, field: Field, workload: Workload, name: str, artefact: str, requests: int | None
+) -> ArmSpec:
+    values = {**field.tools, "artefact": artefact}
+    if requests is not None:
+        values["requests"] = str(requests)
+    deadline_ns = parse_duration_ns(workload.deadline)
+    if study.server is None or workload.load is None:
+        return _batch(workload, field, name, values, deadline_ns)
+    server = study.server
+    return ArmSpec(
+        name=name,
+        program=_server(server, field, values),
+        load=Load(
+            ProcessSpec(
+                argv=fill(workload.load, values), cpus=field.seats.load, deadline_ns=deadline_ns
+            ),
+            operations=requests or 1,
+        ),
+        ready=Readiness(server.ready.output, parse_duration_ns(server.ready.deadline)),
+        preload=tuple(
+            ProcessSpec(argv=fill(argv, values), cpus=field.seats.load, deadline_ns=deadline_ns)
+            for argv in workload.preload
+        ),
+    )
+
+
+def _server(server: Server, field: Field, values: Mapping[str, str]) -> ProcessSpec:
+    return ProcessSpec(
+        argv=fill(server.command, values),
+        env=tuple(server.env.items()),
+        cpus=field.seats.program,
+        cwd="{tmp}",
+    )
+
+
+def _batch(
+    workload: Workload, field: Field, name: str, values: Mapping[str, str], deadline_ns: int
+) -> ArmSpec:
+    program = ProcessSpec(
+        argv=fill(workload.command or (), values),
+        cpus=field.seats.program,
+        stdin=workload.input,
+        deadline_ns=deadline_ns,
+    )
+    return ArmSpec(name=name, program=program)

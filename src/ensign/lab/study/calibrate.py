@@ -1,0 +1,107 @@
+"""How many requests one execution of each workload takes, so that the sweeps fit the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+from ensign.host.meter import Meter
+from ensign.lab.study.arms import Field, race_request
+from ensign.measure.perform import race
+from ensign.model.errors import InternalError
+from ensign.model.study import Study, Workload
+from ensign.model.trials import Trial
+from ensign.model.units import parse_duration_ns
+
+# A pilot shorter than this is mostly start-up of the load generator.
+_LONG_ENOUGH_NS = 60_000_000
+_GROWTH = 8
+# Sweeps are promised before the first one: leave room for a machine that gets slower.
+_SHARE_OF_BUDGET = 0.92
+_SHORTEST_NS = 40_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """What the baseline needs: running time per request, and start-up per arm (both ns)."""
+
+    requests: int | None
+    running_ns: int
+    startup_ns: int
+
+    @property
+    def ns_per_request(self) -> float:
+        """Running time of one request."""
+        return self.running_ns / (self.requests or 1)
+
+
+def pilot(meter: Meter, study: Study, field: Field, workload: Workload) -> tuple[Pilot, Trial]:
+    """Races the baseline against its twin, with more requests until the run is long enough."""
+    requests = workload.requests
+    if requests is None and workload.load is not None:
+        requests = workload.rounding * max(1, 5000 // workload.rounding)
+    while True:
+        trial = one_trial(meter, study, field.only_baseline(), workload, requests, sweep=0)
+        measured = _pilot_of(trial, requests)
+        fixed = workload.requests is not None or workload.load is None
+        if fixed or measured.running_ns >= _LONG_ENOUGH_NS or requests is None:
+            return measured, trial
+        requests *= _GROWTH
+
+
+def one_trial(
+    meter: Meter, study: Study, field: Field, workload: Workload, requests: int | None, *, sweep: int
+) -> Trial:
+    """One execution of one workload, as the trial of that sweep."""
+    request = race_request(study, field, workload, requests, seed=study.race.seed + sweep)
+    with closing(race(meter, request, workload=workload.name, first_sweep=sweep)) as trials:
+        for trial in trials:
+            return trial
+    raise InternalError(f"{workload.name}: the meter gave no execution")
+
+
+def requests_per_workload(
+    study: Study, pilots: Mapping[str, Pilot], arms: int, spent_ns: int
+) -> dict[str, int | None]:
+    """Requests per arm and execution. Pure. `arms` counts the twin; `spent_ns` of the budget.
+
+    Each workload gets the same running time: what is left of the budget after every start-up,
+    divided by sweeps, workloads and arms; at least 40 ms.
+    """
+    budget_ns = parse_duration_ns(study.race.budget) * _SHARE_OF_BUDGET - spent_ns
+    startups_ns = sum(measured.startup_ns for measured in pilots.values()) * arms
+    per_sweep_ns = budget_ns / study.race.sweeps - startups_ns
+    target_ns = max(per_sweep_ns / (len(pilots) * arms), _SHORTEST_NS)
+    return {
+        workload.name: _requests(workload, pilots[workload.name], target_ns)
+        for workload in study.workloads
+    }
+
+
+def expected_racing_ns(
+    study: Study, pilots: Mapping[str, Pilot], requests: Mapping[str, int | None], arms: int
+) -> int:
+    """Racing time of all sweeps. Pure."""
+    per_sweep = sum(
+        arms * (measured.startup_ns + measured.ns_per_request * (requests[name] or 1))
+        for name, measured in pilots.items()
+    )
+    return round(per_sweep * study.race.sweeps)
+
+
+def _requests(workload: Workload, measured: Pilot, target_ns: float) -> int | None:
+    if workload.requests is not None or measured.requests is None:
+        return workload.requests
+    wanted = target_ns / measured.ns_per_request
+    return max(1, round(wanted / workload.rounding)) * workload.rounding
+
+
+def _pilot_of(trial: Trial, requests: int | None) -> Pilot:
+    running_ns = sum(arm.wall_ns for arm in trial.arms)
+    count = len(trial.arms)
+    return Pilot(
+        requests=requests,
+        running_ns=running_ns // count,
+        startup_ns=max(trial.wall_ns - running_ns, 0) // count,
+    )

@@ -1,0 +1,145 @@
+"""From stored trials and builds to the result that reports show. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ensign.model.findings import Finding
+from ensign.model.results import (
+    BuildFacts,
+    MachineFacts,
+    StudyResult,
+    SuiteComparison,
+    WorkloadComparison,
+)
+from ensign.model.study import Study
+from ensign.model.trials import TWIN, Metric, Trial
+from ensign.model.units import parse_duration_ns, parse_share
+from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads, workload_comparison
+from ensign.stats.sweeps import SweepCosts, sweep_costs, sweep_findings
+from ensign.stats.twin import judge_twin
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a result rests on, besides the study itself.
+
+    `raced` are the variants that took part, the baseline first; `commands` the load generator's
+    argument list per workload, as it was run.
+    """
+
+    raced: tuple[str, ...]
+    trials: tuple[Trial, ...]
+    builds: tuple[BuildFacts, ...]
+    sweeps_planned: int
+    machine: MachineFacts
+    findings: tuple[Finding, ...]
+    commands: tuple[tuple[str, str], ...]
+    toolchains: tuple[tuple[str, str], ...]
+    source: tuple[tuple[str, str], ...]
+    version: str
+    made_at: str
+
+
+def study_result(study: Study, evidence: Evidence) -> StudyResult:
+    """The result of the whole sweeps. InputError without a single one."""
+    metric = Metric(study.race.metric)
+    other = Metric.WALL if metric is Metric.CPU else Metric.CPU
+    names = tuple(workload.name for workload in study.workloads)
+    arms = (*evidence.raced, TWIN)
+    costs = sweep_costs(evidence.trials, arms, names, metric)
+    rule = suite_rule(study)
+    baseline = evidence.raced[0]
+    judged = judge_twin(costs, TWIN, baseline, study.race.level)
+    trials = evidence.trials
+    first = trials[0]
+    return StudyResult(
+        name=study.name,
+        title=study.title or study.name,
+        question=study.question,
+        baseline=baseline,
+        twin=TWIN,
+        metric=metric.value,
+        margin=rule.margin,
+        level=study.race.level,
+        sweeps_done=len(costs.sweeps),
+        sweeps_planned=evidence.sweeps_planned,
+        racing_s=sum(trial.wall_ns for trial in trials) / 1e9,
+        mode=first.mode.value,
+        slice_ns=parse_duration_ns(study.race.slice),
+        freezer=first.freezer,
+        running_share=sum(trial.running_share for trial in trials) / len(trials),
+        builds=evidence.builds,
+        suite=_suite(costs, baseline, arms, rule),
+        suite_wall=_suite(sweep_costs(trials, arms, names, other), baseline, arms, rule),
+        workloads=_workloads(costs, baseline, arms, rule, trials),
+        workload_names=names,
+        commands=evidence.commands,
+        machine=evidence.machine,
+        findings=(
+            *judged.findings,
+            *sweep_findings(costs),
+            *evidence.findings,
+            *trial_findings(trials),
+        ),
+        toolchains=evidence.toolchains,
+        source=evidence.source,
+        version=evidence.version,
+        made_at=evidence.made_at,
+    )
+
+
+def suite_rule(study: Study) -> SuiteRule:
+    """How the suite is judged: each variant alone, at the study's level."""
+    margin = None if study.race.margin is None else parse_share(study.race.margin)
+    return SuiteRule(level=study.race.level, margin=margin)
+
+
+def trial_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
+    """What trials carry, once per code, workload and arm, with how often it happened."""
+    counts: dict[tuple[str, str, str], int] = {}
+    texts: dict[tuple[str, str, str], Finding] = {}
+    for trial in trials:
+        for finding in trial.findings:
+            key = (finding.code, trial.workload, finding.subject)
+            counts[key] = counts.get(key, 0) + 1
+            texts.setdefault(key, finding)
+    by_code: dict[tuple[str, str], list[str]] = {}
+    for (code, workload, subject), count in counts.items():
+        by_code.setdefault((code, workload), []).append(f"{subject} ({count}×)")
+    return tuple(
+        Finding(
+            code,
+            next(f.severity for (c, w, _), f in texts.items() if (c, w) == (code, workload)),
+            f"{next(f.text for (c, w, _), f in texts.items() if (c, w) == (code, workload))} "
+            f"[{', '.join(subjects)}]",
+            workload,
+        )
+        for (code, workload), subjects in by_code.items()
+    )
+
+
+def _suite(
+    costs: SweepCosts, baseline: str, arms: Sequence[str], rule: SuiteRule
+) -> tuple[SuiteComparison, ...]:
+    return tuple(compare_suite(costs, arm, baseline, rule) for arm in arms if arm != baseline)
+
+
+def _workloads(
+    costs: SweepCosts,
+    baseline: str,
+    arms: Sequence[str],
+    rule: SuiteRule,
+    trials: Sequence[Trial],
+) -> tuple[WorkloadComparison, ...]:
+    of_workload: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if trial.sweep in costs.sweeps:
+            of_workload.setdefault(trial.workload, []).append(trial)
+    return tuple(
+        workload_comparison(of_workload[workload], workload, comparison)
+        for arm in arms
+        if arm != baseline
+        for workload, comparison in compare_workloads(costs, arm, baseline, rule)
+    )

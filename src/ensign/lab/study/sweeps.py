@@ -1,0 +1,64 @@
+"""The sweeps of a study: every workload once per sweep, each trial stored as soon as it ended."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ensign.host.meter import Meter
+from ensign.lab.study.arms import Field
+from ensign.lab.study.calibrate import one_trial
+from ensign.model.study import Study, Workload
+from ensign.model.trials import Trial
+from ensign.store.folder import StudyFolder
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPlan:
+    """What was fixed before the first sweep. `key` names it in the store."""
+
+    key: str
+    sweeps: int
+    requests: Mapping[str, int | None]
+    expected_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SweepProgress:
+    """How far the sweeps are; times in ns. `trial` is the one that just ended."""
+
+    done: int
+    total: int
+    sweep: int
+    workload: str
+    trial: Trial
+
+
+def order_of(workloads: list[Workload], seed: int, sweep: int) -> list[Workload]:
+    """The workloads of a sweep in its own random order, the same on every resumption."""
+    shuffled = list(workloads)
+    random.Random(f"{seed} {sweep}").shuffle(shuffled)  # noqa: S311  # not for secrets
+    return shuffled
+
+
+def run_sweeps(
+    meter: Meter,
+    study: Study,
+    field: Field,
+    plan: SweepPlan,
+    folder: StudyFolder,
+    on_trial: Callable[[SweepProgress], None],
+) -> None:
+    """Races what the store lacks. KeyboardInterrupt passes; finished trials are already stored."""
+    stored = set(folder.done(plan.key))
+    total = plan.sweeps * len(study.workloads)
+    for sweep in range(plan.sweeps):
+        for workload in order_of(study.workloads, study.race.seed, sweep):
+            if (sweep, workload.name) in stored:
+                continue
+            requests = plan.requests[workload.name]
+            trial = one_trial(meter, study, field, workload, requests, sweep=sweep)
+            folder.write_trial(plan.key, trial)
+            stored.add((sweep, workload.name))
+            on_trial(SweepProgress(len(stored), total, sweep, workload.name, trial))

@@ -1,0 +1,84 @@
+"""The results folder of a study: `.ensign/NAME/` beside the study file."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from ensign.host.files import write_atomically
+from ensign.model.errors import InputError
+from ensign.model.trials import Trial
+from ensign.store.trial_file import from_bytes, to_bytes
+
+type Json = Mapping[str, object]
+
+
+class StudyFolder:
+    """Files only: trials are written once and never changed; plans and facts are JSON."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @classmethod
+    def beside(cls, study: Path, name: str) -> StudyFolder:
+        """The folder of the study in that file."""
+        return cls(study.resolve().parent / ".ensign" / name)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps a second run of the same study out. InputError when there is one."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(f"another ensign is running this study ({self.root})") from None
+            yield
+
+    def write_json(self, name: str, value: Json) -> Path:
+        """Writes `NAME.json` in one step."""
+        path = self.root / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
+        return path
+
+    def read_json(self, name: str) -> dict[str, object] | None:
+        """The object in `NAME.json`, or None if there is none. InputError if it is broken."""
+        path = self.root / f"{name}.json"
+        try:
+            value = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise InputError(f"{path} is damaged ({error}); delete it and run again") from None
+        if not isinstance(value, dict):
+            raise InputError(f"{path} is damaged; delete it and run again")
+        return value
+
+    def write_trial(self, plan: str, trial: Trial) -> Path:
+        """Writes a trial of that plan: to a temporary name, synced, renamed."""
+        path = self._trials(plan) / f"{trial.sweep:04d}-{trial.workload}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, to_bytes(trial))
+        return path
+
+    def done(self, plan: str) -> frozenset[tuple[int, str]]:
+        """Sweep and workload of the trials that are there."""
+        names = (path.stem.partition("-") for path in self._trials(plan).glob("*.parquet"))
+        return frozenset((int(sweep), workload) for sweep, _, workload in names)
+
+    def trials(self, plan: str, *, with_slices: bool = False) -> tuple[Trial, ...]:
+        """All trials of that plan, in the order of sweeps. InputError if a file is damaged."""
+        read: list[Trial] = []
+        for path in sorted(self._trials(plan).glob("*.parquet")):
+            try:
+                read.append(from_bytes(path.read_bytes(), with_slices=with_slices))
+            except InputError as error:
+                raise InputError(f"{path}: {error}; delete the file and run again") from None
+        return tuple(read)
+
+    def _trials(self, plan: str) -> Path:
+        return self.root / "trials" / plan

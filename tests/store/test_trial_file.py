@@ -1,0 +1,42 @@
+import pytest
+
+from ensign.model.errors import InputError
+from ensign.model.findings import Finding, Severity
+from ensign.model.trials import ArmTotals, Mode, SliceRecord, Trial
+from ensign.store.trial_file import from_bytes, to_bytes
+
+
+def a_trial() -> Trial:
+    totals = ArmTotals("baseline", 10, 9, 6, 3, 2, 1000, 4096, 5, 6, 2, (("page-faults", 7),))
+    return Trial(
+        workload="set",
+        sweep=3,
+        seed=9,
+        mode=Mode.GATED,
+        freezer="cgroup",
+        slice_ns=5_000_000,
+        started_unix_s=1.5,
+        wall_ns=77,
+        running_share=0.98,
+        arms=(totals,),
+        slices=(
+            SliceRecord("baseline", 0, 5, 4, 1, filler=False),
+            SliceRecord("twin", 5, 5, 4, 1, filler=True),
+        ),
+        findings=(Finding("overshoot", Severity.WARNING, "a stop took 9 ms", "baseline"),),
+    )
+
+
+def test_a_trial_survives_its_file() -> None:
+    assert from_bytes(to_bytes(a_trial())) == a_trial()
+
+
+def test_without_slices_the_rest_is_the_same() -> None:
+    read = from_bytes(to_bytes(a_trial()), with_slices=False)
+    assert read.slices == ()
+    assert read.arms == a_trial().arms
+
+
+def test_what_is_no_trial_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="not a trial"):
+        from_bytes(b"PAR1 nonsense PAR1")
