@@ -1,0 +1,57 @@
+"""Holm's step-down adjustment (Scandinavian Journal of Statistics 6, 1979).
+
+It serves only to name workloads that are slower or faster. An empty list is no evidence that no
+workload is slower: that is `no_slower`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensign.stats.student import two_sided_p
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ensign.stats.sweeps import SweepCosts
+
+
+@dataclass(frozen=True, slots=True)
+class NamedWorkloads:
+    """Workloads shown to be slower or faster, with error probability alpha for the whole list."""
+
+    slower: tuple[str, ...]
+    faster: tuple[str, ...]
+
+
+def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
+    """P-values adjusted, in the given order; reject where one is at most alpha."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return tuple(float(value) for value in adjusted)
+
+
+def named_workloads(
+    costs: SweepCosts, arm: str, baseline: str, level: float = 0.95
+) -> NamedWorkloads:
+    """Workloads that differ by two-sided t tests over the sweeps, adjusted after Holm."""
+    d = costs.log_ratios(arm, baseline)
+    n = d.shape[1]
+    if n < 2:  # noqa: PLR2004 - one sweep has no spread
+        return NamedWorkloads((), ())
+    mean, se = d.mean(axis=1), d.std(axis=1, ddof=1) / np.sqrt(n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(mean == 0, 0.0, mean / se)
+    adjusted = np.asarray(holm_adjusted(two_sided_p(t, n - 1).tolist()))
+    named = adjusted <= 1 - level
+    pairs = list(zip(costs.workloads, named, mean, strict=True))
+    return NamedWorkloads(
+        slower=tuple(workload for workload, hit, m in pairs if hit and m > 0),
+        faster=tuple(workload for workload, hit, m in pairs if hit and m < 0),
+    )

@@ -1,0 +1,111 @@
+"""When a race may end before its budget, and the doubts that travel with a pair.
+
+Pure: the caller asks at every execution and acts on the answer. Without a margin and without a
+precision nothing stops but the budget.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from ensign.model.comparisons import Direction, Size
+from ensign.model.findings import Finding, Severity
+from ensign.stats.looks import is_look
+from ensign.stats.pair import (
+    PairRule,
+    Rule,
+    direction_of,
+    half_width,
+    has_spread,
+    log_interval,
+    size_of,
+)
+from ensign.stats.signed_rank import SIGNED_RANK_LEVEL, signed_rank_excludes_zero
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class StopReason(StrEnum):
+    """Why a race may end before its budget."""
+
+    SIZE_SETTLED = "size settled"
+    PRECISION_REACHED = "precision reached"
+
+
+def may_stop(log_ratios: Sequence[float], rule: PairRule) -> StopReason | None:
+    """Why this pair may end now, or None: it goes on.
+
+    Only at a look and only under the sequential rule. With a margin, when the size is settled
+    (within or beyond); with a precision, when the half-width is at most that; either suffices.
+    It goes on while a few executions decide, and while the executions have no spread.
+    """
+    if rule.rule is Rule.T or not is_look(len(log_ratios), rule.first_look):
+        return None
+    if not has_spread(log_ratios) or few_executions_decide(log_ratios, rule):
+        return None
+    interval = log_interval(log_ratios, rule)
+    if size_of(interval, rule.margin) in (Size.WITHIN, Size.BEYOND):
+        return StopReason.SIZE_SETTLED
+    if rule.precision is not None and half_width(interval) <= rule.precision:
+        return StopReason.PRECISION_REACHED
+    return None
+
+
+def race_may_stop(
+    pairs: Iterable[Sequence[float]], rule: PairRule
+) -> tuple[StopReason, ...] | None:
+    """Reason of each pair when every pair of the race may end, else None."""
+    reasons = tuple(may_stop(log_ratios, rule) for log_ratios in pairs)
+    settled = tuple(reason for reason in reasons if reason is not None)
+    return settled if settled and len(settled) == len(reasons) else None
+
+
+def few_executions_decide(log_ratios: Sequence[float], rule: PairRule) -> bool:
+    """Whether only one of the interval and the signed-rank test excludes "no difference".
+
+    False where the signed-rank test cannot say (fewer than 8 executions, or a level other than
+    0.95, the one that it is calibrated for).
+    """
+    if not math.isclose(rule.level, SIGNED_RANK_LEVEL):
+        return False
+    by_ranks = signed_rank_excludes_zero(log_ratios)
+    if by_ranks is None:
+        return False
+    by_interval = direction_of(log_interval(log_ratios, rule)) is not Direction.UNCLEAR
+    return by_interval is not by_ranks
+
+
+def pair_findings(
+    log_ratios: Sequence[float], rule: PairRule, subject: str = ""
+) -> tuple[Finding, ...]:
+    """Doubts about one pair: `few-executions-decide`, `no-spread`."""
+    n = len(log_ratios)
+    if n > 1 and not has_spread(log_ratios):
+        text = (
+            f"all {n} executions gave the same ratio: the clock is too coarse for this program, or "
+            "its cost is not measured; the interval has no width because there is no spread"
+        )
+        return (Finding("no-spread", Severity.WARNING, text, subject),)
+    if few_executions_decide(log_ratios, rule):
+        return (
+            Finding(
+                "few-executions-decide", Severity.WARNING, _few_text(log_ratios, rule), subject
+            ),
+        )
+    return ()
+
+
+def _few_text(log_ratios: Sequence[float], rule: PairRule) -> str:
+    direction = direction_of(log_interval(log_ratios, rule))
+    if direction is Direction.UNCLEAR:
+        return (
+            f"a few executions decide this: most of {len(log_ratios)} executions lie on one side, "
+            "but a few far ones widen the interval over 'no difference'; more executions are needed"
+        )
+    return (
+        f"a few executions decide this: the interval says {direction.value}, but by the ranks of "
+        f"{len(log_ratios)} executions chance could do it; more executions are needed"
+    )

@@ -1,0 +1,31 @@
+"""Student's t distribution, for arrays.
+
+`scipy.special` takes a quarter of a second to import, so it is imported at first use.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+def two_sided_critical(level: float, degrees: int) -> float:
+    """T that |T| stays below with probability `level`; `degrees` of freedom at least 1."""
+    return one_sided_critical((1 + level) / 2, degrees)
+
+
+def one_sided_critical(level: float, degrees: int) -> float:
+    """T that T stays below with probability `level`."""
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    return float(stdtrit(degrees, level))
+
+
+def two_sided_p(t: ArrayLike, degrees: int) -> Floats:
+    """P(|T| >= |t|) for each t."""
+    from scipy.special import stdtr  # noqa: PLC0415
+
+    tail = stdtr(degrees, -np.abs(np.asarray(t, dtype=np.float64)))
+    return np.asarray(2 * tail, dtype=np.float64)

@@ -1,0 +1,75 @@
+"""Judging the A/A twin: the baseline raced against its own copy must show no difference.
+
+Single exits (workloads whose interval excludes 0) are expected: one in twenty at level 0.95. A
+finding needs as many as chance gives at most as often as 7 or more of 50 (1.2 % at that level, by
+the binomial tail), or a geometric mean whose interval excludes 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ensign.model.comparisons import Comparison, Direction
+from ensign.model.findings import Finding, Severity
+from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
+
+if TYPE_CHECKING:
+    from ensign.stats.sweeps import SweepCosts
+
+_REFERENCE_EXITS, _REFERENCE_WORKLOADS, _REFERENCE_LEVEL = 7, 50, 0.95
+_FEWEST_EXITS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TwinJudgement:
+    """Twin's geometric mean, the workloads that exited, and what it takes for a finding."""
+
+    suite: Comparison
+    exits: tuple[str, ...]
+    exits_allowed: int
+    findings: tuple[Finding, ...]
+
+
+def binomial_tail(exits: int, workloads: int, probability: float) -> float:
+    """P(at least `exits` of `workloads` exit), each with that probability, independently."""
+    from scipy.special import bdtrc  # noqa: PLC0415 - slow to import
+
+    return 1.0 if exits <= 0 else float(bdtrc(exits - 1, workloads, probability))
+
+
+def exits_for_finding(workloads: int, level: float = 0.95) -> int:
+    """Fewest exits (2 or more) that chance reaches as rarely as 7 of 50 at level 0.95."""
+    rare = binomial_tail(_REFERENCE_EXITS, _REFERENCE_WORKLOADS, 1 - _REFERENCE_LEVEL)
+    exits = _FEWEST_EXITS
+    while exits <= workloads and binomial_tail(exits, workloads, 1 - level) > rare * (1 + 1e-9):
+        exits += 1
+    return exits
+
+
+def judge_twin(costs: SweepCosts, twin: str, baseline: str, level: float = 0.95) -> TwinJudgement:
+    """Judges a study's twin. InputError without a whole sweep."""
+    rule = SuiteRule(level=level)
+    suite = compare_suite(costs, twin, baseline, rule).comparison
+    exits = tuple(
+        workload
+        for workload, comparison in compare_workloads(costs, twin, baseline, rule)
+        if comparison.direction is not Direction.UNCLEAR
+    )
+    needed = exits_for_finding(len(costs.workloads), level)
+    findings = []
+    if len(exits) >= needed:
+        text = (
+            f"the identical copy of the baseline differs on {len(exits)} of "
+            f"{len(costs.workloads)} workloads ({', '.join(exits)}); chance gives {needed} or more "
+            "in at most one study of 85: intervals of this study are too narrow"
+        )
+        findings.append(Finding("twin-exits", Severity.WARNING, text, twin))
+    if suite.direction is not Direction.UNCLEAR:
+        text = (
+            f"the identical copy of the baseline is {suite.direction.value} over all workloads "
+            f"(cost ratio {suite.low:.4f} to {suite.high:.4f}): "
+            "differences of that size in this study mean nothing"
+        )
+        findings.append(Finding("twin-geomean", Severity.WARNING, text, twin))
+    return TwinJudgement(suite, exits, needed - 1, tuple(findings))
