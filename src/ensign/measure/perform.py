@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 
 from ensign.host.meter import Meter
 from ensign.measure.plan import exec_json, race_json
@@ -13,18 +14,14 @@ from ensign.model.trials import Trial
 
 def race(
     meter: Meter, request: RaceRequest, *, workload: str = "", first_sweep: int = 0
-) -> Iterator[Trial]:
+) -> Generator[Trial, None, None]:
     """Trials as they end. Closing the iterator ends the race and everything in it."""
     place = Place(workload, first_sweep, request.seed, request.slice_ns)
-    records = meter.run("race", race_json(request))
-    try:
+    with closing(meter.run("race", race_json(request))) as records:
         yield from trials(records, place)
-    finally:
-        close = getattr(records, "close", None)
-        if close is not None:
-            close()
 
 
 def run_once(meter: Meter, process: ProcessSpec) -> OutcomeLine:
     """One unmeasured run. InputError where the command cannot be started."""
-    return outcome_of(meter.run("exec", exec_json(process)))
+    with closing(meter.run("exec", exec_json(process))) as records:
+        return outcome_of(records)

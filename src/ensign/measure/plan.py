@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ensign.model.requests import ArmSpec, Load, ProcessSpec, RaceRequest, Readiness
 
-type Json = dict[str, object]
+Json = dict[str, object]
 
 SCHEMA = 1
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding
+from ensign.model.trials import Metric, Mode, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,10 @@ class MachineFacts:
 
 @dataclass(frozen=True, slots=True)
 class StudyResult:
-    """Everything a report may show. Rows are against `baseline`; `twin` is its A/A twin's name."""
+    """Everything a report may show. Rows are against `baseline`; `twin` is its A/A twin's name.
+
+    `extra` has further pairs for people; `redo` is the command line that repeats the study.
+    """
 
     name: str
     title: str
@@ -92,6 +97,72 @@ class StudyResult:
     findings: tuple[Finding, ...]
     toolchains: tuple[tuple[str, str], ...]
     source: tuple[tuple[str, str], ...]
+    version: str
+    made_at: str
+    extra: dict[str, str] = field(default_factory=dict)
+
+
+class Stopped(StrEnum):
+    """Why a comparison ended."""
+
+    DECIDED = "decided"
+    PRECISION = "precision"
+    BUDGET = "budget"
+    EXECUTIONS = "executions"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class ArmFacts:
+    """One arm of `ensign compare`: means over its executions; memory is the largest peak seen.
+
+    `user_s` and `system_s` are of the program (of the server), over its whole process tree.
+    `cost_ns` is the mean cost of one operation in the metric of the comparison; `operations` the
+    mean number of operations in an execution (1 for a batch program). `log_ratios` has ln(cost of
+    this arm / cost of the baseline) of every execution, in order; it is empty for the baseline.
+    """
+
+    name: str
+    command: str
+    user_s: float
+    system_s: float
+    wall_s: float
+    peak_memory_bytes: int
+    cost_ns: float
+    operations: float = 1.0
+    log_ratios: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CompareResult:
+    """Everything that `ensign compare` may show.
+
+    `arms` are in the user's order, the first is the baseline; `twin` is the A/A twin's arm, whose
+    comparison is `aa`. `comparisons` has one row per further arm, without the twin. `budget_s` and
+    `precision` (a share) are what was asked for, `used_s` what was used. `extra` has further pairs
+    for people, such as the command line to redo it (`redo`).
+    """
+
+    arms: tuple[ArmFacts, ...]
+    twin: ArmFacts | None
+    comparisons: tuple[Comparison, ...]
+    aa: Comparison | None
+    metric: Metric
+    mode: Mode
+    slice_ns: int
+    freezer: str
+    level: float
+    margin: float | None
+    precision: float | None
+    executions: int
+    budget_s: float | None
+    used_s: float
+    running_share: float
+    stopped: Stopped
+    findings: tuple[Finding, ...]
+    machine: MachineFacts
+    trials: tuple[Trial, ...]
+    seed: int
     version: str
     made_at: str
     extra: dict[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from ensign.model.errors import InputError
 from ensign.model.trials import Trial
 from ensign.store.trial_file import from_bytes, to_bytes
 
-type Json = Mapping[str, object]
+Json = Mapping[str, object]
 
 
 class StudyFolder:

@@ -55,7 +55,11 @@ def to_bytes(trial: Trial) -> bytes:
     frame = pl.DataFrame(values, schema=_COLUMNS)
     header = _Header(
         schema=SCHEMA,
-        **{field.name: getattr(trial, field.name) for field in fields(Trial) if field.name != "slices"},
+        **{
+            field.name: getattr(trial, field.name)
+            for field in fields(Trial)
+            if field.name != "slices"
+        },
     )
     buffer = io.BytesIO()
     frame.write_parquet(buffer, metadata={_KEY: _HEADER.dump_json(header).decode()})

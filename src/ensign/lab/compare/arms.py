@@ -51,9 +51,7 @@ def arm_specs(
     return (*arms, twin)
 
 
-def _arm(
-    entry: Candidate, options: Options, cpus: CpuPlan, expected_ns: int | None
-) -> ArmSpec:
+def _arm(entry: Candidate, options: Options, cpus: CpuPlan, expected_ns: int | None) -> ArmSpec:
     def optional(argv: tuple[str, ...] | None) -> tuple[ProcessSpec, ...]:
         return () if argv is None else (plain_process(argv, options),)
 

@@ -41,7 +41,7 @@ class Judge:
         return self._compare(trials, TWIN, f"{self.baseline.name} (twin)", self.metric)
 
     def log_ratios(self, trials: Sequence[Trial], arm: str) -> tuple[float, ...]:
-        """d of each execution: ln cost of the arm minus ln cost of the baseline."""
+        """D of each execution: ln cost of the arm minus ln cost of the baseline."""
         return log_ratios(trials, arm, self.baseline.arm, self.metric)
 
     def may_end(self, trials: Sequence[Trial]) -> str | None:
@@ -74,8 +74,6 @@ class Judge:
                 )
         return (*found, *seen.values())
 
-    def _compare(
-        self, trials: Sequence[Trial], arm: str, name: str, metric: Metric
-    ) -> Comparison:
+    def _compare(self, trials: Sequence[Trial], arm: str, name: str, metric: Metric) -> Comparison:
         ratios = log_ratios(trials, arm, self.baseline.arm, metric)
         return compare(PairNames(name, self.baseline.name, metric), ratios, self.rule)

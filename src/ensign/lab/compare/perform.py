@@ -85,9 +85,7 @@ class Comparing:
 
         def report(trials: Sequence[Trial]) -> None:
             elapsed_ns = self.ports.clock_ns() - start_ns
-            self.on_progress(
-                Progress(len(trials), elapsed_ns, budget, judge.comparisons(trials))
-            )
+            self.on_progress(Progress(len(trials), elapsed_ns, budget, judge.comparisons(trials)))
 
         limits = Limits(start_ns + budget, judge.rule.rule is Rule.SEQUENTIAL, judge.may_end)
         outcome = run_race(self.ports.meter, request, limits, self.ports.clock_ns, report)
@@ -142,9 +140,7 @@ class Comparing:
             meter_cpus=self.cpus.meter,
         )
         (trial,) = self._drain(request)
-        runs = {
-            entry.arm: _run_of(trial, entry) for entry in self.entries
-        }
+        runs = {entry.arm: _run_of(trial, entry) for entry in self.entries}
         plan = plan_race(replace(self.options, mode=mode), runs, ())
         return replace(plan, pinned=True, execution_ns=trial.wall_ns)
 

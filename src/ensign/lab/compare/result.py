@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ensign import __version__
 from ensign.lab.compare.options import Candidate, Options
@@ -10,7 +11,7 @@ from ensign.lab.compare.perform import Compared
 from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding
 from ensign.model.results import ArmFacts, CompareResult, MachineFacts, Stopped
-from ensign.model.trials import TWIN, Metric
+from ensign.model.trials import TWIN, Metric, Trial
 from ensign.stats.trials import mean_cost_ns
 
 
@@ -24,6 +25,7 @@ def compare_result(
     """Everything that the terminal, the exports and the exit status need."""
     judge, trials = compared.judge, compared.trials
     first = judge.baseline
+    names = {entry.arm: entry.name for entry in judge.entries} | {TWIN: f"{first.name} (twin)"}
     return CompareResult(
         arms=tuple(_facts(compared, entry, entry.arm, entry.name) for entry in judge.entries),
         twin=_facts(compared, first, TWIN, f"{first.name} (twin)"),
@@ -43,7 +45,7 @@ def compare_result(
         stopped=_stopped_of(compared.stopped),
         findings=(*compared.findings, *findings),
         machine=machine,
-        trials=trials,
+        trials=tuple(_named(trial, names) for trial in trials),
         seed=options.seed,
         version=__version__,
         made_at=made_at,
@@ -72,6 +74,15 @@ def _facts(compared: Compared, entry: Candidate, arm: str, name: str) -> ArmFact
         cost_ns=mean_cost_ns(trials, arm, compared.judge.metric),
         operations=sum(one.operations for one in totals) / count,
         log_ratios=() if is_baseline else compared.judge.log_ratios(trials, arm),
+    )
+
+
+def _named(trial: Trial, names: Mapping[str, str]) -> Trial:
+    # Arms race under short names that are safe in paths; readers know them by their own.
+    return replace(
+        trial,
+        arms=tuple(replace(arm, arm=names[arm.arm]) for arm in trial.arms),
+        slices=tuple(replace(part, arm=names[part.arm]) for part in trial.slices),
     )
 
 

@@ -51,7 +51,13 @@ def pilot(meter: Meter, study: Study, field: Field, workload: Workload) -> tuple
 
 
 def one_trial(
-    meter: Meter, study: Study, field: Field, workload: Workload, requests: int | None, *, sweep: int
+    meter: Meter,
+    study: Study,
+    field: Field,
+    workload: Workload,
+    requests: int | None,
+    *,
+    sweep: int,
 ) -> Trial:
     """One execution of one workload, as the trial of that sweep."""
     request = race_request(study, field, workload, requests, seed=study.race.seed + sweep)
