@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,14 @@ def find_meter() -> Path:
     raise InternalError("ensign-meter is not installed beside ensign; run 'make setup'")
 
 
+class StoppableMeter(Meter, Protocol):
+    """A meter whose runs may be ended from another thread."""
+
+    def interrupt(self) -> None:
+        """End all runs under way: their records stop after `end` with status `interrupted`."""
+        ...
+
+
 class LocalMeter:
     """Starts the executable in a session of its own, so that Ctrl-C reaches ensign alone.
 
@@ -45,6 +54,8 @@ class LocalMeter:
     def __init__(self, executable: Path | None = None, *, end_within_s: float = 10.0) -> None:
         self._executable = executable
         self._end_within_s = end_within_s
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
 
     def run(self, verb: Verb, request: Json) -> Iterator[Json]:
         """See `Meter.run`. InternalError where the meter itself fails."""
@@ -55,10 +66,20 @@ class LocalMeter:
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
+        with self._lock:
+            self._running.add(process)
         try:
             yield from self._records(process, request)
         finally:
+            with self._lock:
+                self._running.discard(process)
             self._end(process)
+
+    def interrupt(self) -> None:
+        """See `StoppableMeter.interrupt`."""
+        with self._lock:
+            for process in self._running:
+                process.terminate()
 
     def _records(self, process: subprocess.Popen[bytes], request: Json) -> Iterator[Json]:
         assert process.stdin is not None  # noqa: S101  # both are pipes
@@ -97,8 +118,13 @@ class FakeMeter:
 
     replies: Sequence[Iterable[Json]]
     requests: list[tuple[Verb, Json]] = field(default_factory=list)
+    interrupted: bool = False
 
     def run(self, verb: Verb, request: Json) -> Iterator[Json]:
         """The next canned reply; IndexError when there are no more."""
         self.requests.append((verb, request))
         yield from self.replies[len(self.requests) - 1]
+
+    def interrupt(self) -> None:
+        """See `StoppableMeter.interrupt`."""
+        self.interrupted = True

@@ -1,0 +1,217 @@
+"""Running one command to its end: a request goes in, an outcome comes out.
+
+Every command of a build goes through here, and by `MeterProcesses` through `ensign-meter exec`,
+so that nothing it started outlives ensign, however ensign ends.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from ensign.host.meter import Json, StoppableMeter
+from ensign.model.errors import InternalError, Interrupted
+
+Reason = Literal["exited", "deadline", "ended", "not-found"]
+
+TAIL_BYTES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Resource limits of a process and its children; None is no limit."""
+
+    file_bytes: int | None = None
+    address_space_bytes: int | None = None
+    open_files: int | None = None
+    cpu_s: int | None = None
+    processes: int | None = None
+
+    def as_json(self) -> dict[str, int]:
+        """Return the limits that are set, by the names of the meter's protocol."""
+        pairs = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in pairs.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRequest:
+    """One command. `env` is the whole environment, nothing is inherited.
+
+    `log` takes standard output and standard error together, and is appended to. Without it the
+    last `TAIL_BYTES` of each come back in the outcome. `deadline_ns` is wall time.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path | None = None
+    log: Path | None = None
+    deadline_ns: int | None = None
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended: `exit` or `signal` is set, neither if it never ran.
+
+    Times count the whole process tree; `wall_ns` is from start to end. `tail` holds the last
+    bytes of the log, or of standard output and error where there was no log.
+    """
+
+    exit: int | None
+    signal: int | None
+    reason: Reason
+    user_ns: int = 0
+    system_ns: int = 0
+    wall_ns: int = 0
+    peak_memory_bytes: int = 0
+    tail: str = ""
+    stdout: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended by itself with status 0."""
+        return self.reason == "exited" and self.exit == 0
+
+    def describe(self) -> str:
+        """How it ended, in a few words: `ended with status 2`."""
+        if self.reason == "not-found":
+            return "was not found"
+        if self.reason == "deadline":
+            return "met its deadline"
+        if self.reason == "ended":
+            return "was ended"
+        if self.signal is not None:
+            return f"died of signal {self.signal}"
+        return f"ended with status {self.exit}"
+
+
+class Processes(Protocol):
+    """Runs commands; may be used from several threads at once."""
+
+    def run(self, request: ProcessRequest) -> Outcome:
+        """Run to the end. Interrupted if `interrupt` was called before or meanwhile."""
+        ...
+
+    def interrupt(self) -> None:
+        """End everything that runs, and refuse what comes later."""
+        ...
+
+
+class MeterProcesses:
+    """Runs commands under the meter's guardian."""
+
+    def __init__(self, meter: StoppableMeter, scratch: Path | None = None) -> None:
+        self._meter = meter
+        self._scratch = scratch
+        self._stopped = threading.Event()
+
+    def run(self, request: ProcessRequest) -> Outcome:
+        """See `Processes.run`. InternalError where the meter itself fails."""
+        if self._stopped.is_set():
+            raise Interrupted("interrupted")
+        records = tuple(self._meter.run("exec", self._as_json(request)))
+        if self._stopped.is_set():
+            raise Interrupted("interrupted")
+        return _outcome(request, records)
+
+    def interrupt(self) -> None:
+        """See `Processes.interrupt`."""
+        self._stopped.set()
+        self._meter.interrupt()
+
+    def _as_json(self, request: ProcessRequest) -> Json:
+        log = None if request.log is None else str(request.log)
+        return {
+            "schema": 1,
+            "scratch": None if self._scratch is None else str(self._scratch),
+            "process": {
+                "argv": list(request.argv),
+                "env": dict(request.env),
+                "clear_env": True,
+                "cwd": None if request.cwd is None else str(request.cwd),
+                "stdout": log,
+                "stderr": log,
+                "deadline_ns": request.deadline_ns,
+                "limits": request.limits.as_json(),
+            },
+        }
+
+
+def _outcome(request: ProcessRequest, records: Iterable[Json]) -> Outcome:
+    outcome: Json = {}
+    error: Json = {}
+    for record in records:
+        if record.get("type") == "outcome":
+            outcome = record
+        elif record.get("type") == "error":
+            error = record
+    if error.get("code") in ("not-found", "not-executable"):
+        return Outcome(None, None, "not-found", tail=_text(error, "text"))
+    if not outcome:
+        what = _text(error, "text") or "no outcome was reported"
+        raise InternalError(f"ensign-meter could not run '{request.argv[0]}': {what}")
+    reason: Reason = "exited"
+    if outcome.get("reason") == "deadline":
+        reason = "deadline"
+    elif outcome.get("reason") != "exited":
+        reason = "ended"
+    stdout = _text(outcome, "stdout_tail")
+    tail = stdout + _text(outcome, "stderr_tail")
+    return Outcome(
+        exit=_integer(outcome, "exit"),
+        signal=_integer(outcome, "signal"),
+        reason=reason,
+        user_ns=_integer(outcome, "user_ns") or 0,
+        system_ns=_integer(outcome, "system_ns") or 0,
+        wall_ns=_integer(outcome, "active_wall_ns") or 0,
+        peak_memory_bytes=_integer(outcome, "peak_memory_bytes") or 0,
+        tail=tail if request.log is None else read_tail(request.log),
+        stdout=stdout,
+    )
+
+
+def _text(record: Json, key: str) -> str:
+    value = record.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _integer(record: Json, key: str) -> int | None:
+    value = record.get(key)
+    return value if isinstance(value, int) else None
+
+
+def read_tail(log: Path, size_bytes: int = TAIL_BYTES) -> str:
+    """Return the last whole lines of a log, at most `size_bytes`; empty if there is no log."""
+    try:
+        with log.open("rb") as file:
+            start = max(0, file.seek(0, 2) - size_bytes)
+            file.seek(start)
+            data = file.read()
+    except FileNotFoundError:
+        return ""
+    if start and b"\n" in data:
+        data = data.split(b"\n", 1)[1]
+    return data.decode(errors="replace")
+
+
+@dataclass
+class FakeProcesses:
+    """Answers by a function and keeps the requests for the test to read."""
+
+    answer: Callable[[ProcessRequest], Outcome]
+    requests: list[ProcessRequest] = field(default_factory=list)
+    stopped: bool = False
+
+    def run(self, request: ProcessRequest) -> Outcome:
+        """See `Processes.run`."""
+        if self.stopped:
+            raise Interrupted("interrupted")
+        self.requests.append(request)
+        return self.answer(request)
+
+    def interrupt(self) -> None:
+        """See `Processes.interrupt`."""
+        self.stopped = True

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ensign.host.meter import FakeMeter, Json
+from ensign.host.processes import Limits, MeterProcesses, ProcessRequest, read_tail
+from ensign.model.errors import InternalError, Interrupted
+
+OUTCOME: Json = {
+    "type": "outcome", "role": "command", "exit": 0, "signal": None, "reason": "exited",
+    "user_ns": 5, "system_ns": 6, "active_wall_ns": 7, "peak_memory_bytes": 8,
+    "stdout_tail": "out\n", "stderr_tail": "err\n", "unknown": 1,
+}  # fmt: skip
+
+
+def test_a_request_reaches_the_meter_with_nothing_inherited(tmp_path: Path) -> None:
+    meter = FakeMeter([[{"type": "start"}, OUTCOME, {"type": "end", "status": "complete"}]])
+    log = tmp_path / "log"
+    log.write_text("from the log\n")
+    outcome = MeterProcesses(meter, tmp_path).run(
+        ProcessRequest(("make", "-j1"), {"LC_ALL": "C"}, tmp_path, log, 10**9, Limits(file_bytes=4))
+    )
+    verb, request = meter.requests[0]
+    assert verb == "exec"
+    assert request["process"] == {
+        "argv": ["make", "-j1"], "env": {"LC_ALL": "C"}, "clear_env": True, "cwd": str(tmp_path),
+        "stdout": str(log), "stderr": str(log), "deadline_ns": 10**9, "limits": {"file_bytes": 4},
+    }  # fmt: skip
+    assert outcome.ok
+    assert (outcome.user_ns, outcome.system_ns, outcome.wall_ns) == (5, 6, 7)
+    assert outcome.tail == "from the log\n"
+
+
+def test_a_deadline_is_not_a_success_though_the_status_was_0() -> None:
+    meter = FakeMeter([[{**OUTCOME, "reason": "deadline"}]])
+    outcome = MeterProcesses(meter).run(ProcessRequest(("sleep",)))
+    assert not outcome.ok
+    assert outcome.describe() == "met its deadline"
+    assert outcome.tail == "out\nerr\n"
+
+
+def test_a_program_that_is_not_there_is_an_outcome() -> None:
+    meter = FakeMeter([[{"type": "error", "code": "not-found", "text": "no gcc-99"}]])
+    outcome = MeterProcesses(meter).run(ProcessRequest(("gcc-99",)))
+    assert outcome.reason == "not-found"
+    assert outcome.tail == "no gcc-99"
+
+
+def test_an_answer_without_outcome_is_the_meters_fault() -> None:
+    meter = FakeMeter([[{"type": "error", "code": "system", "text": "no more cgroups"}]])
+    with pytest.raises(InternalError, match="'make': no more cgroups"):
+        MeterProcesses(meter).run(ProcessRequest(("make",)))
+
+
+def test_after_an_interrupt_nothing_more_starts() -> None:
+    meter = FakeMeter([[OUTCOME]])
+    processes = MeterProcesses(meter)
+    processes.interrupt()
+    with pytest.raises(Interrupted):
+        processes.run(ProcessRequest(("make",)))
+    assert meter.interrupted
+    assert meter.requests == []
+
+
+def test_the_tail_of_a_log_starts_with_a_whole_line(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("".join(f"line {number}\n" for number in range(100)))
+    assert read_tail(log, 20) == "line 98\nline 99\n"
+    assert read_tail(tmp_path / "none") == ""
