@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -40,7 +41,8 @@ for command in (compare, run, plan, report, doctor, schema, clean):
 
 @app.callback(invoke_without_command=True)
 def _options(
-    *, version: bool = typer.Option(False, "--version", help="Show the version and exit.")
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     if version:
         typer.echo(f"ensign {__version__}")

@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -22,7 +23,7 @@ Verb = Literal["race", "exec"]
 class Meter(Protocol):
     """Runs one request; yields its records as they come."""
 
-    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+    def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
         """Closing the iterator early ends the run and everything that it started."""
         ...
 
@@ -57,7 +58,7 @@ class LocalMeter:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
 
-    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+    def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
         """See `Meter.run`. InternalError where the meter itself fails."""
         executable = self._executable or find_meter()
         process = subprocess.Popen(
@@ -99,10 +100,8 @@ class LocalMeter:
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         if process.stdin is not None:
-            try:
+            with suppress(BrokenPipeError):
                 process.stdin.close()
-            except BrokenPipeError:
-                pass
         try:
             process.wait(self._end_within_s)
         except subprocess.TimeoutExpired:
@@ -120,7 +119,7 @@ class FakeMeter:
     requests: list[tuple[Verb, Json]] = field(default_factory=list)
     interrupted: bool = False
 
-    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+    def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
         """The next canned reply; IndexError when there are no more."""
         self.requests.append((verb, request))
         yield from self.replies[len(self.requests) - 1]

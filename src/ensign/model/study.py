@@ -1,4 +1,4 @@
-"""A study as its author writes it: the shape of a study file, checked from a parsed mapping. Pure."""
+"""A study as its author writes it: its shape, checked from a parsed mapping. Pure."""
 
 from __future__ import annotations
 

@@ -69,28 +69,25 @@ def _split(text: str, wanted: str) -> tuple[float, str]:
 
 def format_duration(ns: float) -> str:
     """`850 ms`, `12.3 s`, `4 min 05 s`: three figures at most, for people."""
-    seconds = ns / 10**9
-    if seconds < 1e-3:
-        return f"{ns / 1e3:.0f} µs"
-    if seconds < 1:
-        return f"{seconds * 1e3:.3g} ms"
-    if seconds < 60:
-        return f"{seconds:.3g} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
+    if ns < _NS["ms"]:
+        return f"{ns / _NS['us']:.0f} µs"
+    if ns < _NS["s"]:
+        return f"{ns / _NS['ms']:.3g} ms"
+    if ns < _NS["min"]:
+        return f"{ns / _NS['s']:.3g} s"
+    minutes, seconds = divmod(round(ns / _NS["s"]), 60)
+    if ns < _NS["h"]:
+        return f"{minutes} min {seconds:02d} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
 
 
 def format_size(size_bytes: float) -> str:
     """`3.4 MiB`: binary units, for people."""
-    size = float(size_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
+    for unit, bytes_each in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size_bytes >= bytes_each:
+            return f"{size_bytes / bytes_each:.1f} {unit}"
+    return f"{size_bytes:.0f} B"
 
 
 def speedup(cost_ratio: float) -> float:

@@ -60,8 +60,8 @@ class Judge:
         if twin.direction is not Direction.UNCLEAR:
             text = (
                 f"the baseline's own copy came out {twin.direction.value} "
-                f"(cost ratio {twin.low:.4f} to {twin.high:.4f}); by chance that happens in at most "
-                "one race of twenty: differences of that size mean little here"
+                f"(cost ratio {twin.low:.4f} to {twin.high:.4f}); by chance that happens in at "
+                "most one race of twenty: differences of that size mean little here"
             )
             found.append(Finding("twin-differs", Severity.WARNING, text, twin.arm))
         seen: dict[tuple[str, str], Finding] = {}

@@ -12,6 +12,8 @@ DEFAULT_PRECISION = 0.005
 DEFAULT_BUDGET_NS = 30 * 10**9
 DEFAULT_SLICE_NS = 5_000_000
 DEFAULT_READY_NS = 20 * 10**9
+_SHORTEST_SLICE_NS = 100_000
+_FEWEST_COMMANDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Candidate:
 
 def candidates(options: Options) -> tuple[Candidate, ...]:
     """The commands in the user's order, the baseline first. InputError where they are wrong."""
-    if len(options.commands) < 2:
+    if len(options.commands) < _FEWEST_COMMANDS:
         raise InputError("compare needs two commands or more; the first is the baseline")
     _check(options)
     names = _names(options)
@@ -113,7 +115,7 @@ def _check(options: Options) -> None:
             )
     if options.budget_ns is not None and options.budget_ns <= 0:
         raise InputError("--budget must be above 0")
-    if options.slice_ns < 100_000:
+    if options.slice_ns < _SHORTEST_SLICE_NS:
         raise InputError("--slice must be at least 0.1ms: a stop alone costs some 0.02 ms")
     if options.preload and not options.load:
         raise InputError("--preload needs --load: it fills a server before the load runs")

@@ -1,4 +1,4 @@
-"""One unmeasured run of each command: does it work, what does it print, does it use the CPU?"""
+"""One unmeasured run of each command: whether it works, what it prints, whether it computes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,83 @@
+"""What `ensign compare` does once its options are read; imported late, numpy comes with it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+
+from ensign.cli.progress import CompareProgress, screen_of
+from ensign.host.files import write_atomically
+from ensign.lab.compare.options import Options, candidates
+from ensign.lab.compare.perform import Comparing
+from ensign.lab.compare.result import compare_result, other_metric
+from ensign.lab.compare.same import same_bytes_findings
+from ensign.lab.machine import cpu_plan, machine_state
+from ensign.lab.ports import Ports
+from ensign.model.comparisons import Comparison, Direction, Size
+from ensign.model.errors import InputError
+from ensign.model.results import CompareResult, Stopped
+from ensign.report import as_csv, as_json, as_markdown, as_terminal
+
+_INTERRUPTED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """Where results go, besides the terminal."""
+
+    json: Path | None
+    csv: Path | None
+    markdown: Path | None
+
+    def check(self) -> None:
+        """InputError where a folder is missing, before anything is measured."""
+        for path in (self.json, self.csv, self.markdown):
+            if path is not None and not path.absolute().parent.is_dir():
+                raise InputError(f"the folder of {path} does not exist")
+
+
+def parse_fail_if(text: str | None) -> bool:
+    """Whether `--fail-if slower` was given. InputError for any other word."""
+    if text not in (None, "slower"):
+        raise InputError(f"--fail-if knows 'slower', not '{text}'")
+    return text is not None
+
+
+def run(options: Options, exports: Exports, fail_if_slower: bool) -> int:  # noqa: FBT001
+    """Races, prints, exports. Returns the exit status; errors pass."""
+    exports.check()
+    entries = candidates(options)
+    ports = Ports()
+    cpus = cpu_plan(options.cpus, servers=bool(options.load))
+    before = machine_state()
+    with CompareProgress(sys.stderr) as progress:
+        comparing = Comparing(options, entries, cpus.plan, ports, progress.show)
+        compared = comparing.run()
+    after = machine_state()
+    findings = (*cpus.findings, *same_bytes_findings(entries), *before.findings_until(after))
+    made_at = datetime.now(tz=UTC).isoformat(timespec="seconds")
+    result = compare_result(options, compared, after.facts_since(before), findings, made_at)
+    typer.echo(as_terminal.compare(result, screen_of(sys.stdout)), nl=False)
+    _export(result, other_metric(compared), exports)
+    if result.stopped is Stopped.INTERRUPTED:
+        return _INTERRUPTED
+    return int(fail_if_slower and any(map(_slower, result.comparisons)))
+
+
+def _slower(comparison: Comparison) -> bool:
+    is_slower = comparison.direction is Direction.SLOWER
+    return is_slower and comparison.size in (None, Size.BEYOND)
+
+
+def _export(result: CompareResult, others: tuple[Comparison, ...], exports: Exports) -> None:
+    for path, text in (
+        (exports.json, lambda: as_json.compare(result, others)),
+        (exports.csv, lambda: as_csv.compare(result)),
+        (exports.markdown, lambda: as_markdown.compare(result)),
+    ):
+        if path is not None:
+            write_atomically(path.absolute(), text().encode())

@@ -1,0 +1,124 @@
+"""Live progress on a terminal: at most twice a second, and only when something happened.
+
+The meter buffers its records, so news comes between executions; a display that redraws by itself
+would take CPU time from what is measured.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from types import TracebackType
+from typing import TextIO
+
+from ensign.lab.compare.perform import Progress
+from ensign.lab.study.sweeps import SweepProgress
+from ensign.model.comparisons import Comparison
+from ensign.model.units import format_duration, format_percent, speedup
+from ensign.report.as_terminal import Screen
+
+_LEAST_NS = 500_000_000
+_NARROWEST = 40
+
+
+def screen_of(stream: TextIO) -> Screen:
+    """Width and colour for a stream: plain where it is not a terminal."""
+    width = shutil.get_terminal_size((80, 24)).columns
+    return Screen(width=max(width, _NARROWEST), colour=stream.isatty())
+
+
+class StatusLine:
+    """One line that is rewritten in place; silent where the stream is not a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live = stream.isatty()
+        self._last_ns = 0
+
+    def due(self) -> bool:
+        """Whether half a second has passed since the last line."""
+        return self._live and time.monotonic_ns() - self._last_ns >= _LEAST_NS
+
+    def show(self, text: str) -> None:
+        """Rewrites the line."""
+        if not self._live:
+            return
+        width = shutil.get_terminal_size((80, 24)).columns - 1
+        self._stream.write(f"\r\x1b[K{text[:width]}")
+        self._stream.flush()
+        self._last_ns = time.monotonic_ns()
+
+    def clear(self) -> None:
+        """Removes the line."""
+        if self._live:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+    def __enter__(self) -> StatusLine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.clear()
+
+
+class CompareProgress:
+    """The current intervals and the time left of a comparison."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._line = StatusLine(stream)
+
+    def __enter__(self) -> CompareProgress:
+        self._line.show("one unmeasured run of each command …")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._line.clear()
+
+    def show(self, progress: Progress) -> None:
+        """Rewrites the line, if it is time to."""
+        if not self._line.due():
+            return
+        left_ns = max(progress.budget_ns - progress.elapsed_ns, 0)
+        so_far = "; ".join(map(_so_far, progress.comparisons))
+        self._line.show(
+            f"{progress.executions} executions, at most {format_duration(left_ns)} left: {so_far}"
+        )
+
+
+class SweepsProgress:
+    """Sweep, workload and time left of a study."""
+
+    def __init__(self, line: StatusLine) -> None:
+        self._line = line
+        self._raced_ns = 0
+        self._raced = 0
+
+    def show(self, progress: SweepProgress) -> None:
+        """Rewrites the line, if it is time to."""
+        self._raced_ns += progress.trial.wall_ns
+        self._raced += 1
+        if not self._line.due():
+            return
+        left = progress.total - progress.done
+        left_ns = left * self._raced_ns / self._raced
+        self._line.show(
+            f"racing: sweep {progress.sweep + 1}, {progress.workload}; "
+            f"{progress.done} of {progress.total}, {format_duration(left_ns)} left"
+        )
+
+
+def _so_far(comparison: Comparison) -> str:
+    if comparison.high == float("inf"):
+        return f"{comparison.arm} …"
+    low, high = speedup(comparison.high), speedup(comparison.low)
+    return f"{comparison.arm} {format_percent(low)} to {format_percent(high)}"
