@@ -1,0 +1,128 @@
+from dataclasses import replace
+
+import pytest
+
+from ensign.lab.compare.arms import CpuPlan, arm_specs
+from ensign.lab.compare.options import Options, candidates, parse_env
+from ensign.lab.compare.pilot import PilotRun
+from ensign.lab.compare.plan import budget_ns, output_findings, pair_rule, plan_race
+from ensign.model.errors import InputError
+from ensign.model.trials import Metric, Mode
+from ensign.stats.pair import Rule
+
+S = 10**9
+MS = 10**6
+CPUS = CpuPlan((1,), (0,), (0,))
+TWO = Options(commands=("old x", "new x"))
+SERVERS = Options(commands=("a --port {port}", "b --port {port}"), load=("hit -p {port}",))
+
+
+def run(name: str, wall_ns: int, cpu_ns: int, output: str = "same") -> PilotRun:
+    return PilotRun(name, wall_ns, cpu_ns, 0, output)
+
+
+def test_the_first_command_is_the_baseline_and_names_are_unique() -> None:
+    entries = candidates(Options(commands=("gzip f", "gzip f", "gzip f"), names=("old",)))
+    assert [entry.name for entry in entries] == ["old", "gzip f", "gzip f (2)"]
+
+
+def test_an_option_given_once_stands_for_every_command() -> None:
+    entries = candidates(replace(TWO, prepare=("sync",), setup=("a", "b")))
+    assert [entry.prepare for entry in entries] == [("sync",), ("sync",)]
+    assert [entry.setup for entry in entries] == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (Options(commands=("one",)), "two commands"),
+        (replace(TWO, prepare=("a", "b", "c")), "--prepare is given 3 times for 2"),
+        (replace(TWO, budget_ns=0), "--budget"),
+        (replace(TWO, slice_ns=10), "--slice"),
+        (replace(TWO, names=("a", "b", "c")), "3 names for 2"),
+        (replace(TWO, preload=("x",)), "--preload needs --load"),
+        (Options(commands=("a {port}", "b {port}")), "no --load"),
+        (replace(SERVERS, commands=("a --port 1", "b --port {port}")), "{port}"),
+        (replace(SERVERS, load=("hit",)), "the load 'hit'"),
+        (replace(SERVERS, ready="soon"), "--ready"),
+        (replace(SERVERS, output="f"), "batch programs"),
+    ],
+)
+def test_wrong_options_are_one_clear_line(options: Options, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        candidates(options)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_baseline_races_against_its_twin() -> None:
+    entries = candidates(TWO)
+    arms = arm_specs(entries, TWO, CPUS, {"1": 5, "2": 7})
+    assert [arm.name for arm in arms] == ["1", "2", "twin"]
+    assert arms[2].program == arms[0].program
+    assert [arm.expected_ns for arm in arms] == [5, 7, 5]
+    assert all(arm.program.cpus == (1,) for arm in arms)
+
+
+def test_servers_get_their_load_on_the_other_cpus() -> None:
+    options = replace(SERVERS, operations="1000")
+    arm = arm_specs(candidates(options), options, CPUS, {})[0]
+    assert arm.load is not None
+    assert arm.load.process.cpus == (0,)
+    assert arm.load.operations == 1000
+    assert arm.ready is not None
+
+
+def test_env_entries() -> None:
+    assert parse_env(("A=1", "B=x=y")) == (("A", "1"), ("B", "x=y"))
+    with pytest.raises(InputError, match="NAME=VALUE"):
+        parse_env(("A",))
+
+
+@pytest.mark.parametrize(
+    ("pilot", "mode", "metric", "pinned"),
+    [
+        (run("b", 100 * MS, 99 * MS), Mode.GATED, Metric.CPU, True),
+        (run("b", 100 * MS, 10 * MS), Mode.WHOLE, Metric.WALL, True),
+        (run("b", 100 * MS, 190 * MS), Mode.WHOLE, Metric.WALL, False),
+        (run("b", 1 * MS, MS // 5), Mode.GATED, Metric.CPU, True),
+    ],
+)
+def test_a_pilot_decides_how_to_race(
+    pilot: PilotRun, mode: Mode, metric: Metric, *, pinned: bool
+) -> None:
+    plan = plan_race(TWO, {"1": run("a", 100 * MS, 99 * MS), "2": pilot}, ())
+    assert (plan.mode, plan.metric, plan.pinned) == (mode, metric, pinned)
+
+
+def test_the_users_choice_goes_first_and_is_doubted() -> None:
+    runs = {"1": run("a", 100 * MS, MS), "2": run("b", 100 * MS, MS)}
+    plan = plan_race(replace(TWO, mode=Mode.GATED, metric=Metric.CPU), runs, ())
+    assert (plan.mode, plan.metric) == (Mode.GATED, Metric.CPU)
+    assert [finding.code for finding in plan.findings] == ["gated-by-request"]
+
+
+def test_the_budget_grows_for_slow_programs_only_when_it_was_left_to_us() -> None:
+    assert budget_ns(TWO, 1 * S, 0) == 30 * S
+    assert budget_ns(TWO, 20 * S, 10 * S) == 190 * S
+    assert budget_ns(replace(TWO, budget_ns=60 * S), 20 * S, 10 * S) == 60 * S
+    with pytest.raises(InputError, match="--budget 170s or more"):
+        budget_ns(replace(TWO, budget_ns=30 * S), 20 * S, 10 * S)
+
+
+def test_a_budget_alone_is_spent_whole() -> None:
+    assert pair_rule(TWO, 100).precision == pytest.approx(0.005)
+    assert pair_rule(replace(TWO, budget_ns=S), 100).precision is None
+    assert pair_rule(replace(TWO, margin=0.01), 100).precision is None
+
+
+def test_few_executions_are_not_peeked_into() -> None:
+    assert pair_rule(TWO, 7).rule is Rule.T
+    assert pair_rule(TWO, 8).rule is Rule.SEQUENTIAL
+
+
+def test_outputs_that_differ_are_found() -> None:
+    assert output_findings((run("a", 1, 1), run("b", 1, 1))) == ()
+    (finding,) = output_findings((run("a", 1, 1), run("b", 1, 1, output="other")))
+    assert finding.code == "outputs-differ"
+    assert "b printed something else than a" in finding.text

@@ -1,0 +1,69 @@
+from collections.abc import Sequence
+
+from ensign.lab.compare.race import Limits, run_race
+from ensign.model.requests import ArmSpec, ProcessSpec, RaceRequest
+from ensign.model.trials import Mode, Trial
+from races import SimulatedMeter
+
+MS = 1_000_000
+
+
+def a_request() -> RaceRequest:
+    arms = tuple(ArmSpec(name, ProcessSpec(("true",))) for name in ("1", "2", "twin"))
+    return RaceRequest(arms, Mode.GATED, slice_ns=5 * MS, executions=1, seed=3)
+
+
+def never(_: Sequence[Trial]) -> str | None:
+    return None
+
+
+def ignore(_: Sequence[Trial]) -> None:
+    return
+
+
+def test_batches_end_at_the_looks_and_the_race_at_the_look_that_suffices() -> None:
+    meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
+    looked: list[int] = []
+
+    def may_end(trials: Sequence[Trial]) -> str | None:
+        looked.append(len(trials))
+        return "precision reached" if len(trials) >= 10 else None
+
+    outcome = run_race(meter, a_request(), Limits(10**12, True, may_end), meter.clock_ns, ignore)
+    assert looked == [5, 7, 10]
+    assert outcome.stopped == "precision reached"
+    assert [request["executions"] for _, request in meter.requests] == [5, 2, 3]
+    assert [trial.sweep for trial in outcome.trials] == list(range(10))
+
+
+def test_the_budget_ends_a_race_between_looks() -> None:
+    meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
+    outcome = run_race(meter, a_request(), Limits(250 * MS, True, never), meter.clock_ns, ignore)
+    assert outcome.stopped == "budget"
+    assert len(outcome.trials) == 8
+    assert meter.now_ns <= 250 * MS
+
+
+def test_without_looks_nobody_is_asked() -> None:
+    meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
+
+    def may_end(_: Sequence[Trial]) -> str | None:
+        raise AssertionError
+
+    limits = Limits(200 * MS, look=False, may_end=may_end)
+    outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
+    assert len(outcome.trials) == 6
+    assert len(meter.requests) == 1
+
+
+def test_ctrl_c_keeps_what_was_measured() -> None:
+    meter = SimulatedMeter(lambda _arm, _n: 10 * MS, interrupt_after=6)
+    outcome = run_race(meter, a_request(), Limits(10**12, True, never), meter.clock_ns, ignore)
+    assert outcome.stopped == "interrupted"
+    assert len(outcome.trials) == 6
+
+
+def test_each_batch_has_its_own_seed() -> None:
+    meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
+    run_race(meter, a_request(), Limits(400 * MS, True, never), meter.clock_ns, ignore)
+    assert [request["seed"] for _, request in meter.requests][:3] == [3, 8, 10]
