@@ -11,7 +11,7 @@ from ensign import __version__
 from ensign.cli.compare import compare
 from ensign.cli.doctor import doctor
 from ensign.cli.schema import schema
-from ensign.cli.study import clean, plan, report, run
+from ensign.cli.study import clean, plan, report, run, with_optional_values
 from ensign.model.errors import (
     CommandFailed,
     EnsignError,
@@ -52,7 +52,7 @@ def _options(
 def main() -> None:
     """Entry point of the program `ensign`."""
     try:
-        app()
+        app(args=with_optional_values(sys.argv[1:]))
     except EnsignError as error:
         typer.echo(f"ensign: {error}", err=True)
         sys.exit(exit_status(error))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from ensign.builders.verify import loadable_sha256
+from ensign.builders.verify import read_artefact
+from ensign.host.files import file_sha256
 from ensign.lab.compare.options import Candidate
 from ensign.model.findings import Finding, Severity
 
@@ -32,8 +32,8 @@ def _program_sha256(name: str) -> str | None:
     path = shutil.which(name)
     if path is None:
         return None
-    file = Path(path)
     try:
-        return loadable_sha256(file) or hashlib.sha256(file.read_bytes()).hexdigest()
+        artefact = read_artefact(Path(path))
+        return file_sha256(Path(path)) if artefact is None else artefact.loadable_sha256
     except OSError:
         return None

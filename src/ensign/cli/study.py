@@ -1,0 +1,86 @@
+"""`ensign plan`, `run`, `report` and `clean`: a study from its file to its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file (TOML).")]
+UpdateLock = Annotated[
+    bool, typer.Option("--update-lock", help="Accept a source that changed since the lock file.")
+]
+
+_OPTIONAL_VALUES = ("--html", "--markdown", "--csv", "--json")
+BY_DEFAULT = "-"
+
+
+def with_optional_values(argv: list[str]) -> list[str]:
+    """`report --json` means `report --json -`: these options may stand without a file. Pure."""
+    if argv[:1] != ["report"]:
+        return argv
+    filled: list[str] = []
+    for index, word in enumerate(argv):
+        filled.append(word)
+        following = argv[index + 1 : index + 2]
+        alone = not following or following[0].startswith("-") or following[0].endswith(".toml")
+        if word in _OPTIONAL_VALUES and alone and following != [BY_DEFAULT]:
+            filled.append(BY_DEFAULT)
+    return filled
+
+
+def plan(study: StudyPath, *, update_lock: UpdateLock = False) -> None:
+    """Show variants, workloads, expected time and disk; build and race nothing."""
+    from ensign.cli import study_run  # noqa: PLC0415  # numpy and polars load with it
+
+    study_run.plan(study, update_lock=update_lock)
+
+
+def run(study: StudyPath, *, update_lock: UpdateLock = False) -> None:
+    """Build what is missing, verify, race what is missing, say what came out; resumable.
+
+    Exit status: 0 done, 2 wrong input, 3 a build or program failed, 4 interrupted (run it again).
+    """
+    from ensign.cli import study_run  # noqa: PLC0415
+
+    study_run.run(study, update_lock=update_lock)
+
+
+def report(
+    study: StudyPath,
+    *,
+    html: Annotated[
+        str | None,
+        typer.Option(help="One self-contained file (default: beside the results)."),
+    ] = None,
+    markdown: Annotated[
+        str | None, typer.Option(help="For a pull request (default: standard output).")
+    ] = None,
+    csv: Annotated[
+        str | None, typer.Option(help="A row per comparison (default: standard output).")
+    ] = None,
+    json: Annotated[
+        str | None, typer.Option(help="Everything but raw trials (default: standard output).")
+    ] = None,
+    every_workload: Annotated[
+        bool, typer.Option("--workloads", help="In the terminal, show every workload.")
+    ] = False,
+) -> None:
+    """Report what a study found: in the terminal, or as HTML, markdown, CSV or JSON."""
+    from ensign.cli import study_run  # noqa: PLC0415
+
+    files = study_run.Files(html=html, markdown=markdown, csv=csv, json=json)
+    study_run.report(study, files, every_workload=every_workload)
+
+
+def clean(
+    *,
+    older_than: Annotated[
+        str | None, typer.Option(help="Only what was not used for so long, such as 24h.")
+    ] = None,
+) -> None:
+    """Empty the cache of sources and builds; results beside studies stay."""
+    from ensign.cli import study_run  # noqa: PLC0415
+
+    study_run.clean(older_than)
