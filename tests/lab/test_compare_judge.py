@@ -1,0 +1,58 @@
+from dataclasses import replace
+
+import pytest
+
+from ensign.lab.compare.judge import Judge
+from ensign.lab.compare.options import Options, candidates
+from ensign.measure.probe import Place, trials
+from ensign.model.comparisons import Direction, Size
+from ensign.model.findings import Finding, Severity
+from ensign.model.trials import Metric, Trial
+from ensign.stats.pair import PairRule
+from races import execution
+
+START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "gated"}
+
+
+def raced(*costs: tuple[int, int, int]) -> list[Trial]:
+    records = [START]
+    for number, (baseline, other, twin) in enumerate(costs):
+        records += execution(number, {"1": baseline, "2": other, "twin": twin})
+    return list(trials(records, Place("", 0, 0, 5)))
+
+
+def a_judge(rule: PairRule) -> Judge:
+    return Judge(candidates(Options(commands=("old", "new"))), Metric.CPU, rule)
+
+
+# The other arm costs 10 % more, give or take 0.1 %; the twin is the baseline give or take 0.1 %.
+CLEAR = [(10_000, 11_000 + 10 * (n % 3), 10_000 + 10 * (n % 2)) for n in range(10)]
+
+
+def test_a_clear_difference_is_stated_as_a_cost_ratio() -> None:
+    (row,) = a_judge(PairRule(margin=0.01)).comparisons(raced(*CLEAR))
+    assert row.ratio == pytest.approx(1.1009, abs=1e-3)
+    assert row.low < row.ratio < row.high
+    assert (row.direction, row.size) == (Direction.SLOWER, Size.BEYOND)
+    assert (row.arm, row.baseline, row.executions) == ("new", "old", 10)
+
+
+def test_the_race_ends_when_every_pair_is_settled() -> None:
+    assert a_judge(PairRule(margin=0.01)).may_end(raced(*CLEAR)) == "size settled"
+    assert a_judge(PairRule()).may_end(raced(*CLEAR)) is None
+    assert a_judge(PairRule(margin=0.01)).may_end(raced(*CLEAR[:9])) is None
+
+
+def test_a_twin_that_differs_is_a_finding() -> None:
+    same = a_judge(PairRule()).findings(raced(*CLEAR))
+    assert [finding.code for finding in same if finding.code == "twin-differs"] == []
+    costs = [(10_000 + n % 2, 10_000, 12_000 + n % 3) for n in range(10)]
+    codes = [finding.code for finding in a_judge(PairRule()).findings(raced(*costs))]
+    assert "twin-differs" in codes
+
+
+def test_doubts_of_trials_are_told_once_under_the_commands_name() -> None:
+    doubt = Finding("escape", Severity.WARNING, "a process left", "2")
+    doubtful = [replace(trial, findings=(doubt,)) for trial in raced(*CLEAR)]
+    found = [f for f in a_judge(PairRule()).findings(doubtful) if f.code == "escape"]
+    assert [finding.subject for finding in found] == ["new"]
