@@ -11,6 +11,7 @@ import time
 from types import TracebackType
 from typing import TextIO
 
+from ensign.builders.events import BuildEvent
 from ensign.lab.compare.perform import Progress
 from ensign.lab.study.sweeps import SweepProgress
 from ensign.model.comparisons import Comparison
@@ -122,3 +123,32 @@ def _so_far(comparison: Comparison) -> str:
         return f"{comparison.arm} …"
     low, high = speedup(comparison.high), speedup(comparison.low)
     return f"{comparison.arm} {format_percent(low)} to {format_percent(high)}"
+
+
+class BuildProgress:
+    """A line per finished build, and the builds under way in the status line."""
+
+    def __init__(self, line: StatusLine, stream: TextIO) -> None:
+        self._line = line
+        self._stream = stream
+        self._working: dict[str, float] = {}
+
+    def show(self, event: BuildEvent) -> None:
+        """Says what happened."""
+        if event.kind == "started":
+            self._working[event.label] = event.expected_s
+        else:
+            self._working.pop(event.label, None)
+            self._line.clear()
+            took = "" if event.kind == "cached" else f" in {format_duration(event.elapsed_s * 1e9)}"
+            why = f": {event.text}" if event.text else ""
+            self._stream.write(f"{event.label}: {_HAPPENED[event.kind]}{took}{why}\n")
+        if self._working:
+            parts = (
+                f"{label} (about {format_duration(expected_s * 1e9)})" if expected_s else label
+                for label, expected_s in self._working.items()
+            )
+            self._line.show(f"building {', '.join(parts)}")
+
+
+_HAPPENED = {"finished": "done", "cached": "already there", "failed": "FAILED"}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ensign.host.meter import LocalMeter, Meter
+from ensign.host.clock import Clock, SystemClock
+from ensign.host.meter import LocalMeter, StoppableMeter
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """`clock_ns` is monotonic, `unix_s` the wall clock."""
+    """The meter, the clocks and the caller's environment."""
 
-    meter: Meter = field(default_factory=LocalMeter)
-    clock_ns: Callable[[], int] = time.monotonic_ns
-    unix_s: Callable[[], float] = time.time
+    meter: StoppableMeter = field(default_factory=LocalMeter)
+    clock: Clock = field(default_factory=SystemClock)
+    env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))

@@ -65,6 +65,11 @@ class StudyFolder:
         write_atomically(path, to_bytes(trial))
         return path
 
+    def sweep_leftovers(self) -> None:
+        """Removes what a killed run was writing; call it only under `locked`."""
+        for path in self.root.glob("**/.*.part"):
+            path.unlink(missing_ok=True)
+
     def done(self, plan: str) -> frozenset[tuple[int, str]]:
         """Sweep and workload of the trials that are there."""
         names = (path.stem.partition("-") for path in self._trials(plan).glob("*.parquet"))

@@ -73,22 +73,22 @@ class Comparing:
                 run_unmeasured(self.ports.meter, f"--{part} {' '.join(argv)}", process)
 
     def _race(self) -> Compared:
-        start_ns = self.ports.clock_ns()
+        start_ns = self.ports.clock.monotonic_ns()
         plan = self._pilot()
         request = self._request(plan)
         if self.options.warmup:
             self._drain(replace(request, executions=self.options.warmup))
-        spent_ns = self.ports.clock_ns() - start_ns
+        spent_ns = self.ports.clock.monotonic_ns() - start_ns
         budget = budget_ns(self.options, plan.execution_ns, spent_ns)
         fitting = (budget - spent_ns) // max(plan.execution_ns, 1)
         judge = Judge(self.entries, plan.metric, pair_rule(self.options, fitting))
 
         def report(trials: Sequence[Trial]) -> None:
-            elapsed_ns = self.ports.clock_ns() - start_ns
+            elapsed_ns = self.ports.clock.monotonic_ns() - start_ns
             self.on_progress(Progress(len(trials), elapsed_ns, budget, judge.comparisons(trials)))
 
         limits = Limits(start_ns + budget, judge.rule.rule is Rule.SEQUENTIAL, judge.may_end)
-        outcome = run_race(self.ports.meter, request, limits, self.ports.clock_ns, report)
+        outcome = run_race(self.ports.meter, request, limits, self.ports.clock.monotonic_ns, report)
         if not outcome.trials:
             raise Interrupted("interrupted before the first execution ended; nothing was measured")
         return Compared(
@@ -97,7 +97,7 @@ class Comparing:
             trials=outcome.trials,
             stopped=outcome.stopped,
             budget_ns=budget,
-            spent_ns=self.ports.clock_ns() - start_ns,
+            spent_ns=self.ports.clock.monotonic_ns() - start_ns,
             findings=(*plan.findings, *judge.findings(outcome.trials)),
         )
 

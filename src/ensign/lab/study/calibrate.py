@@ -36,17 +36,21 @@ class Pilot:
         return self.running_ns / (self.requests or 1)
 
 
-def pilot(meter: Meter, study: Study, field: Field, workload: Workload) -> tuple[Pilot, Trial]:
+def pilot(
+    meter: Meter, study: Study, field: Field, workload: Workload
+) -> tuple[Pilot, tuple[Trial, ...]]:
     """Races the baseline against its twin, with more requests until the run is long enough."""
+    tried: list[Trial] = []
     requests = workload.requests
     if requests is None and workload.load is not None:
         requests = workload.rounding * max(1, 5000 // workload.rounding)
     while True:
         trial = one_trial(meter, study, field.only_baseline(), workload, requests, sweep=0)
+        tried.append(trial)
         measured = _pilot_of(trial, requests)
         fixed = workload.requests is not None or workload.load is None
         if fixed or measured.running_ns >= _LONG_ENOUGH_NS or requests is None:
-            return measured, trial
+            return measured, tuple(tried)
         requests *= _GROWTH
 
 

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ensign.lab.study.record import StudyRecord
 from ensign.model.findings import Finding
-from ensign.model.results import (
-    BuildFacts,
-    MachineFacts,
-    StudyResult,
-    SuiteComparison,
-    WorkloadComparison,
-)
+from ensign.model.results import StudyResult, SuiteComparison, WorkloadComparison
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Metric, Trial
 from ensign.model.units import parse_duration_ns, parse_share
@@ -21,38 +15,16 @@ from ensign.stats.sweeps import SweepCosts, sweep_costs, sweep_findings
 from ensign.stats.twin import judge_twin
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What a result rests on, besides the study itself.
-
-    `raced` are the variants that took part, the baseline first; `commands` the load generator's
-    argument list per workload, as it was run.
-    """
-
-    raced: tuple[str, ...]
-    trials: tuple[Trial, ...]
-    builds: tuple[BuildFacts, ...]
-    sweeps_planned: int
-    machine: MachineFacts
-    findings: tuple[Finding, ...]
-    commands: tuple[tuple[str, str], ...]
-    toolchains: tuple[tuple[str, str], ...]
-    source: tuple[tuple[str, str], ...]
-    version: str
-    made_at: str
-
-
-def study_result(study: Study, evidence: Evidence) -> StudyResult:
+def study_result(study: Study, record: StudyRecord, trials: tuple[Trial, ...]) -> StudyResult:
     """The result of the whole sweeps. InputError without a single one."""
     metric = Metric(study.race.metric)
     other = Metric.WALL if metric is Metric.CPU else Metric.CPU
     names = tuple(workload.name for workload in study.workloads)
-    arms = (*evidence.raced, TWIN)
-    costs = sweep_costs(evidence.trials, arms, names, metric)
+    arms = (*record.raced, TWIN)
+    costs = sweep_costs(trials, arms, names, metric)
     rule = suite_rule(study)
-    baseline = evidence.raced[0]
+    baseline = record.raced[0]
     judged = judge_twin(costs, TWIN, baseline, study.race.level)
-    trials = evidence.trials
     first = trials[0]
     return StudyResult(
         name=study.name,
@@ -64,29 +36,29 @@ def study_result(study: Study, evidence: Evidence) -> StudyResult:
         margin=rule.margin,
         level=study.race.level,
         sweeps_done=len(costs.sweeps),
-        sweeps_planned=evidence.sweeps_planned,
+        sweeps_planned=record.sweeps_planned,
         racing_s=sum(trial.wall_ns for trial in trials) / 1e9,
         mode=first.mode.value,
         slice_ns=parse_duration_ns(study.race.slice),
         freezer=first.freezer,
         running_share=sum(trial.running_share for trial in trials) / len(trials),
-        builds=evidence.builds,
+        builds=record.builds,
         suite=_suite(costs, baseline, arms, rule),
         suite_wall=_suite(sweep_costs(trials, arms, names, other), baseline, arms, rule),
         workloads=_workloads(costs, baseline, arms, rule, trials),
         workload_names=names,
-        commands=evidence.commands,
-        machine=evidence.machine,
+        commands=record.commands,
+        machine=record.machine,
         findings=(
             *judged.findings,
             *sweep_findings(costs),
-            *evidence.findings,
+            *record.findings,
             *trial_findings(trials),
         ),
-        toolchains=evidence.toolchains,
-        source=evidence.source,
-        version=evidence.version,
-        made_at=evidence.made_at,
+        toolchains=record.toolchains,
+        source=record.source,
+        version=record.version,
+        made_at=record.made_at,
     )
 
 

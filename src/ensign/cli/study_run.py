@@ -1,0 +1,100 @@
+"""What `plan`, `run`, `report` and `clean` do; imported late, numpy and polars come with it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from ensign.cli.progress import BuildProgress, StatusLine, SweepsProgress, screen_of
+from ensign.cli.study import BY_DEFAULT
+from ensign.host.files import write_atomically
+from ensign.lab.ports import Ports
+from ensign.lab.study import perform
+from ensign.lab.study.plan import expectation
+from ensign.lab.study.prepare import open_cache, open_study
+from ensign.model.errors import InputError
+from ensign.model.results import StudyResult
+from ensign.model.units import format_size, parse_duration_ns
+from ensign.report import as_csv, as_html, as_json, as_markdown, as_terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where each kind of report goes: a path, `-` for its default, None for not asked for."""
+
+    html: str | None
+    markdown: str | None
+    csv: str | None
+    json: str | None
+
+
+def plan(path: Path, *, update_lock: bool) -> None:
+    """See `ensign.cli.study.plan`."""
+    ports = Ports()
+    file = open_study(path)
+    with open_cache(ports) as cache:
+        text = expectation(file, cache, ports, update_lock=update_lock)
+    typer.echo(text, nl=False)
+
+
+def run(path: Path, *, update_lock: bool) -> None:
+    """See `ensign.cli.study.run`."""
+    ports = Ports()
+    file = open_study(path)
+    with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
+        sweeps = SweepsProgress(line)
+        telling = perform.Telling(
+            build=BuildProgress(line, sys.stderr).show,
+            pilot=lambda workload: line.show(f"pilot: {workload}"),
+            trial=sweeps.show,
+        )
+        result = perform.run_study(file, cache, ports, telling, update_lock=update_lock)
+    typer.echo(as_terminal.study(result, screen_of(sys.stdout)), nl=False)
+    page = write_html(result, perform.folder_of(file).root / "report.html")
+    typer.echo(f"Report: {page}")
+
+
+def report(path: Path, files: Files, *, every_workload: bool) -> None:
+    """See `ensign.cli.study.report`."""
+    file = open_study(path)
+    result = perform.stored_result(file)
+    if files == Files(None, None, None, None):
+        screen = screen_of(sys.stdout)
+        typer.echo(as_terminal.study(result, screen, every_workload=every_workload), nl=False)
+        return
+    if files.html is not None:
+        beside = perform.folder_of(file).root / "report.html"
+        typer.echo(f"Report: {write_html(result, _path(files.html, beside))}")
+    for target, render in (
+        (files.markdown, as_markdown.study),
+        (files.csv, as_csv.study),
+        (files.json, as_json.study),
+    ):
+        if target == BY_DEFAULT:
+            typer.echo(render(result), nl=False)
+        elif target is not None:
+            write_atomically(_path(target, Path(target)), render(result).encode())
+
+
+def clean(older_than: str | None) -> None:
+    """See `ensign.cli.study.clean`."""
+    age_s = None if older_than is None else parse_duration_ns(older_than) / 1e9
+    with open_cache(Ports()) as cache:
+        freed_bytes = cache.clean(age_s)
+    typer.echo(f"Freed {format_size(freed_bytes)}.")
+
+
+def write_html(result: StudyResult, path: Path) -> Path:
+    """Writes the page; its path."""
+    write_atomically(path, as_html.study(result).encode())
+    return path
+
+
+def _path(target: str, default: Path) -> Path:
+    path = default if target == BY_DEFAULT else Path(target)
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"the folder of {path} does not exist")
+    return path.absolute()

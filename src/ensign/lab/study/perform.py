@@ -1,0 +1,129 @@
+"""`ensign run`: build, verify, race, decide; every step takes up what is already there."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from ensign import __version__
+from ensign.builders.cache import Cache
+from ensign.builders.events import OnEvent
+from ensign.lab.machine import MachineState, cpu_seats, machine_state
+from ensign.lab.ports import Ports
+from ensign.lab.study.arms import Field, fill
+from ensign.lab.study.fixed import FixedPlan, fixed_plan, plan_key
+from ensign.lab.study.prepare import Programs, build_programs
+from ensign.lab.study.record import StudyRecord, read_record, write_record
+from ensign.lab.study.result import study_result
+from ensign.lab.study.sweeps import SweepProgress, run_sweeps
+from ensign.lab.study_file import StudyFile
+from ensign.model.errors import InputError, Interrupted
+from ensign.model.results import StudyResult
+from ensign.model.study import Study
+from ensign.store.folder import StudyFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Whom to tell what happens: builds, pilots by workload, trials."""
+
+    build: OnEvent
+    pilot: Callable[[str], None]
+    trial: Callable[[SweepProgress], None]
+
+
+def folder_of(file: StudyFile) -> StudyFolder:
+    """The results folder of a study."""
+    return StudyFolder.beside(file.path, file.study.name)
+
+
+def run_study(
+    file: StudyFile, cache: Cache, ports: Ports, telling: Telling, *, update_lock: bool = False
+) -> StudyResult:
+    """The whole study. Interrupted on Ctrl-C; the same call goes on where it stopped."""
+    folder = folder_of(file)
+    try:
+        with folder.locked():
+            programs = build_programs(file, cache, ports, telling.build, update_lock=update_lock)
+            _race(file, programs, folder, ports, telling)
+            return stored_result(file)
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; the same command goes on where it stopped") from None
+
+
+def stored_result(file: StudyFile) -> StudyResult:
+    """The result of what the store has. InputError where no sweep is complete yet."""
+    folder = folder_of(file)
+    record = read_record(folder)
+    trials = () if record is None else folder.trials(record.key)
+    if record is None or not trials:
+        raise InputError(f"nothing of {file.path} is measured yet: 'ensign run {file.path}'")
+    return study_result(file.study, record, trials)
+
+
+def _race(
+    file: StudyFile, programs: Programs, folder: StudyFolder, ports: Ports, telling: Telling
+) -> None:
+    study = file.study
+    seats, seat_findings = cpu_seats(study.cpus)
+    field = Field(programs.artefacts, dict(programs.tools), seats)
+    hashes = {
+        result.facts.variant: result.facts.loadable_sha256 for result in programs.report.results
+    }
+    key = plan_key(study, hashes)
+    folder.sweep_leftovers()
+    before = machine_state()
+    fixed = fixed_plan(ports.meter, study, field, key, folder, telling.pilot)
+    if len(folder.done(key)) >= fixed.sweeps.sweeps * len(study.workloads):
+        known = read_record(folder)
+        if known is not None and known.key == key:
+            return
+    record = _record(study, programs, fixed, before)
+    record = replace(record, findings=(*record.findings, *seat_findings))
+    write_record(folder, record)
+    run_sweeps(ports.meter, study, field, fixed.sweeps, folder, telling.trial)
+    write_record(folder, _ended(record, before, machine_state()))
+
+
+def _record(
+    study: Study, programs: Programs, fixed: FixedPlan, before: MachineState
+) -> StudyRecord:
+    report = programs.report
+    return StudyRecord(
+        key=fixed.sweeps.key,
+        raced=tuple(name for name, _ in programs.artefacts),
+        sweeps_planned=fixed.sweeps.sweeps,
+        builds=tuple(result.facts for result in report.results),
+        machine=before.facts_since(before),
+        findings=(*report.findings, *fixed.findings),
+        commands=commands_of(study, fixed.sweeps.requests),
+        toolchains=report.toolchains,
+        source=report.source,
+        version=__version__,
+        made_at=_now(),
+    )
+
+
+def _ended(record: StudyRecord, before: MachineState, after: MachineState) -> StudyRecord:
+    return replace(
+        record,
+        machine=after.facts_since(before),
+        findings=(*record.findings, *before.findings_until(after)),
+        made_at=_now(),
+    )
+
+
+def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple[str, str], ...]:
+    """What ran, per workload and for the server, with the number of requests filled in. Pure."""
+    commands = [] if study.server is None else [("server", shlex.join(study.server.command))]
+    for workload in study.workloads:
+        number = requests.get(workload.name)
+        values = {} if number is None else {"requests": str(number)}
+        commands.append((workload.name, shlex.join(fill(workload.load or workload.command or (), values))))
+    return tuple(commands)
+
+
+def _now() -> str:
+    return datetime.now(tz=UTC).isoformat(timespec="seconds")

@@ -1,0 +1,88 @@
+"""From a study file to programs that can be raced."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensign.builders.build import BuildPorts, BuildReport, BuildRequest, build_variants
+from ensign.builders.cache import Cache, cache_folder
+from ensign.builders.events import OnEvent, ignore
+from ensign.host.processes import MeterProcesses
+from ensign.lab.ports import Ports
+from ensign.lab.study_file import StudyFile, read_study
+from ensign.model.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What takes part, the baseline first: variant and path. Equal variants are left out.
+
+    `tools` are other programs of the baseline's build, by name.
+    """
+
+    report: BuildReport
+    artefacts: tuple[tuple[str, str], ...]
+    tools: tuple[tuple[str, str], ...]
+
+
+def open_study(path: Path) -> StudyFile:
+    """The checked study; StudyError with line and key where it is wrong."""
+    return read_study(path, machine_cpus=frozenset(os.sched_getaffinity(0)))
+
+
+@contextmanager
+def open_cache(ports: Ports) -> Iterator[Cache]:
+    """The cache of sources and builds; what was taken from it stays while it is open."""
+    with Cache(cache_folder(ports.env), clock=ports.clock) as cache:
+        yield cache
+
+
+def build_programs(
+    file: StudyFile,
+    cache: Cache,
+    ports: Ports,
+    on_event: OnEvent = ignore,
+    *,
+    update_lock: bool = False,
+) -> Programs:
+    """Builds what is missing. CommandFailed if the baseline fails; see `build_variants`."""
+    request = BuildRequest(
+        file.study, file.path, file.variants, file.variants[0].name, update_lock
+    )
+    report = build_variants(request, build_ports(cache, ports), on_event)
+    return Programs(report, *_raced(report, file.variants[0].name))
+
+
+def build_ports(cache: Cache, ports: Ports) -> BuildPorts:
+    """The effects of building."""
+    cores = len(os.sched_getaffinity(0))
+    return BuildPorts(MeterProcesses(ports.meter), ports.clock, cache, cores, ports.env)
+
+
+def built_programs(path: Path, variants: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Paths of these variants' programs and of the tools, built if need be (for the benches)."""
+    ports = Ports()
+    with open_cache(ports) as cache:
+        programs = build_programs(open_study(path), cache, ports)
+    artefacts = dict(programs.artefacts)
+    missing = [variant for variant in variants if variant not in artefacts]
+    if missing:
+        raise InputError(f"{path} has no variant of its own called {', '.join(missing)}")
+    return artefacts, dict(programs.tools)
+
+
+def _raced(
+    report: BuildReport, baseline: str
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    distinct = [
+        (result.facts.variant, str(result.artefact))
+        for result in report.results
+        if result.artefact is not None and not result.facts.status.startswith("same as")
+    ]
+    distinct.sort(key=lambda pair: pair[0] != baseline)
+    tools = report.result(baseline).tools
+    return tuple(distinct), tuple((name, str(path)) for name, path in tools.items())

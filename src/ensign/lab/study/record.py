@@ -1,0 +1,54 @@
+"""What a result rests on besides its trials, as one JSON file in the store."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter, ValidationError
+
+from ensign.model.errors import InputError
+from ensign.model.findings import Finding
+from ensign.model.results import BuildFacts, MachineFacts
+from ensign.store.folder import StudyFolder
+
+_NAME = "study"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRecord:
+    """`key` names the trials; `raced` are the variants that take part, the baseline first.
+
+    `commands` has what ran per workload, `made_at` when the last trial was added (ISO 8601).
+    """
+
+    key: str
+    raced: tuple[str, ...]
+    sweeps_planned: int
+    builds: tuple[BuildFacts, ...]
+    machine: MachineFacts
+    findings: tuple[Finding, ...]
+    commands: tuple[tuple[str, str], ...]
+    toolchains: tuple[tuple[str, str], ...]
+    source: tuple[tuple[str, str], ...]
+    version: str
+    made_at: str
+
+
+_RECORD = TypeAdapter(StudyRecord)
+
+
+def write_record(folder: StudyFolder, record: StudyRecord) -> None:
+    """Replaces the record in one step."""
+    folder.write_json(_NAME, json.loads(_RECORD.dump_json(record)))
+
+
+def read_record(folder: StudyFolder) -> StudyRecord | None:
+    """The record, or None before the first run. InputError if it is damaged."""
+    stored = folder.read_json(_NAME)
+    if stored is None:
+        return None
+    try:
+        return _RECORD.validate_json(json.dumps(stored))
+    except ValidationError:
+        raise InputError(f"{folder.root}/{_NAME}.json is damaged; run the study again") from None
