@@ -68,7 +68,7 @@ def chunked_bounds(
 
 
 def quantile_error(values: Floats, level: float) -> float:
-    """Estimate the standard error of a quantile from the quantiles one standard error of the share away."""
+    """Standard-error of a quantile: half the quantiles' distance one standard error either side."""
     step = math.sqrt(level * (1 - level) / values.size)
     low, high = np.quantile(values, [max(level - step, 0.0), min(level + step, 1.0)])
     return float(high - low) / 2
