@@ -64,9 +64,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     twin_errors(rng, races // 10)
 
 
-def share(hits: NDArray[np.bool_]) -> str:
+def share(hits: object) -> str:
     """Percent, with one digit more than is shown to people."""
-    return f"{100 * float(hits.mean()):.2f} %"
+    return f"{100 * float(np.mean(np.asarray(hits))):.2f} %"
 
 
 def row(*cells: object) -> None:

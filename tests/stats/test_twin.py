@@ -7,8 +7,10 @@ import pytest
 import scipy.stats
 
 from ensign.model.errors import InputError
+from ensign.model.trials import Metric
+from ensign.stats.pair import PairNames, PairRule, compare
 from ensign.stats.sweeps import SweepCosts
-from ensign.stats.twin import binomial_tail, exits_for_finding, judge_twin
+from ensign.stats.twin import binomial_tail, exits_for_finding, judge_twin, twin_findings
 
 Make = Callable[..., SweepCosts]
 
@@ -64,3 +66,13 @@ def test_a_geomean_off_one_is_a_finding(make_costs: Make) -> None:
 def test_no_sweep_cannot_be_judged(make_costs: Make) -> None:
     with pytest.raises(InputError):
         judge_twin(make_costs(np.empty((3, 0))), "arm", "baseline")
+
+
+def test_the_twin_of_one_race() -> None:
+    names = PairNames("twin", "old", Metric.CPU)
+    equal = compare(names, [0.01, -0.012, 0.004, -0.003, 0.001], PairRule())
+    assert twin_findings(equal) == ()
+    off = compare(names, [0.010, 0.012, 0.011, 0.009, 0.010], PairRule())
+    (finding,) = twin_findings(off)
+    assert (finding.code, finding.subject) == ("twin-differs", "twin")
+    assert "is slower (cost ratio 1.00" in finding.text
