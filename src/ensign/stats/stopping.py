@@ -100,12 +100,13 @@ def pair_findings(
 
 def _few_text(log_ratios: Sequence[float], rule: PairRule) -> str:
     direction = direction_of(log_interval(log_ratios, rule))
+    count = len(log_ratios)
     if direction is Direction.UNCLEAR:
         return (
-            f"a few executions decide this: most of {len(log_ratios)} executions lie on one side, "
-            "but a few far ones widen the interval over 'no difference'; more executions are needed"
+            f"a few executions decide this: by the ranks of {count} executions there is a "
+            "difference, by the interval there may be none; more executions are needed"
         )
     return (
-        f"a few executions decide this: the interval says {direction.value}, but by the ranks of "
-        f"{len(log_ratios)} executions chance could do it; more executions are needed"
+        f"a few executions decide this: the interval says {direction.value}, by the ranks of "
+        f"{count} executions it may be chance; more executions are needed"
     )

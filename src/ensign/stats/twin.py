@@ -47,6 +47,18 @@ def exits_for_finding(workloads: int, level: float = 0.95) -> int:
     return exits
 
 
+def twin_findings(comparison: Comparison) -> tuple[Finding, ...]:
+    """Judge the twin of a single race: `twin-differs` where its interval excludes 1."""
+    if comparison.direction is Direction.UNCLEAR:
+        return ()
+    text = (
+        f"the identical copy of the baseline is {comparison.direction.value} "
+        f"(cost ratio {comparison.low:.4f} to {comparison.high:.4f}): "
+        "chance does this in fewer than one race in twenty, a disturbed set-up often"
+    )
+    return (Finding("twin-differs", Severity.WARNING, text, comparison.arm),)
+
+
 def judge_twin(costs: SweepCosts, twin: str, baseline: str, level: float = 0.95) -> TwinJudgement:
     """Judges a study's twin. InputError without a whole sweep."""
     rule = SuiteRule(level=level)

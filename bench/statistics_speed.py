@@ -1,0 +1,77 @@
+"""Time of the statistics on a million samples.
+
+python bench/statistics_speed.py --samples 1000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensign.model.trials import Metric
+from ensign.stats.pair import PairNames, PairRule, Rule, compare
+from ensign.stats.signed_rank import signed_rank_p
+from ensign.stats.slices import within_sd
+from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
+from ensign.stats.sweeps import SweepCosts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--samples", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(argv)
+    samples: int = options.samples
+    rng = np.random.default_rng(options.seed)
+    d: list[float] = rng.normal(0.001, 0.01, samples).tolist()
+    slice_ns: list[float] = rng.lognormal(15.0, 0.1, samples).tolist()
+    names = PairNames("arm", "baseline", Metric.CPU)
+    costs = suite_costs(rng, samples)
+    tasks: dict[str, Callable[[], object]] = {
+        "one pair, sequential interval": lambda: compare(names, d, PairRule(margin=0.01)),
+        "one pair, t interval": lambda: compare(names, d, PairRule(rule=Rule.T)),
+        "signed rank": lambda: signed_rank_p(d),
+        "spread of slices": lambda: within_sd(slice_ns),
+        "suite: geometric mean and no-slower claim": lambda: compare_suite(
+            costs, "arm", "baseline", SuiteRule(margin=0.01)
+        ),
+        "suite: every workload": lambda: compare_workloads(costs, "arm", "baseline", SuiteRule()),
+    }
+    compare(names, [0.0, 0.1, 0.2], PairRule(rule=Rule.T))
+    print(f"| on {samples} samples | ms |")
+    print("| --- | --- |")
+    for name, task in tasks.items():
+        print(f"| {name} | {1000 * seconds_of(task):.1f} |")
+
+
+def suite_costs(rng: np.random.Generator, samples: int) -> SweepCosts:
+    """Two arms, 50 workloads, as many sweeps as give that many costs."""
+    sweeps = max(2, samples // 100)
+    return SweepCosts(
+        metric=Metric.CPU,
+        arms=("baseline", "arm"),
+        workloads=tuple(f"workload-{w}" for w in range(50)),
+        sweeps=tuple(range(sweeps)),
+        left_out=(),
+        y=rng.normal(10.0, 0.01, (2, 50, sweeps)),
+    )
+
+
+def seconds_of(task: Callable[[], object]) -> float:
+    """Best of three, which is the time without the machine's own noise."""
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        task()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""The scripts behind the constants and tables run; their numbers are tested elsewhere."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[2] / "bench"
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "expected"),
+    [
+        (
+            "statistics_constants.py",
+            ["--replications", "4000", "--horizon", "2000"],
+            ["| 0.95 | 5 | 9 |", "0.0155 (used)"],
+        ),
+        ("statistics_error_rates.py", ["--races", "400"], ["False alarms of one pair", "twin"]),
+        ("statistics_speed.py", ["--samples", "2000"], ["on 2000 samples", "signed rank"]),
+    ],
+)
+def test_scripts_print_their_tables(
+    script: str, arguments: list[str], expected: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    runpy.run_path(str(BENCH / script))["main"](arguments)
+    printed = capsys.readouterr().out
+    for text in expected:
+        assert text in printed

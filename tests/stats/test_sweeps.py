@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ensign.model.errors import InputError
+from ensign.model.trials import Metric, Trial
+from ensign.stats.sweeps import sweep_costs, sweep_findings
+
+Make = Callable[..., Trial]
+ARMS = ("old", "new")
+
+
+def sweep(
+    make_trial: Make, number: int, workloads: tuple[str, ...] = ("get", "set")
+) -> list[Trial]:
+    return [
+        make_trial(
+            {"old": (1000 + w, 1, 1), "new": (2000 + w + number, 1, 1)}, workload, sweep=number
+        )
+        for w, workload in enumerate(workloads)
+    ]
+
+
+def test_whole_sweeps_become_a_table(make_trial: Make) -> None:
+    trials = sweep(make_trial, 1) + sweep(make_trial, 0)[::-1]
+    costs = sweep_costs(trials, ARMS, ("set", "get"), Metric.CPU)
+    assert (costs.sweeps, costs.left_out) == ((0, 1), ())
+    assert costs.y.shape == (2, 2, 2)
+    # The order of workloads is the one asked for, whatever the order of the trials.
+    assert np.exp(costs.y[1]) == pytest.approx(np.array([[2001, 2002], [2000, 2001]]))
+    assert costs.log_ratios("new", "old")[0, 1] == pytest.approx(math.log(2002 / 1001))
+    assert costs.log_ratios("old", "new") == pytest.approx(-costs.log_ratios("new", "old"))
+
+
+def test_incomplete_sweeps_count_nowhere_and_are_said(make_trial: Make) -> None:
+    trials = sweep(make_trial, 0) + sweep(make_trial, 1)[:1] + sweep(make_trial, 2)
+    costs = sweep_costs(trials, ARMS, ("get", "set"), Metric.CPU)
+    assert (costs.sweeps, costs.left_out) == ((0, 2), (1,))
+    (finding,) = sweep_findings(costs)
+    assert finding.code == "incomplete-sweeps"
+    assert "1 incomplete sweep is left out" in finding.text
+    assert "2 whole ones" in finding.text
+
+
+def test_a_sweep_without_an_arm_is_not_whole(make_trial: Make) -> None:
+    short = [make_trial({"old": (1, 1, 1)}, "get", sweep=1)]
+    costs = sweep_costs(sweep(make_trial, 0, ("get",)) + short, ARMS, ("get",), Metric.CPU)
+    assert (costs.sweeps, costs.left_out) == ((0,), (1,))
+    # Leaving the missing arm out makes both whole.
+    assert sweep_costs(short, ("old",), ("get",), Metric.CPU).sweeps == (1,)
+
+
+def test_whole_sweeps_are_no_finding(make_trial: Make) -> None:
+    assert sweep_findings(sweep_costs(sweep(make_trial, 0), ARMS, ("get",), Metric.CPU)) == ()
+
+
+def test_two_trials_of_one_sweep_are_refused(make_trial: Make) -> None:
+    with pytest.raises(InputError, match="workload 'get' has two trials of sweep 4"):
+        sweep_costs(sweep(make_trial, 4) * 2, ARMS, ("get", "set"), Metric.CPU)
+
+
+def test_an_unknown_arm_is_named(make_trial: Make) -> None:
+    costs = sweep_costs(sweep(make_trial, 0), ARMS, ("get", "set"), Metric.CPU)
+    with pytest.raises(InputError, match="arm 'newer' is not among the arms: old, new"):
+        costs.log_ratios("newer", "old")
