@@ -1,0 +1,1 @@
+"""The use cases: what happens next across packages."""
