@@ -1,70 +1,158 @@
-"""A study as its author writes it: its shape, checked from a parsed mapping. Pure."""
+"""A study as its author writes it: the shape of a study file. Pure.
+
+Rules that compare several keys are in `study_rules`; the words for errors in `study_problems`.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from ensign.model.errors import InputError
 from ensign.model.units import parse_duration_ns, parse_share, parse_size_bytes
 
+_COMPILER = re.compile(r"[A-Za-z0-9_./+-]*[A-Za-z0-9+]")
+_OPTIMIZATION = re.compile(r"-O([0-3gsz]|fast)?")
+_LEVELS = (0.9, 0.95, 0.975, 0.99)
+_FIRST_PORT, _LAST_PORT, _FEWEST_PORTS = 1024, 65_535, 100
 
-def _checked(parse: object) -> AfterValidator:
+
+def _positive(
+    parse: Callable[[str], float], *, least: float = 0.0, least_text: str = "0"
+) -> object:
     def check(text: str) -> str:
+        if text.strip().startswith("-"):
+            raise ValueError(f"'{text}' must be above {least_text}")
         try:
-            parse(text)  # type: ignore[operator]
+            value = parse(text)
         except InputError as error:
             raise ValueError(str(error)) from None
+        if value <= 0 or value < least:
+            raise ValueError(f"'{text}' must be {'at least' if least else 'above'} {least_text}")
         return text
 
     return AfterValidator(check)
 
 
-Duration = Annotated[str, _checked(parse_duration_ns)]
-Share = Annotated[str, _checked(parse_share)]
-SizeText = Annotated[str, _checked(parse_size_bytes)]
+def _compiler(text: str) -> str:
+    if not _COMPILER.fullmatch(text):
+        raise ValueError(f"'{text}' is not a program's name; write it as gcc-12 or clang-19")
+    return text
+
+
+def _optimization(text: str) -> str:
+    if not _OPTIMIZATION.fullmatch(text):
+        raise ValueError(
+            f"'{text}' is not an optimisation level such as -O2 or -O3; other flags go to 'flags'"
+        )
+    return text
+
+
+def _flags(text: str) -> str:
+    flags = text.split()
+    for flag in flags:
+        if _OPTIMIZATION.fullmatch(flag):
+            raise ValueError(f"'{flag}' belongs to the axis 'optimization', not to 'flags'")
+    if flags and not flags[0].startswith("-"):
+        raise ValueError(f"'{text}' does not start with a dash; write flags as they are passed")
+    return " ".join(flags)
+
+
+def _inside(text: str) -> str:
+    path = PurePosixPath(text)
+    if not text or path.is_absolute() or ".." in path.parts:
+        raise ValueError(f"'{text}' must be a path inside the source folder, without '..'")
+    return text
+
+
+def _no_dash(text: str) -> str:
+    if not text.strip() or text.startswith("-"):
+        raise ValueError(f"'{text}' must not be empty or start with a dash")
+    return text
+
+
+def _ports(ports: tuple[int, int]) -> tuple[int, int]:
+    first, last = ports
+    if not _FIRST_PORT <= first <= last <= _LAST_PORT:
+        raise ValueError(
+            f"'{list(ports)}' must be a first and a last port from {_FIRST_PORT} to {_LAST_PORT}"
+        )
+    if last - first + 1 < _FEWEST_PORTS:
+        raise ValueError(f"'{list(ports)}' must span at least {_FEWEST_PORTS} ports")
+    return ports
+
+
+def _level(level: float) -> float:
+    if level not in _LEVELS:
+        raise ValueError(f"'{level}' must be one of {', '.join(map(str, _LEVELS))}")
+    return level
+
+
+def _none_of_text(value: object) -> object:
+    return None if value == "none" else value
+
+
+Duration = Annotated[str, _positive(parse_duration_ns)]
+SliceText = Annotated[str, _positive(parse_duration_ns, least=100_000, least_text="100us")]
+Share = Annotated[str, _positive(parse_share)]
+SizeText = Annotated[str, _positive(parse_size_bytes)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.+-]*$", max_length=60)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Argv = Annotated[list[str], Field(min_length=1)]
+Compiler = Annotated[str, AfterValidator(_compiler)]
+Optimization = Annotated[str, AfterValidator(_optimization)]
+Flags = Annotated[str, AfterValidator(_flags)]
+Inside = Annotated[str, AfterValidator(_inside)]
+Reference = Annotated[str, AfterValidator(_no_dash)]
+Lto = Literal["off", "full"]
+Level = Annotated[float, AfterValidator(_level)]
+CpuList = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class Section(BaseModel):
+    """A table of the study file: unknown keys are errors, nothing is converted silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class DebianSource(_Section):
+class DebianSource(Section):
     """A Debian source package, pinned by the checksum of its upstream (`orig`) archive."""
 
     kind: Literal["debian"]
-    package: str
+    package: Reference = Field(description="name of the source package")
     version: str = Field(description="upstream version; any Debian revision that carries it")
     sha256: Sha256 = Field(description="of the orig archive")
     patches: bool = Field(default=False, description="apply Debian's patches")
 
 
-class PathSource(_Section):
+class PathSource(Section):
     """A folder of this machine; its content is hashed, it is copied before it is built."""
 
     kind: Literal["path"]
-    path: str = Field(description="relative to the study file")
+    path: str = Field(min_length=1, description="relative to the study file")
     exclude: list[str] = Field(default_factory=list, description="glob patterns left out")
 
 
-class GitSource(_Section):
+class GitSource(Section):
     """A git repository at a commit."""
 
     kind: Literal["git"]
-    url: str
-    commit: str = Field(description="commit, tag or branch; the lock file pins the commit")
+    url: Reference = Field(description="address or path of the repository")
+    commit: Reference = Field(description="commit, tag or branch; the lock file pins the commit")
 
 
-class ArchiveSource(_Section):
+class ArchiveSource(Section):
     """An archive by address or path, pinned by its checksum."""
 
     kind: Literal["archive"]
-    url: str = Field(description="https address, file address, or a path relative to the study")
-    sha256: Sha256
+    url: Reference = Field(
+        description="https address, file address, or a path relative to the study"
+    )
+    sha256: Sha256 = Field(description="of the archive")
     strip: int = Field(default=1, ge=0, description="leading path components to drop")
 
 
@@ -73,134 +161,163 @@ Source = Annotated[
 ]
 
 
-class Build(_Section):
+class Build(Section):
     """How a variant is built. Commands are argument lists, run in the source folder.
 
     Placeholders: `{cc}` `{cxx}` `{ar}` `{ranlib}` `{nm}` `{ld}` (the variant's toolchain),
     `{cflags}` `{ldflags}` (one argument each, flags joined by blanks), `{jobs}`.
     `dependencies` sees the toolchain but not the variant's flags: it is run once per compiler.
+    `tool_commands` is run after `commands` for the baseline alone, and makes `tools`.
     """
 
-    dependencies: list[Argv] = Field(default_factory=list)
-    commands: list[Argv] = Field(min_length=1)
-    artefact: str = Field(description="the program, relative to the source folder")
-    tools: dict[Name, str] = Field(
+    dependencies: list[Argv] = Field(
+        default_factory=list, description="commands run once per compiler, without {cflags}"
+    )
+    commands: list[Argv] = Field(min_length=1, description="commands run for each variant")
+    tool_commands: list[Argv] = Field(
+        default_factory=list, description="run for the baseline alone, to build its tools"
+    )
+    artefact: Inside = Field(description="the program, relative to the source folder")
+    tools: dict[Name, Inside] = Field(
         default_factory=dict,
         description="other programs of the baseline's build, usable as {NAME} in workloads",
     )
-    keep: list[str] = Field(
+    keep: list[Inside] = Field(
         default_factory=list, description="more files that the program needs when it runs (globs)"
     )
-    env: dict[str, str] = Field(default_factory=dict)
-    deadline: Duration = "30m"
-    disk: SizeText = "4GiB"
+    env: dict[str, str] = Field(
+        default_factory=dict, description="environment of all build commands, without {cflags}"
+    )
+    deadline: Duration = Field(default="30m", description="for one variant's build")
+    disk: SizeText = Field(default="4GiB", description="most that one build may write")
 
 
-class Axes(_Section):
+def _no_lto() -> list[Lto]:
+    return ["off"]
+
+
+class Axes(Section):
     """What is varied; every combination is a variant unless excluded."""
 
-    compiler: list[str] = Field(min_length=1, description="programs, such as gcc-12 or clang-19")
-    optimization: list[str] = Field(default_factory=lambda: ["-O2"], min_length=1)
-    lto: list[Literal["off", "full"]] = Field(default_factory=lambda: ["off"], min_length=1)
-    flags: list[str] = Field(default_factory=lambda: [""], min_length=1)
+    compiler: list[Compiler] = Field(
+        min_length=1, description="programs, such as gcc-12 or clang-19"
+    )
+    optimization: list[Optimization] = Field(
+        default_factory=lambda: ["-O2"], min_length=1, description="levels, such as -O2 or -O3"
+    )
+    lto: list[Lto] = Field(
+        default_factory=_no_lto, min_length=1, description="link-time optimisation"
+    )
+    flags: list[Flags] = Field(
+        default_factory=lambda: [""],
+        min_length=1,
+        description='further flags of compiler and link, one text per choice; "" is none',
+    )
 
 
-class Choice(_Section):
-    """One value per axis named; an axis left out matches any value (in rules)."""
+class Choice(Section):
+    """One value per axis named.
 
-    compiler: str | None = None
-    optimization: str | None = None
-    lto: Literal["off", "full"] | None = None
-    flags: str | None = None
+    In `exclude` and `baseline` an axis left out matches any value. In `include`, which adds one
+    variant, it has the first value of the axis; values need not be listed in `axes`.
+    """
+
+    compiler: Compiler | None = Field(default=None, description="a compiler")
+    optimization: Optimization | None = Field(default=None, description="an optimisation level")
+    lto: Lto | None = Field(default=None, description="link-time optimisation")
+    flags: Flags | None = Field(default=None, description="further flags")
 
 
-class Ready(_Section):
+class Ready(Section):
     """When a server is ready: it listens on its port, or it printed `output` (a pattern)."""
 
-    output: str | None = None
-    deadline: Duration = "20s"
+    output: str | None = Field(
+        default=None, description="regular expression; without it the server's port is awaited"
+    )
+    deadline: Duration = Field(default="20s", description="a later server is a failed one")
 
 
-class Server(_Section):
+class Server(Section):
     """The program under test as a server; `{artefact}` is the variant's program.
 
     Further placeholders: `{port}` `{tmp}` `{arm}` and the names in `build.tools`.
     """
 
-    command: Argv
-    ready: Ready = Ready()
-    env: dict[str, str] = Field(default_factory=dict)
+    command: Argv = Field(description="the server's command, in the foreground")
+    ready: Ready = Field(default=Ready(), description="how its readiness is known")
+    env: dict[str, str] = Field(default_factory=dict, description="added to its environment")
 
 
-class Cpus(_Section):
+class Cpus(Section):
     """Which CPUs do what; sensible defaults come from the machine."""
 
-    server: list[int] | None = Field(default=None, min_length=1)
-    load: list[int] | None = Field(default=None, min_length=1)
+    server: CpuList | None = Field(default=None, description="of the program under test")
+    load: CpuList | None = Field(default=None, description="of the load generators")
 
 
-class Workload(_Section):
+class Workload(Section):
     """One test. With a server: `load` is the generator; without: `command` is the program's run.
 
-    `{requests}` in `load` is replaced by the number of requests, which is chosen from a pilot so
-    that one execution takes its share of the budget, unless `requests` fixes it. `rounding` makes
-    it a multiple of that.
+    `{requests}` in `load` and `preload` is replaced by the number of requests, which is chosen
+    from a pilot so that one execution takes its share of the budget, unless `requests` fixes it.
     """
 
-    name: Name
-    load: Argv | None = None
-    command: Argv | None = None
-    preload: list[Argv] = Field(default_factory=list)
-    requests: int | None = Field(default=None, gt=0)
-    rounding: int = Field(default=1000, gt=0)
-    input: str | None = None
-    deadline: Duration = "60s"
-
-    @model_validator(mode="after")
-    def _one_of_load_and_command(self) -> Workload:
-        if (self.load is None) == (self.command is None):
-            raise ValueError(f"workload '{self.name}' needs exactly one of 'load' and 'command'")
-        return self
+    name: Name = Field(description="unique in the study; small letters, digits and _.+-")
+    load: Argv | None = Field(default=None, description="the load generator's command")
+    command: Argv | None = Field(default=None, description="the program's own command")
+    preload: list[Argv] = Field(
+        default_factory=list, description="commands run on the ready server, not measured"
+    )
+    requests: int | None = Field(default=None, gt=0, description="fixed number of requests")
+    rounding: int = Field(
+        default=1000, gt=0, description="a chosen number of requests is a multiple of it"
+    )
+    input: str | None = Field(default=None, description="file given as standard input")
+    deadline: Duration = Field(default="60s", description="running time of one execution")
 
 
-class Race(_Section):
+class Race(Section):
     """How it is measured. `budget` is racing time; sweeps are fixed before the first one."""
 
-    margin: Share | None = "1%"
-    budget: Duration = "5m"
-    sweeps: int = Field(default=8, ge=3, le=1000)
-    slice: Duration = "5ms"
-    mode: Literal["gated", "whole"] = "gated"
-    metric: Literal["cpu", "wall"] = "cpu"
-    level: Literal[0.9, 0.95, 0.975, 0.99] = 0.95
-    seed: int = 1
-    ports: tuple[int, int] = (20_000, 29_999)
+    margin: Annotated[Share | None, BeforeValidator(_none_of_text)] = Field(
+        default="1%", description='a smaller difference does not matter; "none" for no margin'
+    )
+    budget: Duration = Field(default="5m", description="racing time of the whole study")
+    sweeps: int = Field(default=8, ge=3, le=1000, description="executions of every workload")
+    slice: SliceText = Field(default="5ms", description="how long one arm runs at a time")
+    mode: Literal["gated", "whole"] = Field(
+        default="gated", description="slices, or whole executions in turn"
+    )
+    metric: Literal["cpu", "wall"] = Field(default="cpu", description="the cost compared")
+    level: Level = Field(default=0.95, description="confidence level of intervals")
+    seed: int = Field(default=1, ge=0, description="decides all random orders")
+    ports: Annotated[tuple[int, int], Field(strict=False), AfterValidator(_ports)] = Field(
+        default=(20_000, 29_999), description="first and last port that servers may get"
+    )
 
 
-class Study(_Section):
-    """A whole study file."""
+class Study(Section):
+    """Which builds of one program are compared, on which workloads, how surely."""
 
-    name: Name
-    title: str = ""
-    question: str = ""
-    source: Source
-    build: Build
-    axes: Axes
-    exclude: list[Choice] = Field(default_factory=list)
-    include: list[Choice] = Field(default_factory=list)
-    baseline: Choice
-    server: Server | None = None
-    cpus: Cpus = Cpus()
-    race: Race = Race()
-    workloads: list[Workload] = Field(min_length=1)
+    name: Name = Field(description="names the results folder; small letters, digits and _.+-")
+    title: str = Field(default="", description="the heading of reports")
+    question: str = Field(default="", description="what the study is to answer")
+    source: Source = Field(description="where the program's source comes from")
+    build: Build = Field(description="how it is built")
+    axes: Axes = Field(description="what is varied")
+    exclude: list[Choice] = Field(default_factory=list, description="combinations left out")
+    include: list[Choice] = Field(default_factory=list, description="variants added")
+    baseline: Choice = Field(description="the variant that all others are compared with")
+    server: Server | None = Field(default=None, description="the program is a server")
+    cpus: Cpus = Field(default=Cpus(), description="which CPUs do what")
+    race: Race = Field(default=Race(), description="how it is measured")
+    workloads: list[Workload] = Field(min_length=1, description="the tests")
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Study:
-        names = [workload.name for workload in self.workloads]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two workloads are called '{name}'")
-        for workload in self.workloads:
-            if workload.load is not None and self.server is None:
-                raise ValueError(f"workload '{workload.name}' has a load but there is no [server]")
-        return self
+
+def study_schema() -> dict[str, object]:
+    """The JSON Schema of a study file, for editors and for `ensign schema`."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Study.model_json_schema(),
+        "title": "ensign study",
+    }

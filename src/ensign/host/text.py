@@ -1,0 +1,44 @@
+"""Reading a text that a person wrote, with words for what may go wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ensign.model.errors import InputError
+
+_LARGEST_BYTES = 10 * 2**20
+
+
+def read_text(path: Path, *, largest_bytes: int = _LARGEST_BYTES) -> str:
+    """The text of a UTF-8 file, without a byte order mark.
+
+    InputError, without the path, where it is missing, a folder, unreadable, too large, not UTF-8
+    or empty.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(largest_bytes + 1)
+    except FileNotFoundError:
+        raise InputError(f"there is no such file{_neighbours(path)}") from None
+    except IsADirectoryError:
+        raise InputError(f"is a folder; name a file in it{_neighbours(path / 'x')}") from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}") from None
+    if len(data) > largest_bytes:
+        raise InputError(f"is larger than {largest_bytes // 2**20} MiB")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"is not UTF-8 text (line {line}); save it as UTF-8") from None
+    if not text.strip():
+        raise InputError("is empty")
+    return text
+
+
+def _neighbours(path: Path) -> str:
+    try:
+        found = sorted(entry.name for entry in path.parent.glob("*.toml"))[:3]
+    except OSError:
+        return ""
+    return f"; nearby: {', '.join(found)}" if found else ""

@@ -1,0 +1,101 @@
+"""From a study file to a checked study; every mistake becomes one line with its place."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensign.host.text import read_text
+from ensign.lab.toml_positions import Positions, find_positions
+from ensign.model.errors import InputError, StudyError
+from ensign.model.study import Study
+from ensign.model.study_problems import Problem, Where, check_shape
+from ensign.model.study_rules import absent_cpus, broken_rules
+from ensign.model.variants import Variant
+from ensign.variants.expand import expand, expansion_problems
+
+_MOST_PROBLEMS = 10
+_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFile:
+    """A checked study, its variants (baseline first) and where its keys stand.
+
+    `path` is as the user wrote it; relative paths in the study start at its folder.
+    """
+
+    path: Path
+    text: str
+    study: Study
+    variants: tuple[Variant, ...]
+    positions: Positions
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the study's relative paths start at."""
+        return self.path.absolute().parent
+
+    def error(self, text: str, *where: str | int) -> StudyError:
+        """An error about a key that shows later, such as a compiler that is not installed."""
+        return StudyError(text, path=str(self.path), line=self.positions.line(where))
+
+
+def read_study(path: Path, *, machine_cpus: frozenset[int] | None = None) -> StudyFile:
+    """Read and check a study file; StudyError with at most ten lines, one per mistake.
+
+    `machine_cpus` are the CPUs that the study may name; None leaves that unchecked.
+    """
+    try:
+        text = read_text(path)
+    except InputError as error:
+        raise StudyError(str(error), path=str(path)) from None
+    return parse_study(text, path, machine_cpus=machine_cpus)
+
+
+def parse_study(text: str, path: Path, *, machine_cpus: frozenset[int] | None = None) -> StudyFile:
+    """The study in a text; `path` is for messages and relative paths. StudyError. Pure."""
+    try:
+        mapping = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise _not_toml(error, text, path) from None
+    positions = find_positions(text)
+    study, problems = check_shape(mapping)
+    if study is None:
+        raise _combined(problems, positions, path)
+    problems = (*broken_rules(study), *expansion_problems(study))
+    if machine_cpus is not None:
+        problems = (*problems, *absent_cpus(study, machine_cpus))
+    if problems:
+        raise _combined(problems, positions, path)
+    return StudyFile(path, text, study, expand(study), positions)
+
+
+def _not_toml(error: Exception, text: str, path: Path) -> StudyError:
+    message = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "nested too deeply"
+    place = _PLACE.search(message)
+    said = _PLACE.sub("", message)
+    if place is None:
+        return StudyError(f"not TOML: {said}", path=str(path))
+    if place[1] is None:
+        last = text.count("\n") + 1 - text.endswith("\n")
+        return StudyError(f"not TOML: {said}, at the end of the file", path=str(path), line=last)
+    return StudyError(f"not TOML: {said}, column {place[2]}", path=str(path), line=int(place[1]))
+
+
+def _combined(problems: Sequence[Problem], positions: Positions, path: Path) -> StudyError:
+    def line(where: Where) -> int | None:
+        return positions.line(where)
+
+    ordered = sorted(problems, key=lambda problem: line(problem.where) or 0)
+    shown = ordered if len(ordered) <= _MOST_PROBLEMS else ordered[: _MOST_PROBLEMS - 1]
+    errors = [
+        StudyError(problem.text, path=str(path), line=line(problem.where)) for problem in shown
+    ]
+    lines = [ordered[0].text, *(str(error) for error in errors[1:])]
+    if len(shown) < len(ordered):
+        lines.append(f"{path}: … and {len(ordered) - len(shown)} more")
+    return StudyError("\n".join(lines), path=str(path), line=errors[0].line)

@@ -1,0 +1,37 @@
+"""Placeholders in commands: `{name}` is replaced, `{{name}}` stands for the text `{name}`. Pure.
+
+Other braces mean nothing here, so that JSON, Lua or awk programs can be written as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld", "jobs")
+FLAGS = ("cflags", "ldflags")
+PLACES = ("port", "tmp", "arm")
+RESERVED = frozenset((*TOOLCHAIN, *FLAGS, *PLACES, "artefact", "requests"))
+
+_PLACEHOLDER = re.compile(r"\{\{([A-Za-z][A-Za-z0-9_.+-]*)\}\}|\{([A-Za-z][A-Za-z0-9_.+-]*)\}")
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names of the placeholders of a text, in order, with repetitions."""
+    return tuple(match[2] for match in _PLACEHOLDER.finditer(text) if match[2] is not None)
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """The text with each `{name}` that has a value replaced; those without one stay."""
+
+    def replacement(match: re.Match[str]) -> str:
+        if match[1] is not None:
+            return f"{{{match[1]}}}"
+        return values.get(match[2], match[0])
+
+    return _PLACEHOLDER.sub(replacement, text)
+
+
+def fill_all(texts: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
+    """`fill` on each text of a command."""
+    return tuple(fill(text, values) for text in texts)

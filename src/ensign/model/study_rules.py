@@ -1,0 +1,164 @@
+"""Rules of a study that no single key can break: placeholders, names, what needs what. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ensign.model import placeholders
+from ensign.model.study import Server, Study, Workload
+from ensign.model.study_problems import Problem, Where, suggestion
+
+
+def broken_rules(study: Study) -> tuple[Problem, ...]:
+    """Every rule that a well-shaped study breaks, in the order of the file's sections."""
+    return (
+        *_repeated_values(study),
+        *_build(study),
+        *_server(study),
+        *_workload_names(study),
+        *(
+            problem
+            for index, workload in enumerate(study.workloads)
+            for problem in _workload(study, workload, ("workloads", index))
+        ),
+    )
+
+
+def absent_cpus(study: Study, machine_cpus: frozenset[int]) -> tuple[Problem, ...]:
+    """CPUs that the study names and the machine has not."""
+    have = ", ".join(str(cpu) for cpu in sorted(machine_cpus))
+    return tuple(
+        Problem(
+            ("cpus", role, index),
+            f"'{role}': CPU {cpu} is not on this machine, which has CPUs {have}",
+        )
+        for role in ("server", "load")
+        for index, cpu in enumerate(getattr(study.cpus, role) or ())
+        if cpu not in machine_cpus
+    )
+
+
+def _repeated_values(study: Study) -> Iterator[Problem]:
+    for axis in ("compiler", "optimization", "lto", "flags"):
+        yield from _repeated(getattr(study.axes, axis), ("axes", axis), f"'{axis}'")
+    for role in ("server", "load"):
+        cpus = [str(cpu) for cpu in getattr(study.cpus, role) or ()]
+        yield from _repeated(cpus, ("cpus", role), f"'{role}'")
+
+
+def _repeated(values: Sequence[str], where: Where, what: str) -> Iterator[Problem]:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            yield Problem((*where, index), f"{what}: '{value}' is given twice")
+
+
+def _build(study: Study) -> Iterator[Problem]:
+    build = study.build
+    for name in build.tools:
+        if name in placeholders.RESERVED:
+            text = f"'{name}' cannot be a tool's name: {{{name}}} means something else"
+            yield Problem(("build", "tools", name), text)
+    toolchain = placeholders.TOOLCHAIN
+    for index, argv in enumerate(build.dependencies):
+        yield from _unknown(argv, ("build", "dependencies", index), toolchain)
+    for key in ("commands", "tool_commands"):
+        for index, argv in enumerate(getattr(build, key)):
+            yield from _unknown(argv, ("build", key, index), (*toolchain, *placeholders.FLAGS))
+    yield from _unknown_in_env(build.env, ("build", "env"), toolchain)
+
+
+def _server(study: Study) -> Iterator[Problem]:
+    server = study.server
+    if server is None:
+        return
+    allowed = ("artefact", *placeholders.PLACES, *study.build.tools)
+    yield from _unknown(server.command, ("server", "command"), allowed)
+    yield from _unknown_in_env(server.env, ("server", "env"), allowed)
+    if not _uses(_server_texts(server), "artefact"):
+        text = "'command' has no {artefact}: every variant would run the same program"
+        yield Problem(("server", "command"), text)
+    if server.ready.output is None and not _uses(_server_texts(server), "port"):
+        text = "'command' has no {port} to become ready on; add it, or 'ready.output'"
+        yield Problem(("server", "command"), text)
+
+
+def _workload_names(study: Study) -> Iterator[Problem]:
+    names = [workload.name for workload in study.workloads]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield Problem(
+                ("workloads", index, "name"), f"'name': two workloads are called '{name}'"
+            )
+
+
+def _workload(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
+    called = f"workload '{workload.name}'"
+    if (workload.load is None) == (workload.command is None):
+        yield Problem(where, f"{called} needs exactly one of 'load' and 'command'")
+        return
+    yield from _workload_placeholders(study, workload, where)
+    if workload.load is not None:
+        yield from _load(study, workload, where)
+        return
+    if not _uses(workload.command or (), "artefact"):
+        text = (
+            f"'command' of {called} has no {{artefact}}: every variant would run the same program"
+        )
+        yield Problem((*where, "command"), text)
+    for key in ("preload", "requests", "rounding"):
+        if key in workload.model_fields_set:
+            yield Problem((*where, key), f"'{key}' of {called} is for loads only, not for commands")
+
+
+def _load(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
+    called = f"workload '{workload.name}'"
+    load = workload.load or []
+    if study.server is None:
+        yield Problem((*where, "load"), f"{called} has a 'load', but there is no [server]")
+    elif not (_uses(load, "port") or _uses(load, "tmp")):
+        text = f"'load' of {called} has no {{port}}: it would not reach the arm's own server"
+        yield Problem((*where, "load"), text)
+    if not _uses(load, "requests") and workload.requests is None:
+        text = (
+            f"'load' of {called} has no {{requests}} and there is no 'requests': "
+            "nothing says how many operations it completes"
+        )
+        yield Problem((*where, "load"), text)
+
+
+def _workload_placeholders(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
+    common = ("artefact", *placeholders.PLACES, *study.build.tools)
+    with_requests = (*common, "requests")
+    yield from _unknown(workload.load or (), (*where, "load"), with_requests)
+    yield from _unknown(workload.command or (), (*where, "command"), common)
+    for index, argv in enumerate(workload.preload):
+        yield from _unknown(argv, (*where, "preload", index), with_requests)
+    if workload.input is not None:
+        yield from _unknown_in_text(workload.input, (*where, "input"), placeholders.PLACES)
+
+
+def _server_texts(server: Server) -> tuple[str, ...]:
+    return (*server.command, *server.env.values())
+
+
+def _uses(texts: Iterable[str], name: str) -> bool:
+    return any(name in placeholders.names_in(text) for text in texts)
+
+
+def _unknown(argv: Sequence[str], where: Where, allowed: Sequence[str]) -> Iterator[Problem]:
+    for index, text in enumerate(argv):
+        yield from _unknown_in_text(text, (*where, index), allowed)
+
+
+def _unknown_in_env(env: dict[str, str], where: Where, allowed: Sequence[str]) -> Iterator[Problem]:
+    for name, text in env.items():
+        yield from _unknown_in_text(text, (*where, name), allowed)
+
+
+def _unknown_in_text(text: str, where: Where, allowed: Sequence[str]) -> Iterator[Problem]:
+    key = next(str(step) for step in reversed(where) if isinstance(step, str))
+    for name in placeholders.names_in(text):
+        if name not in allowed:
+            near = suggestion(name, allowed).replace("'", "{", 1).replace("'", "}", 1)
+            known = "is not known here" if name in placeholders.RESERVED else "is unknown"
+            yield Problem(where, f"'{key}': placeholder {{{name}}} {known}{near}")

@@ -1,0 +1,1 @@
+"""From axes and rules to variants. Pure."""

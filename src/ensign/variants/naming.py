@@ -1,0 +1,55 @@
+"""Readable, unique names of variants that are safe as file names. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from ensign.model.variants import Variant
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._+]+")
+_LONGEST_SLUG = 28
+_HASH_DIGITS = 6
+
+
+def named(variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    """The variants with names made from their choices; those that would share one get a hash."""
+    plain = [plain_name(variant) for variant in variants]
+    times = Counter(plain)
+    return tuple(
+        replace(variant, name=name if times[name] == 1 else f"{name}-{_hash(_identity(variant))}")
+        for variant, name in zip(variants, plain, strict=True)
+    )
+
+
+def plain_name(variant: Variant) -> str:
+    """`gcc-12-O2`, `clang-19-O3-lto`, `gcc-12-O2-march-native`; long flags are cut and hashed."""
+    parts = [_slug(PurePosixPath(variant.compiler).name), _slug(variant.optimization)]
+    if variant.lto != "off":
+        parts.append("lto" if variant.lto == "full" else f"lto-{_slug(variant.lto)}")
+    if variant.flags:
+        parts.append(_flags_slug(variant.flags))
+    return "-".join(parts)
+
+
+def _flags_slug(flags: str) -> str:
+    slug = _slug(flags)
+    if len(slug) <= _LONGEST_SLUG:
+        return slug or _hash(flags)
+    return f"{slug[:_LONGEST_SLUG].rstrip('-')}-{_hash(flags)}"
+
+
+def _slug(text: str) -> str:
+    return _UNSAFE.sub("-", text).strip("-.")
+
+
+def _identity(variant: Variant) -> str:
+    return "\0".join(value for _, value in variant.choices)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
