@@ -57,9 +57,7 @@ def comparison(
 ) -> Comparison:
     """A comparison with the interval log_ratio ± half; its statements follow from that."""
     low, high = math.exp(log_ratio - half), math.exp(log_ratio + half)
-    direction = (
-        Direction.FASTER if high < 1 else Direction.SLOWER if low > 1 else Direction.UNCLEAR
-    )
+    direction = Direction.FASTER if high < 1 else Direction.SLOWER if low > 1 else Direction.UNCLEAR
     size = None
     if margin is not None:
         limit = math.log1p(margin)
@@ -106,7 +104,7 @@ def study(
     **changes: object,
 ) -> StudyResult:
     """A study of invented variants; every number follows from the seed."""
-    draw = random.Random(7)
+    draw = random.Random(7)  # noqa: S311
     truth = TRUTH if truth is None else truth
     arms = {**truth, "twin": 1.0}
     rows = []
@@ -291,7 +289,7 @@ def trial() -> Trial:
         ArmTotals(name, 850_000_000, 806_000_000, 775_000_000, 31_000_000, 0, 1, 3_565_158, 2, 9, 2)
         for name in ("old", "new", "old (twin)")
     )
-    slices = (SliceRecord("old", 0, 5_000_000, 4_980_000, 0, False),)
+    slices = (SliceRecord("old", 0, 5_000_000, 4_980_000, 0, filler=False),)
     return Trial(
         "compare", 0, 1, Mode.GATED, "cgroup", 5_000_000, 1_763_700_000.0, 2_700_000_000, 0.981,
         totals, slices,

@@ -54,11 +54,13 @@ def study_notes(result: StudyResult) -> tuple[Note, ...]:
 def compare_notes(result: CompareResult) -> tuple[Note, ...]:
     """How the comparison's numbers came about, and of what they speak."""
     metric = _METRICS[result.metric.value]
-    budget = "" if result.budget_s is None else f" of a budget of {figures.seconds(result.budget_s)}"
+    budget = (
+        "" if result.budget_s is None else f" of a budget of {figures.seconds(result.budget_s)}"
+    )
     measured = (
         f"{counted(result.executions, 'execution')} of each arm; "
         f"{_turns(result.mode, result.slice_ns, result.freezer)}. Cost is {metric}. "
-        f"{figures.seconds(result.used_s)} used{budget}; {_STOPPED[result.stopped]}. An arm was running "
+        f"It took {used}; {_STOPPED[result.stopped]}. An arm was running "
         f"{figures.share(result.running_share)} of the time."
     )
     level = plain_share(result.level)

@@ -123,8 +123,6 @@ def row_of(comparison: Comparison, margin: float | None, *, twin: bool) -> Row:
     )
 
 
-
-
 def _suite_rows(suite: tuple[SuiteComparison, ...], result: StudyResult) -> tuple[Row, ...]:
     ordered = sorted(suite, key=lambda entry: _ratio_or_last(entry.comparison))
     rows = [_suite_row(entry, result) for entry in ordered]
