@@ -1,0 +1,1 @@
+"""Reports: view models and renderers from results to strings. Pure."""

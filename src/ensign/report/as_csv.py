@@ -1,0 +1,83 @@
+"""Results as CSV: one row per comparison, cost ratios (below 1 is faster); `inf` is unbounded."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+
+from ensign.model.comparisons import Comparison
+from ensign.model.results import CompareResult, StudyResult
+
+_COMPARISON = (
+    "metric", "ratio", "low", "high", "level", "direction", "size", "executions", "rule",
+)  # fmt: skip
+_STUDY = (
+    "scope", "workload", "variant", "baseline", *_COMPARISON,
+    "workloads", "baseline_cost_ns", "variant_cost_ns", "user_share",
+)  # fmt: skip
+_COMPARE = (
+    "arm", "baseline", "is_twin", *_COMPARISON,
+    "user_s", "system_s", "wall_s", "peak_memory_bytes", "cost_ns", "command",
+)  # fmt: skip
+
+Cell = str | int | float
+
+
+def study(result: StudyResult) -> str:
+    """Rows of scope `suite`, `suite-wall` (by wall time) and `workload`, the twin's included."""
+    rows: list[list[Cell]] = []
+    for scope, entries in (("suite", result.suite), ("suite-wall", result.suite_wall)):
+        for entry in entries:
+            names = [scope, "", entry.comparison.arm, entry.comparison.baseline]
+            rows.append([*names, *_cells(entry.comparison), entry.workloads, "", "", ""])
+    for one in result.workloads:
+        names = ["workload", one.workload, one.comparison.arm, one.comparison.baseline]
+        costs = (one.baseline_cost_ns, one.arm_cost_ns, one.user_share)
+        rows.append([*names, *_cells(one.comparison), "", *map(_number, costs)])
+    return _written(_STUDY, rows)
+
+
+def compare(result: CompareResult) -> str:
+    """One row per comparison, the twin's last, with the arm's own means."""
+    entries = [(entry, False) for entry in result.comparisons]
+    if result.aa is not None:
+        entries.append((result.aa, True))
+    arms = {arm.name: arm for arm in result.arms}
+    rows: list[list[Cell]] = []
+    for entry, is_twin in entries:
+        arm = result.twin if is_twin else arms.get(entry.arm)
+        facts: list[Cell] = [""] * 6
+        if arm is not None:
+            times = map(_number, (arm.user_s, arm.system_s, arm.wall_s))
+            facts = [*times, arm.peak_memory_bytes, _number(arm.cost_ns), arm.command]
+        names = [entry.arm, entry.baseline, "true" if is_twin else "false"]
+        rows.append([*names, *_cells(entry), *facts])
+    return _written(_COMPARE, rows)
+
+
+def _cells(entry: Comparison) -> list[Cell]:
+    return [
+        entry.metric.value,
+        _number(entry.ratio),
+        _number(entry.low),
+        _number(entry.high),
+        _number(entry.level),
+        entry.direction.value,
+        "" if entry.size is None else entry.size.value,
+        entry.executions,
+        entry.rule,
+    ]
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.10g}"
+
+
+def _written(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue()

@@ -1,0 +1,163 @@
+"""A study as one self-contained HTML file: offline, without scripts, light and dark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ensign.model.comparisons import Direction
+from ensign.model.findings import Severity
+from ensign.model.results import BuildFacts, StudyResult
+from ensign.report import charts, figures, palette, words
+from ensign.report.notes import study_notes
+from ensign.report.verdict import study_verdict, twin_sentence
+from ensign.report.view import Row, StudyView, VariantWorkloads, study_view
+from ensign.report.words import clean, counted, plain_share
+
+_SEVERITY_ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The same chart for a wide and for a narrow page."""
+
+    wide: Markup
+    narrow: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The workloads of one variant: its chart stands beside its table."""
+
+    variant: VariantWorkloads
+    chart: Markup
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """One build in words."""
+
+    name: str
+    status: str
+    tone: str
+    flags: str
+    link_flags: str
+    compiler: str
+    file: str
+    text: str
+    time: str
+    sha256: str
+    log_tail: str
+    log_path: str
+
+
+def study(result: StudyResult) -> str:
+    """The whole page; charts are drawn on the way (about 50 ms each)."""
+    view = study_view(result)
+    return _environment().get_template("study.html").render(
+        result=result,
+        view=view,
+        verdict=study_verdict(result),
+        level=plain_share(result.level),
+        margin="" if result.margin is None else plain_share(result.margin),
+        suite_chart=_suite_chart(result, view),
+        bands_chart=_bands_chart(view),
+        blocks=_blocks(result, view),
+        wall={row.name: row for row in view.wall},
+        twin=_twin(result, view),
+        builds=[_built(build) for build in result.builds],
+        findings=sorted(result.findings, key=lambda one: _SEVERITY_ORDER.index(one.severity)),
+        notes=study_notes(result),
+        redo=result.extra.get("redo", "ensign run STUDY.toml"),
+        light=Markup(palette.variables(dark=False)),  # noqa: S704  # constants of this package
+        dark=Markup(palette.variables(dark=True)),  # noqa: S704
+        chart_rules=Markup(palette.chart_rules()),  # noqa: S704
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("ensign.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["clean"] = clean
+    environment.filters["clean_block"] = words.clean_block
+    return environment
+
+
+def _suite_chart(result: StudyResult, view: StudyView) -> Pair | None:
+    if not view.suite:
+        return None
+    title = f"Speedup of each variant against {clean(result.baseline)}, all workloads"
+    return _pair(view.suite, result.margin, title)
+
+
+def _pair(rows: tuple[Row, ...], margin: float | None, title: str) -> Pair:
+    wide = charts.wide_frame([row.label for row in rows])
+    return Pair(
+        charts.intervals(rows, margin, wide, title),
+        charts.intervals(rows, margin, charts.NARROW_FRAME, title),
+    )
+
+
+def _bands_chart(view: StudyView) -> Pair | None:
+    if not view.variants:
+        return None
+    title = "Number of workloads in each band of estimated speedup"
+    wide = charts.wide_frame([variant.label for variant in view.variants], right=190)
+    return Pair(
+        charts.stacks(view.variants, wide, title),
+        charts.stacks(view.variants, charts.NARROW_FRAME, title),
+    )
+
+
+def _blocks(result: StudyResult, view: StudyView) -> list[Block]:
+    blocks = []
+    for index, variant in enumerate(view.variants):
+        rows = [entry.row for entry in variant.rows]
+        title = f"Speedup of {variant.label} by workload"
+        chart = charts.intervals(rows, result.margin, charts.NARROW_FRAME, title)
+        blocks.append(Block(variant, chart, is_open=index == 0))
+    return blocks
+
+
+def _twin(result: StudyResult, view: StudyView) -> tuple[str, ...]:
+    found = []
+    for entry in result.suite:
+        if entry.comparison.arm == result.twin:
+            found.append(twin_sentence(entry.comparison, result.margin))
+    for variant in view.variants:
+        if variant.is_twin:
+            directions = [entry.row.direction for entry in variant.rows]
+            out = len(directions) - directions.count(Direction.UNCLEAR)
+            expected = len(directions) * (1 - result.level)
+            found.append(
+                f"{out} of its {counted(len(directions), 'workload interval')} "
+                f"{'excludes' if out == 1 else 'exclude'} zero; by chance about "
+                f"{expected:.1f} would."
+            )
+    return tuple(found)
+
+
+def _built(build: BuildFacts) -> Built:
+    failed = build.status == "failed"
+    return Built(
+        name=clean(build.variant),
+        status=clean(build.status),
+        tone="error" if failed else "",
+        flags=clean(" ".join(build.flags)) or "none",
+        link_flags=clean(" ".join(build.link_flags)) or "none",
+        compiler=clean(build.compiler),
+        file="" if failed else figures.size(build.size_bytes),
+        text="" if failed else figures.size(build.text_bytes),
+        time=figures.seconds(build.build_s),
+        sha256=clean(build.loadable_sha256),
+        log_tail=words.clean_block(build.log_tail),
+        log_path=clean(build.log_path),
+    )

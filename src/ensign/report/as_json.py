@@ -1,0 +1,227 @@
+"""Results as JSON: cost ratios (below 1 is faster); what is infinite or unknown is null."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from ensign.model.comparisons import Comparison
+from ensign.model.findings import Finding
+from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
+from ensign.model.trials import ArmTotals, SliceRecord, Trial
+
+Json = str | int | float | bool | None | list["Json"] | Mapping[str, "Json"]
+
+_SLICE_COLUMNS = ("arm", "start_ns", "wall_ns", "cpu_ns", "load_cpu_ns", "filler")
+
+
+def study(result: StudyResult) -> str:
+    """`suite`, `workloads`, `builds`, `findings`, and `study` with what they belong to."""
+    return _written(
+        {
+            "study": _about_study(result),
+            "suite": [
+                {
+                    "variant": entry.comparison.arm,
+                    **_interval(entry.comparison),
+                    "level": entry.comparison.level,
+                    **_statements(entry.comparison),
+                    "workloads": entry.workloads,
+                }
+                for entry in result.suite
+            ],
+            "workloads": [
+                {
+                    "workload": entry.workload,
+                    "variant": entry.comparison.arm,
+                    "metric": entry.comparison.metric.value,
+                    **_interval(entry.comparison),
+                    **_statements(entry.comparison),
+                    "executions": entry.comparison.executions,
+                }
+                for entry in result.workloads
+            ],
+            "builds": [_build(build) for build in result.builds],
+            "findings": [_finding(finding) for finding in result.findings],
+        }
+    )
+
+
+def compare(result: CompareResult, others: Sequence[Comparison] = ()) -> str:
+    """`comparisons`, `aa`, `findings`, `machine`, raw `trials`, and how it was measured.
+
+    `others` are the same comparisons by the other metric; they stand under `other_metric`.
+    """
+    return _written(
+        {
+            "comparisons": [_comparison(entry) for entry in result.comparisons],
+            "aa": None if result.aa is None else _comparison(result.aa),
+            "findings": [_finding(finding) for finding in result.findings],
+            "other_metric": [_comparison(entry) for entry in others],
+            "arms": [_arm(arm) for arm in _arms(result)],
+            "compare": _about_compare(result),
+            "machine": dict(result.machine.facts),
+            "slice_columns": list(_SLICE_COLUMNS),
+            "trials": [_trial(trial) for trial in result.trials],
+        }
+    )
+
+
+def _comparison(entry: Comparison) -> dict[str, Json]:
+    return {
+        "arm": entry.arm,
+        "baseline": entry.baseline,
+        "metric": entry.metric.value,
+        **_interval(entry),
+        "level": entry.level,
+        **_statements(entry),
+        "executions": entry.executions,
+    }
+
+
+def _interval(entry: Comparison) -> dict[str, Json]:
+    return {"ratio": _number(entry.ratio), "low": _number(entry.low), "high": _number(entry.high)}
+
+
+def _statements(entry: Comparison) -> dict[str, Json]:
+    size = None if entry.size is None else entry.size.value
+    return {"direction": entry.direction.value, "size": size}
+
+
+def _finding(finding: Finding) -> dict[str, Json]:
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "text": finding.text,
+        "subject": finding.subject,
+    }
+
+
+def _build(build: BuildFacts) -> dict[str, Json]:
+    return {
+        "variant": build.variant,
+        "choices": dict(build.choices),
+        "compiler": build.compiler,
+        "flags": list(build.flags),
+        "link_flags": list(build.link_flags),
+        "status": build.status,
+        "build_s": _number(build.build_s),
+        "size_bytes": build.size_bytes,
+        "text_bytes": build.text_bytes,
+        "loadable_sha256": build.loadable_sha256,
+        "log_path": build.log_path,
+        "log_tail": build.log_tail,
+    }
+
+
+def _about_study(result: StudyResult) -> dict[str, Json]:
+    return {
+        "name": result.name,
+        "title": result.title,
+        "baseline": result.baseline,
+        "twin": result.twin,
+        "metric": result.metric,
+        "margin": result.margin,
+        "level": result.level,
+        "sweeps_done": result.sweeps_done,
+        "sweeps_planned": result.sweeps_planned,
+        "racing_s": _number(result.racing_s),
+        "mode": result.mode,
+        "slice_ns": result.slice_ns,
+        "freezer": result.freezer,
+        "running_share": _number(result.running_share),
+        "commands": dict(result.commands),
+        "machine": dict(result.machine.facts),
+        "toolchains": dict(result.toolchains),
+        "source": dict(result.source),
+        "version": result.version,
+        "made_at": result.made_at,
+    }
+
+
+def _about_compare(result: CompareResult) -> dict[str, Json]:
+    return {
+        "metric": result.metric.value,
+        "mode": result.mode.value,
+        "slice_ns": result.slice_ns,
+        "freezer": result.freezer,
+        "level": result.level,
+        "margin": result.margin,
+        "precision": result.precision,
+        "executions": result.executions,
+        "budget_s": result.budget_s,
+        "used_s": _number(result.used_s),
+        "running_share": _number(result.running_share),
+        "stopped": result.stopped.value,
+        "seed": result.seed,
+        "version": result.version,
+        "made_at": result.made_at,
+    }
+
+
+def _arms(result: CompareResult) -> tuple[ArmFacts, ...]:
+    return result.arms if result.twin is None else (*result.arms, result.twin)
+
+
+def _arm(arm: ArmFacts) -> dict[str, Json]:
+    return {
+        "name": arm.name,
+        "command": arm.command,
+        "user_s": _number(arm.user_s),
+        "system_s": _number(arm.system_s),
+        "wall_s": _number(arm.wall_s),
+        "peak_memory_bytes": arm.peak_memory_bytes,
+        "cost_ns": _number(arm.cost_ns),
+        "operations": _number(arm.operations),
+        "log_ratios": [_number(value) for value in arm.log_ratios],
+    }
+
+
+def _trial(trial: Trial) -> dict[str, Json]:
+    return {
+        "workload": trial.workload,
+        "sweep": trial.sweep,
+        "seed": trial.seed,
+        "mode": trial.mode.value,
+        "freezer": trial.freezer,
+        "slice_ns": trial.slice_ns,
+        "started_unix_s": _number(trial.started_unix_s),
+        "wall_ns": trial.wall_ns,
+        "running_share": _number(trial.running_share),
+        "arms": [_totals(totals) for totals in trial.arms],
+        "slices": [_slice(record) for record in trial.slices],
+        "findings": [_finding(finding) for finding in trial.findings],
+    }
+
+
+def _totals(totals: ArmTotals) -> dict[str, Json]:
+    return {**asdict(totals), "counters": dict(totals.counters)}
+
+
+def _slice(record: SliceRecord) -> list[Json]:
+    return [getattr(record, column) for column in _SLICE_COLUMNS]
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _written(content: Mapping[str, Json]) -> str:
+    # A row a line: readable, and small where there are many slices.
+    parts = [f" {_dumped(key)}: {_rows(value)}" for key, value in content.items()]
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _rows(value: Json) -> str:
+    if isinstance(value, list) and value:
+        return "[\n  " + ",\n  ".join(map(_dumped, value)) + "\n ]"
+    if isinstance(value, Mapping):
+        pairs = (f"{_dumped(key)}: {_dumped(one)}" for key, one in value.items())
+        return "{\n  " + ",\n  ".join(pairs) + "\n }"
+    return _dumped(value)
+
+
+def _dumped(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,161 @@
+"""Results as GitHub Markdown, for a pull request: short, with the details folded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ensign.model.findings import Finding
+from ensign.model.results import CompareResult, StudyResult
+from ensign.report import figures
+from ensign.report.notes import Note, compare_notes, study_notes
+from ensign.report.verdict import Verdict, compare_verdict, study_verdict
+from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, study_view
+from ensign.report.words import clean, plain_share
+
+# A comment on GitHub holds 65,536 characters.
+_MOST_CHARACTERS = 60_000
+_FIGURES = frozenset({"speedup", "user", "system", "peak memory", "baseline cost", "cost"})
+_MARKS = re.compile(r"([\\`*_\[\]|~])")
+
+
+def study(result: StudyResult) -> str:
+    """Verdict, suite table, findings; workloads per variant, folded, as far as they fit."""
+    view = study_view(result)
+    parts = [
+        f"### {_safe(result.title)}",
+        *_verdict(study_verdict(result)),
+        _suite(result, view),
+        *_findings(result.findings),
+    ]
+    notes = _folded("How this was measured", _notes(study_notes(result)))
+    length = sum(map(len, parts)) + len(notes)
+    left_out = 0
+    for variant in view.variants:
+        table = _folded(
+            f"{_html(variant.label)}: {variant.summary}", _workloads(variant, result.margin)
+        )
+        if length + len(table) > _MOST_CHARACTERS:
+            left_out += 1
+            continue
+        length += len(table)
+        parts.append(table)
+    if left_out:
+        parts.append(f"Workloads of {left_out} more variants: see the HTML report.")
+    return "\n\n".join([*parts, notes, _made(result.version, result.made_at)]) + "\n"
+
+
+def compare(result: CompareResult) -> str:
+    """Verdict, table, findings, and how it was measured, folded."""
+    rows = [row_of(entry, result.margin, twin=False) for entry in result.comparisons]
+    if result.aa is not None:
+        rows.append(row_of(result.aa, result.margin, twin=True))
+    arms = {arm.name: arm for arm in result.arms}
+    if result.twin is not None:
+        arms[result.twin.name] = result.twin
+    header = [*_heads(result.level, result.margin, "arm"), "user", "system", "peak memory"]
+    body = []
+    for name, row in [(arm.name, None) for arm in result.arms[:1]] + [(r.name, r) for r in rows]:
+        arm = arms.get(name)
+        shown = _baseline(name, result.margin) if row is None else _cells(row, result.margin)
+        costs = ["", "", ""]
+        if arm is not None:
+            times = [figures.seconds(arm.user_s), figures.seconds(arm.system_s)]
+            costs = [*times, figures.size(arm.peak_memory_bytes)]
+        body.append([*shown, *costs])
+    parts = [
+        *_verdict(compare_verdict(result)),
+        _table(header, body),
+        *_findings(result.findings),
+        _folded("Commands", _commands(result)),
+        _folded("How this was measured", _notes(compare_notes(result))),
+        _made(result.version, result.made_at),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _verdict(verdict: Verdict) -> list[str]:
+    parts = [f"**{_safe(verdict.headline)}**"]
+    if verdict.details:
+        parts.append(" ".join(_safe(detail) for detail in verdict.details))
+    if verdict.caveats:
+        parts.append("\n".join(f"> ⚠️ {_safe(caveat)}  " for caveat in verdict.caveats))
+    return parts
+
+
+def _suite(result: StudyResult, view: StudyView) -> str:
+    claimed = result.margin is not None and any(row.no_slower for row in view.suite)
+    header = _heads(result.level, result.margin, "variant")
+    body = [_baseline(result.baseline, result.margin)]
+    body += [_cells(row, result.margin) for row in view.suite]
+    if claimed:
+        header.append("no workload slower than the margin")
+        for cells, extra in zip(body, ["", *(row.no_slower for row in view.suite)], strict=True):
+            cells.append(_safe(extra))
+    table = _table(header, body)
+    missing = [f"- {_safe(entry.label)}: {_safe(entry.reason)}" for entry in view.unmeasured]
+    return "\n\n".join([table, "\n".join(missing)]) if missing else table
+
+
+def _workloads(variant: VariantWorkloads, margin: float | None) -> str:
+    header = [*_heads(None, margin, "workload"), "baseline", "variant"]
+    body = [
+        [*_cells(entry.row, margin), entry.baseline_cost, entry.arm_cost] for entry in variant.rows
+    ]
+    return _table(header, body)
+
+
+def _heads(level: float | None, margin: float | None, first: str) -> list[str]:
+    interval = "interval" if level is None else f"{plain_share(level)} interval"
+    size = [] if margin is None else [f"margin {plain_share(margin)}"]
+    return [first, interval, "speedup", *size]
+
+
+def _cells(row: Row, margin: float | None) -> list[str]:
+    size = [] if margin is None else [row.size]
+    return [_safe(row.label), row.interval, row.speedup, *size]
+
+
+def _baseline(name: str, margin: float | None) -> list[str]:
+    return [_safe(clean(name)), "baseline", "", *([] if margin is None else [""])]
+
+
+def _findings(findings: Iterable[Finding]) -> list[str]:
+    lines = []
+    for finding in findings:
+        about = f" {_safe(clean(finding.subject))}:" if finding.subject else ""
+        text = _safe(clean(finding.text))
+        lines.append(f"- **{finding.severity.value}** ({_safe(finding.code)}){about} {text}")
+    return ["#### Findings", "\n".join(lines)] if lines else []
+
+
+def _commands(result: CompareResult) -> str:
+    return _table(
+        ["arm", "command"],
+        [[_safe(clean(arm.name)), _safe(clean(arm.command))] for arm in result.arms],
+    )
+
+
+def _notes(notes: Iterable[Note]) -> str:
+    return "\n".join(f"- **{_safe(note.heading)}**: {_safe(note.text)}" for note in notes)
+
+
+def _table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    rule = ["---:" if head in _FIGURES else "---" for head in header]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *body))
+
+
+def _folded(summary: str, content: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{content}\n\n</details>"
+
+
+def _made(version: str, made_at: str) -> str:
+    return f"<sub>ensign {_safe(version)}, {_safe(made_at)}</sub>"
+
+
+def _html(text: str) -> str:
+    return clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _safe(text: str) -> str:
+    return _MARKS.sub(r"\\\1", _html(text))

@@ -1,0 +1,322 @@
+"""Results as text for a terminal, or for a file: readable without colour, at 60 columns and up."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ensign.model.comparisons import Direction
+from ensign.model.findings import Finding, Severity
+from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
+from ensign.report import figures, plot, words
+from ensign.report.notes import Note, compare_notes, study_notes
+from ensign.report.verdict import Verdict, compare_verdict, study_verdict, twin_sentence
+from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, study_view
+from ensign.report.words import clean
+
+_WIDE = 100
+_NARROWEST = 40
+_NO_BREAK = "\ue000"  # rich breaks lines at a no-break space too
+_STYLES = {Direction.FASTER: "cyan", Direction.SLOWER: "yellow", Direction.UNCLEAR: "dim"}
+_SEVERITIES = {Severity.NOTE: "dim", Severity.WARNING: "yellow", Severity.ERROR: "bold red"}
+_TO_ASCII = str.maketrans("−–—…µ×“”’─·", "---~ux\"\"'-.")
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Where the text goes. `unicode` off gives pure ASCII, `colour` off no escape sequences."""
+
+    width: int = 80
+    colour: bool = False
+    unicode: bool = True
+
+
+def study(result: StudyResult, screen: Screen = Screen(), *, every_workload: bool = False) -> str:
+    """A study's tables, the verdict first.
+
+    Workloads are listed for the best variant only, or for all with `every_workload`.
+    """
+    paper = _Paper(screen)
+    view = study_view(result)
+    paper.verdict(study_verdict(result))
+    paper.blank()
+    _suite(paper, result, view)
+    paper.plot([(row.label, row.span) for row in view.suite])
+    _bands(paper, view)
+    shown = [variant for variant in view.variants if every_workload or not variant.is_twin]
+    for variant in shown if every_workload else shown[:1]:
+        _workloads(paper, variant, result.margin)
+    if not every_workload and len(shown) > 1:
+        paper.line(f"{words.counted(len(shown) - 1, 'more variant')} in the HTML, CSV and JSON.")
+        paper.blank()
+    _builds(paper, result.builds)
+    paper.findings(result.findings)
+    paper.notes(study_notes(result))
+    return paper.text()
+
+
+def compare(result: CompareResult, screen: Screen = Screen()) -> str:
+    """The result of `ensign compare`, the verdict first."""
+    paper = _Paper(screen)
+    paper.verdict(compare_verdict(result))
+    paper.blank()
+    rows = [row_of(entry, result.margin, twin=False) for entry in result.comparisons]
+    if result.aa is not None:
+        rows.append(row_of(result.aa, result.margin, twin=True))
+    if screen.width >= _WIDE:
+        paper.table(_compare_table(result, rows, with_costs=True))
+    else:
+        paper.table(_compare_table(result, rows, with_costs=False))
+        paper.table(_cost_table(result))
+    paper.plot([(row.label, row.span) for row in rows])
+    if result.aa is not None and result.aa.direction is Direction.UNCLEAR:
+        paper.line(twin_sentence(result.aa, result.margin))
+        paper.blank()
+    paper.findings(result.findings)
+    paper.notes(compare_notes(result))
+    return paper.text()
+
+
+class _Paper:
+    """Collects renderables; nothing is written but to a string."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._buffer = io.StringIO()
+        self._console = Console(
+            file=self._buffer,
+            width=max(_NARROWEST, screen.width),
+            color_system="standard" if screen.colour else None,
+            force_terminal=screen.colour,
+            legacy_windows=False,
+            markup=False,
+            emoji=False,
+            highlight=False,
+        )
+        self.width = max(_NARROWEST, screen.width)
+
+    def show(self, item: RenderableType) -> None:
+        self._console.print(item)
+
+    def blank(self) -> None:
+        self._console.print()
+
+    def line(self, text: str, style: str = "") -> None:
+        self.show(Text(_kept_together(text), style=style))
+
+    def heading(self, text: str) -> None:
+        self.line(text, "bold")
+
+    def table(self, table: Table) -> None:
+        self.show(table)
+        self.blank()
+
+    def verdict(self, verdict: Verdict) -> None:
+        self.line(verdict.headline, "bold")
+        for detail in verdict.details:
+            self.line(detail)
+        for caveat in verdict.caveats:
+            self.line(f"! {caveat}", "bold yellow")
+
+    def plot(self, rows: Sequence[tuple[str, words.Span]]) -> None:
+        if not rows:
+            return
+        symbols = plot.UNICODE if self._screen.unicode else plot.ASCII
+        self.heading("Speedup against the baseline, with interval")
+        for line in plot.interval_plot(rows, self.width, symbols):
+            self.show(Text(line, no_wrap=True, overflow="crop"))
+        self.blank()
+
+    def findings(self, findings: Iterable[Finding]) -> None:
+        listed = list(findings)
+        if not listed:
+            return
+        self.heading("Findings")
+        for finding in listed:
+            about = f" {clean(finding.subject)}:" if finding.subject else ""
+            text = Text(f"{finding.severity.value}", style=_SEVERITIES[finding.severity])
+            text.append(f" [{clean(finding.code)}]{about} {clean(finding.text)}", style="default")
+            self.show(text)
+        self.blank()
+
+    def notes(self, notes: Iterable[Note]) -> None:
+        for note in notes:
+            text = Text(f"{note.heading}: ", style="bold")
+            text.append(_kept_together(note.text), style="not bold")
+            self.show(text)
+
+    def text(self) -> str:
+        """All of it, without blanks at the ends of lines."""
+        written = self._buffer.getvalue().replace(_NO_BREAK, " ")
+        if not self._screen.unicode:
+            written = written.translate(_TO_ASCII).encode("ascii", "replace").decode("ascii")
+        return "\n".join(line.rstrip() for line in written.splitlines()).rstrip() + "\n"
+
+
+def _kept_together(text: str) -> str:
+    return text.replace(" %", f"{_NO_BREAK}%")
+
+
+def _new_table(title: str = "") -> Table:
+    return Table(
+        title=Text(title, style="bold") if title else None,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        header_style="bold",
+        padding=(0, 1),
+    )
+
+
+def _name_column(table: Table, header: str, *, least: int = 12) -> None:
+    table.add_column(header, overflow="fold", min_width=least)
+
+
+def _least(paper: _Paper, names: list[str]) -> int:
+    return min(max(map(len, names), default=12), paper.width * 3 // 10)
+
+
+def _text(value: str, direction: Direction | None = None) -> Text:
+    return Text(value, style=_STYLES[direction] if direction is not None else "")
+
+
+def _suite(paper: _Paper, result: StudyResult, view: StudyView) -> None:
+    claimed = any(row.no_slower for row in view.suite) and result.margin is not None
+    table = _new_table("All workloads (geometric mean)")
+    _name_column(table, "variant")
+    _comparison_columns(table, f"{words.plain_share(result.level)} interval", result.margin)
+    if claimed and paper.width >= _WIDE:
+        limit = words.plain_share(result.margin or 0)
+        table.add_column(f"no workload slower by more than {limit}", overflow="fold", width=26)
+    table.add_row(_text(clean(result.baseline)), _text("baseline"))
+    for row in view.suite:
+        cells = _comparison_cells(row, result.margin)
+        if claimed and paper.width >= _WIDE:
+            cells.append(_text(row.no_slower))
+        table.add_row(*cells)
+    paper.show(table)
+    for missing in view.unmeasured:
+        paper.line(f"{missing.label}: {missing.reason}", "dim")
+    paper.blank()
+
+
+def _comparison_columns(table: Table, interval: str, margin: float | None) -> None:
+    table.add_column(interval, no_wrap=True)
+    table.add_column("speedup", justify="right", no_wrap=True)
+    if margin is not None:
+        table.add_column(f"margin {words.plain_share(margin)}", no_wrap=True)
+
+
+def _comparison_cells(row: Row, margin: float | None) -> list[Text]:
+    cells = [_text(row.label), _text(row.interval), _text(row.speedup, row.direction)]
+    return cells if margin is None else [*cells, _text(row.size, row.direction)]
+
+
+def _bands(paper: _Paper, view: StudyView) -> None:
+    variants = [variant for variant in view.variants if variant.counts]
+    if not variants:
+        return
+    table = _new_table("Workloads by estimated speedup")
+    names = [variant.label for variant in variants]
+    _name_column(table, "variant", least=_least(paper, names))
+    full = max(map(len, names)) + sum(len(band.label) + 2 for band in view.bands)
+    for band in view.bands:
+        label = band.label if full < paper.width else band.short
+        table.add_column(label, justify="right", no_wrap=True)
+    for variant in variants:
+        counts = [_text(str(count) if count else "·") for count in variant.counts]
+        table.add_row(_text(variant.label), *counts)
+    paper.table(table)
+
+
+def _workloads(paper: _Paper, variant: VariantWorkloads, margin: float | None) -> None:
+    wide = paper.width >= _WIDE
+    table = _new_table(f"{variant.label}, by workload: {variant.summary}")
+    _name_column(table, "workload")
+    _comparison_columns(table, "interval", margin)
+    if wide:
+        for header in ("baseline", "variant", "user"):
+            table.add_column(header, justify="right", no_wrap=True)
+    for entry in variant.rows:
+        cells = _comparison_cells(entry.row, margin)
+        if wide:
+            cells += [_text(entry.baseline_cost), _text(entry.arm_cost), _text(entry.user_share)]
+        table.add_row(*cells)
+    paper.table(table)
+
+
+def _builds(paper: _Paper, builds: tuple[BuildFacts, ...]) -> None:
+    if not builds:
+        return
+    table = _new_table("Builds")
+    _name_column(table, "variant")
+    table.add_column("status", overflow="fold")
+    for header in ("time", "file", "text"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for build in builds:
+        failed = build.status == "failed"
+        table.add_row(
+            _text(clean(build.variant)),
+            Text(clean(build.status), style="bold red" if failed else ""),
+            _text(figures.seconds(build.build_s)),
+            _text("" if failed else figures.size(build.size_bytes)),
+            _text("" if failed else figures.size(build.text_bytes)),
+        )
+    paper.table(table)
+    for build in builds:
+        if build.status == "failed" and build.log_tail:
+            paper.heading(f"{clean(build.variant)}: last lines of its log")
+            paper.show(Padding(Text(words.clean_block(build.log_tail)), (0, 0, 1, 2)))
+
+
+def _compare_table(result: CompareResult, rows: list[Row], *, with_costs: bool) -> Table:
+    table = _new_table()
+    _name_column(table, "arm")
+    _comparison_columns(table, f"{words.plain_share(result.level)} interval", result.margin)
+    if with_costs:
+        _cost_columns(table)
+    facts = {arm.name: arm for arm in _all_arms(result)}
+    if result.arms:
+        baseline = result.arms[0]
+        cells = [_text(clean(baseline.name)), _text("baseline"), _text("")]
+        cells += [] if result.margin is None else [_text("")]
+        table.add_row(*cells, *(_cost_cells(baseline) if with_costs else []))
+    for row in rows:
+        arm = facts.get(row.name)
+        costs = _cost_cells(arm) if with_costs and arm is not None else []
+        table.add_row(*_comparison_cells(row, result.margin), *costs)
+    return table
+
+
+def _cost_table(result: CompareResult) -> Table:
+    table = _new_table()
+    _name_column(table, "arm")
+    _cost_columns(table)
+    for arm in _all_arms(result):
+        table.add_row(_text(clean(arm.name)), *_cost_cells(arm))
+    return table
+
+
+def _cost_columns(table: Table) -> None:
+    for header in ("user", "system", "peak memory"):
+        table.add_column(header, justify="right", no_wrap=True)
+
+
+def _cost_cells(arm: ArmFacts) -> list[Text]:
+    return [
+        _text(figures.seconds(arm.user_s)),
+        _text(figures.seconds(arm.system_s)),
+        _text(figures.size(arm.peak_memory_bytes)),
+    ]
+
+
+def _all_arms(result: CompareResult) -> list[ArmFacts]:
+    return [*result.arms, *([] if result.twin is None else [result.twin])]

@@ -1,0 +1,43 @@
+"""Quantities as people read them: costs, times, sizes."""
+
+from __future__ import annotations
+
+import math
+
+from ensign.model.units import format_duration, format_size
+
+_UNITS = (("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9))
+
+
+def cost(ns: float) -> str:
+    """`812 ns`, `1.35 µs`, `0.84 s` of CPU or wall time per operation, to three figures."""
+    if not math.isfinite(ns) or ns <= 0:
+        return "unknown"
+    unit, scale = _UNITS[0]
+    for unit, scale in reversed(_UNITS):  # noqa: B007  # both are used after the loop
+        if ns >= scale:
+            break
+    return f"{three_figures(ns / scale)} {unit}"
+
+
+def seconds(value_s: float) -> str:
+    """`0 s`, `31.2 ms`, `0.81 s`, `4 min 05 s`."""
+    return "0 s" if value_s <= 0 else format_duration(value_s * 1e9)
+
+
+def size(size_bytes: int) -> str:
+    """`3.4 MiB`, or `unknown` where nothing was recorded."""
+    return format_size(size_bytes) if size_bytes > 0 else "unknown"
+
+
+def share(value: float) -> str:
+    """`98.2 %` of a measured share; `unknown` when it is none."""
+    return f"{value * 100:.1f} %" if math.isfinite(value) else "unknown"
+
+
+def three_figures(value: float) -> str:
+    """`1.35`, `13.5`, `135`, `1350`: never an exponent."""
+    if value <= 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(value)))
+    return f"{value:.{digits}f}"

@@ -1,0 +1,122 @@
+"""What was measured and what an interval speaks of: said once in each report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensign.model.results import CompareResult, Stopped, StudyResult
+from ensign.model.trials import Metric, Mode
+from ensign.model.units import format_duration
+from ensign.report import figures
+from ensign.report.words import counted, plain_share
+
+_METRICS = {
+    Metric.CPU.value: "CPU time of the program per operation",
+    Metric.WALL.value: "wall time per operation",
+}
+_STOPPED = {
+    Stopped.DECIDED: "it stopped when every comparison was decided",
+    Stopped.PRECISION: "it stopped when the asked precision was reached",
+    Stopped.BUDGET: "it stopped at the end of the budget",
+    Stopped.EXECUTIONS: "it stopped at the number of executions asked for",
+    Stopped.INTERRUPTED: "it was interrupted: this is what was measured until then",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A heading of a few words and its paragraph."""
+
+    heading: str
+    text: str
+
+
+def study_notes(result: StudyResult) -> tuple[Note, ...]:
+    """How the study's numbers came about, and of what they speak."""
+    metric = _METRICS.get(result.metric, result.metric)
+    sweeps = f"{result.sweeps_done} of {counted(result.sweeps_planned, 'sweep')}"
+    measured = (
+        f"{sweeps} over {counted(len(result.workload_names), 'workload')}, each with fresh "
+        f"processes; {_turns(Mode(result.mode), result.slice_ns, result.freezer)}. "
+        f"Cost is {metric}. Racing took {figures.seconds(result.racing_s)}; between the first and "
+        f"the last slice an arm was running {figures.share(result.running_share)} of the time."
+    )
+    return (
+        Note("What was measured", measured),
+        Note("How to read it", _SPEEDUP),
+        Note("What an interval speaks of", _SCOPE),
+        Note("Several variants", _several(result.level)),
+        Note("No workload slower", _no_slower(result.margin)),
+        Note("A/A twin", _TWIN),
+    )
+
+
+def compare_notes(result: CompareResult) -> tuple[Note, ...]:
+    """How the comparison's numbers came about, and of what they speak."""
+    metric = _METRICS[result.metric.value]
+    budget = (
+        "" if result.budget_s is None else f" of a budget of {figures.seconds(result.budget_s)}"
+    )
+    measured = (
+        f"{counted(result.executions, 'execution')} of each arm; "
+        f"{_turns(result.mode, result.slice_ns, result.freezer)}. Cost is {metric}. "
+        f"It took {used}; {_STOPPED[result.stopped]}. An arm was running "
+        f"{figures.share(result.running_share)} of the time."
+    )
+    level = plain_share(result.level)
+    if len(result.comparisons) > 1:
+        covers = _several(result.level)
+    else:
+        covers = f"the interval holds the true speedup in {level} of such comparisons."
+    return (
+        Note("What was measured", measured),
+        Note(f"What the {level} cover", _capitalised(covers)),
+        Note("Of what it speaks", _SCOPE),
+    )
+
+
+def _turns(mode: Mode, slice_ns: int, freezer: str) -> str:
+    if mode is Mode.WHOLE:
+        return "whole executions in random balanced turns"
+    by = {"cgroup": "stopped by a control group", "signal": "stopped by signals"}
+    how = by.get(freezer, freezer)
+    return f"raced in slices of {format_duration(slice_ns)}, one arm at a time, the others {how}"
+
+
+def _several(level: float) -> str:
+    missing = round(1 / (1 - level)) if level < 1 else 0
+    return (
+        f"Each interval covers {plain_share(level)} by itself, not all of them at once: of "
+        f"{missing} such intervals about one misses. The best of several looks a little better "
+        "than it is until a fresh run confirms it."
+    )
+
+
+def _no_slower(margin: float | None) -> str:
+    if margin is None:
+        return "No margin was set, so nothing is said about it."
+    limit = plain_share(margin)
+    return (
+        f"This is shown only where every single workload's bound lies below a slowdown of {limit}. "
+        "That no slowdown was noticed would be no evidence."
+    )
+
+
+_SPEEDUP = (
+    "Speedup is the baseline's cost over the variant's cost, minus 1: +5 % does 5 % more work in "
+    "the same time. Where no difference is shown, the interval stands alone and the answer is "
+    "“unclear”."
+)
+_SCOPE = (
+    "These binaries, this host and boot, these workloads. Without relinks it speaks of these "
+    "binaries, not of these flags: the order of code in memory alone can move a program by as "
+    "much as a flag does."
+)
+_TWIN = (
+    "The baseline takes part twice, the second time from its own copy of its files. The twin's "
+    "true speedup is 0, so its interval shows what this measurement can be trusted with."
+)
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]

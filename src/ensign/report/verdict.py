@@ -1,0 +1,142 @@
+"""The answer to the study's question in a few sentences, and what must be said beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensign.model.comparisons import Comparison, Direction, Size
+from ensign.model.findings import Finding, Severity
+from ensign.model.results import CompareResult, StudyResult, SuiteComparison
+from ensign.report import words
+from ensign.report.words import clean, counted, listed, plain_share, span_of
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`headline` is the answer; `details` belong to it; `caveats` may overturn it."""
+
+    headline: str
+    details: tuple[str, ...]
+    caveats: tuple[str, ...]
+
+
+def study_verdict(result: StudyResult) -> Verdict:
+    """The verdict over the suite: the best variant that nothing speaks against, or none."""
+    entries = [entry for entry in result.suite if entry.comparison.arm != result.twin]
+    barred = _barred(result.findings)
+    able = [entry for entry in entries if entry.comparison.arm not in barred]
+    caveats = (*_study_caveats(result, barred & {e.comparison.arm for e in entries}),)
+    faster = [entry for entry in able if entry.comparison.direction is Direction.FASTER]
+    if not faster:
+        return Verdict(_no_winner(able, result), _others(able, result), caveats)
+    best = min(faster, key=lambda entry: entry.comparison.ratio)
+    over = f"over {counted(best.workloads, 'workload')} (geometric mean)"
+    said = words.sentence(best.comparison, result.margin, against=True)
+    return Verdict(f"{said}, {over}.", (*_claim(best, result), *_rivals(best, able)), caveats)
+
+
+def compare_verdict(result: CompareResult) -> Verdict:
+    """One sentence per arm; the first one is the headline."""
+    said = [
+        f"{words.sentence(comparison, result.margin, against=True)}."
+        for comparison in result.comparisons
+    ]
+    caveats = [*_errors(result.findings)]
+    if result.aa is not None and result.aa.direction is not Direction.UNCLEAR:
+        caveats.append(twin_sentence(result.aa, result.margin))
+    headline = said[0] if said else "Nothing was compared."
+    return Verdict(headline, tuple(said[1:]), tuple(caveats))
+
+
+def twin_sentence(aa: Comparison, margin: float | None) -> str:
+    """What the A/A twin, the same program as the baseline, shows about this measurement."""
+    span = span_of(aa)
+    if aa.direction is Direction.UNCLEAR:
+        if not span.is_finite:
+            return "A/A twin: too few executions for an interval."
+        level = plain_share(aa.level)
+        inside = aa.size is Size.WITHIN and margin is not None
+        limit = f", within {plain_share(margin)}" if inside and margin is not None else ""
+        return (
+            f"A/A twin (the baseline again): no difference shown, {words.between(span)} "
+            f"({level}){limit}, as it should be."
+        )
+    said = words.sentence(aa, None)
+    return (
+        f"A/A twin: {said}, though it is the baseline's own program. "
+        "Distrust differences of that size here."
+    )
+
+
+def _barred(findings: tuple[Finding, ...]) -> set[str]:
+    return {f.subject for f in findings if f.severity is Severity.ERROR and f.subject}
+
+
+def _errors(findings: tuple[Finding, ...]) -> list[str]:
+    return [
+        f"{clean(finding.subject)}: {clean(finding.text)}"
+        if finding.subject
+        else clean(finding.text)
+        for finding in findings
+        if finding.severity is Severity.ERROR
+    ]
+
+
+def _no_winner(able: list[SuiteComparison], result: StudyResult) -> str:
+    baseline = clean(result.baseline)
+    if not able:
+        return "No variant was compared with the baseline."
+    if all(entry.comparison.direction is Direction.SLOWER for entry in able):
+        return f"Every variant is slower than {baseline}."
+    alike = all(entry.comparison.size is Size.WITHIN for entry in able)
+    if alike and result.margin is not None:
+        limit = plain_share(result.margin)
+        return f"No variant differs from {baseline} by more than {limit}."
+    return f"No variant is shown to be faster than {baseline}."
+
+
+def _others(able: list[SuiteComparison], result: StudyResult) -> tuple[str, ...]:
+    ordered = sorted(able, key=lambda entry: entry.comparison.ratio)
+    if not ordered:
+        return ()
+    return (f"Nearest: {words.sentence(ordered[0].comparison, result.margin)}.",)
+
+
+def _claim(best: SuiteComparison, result: StudyResult) -> tuple[str, ...]:
+    if best.no_slower is None or result.margin is None:
+        return ()
+    limit = plain_share(result.margin)
+    if best.no_slower:
+        return (f"No workload is slower by more than {limit}: shown for each of them.",)
+    names = f" for {listed(best.not_shown)}" if best.not_shown else ""
+    return (f"That no workload is slower by more than {limit} is not shown{names}.",)
+
+
+def _rivals(best: SuiteComparison, able: list[SuiteComparison]) -> tuple[str, ...]:
+    # Two intervals against the baseline are not subtracted; overlap only says "not decided here".
+    floor = best.comparison.high
+    names = tuple(
+        entry.comparison.arm
+        for entry in sorted(able, key=lambda entry: entry.comparison.ratio)
+        if entry is not best and entry.comparison.low <= floor
+    )
+    if not names:
+        return ()
+    return (f"Its interval overlaps with {listed(names)}: which is faster is not decided here.",)
+
+
+def _study_caveats(result: StudyResult, barred: set[str]) -> list[str]:
+    found = _errors(result.findings)
+    if barred:
+        found.append(f"Left out of the verdict for that: {listed(tuple(sorted(barred)))}.")
+    if result.sweeps_done < result.sweeps_planned:
+        done = f"{result.sweeps_done} of {counted(result.sweeps_planned, 'sweep')}"
+        found.append(f"Not finished: {done}. The same command goes on.")
+    failed = tuple(build.variant for build in result.builds if build.status == "failed")
+    if failed:
+        found.append(f"{counted(len(failed), 'build')} failed: {listed(failed)}.")
+    for entry in result.suite:
+        is_twin = entry.comparison.arm == result.twin
+        if is_twin and entry.comparison.direction is not Direction.UNCLEAR:
+            found.append(twin_sentence(entry.comparison, result.margin))
+    return found

@@ -1,0 +1,205 @@
+"""What a study's report shows, as plain rows and sentences: the same for every renderer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+from ensign.model.comparisons import Comparison, Direction
+from ensign.model.results import (
+    BuildFacts,
+    StudyResult,
+    SuiteComparison,
+    WorkloadComparison,
+)
+from ensign.report import figures, words
+from ensign.report.bands import ABOUT_EQUAL, Band, band_counts, bands
+from ensign.report.words import Span, clean
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One comparison, ready to show. `is_twin` marks the A/A twin."""
+
+    name: str
+    label: str
+    span: Span
+    interval: str
+    speedup: str
+    size: str
+    statement: str
+    direction: Direction
+    executions: int
+    is_twin: bool = False
+    workloads: int = 0
+    no_slower: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadRow:
+    """One variant on one workload; costs are per operation."""
+
+    row: Row
+    baseline_cost: str
+    arm_cost: str
+    user_share: str
+
+
+@dataclass(frozen=True, slots=True)
+class VariantWorkloads:
+    """All workloads of one variant, in the study's order, with a count in words."""
+
+    name: str
+    label: str
+    summary: str
+    is_twin: bool
+    rows: tuple[WorkloadRow, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unmeasured:
+    """A variant without a number of its own, and why."""
+
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StudyView:
+    """Rows of a study, best first; the twin stands last where it was raced.
+
+    `wall` are the suite's rows by wall time, empty where wall time is the metric itself.
+    """
+
+    suite: tuple[Row, ...]
+    wall: tuple[Row, ...]
+    variants: tuple[VariantWorkloads, ...]
+    bands: tuple[Band, ...]
+    unmeasured: tuple[Unmeasured, ...]
+
+    @property
+    def candidates(self) -> tuple[Row, ...]:
+        """The suite's rows without the twin."""
+        return tuple(row for row in self.suite if not row.is_twin)
+
+    @property
+    def twin(self) -> Row | None:
+        """The twin's row over the suite, if there is one."""
+        return next((row for row in self.suite if row.is_twin), None)
+
+
+def study_view(result: StudyResult) -> StudyView:
+    """Everything that the renderers of a study share."""
+    edges = bands(result.margin if result.margin is not None else ABOUT_EQUAL)
+    suite = _suite_rows(result.suite, result)
+    order = [row.name for row in suite]
+    order += [name for name in _arms(result) if name not in order]
+    variants = (_variant(name, result, edges) for name in order)
+    return StudyView(
+        suite=suite,
+        wall=_suite_rows(result.suite_wall, result),
+        variants=tuple(variant for variant in variants if variant.rows),
+        bands=edges,
+        unmeasured=_unmeasured(result, set(order)),
+    )
+
+
+def row_of(comparison: Comparison, margin: float | None, *, twin: bool) -> Row:
+    """A comparison with its cells in words."""
+    name = clean(comparison.arm)
+    return Row(
+        name=comparison.arm,
+        label=f"{name} (A/A twin)" if twin and "twin" not in name.lower() else name,
+        span=words.span_of(comparison),
+        interval=words.interval_cell(comparison),
+        speedup=words.speedup_cell(comparison),
+        size=words.size_cell(comparison),
+        statement=words.statement(comparison, margin),
+        direction=comparison.direction,
+        executions=comparison.executions,
+        is_twin=twin,
+    )
+
+
+def _suite_rows(suite: tuple[SuiteComparison, ...], result: StudyResult) -> tuple[Row, ...]:
+    ordered = sorted(suite, key=lambda entry: _ratio_or_last(entry.comparison))
+    rows = [_suite_row(entry, result) for entry in ordered]
+    return tuple(sorted(rows, key=attrgetter("is_twin")))
+
+
+def _suite_row(entry: SuiteComparison, result: StudyResult) -> Row:
+    twin = entry.comparison.arm == result.twin
+    return replace(
+        row_of(entry.comparison, result.margin, twin=twin),
+        workloads=entry.workloads,
+        no_slower="" if twin else _no_slower(entry),
+    )
+
+
+def _no_slower(entry: SuiteComparison) -> str:
+    if entry.no_slower is None:
+        return ""
+    if entry.no_slower:
+        return "shown"
+    if not entry.not_shown:
+        return "not shown"
+    return f"not shown for {len(entry.not_shown)} of {entry.workloads}"
+
+
+def _arms(result: StudyResult) -> list[str]:
+    names = dict.fromkeys(entry.comparison.arm for entry in result.workloads)
+    return sorted(names, key=lambda name: name == result.twin)
+
+
+def _variant(name: str, result: StudyResult, edges: tuple[Band, ...]) -> VariantWorkloads:
+    entries = [entry for entry in result.workloads if entry.comparison.arm == name]
+    place = {workload: index for index, workload in enumerate(result.workload_names)}
+    entries.sort(key=lambda entry: place.get(entry.workload, len(place)))
+    twin = name == result.twin
+    rows = tuple(_workload_row(entry, result.margin) for entry in entries)
+    ratios = (entry.comparison.ratio for entry in entries)
+    counts = band_counts((r for r in ratios if math.isfinite(r) and r > 0), edges)
+    label = row_of(entries[0].comparison, None, twin=twin).label if entries else clean(name)
+    return VariantWorkloads(name, label, _summary(rows), twin, rows, counts)
+
+
+def _workload_row(entry: WorkloadComparison, margin: float | None) -> WorkloadRow:
+    row = row_of(entry.comparison, margin, twin=False)
+    return WorkloadRow(
+        row=replace(row, name=entry.workload, label=clean(entry.workload)),
+        baseline_cost=figures.cost(entry.baseline_cost_ns),
+        arm_cost=figures.cost(entry.arm_cost_ns),
+        user_share=figures.share(entry.user_share),
+    )
+
+
+def _summary(rows: tuple[WorkloadRow, ...]) -> str:
+    directions = [entry.row.direction for entry in rows]
+    parts = (
+        f"{directions.count(direction)} {direction.value}"
+        for direction in (Direction.FASTER, Direction.SLOWER, Direction.UNCLEAR)
+    )
+    return ", ".join(parts)
+
+
+def _unmeasured(result: StudyResult, measured: set[str]) -> tuple[Unmeasured, ...]:
+    found = []
+    for build in result.builds:
+        if build.variant in measured or build.variant == result.baseline:
+            continue
+        found.append(Unmeasured(clean(build.variant), _why(build)))
+    return tuple(found)
+
+
+def _why(build: BuildFacts) -> str:
+    if build.status == "failed":
+        return "its build failed"
+    if build.status.startswith("same as "):
+        return f"{clean(build.status)}: no effect on the binary"
+    return "not measured"
+
+
+def _ratio_or_last(comparison: Comparison) -> float:
+    return comparison.ratio if math.isfinite(comparison.ratio) else math.inf

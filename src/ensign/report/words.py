@@ -1,0 +1,219 @@
+"""What a comparison says, in words and figures for people: speedups, never cost ratios.
+
+No percentage is given where no difference is shown: there the answer is "unclear", with its
+interval. Intervals come before estimates in tables, because the estimate at stopping is
+slightly exaggerated.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from dataclasses import dataclass
+
+from ensign.model.comparisons import Comparison, Direction, Size
+from ensign.model.units import speedup
+
+_MAX_DIGITS = 4
+_TIMES_FROM = 2.0
+_COARSE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """An interval of speedups with its estimate; shares, so that 0.05 is +5 %.
+
+    `low` is −1 and `high` infinite where nothing bounds the speedup on that side.
+    """
+
+    low: float
+    high: float
+    point: float
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether both ends are known."""
+        return self.low > -1 and math.isfinite(self.high)
+
+    @property
+    def digits(self) -> int:
+        """Decimals of a percentage that show the width, and never show a clear bound as zero."""
+        if not self.is_finite:
+            return 1
+        half = 50 * (self.high - self.low)
+        digits = 0 if half >= _COARSE else 1
+        while 1 <= digits < _MAX_DIGITS and 0 < half < 0.5 * 10**-digits:
+            digits += 1
+        for bound in (self.low, self.high):
+            while digits < _MAX_DIGITS and bound != 0 and round(bound * 100, digits) == 0:
+                digits += 1
+        return digits
+
+
+def span_of(comparison: Comparison) -> Span:
+    """Speedups of a comparison; a high cost is a low speedup, so the ends change places."""
+    low = speedup(comparison.high) if math.isfinite(comparison.high) else -1.0
+    high = speedup(comparison.low) if comparison.low > 0 else math.inf
+    known = math.isfinite(comparison.ratio) and comparison.ratio > 0
+    return Span(low, high, speedup(comparison.ratio) if known else 0.0)
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """`+3.1 %`, `−0.4 %`, `0.0 %`; a sign only where something is left to sign."""
+    return f"{signed(share, digits)} %"
+
+
+def signed(share: float, digits: int = 1) -> str:
+    """As `percent`, without its unit."""
+    if not math.isfinite(share):
+        return "∞" if share > 0 else "−∞"
+    rounded = round(share * 100, digits)
+    sign = "+" if rounded > 0 else "−" if rounded < 0 else ""
+    return f"{sign}{abs(rounded):.{digits}f}"
+
+
+def plain_share(share: float) -> str:
+    """`1 %`, `0.5 %`, `95 %`: a share that somebody chose, without needless zeros."""
+    return f"{share * 100:.10g} %"
+
+
+def interval_cell(comparison: Comparison) -> str:
+    """`+2.7 to +3.5 %`; what is not bounded says so."""
+    span = span_of(comparison)
+    digits = span.digits
+    if span.is_finite:
+        return f"{signed(span.low, digits)} to {percent(span.high, digits)}"
+    if span.low > -1:
+        return f"above {percent(span.low, digits)}"
+    if math.isfinite(span.high):
+        return f"below {percent(span.high, digits)}"
+    return "no interval yet"
+
+
+def speedup_cell(comparison: Comparison) -> str:
+    """The estimated speedup where a direction is shown, else `unclear`."""
+    if comparison.direction is Direction.UNCLEAR:
+        return "unclear"
+    span = span_of(comparison)
+    return percent(span.point, span.digits)
+
+
+def size_cell(comparison: Comparison) -> str:
+    """`within`, `beyond` or `unclear` with respect to the margin; empty without one."""
+    return "" if comparison.size is None else comparison.size.value
+
+
+def statement(comparison: Comparison, margin: float | None) -> str:
+    """The two statements in a few words: `faster, beyond 1 %`; `within 1 %`; `unclear`."""
+    direction, size = comparison.direction, comparison.size
+    if margin is None or size is None or size is Size.UNCLEAR:
+        return direction.value
+    limit = plain_share(margin)
+    if direction is Direction.UNCLEAR:
+        return f"within {limit}" if size is Size.WITHIN else "unclear"
+    if size is Size.WITHIN:
+        return f"{direction.value}, by less than {limit}"
+    return f"{direction.value}, by more than {limit}"
+
+
+def sentence(comparison: Comparison, margin: float | None, *, against: bool = False) -> str:
+    """One sentence that a person understands, with its interval and level.
+
+    `against` names the baseline too: "new is 3.1 % faster than old, between 2.7 and 3.5 % (95 %)".
+    """
+    name = clean(comparison.arm)
+    than = f" than {clean(comparison.baseline)}" if against else ""
+    to = f" from {clean(comparison.baseline)}" if against else ""
+    pair = f"{name} against {clean(comparison.baseline)}" if against else name
+    span = span_of(comparison)
+    level = f"({plain_share(comparison.level)})"
+    if not span.is_finite and comparison.direction is Direction.UNCLEAR:
+        runs = counted(comparison.executions, "execution")
+        return f"{pair} is unclear: {runs} are too few for an interval"
+    if comparison.direction is Direction.UNCLEAR:
+        if comparison.size is Size.WITHIN and margin is not None:
+            limit = plain_share(margin)
+            return f"{name}: no difference{to} larger than {limit}, {between(span)} {level}"
+        return f"{pair} is unclear: {between(span)} {level}"
+    word = comparison.direction.value
+    if comparison.size is Size.WITHIN and margin is not None:
+        small = f"by less than the margin of {plain_share(margin)}"
+        return f"{name} is {word}{than}, but {small}: {_amount(span)}, {_range(span)} {level}"
+    if _in_times(span):
+        return f"{name} {_times(span, to_baseline=than)} {level}"
+    return f"{name} is {_amount(span)} {word}{than}, {_range(span)} {level}"
+
+
+def between(span: Span) -> str:
+    """`between 1.2 % slower and 0.4 % faster`, for a pair that is not told apart."""
+    return f"between {_end(span.low, span.digits)} and {_end(span.high, span.digits)}"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 build`, `3 builds`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(names: tuple[str, ...], limit: int = 6) -> str:
+    """`a, b and c`; `a, b and 5 more` beyond the limit."""
+    shown = [clean(name) for name in names]
+    if len(shown) > limit:
+        shown = [*shown[: limit - 1], f"{len(shown) - limit + 1} more"]
+    if len(shown) < 2:  # noqa: PLR2004  # "a and b" needs two
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def clean(text: str) -> str:
+    """One line of text without control or direction-changing characters, safe for a terminal."""
+    return "".join(_visible(character) for character in text)
+
+
+def clean_block(text: str) -> str:
+    """As `clean`, keeping line ends."""
+    return "\n".join(clean(line) for line in text.splitlines())
+
+
+def _visible(character: str) -> str:
+    if character in "\n\t\r":
+        return " "
+    return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(character) in _HIDDEN else character
+
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def _end(share: float, digits: int) -> str:
+    amount = f"{abs(round(share * 100, digits)):.{digits}f} %"
+    return f"{amount} slower" if share < 0 else f"{amount} faster"
+
+
+def _amount(span: Span) -> str:
+    return f"{abs(round(span.point * 100, span.digits)):.{span.digits}f} %"
+
+
+def _range(span: Span) -> str:
+    digits = span.digits
+    ends = sorted((abs(span.low), abs(span.high)))
+    if not math.isfinite(ends[1]):
+        return f"at least {ends[0] * 100:.{digits}f} %"
+    if span.low <= -1:
+        return f"at least {abs(span.high) * 100:.{digits}f} %"
+    return f"between {ends[0] * 100:.{digits}f} and {ends[1] * 100:.{digits}f} %"
+
+
+def _in_times(span: Span) -> bool:
+    if not span.is_finite:
+        return False
+    factor = 1 + span.point
+    return max(factor, 1 / factor) >= _TIMES_FROM
+
+
+def _times(span: Span, *, to_baseline: str) -> str:
+    factors = (1 + span.low, 1 + span.point, 1 + span.high)
+    reference = to_baseline.replace(" than ", " as ", 1)
+    if span.point > 0:
+        low, point, high = factors
+        return f"is {point:.3g} times as fast{reference}, between {low:.3g} and {high:.3g} times"
+    high, point, low = (1 / factor for factor in factors)
+    return f"takes {point:.3g} times as long{reference}, between {low:.3g} and {high:.3g} times"

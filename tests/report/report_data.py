@@ -1,0 +1,296 @@
+"""Invented results, realistic and extreme, for the tests of every renderer."""
+
+from __future__ import annotations
+
+import math
+import random
+
+from ensign.model.comparisons import Comparison, Direction, Size
+from ensign.model.findings import Finding, Severity
+from ensign.model.results import (
+    ArmFacts,
+    BuildFacts,
+    CompareResult,
+    MachineFacts,
+    Stopped,
+    StudyResult,
+    SuiteComparison,
+    WorkloadComparison,
+)
+from ensign.model.trials import ArmTotals, Metric, Mode, SliceRecord, Trial
+
+MARGIN = 0.01
+HOSTILE = '<script>alert("x")</script>'
+WORKLOADS = (
+    "set", "get", "incr", "lpush", "rpush", "lpop", "sadd", "hset", "zadd", "lrange_100",
+    "mset", "set-pipeline-16", "get-pipeline-16", "set-1kib",
+)  # fmt: skip
+TRUTH = {
+    "clang-19-O3-lto": 0.961,
+    "gcc-12-O3-lto": 0.978,
+    "clang-19-O3": 0.984,
+    "clang-19-O2": 0.996,
+    "gcc-12-O3": 1.002,
+    "gcc-11-Os": 1.083,
+}
+MACHINE = MachineFacts(
+    (
+        ("CPU", "Intel Xeon Platinum 8375C @ 2.90 GHz, 2 of 2 cores"),
+        ("microcode", "0xd0003a5"),
+        ("mitigations", "spectre_v2: Enhanced IBRS; meltdown: not affected"),
+        ("governor", "unknown (virtual machine)"),
+        ("ASLR", "full"),
+        ("huge pages", "madvise"),
+        ("steal time", "0.4 %"),
+    )
+)
+
+
+def comparison(
+    arm: str,
+    log_ratio: float,
+    half: float,
+    *,
+    executions: int = 8,
+    margin: float | None = MARGIN,
+    baseline: str = "gcc-12-O2",
+) -> Comparison:
+    """A comparison with the interval log_ratio ± half; its statements follow from that."""
+    low, high = math.exp(log_ratio - half), math.exp(log_ratio + half)
+    direction = Direction.FASTER if high < 1 else Direction.SLOWER if low > 1 else Direction.UNCLEAR
+    size = None
+    if margin is not None:
+        limit = math.log1p(margin)
+        inside = max(abs(log_ratio - half), abs(log_ratio + half)) < limit
+        outside = log_ratio - half > limit or log_ratio + half < -limit
+        size = Size.WITHIN if inside else Size.BEYOND if outside else Size.UNCLEAR
+    return Comparison(
+        arm, baseline, Metric.CPU, math.exp(log_ratio), low, high, 0.95, direction, size,
+        executions, "t",
+    )  # fmt: skip
+
+
+def unbounded(arm: str, executions: int = 2) -> Comparison:
+    """Too few executions for an interval."""
+    return Comparison(
+        arm, "gcc-12-O2", Metric.CPU, 0.97, 0.0, math.inf, 0.95, Direction.UNCLEAR,
+        Size.UNCLEAR, executions,
+    )  # fmt: skip
+
+
+def build(variant: str, status: str = "built", log_tail: str = "") -> BuildFacts:
+    compiler, _, rest = variant.partition("-O")
+    flags = ("-O" + rest.split("-")[0], *(("-flto",) if "lto" in variant else ()))
+    failed = status == "failed"
+    return BuildFacts(
+        variant=variant,
+        choices=(("compiler", compiler), ("optimization", flags[0])),
+        compiler=compiler,
+        flags=flags,
+        link_flags=flags if "lto" in variant else (),
+        status=status,
+        build_s=41.3,
+        size_bytes=0 if failed else 7_654_321,
+        text_bytes=0 if failed else 2_123_456,
+        loadable_sha256="" if failed else "9f" * 32,
+        log_path=f".ensign/redis-quick/builds/{variant}.log",
+        log_tail=log_tail,
+    )
+
+
+def study(
+    truth: dict[str, float] | None = None,
+    names: tuple[str, ...] = WORKLOADS,
+    **changes: object,
+) -> StudyResult:
+    """A study of invented variants; every number follows from the seed."""
+    draw = random.Random(7)  # noqa: S311
+    truth = TRUTH if truth is None else truth
+    arms = {**truth, "twin": 1.0}
+    rows = []
+    for workload in names:
+        base = draw.uniform(800, 30_000)
+        for arm, ratio in arms.items():
+            spread = 0.0 if arm == "twin" else draw.gauss(0, 0.018)
+            true = math.log(ratio) + spread + draw.gauss(0, 0.0015)
+            entry = comparison(arm, true, draw.uniform(0.003, 0.008))
+            cost = base * entry.ratio
+            rows.append(WorkloadComparison(workload, entry, base, cost, draw.uniform(0.4, 0.8)))
+    suite = tuple(_suite(arm, math.log(ratio), rows) for arm, ratio in arms.items())
+    wall = tuple(
+        SuiteComparison(comparison(arm, math.log(ratio) * 0.7, 0.006), len(names))
+        for arm, ratio in arms.items()
+    )
+    failed = "clang: error: unable to execute command: ld.lld\nmake: *** [all] Error 1"
+    fields: dict[str, object] = {
+        "name": "redis-quick",
+        "title": "Redis 7.0.15: compiler, optimisation level and LTO",
+        "question": "Do more aggressive default flags, or another compiler, make Redis faster?",
+        "baseline": "gcc-12-O2",
+        "twin": "twin",
+        "metric": "cpu",
+        "margin": MARGIN,
+        "level": 0.95,
+        "sweeps_done": 8,
+        "sweeps_planned": 8,
+        "racing_s": 287.0,
+        "mode": "gated",
+        "slice_ns": 5_000_000,
+        "freezer": "cgroup",
+        "running_share": 0.982,
+        "builds": (
+            build("gcc-12-O2", "cached"),
+            *(build(name) for name in truth),
+            build("gcc-12-O2-fno-plt", "same as gcc-12-O2"),
+            build("clang-14-O3-lto", "failed", failed),
+        ),
+        "suite": suite,
+        "suite_wall": wall,
+        "workloads": tuple(rows),
+        "workload_names": names,
+        "commands": tuple(
+            (name, f"redis-benchmark -p {{port}} -t {name} -n 200000 -r 100000 -c 50 -q")
+            for name in names
+        ),
+        "machine": MACHINE,
+        "findings": (
+            Finding(
+                "same-bytes", Severity.NOTE, "the same bytes as gcc-12-O2: no effect on the binary",
+                "gcc-12-O2-fno-plt",
+            ),
+            Finding(
+                "few-decide", Severity.WARNING, "a few executions decide this", "clang-19-O2, mset"
+            ),
+        ),
+        "toolchains": (("gcc-12", "12.2.0-14"), ("clang-19", "19.1.7-3")),
+        "source": (("package", "redis 7.0.15"), ("sha256", "98066f53" * 8)),
+        "version": "0.1.0",
+        "made_at": "2025-11-21 05:10 UTC",
+        "extra": {"redo": "ensign run studies/redis/quick.toml"},
+    }  # fmt: skip
+    return StudyResult(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def _suite(arm: str, true: float, rows: list[WorkloadComparison]) -> SuiteComparison:
+    mine = [row for row in rows if row.comparison.arm == arm]
+    entry = comparison(arm, true + 0.0007, 0.0035)
+    late = tuple(row.workload for row in mine if row.comparison.high > 1 + MARGIN)
+    if arm == "twin":
+        return SuiteComparison(entry, len(mine))
+    return SuiteComparison(entry, len(mine), not late, late)
+
+
+def huge_study() -> StudyResult:
+    """26 variants on 50 workloads."""
+    names = {f"{cc}-O{level}{lto}{extra}": 0.9 + 0.01 * index for index, (cc, level, lto, extra) in
+             enumerate((cc, level, lto, extra)
+                       for cc in ("gcc-9", "gcc-11", "clang-14") for level in (2, 3)
+                       for lto in ("", "-lto") for extra in ("", "-dependencies"))}  # fmt: skip
+    names |= {"icx-2025-O3-fast-pgo-bolt": 0.84, "gcc-14-march-x86-64-v4": 1.3}
+    return study(names, tuple(f"memtier-1key-set-{i}kib-pipeline-{i % 16}" for i in range(50)))
+
+
+def extreme_study() -> StudyResult:
+    """Hostile and very long names, no intervals, huge differences, nothing finished."""
+    long_name = "clang-19-O3-lto-" + "very-long-extra-flag-" * 8
+    arms = (
+        comparison(HOSTILE, math.log(0.3), 0.05),
+        comparison(long_name, math.log(4.0), 0.9),
+        unbounded("few\x1b[31mred\u202e"),
+        comparison("tiny", 0.00002, 0.00001),
+        unbounded("twin"),
+    )
+    workload = "w" * 120 + HOSTILE
+    return study(
+        suite=tuple(SuiteComparison(arm, 1) for arm in arms),
+        workloads=tuple(WorkloadComparison(workload, arm, 0.0, 1e12, math.nan) for arm in arms),
+        workload_names=(workload,),
+        commands=((workload, "a" * 300 + HOSTILE),),
+        title=HOSTILE,
+        question=HOSTILE + " | `x` *y* [z](http://evil.example)",
+        builds=(build(HOSTILE), build(long_name, "failed", HOSTILE * 3 + "\n\x1b[2J")),
+        findings=(Finding("bad", Severity.ERROR, HOSTILE, HOSTILE),),
+        machine=MachineFacts(((HOSTILE, HOSTILE),)),
+        sweeps_done=2,
+        suite_wall=(),
+        extra={"redo": HOSTILE},
+    )
+
+
+def empty_study() -> StudyResult:
+    """Nothing was raced: every build failed."""
+    return study(
+        suite=(), suite_wall=(), workloads=(), sweeps_done=0, running_share=math.nan, racing_s=0.0,
+        builds=(build("gcc-12-O2"), build("gcc-12-O3", "failed", "error")),
+    )  # fmt: skip
+
+
+def arm(name: str, seconds: float = 0.8, ratios: tuple[float, ...] = ()) -> ArmFacts:
+    return ArmFacts(
+        name, f"./prog-{name} input", seconds, 0.031, seconds + 0.05, 3_565_158,
+        (seconds + 0.031) * 1e9, 1.0, ratios,
+    )  # fmt: skip
+
+
+def compared(**changes: object) -> CompareResult:
+    """Two commands, the new one faster."""
+    ratios = (-0.032, -0.030, -0.029, -0.031, -0.033)
+    fields: dict[str, object] = {
+        "arms": (arm("old"), arm("new", 0.775, ratios)),
+        "twin": arm("old (twin)", 0.801, (0.001, -0.001, 0.0005, 0.002, -0.0012)),
+        "comparisons": (comparison("new", -0.031, 0.004, margin=None, baseline="old"),),
+        "aa": comparison("old (twin)", 0.0005, 0.0025, margin=None, baseline="old"),
+        "metric": Metric.CPU,
+        "mode": Mode.GATED,
+        "slice_ns": 5_000_000,
+        "freezer": "cgroup",
+        "level": 0.95,
+        "margin": None,
+        "precision": 0.005,
+        "executions": 5,
+        "budget_s": 30.0,
+        "used_s": 13.4,
+        "running_share": 0.981,
+        "stopped": Stopped.PRECISION,
+        "findings": (
+            Finding("outputs-differ", Severity.WARNING, "its output is not that of old", "new"),
+        ),
+        "machine": MACHINE,
+        "trials": (trial(),),
+        "seed": 1,
+        "version": "0.1.0",
+        "made_at": "2025-11-21 05:10 UTC",
+        "extra": {"redo": "ensign compare './prog-old input' './prog-new input'"},
+    }
+    return CompareResult(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def compared_several() -> CompareResult:
+    """Four arms and a margin: every statement once; the twin is off."""
+    rows = (
+        comparison("quick", -0.40, 0.004, baseline="old"),
+        comparison("half", -0.80, 0.02, baseline="old"),
+        comparison("alike", 0.001, 0.004, baseline="old"),
+        comparison("a-little-slower", 0.004, 0.003, baseline="old"),
+        comparison("who-knows", 0.004, 0.03, baseline="old"),
+    )
+    return compared(
+        arms=(arm("old"), *(arm(row.arm, 0.8 * row.ratio) for row in rows)),
+        comparisons=rows,
+        aa=comparison("old (twin)", 0.004, 0.002, baseline="old"),
+        margin=MARGIN,
+        stopped=Stopped.BUDGET,
+        findings=(),
+    )
+
+
+def trial() -> Trial:
+    totals = tuple(
+        ArmTotals(name, 850_000_000, 806_000_000, 775_000_000, 31_000_000, 0, 1, 3_565_158, 2, 9, 2)
+        for name in ("old", "new", "old (twin)")
+    )
+    slices = (SliceRecord("old", 0, 5_000_000, 4_980_000, 0, filler=False),)
+    return Trial(
+        "compare", 0, 1, Mode.GATED, "cgroup", 5_000_000, 1_763_700_000.0, 2_700_000_000, 0.981,
+        totals, slices,
+    )  # fmt: skip
