@@ -78,7 +78,14 @@ def detection(bench: Bench) -> Rows:
     for planted in ("more1", "more2"):
         for repetition in range(bench.repetitions // 2):
             verdicts = [
-                ensign(base, bench.gzip(planted), "--budget", f"{BUDGET_S:g}s", "--seed", str(repetition)),
+                ensign(
+                    base,
+                    bench.gzip(planted),
+                    "--budget",
+                    f"{BUDGET_S:g}s",
+                    "--seed",
+                    str(repetition),
+                ),
                 hyperfine(base, bench.gzip(planted), fits),
             ]
             rows += [{"program": planted, **verdict.as_json()} for verdict in verdicts]
@@ -91,8 +98,12 @@ def time_to_precision(bench: Bench) -> Rows:
     rows: Rows = []
     base = bench.gzip("base")
     for repetition in range(bench.repetitions // 4):
-        precise = ensign(base, base, "--precision", "0.5%", "--budget", "120s", "--seed", str(repetition))
-        usual = hyperfine(base, base, max(3, round(runs_that_fit(base) * precise.seconds / BUDGET_S)))
+        precise = ensign(
+            base, base, "--precision", "0.5%", "--budget", "120s", "--seed", str(repetition)
+        )
+        usual = hyperfine(
+            base, base, max(3, round(runs_that_fit(base) * precise.seconds / BUDGET_S))
+        )
         rows += [{"program": "gzip", **verdict.as_json()} for verdict in (precise, usual)]
         say("precision", repetition, bench.repetitions // 4, [precise, usual])
     return rows
@@ -137,7 +148,9 @@ def main() -> None:
             start = time.time()
             rows = SECTIONS[name](bench)
             record = {"section": name, "started_unix_s": start, "seconds": time.time() - start}
-            text = json.dumps({**record, "repetitions": arguments.repetitions, "rows": rows}, indent=1)
+            text = json.dumps(
+                {**record, "repetitions": arguments.repetitions, "rows": rows}, indent=1
+            )
             (RESULTS / f"{name}.json").write_text(text + "\n")
     (ROOT / "docs" / "calibration.md").write_text(render(RESULTS))
 

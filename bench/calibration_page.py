@@ -14,8 +14,8 @@ HEAD = """# Calibration
 
 Made by `make bench` (`python bench/calibrate.py`); raw results of every single run in `bench/results/`. A comparison is
 "significant" when its 95 % interval of the cost ratio B / A excludes 1. ensign's interval is its own
-(docs/statistics/one-pair.md); hyperfine's and pyperf's are Welch's t interval over the runs that they report, all of A and then all of B,
-with as many runs as take the same time. Times include everything that a user waits for.
+(docs/statistics/one-pair.md); hyperfine's and pyperf's are Welch's t interval over the runs that they report, all of A
+and then all of B, with as many runs as take the same time. Times include everything that a user waits for.
 """
 
 
@@ -46,7 +46,9 @@ def _false_alarms(rows: list[Row]) -> str:
             f"{_half_width(group)} | {_seconds(group)} |"
         )
     share = median(_number(row, "running_share") for row in rows if row["tool"] == "ensign")
-    lines.append(f"\nAn arm was running for {share:.1%} of the time between the first and the last slice (median).\n")
+    lines.append(
+        f"\nAn arm was running for {share:.1%} of the time between the first and the last slice (median).\n"
+    )
     return "\n".join(lines)
 
 
@@ -95,12 +97,12 @@ def _slices(rows: list[Row]) -> str:
         "| load | slice | cost ratio | 95 % interval | executions | an arm running |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for row in rows:
-        lines.append(
-            f"| {row['load']} | {row['slice']} | {_number(row, 'ratio'):.4f} | "
-            f"{_number(row, 'low'):.4f} to {_number(row, 'high'):.4f} | {row['runs']} | "
-            f"{_number(row, 'running_share'):.1%} |"
-        )
+    lines += [
+        f"| {row['load']} | {row['slice']} | {_number(row, 'ratio'):.4f} | "
+        f"{_number(row, 'low'):.4f} to {_number(row, 'high'):.4f} | {row['runs']} | "
+        f"{_number(row, 'running_share'):.1%} |"
+        for row in rows
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -10,7 +10,7 @@ _WORDS = 5000
 
 
 def text(size_bytes: int, seed: int = 1) -> bytes:
-    """Return text of invented words with the skew of a real one; gzip shrinks it to about a third."""
+    """Return text of invented words with a natural skew; gzip shrinks it to about a third."""
     source = random.Random(seed)
     letters = "etaoinshrdlucmfwypvbgkjqxz"
     words = [

@@ -92,9 +92,25 @@ def pyperf(a: str, b: str, processes: int) -> Verdict:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "result.json"
             subprocess.run(
-                [sys.executable, "-m", "pyperf", "command", "--processes", str(processes),
-                 "--values", "1", "--warmups", "0", "--loops", "1", "-q", "-o", path,
-                 "--", *shlex.split(command)],
+                [
+                    sys.executable,
+                    "-m",
+                    "pyperf",
+                    "command",
+                    "--processes",
+                    str(processes),
+                    "--values",
+                    "1",
+                    "--warmups",
+                    "0",
+                    "--loops",
+                    "1",
+                    "-q",
+                    "-o",
+                    path,
+                    "--",
+                    *shlex.split(command),
+                ],
                 check=True,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -106,7 +122,9 @@ def pyperf(a: str, b: str, processes: int) -> Verdict:
 
 def _of_samples(tool: str, a: list[float], b: list[float], seconds: float) -> Verdict:
     mean_a, mean_b = sum(a) / len(a), sum(b) / len(b)
-    variance = [stats.tvar(sample) / len(sample) / mean**2 for sample, mean in ((a, mean_a), (b, mean_b))]
+    variance = [
+        stats.tvar(sample) / len(sample) / mean**2 for sample, mean in ((a, mean_a), (b, mean_b))
+    ]
     total = sum(variance)
     freedom = total**2 / sum(v**2 / (len(s) - 1) for v, s in zip(variance, (a, b), strict=True))
     reach = stats.t.ppf(0.975, freedom) * math.sqrt(total)

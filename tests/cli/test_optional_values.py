@@ -8,7 +8,10 @@ from ensign.cli.study import with_optional_values
     [
         (["report", "s.toml", "--json"], ["report", "s.toml", "--json", "-"]),
         (["report", "--html", "s.toml"], ["report", "--html", "-", "s.toml"]),
-        (["report", "s.toml", "--csv", "--json", "o"], ["report", "s.toml", "--csv", "-", "--json", "o"]),
+        (
+            ["report", "s.toml", "--csv", "--json", "o"],
+            ["report", "s.toml", "--csv", "-", "--json", "o"],
+        ),
         (["report", "s.toml", "--json", "-"], ["report", "s.toml", "--json", "-"]),
         (["doctor", "--json"], ["doctor", "--json"]),
     ],

@@ -12,16 +12,31 @@ def execution(number: int, costs: dict[str, int]) -> Iterator[Json]:
     """The records of one valid execution with those CPU times (ns) per arm."""
     for arm, cost in costs.items():
         yield {
-            "type": "slice", "execution": number, "arm": arm, "start_ns": 0,
-            "wall_ns": cost, "cpu_ns": cost,
+            "type": "slice",
+            "execution": number,
+            "arm": arm,
+            "start_ns": 0,
+            "wall_ns": cost,
+            "cpu_ns": cost,
         }
         yield {
-            "type": "arm", "execution": number, "arm": arm, "wall_ns": cost, "cpu_ns": cost,
-            "user_ns": cost, "system_ns": 0, "operations": 1, "slices": 1,
+            "type": "arm",
+            "execution": number,
+            "arm": arm,
+            "wall_ns": cost,
+            "cpu_ns": cost,
+            "user_ns": cost,
+            "system_ns": 0,
+            "operations": 1,
+            "slices": 1,
         }
     yield {
-        "type": "execution", "execution": number, "wall_ns": sum(costs.values()),
-        "started_unix_ns": 10**18, "running_share": 0.99, "valid": True,
+        "type": "execution",
+        "execution": number,
+        "wall_ns": sum(costs.values()),
+        "started_unix_ns": 10**18,
+        "running_share": 0.99,
+        "valid": True,
     }
 
 

@@ -1,9 +1,10 @@
 from collections.abc import Sequence
 
+from races import SimulatedMeter
+
 from ensign.lab.compare.race import Limits, run_race
 from ensign.model.requests import ArmSpec, ProcessSpec, RaceRequest
 from ensign.model.trials import Mode, Trial
-from races import SimulatedMeter
 
 MS = 1_000_000
 
@@ -29,7 +30,7 @@ def test_batches_end_at_the_looks_and_the_race_at_the_look_that_suffices() -> No
         looked.append(len(trials))
         return "precision reached" if len(trials) >= 10 else None
 
-    outcome = run_race(meter, a_request(), Limits(10**12, True, may_end), meter.clock_ns, ignore)
+    outcome = run_race(meter, a_request(), Limits(10**12, look=True, may_end=may_end), meter.clock_ns, ignore)
     assert looked == [5, 7, 10]
     assert outcome.stopped == "precision reached"
     assert [request["executions"] for _, request in meter.requests] == [5, 2, 3]
@@ -38,7 +39,7 @@ def test_batches_end_at_the_looks_and_the_race_at_the_look_that_suffices() -> No
 
 def test_the_budget_ends_a_race_between_looks() -> None:
     meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
-    outcome = run_race(meter, a_request(), Limits(250 * MS, True, never), meter.clock_ns, ignore)
+    outcome = run_race(meter, a_request(), Limits(250 * MS, look=True, may_end=never), meter.clock_ns, ignore)
     assert outcome.stopped == "budget"
     assert len(outcome.trials) == 8
     assert meter.now_ns <= 250 * MS
@@ -58,12 +59,12 @@ def test_without_looks_nobody_is_asked() -> None:
 
 def test_ctrl_c_keeps_what_was_measured() -> None:
     meter = SimulatedMeter(lambda _arm, _n: 10 * MS, interrupt_after=6)
-    outcome = run_race(meter, a_request(), Limits(10**12, True, never), meter.clock_ns, ignore)
+    outcome = run_race(meter, a_request(), Limits(10**12, look=True, may_end=never), meter.clock_ns, ignore)
     assert outcome.stopped == "interrupted"
     assert len(outcome.trials) == 6
 
 
 def test_each_batch_has_its_own_seed() -> None:
     meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
-    run_race(meter, a_request(), Limits(400 * MS, True, never), meter.clock_ns, ignore)
+    run_race(meter, a_request(), Limits(400 * MS, look=True, may_end=never), meter.clock_ns, ignore)
     assert [request["seed"] for _, request in meter.requests][:3] == [3, 8, 10]

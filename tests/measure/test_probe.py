@@ -1,9 +1,9 @@
 import pytest
+from races import execution
 
 from ensign.measure.probe import Place, outcome_of, trials
 from ensign.model.errors import CommandFailed, InputError, InternalError
 from ensign.model.trials import Mode
-from races import execution
 
 START = {"type": "start", "schema": 1, "freezer": "signal", "mode": "gated"}
 PLACE = Place("set", first_sweep=4, seed=1, slice_ns=5_000_000)
@@ -49,8 +49,14 @@ def test_an_error_is_raised_by_whose_fault_it_was(code: str, kind: type[Exceptio
 
 def test_unknown_operations_are_an_error_not_a_guess() -> None:
     arm = {
-        "type": "arm", "execution": 0, "arm": "1", "wall_ns": 1, "cpu_ns": 1, "user_ns": 1,
-        "system_ns": 0, "operations": None,
+        "type": "arm",
+        "execution": 0,
+        "arm": "1",
+        "wall_ns": 1,
+        "cpu_ns": 1,
+        "user_ns": 1,
+        "system_ns": 0,
+        "operations": None,
     }
     with pytest.raises(CommandFailed, match="operations is unknown"):
         list(trials([START, arm], PLACE))

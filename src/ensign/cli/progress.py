@@ -9,10 +9,10 @@ from __future__ import annotations
 import shutil
 import time
 from types import TracebackType
-from typing import TextIO
+from typing import Self, TextIO
 
-from ensign.builders.events import BuildEvent
 from ensign.lab.compare.perform import Progress
+from ensign.lab.study.perform import BuildEvent
 from ensign.lab.study.sweeps import SweepProgress
 from ensign.model.comparisons import Comparison
 from ensign.model.units import format_duration, format_percent, speedup
@@ -55,7 +55,7 @@ class StatusLine:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
 
-    def __enter__(self) -> StatusLine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -73,7 +73,7 @@ class CompareProgress:
     def __init__(self, stream: TextIO) -> None:
         self._line = StatusLine(stream)
 
-    def __enter__(self) -> CompareProgress:
+    def __enter__(self) -> Self:
         self._line.show("one unmeasured run of each command …")
         return self
 

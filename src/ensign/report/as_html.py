@@ -57,24 +57,28 @@ class Built:
 def study(result: StudyResult) -> str:
     """The whole page; charts are drawn on the way (about 50 ms each)."""
     view = study_view(result)
-    return _environment().get_template("study.html").render(
-        result=result,
-        view=view,
-        verdict=study_verdict(result),
-        level=plain_share(result.level),
-        margin="" if result.margin is None else plain_share(result.margin),
-        suite_chart=_suite_chart(result, view),
-        bands_chart=_bands_chart(view),
-        blocks=_blocks(result, view),
-        wall={row.name: row for row in view.wall},
-        twin=_twin(result, view),
-        builds=[_built(build) for build in result.builds],
-        findings=sorted(result.findings, key=lambda one: _SEVERITY_ORDER.index(one.severity)),
-        notes=study_notes(result),
-        redo=result.extra.get("redo", "ensign run STUDY.toml"),
-        light=Markup(palette.variables(dark=False)),  # noqa: S704  # constants of this package
-        dark=Markup(palette.variables(dark=True)),  # noqa: S704
-        chart_rules=Markup(palette.chart_rules()),  # noqa: S704
+    return (
+        _environment()
+        .get_template("study.html")
+        .render(
+            result=result,
+            view=view,
+            verdict=study_verdict(result),
+            level=plain_share(result.level),
+            margin="" if result.margin is None else plain_share(result.margin),
+            suite_chart=_suite_chart(result, view),
+            bands_chart=_bands_chart(view),
+            blocks=_blocks(result, view),
+            wall={row.name: row for row in view.wall},
+            twin=_twin(result, view),
+            builds=[_built(build) for build in result.builds],
+            findings=sorted(result.findings, key=lambda one: _SEVERITY_ORDER.index(one.severity)),
+            notes=study_notes(result),
+            redo=result.extra.get("redo", "ensign run STUDY.toml"),
+            light=Markup(palette.variables(dark=False)),  # noqa: S704  # constants of this package
+            dark=Markup(palette.variables(dark=True)),  # noqa: S704
+            chart_rules=Markup(palette.chart_rules()),  # noqa: S704
+        )
     )
 
 

@@ -42,7 +42,8 @@ def _build(expected: Expectation) -> str:
         return f"Builds: all {expected.stages_cached} stages are in the cache."
     basis = "as before" if expected.known else "a guess until it was built once"
     return (
-        f"Builds: {expected.stages_waiting} stages to build, {expected.stages_cached} in the cache; "
+        f"Builds: {expected.stages_waiting} stages to build, "
+        f"{expected.stages_cached} in the cache; "
         f"about {format_duration(expected.build_s * 1e9)} ({basis}), "
         f"{format_size(expected.disk_bytes)} of disk."
     )
@@ -52,7 +53,8 @@ def _race(expected: Expectation) -> str:
     if expected.trials_done >= expected.trials_total:
         return f"Racing: all {expected.trials_total} trials are there."
     return (
-        f"Racing: {expected.trials_total - expected.trials_done} of {expected.trials_total} trials, "
+        f"Racing: {expected.trials_total - expected.trials_done} of "
+        f"{expected.trials_total} trials, "
         f"about {format_duration(expected.racing_s * 1e9)}."
     )
 

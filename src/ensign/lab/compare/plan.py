@@ -45,7 +45,9 @@ def plan_race(
     expected_ns = {arm: max(run.wall_ns, 1) for arm, run in runs.items()}
     once_ns = sum(expected_ns.values()) + pilots[0].wall_ns
     if options.mode is Mode.GATED and waiting:
-        text = "gated by request, though it waits or runs in parallel: waiting goes on while stopped"
+        text = (
+            "gated by request, though it waits or runs in parallel: waiting goes on while stopped"
+        )
         findings = (*findings, Finding("gated-by-request", Severity.WARNING, text))
     return RacePlan(
         mode=mode,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from ensign import __version__
 from ensign.builders.cache import Cache
+from ensign.builders.events import BuildEvent as BuildEvent
 from ensign.builders.events import OnEvent
 from ensign.lab.machine import MachineState, cpu_seats, machine_state
 from ensign.lab.ports import Ports
@@ -121,7 +122,9 @@ def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple
     for workload in study.workloads:
         number = requests.get(workload.name)
         values = {} if number is None else {"requests": str(number)}
-        commands.append((workload.name, shlex.join(fill(workload.load or workload.command or (), values))))
+        commands.append(
+            (workload.name, shlex.join(fill(workload.load or workload.command or (), values)))
+        )
     return tuple(commands)
 
 

@@ -50,9 +50,7 @@ def build_programs(
     update_lock: bool = False,
 ) -> Programs:
     """Builds what is missing. CommandFailed if the baseline fails; see `build_variants`."""
-    request = BuildRequest(
-        file.study, file.path, file.variants, file.variants[0].name, update_lock
-    )
+    request = BuildRequest(file.study, file.path, file.variants, file.variants[0].name, update_lock)
     report = build_variants(request, build_ports(cache, ports), on_event)
     return Programs(report, *_raced(report, file.variants[0].name))
 
