@@ -79,10 +79,14 @@ class Build(_Section):
     Placeholders: `{cc}` `{cxx}` `{ar}` `{ranlib}` `{nm}` `{ld}` (the variant's toolchain),
     `{cflags}` `{ldflags}` (one argument each, flags joined by blanks), `{jobs}`.
     `dependencies` sees the toolchain but not the variant's flags: it is run once per compiler.
+    `tool_commands` is run after `commands` for the baseline alone, and makes `tools`.
     """
 
     dependencies: list[Argv] = Field(default_factory=list)
     commands: list[Argv] = Field(min_length=1)
+    tool_commands: list[Argv] = Field(
+        default_factory=list, description="run for the baseline alone, to build its tools"
+    )
     artefact: str = Field(description="the program, relative to the source folder")
     tools: dict[Name, str] = Field(
         default_factory=dict,
