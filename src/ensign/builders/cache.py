@@ -1,0 +1,293 @@
+"""The content-addressed cache: what was fetched and built, under the hash of all that led to it.
+
+An entry is a folder `entries/KIND-KEY` with `meta.json` and whatever its maker put there. It is
+made under a temporary name and renamed, so it is there whole or not at all. Whoever uses an entry
+holds a shared lock on its folder, whoever makes one an exclusive lock on the temporary folder;
+the kernel drops a lock with its process. So what is unlocked may be evicted or swept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import platformdirs
+
+from ensign.host.clock import Clock, SystemClock
+from ensign.host.files import (
+    locked,
+    remove_tree,
+    storage_errors,
+    tree_size_bytes,
+    try_lock,
+    write_atomically,
+)
+
+DEFAULT_LIMIT_BYTES = 10 * 2**30
+
+Fill = Callable[[Path], Mapping[str, object]]
+
+_META = "meta.json"
+_USED = "used"
+_TAG = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# Made by ensign; everything here can be made again. 'ensign clean' empties it.\n"
+)
+
+
+def cache_folder(env: Mapping[str, str]) -> Path:
+    """`$ENSIGN_CACHE`, or the user's cache folder for ensign."""
+    named = env.get("ENSIGN_CACHE")
+    return Path(named).absolute() if named else platformdirs.user_cache_path("ensign")
+
+
+def key_of(inputs: object) -> str:
+    """SHA-256 of the canonical JSON of all inputs, in hexadecimal."""
+    text = json.dumps(inputs, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something in the cache. `facts` is what its maker recorded, `folder` where its files are."""
+
+    kind: str
+    key: str
+    folder: Path
+    facts: Mapping[str, object]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    folder: Path
+    used_unix_s: float
+    size_bytes: int
+
+
+class Cache:
+    """A cache folder, open for one study; entries that were got or made stay until `close`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        clock: Clock | None = None,
+    ) -> None:
+        self.folder = folder
+        self._limit_bytes = limit_bytes
+        self._clock = clock or SystemClock()
+        self._held: dict[Path, int] = {}
+        self._lock = threading.Lock()
+        with storage_errors(folder):
+            for name in ("entries", "temporary", "logs"):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+            if not (folder / "CACHEDIR.TAG").exists():
+                write_atomically(folder / "CACHEDIR.TAG", _TAG.encode())
+        self._sweep()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all entries, then evict the least recently used beyond the size limit."""
+        with self._lock:
+            for descriptor in self._held.values():
+                os.close(descriptor)
+            self._held.clear()
+        self.evict()
+
+    def get(self, kind: str, key: str) -> Entry | None:
+        """Return the entry, held until `close`; None if it is not there."""
+        folder = self._place(kind, key)
+        if not self._hold(folder):
+            return None
+        try:
+            meta = json.loads((folder / _META).read_text())
+        except (OSError, ValueError):
+            self._release(folder)
+            return None
+        with suppress(OSError):
+            now = self._clock.unix_s()
+            os.utime(folder / _USED, (now, now))
+        return Entry(kind, key, folder, meta["facts"], meta["size_bytes"])
+
+    def make(self, kind: str, key: str, fill: Fill) -> Entry:
+        """Make an entry: `fill` puts files into a new folder and returns the facts to record.
+
+        Whatever `fill` raises leaves no entry behind. If another ensign made the same entry
+        meanwhile, that one is kept and returned.
+        """
+        with self.temporary() as work:
+            folder = work / "entry"
+            folder.mkdir()
+            facts = dict(fill(folder))
+            size_bytes = tree_size_bytes(folder)
+            meta = {"kind": kind, "key": key, "size_bytes": size_bytes, "facts": facts}
+            text = json.dumps(meta, indent=1, sort_keys=True) + "\n"
+            write_atomically(folder / _META, text.encode())
+            write_atomically(folder / _USED, b"")
+            now = self._clock.unix_s()
+            os.utime(folder / _USED, (now, now))
+            place = self._place(kind, key)
+            with locked(self.folder / "lock"):
+                if place.exists() and not (place / _META).exists():
+                    remove_tree(place)
+                if not place.exists():
+                    folder.rename(place)
+                entry = self.get(kind, key)
+        if entry is None:
+            raise FileNotFoundError(place)
+        return entry
+
+    @contextmanager
+    def temporary(self) -> Iterator[Path]:
+        """Lend a folder on the cache's disk, removed at the end, or later by a sweep."""
+        work = self.folder / "temporary" / f"{os.getpid()}-{secrets.token_hex(6)}"
+        with storage_errors(work), locked(self.folder / "lock"):
+            work.mkdir()
+            descriptor = try_lock(work, shared=False)
+        try:
+            with storage_errors(work):
+                yield work
+        finally:
+            remove_tree(work)
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def recall(self, question: str) -> str | None:
+        """Return what `remember` was told under that key."""
+        try:
+            return (self.folder / "memory" / question).read_text()
+        except FileNotFoundError:
+            return None
+
+    def remember(self, question: str, answer: str) -> None:
+        """Keep a small fact, such as the result of a probe, under a key from `key_of`."""
+        (self.folder / "memory").mkdir(exist_ok=True)
+        write_atomically(self.folder / "memory" / question, answer.encode())
+
+    def evict(self, limit_bytes: int | None = None) -> int:
+        """Remove the least recently used entries beyond the limit, never one that is in use.
+
+        Returns the bytes freed.
+        """
+        limit = self._limit_bytes if limit_bytes is None else limit_bytes
+        stored = sorted(self._stored(), key=lambda each: each.used_unix_s)
+        total = sum(each.size_bytes for each in stored)
+        freed = 0
+        for each in stored:
+            if total - freed <= limit:
+                break
+            freed += self._remove(each)
+        return freed
+
+    def clean(self, older_than_s: float | None = None) -> int:
+        """Remove all entries, or those not used for so long; not those in use. Bytes freed."""
+        now = self._clock.unix_s()
+        freed = 0
+        for each in self._stored():
+            if older_than_s is None or now - each.used_unix_s > older_than_s:
+                freed += self._remove(each)
+        if older_than_s is None:
+            for name in ("logs", "memory"):
+                if (self.folder / name).exists():
+                    freed += tree_size_bytes(self.folder / name)
+                    remove_tree(self.folder / name)
+            (self.folder / "logs").mkdir(exist_ok=True)
+        return freed
+
+    def size_bytes(self) -> int:
+        """Add up what all entries take."""
+        return sum(each.size_bytes for each in self._stored())
+
+    def _place(self, kind: str, key: str) -> Path:
+        return self.folder / "entries" / f"{kind}-{key}"
+
+    def _hold(self, folder: Path) -> bool:
+        with self._lock:
+            if folder in self._held:
+                return True
+            try:
+                descriptor = try_lock(folder, shared=True)
+            except FileNotFoundError:
+                return False
+            if descriptor is None:
+                return False  # it is being evicted
+            try:
+                same = os.path.samestat(os.fstat(descriptor), folder.stat())
+            except FileNotFoundError:
+                same = False
+            if same:
+                self._held[folder] = descriptor
+            else:
+                os.close(descriptor)
+            return same
+
+    def _release(self, folder: Path) -> None:
+        with self._lock:
+            descriptor = self._held.pop(folder, None)
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _stored(self) -> list[_Stored]:
+        stored = []
+        for folder in (self.folder / "entries").iterdir():
+            try:
+                size_bytes = int(json.loads((folder / _META).read_text())["size_bytes"])
+                used_unix_s = (folder / _USED).stat().st_mtime
+            except (OSError, ValueError, KeyError):
+                size_bytes, used_unix_s = 0, 0.0
+            stored.append(_Stored(folder, used_unix_s, size_bytes))
+        return stored
+
+    def _remove(self, stored: _Stored) -> int:
+        with suppress(FileNotFoundError):
+            descriptor = try_lock(stored.folder, shared=False)
+            if descriptor is None:
+                return 0
+            try:
+                doomed = self.folder / "temporary" / f"evicted-{secrets.token_hex(6)}"
+                with locked(self.folder / "lock"):
+                    stored.folder.rename(doomed)
+                remove_tree(doomed)
+            finally:
+                os.close(descriptor)
+            return stored.size_bytes
+        return 0
+
+    def _sweep(self) -> None:
+        """Remove what dead processes left under temporary names."""
+        with locked(self.folder / "lock"):
+            for left in (self.folder / "temporary").iterdir():
+                with suppress(FileNotFoundError, PermissionError):
+                    descriptor = try_lock(left, shared=False)
+                    if descriptor is not None:
+                        remove_tree(left)
+                        os.close(descriptor)
+
+
+def free_disk_bytes(folder: Path) -> int:
+    """Free bytes on the disk of a folder, or of its nearest parent that exists."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free

@@ -1,0 +1,75 @@
+"""What builds will take, from what earlier ones took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ensign.builders.cache import Cache, key_of
+from ensign.builders.perform import Made
+from ensign.builders.plan import Stage
+
+# For a program of some 100,000 lines on one core; the first real build replaces them.
+DEFAULT_SECONDS: Mapping[str, float] = {"dependencies": 60.0, "program": 60.0}
+DEFAULT_BYTES: Mapping[str, int] = {"dependencies": 100 * 2**20, "program": 20 * 2**20}
+
+
+@dataclass(frozen=True, slots=True)
+class BuildEstimate:
+    """What a study's builds will take.
+
+    `wall_s` is for everything that is not in the cache, on all cores; `disk_bytes` what it will
+    add to the cache. `known` says whether all of it was built before, so that this is no default.
+    `waiting` and `cached` count stages.
+    """
+
+    wall_s: float
+    disk_bytes: int
+    known: bool
+    waiting: int
+    cached: int
+
+
+def expected_seconds(study: str, stages: Iterable[Stage], cache: Cache) -> dict[str, float]:
+    """Tell what each stage is expected to take, by its key: as last time, else a default."""
+    expected: dict[str, float] = {}
+    for stage in stages:
+        known = cache.recall(_question(study, stage))
+        expected[stage.key] = DEFAULT_SECONDS[stage.kind] if known is None else float(known)
+    return expected
+
+
+def remember_seconds(
+    study: str, stages: Iterable[Stage], ends: Mapping[str, Made], cache: Cache
+) -> None:
+    """Keep what each stage took, for the next estimate."""
+    for stage in stages:
+        end = ends.get(stage.key)
+        if end is not None and end.entry is not None:
+            cache.remember(_question(study, stage), str(end.entry.facts["build_s"]))
+
+
+def estimate_of(study: str, stages: Sequence[Stage], cores: int, cache: Cache) -> BuildEstimate:
+    """Add up what is not in the cache; a stage's dependencies come before it."""
+    programs = [each for each in stages if each.kind == "program" and not _has(each, cache)]
+    parents = {each.parent for each in programs}
+    needed = [each for each in stages if each.key in parents and not _has(each, cache)]
+    waiting = [*needed, *programs]
+    expected_s = expected_seconds(study, waiting, cache)
+    chains = [expected_s[each.key] + expected_s.get(each.parent, 0.0) for each in programs]
+    known = all(cache.recall(_question(study, each)) is not None for each in waiting)
+    return BuildEstimate(
+        wall_s=max(sum(expected_s.values()) / max(1, cores), *chains, 0.0),
+        disk_bytes=sum(DEFAULT_BYTES[each.kind] for each in waiting),
+        known=known,
+        waiting=len(waiting),
+        cached=len(stages) - len(waiting),
+    )
+
+
+def _has(stage: Stage, cache: Cache) -> bool:
+    return cache.get(stage.kind, stage.key) is not None
+
+
+def _question(study: str, stage: Stage) -> str:
+    return key_of(["seconds", study, stage.kind, stage.label])

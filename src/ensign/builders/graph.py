@@ -1,0 +1,160 @@
+"""Performing all stages of a plan, as parallel as cores allow."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ensign.builders.events import BuildEvent, EventKind, OnEvent
+from ensign.builders.perform import Made, Workshop, perform_stage
+from ensign.builders.plan import Plan, Stage, in_order, jobs_for
+from ensign.model.errors import CommandFailed, Interrupted
+
+_WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a plan is performed: the source's tree, the cores, what stages are expected to take.
+
+    `baseline` is the key of the stage without which the rest is of no use.
+    """
+
+    source: Path
+    baseline: str
+    cores: int
+    expected_s: Mapping[str, float]
+
+
+@dataclass
+class _Progress:
+    waiting: dict[str, Stage]
+    made: dict[str, Made] = field(default_factory=dict)
+    cached: set[str] = field(default_factory=set)
+    started_ns: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def running(self) -> int:
+        return sum(key not in self.made for key in self.started_ns)
+
+
+class Graph:
+    """Runs the stages of one plan; used once."""
+
+    def __init__(self, plan: Plan, site: Site, workshop: Workshop, on_event: OnEvent) -> None:
+        self._plan = plan
+        self._site = site
+        self._workshop = workshop
+        self._on_event = on_event
+        self._results: queue.Queue[tuple[Stage, Made | BaseException]] = queue.Queue()
+        self._threads: list[threading.Thread] = []
+        self._progress = _Progress({stage.key: stage for stage in plan.stages})
+
+    def run(self) -> tuple[dict[str, Made], set[str]]:
+        """Build everything; how each stage ended by key, and the keys found in the cache.
+
+        CommandFailed if the baseline fails, Interrupted on Ctrl-C: nothing goes on running then.
+        """
+        progress = self._progress
+        try:
+            self._take_cached()
+            while progress.waiting or progress.running:
+                self._start_ready()
+                self._take_result()
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted while building; finished builds are kept") from None
+        finally:
+            if progress.running:
+                self._workshop.processes.interrupt()
+            for thread in self._threads:
+                thread.join()
+        return progress.made, progress.cached
+
+    def _take_cached(self) -> None:
+        """Take programs first: the dependencies of cached programs need not be there."""
+        progress = self._progress
+        for stage in self._plan.stages:
+            if stage.kind == "program":
+                self._try_cache(stage)
+        needed = {stage.parent for stage in progress.waiting.values()}
+        for stage in self._plan.stages:
+            if stage.kind == "dependencies" and stage.key in needed:
+                self._try_cache(stage)
+            elif stage.kind == "dependencies":
+                del progress.waiting[stage.key]
+
+    def _try_cache(self, stage: Stage) -> None:
+        entry = self._workshop.cache.get(stage.kind, stage.key)
+        if entry is not None:
+            del self._progress.waiting[stage.key]
+            self._progress.made[stage.key] = Made(entry, entry.folder / "log.txt")
+            self._progress.cached.add(stage.key)
+            self._tell("cached", stage, 0.0)
+
+    def _start_ready(self) -> None:
+        site, progress = self._site, self._progress
+        ready = [
+            stage
+            for stage in progress.waiting.values()
+            if not stage.parent or stage.parent in progress.made
+        ]
+        most = site.cores if self._workshop.isolation.concurrent else 1
+        at_work = min(most, progress.running + len(progress.waiting))
+        for stage in in_order(ready, site.baseline, site.expected_s):
+            parent = progress.made.get(stage.parent)
+            if parent is not None and parent.entry is None:
+                del progress.waiting[stage.key]
+                self._finish(stage, Made(None, parent.log, parent.reason, parent.tail))
+            elif progress.running < most:
+                del progress.waiting[stage.key]
+                tree = (
+                    site.source
+                    if parent is None or parent.entry is None
+                    else (parent.entry.folder / "tree")
+                )
+                self._start(stage, tree, jobs_for(site.cores, at_work))
+
+    def _start(self, stage: Stage, tree: Path, jobs: int) -> None:
+        self._progress.started_ns[stage.key] = self._workshop.clock.monotonic_ns()
+        self._tell("started", stage, 0.0)
+        thread = threading.Thread(target=self._work, args=(stage, tree, jobs), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(self, stage: Stage, tree: Path, jobs: int) -> None:
+        try:
+            self._results.put((stage, perform_stage(stage, tree, jobs, self._workshop)))
+        except BaseException as error:  # raised again in the main thread
+            self._results.put((stage, error))
+
+    def _take_result(self) -> None:
+        if not self._progress.running:
+            return
+        try:
+            stage, result = self._results.get(timeout=_WAKE_UP_S)
+        except queue.Empty:
+            return
+        if isinstance(result, BaseException):
+            raise result
+        self._finish(stage, result)
+
+    def _finish(self, stage: Stage, made: Made) -> None:
+        self._progress.made[stage.key] = made
+        now_ns = self._workshop.clock.monotonic_ns()
+        elapsed_s = (now_ns - self._progress.started_ns.get(stage.key, now_ns)) / 1e9
+        if made.entry is not None:
+            self._tell("finished", stage, elapsed_s)
+            return
+        self._tell("failed", stage, elapsed_s, made.reason)
+        if stage.key == self._site.baseline:
+            raise CommandFailed(
+                f"the baseline {stage.label} could not be built: {made.reason}; "
+                f"log: {made.log}\n{made.tail}"
+            )
+
+    def _tell(self, kind: EventKind, stage: Stage, elapsed_s: float, text: str = "") -> None:
+        expected_s = self._site.expected_s.get(stage.key, 0.0)
+        self._on_event(BuildEvent(kind, stage.label, elapsed_s, expected_s, text))

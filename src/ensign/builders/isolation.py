@@ -1,0 +1,119 @@
+"""One constant path for every build, so that equal inputs give equal bytes.
+
+With bubblewrap each build sees its own tree at `/ensign/build` and may run beside others: the root
+is made anew from binds of what is in `/`. Where bubblewrap is missing or not allowed, builds take
+turns in one folder of the cache, under a lock. The path is part of every key.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ensign.builders.cache import Cache
+from ensign.host.files import locked, remove_tree
+from ensign.host.processes import Processes, ProcessRequest
+
+_INSIDE = "/ensign"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where one stage is built. `tree` is to be filled; `argv` goes before each command."""
+
+    tree: Path
+    temporary: Path
+    cwd: Path
+    argv: tuple[str, ...] = ()
+
+
+class Isolation(Protocol):
+    """Gives stages their rooms. `build_path` and `temporary_path` are what commands see."""
+
+    build_path: str
+    temporary_path: str
+    concurrent: bool
+
+    def room(self) -> AbstractContextManager[Room]:
+        """Lend a room; it is removed afterwards. Waits for its turn if not `concurrent`."""
+        ...
+
+
+class Bubblewrap:
+    """A mount namespace for each command."""
+
+    build_path = f"{_INSIDE}/build"
+    temporary_path = f"{_INSIDE}/scratch"
+    concurrent = True
+
+    def __init__(self, cache: Cache, program: str) -> None:
+        self._cache = cache
+        self._program = program
+
+    @contextmanager
+    def room(self) -> Iterator[Room]:
+        """See `Isolation.room`."""
+        with self._cache.temporary() as folder:
+            tree, temporary = folder / "tree", folder / "tmp"
+            temporary.mkdir()
+            yield Room(tree, temporary, folder, self._argv(tree, temporary))
+
+    def _argv(self, tree: Path, temporary: Path) -> tuple[str, ...]:
+        argv = [self._program]
+        for entry in sorted(Path("/").iterdir()):
+            if str(entry) == _INSIDE:
+                continue
+            if entry.is_symlink():
+                argv += ["--symlink", str(entry.readlink()), str(entry)]
+            else:
+                argv += ["--dev-bind", str(entry), str(entry)]
+        argv += ["--bind", str(tree), self.build_path]
+        argv += ["--bind", str(temporary), self.temporary_path]
+        argv += ["--unshare-uts", "--hostname", "ensign", "--die-with-parent"]
+        return (*argv, "--chdir", self.build_path, "--")
+
+
+class OneFolder:
+    """The same folder for each stage in turn."""
+
+    concurrent = False
+
+    def __init__(self, cache: Cache) -> None:
+        self._folder = cache.folder / "build"
+        self.build_path = str(self._folder / "build")
+        self.temporary_path = str(self._folder / "tmp")
+        self._folder.mkdir(exist_ok=True)
+
+    @contextmanager
+    def room(self) -> Iterator[Room]:
+        """See `Isolation.room`."""
+        tree, temporary = Path(self.build_path), Path(self.temporary_path)
+        with locked(self._folder / "lock"):
+            for left in (tree, temporary):
+                remove_tree(left)
+            temporary.mkdir()
+            try:
+                yield Room(tree, temporary, tree)
+            finally:
+                for left in (tree, temporary):
+                    remove_tree(left)
+
+
+def choose_isolation(cache: Cache, processes: Processes) -> Isolation:
+    """Take bubblewrap if it works here, else one folder."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return OneFolder(cache)
+    bubblewrap = Bubblewrap(cache, program)
+    env = {"PATH": os.environ.get("PATH", os.defpath)}
+    with bubblewrap.room() as room:
+        room.tree.mkdir()
+        trial = processes.run(
+            ProcessRequest((*room.argv, "true"), env, room.cwd, deadline_ns=10**10)
+        )
+    return bubblewrap if trial.ok else OneFolder(cache)

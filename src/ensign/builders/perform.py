@@ -1,0 +1,153 @@
+"""Carrying out one stage: a copy of the parent's tree, the commands, what is kept of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensign.builders.cache import Cache, Entry
+from ensign.builders.isolation import Isolation, Room
+from ensign.builders.plan import Stage, with_jobs
+from ensign.builders.verify import read_artefact, read_evidence
+from ensign.host.clock import Clock
+from ensign.host.files import copy_tree, remove_tree, storage_errors
+from ensign.host.processes import Limits, Outcome, Processes, ProcessRequest, read_tail
+
+# Any fixed moment does; this is 2000-01-01.
+_SOURCE_DATE_EPOCH = "946684800"
+_LOG = "log.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """All that a stage needs besides its plan; `path` is the PATH of its commands."""
+
+    processes: Processes
+    cache: Cache
+    isolation: Isolation
+    clock: Clock
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How a stage ended: its entry, or the last lines of its log and why it failed."""
+
+    entry: Entry | None
+    log: Path
+    reason: str = ""
+    tail: str = ""
+
+
+class _StageFailed(Exception):  # ends `fill`, is never seen outside
+    pass
+
+
+def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> Made:
+    """Build a stage in a copy of the tree `parent`. A failing command is a result, not an error.
+
+    StorageFailed if the disk is full, Interrupted if the processes were interrupted.
+    """
+    log = log_path(workshop.cache, stage)
+    with storage_errors(log):
+        log.write_bytes(b"")
+
+    def fill(folder: Path) -> Mapping[str, object]:
+        with workshop.isolation.room() as room:
+            copy_tree(parent, room.tree)
+            started_ns = workshop.clock.monotonic_ns()
+            _run_commands(stage, room, jobs, workshop)
+            build_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
+            shutil.copyfile(log, folder / _LOG)
+            facts: dict[str, object] = {"label": stage.label, "build_s": build_s}
+            if stage.kind == "dependencies":
+                room.tree.rename(folder / "tree")
+                return facts
+            return facts | _take(stage, room.tree, folder)
+
+    try:
+        entry = workshop.cache.make(stage.kind, stage.key, fill)
+    except _StageFailed as failed:
+        return Made(None, log, str(failed), read_tail(log))
+    log.unlink(missing_ok=True)
+    return Made(entry, entry.folder / _LOG)
+
+
+def log_path(cache: Cache, stage: Stage) -> Path:
+    """Where the log is while the stage is being built, and stays if it fails."""
+    return cache.folder / "logs" / f"{stage.kind}-{stage.key[:20]}.log"
+
+
+def _run_commands(stage: Stage, room: Room, jobs: int, workshop: Workshop) -> None:
+    log = log_path(workshop.cache, stage)
+    env = _environment(stage, workshop)
+    deadline_ns = workshop.clock.monotonic_ns() + stage.deadline_ns
+    for argv in with_jobs(stage.commands, jobs):
+        with storage_errors(log), log.open("a") as file:
+            file.write(f"$ {shlex.join(argv)}\n")
+        left_ns = deadline_ns - workshop.clock.monotonic_ns()
+        if left_ns <= 0:
+            outcome = Outcome(None, None, "deadline")
+        else:
+            outcome = workshop.processes.run(
+                ProcessRequest(
+                    argv=(*room.argv, *argv),
+                    env=env,
+                    cwd=room.cwd,
+                    log=log,
+                    deadline_ns=left_ns,
+                    limits=Limits(file_bytes=stage.disk_bytes),
+                )
+            )
+        if not outcome.ok:
+            raise _StageFailed(f"'{argv[0]}' {outcome.describe()}")
+
+
+def _environment(stage: Stage, workshop: Workshop) -> dict[str, str]:
+    isolation = workshop.isolation
+    return {
+        "PATH": workshop.path,
+        "HOME": isolation.temporary_path,
+        "TMPDIR": isolation.temporary_path,
+        "LC_ALL": "C",
+        "TZ": "UTC",
+        "SOURCE_DATE_EPOCH": _SOURCE_DATE_EPOCH,
+        "GIT_CEILING_DIRECTORIES": str(Path(isolation.build_path).parent),
+        **dict(stage.env),
+    }
+
+
+def _take(stage: Stage, tree: Path, folder: Path) -> dict[str, object]:
+    """Copy what is kept of a program's tree to `folder/files`; the facts about it."""
+    files = folder / "files"
+    wanted = [stage.artefact, *(path for _, path in stage.tools)]
+    for pattern in stage.keep:
+        matches = sorted(str(path.relative_to(tree)) for path in tree.glob(pattern))
+        if not matches:
+            raise _StageFailed(f"'{pattern}' of build.keep matches nothing after the build")
+        wanted += matches
+    for name in wanted:
+        _copy_out(tree, name, files)
+    artefact = read_artefact(files / stage.artefact)
+    if artefact is None:
+        raise _StageFailed(f"'{stage.artefact}' is not a program in ELF format")
+    evidence = read_evidence(files / stage.artefact, tree)
+    return {"artefact": dataclasses.asdict(artefact), "evidence": dataclasses.asdict(evidence)}
+
+
+def _copy_out(tree: Path, name: str, files: Path) -> None:
+    source, target = tree / name, files / name
+    inside = os.path.realpath(source).startswith(os.path.realpath(tree) + os.sep)
+    if not source.exists() or not inside:
+        raise _StageFailed(f"the build made no '{name}'")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        remove_tree(target)
+        copy_tree(source, target)
+    elif not target.exists():
+        shutil.copy2(source, target)

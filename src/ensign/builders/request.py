@@ -1,0 +1,41 @@
+"""What a caller asks of the builders, and lends them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensign.builders.cache import Cache
+from ensign.host.clock import Clock
+from ensign.host.processes import Processes
+from ensign.model.study import Study
+from ensign.model.variants import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """What to build: `path` is the study file, `baseline` the name of one of the variants.
+
+    `update_lock` pins the source anew, where otherwise a changed one is an error.
+    """
+
+    study: Study
+    path: Path
+    variants: tuple[Variant, ...]
+    baseline: str
+    update_lock: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPorts:
+    """The effects of building. `env` is the caller's environment, of which builds get PATH alone.
+
+    The cache holds what was built until it is closed: keep it open while the artefacts are used.
+    """
+
+    processes: Processes
+    clock: Clock
+    cache: Cache
+    cores: int
+    env: Mapping[str, str]

@@ -1,0 +1,194 @@
+"""Finding a compiler, what it is, and the tools that belong to it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensign.host.files import file_sha256
+from ensign.host.processes import Outcome, Processes, ProcessRequest
+from ensign.model.errors import InputError
+from ensign.toolchains.table import (
+    Family,
+    Flags,
+    Kind,
+    flags_for,
+    kind_of,
+    package_of,
+    passes,
+    tool_names,
+)
+
+_DEADLINE_NS = 60 * 10**9
+_LLD = "-fuse-ld=lld"
+_PROGRAM = "int main(void) { return 0; }\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler as found here. `name` is how the study calls it, paths are absolute.
+
+    `identity` changes when the machine code it makes might: it hashes the path, the version text,
+    and the contents of the driver, its passes (cc1, lto1, the assembler; libLLVM, libclang-cpp)
+    and its linker. A distribution's patch keeps the version, so the contents count too.
+    `linker_flag` selects the linker of all its variants (see `table`), `linker_version` names it.
+    `cxx` is empty where there is no C++ driver.
+    """
+
+    name: str
+    kind: Kind
+    version_line: str
+    cc: str
+    cxx: str
+    ar: str
+    ranlib: str
+    nm: str
+    ld: str
+    linker_flag: str
+    linker_version: str
+    identity: str
+
+    def flags(self, optimization: str, lto: str, extra: str = "") -> Flags:
+        """How a variant's choices are spelled for this compiler."""
+        return flags_for(self.kind, optimization, lto, extra, self.linker_flag)
+
+
+class ToolchainFinder:
+    """Finds compilers by running them, through `processes`, in the folder `scratch`."""
+
+    def __init__(self, processes: Processes, scratch: Path, path: str | None = None) -> None:
+        self._processes = processes
+        self._scratch = scratch
+        self._path = os.environ.get("PATH", os.defpath) if path is None else path
+
+    def find(self, name: str) -> Toolchain:
+        """Find the toolchain of that compiler. InputError if there is none, or it does not work."""
+        located = shutil.which(name, path=self._path)
+        if located is None:
+            raise InputError(self._missing(name))
+        cc = Path(located).absolute()
+        kind = self._kind(name, cc)
+        tools = self._tools(kind, cc)
+        linker_flag = ""
+        if kind.family is Family.CLANG and not self.complaint(str(cc), (), (_LLD,)):
+            linker_flag, ld = _LLD, self._said(cc, "-print-prog-name=ld.lld")
+        else:
+            ld = self._said(cc, "-print-prog-name=ld")
+        ld = shutil.which(ld, path=self._path) or tools["ld"]
+        for tool in ("ar", "ranlib", "nm"):
+            if not tools[tool]:
+                wanted = tool_names(kind, cc.name)[tool][0]
+                advice = _install(f"llvm-{kind.version[0]}" if "llvm" in wanted else cc.name)
+                raise InputError(f"compiler '{name}' lacks its '{wanted}'; {advice}")
+        version_line = self._said(cc, "--version").splitlines()[0]
+        return Toolchain(
+            name=name,
+            kind=kind,
+            version_line=version_line,
+            cc=str(cc),
+            cxx=tools["cxx"],
+            ar=tools["ar"],
+            ranlib=tools["ranlib"],
+            nm=tools["nm"],
+            ld=ld,
+            linker_flag=linker_flag,
+            linker_version=(self._said(Path(ld), "--version").splitlines() or [""])[0],
+            identity=self._identity(kind, cc, version_line, ld),
+        )
+
+    def complaint(self, cc: str, compiling: tuple[str, ...], linking: tuple[str, ...]) -> str:
+        """Empty if a tiny program can be compiled and linked with these flags, else the reason."""
+        folder = self._scratch / f"probe-{_digest([cc, *compiling, '|', *linking])[:16]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        source, made, program = folder / "probe.c", folder / "probe.o", folder / "probe"
+        source.write_text(_PROGRAM)
+        steps = (
+            (cc, *compiling, "-c", "-o", str(made), str(source)),
+            (cc, *linking, "-o", str(program), str(made)),
+        )
+        try:
+            for step in steps:
+                outcome = self._run(*step)
+                if not outcome.ok:
+                    lines = outcome.tail.strip().splitlines()
+                    return lines[-1] if lines else outcome.describe()
+            return ""
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _kind(self, name: str, cc: Path) -> Kind:
+        empty = self._scratch / "empty.c"
+        empty.parent.mkdir(parents=True, exist_ok=True)
+        empty.touch()
+        # Through a file, because the meter returns the last bytes of what is printed alone.
+        macros = self._scratch / f"macros-{_digest([str(cc)])[:16]}"
+        outcome = self._run(str(cc), "-dM", "-E", "-x", "c", str(empty), "-o", str(macros))
+        kind = kind_of(macros.read_text()) if outcome.ok and macros.exists() else None
+        macros.unlink(missing_ok=True)
+        if kind is None:
+            last = (outcome.tail.strip().splitlines() or [outcome.describe()])[-1]
+            raise InputError(f"'{name}' ({cc}) is neither GCC nor Clang, or does not work: {last}")
+        return kind
+
+    def _tools(self, kind: Kind, cc: Path) -> dict[str, str]:
+        folders = (str(cc.parent), self._path, str(cc.resolve().parent))
+        found = {}
+        for tool, names in tool_names(kind, cc.name).items():
+            places = [shutil.which(name, path=folder) for name in names for folder in folders]
+            found[tool] = next((place for place in places if place), "")
+        return found
+
+    def _identity(self, kind: Kind, cc: Path, version_line: str, ld: str) -> str:
+        files = [cc.resolve(), Path(ld).resolve()]
+        for program in passes(kind):
+            said = self._said(cc, f"-print-prog-name={program}")
+            files.append(Path(shutil.which(said, path=self._path) or said))
+        if kind.family is Family.CLANG:
+            linked = self._run("ldd", str(cc.resolve())).stdout
+            files += [Path(path).resolve() for path in _COMPILER_LIBRARY.findall(linked)]
+        contents = [(str(path), file_sha256(path)) for path in files if path.is_file()]
+        return _digest([str(cc), version_line, contents])
+
+    def _said(self, program: Path, argument: str) -> str:
+        return self._run(str(program), argument).stdout.strip()
+
+    def _run(self, *argv: str) -> Outcome:
+        env = {"PATH": self._path, "LC_ALL": "C", "TMPDIR": str(self._scratch)}
+        return self._processes.run(
+            ProcessRequest(argv, env, self._scratch, deadline_ns=_DEADLINE_NS)
+        )
+
+    def _missing(self, name: str) -> str:
+        there = installed_compilers(self._path)
+        instead = f"installed are {', '.join(there)}" if there else "no compiler is"
+        return f"compiler '{name}' is not installed ({instead}); {_install(package_of(name))}"
+
+
+def _install(package: str) -> str:
+    return f"run 'apt-get install {package}'"
+
+
+def _digest(parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+_COMPILER_LIBRARY = re.compile(r"=> (\S*/lib(?:LLVM|clang)\S*)")
+_COMPILER = re.compile(r"(gcc|clang)(-\d+)?")
+
+
+def installed_compilers(path: str) -> list[str]:
+    """Names of the C compilers in the folders of `path`, such as gcc-12."""
+    names: set[str] = set()
+    for folder in path.split(os.pathsep):
+        if folder and Path(folder).is_dir():
+            names.update(
+                entry.name
+                for entry in Path(folder).iterdir()
+                if _COMPILER.fullmatch(entry.name) and os.access(entry, os.X_OK)
+            )
+    return sorted(names, key=lambda name: (name.split("-")[0], len(name), name))

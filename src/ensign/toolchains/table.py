@@ -1,0 +1,120 @@
+"""What each family of compilers calls things: tools, LTO, the linker. Pure.
+
+**One linker per compiler.** GCC links every variant with its default linker, Clang every variant
+with LLD where LLD works, with or without LTO. So no comparison within a compiler mixes in a change
+of linker. One linker for all is not to be had: LLD cannot read GCC's LTO objects, and the LTO that
+Clang's users get is LLD's. Between compilers, the linker is part of what is compared.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ensign.model.errors import InputError
+
+
+class Family(StrEnum):
+    """Who made a compiler, by what it defines."""
+
+    GCC = "gcc"
+    CLANG = "clang"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A compiler's family and version, such as (12, 2, 0)."""
+
+    family: Family
+    version: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What a variant passes to the compiler, and to the compiler when it links."""
+
+    compile: tuple[str, ...]
+    link: tuple[str, ...]
+
+
+_MACROS = {
+    Family.CLANG: ("__clang_major__", "__clang_minor__", "__clang_patchlevel__"),
+    Family.GCC: ("__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__"),
+}
+_DEFINITION = re.compile(r"#define (\w+) (\d+)")
+
+
+def kind_of(macros: str) -> Kind | None:
+    """Tell the kind of the compiler that printed these predefined macros; None if it is neither.
+
+    Clang is asked about first, because it defines GCC's macros too.
+    """
+    defined = {name: int(value) for name, value in _DEFINITION.findall(macros)}
+    for family, names in _MACROS.items():
+        if names[0] in defined:
+            major, minor, patch = (defined.get(name, 0) for name in names)
+            return Kind(family, (major, minor, patch))
+    return None
+
+
+_TOOLS = {
+    Family.GCC: {"cxx": "g++", "ar": "gcc-ar", "ranlib": "gcc-ranlib", "nm": "gcc-nm", "ld": "ld"},
+    Family.CLANG: {
+        "cxx": "clang++",
+        "ar": "llvm-ar",
+        "ranlib": "llvm-ranlib",
+        "nm": "llvm-nm",
+        "ld": "ld.lld",
+    },
+}
+
+
+def tool_names(kind: Kind, driver: str) -> dict[str, tuple[str, ...]]:
+    """Names to look for, best first, of the tools that belong to a compiler called `driver`.
+
+    Archives of LTO objects need these: plain `ar` leaves them without an index.
+    """
+    suffix = re.search(r"-\d+(\.\d+)*$", driver)
+    endings = [suffix[0]] if suffix else []
+    endings += [ending for ending in (f"-{kind.version[0]}", "") if ending not in endings]
+    return {
+        tool: tuple(f"{name}{ending}" for ending in endings)
+        for tool, name in _TOOLS[kind.family].items()
+    }
+
+
+def passes(kind: Kind) -> tuple[str, ...]:
+    """Programs that the driver runs, and that decide which code comes out."""
+    if kind.family is Family.GCC:
+        return ("cc1", "cc1plus", "lto1", "as", "collect2")
+    return ()
+
+
+_LTO = {Family.GCC: "-flto=auto", Family.CLANG: "-flto"}
+_LINK_ONLY = re.compile(r"-(Wl,|l|L|fuse-ld=|static|pie$|no-pie$|rdynamic|s$|B)")
+
+
+def flags_for(kind: Kind, optimization: str, lto: str, extra: str, linker: str) -> Flags:
+    """How a variant is spelled; `linker` is a flag such as `-fuse-ld=lld`, or empty.
+
+    The optimisation level goes to the link too: with LTO that is where code is generated.
+    InputError if `extra` has an open quote.
+    """
+    try:
+        others = shlex.split(extra)
+    except ValueError as error:
+        raise InputError(f"the flags '{extra}' cannot be split: {error}") from None
+    shared = [optimization]
+    if lto == "full":
+        shared.append(_LTO[kind.family])
+    compiling = [flag for flag in others if not _LINK_ONLY.match(flag)]
+    linking = [*shared, *([linker] if linker else []), *others]
+    return Flags((*shared, *compiling), tuple(linking))
+
+
+def package_of(program: str) -> str:
+    """Name the Debian package that has a compiler of that name, as far as names tell."""
+    name = program.rsplit("/", 1)[-1]
+    return re.sub(r"^(g|clang)\+\+", lambda match: {"g": "g++", "clang": "clang"}[match[1]], name)

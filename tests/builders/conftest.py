@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ensign.builders.cache import Cache
+from ensign.builders.request import BuildPorts
+from ensign.host.clock import SystemClock
+from real_processes import PlainProcesses
+
+PROJECTS = Path(__file__).parent.parent / "projects"
+
+
+@pytest.fixture
+def processes() -> PlainProcesses:
+    return PlainProcesses()
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[Cache]:
+    with Cache(tmp_path / "cache") as cache:
+        yield cache
+
+
+@pytest.fixture
+def ports(cache: Cache, processes: PlainProcesses) -> BuildPorts:
+    return BuildPorts(processes, SystemClock(), cache, 2, dict(os.environ))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of the small project, at `tmp_path/source`."""
+    return Path(shutil.copytree(PROJECTS / "small", tmp_path / "source"))

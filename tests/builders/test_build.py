@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, GCC_O3, request
+
+from ensign.builders.build import build_variants, estimate
+from ensign.builders.cache import Cache
+from ensign.builders.events import BuildEvent
+from ensign.builders.request import BuildPorts
+from ensign.host.files import file_sha256
+from ensign.host.processes import Outcome, ProcessRequest
+from ensign.model.errors import CommandFailed, InputError
+from real_processes import PlainProcesses
+
+
+class WithoutNamespaces(PlainProcesses):
+    def run(self, request: ProcessRequest) -> Outcome:
+        if request.argv[0].endswith("bwrap"):
+            return Outcome(1, None, "exited", tail="bwrap: No permissions to create namespace\n")
+        return super().run(request)
+
+
+def commands(processes: PlainProcesses) -> list[list[str]]:
+    """The commands of builds, without what isolates them."""
+    found = []
+    for each in processes.requests:
+        argv = list(each.argv)
+        argv = argv[argv.index("--") + 1 :] if "--" in argv else argv
+        if argv[0] == "make":
+            found.append(argv)
+    return found
+
+
+@pytest.mark.usefixtures("project")
+def test_all_variants_run_and_dependencies_are_built_once_per_compiler(
+    tmp_path: Path, ports: BuildPorts, processes: PlainProcesses
+) -> None:
+    wanted = request(tmp_path, GCC_O2, GCC_LTO, CLANG_O2, CLANG_LTO)
+    events: list[BuildEvent] = []
+    report = build_variants(wanted, ports, events.append)
+    assert [result.facts.status for result in report.results] == ["built"] * 4
+    assert report.findings == ()
+    for result in report.results:
+        assert result.artefact is not None
+        out = subprocess.run([result.artefact], capture_output=True, text=True, check=True)
+        assert out.stdout == "sum 376 main.c\n"
+    built = commands(processes)
+    assert [argv[-1] for argv in built].count("libpart.a") == 2
+    assert [argv[-1] for argv in built].count("tool") == 1
+    assert report.results[0].tools.keys() == {"tool"}
+    assert report.results[1].tools == {}
+    gcc_lto, clang_lto = report.results[1].facts, report.results[3].facts
+    assert gcc_lto.flags == ("-O3", "-flto=auto")
+    assert clang_lto.link_flags == ("-O3", "-flto", "-fuse-ld=lld")
+    assert "2 of 3 object files are for LTO" in gcc_lto.evidence
+    assert "2 of 3 object files are for LTO" in clang_lto.evidence
+    assert "LLD" in report.results[2].facts.compiler
+    assert next(event.label for event in events if event.kind == "finished") == "source"
+    assert {"dependencies with gcc-12", "clang-O3-lto"} <= {event.label for event in events}
+
+
+@pytest.mark.usefixtures("project")
+def test_nothing_is_rebuilt_and_a_changed_flag_rebuilds_its_variant_alone(
+    tmp_path: Path, ports: BuildPorts, processes: PlainProcesses
+) -> None:
+    first = build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
+    processes.requests.clear()
+    assert estimate(request(tmp_path, GCC_O2, GCC_O3), ports).waiting == 0
+    second = build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
+    assert commands(processes) == []
+    assert [result.facts.status for result in second.results] == ["cached", "cached"]
+    assert second.results[1].facts.build_s == first.results[1].facts.build_s
+    changed = replace(GCC_O3, flags="-fno-inline")
+    third = build_variants(request(tmp_path, GCC_O2, changed), ports)
+    assert [argv[-1] for argv in commands(processes)] == ["program"]
+    assert "CFLAGS=-O3 -fno-inline" in commands(processes)[0]
+    assert [result.facts.status for result in third.results] == ["cached", "built"]
+
+
+@pytest.mark.usefixtures("project")
+def test_a_failing_variant_is_a_result_with_its_log(tmp_path: Path, ports: BuildPorts) -> None:
+    broken = replace(GCC_O3, name="broken", flags="-DBREAK")
+    report = build_variants(request(tmp_path, GCC_O2, broken), ports)
+    facts = report.result("broken").facts
+    assert facts.status == "failed"
+    assert "this flag breaks the build" in facts.log_tail
+    assert Path(facts.log_path).read_text().startswith("$ make -j")
+    assert report.result("broken").artefact is None
+    assert [finding.code for finding in report.findings] == ["build-failed"]
+    assert report.result("gcc-O2").facts.status == "built"
+
+
+@pytest.mark.usefixtures("project")
+def test_a_failing_baseline_ends_it_with_the_log(tmp_path: Path, ports: BuildPorts) -> None:
+    broken = replace(GCC_O2, flags="-DBREAK")
+    with pytest.raises(CommandFailed, match=r"(?s)baseline gcc-O2 .* log: .*breaks the build"):
+        build_variants(request(tmp_path, broken, GCC_O3), ports)
+
+
+@pytest.mark.usefixtures("project")
+def test_failing_dependencies_fail_their_variants_only(tmp_path: Path, ports: BuildPorts) -> None:
+    script = 'case "$0" in *clang*) echo no clang please; exit 3;; esac; exec make CC=$0 libpart.a'
+    wanted = request(tmp_path, GCC_O2, CLANG_O2, dependencies=[["sh", "-c", script, "{cc}"]])
+    report = build_variants(wanted, ports)
+    assert [result.facts.status for result in report.results] == ["built", "failed"]
+    assert "no clang please" in report.results[1].facts.log_tail
+    assert "ended with status 3" in report.results[1].facts.log_tail
+
+
+@pytest.mark.usefixtures("project")
+def test_flags_without_effect_are_found_by_the_loaded_bytes(
+    tmp_path: Path, ports: BuildPorts
+) -> None:
+    same = replace(GCC_O2, name="more-debug", flags="-g3")
+    report = build_variants(request(tmp_path, GCC_O2, same, GCC_O3), ports)
+    assert [each.facts.status for each in report.results] == ["built", "same as gcc-O2", "built"]
+    size = [each.facts.size_bytes for each in report.results]
+    assert size[1] > size[0]
+
+
+@pytest.mark.usefixtures("project")
+def test_the_same_build_has_the_same_bytes_in_another_cache(
+    tmp_path: Path, ports: BuildPorts
+) -> None:
+    one = build_variants(request(tmp_path, GCC_O2), ports)
+    with Cache(tmp_path / "elsewhere/cache") as cache:
+        two = build_variants(request(tmp_path, GCC_O2), replace(ports, cache=cache))
+        artefacts = [one.results[0].artefact, two.results[0].artefact]
+        hashes = [file_sha256(path) for path in artefacts if path is not None]
+    assert len(hashes) == 2
+    assert hashes[0] == hashes[1]
+
+
+@pytest.mark.usefixtures("project")
+def test_without_bubblewrap_builds_take_turns_in_one_folder(
+    tmp_path: Path, ports: BuildPorts
+) -> None:
+    ports = replace(ports, processes=WithoutNamespaces())
+    report = build_variants(request(tmp_path, GCC_O2, CLANG_LTO), ports)
+    assert [result.facts.status for result in report.results] == ["built", "built"]
+    assert sorted(path.name for path in (tmp_path / "cache/build").iterdir()) == ["lock"]
+
+
+@pytest.mark.usefixtures("project")
+def test_a_build_that_never_ends_meets_its_deadline(tmp_path: Path, ports: BuildPorts) -> None:
+    wanted = request(tmp_path, GCC_O2, commands=[["sleep", "60"]], deadline="200ms")
+    with pytest.raises(CommandFailed, match="'sleep' met its deadline"):
+        build_variants(wanted, ports)
+
+
+@pytest.mark.usefixtures("project")
+def test_an_artefact_that_is_not_made_or_no_program_is_a_failure(
+    tmp_path: Path, ports: BuildPorts
+) -> None:
+    with pytest.raises(CommandFailed, match="the build made no 'other'"):
+        build_variants(request(tmp_path, GCC_O2, artefact="other"), ports)
+    with pytest.raises(CommandFailed, match=r"'main\.c' is not a program"):
+        build_variants(request(tmp_path, GCC_O2, artefact="main.c"), ports)
+    with pytest.raises(CommandFailed, match=r"the build made no '\.\./\.\./log'"):
+        build_variants(request(tmp_path, GCC_O2, artefact="../../log"), ports)
+
+
+@pytest.mark.usefixtures("project")
+def test_a_missing_compiler_is_one_line(tmp_path: Path, ports: BuildPorts) -> None:
+    missing = replace(GCC_O2, compiler="gcc-99")
+    with pytest.raises(InputError, match=r"'gcc-99' is not .*gcc-12.*apt-get install gcc-99'$"):
+        build_variants(request(tmp_path, missing), ports)
+
+
+@pytest.mark.usefixtures("project")
+def test_an_estimate_uses_what_the_last_build_took(tmp_path: Path, ports: BuildPorts) -> None:
+    before = estimate(request(tmp_path, GCC_O2, GCC_O3), ports)
+    assert (before.waiting, before.known, before.wall_s) == (3, False, 120.0)
+    build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
+    changed = replace(GCC_O3, flags="-fno-inline")
+    after = estimate(request(tmp_path, GCC_O2, changed), ports)
+    assert (after.waiting, after.cached, after.known) == (1, 2, True)
+    assert 0 < after.wall_s < 60
+
+
+@pytest.mark.usefixtures("project")
+def test_kept_files_come_with_the_artefact(tmp_path: Path, ports: BuildPorts) -> None:
+    report = build_variants(request(tmp_path, GCC_O2, keep=["*.c"]), ports)
+    files = report.results[0].files
+    assert files is not None
+    assert sorted(path.name for path in files.iterdir()) == [
+        "main.c",
+        "part.c",
+        "program",
+        "tool",
+        "twice.c",
+    ]
+
+
+@pytest.mark.usefixtures("project")
+def test_a_keyboard_interrupt_ends_builds_and_is_an_error_of_ours(
+    tmp_path: Path, ports: BuildPorts, processes: PlainProcesses
+) -> None:
+    from ensign.model.errors import Interrupted
+
+    def interrupt(event: BuildEvent) -> None:
+        if event.kind == "started" and event.label == "gcc-O2":
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        build_variants(request(tmp_path, GCC_O2), ports, interrupt)
+    with pytest.raises(Interrupted):
+        build_variants(request(tmp_path, GCC_O2), ports)
+    del processes
+    assert list((tmp_path / "cache/temporary").iterdir()) == []

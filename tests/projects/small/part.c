@@ -1,0 +1,3 @@
+int part(int number) {
+    return number * 3 + 1;
+}
