@@ -30,11 +30,11 @@ def with_optional_values(argv: list[str]) -> list[str]:
     return filled
 
 
-def plan(study: StudyPath, *, update_lock: UpdateLock = False) -> None:
+def plan(study: StudyPath) -> None:
     """Show variants, workloads, expected time and disk; build and race nothing."""
     from ensign.cli import study_run  # noqa: PLC0415  # numpy and polars load with it
 
-    study_run.plan(study, update_lock=update_lock)
+    study_run.plan(study)
 
 
 def run(study: StudyPath, *, update_lock: UpdateLock = False) -> None:

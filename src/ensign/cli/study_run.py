@@ -18,7 +18,7 @@ from ensign.lab.study.prepare import open_cache, open_study
 from ensign.model.errors import InputError
 from ensign.model.results import StudyResult
 from ensign.model.units import format_size, parse_duration_ns
-from ensign.report import as_csv, as_html, as_json, as_markdown, as_terminal
+from ensign.report import as_csv, as_html, as_json, as_markdown, as_plan, as_terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,13 @@ class Files:
     json: str | None
 
 
-def plan(path: Path, *, update_lock: bool) -> None:
+def plan(path: Path) -> None:
     """See `ensign.cli.study.plan`."""
     ports = Ports()
     file = open_study(path)
     with open_cache(ports) as cache:
-        text = expectation(file, cache, ports, update_lock=update_lock)
-    typer.echo(text, nl=False)
+        expected = expectation(file, cache, ports)
+    typer.echo(as_plan.plan(expected, screen_of(sys.stdout).width), nl=False)
 
 
 def run(path: Path, *, update_lock: bool) -> None:

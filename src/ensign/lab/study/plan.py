@@ -1,0 +1,68 @@
+"""`ensign plan`: what a study is going to do, before anything runs."""
+
+from __future__ import annotations
+
+import shlex
+
+from ensign.builders.build import BuildRequest, estimate, find_toolchains
+from ensign.builders.cache import Cache
+from ensign.lab.machine import cpu_seats
+from ensign.lab.ports import Ports
+from ensign.lab.study.perform import folder_of
+from ensign.lab.study.prepare import build_ports
+from ensign.lab.study.record import read_record
+from ensign.lab.study_file import StudyFile
+from ensign.model.expectation import Expectation, PlannedVariant
+from ensign.model.units import parse_duration_ns
+
+
+def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
+    """Looks at the toolchains and the cache; builds and races nothing. InputError as `run`."""
+    study = file.study
+    baseline = file.variants[0].name
+    request = BuildRequest(study, file.path, file.variants, baseline)
+    builds = estimate(request, build_ports(cache, ports))
+    toolchains = find_toolchains(request, build_ports(cache, ports))
+    flags = {
+        variant.name: toolchains[variant.compiler].flags(
+            variant.optimization, variant.lto, variant.flags
+        )
+        for variant in file.variants
+    }
+    seats, _ = cpu_seats(study.cpus)
+    total = study.race.sweeps * len(study.workloads)
+    done = _trials_done(file)
+    return Expectation(
+        name=study.name,
+        title=study.title,
+        variants=tuple(
+            PlannedVariant(
+                name=variant.name,
+                compiler=toolchains[variant.compiler].version_line,
+                flags=flags[variant.name].compile,
+                link_flags=flags[variant.name].link,
+                is_baseline=variant.name == baseline,
+            )
+            for variant in file.variants
+        ),
+        workloads=tuple(
+            (workload.name, shlex.join(workload.load or workload.command or ()))
+            for workload in study.workloads
+        ),
+        stages_waiting=builds.waiting,
+        stages_cached=builds.cached,
+        build_s=builds.wall_s,
+        disk_bytes=builds.disk_bytes,
+        known=builds.known,
+        racing_s=parse_duration_ns(study.race.budget) / 1e9 * (1 - done / total),
+        sweeps=study.race.sweeps,
+        trials_done=done,
+        trials_total=total,
+        cpus=(("programs", seats.program), ("load generators", seats.load), ("meter", seats.meter)),
+    )
+
+
+def _trials_done(file: StudyFile) -> int:
+    folder = folder_of(file)
+    record = read_record(folder)
+    return 0 if record is None else len(folder.done(record.key))
