@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 
 from ensign import __version__
 from ensign.builders.cache import Cache
-from ensign.builders.events import BuildEvent as BuildEvent
-from ensign.builders.events import OnEvent
+from ensign.builders.events import BuildEvent, OnEvent
 from ensign.lab.machine import MachineState, cpu_seats, machine_state
 from ensign.lab.ports import Ports
 from ensign.lab.study.arms import Field, fill
@@ -24,6 +23,9 @@ from ensign.model.errors import InputError, Interrupted
 from ensign.model.results import StudyResult
 from ensign.model.study import Study
 from ensign.store.folder import StudyFolder
+
+
+__all__ = ["BuildEvent", "Telling", "folder_of", "run_study", "stored_result"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from ensign.builders.build import BuildRequest, estimate, find_toolchains
+from ensign.builders.build import estimate, find_toolchains
 from ensign.builders.cache import Cache
+from ensign.builders.request import BuildRequest
 from ensign.lab.machine import cpu_seats
 from ensign.lab.ports import Ports
 from ensign.lab.study.perform import folder_of

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.builders.build import BuildPorts, BuildReport, BuildRequest, build_variants
+from ensign.builders.build import build_variants
+from ensign.builders.outcomes import BuildReport
 from ensign.builders.cache import Cache, cache_folder
 from ensign.builders.events import OnEvent, ignore
+from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.processes import MeterProcesses
 from ensign.lab.ports import Ports
 from ensign.lab.study_file import StudyFile, read_study
