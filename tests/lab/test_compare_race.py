@@ -30,7 +30,9 @@ def test_batches_end_at_the_looks_and_the_race_at_the_look_that_suffices() -> No
         looked.append(len(trials))
         return "precision reached" if len(trials) >= 10 else None
 
-    outcome = run_race(meter, a_request(), Limits(10**12, look=True, may_end=may_end), meter.clock_ns, ignore)
+    outcome = run_race(
+        meter, a_request(), Limits(10**12, look=True, may_end=may_end), meter.clock_ns, ignore
+    )
     assert looked == [5, 7, 10]
     assert outcome.stopped == "precision reached"
     assert [request["executions"] for _, request in meter.requests] == [5, 2, 3]
@@ -39,7 +41,9 @@ def test_batches_end_at_the_looks_and_the_race_at_the_look_that_suffices() -> No
 
 def test_the_budget_ends_a_race_between_looks() -> None:
     meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
-    outcome = run_race(meter, a_request(), Limits(250 * MS, look=True, may_end=never), meter.clock_ns, ignore)
+    outcome = run_race(
+        meter, a_request(), Limits(250 * MS, look=True, may_end=never), meter.clock_ns, ignore
+    )
     assert outcome.stopped == "budget"
     assert len(outcome.trials) == 8
     assert meter.now_ns <= 250 * MS
@@ -59,7 +63,9 @@ def test_without_looks_nobody_is_asked() -> None:
 
 def test_ctrl_c_keeps_what_was_measured() -> None:
     meter = SimulatedMeter(lambda _arm, _n: 10 * MS, interrupt_after=6)
-    outcome = run_race(meter, a_request(), Limits(10**12, look=True, may_end=never), meter.clock_ns, ignore)
+    outcome = run_race(
+        meter, a_request(), Limits(10**12, look=True, may_end=never), meter.clock_ns, ignore
+    )
     assert outcome.stopped == "interrupted"
     assert len(outcome.trials) == 6
 

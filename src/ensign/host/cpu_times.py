@@ -54,9 +54,7 @@ def read_activity(root: Path = _ROOT) -> Activity:
             processes.append(parse_process(path.read_text(encoding="utf-8", errors="replace")))
         except (OSError, ValueError, IndexError):
             continue  # it ended meanwhile
-    return Activity(
-        parse_stat((root / "proc/stat").read_text(encoding="utf-8")), tuple(processes)
-    )
+    return Activity(parse_stat((root / "proc/stat").read_text(encoding="utf-8")), tuple(processes))
 
 
 def parse_stat(text: str) -> CpuTimes:
@@ -105,4 +103,3 @@ def busy_processes(
         if process.pid not in own
     ]
     return tuple(sorted((busy for busy in found if busy.share > 0), key=lambda busy: -busy.share))
-

@@ -52,7 +52,9 @@ def machine_state() -> MachineState:
     return MachineState(read_machine(), read_activity())
 
 
-def cpu_plan(asked: tuple[int, ...] | None, *, servers: bool) -> tuple[CpuPlan, tuple[Finding, ...]]:
+def cpu_plan(
+    asked: tuple[int, ...] | None, *, servers: bool
+) -> tuple[CpuPlan, tuple[Finding, ...]]:
     """CPUs for `compare`. InputError where the user asked for some that cannot be had."""
     allowed = allowed_cpus()
     if asked is not None and not allowed.issuperset(asked):

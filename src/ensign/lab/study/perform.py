@@ -24,7 +24,6 @@ from ensign.model.results import StudyResult
 from ensign.model.study import Study
 from ensign.store.folder import StudyFolder
 
-
 __all__ = ["BuildEvent", "Telling", "folder_of", "run_study", "stored_result"]
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.builders.build import build_variants
-from ensign.builders.outcomes import BuildReport
 from ensign.builders.cache import Cache, cache_folder
 from ensign.builders.events import OnEvent, ignore
+from ensign.builders.outcomes import BuildReport
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.processes import MeterProcesses
 from ensign.lab.ports import Ports
