@@ -26,7 +26,7 @@ _NARROWEST = 40
 _NO_BREAK = "\ue000"  # rich breaks lines at a no-break space too
 _STYLES = {Direction.FASTER: "cyan", Direction.SLOWER: "yellow", Direction.UNCLEAR: "dim"}
 _SEVERITIES = {Severity.NOTE: "dim", Severity.WARNING: "yellow", Severity.ERROR: "bold red"}
-_TO_ASCII = str.maketrans("−–—…µ×“”’─·", "---~ux\"\"'-.")
+_TO_ASCII = str.maketrans("−–—…µ×“”’─·", '---~ux""\'-.')
 
 
 @dataclass(frozen=True, slots=True)
