@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Severity
@@ -91,8 +91,18 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["clean"] = clean
+    environment.filters["prose"] = _prose
     environment.filters["clean_block"] = words.clean_block
     return environment
+
+
+def _prose(text: str) -> Markup:
+    """Keeps names with hyphens, and figures with their unit, on one line where they fit."""
+    tokens = text.replace(" %", "\N{NO-BREAK SPACE}%").split(" ")
+    return Markup(" ").join(
+        Markup('<span class="whole">{}</span>').format(token) if "-" in token else escape(token)
+        for token in tokens
+    )
 
 
 def _suite_chart(result: StudyResult, view: StudyView) -> Pair | None:
@@ -114,7 +124,7 @@ def _bands_chart(view: StudyView) -> Pair | None:
     if not view.variants:
         return None
     title = "Number of workloads in each band of estimated speedup"
-    wide = charts.wide_frame([variant.label for variant in view.variants], right=190)
+    wide = charts.wide_frame([variant.label for variant in view.variants], right=216)
     return Pair(
         charts.stacks(view.variants, wide, title),
         charts.stacks(view.variants, charts.NARROW_FRAME, title),
@@ -132,10 +142,11 @@ def _blocks(result: StudyResult, view: StudyView) -> list[Block]:
 
 
 def _twin(result: StudyResult, view: StudyView) -> tuple[str, ...]:
-    found = []
-    for entry in result.suite:
-        if entry.comparison.arm == result.twin:
-            found.append(twin_sentence(entry.comparison, result.margin))
+    found = [
+        twin_sentence(entry.comparison, result.margin)
+        for entry in result.suite
+        if entry.comparison.arm == result.twin
+    ]
     for variant in view.variants:
         if variant.is_twin:
             directions = [entry.row.direction for entry in variant.rows]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,10 @@ NARROW = 344
 _FONT = "system-ui, sans-serif"
 _LETTER = 7.4
 _LONGEST = 34
+_TICK_HALF = 24
+_ZERO = 1e-12
 _MOST_NARROW = 27
+_NAME_PIXELS = 196
 _TONES = {
     Direction.FASTER: palette.FASTER.light,
     Direction.SLOWER: palette.SLOWER.light,
@@ -58,6 +61,11 @@ class Frame:
         """Whether names and values stand above the rows."""
         return self.right == self.left
 
+    @property
+    def drop(self) -> int:
+        """How far marks stand below the middle of their row, to leave room for the name."""
+        return 8 if self.is_narrow else 0
+
     def name(self, label: str) -> str:
         """The label, as long as there is room."""
         return shortened(label, _MOST_NARROW if self.is_narrow else _LONGEST)
@@ -78,19 +86,21 @@ def intervals(rows: Sequence[Row], margin: float | None, frame: Frame, title: st
 
     low, high = axis_range([row.span for row in rows])
     data = [_interval_datum(index, row, (low, high), frame) for index, row in enumerate(rows)]
-    base = alt.Chart(alt.Data(values=data)).encode(y=alt.Y("row:N", axis=None, sort=None))
-    x = alt.X("low:Q", scale=alt.Scale(domain=[low, high], nice=False), axis=_axis(low, high))
+    base = _chart(data).encode(y=alt.Y("row:N", axis=None, sort=None))
+    x = alt.X(
+        "low:Q", scale=alt.Scale(domain=[low, high], nice=False), axis=_axis(low, high, frame)
+    )
     tone = alt.Color("tone:N", scale=None)
     layers = [
         *_backdrop(margin, (low, high)),
         base.transform_filter("datum.bounded")
-        .mark_rule(strokeWidth=3.5, strokeCap="round")
+        .mark_rule(strokeWidth=3.5, strokeCap="round", yOffset=frame.drop)
         .encode(x=x, x2="high:Q", color=tone),
         base.transform_filter("!datum.bounded")
-        .mark_rule(strokeWidth=1.5, strokeDash=[2, 4])
+        .mark_rule(strokeWidth=1.5, strokeDash=[2, 4], yOffset=frame.drop)
         .encode(x=x, x2="high:Q", color=tone),
         base.transform_filter("datum.bounded")
-        .mark_point(filled=True, size=80, opacity=1, strokeWidth=2.5)
+        .mark_point(filled=True, size=80, opacity=1, strokeWidth=2.5, yOffset=frame.drop)
         .encode(
             x=alt.X("point:Q"),
             fill=alt.Fill("inside:N", scale=None),
@@ -110,26 +120,38 @@ def stacks(variants: Sequence[VariantWorkloads], frame: Frame, title: str) -> Ma
         datum for index, one in enumerate(variants) for datum in _band_data(index, one, frame.plot)
     ]
     names = [
-        {"row": str(index), "label": frame.name(one.label), "value": one.summary}
+        {
+            "row": str(index),
+            "label": frame.name(one.label),
+            "value": "" if frame.is_narrow else one.summary,
+        }
         for index, one in enumerate(variants)
     ]
     rows = alt.Y("row:N", axis=None, sort=None)
-    base = alt.Chart(alt.Data(values=data)).encode(y=rows)
+    base = _chart(data).encode(y=rows)
     scale = alt.Scale(domain=[0, 1], nice=False)
-    bars = base.mark_bar(height=19, strokeWidth=1.5, stroke=palette.PAPER.light).encode(
+    bars = base.mark_bar(
+        height=19, strokeWidth=1.5, stroke=palette.PAPER.light, yOffset=frame.drop
+    ).encode(
         x=alt.X("start:Q", scale=scale, axis=None),
         x2="end:Q",
         fill=alt.Fill("fill:N", scale=None),
     )
-    counts = base.mark_text(fontSize=12, fontWeight=600).encode(
+    counts = base.mark_text(fontSize=12, fontWeight=600, yOffset=frame.drop).encode(
         x=alt.X("middle:Q", scale=scale, axis=None),
         text="count:N",
         fill=alt.Fill("ink:N", scale=None),
     )
-    labels = _texts(alt.Chart(alt.Data(values=names)).encode(y=rows), frame)
+    labels = _texts(_chart(names).encode(y=rows), frame)
     said = "; ".join(f"{one.label}: {', '.join(map(str, one.counts))}" for one in variants)
     layers = alt.layer(bars, counts, *labels)
     return _drawn(layers, frame, len(variants), (title, said), top=8)
+
+
+def _chart(values: Sequence[Mapping[str, object]]) -> Any:
+    import altair as alt  # noqa: PLC0415
+
+    return alt.Chart(alt.Data(values=list(values)))  # type: ignore[no-untyped-call]
 
 
 def _interval_datum(
@@ -173,17 +195,25 @@ def _band_data(index: int, variant: VariantWorkloads, width: int) -> list[dict[s
     return data
 
 
-def _axis(low: float, high: float) -> Any:
+def _axis(low: float, high: float, frame: Frame) -> Any:
     import altair as alt  # noqa: PLC0415
 
+    axis = Axis(low, high, frame.plot)
+    room = max(0, _TICK_HALF - frame.left)
+    ticks = [
+        tick
+        for tick in axis.ticks(7)
+        if abs(tick) < _ZERO or room <= axis.column(tick) <= frame.plot - room
+    ]
     return alt.Axis(
         orient="top",
         title=None,
-        values=list(Axis(low, high, 1).ticks(7)),
+        values=ticks,
         labelExpr=_TICK,
         labelColor=palette.MUTED.light,
         labelFontSize=12,
         labelOverlap=True,
+        labelFlush=False,
         gridColor=palette.GRID.light,
         domain=False,
         ticks=False,
@@ -199,12 +229,12 @@ def _backdrop(margin: float | None, domain: tuple[float, float]) -> list[Any]:
     if margin is not None:
         ends = {"low": max(domain[0], 1 / (1 + margin) - 1), "high": min(domain[1], margin)}
         layers.append(
-            alt.Chart(alt.Data(values=[ends]))
+            _chart([ends])
             .mark_rect(color=palette.MARGIN.light, opacity=1)
             .encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
         )
     layers.append(
-        alt.Chart(alt.Data(values=[{"low": 0}]))
+        _chart([{"low": 0}])
         .mark_rule(color=palette.INK.light, strokeWidth=1)
         .encode(x=alt.X("low:Q", scale=scale))
     )
@@ -214,14 +244,14 @@ def _backdrop(margin: float | None, domain: tuple[float, float]) -> list[Any]:
 def _texts(base: Any, frame: Frame) -> list[Any]:
     import altair as alt  # noqa: PLC0415
 
-    above = frame.step // 2 - 8 if frame.is_narrow else 0
+    above = 11 if frame.is_narrow else 0
     left, right = (0, frame.plot) if frame.is_narrow else (-12, frame.plot + 14)
     name = base.mark_text(
         align="left" if frame.is_narrow else "right",
         dy=-above,
         color=palette.INK.light,
         fontSize=13,
-        limit=0,
+        limit=_NAME_PIXELS if frame.is_narrow else 0,
     ).encode(x=alt.value(left), text="label:N")
     value = base.mark_text(
         align="right" if frame.is_narrow else "left",

@@ -54,9 +54,9 @@ def study_notes(result: StudyResult) -> tuple[Note, ...]:
 def compare_notes(result: CompareResult) -> tuple[Note, ...]:
     """How the comparison's numbers came about, and of what they speak."""
     metric = _METRICS[result.metric.value]
-    budget = (
-        "" if result.budget_s is None else f" of a budget of {figures.seconds(result.budget_s)}"
-    )
+    used = figures.seconds(result.used_s)
+    if result.budget_s is not None:
+        used += f" of a budget of {figures.seconds(result.budget_s)}"
     measured = (
         f"{counted(result.executions, 'execution')} of each arm; "
         f"{_turns(result.mode, result.slice_ns, result.freezer)}. Cost is {metric}. "

@@ -24,7 +24,7 @@ GRID = Colour("grid", "#dde2e7", "#353c44")
 MARGIN = Colour("margin", "#eceff2", "#262c33")
 FASTER = Colour("faster", "#0b5fa5", "#74b8f0")
 SLOWER = Colour("slower", "#b3500b", "#f2a561")
-UNCLEAR = Colour("unclear", "#6d7782", "#98a3ae")
+UNCLEAR = Colour("unclear", "#66707b", "#98a3ae")
 PAPER = Colour("paper", "#fdfdfc", "#15191e")
 
 BANDS = (

@@ -85,6 +85,11 @@ class StudyView:
         return tuple(row for row in self.suite if not row.is_twin)
 
     @property
+    def all_bounded(self) -> bool:
+        """Whether every row of the suite has an interval with two ends."""
+        return all(row.span.is_finite for row in self.suite)
+
+    @property
     def twin(self) -> Row | None:
         """The twin's row over the suite, if there is one."""
         return next((row for row in self.suite if row.is_twin), None)

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+import report_data as data
+
+from ensign.report import as_html, palette
+
+VOID = {"meta", "link", "br", "hr", "img", "input", "path", "line", "rect"}
+REQUESTS = re.compile(r"""(?:src|href|srcset|action|data|poster)\s*=\s*["']([^"'#][^"']*)""")
+
+
+class Page(HTMLParser):
+    """Tags and text as a browser sees them; complains about what is left open."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in VOID:
+            return
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+@pytest.fixture(scope="module", params=["study", "extreme_study", "empty_study"])
+def html(request: pytest.FixtureRequest) -> str:
+    return as_html.study(getattr(data, request.param)())
+
+
+@pytest.fixture(scope="module")
+def usual() -> str:
+    return as_html.study(data.study())
+
+
+def test_it_is_well_formed(html: str) -> None:
+    page = Page(html)
+    assert page.wrong == []
+    assert page.open == []
+
+
+def test_it_asks_for_nothing(html: str) -> None:
+    outside = [address for address in REQUESTS.findall(html) if address != "data:,"]
+    assert outside == []
+    assert "url(" not in html
+    assert "@import" not in html
+    tags = {tag for tag, _ in Page(html).tags}
+    assert not tags & {"script", "iframe", "object", "embed", "img"}
+
+
+def test_identifiers_are_unique(html: str) -> None:
+    ids = [attributes["id"] for _, attributes in Page(html).tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_hostile_names_are_text() -> None:
+    html = as_html.study(data.extreme_study())
+    assert "<script" not in html
+    assert data.HOSTILE in "".join(Page(html).texts)
+    assert "\x1b" not in html
+
+
+def test_the_answer_comes_first_and_the_sections_follow(usual: str) -> None:
+    order = [
+        "clang-19-O3-lto</span> is 4.0", 'id="suite"', 'id="bands"', 'id="workloads"', 'id="twin"',
+        'id="builds"', 'id="findings"', 'id="machine"', 'id="method"', 'id="redo"',
+    ]  # fmt: skip
+    places = [usual.index(part) for part in order]
+    assert places == sorted(places)
+
+
+def test_it_shows_flags_failures_facts_and_scope(usual: str) -> None:
+    text = " ".join("".join(Page(usual).texts).split())
+    parts = (
+        "-O3 -flto",
+        "unable to execute command: ld.lld",
+        "same as gcc-12-O2: no effect",
+        "Enhanced IBRS",
+        "not of these flags",
+        "ensign run studies/redis/quick.toml",
+        "redis-benchmark -p {port} -t lrange_100",
+        "a few executions decide this",
+    )
+    for part in parts:
+        assert part in text
+
+
+def test_every_chart_has_words_for_those_who_do_not_see_it(usual: str) -> None:
+    page = Page(usual)
+    charts = [attributes for tag, attributes in page.tags if tag == "svg"]
+    assert len(charts) == 4 + 7
+    assert all(chart["role"] == "img" and chart["aria-label"] for chart in charts)
+    assert usual.count("<desc>") == len(charts)
+
+
+def test_charts_follow_the_mode_in_every_colour(usual: str) -> None:
+    drawn = "".join(re.findall(r"<svg.*?</svg>", usual, flags=re.DOTALL))
+    known = {colour.light for colour in palette.ALL} | {"none", "transparent"}
+    used = set(re.findall(r'(?:fill|stroke)="([^"]+)"', drawn))
+    assert used <= known, "a colour that the dark mode does not replace"
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of two colours, WCAG 2.2."""
+
+    def luminance(colour: str) -> float:
+        parts = (int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5))
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_text_can_be_read(mode: str) -> None:
+    paper = getattr(palette.PAPER, mode)
+    for colour in (palette.INK, palette.MUTED, palette.FASTER, palette.SLOWER, palette.UNCLEAR):
+        assert contrast(getattr(colour, mode), paper) >= 4.5, colour.name
+    for text, band in zip(palette.BAND_TEXTS, palette.BANDS, strict=True):
+        assert contrast(getattr(text, mode), getattr(band, mode)) >= 4.0, band.name

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+
+import report_data as data
+
+from ensign.report import as_json
+
+
+def test_a_study_has_the_documented_keys() -> None:
+    content = json.loads(as_json.study(data.study()))
+    suite = {"variant", "ratio", "low", "high", "level", "direction", "size", "workloads"}
+    workload = {
+        "workload", "variant", "metric", "ratio", "low", "high", "direction", "size", "executions",
+    }  # fmt: skip
+    assert {"suite", "workloads", "builds", "findings"} <= set(content)
+    assert all(set(row) == suite for row in content["suite"])
+    assert all(set(row) == workload for row in content["workloads"])
+    assert "twin" in [row["variant"] for row in content["suite"]]
+    assert len(content["workloads"]) == 7 * 14
+
+
+def test_a_comparison_has_the_documented_keys() -> None:
+    content = json.loads(as_json.compare(data.compared_several(), data.compared().comparisons))
+    keys = {
+        "arm", "baseline", "metric", "ratio", "low", "high", "level", "direction", "size",
+        "executions",
+    }  # fmt: skip
+    assert all(set(row) == keys for row in (*content["comparisons"], content["aa"]))
+    assert [row["arm"] for row in content["other_metric"]] == ["new"]
+    assert content["machine"]["ASLR"] == "full"
+    assert content["trials"][0]["arms"][0]["cpu_ns"] == 806_000_000
+    row = dict(zip(content["slice_columns"], content["trials"][0]["slices"][0], strict=True))
+    assert row["wall_ns"] == 5_000_000
+
+
+def test_what_is_infinite_or_unknown_is_null() -> None:
+    content = json.loads(as_json.study(data.extreme_study()))
+    row = next(row for row in content["suite"] if row["variant"] == "twin")
+    assert (row["low"], row["high"]) == (0.0, None)
+    assert json.loads(as_json.study(data.empty_study()))["study"]["running_share"] is None
+    assert json.loads(as_json.compare(data.compared(aa=None, twin=None)))["aa"] is None

@@ -1,0 +1,44 @@
+"""Whole outputs against files in golden/; on a mismatch the actual text is written beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import report_data as data
+
+from ensign.report import as_csv, as_json, as_markdown, as_terminal
+from ensign.report.as_terminal import Screen
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES: dict[str, Callable[[], str]] = {
+    "study-60.txt": lambda: as_terminal.study(data.study(), Screen(60, unicode=False)),
+    "study-120.txt": lambda: as_terminal.study(data.study(), Screen(120)),
+    "study-empty.txt": lambda: as_terminal.study(data.empty_study()),
+    "study-extreme.txt": lambda: as_terminal.study(data.extreme_study()),
+    "study-huge.txt": lambda: as_terminal.study(data.huge_study(), Screen(100)),
+    "compare-60.txt": lambda: as_terminal.compare(data.compared(), Screen(60, unicode=False)),
+    "compare-120.txt": lambda: as_terminal.compare(data.compared(), Screen(120)),
+    "compare-several.txt": lambda: as_terminal.compare(data.compared_several()),
+    "study.md": lambda: as_markdown.study(data.study()),
+    "study-extreme.md": lambda: as_markdown.study(data.extreme_study()),
+    "compare.md": lambda: as_markdown.compare(data.compared_several()),
+    "study.csv": lambda: as_csv.study(data.study()),
+    "study-extreme.csv": lambda: as_csv.study(data.extreme_study()),
+    "compare.csv": lambda: as_csv.compare(data.compared_several()),
+    "study.json": lambda: as_json.study(data.study()),
+    "study-extreme.json": lambda: as_json.study(data.extreme_study()),
+    "compare.json": lambda: as_json.compare(data.compared()),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden(name: str) -> None:
+    path, actual = GOLDEN / name, CASES[name]()
+    expected = path.read_text(encoding="utf-8") if path.exists() else ""
+    beside = path.with_name(f"{name}.actual")
+    if actual != expected:
+        beside.write_text(actual, encoding="utf-8")
+        pytest.fail(f"{path.name} differs; the actual text is in {beside}")
+    beside.unlink(missing_ok=True)

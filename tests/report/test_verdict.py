@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from report_data import compared, compared_several, comparison, empty_study, study, unbounded
+
+from ensign.model.findings import Finding, Severity
+from ensign.model.results import SuiteComparison
+from ensign.report.verdict import compare_verdict, study_verdict
+
+
+def suite(*rows: tuple[str, float, float]) -> tuple[SuiteComparison, ...]:
+    return tuple(SuiteComparison(comparison(*row), 14) for row in rows)
+
+
+def test_the_best_variant_is_named_with_its_interval_and_claim() -> None:
+    verdict = study_verdict(study())
+    assert verdict.headline.startswith("clang-19-O3-lto is 4.0 % faster than gcc-12-O2, between")
+    assert "No workload is slower by more than 1 %" in verdict.details[0]
+
+
+def test_overlap_means_not_decided() -> None:
+    verdict = study_verdict(study(suite=suite(("a", -0.04, 0.01), ("b", -0.035, 0.01))))
+    assert any("overlaps with b" in detail for detail in verdict.details)
+    apart = study_verdict(study(suite=suite(("a", -0.08, 0.01), ("b", -0.035, 0.01))))
+    assert not any("overlaps" in detail for detail in apart.details)
+
+
+def test_a_variant_with_an_error_cannot_win() -> None:
+    wrong = Finding("tests-failed", Severity.ERROR, "fails the program's own tests", "a")
+    rows = suite(("a", -0.08, 0.01), ("b", -0.03, 0.01))
+    verdict = study_verdict(study(suite=rows, findings=(wrong,)))
+    assert verdict.headline.startswith("b is ")
+    assert any("fails the program's own tests" in caveat for caveat in verdict.caveats)
+
+
+def test_no_winner_is_said_in_the_strongest_true_words() -> None:
+    slower = study_verdict(study(suite=suite(("a", 0.03, 0.01))))
+    assert slower.headline == "Every variant is slower than gcc-12-O2."
+    alike = study_verdict(study(suite=suite(("a", 0.001, 0.005))))
+    assert alike.headline == "No variant differs from gcc-12-O2 by more than 1 %."
+    unclear = study_verdict(study(suite=suite(("a", 0.0, 0.05))))
+    assert unclear.headline == "No variant is shown to be faster than gcc-12-O2."
+    none = study_verdict(empty_study())
+    assert none.headline == "No variant was compared with the baseline."
+
+
+def test_a_claim_that_fails_names_the_workloads() -> None:
+    rows = (SuiteComparison(comparison("a", -0.04, 0.01), 14, False, ("get", "mset")),)  # noqa: FBT003
+    verdict = study_verdict(study(suite=rows))
+    assert verdict.details[0].endswith("is not shown for get and mset.")
+
+
+def test_what_may_overturn_the_result_stands_beside_it() -> None:
+    twin = SuiteComparison(comparison("twin", 0.004, 0.001), 14)
+    verdict = study_verdict(study(suite=(*suite(("a", -0.04, 0.01)), twin), sweeps_done=5))
+    text = " ".join(verdict.caveats)
+    assert "Not finished: 5 of 8 sweeps" in text
+    assert "1 build failed: clang-14-O3-lto" in text
+    assert "twin is 0.4 % slower" in text
+
+
+def test_a_comparison_has_a_sentence_per_arm_and_doubts_its_twin() -> None:
+    several = compare_verdict(compared_several())
+    assert several.headline.startswith("quick is 49.2 % faster than old")
+    assert len(several.details) == 4
+    assert "Distrust differences of that size" in several.caveats[0]
+    assert compare_verdict(compared()).caveats == ()
+
+
+def test_too_few_executions_is_not_a_percentage() -> None:
+    verdict = compare_verdict(compared(comparisons=(unbounded("new"),)))
+    assert "too few for an interval" in verdict.headline
+    assert "%" not in verdict.headline
