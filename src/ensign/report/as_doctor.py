@@ -28,7 +28,8 @@ def terminal(checkup: Checkup, width: int = 80) -> str:
         lines += ["", "state"]
         for finding in checkup.findings:
             lines += _finding(finding, width)
-    return "\n".join([*lines, "", _summary(checkup)]) + "\n"
+    lines += ["", *_wrapped("", _summary(checkup), width)]
+    return "\n".join(lines) + "\n"
 
 
 def as_json(checkup: Checkup) -> str:
