@@ -33,6 +33,14 @@ def test_names_of_processes_may_hold_anything() -> None:
     assert parse_process(f"42 (a) b (c) {fields}") == ProcessTime(42, "a) b (c", 42)
 
 
+def test_threads_of_the_kernel_are_known_by_their_parent() -> None:
+    zeros = " ".join("0" for _ in range(12))
+    assert parse_process(f"9 (kworker/0:1) S 2 {zeros}").kernel
+    assert not parse_process(f"9 (sh) S 22 {zeros}").kernel
+    now = Activity(CpuTimes(100, 0, 0), (ProcessTime(9, "kworker", 90, kernel=True),))
+    assert busy_processes(Activity(CpuTimes(0, 0, 0), ()), now, cpus=1) == ()
+
+
 def test_busy_processes_by_the_share_of_one_cpu() -> None:
     def activity(total: int, *ticks: tuple[int, str, int]) -> Activity:
         return Activity(CpuTimes(total, 0, 0), tuple(ProcessTime(*each) for each in ticks))
@@ -48,7 +56,7 @@ def test_reading_a_tree_skips_what_is_not_a_process(tmp_path: Path) -> None:
     (tmp_path / "proc/12").mkdir(parents=True)
     (tmp_path / "proc/13").mkdir()
     (tmp_path / "proc/stat").write_text("cpu 1 2 3 4 5 6 7 8\n")
-    (tmp_path / "proc/12/stat").write_text("12 (x) S " + "0 " * 10 + "3 4 0")
+    (tmp_path / "proc/12/stat").write_text("12 (x) S 1 " + "0 " * 9 + "3 4 0")
     (tmp_path / "proc/13/stat").write_text("")
     found = read_activity(tmp_path)
     assert found.processes == (ProcessTime(12, "x", 7),)

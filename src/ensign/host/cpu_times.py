@@ -8,6 +8,7 @@ from pathlib import Path
 
 _ROOT = Path("/")
 # proc(5), /proc/stat: user nice system idle iowait irq softirq steal (guest is part of user)
+_KTHREADD = 2  # parent of the kernel's threads
 _IDLE, _IOWAIT, _STEAL, _FIELDS = 3, 4, 7, 8
 
 
@@ -22,11 +23,12 @@ class CpuTimes:
 
 @dataclass(frozen=True, slots=True)
 class ProcessTime:
-    """CPU time of one process since it began, in clock ticks."""
+    """CPU time of one process since it began, in clock ticks; `kernel` for the kernel's own."""
 
     pid: int
     name: str
     ticks: int
+    kernel: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,10 @@ def parse_process(text: str) -> ProcessTime:
     """One `/proc/PID/stat`; the name is in parentheses and may hold anything. Pure."""
     pid, _, rest = text.partition(" (")
     name, _, fields = rest.rpartition(") ")
-    utime, stime = fields.split()[11:13]
-    return ProcessTime(int(pid), name, int(utime) + int(stime))
+    _state, parent, *rest_of_fields = fields.split()
+    utime, stime = rest_of_fields[9:11]
+    kernel = _KTHREADD in (int(pid), int(parent))
+    return ProcessTime(int(pid), name, int(utime) + int(stime), kernel)
 
 
 def steal_share(before: CpuTimes, after: CpuTimes) -> float:
@@ -87,7 +91,8 @@ def busy_processes(
 ) -> tuple[BusyProcess, ...]:
     """Processes by the share of one CPU that they used between two readings, most first. Pure.
 
-    `own` are the process ids to leave out; `cpus` how many CPUs `/proc/stat` adds up.
+    The kernel's threads work for others and cannot be stopped: they are left out. `own` are more
+    process ids to leave out; `cpus` how many CPUs `/proc/stat` adds up.
     """
     elapsed = (after.cpus.total - before.cpus.total) / max(cpus, 1)
     earlier = {(process.pid, process.name): process.ticks for process in before.processes}
@@ -100,6 +105,6 @@ def busy_processes(
             (process.ticks - earlier.get((process.pid, process.name), 0)) / elapsed,
         )
         for process in after.processes
-        if process.pid not in own
+        if process.pid not in own and not process.kernel
     ]
     return tuple(sorted((busy for busy in found if busy.share > 0), key=lambda busy: -busy.share))

@@ -1,0 +1,54 @@
+"""What `ensign-meter` can do on this machine, for this user: it tried, with `probe`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensign.model.errors import InternalError
+
+_DEADLINE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class MeterAbilities:
+    """`freezer` is `cgroup` or `signal`, `obstacle` why there are no control groups (or empty).
+
+    `counters` are the names that can be counted; `version` is the meter's.
+    """
+
+    version: str
+    freezer: str
+    obstacle: str
+    counters: tuple[str, ...]
+
+
+def read_abilities(executable: Path) -> MeterAbilities:
+    """Ask the meter. InternalError where it does not answer."""
+    try:
+        done = subprocess.run(
+            [str(executable), "probe"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_DEADLINE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InternalError(f"{executable} probe: {error}") from None
+    return parse_abilities(done.stdout.decode(errors="replace"))
+
+
+def parse_abilities(text: str) -> MeterAbilities:
+    """The one JSON line of `ensign-meter probe`. InternalError where it is none. Pure."""
+    try:
+        record = json.loads(text)
+        return MeterAbilities(
+            version=str(record["meter"]),
+            freezer=str(record["freezer"]),
+            obstacle=str(record.get("obstacle") or ""),
+            counters=tuple(str(name) for name in record.get("counters", ())),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InternalError(f"'ensign-meter probe' said {text[:80]!r}; run 'make setup'") from None

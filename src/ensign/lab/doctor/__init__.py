@@ -1,0 +1,1 @@
+"""`ensign doctor`: looking (`probe`, `noise`) apart from judging (`judge`, pure)."""

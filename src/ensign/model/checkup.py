@@ -1,0 +1,37 @@
+"""What `ensign doctor` found: what the machine offers and lacks, and what mends each lack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ensign.model.findings import Finding
+from ensign.model.results import MachineFacts
+
+
+class Status(StrEnum):
+    """`POOR` is there, but less than it could be."""
+
+    GOOD = "good"
+    POOR = "poor"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line: `area` groups lines, `remedy` is the very command (or word) that mends it."""
+
+    area: str
+    name: str
+    status: Status
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """All of them, with the machine's facts and what they mean for measurements."""
+
+    checks: tuple[Check, ...]
+    machine: MachineFacts
+    findings: tuple[Finding, ...]
