@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, GCC_O3, request
 
 from ensign.builders.build import build_variants, estimate
 from ensign.builders.cache import Cache
@@ -13,8 +12,9 @@ from ensign.builders.events import BuildEvent
 from ensign.builders.request import BuildPorts
 from ensign.host.files import file_sha256
 from ensign.host.processes import Outcome, ProcessRequest
-from ensign.model.errors import CommandFailed, InputError
+from ensign.model.errors import CommandFailed, InputError, Interrupted
 from real_processes import PlainProcesses
+from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, GCC_O3, request
 
 
 class WithoutNamespaces(PlainProcesses):
@@ -198,10 +198,8 @@ def test_kept_files_come_with_the_artefact(tmp_path: Path, ports: BuildPorts) ->
 
 @pytest.mark.usefixtures("project")
 def test_a_keyboard_interrupt_ends_builds_and_is_an_error_of_ours(
-    tmp_path: Path, ports: BuildPorts, processes: PlainProcesses
+    tmp_path: Path, ports: BuildPorts
 ) -> None:
-    from ensign.model.errors import Interrupted
-
     def interrupt(event: BuildEvent) -> None:
         if event.kind == "started" and event.label == "gcc-O2":
             raise KeyboardInterrupt
@@ -210,5 +208,4 @@ def test_a_keyboard_interrupt_ends_builds_and_is_an_error_of_ours(
         build_variants(request(tmp_path, GCC_O2), ports, interrupt)
     with pytest.raises(Interrupted):
         build_variants(request(tmp_path, GCC_O2), ports)
-    del processes
     assert list((tmp_path / "cache/temporary").iterdir()) == []

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ensign.host.meter import FakeMeter, Json
+from ensign.host.meter import FakeMeter, Json, Verb
 from ensign.host.processes import Limits, MeterProcesses, ProcessRequest, read_tail
 from ensign.model.errors import InternalError, Interrupted
 
@@ -26,11 +27,32 @@ def test_a_request_reaches_the_meter_with_nothing_inherited(tmp_path: Path) -> N
     assert verb == "exec"
     assert request["process"] == {
         "argv": ["make", "-j1"], "env": {"LC_ALL": "C"}, "clear_env": True, "cwd": str(tmp_path),
-        "stdout": str(log), "stderr": str(log), "deadline_ns": 10**9, "limits": {"file_bytes": 4},
+        "stdout": f"{log}.part", "stderr": f"{log}.part",
+        "deadline_ns": 10**9, "limits": {"file_bytes": 4},
     }  # fmt: skip
     assert outcome.ok
     assert (outcome.user_ns, outcome.system_ns, outcome.wall_ns) == (5, 6, 7)
     assert outcome.tail == "from the log\n"
+
+
+class WritingMeter(FakeMeter):
+    """Writes to the file that it is told, as the meter does: from its start."""
+
+    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+        process = request["process"]
+        assert isinstance(process, dict)
+        Path(process["stdout"]).write_text("\x1b[34mCC\x1b[0m main.o\n")
+        yield from super().run(verb, request)
+
+
+def test_logs_of_commands_follow_each_other(tmp_path: Path) -> None:
+    processes = MeterProcesses(WritingMeter([[OUTCOME], [OUTCOME]]))
+    log = tmp_path / "log"
+    log.write_text("$ make\n")
+    processes.run(ProcessRequest(("make",), log=log))
+    outcome = processes.run(ProcessRequest(("make",), log=log))
+    assert outcome.tail == "$ make\nCC main.o\nCC main.o\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
 def test_a_deadline_is_not_a_success_though_the_status_was_0() -> None:

@@ -127,7 +127,7 @@ class Graph:
     def _work(self, stage: Stage, tree: Path, jobs: int) -> None:
         try:
             self._results.put((stage, perform_stage(stage, tree, jobs, self._workshop)))
-        except BaseException as error:  # raised again in the main thread
+        except BaseException as error:  # noqa: BLE001  # raised again in the main thread
             self._results.put((stage, error))
 
     def _take_result(self) -> None:

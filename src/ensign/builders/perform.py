@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ensign.builders.cache import Cache, Entry
 from ensign.builders.isolation import Isolation, Room
-from ensign.builders.plan import Stage, with_jobs
+from ensign.builders.plan import Commands, Stage, with_jobs
 from ensign.builders.verify import read_artefact, read_evidence
 from ensign.host.clock import Clock
 from ensign.host.files import copy_tree, remove_tree, storage_errors
@@ -44,7 +44,7 @@ class Made:
     tail: str = ""
 
 
-class _StageFailed(Exception):  # ends `fill`, is never seen outside
+class _StageFailedError(Exception):  # ends `fill`, is never seen outside
     pass
 
 
@@ -61,8 +61,11 @@ def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> 
         with workshop.isolation.room() as room:
             copy_tree(parent, room.tree)
             started_ns = workshop.clock.monotonic_ns()
-            _run_commands(stage, room, jobs, workshop)
+            deadline_ns = started_ns + stage.deadline_ns
+            run = _Run(stage, room, workshop, deadline_ns)
+            run.commands(with_jobs(stage.commands, jobs))
             build_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
+            run.commands(with_jobs(stage.tool_commands, jobs))
             shutil.copyfile(log, folder / _LOG)
             facts: dict[str, object] = {"label": stage.label, "build_s": build_s}
             if stage.kind == "dependencies":
@@ -72,7 +75,7 @@ def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> 
 
     try:
         entry = workshop.cache.make(stage.kind, stage.key, fill)
-    except _StageFailed as failed:
+    except _StageFailedError as failed:
         return Made(None, log, str(failed), read_tail(log))
     log.unlink(missing_ok=True)
     return Made(entry, entry.folder / _LOG)
@@ -83,29 +86,36 @@ def log_path(cache: Cache, stage: Stage) -> Path:
     return cache.folder / "logs" / f"{stage.kind}-{stage.key[:20]}.log"
 
 
-def _run_commands(stage: Stage, room: Room, jobs: int, workshop: Workshop) -> None:
-    log = log_path(workshop.cache, stage)
-    env = _environment(stage, workshop)
-    deadline_ns = workshop.clock.monotonic_ns() + stage.deadline_ns
-    for argv in with_jobs(stage.commands, jobs):
+@dataclass(frozen=True, slots=True)
+class _Run:
+    stage: Stage
+    room: Room
+    workshop: Workshop
+    deadline_ns: int
+
+    def commands(self, commands: Commands) -> None:
+        for argv in commands:
+            outcome = self._command(argv)
+            if not outcome.ok:
+                raise _StageFailedError(f"'{argv[0]}' {outcome.describe()}")
+
+    def _command(self, argv: tuple[str, ...]) -> Outcome:
+        log = log_path(self.workshop.cache, self.stage)
         with storage_errors(log), log.open("a") as file:
             file.write(f"$ {shlex.join(argv)}\n")
-        left_ns = deadline_ns - workshop.clock.monotonic_ns()
+        left_ns = self.deadline_ns - self.workshop.clock.monotonic_ns()
         if left_ns <= 0:
-            outcome = Outcome(None, None, "deadline")
-        else:
-            outcome = workshop.processes.run(
-                ProcessRequest(
-                    argv=(*room.argv, *argv),
-                    env=env,
-                    cwd=room.cwd,
-                    log=log,
-                    deadline_ns=left_ns,
-                    limits=Limits(file_bytes=stage.disk_bytes),
-                )
+            return Outcome(None, None, "deadline")
+        return self.workshop.processes.run(
+            ProcessRequest(
+                argv=(*self.room.argv, *argv),
+                env=_environment(self.stage, self.workshop),
+                cwd=self.room.cwd,
+                log=log,
+                deadline_ns=left_ns,
+                limits=Limits(file_bytes=self.stage.disk_bytes),
             )
-        if not outcome.ok:
-            raise _StageFailed(f"'{argv[0]}' {outcome.describe()}")
+        )
 
 
 def _environment(stage: Stage, workshop: Workshop) -> dict[str, str]:
@@ -129,13 +139,13 @@ def _take(stage: Stage, tree: Path, folder: Path) -> dict[str, object]:
     for pattern in stage.keep:
         matches = sorted(str(path.relative_to(tree)) for path in tree.glob(pattern))
         if not matches:
-            raise _StageFailed(f"'{pattern}' of build.keep matches nothing after the build")
+            raise _StageFailedError(f"'{pattern}' of build.keep matches nothing after the build")
         wanted += matches
     for name in wanted:
         _copy_out(tree, name, files)
     artefact = read_artefact(files / stage.artefact)
     if artefact is None:
-        raise _StageFailed(f"'{stage.artefact}' is not a program in ELF format")
+        raise _StageFailedError(f"'{stage.artefact}' is not a program in ELF format")
     evidence = read_evidence(files / stage.artefact, tree)
     return {"artefact": dataclasses.asdict(artefact), "evidence": dataclasses.asdict(evidence)}
 
@@ -144,7 +154,7 @@ def _copy_out(tree: Path, name: str, files: Path) -> None:
     source, target = tree / name, files / name
     inside = os.path.realpath(source).startswith(os.path.realpath(tree) + os.sep)
     if not source.exists() or not inside:
-        raise _StageFailed(f"the build made no '{name}'")
+        raise _StageFailedError(f"the build made no '{name}'")
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         remove_tree(target)

@@ -33,8 +33,9 @@ _OF_TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
 class Stage:
     """One stage of the chain. `parent` is the key of another stage, or empty for the source.
 
-    `commands` still hold `{jobs}`. `artefact`, `tools` (name and path) and `keep` (globs) are what
-    is taken out of the tree at the end, all relative to it; dependencies keep the tree itself.
+    Commands still hold `{jobs}`; `tool_commands` follow, and are no part of the build time.
+    `artefact`, `tools` (name and path) and `keep` (globs) are what is taken out of the tree at the
+    end, all relative to it; dependencies keep the tree itself.
     """
 
     kind: Kind
@@ -46,6 +47,7 @@ class Stage:
     env: tuple[tuple[str, str], ...]
     deadline_ns: int
     disk_bytes: int
+    tool_commands: Commands = ()
     artefact: str = ""
     tools: tuple[tuple[str, str], ...] = ()
     keep: tuple[str, ...] = ()
@@ -153,14 +155,20 @@ def _program(ground: _Ground, variant: Variant, parent: str, *, is_baseline: boo
         "ldflags": " ".join(flags.link),
     }
     commands = _filled_all(build.commands, values, "build.commands")
+    tool_commands: Commands = ()
     tools: tuple[tuple[str, str], ...] = ()
     if is_baseline:
-        commands += _filled_all(build.tool_commands, values, "build.tool_commands")
+        tool_commands = _filled_all(build.tool_commands, values, "build.tool_commands")
         tools = tuple(sorted(build.tools.items()))
     env = tuple(
         (name, _filled(text, values, "build.env")) for name, text in sorted(build.env.items())
     )
-    taken = {"artefact": build.artefact, "tools": tools, "keep": build.keep}
+    taken = {
+        "tool_commands": tool_commands,
+        "artefact": build.artefact,
+        "tools": tools,
+        "keep": build.keep,
+    }
     return Stage(
         kind="program",
         key=ground.key("program", parent=parent, commands=commands, env=env, **taken),
@@ -171,6 +179,7 @@ def _program(ground: _Ground, variant: Variant, parent: str, *, is_baseline: boo
         env=env,
         deadline_ns=parse_duration_ns(build.deadline),
         disk_bytes=parse_size_bytes(build.disk),
+        tool_commands=tool_commands,
         artefact=build.artefact,
         tools=tools,
         keep=tuple(build.keep),

@@ -18,6 +18,7 @@ from ensign.model.findings import Finding, Severity
 
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _LEVEL = re.compile(r"(?<!\S)-O(?:[0-9]|s|g|z|fast)?(?!\S)")
+_WIDE_BITS = 64
 _NO_DEBUG = "no debug information, so the optimisation level cannot be seen (add -g)"
 
 
@@ -80,7 +81,7 @@ def _loadable_sha256(elf: ELFFile) -> str:
 
 
 def _blank_ranges(elf: ELFFile) -> Iterator[tuple[int, int]]:
-    wide = elf.elfclass == 64  # bits
+    wide = elf.elfclass == _WIDE_BITS
     # e_shoff; then e_shnum and e_shstrndx, which follow e_shentsize.
     yield (40, 48) if wide else (32, 36)
     yield (60, 64) if wide else (48, 52)

@@ -6,6 +6,8 @@ so that nothing it started outlives ensign, however ensign ends.
 
 from __future__ import annotations
 
+import re
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +20,8 @@ from ensign.model.errors import InternalError, Interrupted
 Reason = Literal["exited", "deadline", "ended", "not-found"]
 
 TAIL_BYTES = 2000
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class MeterProcesses:
         """See `Processes.run`. InternalError where the meter itself fails."""
         if self._stopped.is_set():
             raise Interrupted("interrupted")
-        records = tuple(self._meter.run("exec", self._as_json(request)))
+        records = self._run(request)
         if self._stopped.is_set():
             raise Interrupted("interrupted")
         return _outcome(request, records)
@@ -122,8 +126,20 @@ class MeterProcesses:
         self._stopped.set()
         self._meter.interrupt()
 
-    def _as_json(self, request: ProcessRequest) -> Json:
-        log = None if request.log is None else str(request.log)
+    def _run(self, request: ProcessRequest) -> tuple[Json, ...]:
+        if request.log is None:
+            return tuple(self._meter.run("exec", self._as_json(request, None)))
+        # The meter empties the files it writes; the log holds earlier commands too.
+        part = request.log.with_name(f"{request.log.name}.part")
+        try:
+            return tuple(self._meter.run("exec", self._as_json(request, str(part))))
+        finally:
+            if part.exists():
+                with part.open("rb") as new, request.log.open("ab") as log:
+                    shutil.copyfileobj(new, log)
+                part.unlink()
+
+    def _as_json(self, request: ProcessRequest, log: str | None) -> Json:
         return {
             "schema": 1,
             "scratch": None if self._scratch is None else str(self._scratch),
@@ -184,7 +200,7 @@ def _integer(record: Json, key: str) -> int | None:
 
 
 def read_tail(log: Path, size_bytes: int = TAIL_BYTES) -> str:
-    """Return the last whole lines of a log, at most `size_bytes`; empty if there is no log."""
+    """Return the last whole lines of a log without colours; empty if there is no log."""
     try:
         with log.open("rb") as file:
             start = max(0, file.seek(0, 2) - size_bytes)
@@ -194,7 +210,7 @@ def read_tail(log: Path, size_bytes: int = TAIL_BYTES) -> str:
         return ""
     if start and b"\n" in data:
         data = data.split(b"\n", 1)[1]
-    return data.decode(errors="replace")
+    return _COLOUR.sub("", data.decode(errors="replace"))
 
 
 @dataclass

@@ -93,9 +93,9 @@ def parse_revisions(text: str) -> list[Revision]:
     for stanza in parse_deb822(text):
         files = []
         for line in stanza.get("checksums-sha256", "").splitlines():
-            words = line.split()
-            if len(words) == 3:  # checksum, size, name
-                files.append((words[2], words[0]))
+            match line.split():
+                case [checksum, _, name]:
+                    files.append((name, checksum))
         if "package" in stanza and "version" in stanza:
             revisions.append(Revision(stanza["package"], stanza["version"], tuple(files)))
     return revisions

@@ -57,7 +57,7 @@ def _get(url: str, study: Path, target: Path) -> None:
 def _download(url: str, target: Path) -> None:
     try:
         with (
-            urllib.request.urlopen(url, timeout=_SILENCE_S) as reply,  # https only
+            urllib.request.urlopen(url, timeout=_SILENCE_S) as reply,  # noqa: S310  # https only
             storage_errors(target),
             target.open("wb") as file,
         ):

@@ -86,7 +86,7 @@ def _zip_members(archive: Path) -> Iterator[_Member]:
                 yield _Member(info.filename, "folder", executable=True, mtime_s=mtime_s)
             elif stat.S_ISLNK(mode):
                 link = os.fsdecode(file.read(info))
-                yield _Member(info.filename, "link", False, mtime_s, link)
+                yield _Member(info.filename, "link", executable=False, mtime_s=mtime_s, link=link)
             else:
                 with file.open(info) as content:
                     executable = bool(mode & stat.S_IXUSR)

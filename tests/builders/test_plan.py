@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ensign.builders.plan import Place, Plan, in_order, jobs_for, plan_builds, with_jobs
+from ensign.model.errors import InputError
+from ensign.model.variants import Variant
+from ensign.toolchains.find import Toolchain
+from ensign.toolchains.table import Family, Kind
+from small_studies import CLANG_O2, GCC_LTO, GCC_O2, GCC_O3, study
+
+
+def toolchain(name: str, family: Family, identity: str = "one") -> Toolchain:
+    return Toolchain(
+        name=name, kind=Kind(family, (12, 0, 0)), version_line=name, cc=f"/bin/{name}", cxx="",
+        ar="/bin/ar", ranlib="/bin/ranlib", nm="/bin/nm", ld="/bin/ld", linker_flag="",
+        linker_version="ld", identity=identity,
+    )  # fmt: skip
+
+
+TOOLCHAINS = {
+    "gcc-12": toolchain("gcc-12", Family.GCC),
+    "clang-19": toolchain("clang-19", Family.CLANG, "two"),
+}
+PLACE = Place("source", "/ensign/build")
+
+
+def plan(*variants: Variant, place: Place = PLACE, **build: object) -> Plan:
+    return plan_builds(study(**build), variants, variants[0].name, TOOLCHAINS, place)
+
+
+def test_dependencies_are_shared_by_the_variants_of_a_compiler() -> None:
+    planned = plan(GCC_O2, GCC_LTO, CLANG_O2)
+    assert [stage.kind for stage in planned.stages].count("dependencies") == 2
+    parents = [planned.stage(planned.stage_of[each.name]).parent for each in (GCC_O2, GCC_LTO)]
+    assert parents[0] == parents[1] != ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"place": Place("other source", "/ensign/build")},
+        {"place": Place("source", "/elsewhere")},
+        {"env": {"LC_ALL": "C.UTF-8"}},
+        {"dependencies": [["true"]]},
+    ],
+)
+def test_all_that_may_change_the_bytes_of_dependencies_changes_all_keys(
+    change: dict[str, object],
+) -> None:
+    before, after = plan(GCC_O2), plan(GCC_O2, **change)  # type: ignore[arg-type]
+    assert {stage.key for stage in before.stages}.isdisjoint(stage.key for stage in after.stages)
+
+
+def test_a_flag_changes_the_key_of_its_variant_alone() -> None:
+    before = plan(GCC_O2, GCC_O3)
+    after = plan(GCC_O2, replace(GCC_O3, flags="-g3"))
+    assert before.stage_of["gcc-O2"] == after.stage_of["gcc-O2"]
+    assert before.stage_of["gcc-O3"] != after.stage_of["gcc-O3"]
+
+
+def test_variants_with_equal_commands_are_one_build() -> None:
+    planned = plan(GCC_O2, GCC_O3, replace(GCC_O3, name="again"))
+    assert planned.stage_of["again"] == planned.stage_of["gcc-O3"]
+    assert planned.stage(planned.stage_of["again"]).variants == ("gcc-O3", "again")
+
+
+def test_only_the_baseline_builds_tools() -> None:
+    planned = plan(GCC_O2, GCC_O3)
+    stages = [planned.stage(planned.stage_of[name]) for name in ("gcc-O2", "gcc-O3")]
+    assert [bool(stage.tool_commands) for stage in stages] == [True, False]
+    assert [stage.tools for stage in stages] == [(("tool", "tool"),), ()]
+
+
+def test_flags_in_the_environment_do_not_reach_dependencies() -> None:
+    planned = plan(GCC_LTO, env={"CFLAGS": "{cflags}", "CC": "{cc}"})
+    dependencies, program = planned.stages
+    assert dependencies.env == (("CC", "/bin/gcc-12"),)
+    assert program.env == (("CC", "/bin/gcc-12"), ("CFLAGS", "-O3 -flto=auto"))
+
+
+def test_wrong_placeholders_are_named() -> None:
+    with pytest.raises(InputError, match=r"build\.commands .* \{clfags\}; did you mean \{cflags\}"):
+        plan(GCC_O2, commands=[["make", "{clfags}"]])
+    with pytest.raises(
+        InputError, match=r"build\.dependencies uses \{cflags\}, but it is run once"
+    ):
+        plan(GCC_O2, dependencies=[["make", "{cflags}"]])
+    with pytest.raises(InputError, match=r"C\+\+ driver"):
+        plan(GCC_O2, commands=[["make", "{cxx}"]])
+    shell = plan(GCC_O2, commands=[["sh", "-c", "echo ${name} {a,b} {X}"]])
+    assert shell.stages[1].commands == (("sh", "-c", "echo ${name} {a,b} {X}"),)
+
+
+def test_jobs_together_are_about_the_cores() -> None:
+    assert [jobs_for(8, stages) for stages in (0, 1, 2, 3, 8, 20)] == [8, 8, 4, 2, 1, 1]
+    assert with_jobs((("make", "-j{jobs}"),), 4) == (("make", "-j4"),)
+
+
+def test_dependencies_and_the_baseline_start_first_then_the_longest() -> None:
+    planned = plan(GCC_O2, GCC_O3, GCC_LTO)
+    key = planned.stage_of
+    expected_s = {key["gcc-O2"]: 1.0, key["gcc-O3"]: 2.0, key["gcc-O3-lto"]: 3.0}
+    order = in_order(reversed(planned.stages), key["gcc-O2"], expected_s)
+    labels = [stage.label for stage in order]
+    assert labels == ["dependencies with gcc-12", "gcc-O2", "gcc-O3-lto", "gcc-O3"]

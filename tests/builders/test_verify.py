@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ensign.builders.verify import Artefact, describe, judge, read_artefact, read_evidence
+
+SOURCE = "int main(int argc, char **argv) { return argv[argc] != 0; }\n"
+
+
+def compile_program(folder: Path, *flags: str, compiler: str = "gcc-12") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "main.c").write_text(SOURCE)
+    for step in (["-c", "-o", "main.o", "main.c"], ["-o", "program", "main.o"]):
+        subprocess.run([compiler, *flags, *step], cwd=folder, check=True, capture_output=True)
+    return folder / "program"
+
+
+def artefact(path: Path) -> Artefact:
+    found = read_artefact(path)
+    assert found is not None
+    return found
+
+
+def test_debug_information_and_build_id_do_not_count_code_does(tmp_path: Path) -> None:
+    plain = artefact(compile_program(tmp_path / "a", "-O2"))
+    debug = artefact(compile_program(tmp_path / "b", "-O2", "-g3", "-Wl,--build-id=sha1"))
+    uuid = artefact(compile_program(tmp_path / "c", "-O2", "-Wl,--build-id=0x" + "ab" * 20))
+    other = artefact(compile_program(tmp_path / "d", "-O0"))
+    assert plain.loadable_sha256 == debug.loadable_sha256 == uuid.loadable_sha256
+    assert plain.loadable_sha256 != other.loadable_sha256
+    assert debug.size_bytes > plain.size_bytes
+    assert 0 < plain.text_bytes < plain.size_bytes
+
+
+def test_one_changed_byte_of_data_is_seen(tmp_path: Path) -> None:
+    program = compile_program(tmp_path, "-O2")
+    before = artefact(program).loadable_sha256
+    data = bytearray(program.read_bytes())
+    place = data.index(b"/lib64/ld-linux")
+    data[place] ^= 1
+    program.write_bytes(data)
+    assert artefact(program).loadable_sha256 != before
+
+
+def test_a_script_is_no_artefact(tmp_path: Path) -> None:
+    script = tmp_path / "program"
+    script.write_text("#!/bin/sh\n")
+    assert read_artefact(script) is None
+
+
+def test_gcc_shows_its_level_and_lto(tmp_path: Path) -> None:
+    program = compile_program(tmp_path, "-g", "-O3", "-flto")
+    evidence = read_evidence(program, tmp_path)
+    assert dict(evidence.levels).keys() == {"-O3"}
+    assert evidence.lto_units == 1
+    assert (evidence.objects, evidence.lto_objects) == (1, 1)
+    assert judge(evidence, "-O3", "full", "v") == []
+    assert [finding.code for finding in judge(evidence, "-O2", "off", "v")] == [
+        "flag-without-trace",
+        "flag-without-trace",
+    ]
+
+
+def test_lost_lto_is_found(tmp_path: Path) -> None:
+    evidence = read_evidence(compile_program(tmp_path, "-g", "-O3"), tmp_path)
+    (finding,) = judge(evidence, "-O3", "full", "v")
+    assert "no object file holds an intermediate language" in finding.text
+    assert finding.subject == "v"
+
+
+@pytest.mark.parametrize("flags", [["-g"], ["-g", "-gdwarf-4"]])
+def test_what_clang_does_not_record_is_unknown_not_wrong(tmp_path: Path, flags: list[str]) -> None:
+    program = compile_program(tmp_path, "-O3", "-flto", "-fuse-ld=lld", *flags, compiler="clang-19")
+    evidence = read_evidence(program, tmp_path)
+    assert evidence.levels == (("?", 1),)
+    assert evidence.lto_objects == 1
+    assert judge(evidence, "-O3", "full", "v") == []
+    assert any("record no level" in line for line in describe(evidence))
+
+
+def test_without_debug_information_nothing_is_claimed(tmp_path: Path) -> None:
+    evidence = read_evidence(compile_program(tmp_path, "-O2"), tmp_path)
+    assert evidence.levels == ()
+    assert judge(evidence, "-O3", "off", "v") == []
+    assert any("add -g" in line for line in describe(evidence))
