@@ -160,8 +160,8 @@ def test_an_artefact_that_is_not_made_or_no_program_is_a_failure(
         build_variants(request(tmp_path, GCC_O2, artefact="other"), ports)
     with pytest.raises(CommandFailed, match=r"'main\.c' is not a program"):
         build_variants(request(tmp_path, GCC_O2, artefact="main.c"), ports)
-    with pytest.raises(CommandFailed, match=r"the build made no '\.\./\.\./log'"):
-        build_variants(request(tmp_path, GCC_O2, artefact="../../log"), ports)
+    with pytest.raises(CommandFailed, match="the build made no 'missing/log'"):
+        build_variants(request(tmp_path, GCC_O2, artefact="missing/log"), ports)
 
 
 @pytest.mark.usefixtures("project")

@@ -89,7 +89,11 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
 
     Exit status: 0 measured, 1 by --fail-if, 2 wrong use, 3 a command failed, 4 interrupted.
     """
-    from ensign.cli import compare_run  # noqa: PLC0415  # numpy and scipy load with it
+    from ensign.cli.compare_run import (  # noqa: PLC0415  # numpy and scipy load with it
+        Exports,
+        parse_fail_if,
+        run_compare,
+    )
     from ensign.lab.commands import parse_cpus  # noqa: PLC0415
     from ensign.lab.compare.options import Options  # noqa: PLC0415
     from ensign.model.units import parse_duration_ns, parse_share  # noqa: PLC0415
@@ -120,7 +124,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         seed=seed,
         cpus=None if cpus is None else parse_cpus(cpus),
     )
-    exports = compare_run.Exports(export_json, export_csv, export_markdown)
-    status = compare_run.run(options, exports, compare_run.parse_fail_if(fail_if))
+    exports = Exports(export_json, export_csv, export_markdown)
+    status = run_compare(options, exports, fail_if_slower=parse_fail_if(fail_if))
     if status:
         raise typer.Exit(status)

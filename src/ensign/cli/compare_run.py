@@ -47,7 +47,7 @@ def parse_fail_if(text: str | None) -> bool:
     return text is not None
 
 
-def run(options: Options, exports: Exports, fail_if_slower: bool) -> int:  # noqa: FBT001
+def run_compare(options: Options, exports: Exports, *, fail_if_slower: bool) -> int:
     """Races, prints, exports. Returns the exit status; errors pass."""
     exports.check()
     entries = candidates(options)
@@ -74,10 +74,9 @@ def _slower(comparison: Comparison) -> bool:
 
 
 def _export(result: CompareResult, others: tuple[Comparison, ...], exports: Exports) -> None:
-    for path, text in (
-        (exports.json, lambda: as_json.compare(result, others)),
-        (exports.csv, lambda: as_csv.compare(result)),
-        (exports.markdown, lambda: as_markdown.compare(result)),
-    ):
-        if path is not None:
-            write_atomically(path.absolute(), text().encode())
+    if exports.json is not None:
+        write_atomically(exports.json.absolute(), as_json.compare(result, others).encode())
+    if exports.csv is not None:
+        write_atomically(exports.csv.absolute(), as_csv.compare(result).encode())
+    if exports.markdown is not None:
+        write_atomically(exports.markdown.absolute(), as_markdown.compare(result).encode())

@@ -6,6 +6,7 @@ Other braces mean nothing here, so that JSON, Lua or awk programs can be written
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 
 TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld", "jobs")
@@ -13,6 +14,7 @@ FLAGS = ("cflags", "ldflags")
 PLACES = ("port", "tmp", "arm")
 RESERVED = frozenset((*TOOLCHAIN, *FLAGS, *PLACES, "artefact", "requests"))
 
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./{}-]+")
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z][A-Za-z0-9_.+-]*)\}\}|\{([A-Za-z][A-Za-z0-9_.+-]*)\}")
 
 
@@ -35,3 +37,10 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 def fill_all(texts: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
     """`fill` on each text of a command."""
     return tuple(fill(text, values) for text in texts)
+
+
+def shown(argv: Iterable[str]) -> str:
+    """An argument list as one would type it; placeholders are left as they are."""
+    return " ".join(
+        argument if _PLAIN.fullmatch(argument) else shlex.quote(argument) for argument in argv
+    )

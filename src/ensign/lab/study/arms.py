@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ensign.model.placeholders import fill_all
 from ensign.model.requests import ArmSpec, Load, ProcessSpec, RaceRequest, Readiness
 from ensign.model.study import Server, Study, Workload
 from ensign.model.trials import TWIN, Mode
@@ -55,17 +56,6 @@ def race_request(
     )
 
 
-def fill(argv: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
-    """Replaces `{NAME}` for the names given; the meter's own placeholders stay."""
-    filled: list[str] = []
-    for argument in argv:
-        text = argument
-        for name, value in values.items():
-            text = text.replace("{" + name + "}", value)
-        filled.append(text)
-    return tuple(filled)
-
-
 def _arm(
     study: Study, field: Field, workload: Workload, name: str, artefact: str, requests: int | None
 ) -> ArmSpec:
@@ -81,13 +71,13 @@ def _arm(
         program=_server(server, field, values),
         load=Load(
             ProcessSpec(
-                argv=fill(workload.load, values), cpus=field.seats.load, deadline_ns=deadline_ns
+                argv=fill_all(workload.load, values), cpus=field.seats.load, deadline_ns=deadline_ns
             ),
             operations=requests or 1,
         ),
         ready=Readiness(server.ready.output, parse_duration_ns(server.ready.deadline)),
         preload=tuple(
-            ProcessSpec(argv=fill(argv, values), cpus=field.seats.load, deadline_ns=deadline_ns)
+            ProcessSpec(argv=fill_all(argv, values), cpus=field.seats.load, deadline_ns=deadline_ns)
             for argv in workload.preload
         ),
     )
@@ -95,7 +85,7 @@ def _arm(
 
 def _server(server: Server, field: Field, values: Mapping[str, str]) -> ProcessSpec:
     return ProcessSpec(
-        argv=fill(server.command, values),
+        argv=fill_all(server.command, values),
         env=tuple(server.env.items()),
         cpus=field.seats.program,
         cwd="{tmp}",
@@ -106,7 +96,7 @@ def _batch(
     workload: Workload, field: Field, name: str, values: Mapping[str, str], deadline_ns: int
 ) -> ArmSpec:
     program = ProcessSpec(
-        argv=fill(workload.command or (), values),
+        argv=fill_all(workload.command or (), values),
         cpus=field.seats.program,
         stdin=workload.input,
         deadline_ns=deadline_ns,

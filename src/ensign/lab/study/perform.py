@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from ensign.builders.cache import Cache
 from ensign.builders.events import BuildEvent, OnEvent
 from ensign.lab.machine import MachineState, cpu_seats, machine_state
 from ensign.lab.ports import Ports
-from ensign.lab.study.arms import Field, fill
+from ensign.lab.study.arms import Field
 from ensign.lab.study.fixed import FixedPlan, fixed_plan, plan_key
 from ensign.lab.study.prepare import Programs, build_programs
 from ensign.lab.study.record import StudyRecord, read_record, write_record
@@ -20,6 +19,7 @@ from ensign.lab.study.result import study_result
 from ensign.lab.study.sweeps import SweepProgress, run_sweeps
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError, Interrupted
+from ensign.model.placeholders import fill_all, shown
 from ensign.model.results import StudyResult
 from ensign.model.study import Study
 from ensign.store.folder import StudyFolder
@@ -119,13 +119,12 @@ def _ended(record: StudyRecord, before: MachineState, after: MachineState) -> St
 
 def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple[str, str], ...]:
     """What ran, per workload and for the server, with the number of requests filled in. Pure."""
-    commands = [] if study.server is None else [("server", shlex.join(study.server.command))]
+    commands = [] if study.server is None else [("server", shown(study.server.command))]
     for workload in study.workloads:
         number = requests.get(workload.name)
         values = {} if number is None else {"requests": str(number)}
-        commands.append(
-            (workload.name, shlex.join(fill(workload.load or workload.command or (), values)))
-        )
+        argv = fill_all(workload.load or workload.command or (), values)
+        commands.append((workload.name, shown(argv)))
     return tuple(commands)
 
 

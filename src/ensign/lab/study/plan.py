@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 from ensign.builders.build import estimate, find_toolchains
 from ensign.builders.cache import Cache
 from ensign.builders.request import BuildRequest
@@ -14,6 +12,7 @@ from ensign.lab.study.prepare import build_ports
 from ensign.lab.study.record import read_record
 from ensign.lab.study_file import StudyFile
 from ensign.model.expectation import Expectation, PlannedVariant
+from ensign.model.placeholders import shown
 from ensign.model.units import parse_duration_ns
 
 
@@ -47,7 +46,7 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
             for variant in file.variants
         ),
         workloads=tuple(
-            (workload.name, shlex.join(workload.load or workload.command or ()))
+            (workload.name, shown(workload.load or workload.command or ()))
             for workload in study.workloads
         ),
         stages_waiting=builds.waiting,
