@@ -1,0 +1,460 @@
+//! One arm in one execution: set up, its runner (the batch program, or the load generator),
+//! its totals, and its end.
+
+use crate::account::{Exit, Usage};
+use crate::forest::Forest;
+use crate::freezer::Group;
+use crate::halt::{Code, Halt};
+use crate::launch::{self, Keep, Launch, Names, Process};
+use crate::procfs::Footprint;
+use crate::records::{Reason, Role};
+use crate::request;
+use crate::spawn;
+use crate::stage::Stage;
+use std::path::PathBuf;
+
+/// What an arm used up to its finish.
+#[derive(Clone, Debug, Default)]
+pub struct Total {
+    pub wall_ns: u64,
+    pub usage: Usage,
+    pub load_cpu_ns: u64,
+    pub operations: Option<u64>,
+    pub footprint: Footprint,
+    pub slices: u64,
+    pub counters: Vec<u64>,
+}
+
+/// Cumulative readings, of which slices and totals are differences.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    pub main: Usage,
+    pub load: Usage,
+    pub counters: Vec<u64>,
+}
+
+pub struct Arm<'a> {
+    pub spec: &'a request::Arm,
+    pub tree: usize,
+    pub names: Names,
+    /// The arm's own copy of its executable, made once per run.
+    program: Option<PathBuf>,
+    padding: Option<usize>,
+    pub server: Option<Process>,
+    pub runner: Option<Process>,
+    base: Reading,
+    base_footprint: Footprint,
+    pub last: Reading,
+    wall_ns: u64,
+    slices: u64,
+    pub total: Option<Total>,
+    /// A filler that failed is not started again.
+    fills: bool,
+}
+
+impl<'a> Arm<'a> {
+    pub fn new(spec: &'a request::Arm, forest: &mut Forest) -> Result<Arm<'a>, Halt> {
+        Ok(Arm {
+            spec,
+            tree: forest.plant(spec.load.is_some())?,
+            names: Names::default(),
+            program: None,
+            padding: None,
+            server: None,
+            runner: None,
+            base: Reading::default(),
+            base_footprint: Footprint::default(),
+            last: Reading::default(),
+            wall_ns: 0,
+            slices: 0,
+            total: None,
+            fills: true,
+        })
+    }
+
+    pub fn name(&self) -> Option<&'a str> {
+        Some(&self.spec.name)
+    }
+
+    fn is_server(&self) -> bool {
+        self.spec.load.is_some()
+    }
+
+    fn runner_group(&self) -> Group {
+        if self.is_server() {
+            Group::Load
+        } else {
+            Group::Main
+        }
+    }
+
+    /// A fresh execution: nothing of the last one stays but the copy of the executable.
+    pub fn begin(&mut self, stage: &mut Stage, padding: Option<usize>) -> Result<(), Halt> {
+        self.total = None;
+        self.fills = true;
+        self.wall_ns = 0;
+        self.slices = 0;
+        self.padding = padding;
+        let tmp = stage.scratch.arm_tmp(stage.execution, self.tree)?;
+        self.names = Names {
+            arm: Some(self.spec.name.clone()),
+            port: None,
+            tmp: tmp.to_string_lossy().into_owned(),
+        };
+        Ok(())
+    }
+
+    pub fn prepare(&mut self, stage: &mut Stage) -> Result<(), Halt> {
+        stage.forest.tree(self.tree).thaw()?;
+        for process in &self.spec.prepare {
+            stage.run_aside(process, &self.names, Role::Prepare, self.tree)?;
+        }
+        Ok(())
+    }
+
+    /// After the execution; what they need is still there.
+    pub fn clean_up(&mut self, stage: &mut Stage) -> Result<(), Halt> {
+        if self.spec.cleanup.is_empty() || self.names.tmp.is_empty() {
+            return Ok(());
+        }
+        stage.forest.tree(self.tree).thaw()?;
+        for process in &self.spec.cleanup {
+            stage.run_aside(process, &self.names, Role::Cleanup, self.tree)?;
+        }
+        Ok(())
+    }
+
+    pub fn remove_tmp(&mut self) {
+        if !self.names.tmp.is_empty() {
+            crate::scratch::remove(&PathBuf::from(std::mem::take(&mut self.names.tmp)));
+        }
+    }
+
+    /// The file to execute: the arm's own copy where that is possible.
+    fn own_program(&mut self, stage: &mut Stage) -> Result<PathBuf, Halt> {
+        if let Some(program) = &self.program {
+            return Ok(program.clone());
+        }
+        let original = launch::resolve(&self.spec.program, &self.names)?;
+        let mut program = original.clone();
+        if self.spec.copy_program {
+            match spawn::why_not_copied(&original)? {
+                Some(reason) => self.warn_not_copied(stage, reason),
+                None => {
+                    let copy = stage.scratch.copy_executable(self.tree, &original)?;
+                    if spawn::may_execute(&copy) {
+                        program = copy;
+                    } else {
+                        self.warn_not_copied(stage, "the scratch folder forbids execution");
+                    }
+                }
+            }
+        }
+        self.program = Some(program.clone());
+        Ok(program)
+    }
+
+    fn warn_not_copied(&self, stage: &mut Stage, reason: &str) {
+        let program = &self.spec.program.argv[0];
+        let text = format!("{program} runs from the original file: {reason}");
+        stage.warn("not-copied", self.name(), text);
+    }
+
+    fn extra_env(&self) -> Vec<(String, String)> {
+        let padding = self
+            .padding
+            .map(|length| ("ENSIGN_PADDING".into(), "x".repeat(length)));
+        padding.into_iter().collect()
+    }
+
+    /// Starts the measured program or server.
+    pub fn start_main(&mut self, stage: &mut Stage, keep: Keep) -> Result<Process, Halt> {
+        let program = self.own_program(stage)?;
+        let role = if self.is_server() {
+            Role::Server
+        } else {
+            Role::Program
+        };
+        let mut process = stage.launch(Launch {
+            spec: &self.spec.program,
+            names: &self.names,
+            role,
+            tree: self.tree,
+            group: Group::Main,
+            program: Some(&program),
+            keep,
+            extra_env: self.extra_env(),
+        })?;
+        if !stage.counters.names.is_empty() {
+            // A program that has already ended is told of by its outcome.
+            process.counters = stage.counters.attach(process.child.pid).unwrap_or_default();
+        }
+        Ok(process)
+    }
+
+    fn start_load(&mut self, stage: &mut Stage, load: &request::Load) -> Result<Process, Halt> {
+        stage.launch(Launch {
+            spec: &load.process,
+            names: &self.names,
+            role: Role::Load,
+            tree: self.tree,
+            group: Group::Load,
+            program: None,
+            keep: Keep::Everything,
+            extra_env: self.extra_env(),
+        })
+    }
+
+    /// A fresh runner in the frozen arm; after the finish it is a filler.
+    pub fn start_runner(&mut self, stage: &mut Stage) -> Result<(), Halt> {
+        let filler = self.is_finished();
+        if filler && !self.is_server() && !self.spec.prepare.is_empty() {
+            self.prepare(stage)?;
+        }
+        stage.forest.tree(self.tree).freeze()?;
+        let spec = self.spec;
+        self.runner = Some(match &spec.load {
+            Some(load) => self.start_load(stage, load)?,
+            None => {
+                let keep = if filler { Keep::Nothing } else { Keep::Errors };
+                self.start_main(stage, keep)?
+            }
+        });
+        self.last = self.reading(stage)?;
+        if !filler {
+            self.base = self.last.clone();
+            if self.is_server() {
+                self.base_footprint = stage.forest.footprint(self.tree, Group::Main);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn reading(&mut self, stage: &mut Stage) -> Result<Reading, Halt> {
+        let tree = stage.forest.tree(self.tree);
+        let mut reading = Reading {
+            main: tree.usage(Group::Main)?,
+            load: Usage::default(),
+            counters: Vec::new(),
+        };
+        if self.is_server() {
+            reading.load = tree.usage(Group::Load)?;
+        }
+        let counted = if self.is_server() {
+            &mut self.server
+        } else {
+            &mut self.runner
+        };
+        if let Some(process) = counted {
+            process.counters.read(&mut reading.counters);
+        }
+        Ok(reading)
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.total.is_some()
+    }
+
+    pub fn can_run(&self) -> bool {
+        self.runner.is_some() || (self.is_finished() && self.fills)
+    }
+
+    /// How long the arm may run before a deadline.
+    pub fn left_ns(&self) -> Option<u64> {
+        let processes = [&self.runner, &self.server].into_iter().flatten();
+        processes.filter_map(Process::left_ns).min()
+    }
+
+    /// Books a slice; true when the arm finished in it. Its readings are in `last`.
+    pub fn ran(&mut self, stage: &mut Stage, wall_ns: u64) -> Result<bool, Halt> {
+        for process in [&mut self.runner, &mut self.server].into_iter().flatten() {
+            process.active_ns += wall_ns;
+        }
+        if !self.is_finished() {
+            self.wall_ns += wall_ns;
+            self.slices += 1;
+        }
+        let ended = |process: &Option<Process>| {
+            process
+                .as_ref()
+                .is_some_and(|process| stage.forest.has_ended(process.child.pid))
+        };
+        if ended(&self.server) {
+            return Err(self.server_died(stage));
+        }
+        if ended(&self.runner) {
+            return self.runner_ended(stage);
+        }
+        self.check_deadlines(stage)?;
+        Ok(false)
+    }
+
+    fn server_died(&mut self, stage: &mut Stage) -> Halt {
+        stage.forest.kill(self.tree, Group::Load);
+        let server = self.server.take().expect("the caller saw it");
+        let concluded = stage.conclude(server, self.name(), Reason::Exited);
+        concluded.err().unwrap_or_else(|| {
+            let text = format!("arm {:?}: the server ended", self.spec.name);
+            Halt::failed(Code::Crashed, &self.spec.name, text)
+        })
+    }
+
+    fn check_deadlines(&mut self, stage: &mut Stage) -> Result<(), Halt> {
+        let server_overdue = self.server.as_ref().is_some_and(Process::is_overdue);
+        let runner_overdue = self.runner.as_ref().is_some_and(Process::is_overdue);
+        if server_overdue {
+            let server = self.server.take().expect("it is overdue");
+            stage.forest.kill(self.tree, Group::Main);
+            return stage.conclude(server, self.name(), Reason::Deadline);
+        }
+        if !runner_overdue {
+            return Ok(());
+        }
+        let runner = self.runner.take().expect("it is overdue");
+        stage.forest.kill(self.tree, self.runner_group());
+        if self.is_finished() {
+            self.fills = false;
+            return self.filler_ended(stage, runner);
+        }
+        stage.conclude(runner, self.name(), Reason::Deadline)
+    }
+
+    fn runner_ended(&mut self, stage: &mut Stage) -> Result<bool, Halt> {
+        let mut runner = self.runner.take().expect("the caller saw it");
+        if self.is_finished() {
+            self.filler_ended(stage, runner)?;
+            stage.forest.kill(self.tree, self.runner_group());
+            return Ok(false);
+        }
+        let exit = stage.forest.exit(runner.child.pid).unwrap_or_default();
+        let total = self.totals(stage, &mut runner, &exit);
+        stage.end_left_running(self.tree, self.runner_group(), self.name());
+        let operations = self.operations(&runner);
+        stage.conclude(runner, self.name(), Reason::Exited)?;
+        self.total = Some(Total {
+            operations: operations?,
+            ..total
+        });
+        Ok(true)
+    }
+
+    fn totals(&mut self, stage: &mut Stage, runner: &mut Process, exit: &Exit) -> Total {
+        let mut footprint = stage.forest.footprint(self.tree, Group::Main);
+        let orphans = stage.forest.take_orphans(self.tree, Group::Main);
+        join(&mut footprint, orphans);
+        if runner.role == Role::Load {
+            let base = self.base_footprint;
+            footprint.voluntary_switches = footprint
+                .voluntary_switches
+                .saturating_sub(base.voluntary_switches);
+            footprint.involuntary_switches = footprint
+                .involuntary_switches
+                .saturating_sub(base.involuntary_switches);
+        } else {
+            let own = Footprint {
+                peak_memory_bytes: exit.peak_memory_bytes,
+                voluntary_switches: exit.voluntary_switches,
+                involuntary_switches: exit.involuntary_switches,
+            };
+            join(&mut footprint, own);
+        }
+        let counters = self.last.counters.iter().zip(&self.base.counters);
+        Total {
+            wall_ns: self.wall_ns,
+            usage: self.last.main - self.base.main,
+            load_cpu_ns: (self.last.load - self.base.load).cpu_ns,
+            operations: None,
+            footprint,
+            slices: self.slices,
+            counters: counters
+                .map(|(now, base)| now.saturating_sub(*base))
+                .collect(),
+        }
+    }
+
+    fn operations(&self, runner: &Process) -> Result<Option<u64>, Halt> {
+        let Some(load) = &self.spec.load else {
+            return Ok(Some(1));
+        };
+        let Some(pattern) = load
+            .operations_pattern
+            .as_ref()
+            .filter(|_| load.operations.is_none())
+        else {
+            return Ok(load.operations);
+        };
+        let count = count_operations(&runner.text(&runner.stdout), pattern);
+        count.map(Some).ok_or_else(|| {
+            let name = &self.spec.name;
+            let text = format!("arm {name:?}: no count of operations: nothing that the load generator printed matches {pattern:?}");
+            Halt::failed(Code::OperationsUnknown, name, text)
+        })
+    }
+
+    fn filler_ended(&mut self, stage: &mut Stage, mut runner: Process) -> Result<(), Halt> {
+        let outcome = stage.outcome(&mut runner, self.name(), Reason::Filler);
+        // Ended by itself with an error: again would be the same.
+        if outcome.exit.is_some_and(|code| code != 0) && !runner.ignore_failure {
+            self.fills = false;
+            let text = format!("failed as filler{}", launch::last_line(&outcome));
+            stage.warn("filler-failed", self.name(), text);
+        }
+        stage.outcomes.push(outcome);
+        Ok(())
+    }
+
+    /// Ends a filler that is still under way.
+    pub fn end_runner(&mut self, stage: &mut Stage) {
+        if let Some(mut runner) = self.runner.take() {
+            stage.forest.kill(self.tree, self.runner_group());
+            let reason = if self.is_finished() {
+                Reason::Filler
+            } else {
+                Reason::Ended
+            };
+            let outcome = stage.outcome(&mut runner, self.name(), reason);
+            stage.outcomes.push(outcome);
+        }
+    }
+}
+
+fn join(sum: &mut Footprint, more: Footprint) {
+    sum.peak_memory_bytes = sum.peak_memory_bytes.max(more.peak_memory_bytes);
+    sum.voluntary_switches += more.voluntary_switches;
+    sum.involuntary_switches += more.involuntary_switches;
+}
+
+/// The last match of the pattern's first group, as a number.
+fn count_operations(output: &str, pattern: &str) -> Option<u64> {
+    let text = output.replace('\r', "\n");
+    let regex = regex_lite::Regex::new(pattern).ok()?;
+    let found = regex
+        .captures_iter(&text)
+        .filter_map(|captures| captures.get(1))
+        .last()?;
+    let digits: String = found
+        .as_str()
+        .chars()
+        .filter(|c| !matches!(c, ',' | '_'))
+        .collect();
+    let number: f64 = digits.trim().parse().ok()?;
+    (number >= 0.0).then_some(number.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_operations;
+
+    #[test]
+    fn the_last_count_counts() {
+        let output = "SET: rps=0 (1 requests)\rSET: rps=5 (7 requests)\r\n  100000 requests completed in 1 s\n";
+        assert_eq!(count_operations(output, r"(\d+) requests"), Some(100_000));
+        assert_eq!(count_operations(output, r"rps=(\d+)"), Some(5));
+        assert_eq!(
+            count_operations("1,234,567.0 ops", r"([\d,.]+) ops"),
+            Some(1_234_567)
+        );
+        assert_eq!(count_operations(output, r"(\d+) replies"), None);
+        assert_eq!(count_operations(output, r"\d+ requests"), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! Why a run stops before its end.
+
+use std::io;
+
+/// What a reader of the records finds in `code` of an `error`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    Request,
+    NotFound,
+    NotExecutable,
+    Failed,
+    Crashed,
+    Deadline,
+    NotReady,
+    PortInUse,
+    LoadFailed,
+    OperationsUnknown,
+    System,
+}
+
+impl Code {
+    pub fn name(self) -> &'static str {
+        match self {
+            Code::Request => "request",
+            Code::NotFound => "not-found",
+            Code::NotExecutable => "not-executable",
+            Code::Failed => "failed",
+            Code::Crashed => "crashed",
+            Code::Deadline => "deadline",
+            Code::NotReady => "not-ready",
+            Code::PortInUse => "port-in-use",
+            Code::LoadFailed => "load-failed",
+            Code::OperationsUnknown => "operations-unknown",
+            Code::System => "system",
+        }
+    }
+
+    /// 2: the request cannot be carried out as it stands; 3: a command failed; 5: the meter did.
+    pub fn exit_status(self) -> i32 {
+        match self {
+            Code::Request | Code::NotFound | Code::NotExecutable | Code::PortInUse => 2,
+            Code::System => 5,
+            _ => 3,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Failure {
+    pub code: Code,
+    pub arm: Option<String>,
+    pub text: String,
+}
+
+#[derive(Debug)]
+pub enum Halt {
+    /// A signal, or the caller is gone.
+    Interrupted,
+    Failed(Failure),
+}
+
+impl Halt {
+    pub fn failed(code: Code, arm: &str, text: impl Into<String>) -> Halt {
+        Halt::Failed(Failure {
+            code,
+            arm: (!arm.is_empty()).then(|| arm.to_string()),
+            text: text.into(),
+        })
+    }
+
+    pub fn system(text: impl Into<String>) -> Halt {
+        Halt::failed(Code::System, "", text)
+    }
+}
+
+impl From<io::Error> for Halt {
+    fn from(error: io::Error) -> Halt {
+        Halt::system(error.to_string())
+    }
+}

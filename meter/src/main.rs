@@ -1,0 +1,98 @@
+//! `ensign-meter`: races programs slice by slice and accounts for what each of them used.
+//!
+//! It reads one request from standard input and writes records to standard output; both are
+//! described in docs/meter-protocol.md.
+
+mod account;
+mod arm;
+mod cgroup;
+mod clock;
+mod counters;
+mod exec;
+mod forest;
+mod freezer;
+mod guardian;
+mod halt;
+mod launch;
+mod ports;
+mod priority;
+mod probe;
+mod procfs;
+mod race;
+mod records;
+mod request;
+mod run;
+mod schedule;
+mod scope;
+mod scratch;
+mod server;
+mod signals;
+mod spawn;
+mod stage;
+mod turns;
+mod wait;
+mod worker;
+
+use clap::{Parser, Subcommand};
+use halt::Code;
+use records::{last_words, Status};
+use request::Request;
+use std::io::Write;
+
+/// Races programs slice by slice and accounts for what each of them used.
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Races the arms of the request on standard input.
+    Race,
+    /// Runs the one command of the request on standard input.
+    Exec,
+    /// Says in one line what is possible here.
+    Probe,
+}
+
+/// A verb that takes a request.
+#[derive(Clone, Copy)]
+pub enum Verb {
+    Race,
+    Exec,
+}
+
+fn main() {
+    let arguments = Arguments::parse();
+    let in_scope = scope::enter();
+    let status = match arguments.command {
+        Action::Race => serve(Verb::Race),
+        Action::Exec => serve(Verb::Exec),
+        Action::Probe => {
+            println!("{}", probe::probe(in_scope));
+            0
+        }
+    };
+    std::process::exit(status);
+}
+
+fn serve(verb: Verb) -> i32 {
+    let request = guardian::read_request()
+        .map_err(|error| format!("cannot read the request: {error}"))
+        .and_then(|bytes| Request::parse(verb, &bytes));
+    let request = match request {
+        Ok(request) => request,
+        Err(text) => return refuse(Code::Request, &text),
+    };
+    guardian::guard(&request).unwrap_or_else(|error| refuse(Code::System, &error.to_string()))
+}
+
+fn refuse(code: Code, text: &str) -> i32 {
+    let mut words = Vec::new();
+    last_words(&mut words, Some((code.name(), text)), Status::Failed);
+    // Where nobody reads, nobody can be told.
+    let _ = std::io::stdout().write_all(&words);
+    code.exit_status()
+}

@@ -1,0 +1,301 @@
+//! The executions of a race.
+
+use crate::arm::{Arm, Total};
+use crate::clock;
+use crate::freezer::Group;
+use crate::halt::Halt;
+use crate::launch::{self, Names};
+use crate::ports::Ports;
+use crate::priority::Priority;
+use crate::records::{ArmTotal, Execution, Record};
+use crate::request::{Mode, Race};
+use crate::schedule::{self, Dealer, Random};
+use crate::server;
+use crate::stage::Stage;
+use crate::turns::Turns;
+
+const MOST_PADDING: usize = 4096;
+/// Without any knowledge: all arms alike.
+const UNKNOWN_NS: u64 = 1_000_000_000;
+
+/// What a race remembers from one execution to the next.
+struct Racing<'a> {
+    request: &'a Race,
+    arms: Vec<Arm<'a>>,
+    random: Random,
+    ports: Ports,
+    /// Running times of earlier executions, summed per arm.
+    sums_ns: Vec<u64>,
+    longest_ns: u64,
+    order: Vec<usize>,
+}
+
+/// Runs all executions that fit; gives how many were valid even when it was halted.
+pub fn race(stage: &mut Stage, request: &Race) -> (u64, Result<(), Halt>) {
+    let mut valid = 0;
+    let result = run_all(stage, request, &mut valid);
+    (valid, result)
+}
+
+fn run_all(stage: &mut Stage, request: &Race, valid: &mut u64) -> Result<(), Halt> {
+    find_programs(request)?;
+    let mut random = Random::new(request.seed);
+    let mut arms = Vec::new();
+    for spec in &request.arms {
+        arms.push(Arm::new(spec, &mut stage.forest)?);
+    }
+    let mut racing = Racing {
+        request,
+        ports: Ports::new(request.ports, &mut random_now(&random)),
+        sums_ns: vec![0; arms.len()],
+        arms,
+        longest_ns: 0,
+        order: Vec::new(),
+        random: random.fork(),
+    };
+    for execution in 0..request.executions {
+        if racing.budget_is_spent(stage) {
+            break;
+        }
+        stage.execution = execution;
+        racing.execute(stage)?;
+        *valid += 1;
+    }
+    Ok(())
+}
+
+/// Ports are no part of the experiment: two races with one seed must not fight for them.
+fn random_now(random: &Random) -> Random {
+    Random::new(random.clone().next_u64() ^ clock::now_ns() ^ u64::from(std::process::id()))
+}
+
+/// Programs that are not there are told of before anything runs (`prepare` might yet make them).
+fn find_programs(request: &Race) -> Result<(), Halt> {
+    for arm in request.arms.iter().filter(|arm| arm.prepare.is_empty()) {
+        let names = Names {
+            arm: Some(arm.name.clone()),
+            ..Names::default()
+        };
+        let load = arm.load.iter().map(|load| &load.process);
+        let all = std::iter::once(&arm.program)
+            .chain(load)
+            .chain(&arm.preload)
+            .chain(&arm.cleanup);
+        for process in all.filter(|p| !p.mentions("{tmp}") && !p.argv[0].contains("{port}")) {
+            launch::resolve(process, &names)?;
+        }
+    }
+    Ok(())
+}
+
+impl Racing<'_> {
+    fn budget_is_spent(&self, stage: &Stage) -> bool {
+        let (Some(budget), Some(first)) = (self.request.budget_ns, stage.first_spawn_ns) else {
+            return false;
+        };
+        clock::now_ns() - first + self.longest_ns > budget
+    }
+
+    fn execute(&mut self, stage: &mut Stage) -> Result<(), Halt> {
+        let started_unix_ns = clock::unix_ns();
+        let start = clock::now_ns();
+        let mut turns = Turns::default();
+        let mut result = self.run(stage, &mut turns);
+        self.wind_down(stage);
+        let wall_ns = clock::now_ns() - start;
+        if !matches!(result, Err(Halt::Interrupted)) {
+            let cleaned = self.clean_up(stage);
+            result = result.and(cleaned);
+        }
+        for arm in &mut self.arms {
+            arm.remove_tmp();
+            server::give_port_back(arm, &mut self.ports);
+        }
+        if matches!(result, Err(Halt::Interrupted)) {
+            return result;
+        }
+        self.longest_ns = self.longest_ns.max(wall_ns);
+        self.tell(stage, &turns, result.is_ok())?;
+        let record = Record::Execution(Execution {
+            execution: stage.execution,
+            wall_ns,
+            started_unix_ns,
+            running_share: turns.running_share(),
+            valid: result.is_ok(),
+        });
+        stage.out.put(&stage.waiter, &record)?;
+        stage.out.flush(&stage.waiter)?;
+        result
+    }
+
+    fn run(&mut self, stage: &mut Stage, turns: &mut Turns) -> Result<(), Halt> {
+        for arm in &mut self.arms {
+            let padding = self
+                .request
+                .env_padding
+                .then(|| self.random.below(MOST_PADDING));
+            arm.begin(stage, padding)?;
+            server::take_port(arm, &mut self.ports)?;
+        }
+        match self.request.mode {
+            Mode::Gated => self.gated(stage, turns),
+            Mode::Whole => self.whole(stage, turns),
+        }
+    }
+
+    /// `prepare` and the server of an arm; it stands still afterwards.
+    fn set_up(&mut self, stage: &mut Stage, index: usize) -> Result<(), Halt> {
+        let arm = &mut self.arms[index];
+        arm.prepare(stage)?;
+        if arm.spec.load.is_some() {
+            server::start(arm, stage, &mut self.ports)?;
+        }
+        stage.forest.tree(arm.tree).freeze()?;
+        Ok(())
+    }
+
+    fn gated(&mut self, stage: &mut Stage, turns: &mut Turns) -> Result<(), Halt> {
+        let order = self.random.permutation(self.arms.len());
+        for &index in &order {
+            self.set_up(stage, index)?;
+        }
+        for &index in &order {
+            self.arms[index].start_runner(stage)?;
+        }
+        let slice_ns = self.request.slice_ns;
+        let expected = self.expected_ns(stage.execution);
+        let mut dealer = Dealer::new(&expected, slice_ns, self.random.fork());
+        let _on_time = Priority::raise();
+        while !self.arms.iter().all(Arm::is_finished) {
+            let Some(index) = dealer.next(|index| self.arms[index].can_run()) else {
+                return Err(Halt::system("no arm can run"));
+            };
+            let arm = &mut self.arms[index];
+            if arm.runner.is_none() {
+                arm.start_runner(stage)?;
+            }
+            dealer.ran(index, turns.slice(stage, arm, Some(slice_ns))?);
+        }
+        Ok(())
+    }
+
+    /// Whole executions in turn. Servers are all there, and stand still when not on turn.
+    fn whole(&mut self, stage: &mut Stage, turns: &mut Turns) -> Result<(), Halt> {
+        self.order = schedule::whole_order(&mut self.random, self.arms.len(), &self.order);
+        let order = self.order.clone();
+        let is_server = |arm: &Arm| arm.spec.load.is_some();
+        for &index in &order {
+            if is_server(&self.arms[index]) {
+                self.set_up(stage, index)?;
+            }
+        }
+        for &index in &order {
+            if !is_server(&self.arms[index]) {
+                self.set_up(stage, index)?;
+            }
+            let arm = &mut self.arms[index];
+            arm.start_runner(stage)?;
+            while !arm.is_finished() {
+                turns.slice(stage, arm, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What each arm is expected to need: as told, else as measured, else like the others.
+    fn expected_ns(&self, executions: u64) -> Vec<u64> {
+        let known: Vec<Option<u64>> = (0..self.arms.len())
+            .map(|index| match executions {
+                0 => self.arms[index].spec.expected_ns,
+                _ => Some(self.sums_ns[index] / executions),
+            })
+            .collect();
+        let told: Vec<u64> = known.iter().flatten().copied().collect();
+        let mean = told.iter().sum::<u64>().checked_div(told.len() as u64);
+        known
+            .into_iter()
+            .map(|ns| ns.or(mean).unwrap_or(UNKNOWN_NS))
+            .collect()
+    }
+
+    /// Ends what still runs, whatever the execution came to.
+    fn wind_down(&mut self, stage: &mut Stage) {
+        for arm in &mut self.arms {
+            arm.end_runner(stage);
+        }
+        server::stop_all(&mut self.arms, stage);
+        stage.forest.kill_everything();
+        for name in stage.forest.end_escaped() {
+            stage.warn(
+                "escape",
+                None,
+                format!("{name} left its arm's process tree and was ended"),
+            );
+        }
+        stage.forest.collect();
+        for arm in &self.arms {
+            for group in [Group::Main, Group::Load, Group::Aside] {
+                stage.forest.take_orphans(arm.tree, group);
+            }
+        }
+    }
+
+    fn clean_up(&mut self, stage: &mut Stage) -> Result<(), Halt> {
+        let mut result = Ok(());
+        for arm in &mut self.arms {
+            // All arms are cleaned up after, also when one of them fails at it.
+            result = result.and(arm.clean_up(stage));
+        }
+        stage.forest.kill_everything();
+        result
+    }
+
+    fn tell(&mut self, stage: &mut Stage, turns: &Turns, valid: bool) -> Result<(), Halt> {
+        if valid {
+            turns.tell(stage, &self.arms)?;
+            for index in 0..self.arms.len() {
+                self.tell_arm(stage, index)?;
+            }
+        }
+        stage.tell()
+    }
+
+    fn tell_arm(&mut self, stage: &mut Stage, index: usize) -> Result<(), Halt> {
+        let spec = self.arms[index].spec;
+        let total = self.arms[index].total.take().unwrap_or_default();
+        self.sums_ns[index] += total.wall_ns;
+        if spec.load.is_some() {
+            warn_bottleneck(stage, &spec.name, &total);
+        }
+        let record = Record::Arm(ArmTotal {
+            execution: stage.execution,
+            arm: &spec.name,
+            wall_ns: total.wall_ns,
+            cpu_ns: total.usage.cpu_ns,
+            user_ns: total.usage.user_ns,
+            system_ns: total.usage.system_ns,
+            load_cpu_ns: total.load_cpu_ns,
+            operations: total.operations,
+            peak_memory_bytes: total.footprint.peak_memory_bytes,
+            voluntary_switches: total.footprint.voluntary_switches,
+            involuntary_switches: total.footprint.involuntary_switches,
+            slices: total.slices,
+            counters: stage.counters.named(&total.counters),
+        });
+        stage.out.put(&stage.waiter, &record)
+    }
+}
+
+/// The load generator is busy all the time and the server is not: its own speed is measured.
+fn warn_bottleneck(stage: &mut Stage, arm: &str, total: &Total) {
+    let share = |cpu_ns: u64| cpu_ns as f64 / total.wall_ns.max(1) as f64;
+    let (load, server) = (share(total.load_cpu_ns), share(total.usage.cpu_ns));
+    if load >= 0.95 && server < 0.90 {
+        let text = format!(
+            "the load generator used {:.0} % of a CPU, the server {:.0} %: the generator is the bottleneck",
+            load * 100.0,
+            server * 100.0
+        );
+        stage.warn("load-bottleneck", Some(arm), text);
+    }
+}

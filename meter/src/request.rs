@@ -1,0 +1,408 @@
+//! The request, as it is written (docs/meter-protocol.md), and what must hold for it.
+
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub const SCHEMA: u64 = 1;
+const DEFAULT_READY_NS: u64 = 10_000_000_000;
+
+#[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    #[default]
+    Gated,
+    Whole,
+}
+
+#[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum FreezerChoice {
+    #[default]
+    Auto,
+    Cgroup,
+    Signal,
+}
+
+#[derive(Deserialize, Debug)]
+pub struct Race {
+    pub schema: u64,
+    #[serde(default)]
+    pub hold: bool,
+    #[serde(default)]
+    pub mode: Mode,
+    #[serde(default = "five_milliseconds")]
+    pub slice_ns: u64,
+    #[serde(default = "one")]
+    pub executions: u64,
+    #[serde(default)]
+    pub budget_ns: Option<u64>,
+    #[serde(default)]
+    pub seed: u64,
+    #[serde(default)]
+    pub freezer: FreezerChoice,
+    #[serde(default)]
+    pub meter_cpus: Option<Vec<usize>>,
+    #[serde(default = "default_ports")]
+    pub ports: (u16, u16),
+    #[serde(default)]
+    pub scratch: Option<String>,
+    #[serde(default = "yes")]
+    pub env_padding: bool,
+    #[serde(default)]
+    pub counters: Vec<String>,
+    pub arms: Vec<Arm>,
+}
+
+#[derive(Deserialize, Debug)]
+pub struct Exec {
+    pub schema: u64,
+    #[serde(default)]
+    pub hold: bool,
+    pub process: Process,
+    #[serde(default)]
+    pub scratch: Option<String>,
+    #[serde(default)]
+    pub freezer: FreezerChoice,
+}
+
+#[derive(Deserialize, Debug)]
+pub struct Arm {
+    pub name: String,
+    pub program: Process,
+    #[serde(default)]
+    pub load: Option<Load>,
+    #[serde(default)]
+    pub ready: Option<Ready>,
+    #[serde(default)]
+    pub preload: Vec<Process>,
+    #[serde(default)]
+    pub prepare: Vec<Process>,
+    #[serde(default)]
+    pub cleanup: Vec<Process>,
+    #[serde(default = "yes")]
+    pub copy_program: bool,
+    #[serde(default)]
+    pub expected_ns: Option<u64>,
+}
+
+#[derive(Deserialize, Debug)]
+pub struct Load {
+    pub process: Process,
+    #[serde(default)]
+    pub operations: Option<u64>,
+    #[serde(default)]
+    pub operations_pattern: Option<String>,
+}
+
+#[derive(Deserialize, Debug)]
+pub struct Ready {
+    #[serde(default)]
+    pub output: Option<String>,
+    #[serde(default = "default_ready")]
+    pub deadline_ns: u64,
+}
+
+#[derive(Deserialize, Debug, Clone, Default)]
+pub struct Process {
+    pub argv: Vec<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    #[serde(default)]
+    pub clear_env: bool,
+    #[serde(default)]
+    pub cwd: Option<String>,
+    #[serde(default)]
+    pub cpus: Option<Vec<usize>>,
+    #[serde(default)]
+    pub stdin: Option<String>,
+    #[serde(default)]
+    pub stdout: Option<String>,
+    #[serde(default)]
+    pub stderr: Option<String>,
+    #[serde(default)]
+    pub deadline_ns: Option<u64>,
+    #[serde(default)]
+    pub ignore_failure: bool,
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+#[derive(Deserialize, Debug, Clone, Default)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    pub file_bytes: Option<u64>,
+    pub address_space_bytes: Option<u64>,
+    pub open_files: Option<u64>,
+    pub cpu_s: Option<u64>,
+    pub processes: Option<u64>,
+}
+
+fn yes() -> bool {
+    true
+}
+fn one() -> u64 {
+    1
+}
+fn five_milliseconds() -> u64 {
+    5_000_000
+}
+fn default_ready() -> u64 {
+    DEFAULT_READY_NS
+}
+fn default_ports() -> (u16, u16) {
+    (20_000, 29_999)
+}
+
+/// Either verb's request.
+#[derive(Debug)]
+pub enum Request {
+    Race(Race),
+    Exec(Exec),
+}
+
+impl Request {
+    pub fn parse(verb: crate::Verb, bytes: &[u8]) -> Result<Request, String> {
+        let wrong = |error: serde_json::Error| format!("the request is not as expected: {error}");
+        let request = match verb {
+            crate::Verb::Race => Request::Race(serde_json::from_slice(bytes).map_err(wrong)?),
+            crate::Verb::Exec => Request::Exec(serde_json::from_slice(bytes).map_err(wrong)?),
+        };
+        request.check()?;
+        Ok(request)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let schema = match self {
+            Request::Race(race) => race.schema,
+            Request::Exec(exec) => exec.schema,
+        };
+        if schema != SCHEMA {
+            return Err(format!("`schema` is {schema}; this meter knows {SCHEMA}"));
+        }
+        match self {
+            Request::Race(race) => race.check(),
+            Request::Exec(exec) => exec.process.check("`process`"),
+        }
+    }
+
+    pub fn hold(&self) -> bool {
+        match self {
+            Request::Race(race) => race.hold,
+            Request::Exec(exec) => exec.hold,
+        }
+    }
+
+    pub fn scratch(&self) -> Option<&str> {
+        match self {
+            Request::Race(race) => race.scratch.as_deref(),
+            Request::Exec(exec) => exec.scratch.as_deref(),
+        }
+    }
+
+    pub fn freezer(&self) -> FreezerChoice {
+        match self {
+            Request::Race(race) => race.freezer,
+            Request::Exec(exec) => exec.freezer,
+        }
+    }
+}
+
+impl Race {
+    fn check(&self) -> Result<(), String> {
+        if self.arms.is_empty() {
+            return Err("`arms` is empty".into());
+        }
+        if !(100_000..=60_000_000_000).contains(&self.slice_ns) {
+            return Err("`slice_ns` must lie between 100000 and 60000000000".into());
+        }
+        if self.executions == 0 {
+            return Err("`executions` must be at least 1".into());
+        }
+        if self.ports.0 == 0 || self.ports.0 > self.ports.1 {
+            return Err("`ports` must be [first, last] with 0 < first <= last".into());
+        }
+        let known = crate::counters::NAMES;
+        if let Some(name) = self
+            .counters
+            .iter()
+            .find(|name| !known.contains(&name.as_str()))
+        {
+            return Err(format!(
+                "no counter is called {name:?}; there are {known:?}"
+            ));
+        }
+        let mut names = BTreeSet::new();
+        for arm in &self.arms {
+            if !names.insert(&arm.name) {
+                return Err(format!("two arms are called {:?}", arm.name));
+            }
+            arm.check()?;
+        }
+        Ok(())
+    }
+}
+
+impl Arm {
+    fn check(&self) -> Result<(), String> {
+        let name = &self.name;
+        let of = |what: &str| format!("arm {name:?}: {what}");
+        self.program.check(&of("`program`"))?;
+        for process in self
+            .preload
+            .iter()
+            .chain(&self.prepare)
+            .chain(&self.cleanup)
+        {
+            process.check(&of("a set-up command"))?;
+        }
+        let Some(load) = &self.load else {
+            return if self.ready.is_some() || !self.preload.is_empty() {
+                Err(of(
+                    "`ready` and `preload` are for servers, which have a `load`",
+                ))
+            } else {
+                Ok(())
+            };
+        };
+        load.process.check(&of("`load`"))?;
+        for pattern in [&load.operations_pattern, &self.ready_output()]
+            .into_iter()
+            .flatten()
+        {
+            regex_lite::Regex::new(pattern).map_err(|e| of(&format!("{pattern:?}: {e}")))?;
+        }
+        if self.ready_output().is_none() && !self.program.mentions("{port}") {
+            return Err(of("a server without `{port}` needs `ready` with `output`"));
+        }
+        Ok(())
+    }
+
+    pub fn ready_output(&self) -> Option<String> {
+        self.ready.as_ref().and_then(|ready| ready.output.clone())
+    }
+
+    pub fn ready_deadline_ns(&self) -> u64 {
+        self.ready
+            .as_ref()
+            .map_or(DEFAULT_READY_NS, |ready| ready.deadline_ns)
+    }
+
+    pub fn mentions_port(&self) -> bool {
+        let load = self.load.iter().map(|load| &load.process);
+        let others = self
+            .preload
+            .iter()
+            .chain(&self.prepare)
+            .chain(&self.cleanup);
+        std::iter::once(&self.program)
+            .chain(load)
+            .chain(others)
+            .any(|process| process.mentions("{port}"))
+    }
+}
+
+impl Process {
+    fn check(&self, what: &str) -> Result<(), String> {
+        if self.argv.is_empty() || self.argv[0].is_empty() {
+            return Err(format!("{what} has no `argv`"));
+        }
+        let env = self.env.iter().flat_map(|(key, value)| [key, value]);
+        let paths = [&self.cwd, &self.stdin, &self.stdout, &self.stderr];
+        let mut texts = self
+            .argv
+            .iter()
+            .chain(env)
+            .chain(paths.into_iter().flatten());
+        if texts.any(|text| text.contains('\0')) {
+            return Err(format!("{what} holds a NUL byte"));
+        }
+        if self
+            .env
+            .keys()
+            .any(|key| key.is_empty() || key.contains('='))
+        {
+            return Err(format!("{what} has an impossible name in `env`"));
+        }
+        if self.cpus.as_ref().is_some_and(|cpus| cpus.is_empty()) {
+            return Err(format!("{what} has an empty `cpus`"));
+        }
+        Ok(())
+    }
+
+    pub fn mentions(&self, placeholder: &str) -> bool {
+        let paths = [&self.cwd, &self.stdin, &self.stdout, &self.stderr];
+        self.argv
+            .iter()
+            .chain(self.env.values())
+            .chain(paths.into_iter().flatten())
+            .any(|text| text.contains(placeholder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verb;
+
+    fn race(text: &str) -> Result<Race, String> {
+        match Request::parse(Verb::Race, text.as_bytes())? {
+            Request::Race(race) => Ok(race),
+            Request::Exec(_) => unreachable!(),
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_protocol() {
+        let race = race(r#"{"schema":1,"arms":[{"name":"a","program":{"argv":["x"]}}]}"#).unwrap();
+        assert_eq!(race.mode, Mode::Gated);
+        assert_eq!(
+            (race.slice_ns, race.executions, race.seed),
+            (5_000_000, 1, 0)
+        );
+        assert_eq!(race.ports, (20_000, 29_999));
+        assert!(race.env_padding && !race.hold && race.arms[0].copy_program);
+    }
+
+    #[test]
+    fn unknown_keys_are_ignored_but_unknown_limits_are_not() {
+        let arm = |limits: &str| {
+            format!(
+                r#"{{"schema":1,"colour":"red","arms":[{{"name":"a","program":{{"argv":["x"],"limits":{limits}}}}}]}}"#
+            )
+        };
+        assert!(race(&arm("{}")).is_ok());
+        assert!(race(&arm(r#"{"file_byts":3}"#)).is_err());
+    }
+
+    #[test]
+    fn wrong_requests_say_what_is_wrong() {
+        for (text, part) in [
+            (r#"{"schema":2,"arms":[]}"#, "`schema` is 2"),
+            (r#"{"schema":1,"arms":[]}"#, "`arms` is empty"),
+            (
+                r#"{"schema":1,"arms":[{"name":"a","program":{"argv":[]}}]}"#,
+                "`argv`",
+            ),
+            (
+                r#"{"schema":1,"slice_ns":5,"arms":[{"name":"a","program":{"argv":["x"]}}]}"#,
+                "`slice_ns`",
+            ),
+            (
+                r#"{"schema":1,"arms":[{"name":"a","program":{"argv":["x"]}},{"name":"a","program":{"argv":["x"]}}]}"#,
+                "two arms",
+            ),
+            (
+                r#"{"schema":1,"arms":[{"name":"a","program":{"argv":["x"]},"load":{"process":{"argv":["y"]}}}]}"#,
+                "{port}",
+            ),
+            (
+                r#"{"schema":1,"counters":["cycle"],"arms":[{"name":"a","program":{"argv":["x"]}}]}"#,
+                "cycle",
+            ),
+            ("not json", "not as expected"),
+        ] {
+            let error = race(text).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The identity of a run, and the end of everything that belongs to one.
+
+use crate::{account, cgroup, clock, procfs, scratch};
+use libc::pid_t;
+use std::path::{Path, PathBuf};
+
+/// Every process under the meter has this variable, its value is the run's identity.
+pub const MARKER: &str = "ENSIGN_METER";
+pub const CGROUP_PREFIX: &str = "ensign-";
+pub const SCRATCH_PREFIX: &str = "ensign-meter-";
+
+const END_WITHIN_NS: u64 = 5_000_000_000;
+const PAUSE_NS: u64 = 1_000_000;
+
+pub struct Run {
+    /// `<pid>-<start time>` of the guardian: no other process ever has both.
+    pub id: String,
+    pub cgroup: Option<PathBuf>,
+    pub scratch: PathBuf,
+}
+
+impl Run {
+    /// Names only; nothing is made yet. To be called by the guardian.
+    pub fn new(scratch_parent: Option<&str>) -> Run {
+        let pid = std::process::id();
+        let start = procfs::start_ticks(pid as pid_t).unwrap_or(0);
+        let id = format!("{pid}-{start}");
+        let parent = scratch_parent.map_or_else(std::env::temp_dir, PathBuf::from);
+        Run {
+            cgroup: cgroup::parent().map(|parent| parent.join(format!("{CGROUP_PREFIX}{id}"))),
+            scratch: parent.join(format!("{SCRATCH_PREFIX}{id}")),
+            id,
+        }
+    }
+
+    /// Ends what may be left of this run: everything in its control groups, every descendant of
+    /// the calling process, then the groups and the scratch folder.
+    pub fn end(&self) {
+        if let Some(dir) = self.cgroup.as_deref().filter(|dir| dir.exists()) {
+            cgroup::destroy(dir);
+        }
+        end_descendants();
+        if self.scratch.exists() {
+            scratch::remove(&self.scratch);
+        }
+    }
+
+    /// For the death of a worker: processes that left the tree still carry the marker.
+    pub fn end_strays(&self) {
+        end_marked(|id| id == self.id);
+    }
+}
+
+/// Kills the descendants of this process until there are none, and reaps them.
+fn end_descendants() {
+    let until = clock::now_ns() + END_WITHIN_NS;
+    let own = std::process::id() as pid_t;
+    loop {
+        let living = procfs::descendants(own);
+        for &pid in &living {
+            kill(pid, libc::SIGKILL);
+        }
+        while let Some(pid) = account::ended_child() {
+            account::reap(pid);
+        }
+        if living.is_empty() || clock::now_ns() > until {
+            return;
+        }
+        clock::sleep_ns(PAUSE_NS);
+    }
+}
+
+fn end_marked(is_ours: impl Fn(&str) -> bool) {
+    let own = std::process::id() as pid_t;
+    for pid in procfs::pids().into_iter().filter(|&pid| pid != own) {
+        if procfs::environment_value(pid, MARKER).is_some_and(|id| is_ours(&id)) {
+            kill(pid, libc::SIGKILL);
+        }
+    }
+}
+
+pub fn kill(pid: pid_t, signal: libc::c_int) -> bool {
+    // SAFETY: no memory is involved.
+    pid > 0 && unsafe { libc::kill(pid, signal) } == 0
+}
+
+/// Removes what runs left that no longer live (power loss, both our processes killed at once).
+pub fn sweep(run: &Run) {
+    let mut dead: Vec<String> = Vec::new();
+    if let Some(parent) = run.cgroup.as_deref().and_then(Path::parent) {
+        for (id, dir) in leftovers(parent, CGROUP_PREFIX) {
+            cgroup::destroy(&dir);
+            dead.push(id);
+        }
+    }
+    let mut folders = Vec::new();
+    if let Some(parent) = run.scratch.parent() {
+        for (id, dir) in leftovers(parent, SCRATCH_PREFIX) {
+            dead.push(id);
+            folders.push(dir);
+        }
+    }
+    if !dead.is_empty() {
+        end_marked(|id| dead.iter().any(|d| d == id));
+    }
+    for dir in folders {
+        scratch::remove(&dir);
+    }
+}
+
+/// Folders named after runs whose process is gone.
+fn leftovers(parent: &Path, prefix: &str) -> Vec<(String, PathBuf)> {
+    let Ok(entries) = std::fs::read_dir(parent) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let id = name.to_str()?.strip_prefix(prefix)?;
+            is_dead(id)?.then(|| (id.to_string(), entry.path()))
+        })
+        .collect()
+}
+
+/// None where the text is no identity.
+fn is_dead(id: &str) -> Option<bool> {
+    let (pid, start) = id.split_once('-')?;
+    let (pid, start): (pid_t, u64) = (pid.parse().ok()?, start.parse().ok()?);
+    Some(procfs::start_ticks(pid) != Some(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_lives_as_long_as_its_process() {
+        let pid = std::process::id();
+        let start = procfs::start_ticks(pid as pid_t).unwrap();
+        assert_eq!(is_dead(&format!("{pid}-{start}")), Some(false));
+        assert_eq!(is_dead(&format!("{pid}-{}", start + 1)), Some(true));
+        assert_eq!(is_dead("readme"), None);
+        assert_eq!(is_dead("meter-5-x"), None);
+    }
+}

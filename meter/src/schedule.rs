@@ -1,0 +1,220 @@
+//! Who runs next. Pure: time comes in as arguments, randomness from a seed.
+
+/// SplitMix64 (Steele, Lea, Flood 2014): small, and every seed is a good one.
+#[derive(Clone)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// An independent stream: what one part draws does not shift what another draws.
+    pub fn fork(&mut self) -> Random {
+        Random(self.next_u64())
+    }
+
+    /// Uniform in [0, 1).
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Uniform in 0..bound.
+    pub fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
+    }
+
+    pub fn permutation(&mut self, length: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..length).collect();
+        for last in (1..length).rev() {
+            order.swap(last, self.below(last + 1));
+        }
+        order
+    }
+}
+
+/// Deals slices in proportion to each arm's expected total, never twice running to the same arm.
+///
+/// Stride scheduling: an arm's progress is its running time over what it is expected to need; the
+/// least advanced arm is next. Up to one slice of random jitter makes the order of arms that are
+/// level a random one; more than that is never made good by luck, so the order stays balanced.
+pub struct Dealer {
+    random: Random,
+    expected_ns: Vec<f64>,
+    step: Vec<f64>,
+    progress: Vec<f64>,
+    last: Option<usize>,
+}
+
+impl Dealer {
+    pub fn new(expected_ns: &[u64], slice_ns: u64, random: Random) -> Dealer {
+        let expected: Vec<f64> = expected_ns.iter().map(|&ns| ns.max(1) as f64).collect();
+        Dealer {
+            random,
+            step: expected.iter().map(|ns| slice_ns as f64 / ns).collect(),
+            progress: vec![0.0; expected.len()],
+            expected_ns: expected,
+            last: None,
+        }
+    }
+
+    /// The next arm among those available; the last one only when there is no other.
+    pub fn next(&mut self, available: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut best: Option<(usize, f64)> = None;
+        for arm in 0..self.progress.len() {
+            if !available(arm) || Some(arm) == self.last {
+                continue;
+            }
+            let score = self.progress[arm] + self.random.unit() * self.step[arm];
+            if best.is_none_or(|(_, least)| score < least) {
+                best = Some((arm, score));
+            }
+        }
+        let alone = self.last.filter(|&arm| available(arm));
+        best.map(|(arm, _)| arm).or(alone)
+    }
+
+    pub fn ran(&mut self, arm: usize, ns: u64) {
+        self.progress[arm] += ns as f64 / self.expected_ns[arm];
+        self.last = Some(arm);
+    }
+}
+
+/// The order of arms of one whole execution: random, not beginning with the arm that ended the
+/// last one; two arms go ABBA, which balances a drift.
+pub fn whole_order(random: &mut Random, arms: usize, previous: &[usize]) -> Vec<usize> {
+    if arms == 2 && !previous.is_empty() {
+        return previous.iter().rev().copied().collect();
+    }
+    loop {
+        let order = random.permutation(arms);
+        if arms < 2 || order.first() != previous.last() {
+            return order;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn deal(
+        expected: &[u64],
+        slices: usize,
+        seed: u64,
+        length: fn(&mut Random) -> u64,
+    ) -> Vec<usize> {
+        let mut noise = Random::new(seed ^ 0xabcd);
+        let mut dealer = Dealer::new(expected, 5_000_000, Random::new(seed));
+        (0..slices)
+            .map(|_| {
+                let arm = dealer.next(|_| true).unwrap();
+                dealer.ran(arm, length(&mut noise));
+                arm
+            })
+            .collect()
+    }
+
+    fn exact(_: &mut Random) -> u64 {
+        5_000_000
+    }
+
+    fn noisy(random: &mut Random) -> u64 {
+        4_900_000 + random.below(300_000) as u64
+    }
+
+    #[test]
+    fn never_twice_in_a_row() {
+        for seed in 0..50 {
+            for arms in 2..7 {
+                let order = deal(&vec![1_000_000_000; arms], 500, seed, noisy);
+                assert!(order.windows(2).all(|pair| pair[0] != pair[1]));
+            }
+        }
+    }
+
+    #[test]
+    fn equal_strides_stay_balanced_at_every_moment() {
+        for seed in 0..50 {
+            let order = deal(&[1_000_000_000; 4], 2000, seed, exact);
+            let mut counts = [0i32; 4];
+            for arm in order {
+                counts[arm] += 1;
+                let spread = counts.iter().max().unwrap() - counts.iter().min().unwrap();
+                assert!(spread <= 2, "seed {seed}: {counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_orders_occur() {
+        let order = deal(&[1_000_000_000; 3], 3000, 7, noisy);
+        let triples: HashSet<&[usize]> = order.windows(3).collect();
+        // 3 x 2 x 2 triples have no arm twice in a row.
+        assert_eq!(triples.len(), 12);
+    }
+
+    #[test]
+    fn slices_follow_the_expected_totals() {
+        let order = deal(&[100_000_000, 200_000_000, 300_000_000], 6000, 3, exact);
+        let share = |arm| order.iter().filter(|&&a| a == arm).count() as f64 / 6000.0;
+        assert!((share(0) - 1.0 / 6.0).abs() < 0.01, "{}", share(0));
+        assert!((share(1) - 1.0 / 3.0).abs() < 0.01);
+        assert!((share(2) - 1.0 / 2.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_lone_arm_goes_on() {
+        let mut dealer = Dealer::new(&[1, 1], 1, Random::new(1));
+        dealer.ran(0, 10);
+        assert_eq!(dealer.next(|arm| arm == 0), Some(0));
+        assert_eq!(dealer.next(|arm| arm == 1), Some(1));
+        assert_eq!(dealer.next(|_| false), None);
+    }
+
+    #[test]
+    fn two_whole_arms_go_abba() {
+        let mut random = Random::new(5);
+        let first = whole_order(&mut random, 2, &[]);
+        let second = whole_order(&mut random, 2, &first);
+        let third = whole_order(&mut random, 2, &second);
+        assert_eq!(first, third);
+        assert_eq!(first[1], second[0]);
+    }
+
+    #[test]
+    fn whole_orders_do_not_begin_where_the_last_ended() {
+        let mut random = Random::new(11);
+        let mut previous = Vec::new();
+        let mut seen = HashSet::new();
+        for _ in 0..300 {
+            let order = whole_order(&mut random, 3, &previous);
+            assert_ne!(order.first(), previous.last());
+            seen.insert(order.clone());
+            previous = order;
+        }
+        assert_eq!(seen.len(), 6);
+    }
+
+    #[test]
+    fn numbers_below_a_bound_are_even() {
+        let mut random = Random::new(1);
+        let mut counts = [0; 5];
+        for _ in 0..50_000 {
+            counts[random.below(5)] += 1;
+        }
+        assert!(
+            counts.iter().all(|&n| (9_500..10_500).contains(&n)),
+            "{counts:?}"
+        );
+    }
+}

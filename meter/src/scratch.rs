@@ -1,0 +1,127 @@
+//! The meter's own folder: captured output, folders of arms, copies of executables.
+
+use crate::clock;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+const TAIL_BYTES: u64 = 2000;
+
+pub struct Scratch {
+    dir: PathBuf,
+    captures: u64,
+}
+
+impl Scratch {
+    pub fn create(dir: &Path) -> io::Result<Scratch> {
+        DirBuilder::new().mode(0o700).create(dir)?;
+        Ok(Scratch {
+            dir: fs::canonicalize(dir)?,
+            captures: 0,
+        })
+    }
+
+    /// A fresh path for the output of a process.
+    pub fn capture(&mut self) -> PathBuf {
+        self.captures += 1;
+        self.dir.join(format!("output-{}", self.captures))
+    }
+
+    /// The folder `{tmp}` of an arm in an execution. Paths of all arms are equally long: the
+    /// length of arguments moves the stack.
+    pub fn arm_tmp(&self, execution: u64, arm: usize) -> io::Result<PathBuf> {
+        let dir = self.dir.join(format!("tmp-{execution:05}-{arm:03}"));
+        fs::create_dir(&dir)?;
+        Ok(dir)
+    }
+
+    /// An arm's own copy of an executable: another inode, so other page-cache pages.
+    pub fn copy_executable(&self, arm: usize, from: &Path) -> io::Result<PathBuf> {
+        let dir = self.dir.join(format!("bin-{arm:03}"));
+        fs::create_dir_all(&dir)?;
+        let to = dir.join(from.file_name().unwrap_or(from.as_os_str()));
+        if to.exists() {
+            fs::remove_file(&to)?;
+        }
+        // Written, not cloned: a clone could share its blocks with the original.
+        io::copy(&mut File::open(from)?, &mut File::create_new(&to)?)?;
+        fs::set_permissions(&to, Permissions::from_mode(0o755))?;
+        Ok(to)
+    }
+}
+
+/// The last bytes of a file as text, or an empty one.
+pub fn tail(path: &Path) -> String {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    // The cut may have gone through a character.
+    let start = bytes
+        .iter()
+        .take(3)
+        .take_while(|&&b| b & 0xc0 == 0x80)
+        .count();
+    String::from_utf8_lossy(&bytes[start..]).into_owned()
+}
+
+/// Removes a folder whatever its permissions; processes that are ending may still write into it.
+pub fn remove(dir: &Path) {
+    for _ in 0..20 {
+        match fs::remove_dir_all(dir) {
+            Ok(()) => return,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(_) => open_up(dir),
+        }
+        clock::sleep_ns(10_000_000);
+    }
+}
+
+fn open_up(dir: &Path) {
+    if !fs::symlink_metadata(dir).is_ok_and(|data| data.is_dir()) {
+        return;
+    }
+    // What cannot be opened up cannot be removed either, and shows there.
+    let _ = fs::set_permissions(dir, Permissions::from_mode(0o700));
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        open_up(&entry.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("scratch-test-{}-{name}", std::process::id()))
+    }
+
+    #[test]
+    fn a_tail_is_short_and_whole_text() {
+        let path = folder("tail");
+        fs::write(&path, "ä".repeat(3000)).unwrap();
+        let text = tail(&path);
+        assert_eq!(text.chars().count(), 1000);
+        assert!(text.chars().all(|c| c == 'ä'));
+        fs::write(&path, format!("x{}", "ä".repeat(3000))).unwrap();
+        assert!(tail(&path).chars().all(|c| c == 'ä'));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(tail(&path), "");
+    }
+
+    #[test]
+    fn removing_does_not_mind_missing_permissions() {
+        let dir = folder("remove");
+        fs::create_dir_all(dir.join("a/b")).unwrap();
+        fs::write(dir.join("a/b/c"), "x").unwrap();
+        fs::set_permissions(dir.join("a/b"), Permissions::from_mode(0o500)).unwrap();
+        remove(&dir);
+        assert!(!dir.exists());
+    }
+}

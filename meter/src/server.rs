@@ -1,0 +1,191 @@
+//! Servers: started on a port of their own, ready, filled, and stopped at the end.
+
+use crate::arm::Arm;
+use crate::clock;
+use crate::freezer::Group;
+use crate::halt::{Code, Halt};
+use crate::launch::{self, Keep, Process};
+use crate::ports::{self, Listener, Ports};
+use crate::records::{Outcome, Reason, Role};
+use crate::stage::Stage;
+use regex_lite::Regex;
+use std::os::fd::AsRawFd;
+
+const TRIES: u32 = 4;
+const LOOK_EVERY_NS: u64 = 3_000_000;
+const STOP_WITHIN_NS: u64 = 2_000_000_000;
+
+/// How a server's start went.
+enum Start {
+    Ready(Process),
+    /// Its port was taken by another process meanwhile.
+    PortTaken,
+}
+
+/// Gives the arm a port where it speaks of one.
+pub fn take_port(arm: &mut Arm, ports: &mut Ports) -> Result<(), Halt> {
+    if !arm.spec.mentions_port() {
+        return Ok(());
+    }
+    let name = &arm.spec.name;
+    arm.names.port = Some(ports.take().ok_or_else(|| {
+        let text = format!("arm {name:?}: no port is free in the range of `ports`");
+        Halt::failed(Code::PortInUse, name, text)
+    })?);
+    Ok(())
+}
+
+pub fn give_port_back(arm: &mut Arm, ports: &mut Ports) {
+    if let Some(port) = arm.names.port.take() {
+        ports.give_back(port);
+    }
+}
+
+/// Starts the server and its preload; on return it stands frozen, ready for load.
+pub fn start(arm: &mut Arm, stage: &mut Stage, ports: &mut Ports) -> Result<(), Halt> {
+    stage.forest.tree(arm.tree).thaw()?;
+    for _ in 0..TRIES {
+        if let Start::Ready(server) = start_once(arm, stage)? {
+            arm.server = Some(server);
+            return preload(arm, stage);
+        }
+        // The taken port stays out of use; the arm gets another.
+        arm.names.port = None;
+        take_port(arm, ports)?;
+    }
+    let name = &arm.spec.name;
+    let text = format!("arm {name:?}: other processes take every port that it is given");
+    Err(Halt::failed(Code::PortInUse, name, text))
+}
+
+fn preload(arm: &mut Arm, stage: &mut Stage) -> Result<(), Halt> {
+    let spec = arm.spec;
+    let done = spec
+        .preload
+        .iter()
+        .try_for_each(|process| stage.run_aside(process, &arm.names, Role::Preload, arm.tree));
+    stage.forest.tree(arm.tree).freeze()?;
+    stage.forest.collect();
+    let died = |server: &Process| stage.forest.has_ended(server.child.pid);
+    if arm.server.as_ref().is_some_and(died) {
+        let server = arm.server.take().expect("it was just there");
+        stage.conclude(server, arm.name(), Reason::Exited)?;
+    }
+    done
+}
+
+fn start_once(arm: &mut Arm, stage: &mut Stage) -> Result<Start, Halt> {
+    let mut server = arm.start_main(stage, Keep::Everything)?;
+    let output = arm
+        .spec
+        .ready_output()
+        .and_then(|pattern| Regex::new(&pattern).ok());
+    let started = clock::now_ns();
+    let deadline = started + arm.spec.ready_deadline_ns();
+    loop {
+        let now = clock::now_ns();
+        let look = (now + LOOK_EVERY_NS).min(deadline);
+        let pidfd = server.child.pidfd.as_raw_fd();
+        let ended = stage.waiter.readable(&[pidfd], Some(look))?.is_some();
+        if ended {
+            return ended_early(arm, stage, server);
+        }
+        match &output {
+            Some(pattern) if said(&server, pattern) => break,
+            Some(_) => {}
+            None => match port_state(arm, stage) {
+                Listener::Ours => break,
+                Listener::Foreign => {
+                    stage.forest.kill(arm.tree, Group::Main);
+                    let outcome = stage.outcome(&mut server, arm.name(), Reason::Ended);
+                    stage.outcomes.push(outcome);
+                    return Ok(Start::PortTaken);
+                }
+                Listener::None => {}
+            },
+        }
+        if clock::now_ns() >= deadline {
+            return Err(never_ready(arm, stage, server));
+        }
+    }
+    server.active_ns += clock::now_ns() - started;
+    Ok(Start::Ready(server))
+}
+
+fn port_state(arm: &Arm, stage: &mut Stage) -> Listener {
+    let members = stage.forest.tree(arm.tree).members(Group::Main);
+    arm.names
+        .port
+        .map_or(Listener::None, |port| ports::listener(port, &members))
+}
+
+fn said(server: &Process, pattern: &Regex) -> bool {
+    [&server.stdout, &server.stderr]
+        .iter()
+        .any(|path| pattern.is_match(&server.text(path)))
+}
+
+fn ended_early(arm: &Arm, stage: &mut Stage, mut server: Process) -> Result<Start, Halt> {
+    let outcome = stage.outcome(&mut server, arm.name(), Reason::Exited);
+    stage.forest.kill(arm.tree, Group::Main);
+    let retry = arm.names.port.is_some() && complains_of_port(&outcome);
+    let failure = launch::verdict(&outcome, &mut server);
+    stage.outcomes.push(outcome);
+    match failure {
+        _ if retry => Ok(Start::PortTaken),
+        Some(failure) => Err(Halt::Failed(failure)),
+        None => {
+            let name = &arm.spec.name;
+            let text = format!("arm {name:?}: the server ended before it was ready");
+            Err(Halt::failed(Code::Crashed, name, text))
+        }
+    }
+}
+
+fn complains_of_port(outcome: &Outcome) -> bool {
+    [&outcome.stderr_tail, &outcome.stdout_tail]
+        .iter()
+        .any(|text| {
+            let text = text.to_lowercase();
+            text.contains("address already in use") || text.contains("eaddrinuse")
+        })
+}
+
+fn never_ready(arm: &Arm, stage: &mut Stage, mut server: Process) -> Halt {
+    stage.forest.kill(arm.tree, Group::Main);
+    let outcome = stage.outcome(&mut server, arm.name(), Reason::Ended);
+    let name = &arm.spec.name;
+    let seconds = arm.spec.ready_deadline_ns() as f64 / 1e9;
+    let command = outcome.argv.join(" ");
+    let last = launch::last_line(&outcome);
+    stage.outcomes.push(outcome);
+    let text = format!("arm {name:?}: server `{command}` was not ready within {seconds} s{last}");
+    Halt::failed(Code::NotReady, name, text)
+}
+
+/// Asks all servers to end, waits a little, and kills what has not.
+pub fn stop_all(arms: &mut [Arm], stage: &mut Stage) {
+    for arm in arms.iter_mut().filter(|arm| arm.server.is_some()) {
+        if let Some(server) = &arm.server {
+            // It takes effect with the thaw.
+            crate::run::kill(server.child.pid, libc::SIGTERM);
+        }
+        let _ = stage.forest.tree(arm.tree).thaw();
+    }
+    let until = clock::now_ns() + STOP_WITHIN_NS;
+    for arm in arms {
+        let Some(mut server) = arm.server.take() else {
+            continue;
+        };
+        let left = until.saturating_sub(clock::now_ns());
+        let ended = crate::wait::readable_within(server.child.pidfd.as_raw_fd(), left);
+        if ended {
+            stage.forest.collect();
+            stage.end_left_running(arm.tree, Group::Main, arm.name());
+        } else {
+            stage.forest.kill(arm.tree, Group::Main);
+        }
+        let outcome = stage.outcome(&mut server, arm.name(), Reason::Ended);
+        stage.outcomes.push(outcome);
+    }
+}

@@ -1,0 +1,425 @@
+//! Fork and exec in two halves: everything that allocates happens before the fork.
+//!
+//! The standard library waits until the child has executed its program; a child that stops in a
+//! frozen group before that would wait for ever.
+
+use crate::freezer::Admission;
+use crate::halt::Code;
+use libc::{c_char, c_int, pid_t};
+use std::ffi::{CString, OsStr};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A program ready to be executed, with its files already open.
+pub struct Command {
+    pub program: CString,
+    pub argv: Vec<CString>,
+    pub env: Vec<CString>,
+    pub cwd: Option<CString>,
+    pub cpus: Option<libc::cpu_set_t>,
+    pub limits: Vec<(u32, u64)>,
+    pub stdin: File,
+    pub stdout: File,
+    pub stderr: File,
+}
+
+/// What a child inherits from the meter and must not keep: timer slack.
+#[derive(Clone, Copy)]
+pub struct Inherited {
+    pub timer_slack_ns: libc::c_ulong,
+}
+
+pub struct Child {
+    pub pid: pid_t,
+    pub pidfd: OwnedFd,
+    trouble: File,
+}
+
+/// The step at which a child failed before its program began.
+const STEPS: [&str; 6] = [
+    "set up its files",
+    "keep to `cpus`",
+    "keep to `limits`",
+    "enter `cwd`",
+    "join its control group",
+    "be executed",
+];
+
+impl Child {
+    /// Why the program never began, if so. To be asked once the child has ended.
+    pub fn trouble(&mut self) -> Option<(Code, String)> {
+        let mut report = [0u8; 8];
+        self.trouble.read_exact(&mut report).ok()?;
+        let part = |at: usize| i32::from_ne_bytes(report[at..at + 4].try_into().expect("4 bytes"));
+        let step = STEPS.get(part(0) as usize).copied().unwrap_or("start");
+        let error = io::Error::from_raw_os_error(part(4));
+        let code = match part(4) {
+            libc::ENOEXEC | libc::EACCES | libc::ENOENT => Code::NotExecutable,
+            _ => Code::Failed,
+        };
+        Some((code, format!("could not {step}: {error}")))
+    }
+}
+
+/// `struct clone_args` up to `cgroup` (CLONE_ARGS_SIZE_VER2, Linux 5.7).
+#[repr(C)]
+#[derive(Default)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+/// Forks; the child also learns whether it is in its group.
+///
+/// It is born there: moving a process from group to group makes the kernel wait for a grace
+/// period of 10 ms and more, in which no arm would run.
+///
+/// # Safety
+/// As for fork in a process with one thread: the child may call async-signal-safe functions only.
+pub unsafe fn fork(admission: Admission) -> io::Result<(pid_t, bool)> {
+    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+    let Admission::Join { folder, procs } = admission else {
+        return checked(libc::fork()).map(|pid| (pid, true));
+    };
+    let arguments = CloneArguments {
+        flags: CLONE_INTO_CGROUP,
+        exit_signal: libc::SIGCHLD as u64,
+        cgroup: folder as u64,
+        ..CloneArguments::default()
+    };
+    let size = std::mem::size_of::<CloneArguments>();
+    let pid = libc::syscall(libc::SYS_clone3, &arguments, size) as pid_t;
+    if pid >= 0 {
+        return Ok((pid, true));
+    }
+    // An old kernel, or a filter of system calls.
+    let pid = checked(libc::fork())?;
+    let joined = pid != 0 || libc::write(procs, c"0".as_ptr().cast(), 1) == 1;
+    Ok((pid, joined))
+}
+
+fn checked(pid: pid_t) -> io::Result<pid_t> {
+    if pid < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(pid)
+    }
+}
+
+/// Pointers for execve; they live as long as the strings.
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    let mut list: Vec<_> = strings.iter().map(|string| string.as_ptr()).collect();
+    list.push(std::ptr::null());
+    list
+}
+
+/// Starts a child. It stops before its program begins where the admission says so.
+pub fn spawn(command: &Command, admission: Admission, inherited: Inherited) -> io::Result<Child> {
+    let (trouble, report) = pipe()?;
+    let argv = pointers(&command.argv);
+    let env = pointers(&command.env);
+    let plan = Plan {
+        command,
+        argv: argv.as_ptr(),
+        env: env.as_ptr(),
+        admission,
+        inherited,
+        report: report.as_raw_fd(),
+        // SAFETY: no memory is involved.
+        parent: unsafe { libc::getpid() },
+    };
+    // SAFETY: the meter has one thread; the child calls async-signal-safe functions only.
+    let (pid, joined) = unsafe { fork(admission)? };
+    match pid {
+        0 => plan.become_the_program(joined),
+        _ => {
+            // SAFETY: the pid is our unreaped child; the descriptor returned is ours.
+            let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as RawFd;
+            if pidfd < 0 {
+                let error = io::Error::last_os_error();
+                crate::run::kill(pid, libc::SIGKILL);
+                return Err(error);
+            }
+            if matches!(admission, Admission::StopItself) {
+                await_stop(pid);
+            }
+            Ok(Child {
+                pid,
+                // SAFETY: as above.
+                pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
+                trouble,
+            })
+        }
+    }
+}
+
+fn pipe() -> io::Result<(File, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: the array has room for both; both descriptors are ours.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((File::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+/// Until the child has stopped (or ended); it is not reaped.
+fn await_stop(pid: pid_t) {
+    // SAFETY: siginfo_t is plain data, filled in by the kernel.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let how = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, how);
+    }
+}
+
+/// What the child does between fork and exec. No allocation, no locks.
+struct Plan<'a> {
+    command: &'a Command,
+    argv: *const *const c_char,
+    env: *const *const c_char,
+    admission: Admission,
+    inherited: Inherited,
+    report: RawFd,
+    parent: pid_t,
+}
+
+impl Plan<'_> {
+    fn become_the_program(&self, joined: bool) -> ! {
+        // SAFETY: async-signal-safe calls on memory that the parent prepared.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != self.parent {
+                libc::_exit(127);
+            }
+            libc::setsid();
+            self.default_signals();
+            libc::prctl(libc::PR_SET_TIMERSLACK, self.inherited.timer_slack_ns);
+            self.files();
+            self.bounds();
+            if let Some(cwd) = &self.command.cwd {
+                self.check(3, libc::chdir(cwd.as_ptr()));
+            }
+            self.check(4, if joined { 0 } else { -1 });
+            if matches!(self.admission, Admission::StopItself) {
+                libc::kill(libc::getpid(), libc::SIGSTOP);
+            }
+            libc::execve(self.command.program.as_ptr(), self.argv, self.env);
+            self.check(5, -1);
+            libc::_exit(127);
+        }
+    }
+
+    unsafe fn default_signals(&self) {
+        for signal in 1..=64 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none = std::mem::MaybeUninit::uninit();
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+    }
+
+    /// Standard files, and nothing else: a child that stops before exec would hold whatever the
+    /// fork copied, in spite of close-on-exec.
+    unsafe fn files(&self) {
+        let command = self.command;
+        self.check(0, libc::dup2(command.stdin.as_raw_fd(), 0));
+        self.check(0, libc::dup2(command.stdout.as_raw_fd(), 1));
+        self.check(0, libc::dup2(command.stderr.as_raw_fd(), 2));
+        close_range(3, self.report - 1);
+        close_range(self.report + 1, RawFd::MAX);
+    }
+
+    unsafe fn bounds(&self) {
+        if let Some(cpus) = &self.command.cpus {
+            let size = std::mem::size_of::<libc::cpu_set_t>();
+            self.check(1, libc::sched_setaffinity(0, size, cpus));
+        }
+        for &(resource, most) in &self.command.limits {
+            let limit = libc::rlimit {
+                rlim_cur: most,
+                rlim_max: most,
+            };
+            self.check(2, libc::setrlimit(resource as _, &limit));
+        }
+    }
+
+    /// Reports the step and errno, and ends the child, where a call failed.
+    unsafe fn check(&self, step: i32, status: c_int) {
+        if status >= 0 {
+            return;
+        }
+        let report = [step, *libc::__errno_location()];
+        libc::write(self.report, report.as_ptr().cast(), 8);
+        libc::_exit(127);
+    }
+}
+
+unsafe fn close_range(first: RawFd, last: RawFd) {
+    if first <= last {
+        libc::syscall(
+            libc::SYS_close_range,
+            first as libc::c_uint,
+            last as libc::c_uint,
+            0,
+        );
+    }
+}
+
+pub fn cpu_set(cpus: &[usize]) -> libc::cpu_set_t {
+    // SAFETY: a CPU set is plain bits.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
+        // SAFETY: the index was checked.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+    }
+    set
+}
+
+/// The CPUs that this process may use now.
+pub fn own_cpus() -> Option<libc::cpu_set_t> {
+    let mut set = cpu_set(&[]);
+    let size = std::mem::size_of::<libc::cpu_set_t>();
+    // SAFETY: the set is as large as said.
+    (unsafe { libc::sched_getaffinity(0, size, &mut set) } == 0).then_some(set)
+}
+
+/// The file that a name means, as a shell would find it.
+pub fn find(name: &str, cwd: Option<&str>, path: Option<&str>) -> Result<PathBuf, (Code, String)> {
+    if name.contains('/') {
+        let file = cwd.map_or_else(|| PathBuf::from(name), |cwd| Path::new(cwd).join(name));
+        return match runnable(&file) {
+            Ok(()) => Ok(fs::canonicalize(&file).map_or(file, |full| keep_name(full, name))),
+            Err(Code::NotFound) => Err((Code::NotFound, format!("{name} does not exist"))),
+            Err(code) => Err((code, format!("{name} is not executable"))),
+        };
+    }
+    let mut denied = None;
+    for dir in path.unwrap_or(DEFAULT_PATH).split(':') {
+        let file = Path::new(if dir.is_empty() { "." } else { dir }).join(name);
+        match runnable(&file) {
+            Ok(()) => return Ok(std::path::absolute(&file).unwrap_or(file)),
+            Err(Code::NotFound) => {}
+            Err(_) => denied = Some(file),
+        }
+    }
+    match denied {
+        Some(file) => Err((
+            Code::NotExecutable,
+            format!("{} is not executable", file.display()),
+        )),
+        None => Err((
+            Code::NotFound,
+            format!("there is no program {name:?} on PATH"),
+        )),
+    }
+}
+
+/// A link's target may be named otherwise (busybox): the name that was asked for counts.
+fn keep_name(full: PathBuf, name: &str) -> PathBuf {
+    if full.file_name() == Path::new(name).file_name() {
+        full
+    } else {
+        std::path::absolute(name).unwrap_or(full)
+    }
+}
+
+fn runnable(file: &Path) -> Result<(), Code> {
+    let data = fs::metadata(file).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => Code::NotExecutable,
+        _ => Code::NotFound,
+    })?;
+    if data.is_file() && may_execute(file) {
+        Ok(())
+    } else {
+        Err(Code::NotExecutable)
+    }
+}
+
+/// Whether this user may execute it there (a file system may forbid it for all).
+pub fn may_execute(file: &Path) -> bool {
+    CString::new(file.as_os_str().as_bytes())
+        // SAFETY: the string outlives the call.
+        .is_ok_and(|path| unsafe { libc::access(path.as_ptr(), libc::X_OK) } == 0)
+}
+
+/// Why an executable must not run from a copy, if so.
+pub fn why_not_copied(file: &Path) -> io::Result<Option<&'static str>> {
+    if fs::metadata(file)?.permissions().mode() & 0o6000 != 0 {
+        return Ok(Some("it is set-user-id"));
+    }
+    let bytes = fs::read(file)?;
+    if bytes.starts_with(b"#!") {
+        return Ok(Some("it is a script"));
+    }
+    let origin = bytes.windows(7).any(|text| text == b"$ORIGIN");
+    Ok(origin.then_some("it finds its libraries by $ORIGIN"))
+}
+
+pub fn c_string(text: impl AsRef<OsStr>) -> io::Result<CString> {
+    CString::new(text.as_ref().as_bytes()).map_err(io::Error::other)
+}
+
+pub fn open_input(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+pub fn open_output(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_as_a_shell_finds_them() {
+        assert!(find("sh", None, Some("/nowhere:/bin"))
+            .unwrap()
+            .ends_with("sh"));
+        assert_eq!(
+            find("sh", None, Some("/nowhere")).unwrap_err().0,
+            Code::NotFound
+        );
+        assert_eq!(
+            find("/etc/passwd", None, None).unwrap_err().0,
+            Code::NotExecutable
+        );
+        assert_eq!(
+            find("./x", Some("/nowhere"), None).unwrap_err().0,
+            Code::NotFound
+        );
+        assert!(find("bin/sh", Some("/"), None).is_ok());
+    }
+
+    #[test]
+    fn scripts_and_origin_are_not_copied() {
+        let file = std::env::temp_dir().join(format!("copy-test-{}", std::process::id()));
+        for (content, copied) in [
+            ("#!/bin/sh\n", false),
+            ("..$ORIGIN/../lib", false),
+            ("x", true),
+        ] {
+            fs::write(&file, content).unwrap();
+            assert_eq!(why_not_copied(&file).unwrap().is_none(), copied);
+        }
+        fs::remove_file(&file).unwrap();
+    }
+}

@@ -1,0 +1,160 @@
+//! The process that does the work. It ends when told to, or when its guardian dies.
+
+use crate::cgroup;
+use crate::exec;
+use crate::forest::Kind;
+use crate::halt::{Code, Failure, Halt};
+use crate::race;
+use crate::records::{Emitter, End, ErrorRecord, Record, Start, Status};
+use crate::request::{FreezerChoice, Mode, Request, SCHEMA};
+use crate::run::{self, Run};
+use crate::spawn;
+use crate::stage::Stage;
+use crate::wait::Waiter;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+pub const INTERRUPTED: i32 = 4;
+
+/// Does the work and gives the exit status. `guardian` is the parent as it was before the fork.
+pub fn work(run: &Run, request: &Request, pipe: OwnedFd, guardian: libc::pid_t) -> i32 {
+    if become_worker(guardian).is_err() {
+        return Code::System.exit_status();
+    }
+    let mut out = Some(Emitter::new(pipe));
+    let mut stage = None;
+    let (valid, result) = match set_up(run, request, &mut out) {
+        Ok(ready) => perform(stage.insert(ready), request),
+        Err(halt) => (0, Err(halt)),
+    };
+    run.end();
+    let execution = stage.as_ref().map(|stage| stage.execution);
+    let Some(mut out) = out.or(stage.map(|stage| stage.out)) else {
+        return Code::System.exit_status();
+    };
+    say_end(&mut out, execution, valid, &result)
+}
+
+fn become_worker(guardian: libc::pid_t) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+        if libc::getppid() != guardian {
+            return Err(io::Error::other("the guardian is gone"));
+        }
+    }
+    // The caller's files are the guardian's business.
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    for fd in 0..2 {
+        // SAFETY: both descriptors are open.
+        unsafe { libc::dup2(null.as_raw_fd(), fd) };
+    }
+    Ok(())
+}
+
+fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<Stage, Halt> {
+    let waiter = Waiter::new()?;
+    run::sweep(run);
+    let kind = choose_freezer(run, request.freezer())?;
+    let none = Vec::new();
+    let counters = match request {
+        Request::Race(race) => &race.counters,
+        Request::Exec(_) => &none,
+    };
+    let emitter = out.take().ok_or_else(|| Halt::system("no way out"))?;
+    let mut stage = Stage::new(run, kind, waiter, emitter, counters)?;
+    if let Request::Race(race) = request {
+        if let Some(cpus) = &race.meter_cpus {
+            keep_to(cpus)?;
+        }
+    }
+    let start = Record::Start(Start {
+        schema: SCHEMA,
+        meter: env!("CARGO_PKG_VERSION"),
+        freezer: stage.forest.kind(),
+        mode: mode_name(request),
+        counters: &stage.counters.names,
+        counters_scope: stage.counters.scope(),
+        pid: std::process::id(),
+    });
+    stage.out.put(&stage.waiter, &start)?;
+    stage.out.flush(&stage.waiter)?;
+    Ok(stage)
+}
+
+fn mode_name(request: &Request) -> &'static str {
+    match request {
+        Request::Race(race) if race.mode == Mode::Whole => "whole",
+        Request::Race(_) => "gated",
+        Request::Exec(_) => "exec",
+    }
+}
+
+fn keep_to(cpus: &[usize]) -> Result<(), Halt> {
+    let set = spawn::cpu_set(cpus);
+    // SAFETY: the set is as large as said.
+    let status = unsafe { libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set) };
+    if status == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(Halt::failed(
+        Code::Request,
+        "",
+        format!("`meter_cpus` {cpus:?}: {error}"),
+    ))
+}
+
+fn choose_freezer(run: &Run, choice: FreezerChoice) -> Result<Kind, Halt> {
+    if choice == FreezerChoice::Signal {
+        return Ok(Kind::Signal);
+    }
+    let tried = match &run.cgroup {
+        Some(dir) => cgroup::create(dir).map(|()| Kind::Cgroup(dir.clone())),
+        None => Err("there is no cgroup v2 hierarchy".to_string()),
+    };
+    match (tried, choice) {
+        (Ok(kind), _) => Ok(kind),
+        (Err(_), FreezerChoice::Auto) => Ok(Kind::Signal),
+        (Err(text), _) => {
+            let text = format!("`freezer` cannot be \"cgroup\" here: {text}");
+            Err(Halt::failed(Code::Request, "", text))
+        }
+    }
+}
+
+fn perform(stage: &mut Stage, request: &Request) -> (u64, Result<(), Halt>) {
+    match request {
+        Request::Race(request) => race::race(stage, request),
+        Request::Exec(request) => exec::exec(stage, request),
+    }
+}
+
+fn say_end(
+    out: &mut Emitter,
+    execution: Option<u64>,
+    executions: u64,
+    result: &Result<(), Halt>,
+) -> i32 {
+    let (status, exit) = match result {
+        Ok(()) => (Status::Complete, 0),
+        Err(Halt::Interrupted) => (Status::Interrupted, INTERRUPTED),
+        Err(Halt::Failed(failure)) => {
+            say_error(out, execution, failure);
+            (Status::Failed, failure.code.exit_status())
+        }
+    };
+    out.last(&Record::End(End { status, executions }));
+    exit
+}
+
+fn say_error(out: &mut Emitter, execution: Option<u64>, failure: &Failure) {
+    out.last(&Record::Error(ErrorRecord {
+        code: failure.code.name(),
+        execution,
+        arm: failure.arm.as_deref(),
+        text: &failure.text,
+    }));
+}
