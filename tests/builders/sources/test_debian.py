@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from real_processes import PlainProcesses
 
 from ensign.builders.cache import Cache
 from ensign.builders.sources.obtain import SourcePorts, obtain
 from ensign.model.errors import InputError
 from ensign.model.study import DebianSource
+from real_processes import PlainProcesses
 
 HELLO = "31e066137a962676e89f69d1b65382de95a7ef7d914b8cb956f41ea72e0f516b"
 
@@ -37,5 +37,5 @@ def test_the_orig_archive_without_and_with_debians_patches(tmp_path: Path, cache
 
 def test_a_package_that_does_not_exist_is_one_line(tmp_path: Path, cache: Cache) -> None:
     ports = SourcePorts(PlainProcesses(), cache, dict(os.environ))
-    with pytest.raises(InputError, match="have no source package 'no-such-package'$"):
+    with pytest.raises(InputError, match=r"have no source package 'no-such-package'$"):
         obtain(hello(package="no-such-package"), tmp_path / "s.toml", ports, update_lock=False)
