@@ -120,12 +120,12 @@ class _Apt:
         found = self._folder / "found"
         command = 'exec apt-cache -c "$1" showsrc --only-source "$2" > "$3"'
         configuration = str(self._folder / "apt.conf")
-        outcome = self._fetcher.run(
-            "sh", "-c", command, "sh", configuration, self._source.package, str(found)
-        )
-        if not outcome.ok:
-            raise InputError(f"no source package '{self._source.package}': {last_line(outcome)}")
-        return parse_revisions(found.read_text())
+        package = self._source.package
+        outcome = self._fetcher.run("sh", "-c", command, "sh", configuration, package, str(found))
+        revisions = parse_revisions(found.read_text()) if outcome.ok else []
+        if not revisions:
+            raise InputError(f"this system's mirrors have no source package '{package}'")
+        return revisions
 
     def choose(self, revisions: list[Revision]) -> tuple[Revision, str]:
         """Take the last revision with the pinned archive; and that archive's name."""
