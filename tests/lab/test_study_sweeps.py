@@ -1,0 +1,150 @@
+from pathlib import Path
+
+import pytest
+from races import SimulatedMeter
+
+from ensign.lab.study.arms import Field, Seats, race_request
+from ensign.lab.study.calibrate import Pilot, expected_racing_ns, pilot, requests_per_workload
+from ensign.lab.study.fixed import fixed_plan, plan_key
+from ensign.lab.study.sweeps import SweepPlan, SweepProgress, order_of, run_sweeps
+from ensign.model.errors import InputError
+from ensign.model.study import Study
+from ensign.store.folder import StudyFolder
+
+MS = 1_000_000
+FIELD = Field(
+    (("gcc-O2", "/b/gcc-O2"), ("gcc-O3", "/b/gcc-O3")),
+    {"bench": "/b/bench"},
+    Seats((1,), (0,), (0,)),
+)
+
+
+def a_study(**race: object) -> Study:
+    loads = [
+        {"name": name, "load": ["{bench}", "-p", "{port}", "-n", "{requests}"], "preload": []}
+        for name in ("set", "get", "incr")
+    ]
+    return Study.model_validate(
+        {
+            "name": "s",
+            "source": {"kind": "path", "path": "x"},
+            "build": {
+                "commands": [["make"]],
+                "artefact": "server",
+                "tools": {"bench": "bench"},
+            },
+            "axes": {"compiler": ["gcc-12"], "optimization": ["-O2", "-O3"]},
+            "baseline": {"compiler": "gcc-12", "optimization": "-O2"},
+            "server": {"command": ["{artefact}", "--port", "{port}"]},
+            "race": {"budget": "60s", "sweeps": 4, **race},
+            "workloads": loads,
+        }
+    )
+
+
+def test_a_request_names_every_variant_and_the_twin_of_the_first() -> None:
+    study = a_study()
+    request = race_request(study, FIELD, study.workloads[0], 5000, seed=3)
+    assert [arm.name for arm in request.arms] == ["gcc-O2", "gcc-O3", "twin"]
+    assert [arm.program.argv[0] for arm in request.arms] == ["/b/gcc-O2", "/b/gcc-O3", "/b/gcc-O2"]
+    load = request.arms[0].load
+    assert load is not None
+    assert load.process.argv == ("/b/bench", "-p", "{port}", "-n", "5000")
+    assert load.operations == 5000
+    assert load.process.cpus == (0,)
+    assert request.arms[0].program.cpus == (1,)
+
+
+def test_a_pilot_asks_for_more_requests_until_it_is_long_enough() -> None:
+    study = a_study()
+    asked: list[int] = []
+
+    def cost_ns(_arm: str, _execution: int) -> int:
+        request = meter.requests[-1][1]
+        number = int(request["arms"][0]["load"]["operations"])  # type: ignore[index]
+        if _arm == "gcc-O2":
+            asked.append(number)
+        return number * 1000
+
+    meter = SimulatedMeter(cost_ns)
+    measured, trials = pilot(meter, study, FIELD, study.workloads[0])
+    assert asked == [5000, 40_000, 320_000]
+    assert measured.ns_per_request == pytest.approx(1000)
+    assert len(trials) == 3
+
+
+def test_the_requests_share_out_what_is_left_of_the_budget() -> None:
+    study = a_study()
+    pilots = {
+        "set": Pilot(1000, 10 * MS, 50 * MS),
+        "get": Pilot(1000, 5 * MS, 50 * MS),
+        "incr": Pilot(1000, 10 * MS, 50 * MS),
+    }
+    requests = requests_per_workload(study, pilots, arms=3, spent_ns=1000 * MS)
+    assert requests["get"] == pytest.approx(2 * (requests["set"] or 0), rel=0.01)
+    expected_ns = expected_racing_ns(study, pilots, requests, arms=3)
+    assert 0.8 * 60e9 < expected_ns + 1e9 < 60e9
+
+
+def test_fixed_requests_stay_as_they_are() -> None:
+    study = a_study()
+    study = study.model_copy(
+        update={"workloads": [study.workloads[0].model_copy(update={"requests": 777})]}
+    )
+    requests = requests_per_workload(study, {"set": Pilot(777, MS, MS)}, arms=3, spent_ns=0)
+    assert requests == {"set": 777}
+
+
+def test_every_sweep_has_its_own_order_and_the_same_on_resumption() -> None:
+    workloads = a_study().workloads
+    orders = [[w.name for w in order_of(workloads, 1, sweep)] for sweep in range(8)]
+    assert orders == [[w.name for w in order_of(workloads, 1, sweep)] for sweep in range(8)]
+    assert len({tuple(order) for order in orders}) > 1
+    assert all(sorted(order) == ["get", "incr", "set"] for order in orders)
+
+
+def plan_of(study: Study) -> SweepPlan:
+    requests = dict.fromkeys([workload.name for workload in study.workloads], 1000)
+    return SweepPlan("key", study.race.sweeps, requests, 10**9)
+
+
+def test_sweeps_store_each_trial_and_resume_where_they_were_stopped(tmp_path: Path) -> None:
+    study, folder = a_study(), StudyFolder(tmp_path)
+    stopped = SimulatedMeter(lambda _arm, _n: 5 * MS, interrupt_after=5)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweeps(stopped, study, FIELD, plan_of(study), folder, lambda _: None)
+    assert len(folder.done("key")) == 5
+    seen: list[SweepProgress] = []
+    rest = SimulatedMeter(lambda _arm, _n: 5 * MS)
+    run_sweeps(rest, study, FIELD, plan_of(study), folder, seen.append)
+    assert len(rest.requests) == 12 - 5
+    assert [progress.done for progress in seen] == list(range(6, 13))
+    trials = folder.trials("key")
+    assert sorted((t.sweep, t.workload) for t in trials) == sorted(
+        (sweep, name) for sweep in range(4) for name in ("set", "get", "incr")
+    )
+
+
+def test_a_plan_is_fixed_once(tmp_path: Path) -> None:
+    study, folder = a_study(), StudyFolder(tmp_path)
+    meter = SimulatedMeter(lambda _arm, _n: 80 * MS)
+    first = fixed_plan(meter, study, FIELD, "key", folder, lambda _: None)
+    asked = len(meter.requests)
+    again = fixed_plan(meter, study, FIELD, "key", folder, lambda _: None)
+    assert again == first
+    assert len(meter.requests) == asked
+
+
+def test_a_damaged_plan_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    folder.write_json("plans/key", {"requests": 3})
+    with pytest.raises(InputError, match="delete it and run again"):
+        fixed_plan(SimulatedMeter(lambda _a, _n: 1), a_study(), FIELD, "key", folder, print)
+
+
+def test_the_key_follows_what_trials_depend_on_and_not_the_margin() -> None:
+    hashes = {"gcc-O2": "1", "gcc-O3": "2"}
+    key = plan_key(a_study(), hashes)
+    assert plan_key(a_study(margin="2%"), hashes) == key
+    assert plan_key(a_study(slice="2ms"), hashes) != key
+    assert plan_key(a_study(), {**hashes, "gcc-O3": "3"}) != key
