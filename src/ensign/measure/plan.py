@@ -59,6 +59,7 @@ def _arm_json(arm: ArmSpec) -> Json:
         "prepare": [process_json(process) for process in arm.prepare],
         "cleanup": [process_json(process) for process in arm.cleanup],
         "copy_program": arm.copy_program,
+        "ask_to_stop": arm.ask_to_stop,
         "expected_ns": arm.expected_ns,
     }
 

@@ -51,6 +51,7 @@ class ArmSpec:
 
     `prepare` runs unmeasured before each execution of the arm and `cleanup` after it; `preload`
     runs when the server is ready. `copy_program` gives the arm its own copy of the executable.
+    `ask_to_stop` ends a server by SIGTERM, and kills it only if it goes on for two seconds more.
     """
 
     name: str
@@ -61,6 +62,7 @@ class ArmSpec:
     prepare: tuple[ProcessSpec, ...] = ()
     cleanup: tuple[ProcessSpec, ...] = ()
     copy_program: bool = True
+    ask_to_stop: bool = True
     expected_ns: int | None = None
 
 

@@ -246,6 +246,10 @@ class Server(Section):
     command: Argv = Field(description="the server's command, in the foreground")
     ready: Ready = Field(default=Ready(), description="how its readiness is known")
     env: dict[str, str] = Field(default_factory=dict, description="added to its environment")
+    stop: Literal["term", "kill"] = Field(
+        default="term",
+        description="how it is ended after an execution: asked, and killed 2 s later, or killed",
+    )
 
 
 class Cpus(Section):

@@ -80,6 +80,7 @@ def _arm(
             ProcessSpec(argv=fill_all(argv, values), cpus=field.seats.load, deadline_ns=deadline_ns)
             for argv in workload.preload
         ),
+        ask_to_stop=server.stop == "term",
     )
 
 
