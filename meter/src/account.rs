@@ -1,5 +1,6 @@
 //! What processes used: CPU time, memory, context switches.
 
+use crate::procfs::Footprint;
 use libc::pid_t;
 use std::fs::File;
 use std::io;
@@ -65,6 +66,14 @@ pub struct Exit {
 impl Exit {
     pub fn code(&self) -> Option<i32> {
         libc::WIFEXITED(self.status).then(|| libc::WEXITSTATUS(self.status))
+    }
+
+    pub fn footprint(&self) -> Footprint {
+        Footprint {
+            peak_memory_bytes: self.peak_memory_bytes,
+            voluntary_switches: self.voluntary_switches,
+            involuntary_switches: self.involuntary_switches,
+        }
     }
 
     pub fn signal(&self) -> Option<i32> {

@@ -6,32 +6,13 @@ use crate::forest::Forest;
 use crate::freezer::Group;
 use crate::halt::{Code, Halt};
 use crate::launch::{self, Keep, Launch, Names, Process};
+use crate::lookup;
 use crate::procfs::Footprint;
 use crate::records::{Reason, Role};
 use crate::request;
-use crate::spawn;
 use crate::stage::Stage;
+use crate::totals::{self, Reading, Total};
 use std::path::PathBuf;
-
-/// What an arm used up to its finish.
-#[derive(Clone, Debug, Default)]
-pub struct Total {
-    pub wall_ns: u64,
-    pub usage: Usage,
-    pub load_cpu_ns: u64,
-    pub operations: Option<u64>,
-    pub footprint: Footprint,
-    pub slices: u64,
-    pub counters: Vec<u64>,
-}
-
-/// Cumulative readings, of which slices and totals are differences.
-#[derive(Clone, Debug, Default)]
-pub struct Reading {
-    pub main: Usage,
-    pub load: Usage,
-    pub counters: Vec<u64>,
-}
 
 pub struct Arm<'a> {
     pub spec: &'a request::Arm,
@@ -138,11 +119,11 @@ impl<'a> Arm<'a> {
         let original = launch::resolve(&self.spec.program, &self.names)?;
         let mut program = original.clone();
         if self.spec.copy_program {
-            match spawn::why_not_copied(&original)? {
+            match lookup::why_not_copied(&original)? {
                 Some(reason) => self.warn_not_copied(stage, reason),
                 None => {
                     let copy = stage.scratch.copy_executable(self.tree, &original)?;
-                    if spawn::may_execute(&copy) {
+                    if lookup::may_execute(&copy) {
                         program = copy;
                     } else {
                         self.warn_not_copied(stage, "the scratch folder forbids execution");
@@ -320,16 +301,16 @@ impl<'a> Arm<'a> {
     }
 
     fn runner_ended(&mut self, stage: &mut Stage) -> Result<bool, Halt> {
-        let mut runner = self.runner.take().expect("the caller saw it");
+        let runner = self.runner.take().expect("the caller saw it");
         if self.is_finished() {
             self.filler_ended(stage, runner)?;
             stage.forest.kill(self.tree, self.runner_group());
             return Ok(false);
         }
         let exit = stage.forest.exit(runner.child.pid).unwrap_or_default();
-        let total = self.totals(stage, &mut runner, &exit);
+        let total = self.totals(stage, &exit);
         stage.end_left_running(self.tree, self.runner_group(), self.name());
-        let operations = self.operations(&runner);
+        let operations = totals::operations(self.spec, &runner);
         stage.conclude(runner, self.name(), Reason::Exited)?;
         self.total = Some(Total {
             operations: operations?,
@@ -338,25 +319,13 @@ impl<'a> Arm<'a> {
         Ok(true)
     }
 
-    fn totals(&mut self, stage: &mut Stage, runner: &mut Process, exit: &Exit) -> Total {
+    fn totals(&mut self, stage: &mut Stage, exit: &Exit) -> Total {
         let mut footprint = stage.forest.footprint(self.tree, Group::Main);
-        let orphans = stage.forest.take_orphans(self.tree, Group::Main);
-        join(&mut footprint, orphans);
-        if runner.role == Role::Load {
-            let base = self.base_footprint;
-            footprint.voluntary_switches = footprint
-                .voluntary_switches
-                .saturating_sub(base.voluntary_switches);
-            footprint.involuntary_switches = footprint
-                .involuntary_switches
-                .saturating_sub(base.involuntary_switches);
+        footprint.join(stage.forest.take_orphans(self.tree, Group::Main));
+        if self.is_server() {
+            footprint = footprint.since(self.base_footprint);
         } else {
-            let own = Footprint {
-                peak_memory_bytes: exit.peak_memory_bytes,
-                voluntary_switches: exit.voluntary_switches,
-                involuntary_switches: exit.involuntary_switches,
-            };
-            join(&mut footprint, own);
+            footprint.join(exit.footprint());
         }
         let counters = self.last.counters.iter().zip(&self.base.counters);
         Total {
@@ -370,25 +339,6 @@ impl<'a> Arm<'a> {
                 .map(|(now, base)| now.saturating_sub(*base))
                 .collect(),
         }
-    }
-
-    fn operations(&self, runner: &Process) -> Result<Option<u64>, Halt> {
-        let Some(load) = &self.spec.load else {
-            return Ok(Some(1));
-        };
-        let Some(pattern) = load
-            .operations_pattern
-            .as_ref()
-            .filter(|_| load.operations.is_none())
-        else {
-            return Ok(load.operations);
-        };
-        let count = count_operations(&runner.text(&runner.stdout), pattern);
-        count.map(Some).ok_or_else(|| {
-            let name = &self.spec.name;
-            let text = format!("arm {name:?}: no count of operations: nothing that the load generator printed matches {pattern:?}");
-            Halt::failed(Code::OperationsUnknown, name, text)
-        })
     }
 
     fn filler_ended(&mut self, stage: &mut Stage, mut runner: Process) -> Result<(), Halt> {
@@ -415,46 +365,5 @@ impl<'a> Arm<'a> {
             let outcome = stage.outcome(&mut runner, self.name(), reason);
             stage.outcomes.push(outcome);
         }
-    }
-}
-
-fn join(sum: &mut Footprint, more: Footprint) {
-    sum.peak_memory_bytes = sum.peak_memory_bytes.max(more.peak_memory_bytes);
-    sum.voluntary_switches += more.voluntary_switches;
-    sum.involuntary_switches += more.involuntary_switches;
-}
-
-/// The last match of the pattern's first group, as a number.
-fn count_operations(output: &str, pattern: &str) -> Option<u64> {
-    let text = output.replace('\r', "\n");
-    let regex = regex_lite::Regex::new(pattern).ok()?;
-    let found = regex
-        .captures_iter(&text)
-        .filter_map(|captures| captures.get(1))
-        .last()?;
-    let digits: String = found
-        .as_str()
-        .chars()
-        .filter(|c| !matches!(c, ',' | '_'))
-        .collect();
-    let number: f64 = digits.trim().parse().ok()?;
-    (number >= 0.0).then_some(number.round() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::count_operations;
-
-    #[test]
-    fn the_last_count_counts() {
-        let output = "SET: rps=0 (1 requests)\rSET: rps=5 (7 requests)\r\n  100000 requests completed in 1 s\n";
-        assert_eq!(count_operations(output, r"(\d+) requests"), Some(100_000));
-        assert_eq!(count_operations(output, r"rps=(\d+)"), Some(5));
-        assert_eq!(
-            count_operations("1,234,567.0 ops", r"([\d,.]+) ops"),
-            Some(1_234_567)
-        );
-        assert_eq!(count_operations(output, r"(\d+) replies"), None);
-        assert_eq!(count_operations(output, r"\d+ requests"), None);
     }
 }

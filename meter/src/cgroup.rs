@@ -1,7 +1,7 @@
 //! Control groups, version 2: one per arm with a child per group; one write stops them all.
 
 use crate::account::{Exit, Usage};
-use crate::clock;
+use crate::clock::{self, Naps};
 use crate::freezer::{Admission, Group, Tree, GROUPS};
 use crate::run::kill;
 use crate::spawn;
@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 const FROZEN_WITHIN_NS: u64 = 1_000_000_000;
 const DEAD_WITHIN_NS: u64 = 5_000_000_000;
 const SPINS: u32 = 4;
-const SPIN_PAUSE_NS: u64 = 5_000;
 
 /// This process' own group in the v2 hierarchy (unified or hybrid), as a folder.
 pub fn parent() -> Option<PathBuf> {
@@ -199,10 +198,11 @@ impl CgroupTree {
     fn await_frozen(&self) -> io::Result<()> {
         let until = clock::now_ns() + FROZEN_WITHIN_NS;
         let mut looks = 0;
+        let mut naps = Naps::new();
         while !self.says_frozen()? && clock::now_ns() < until {
             looks += 1;
             if looks > SPINS {
-                clock::sleep_ns(SPIN_PAUSE_NS);
+                naps.nap();
             }
         }
         Ok(())
@@ -239,11 +239,12 @@ impl Tree for CgroupTree {
             return;
         }
         let until = clock::now_ns() + FROZEN_WITHIN_NS;
+        let mut naps = Naps::new();
         while clock::now_ns() < until && crate::procfs::is_alive(pid) {
             if self.members(group).contains(&pid) {
                 break;
             }
-            clock::sleep_ns(SPIN_PAUSE_NS);
+            naps.nap();
         }
         // A failure to read shows at the next slice.
         let _ = self.await_frozen();
@@ -279,6 +280,7 @@ impl Tree for CgroupTree {
         };
         let was_frozen = self.frozen;
         let until = clock::now_ns() + DEAD_WITHIN_NS;
+        let mut naps = Naps::new();
         loop {
             let living = read_tree(&dir);
             if living.is_empty() || clock::now_ns() > until {
@@ -292,7 +294,7 @@ impl Tree for CgroupTree {
             for pid in living {
                 kill(pid, libc::SIGKILL);
             }
-            clock::sleep_ns(50_000);
+            naps.nap();
         }
         if !was_frozen && self.frozen {
             let _ = self.thaw();

@@ -39,3 +39,21 @@ pub fn sleep_ns(ns: u64) {
     // SAFETY: both pointers are valid for the call; the remainder is not wanted.
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
+
+/// Waits between looks at something that ends soon, as a rule: short at first, then longer. What
+/// is waited for may need this very CPU.
+pub struct Naps(u64);
+
+const SHORTEST_NAP_NS: u64 = 4_000;
+const LONGEST_NAP_NS: u64 = 500_000;
+
+impl Naps {
+    pub fn new() -> Naps {
+        Naps(SHORTEST_NAP_NS)
+    }
+
+    pub fn nap(&mut self) {
+        sleep_ns(self.0);
+        self.0 = (self.0 * 2).min(LONGEST_NAP_NS);
+    }
+}

@@ -93,10 +93,7 @@ impl Forest {
             if let Some((tree, group)) = owner {
                 self.trees[tree].reaped(group, pid, &exit);
                 if root.is_none() {
-                    let sum = &mut self.orphans[tree][group as usize];
-                    sum.peak_memory_bytes = sum.peak_memory_bytes.max(exit.peak_memory_bytes);
-                    sum.voluntary_switches += exit.voluntary_switches;
-                    sum.involuntary_switches += exit.involuntary_switches;
+                    self.orphans[tree][group as usize].join(exit.footprint());
                 }
             }
             if root.is_some() {
@@ -132,10 +129,7 @@ impl Forest {
     pub fn footprint(&mut self, tree: usize, group: Group) -> Footprint {
         let mut sum = Footprint::default();
         for pid in self.trees[tree].members(group) {
-            let one = Footprint::of(pid);
-            sum.peak_memory_bytes = sum.peak_memory_bytes.max(one.peak_memory_bytes);
-            sum.voluntary_switches += one.voluntary_switches;
-            sum.involuntary_switches += one.involuntary_switches;
+            sum.join(Footprint::of(pid));
         }
         sum
     }

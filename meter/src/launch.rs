@@ -4,10 +4,11 @@ use crate::account::Exit;
 use crate::counters::Counters;
 use crate::freezer::Group;
 use crate::halt::{Code, Failure, Halt};
+use crate::lookup;
 use crate::records::{Outcome, Reason, Role};
 use crate::request;
 use crate::scratch::{self, Scratch};
-use crate::spawn::{self, Child, Command};
+use crate::spawn::{self, Child, Command, Resource};
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
 use std::io;
@@ -223,9 +224,16 @@ pub fn prepare(
         Some(program) => program.to_path_buf(),
         None => resolve(spec, names)?,
     };
+    let wrong = |text: String| {
+        let command = argv.join(" ");
+        Halt::failed(Code::Request, arm, format!("`{command}`: {text}"))
+    };
+    if let Some(cwd) = cwd.as_ref().filter(|cwd| !Path::new(cwd).is_dir()) {
+        return Err(wrong(format!("`cwd` {cwd} is no folder")));
+    }
     let mut sinks = Sinks::default();
-    let (stdin, stdout, stderr) = files(launch, cwd.as_deref(), scratch, &mut sinks)
-        .map_err(|text| Halt::failed(Code::Failed, arm, format!("`{}`: {text}", argv.join(" "))))?;
+    let opened = files(launch, cwd.as_deref(), scratch, &mut sinks);
+    let (stdin, stdout, stderr) = opened.map_err(wrong)?;
     let strings = |list: &[String]| list.iter().map(spawn::c_string).collect::<io::Result<_>>();
     let command = Command {
         program: spawn::c_string(&program)?,
@@ -251,7 +259,7 @@ pub fn resolve(spec: &request::Process, names: &Names) -> Result<PathBuf, Halt> 
         .or_else(own_path);
     let cwd = spec.cwd.as_ref().map(|cwd| names.expand(cwd));
     let name = names.expand(&spec.argv[0]);
-    spawn::find(&name, cwd.as_deref(), path.as_deref()).map_err(|(code, text)| {
+    lookup::find(&name, cwd.as_deref(), path.as_deref()).map_err(|(code, text)| {
         let arm = names.arm.as_deref().unwrap_or("");
         let place = if arm.is_empty() {
             String::new()
@@ -340,7 +348,7 @@ fn files(
     Ok((stdin, stdout, stderr))
 }
 
-fn limits(limits: &request::Limits) -> Vec<(u32, u64)> {
+fn limits(limits: &request::Limits) -> Vec<(Resource, u64)> {
     let all = [
         (libc::RLIMIT_FSIZE, limits.file_bytes),
         (libc::RLIMIT_AS, limits.address_space_bytes),
@@ -349,7 +357,7 @@ fn limits(limits: &request::Limits) -> Vec<(u32, u64)> {
         (libc::RLIMIT_NPROC, limits.processes),
     ];
     all.into_iter()
-        .filter_map(|(resource, most)| Some((resource as u32, most?)))
+        .filter_map(|(resource, most)| Some((resource, most?)))
         .collect()
 }
 

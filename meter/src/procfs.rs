@@ -123,6 +123,23 @@ pub struct Footprint {
 }
 
 impl Footprint {
+    pub fn join(&mut self, more: Footprint) {
+        self.peak_memory_bytes = self.peak_memory_bytes.max(more.peak_memory_bytes);
+        self.voluntary_switches += more.voluntary_switches;
+        self.involuntary_switches += more.involuntary_switches;
+    }
+
+    /// Switches since an earlier reading; a peak has no beginning.
+    pub fn since(self, base: Footprint) -> Footprint {
+        let voluntary = self.voluntary_switches;
+        let involuntary = self.involuntary_switches;
+        Footprint {
+            voluntary_switches: voluntary.saturating_sub(base.voluntary_switches),
+            involuntary_switches: involuntary.saturating_sub(base.involuntary_switches),
+            ..self
+        }
+    }
+
     pub fn of(pid: pid_t) -> Footprint {
         let mut footprint = Footprint::default();
         let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {

@@ -1,6 +1,6 @@
 //! The executions of a race.
 
-use crate::arm::{Arm, Total};
+use crate::arm::Arm;
 use crate::clock;
 use crate::freezer::Group;
 use crate::halt::Halt;
@@ -12,6 +12,7 @@ use crate::request::{Mode, Race};
 use crate::schedule::{self, Dealer, Random};
 use crate::server;
 use crate::stage::Stage;
+use crate::totals::Total;
 use crate::turns::Turns;
 
 const MOST_PADDING: usize = 4096;

@@ -4,7 +4,7 @@
 //! the worker did not start can only come from the arm that ran.
 
 use crate::account::{Exit, Usage};
-use crate::clock;
+use crate::clock::{self, Naps};
 use crate::freezer::{Admission, Group, Tree};
 use crate::procfs::{self, Stat};
 use crate::run::kill;
@@ -17,7 +17,6 @@ use std::rc::Rc;
 
 const STILL_WITHIN_NS: u64 = 1_000_000_000;
 const DEAD_WITHIN_NS: u64 = 5_000_000_000;
-const PAUSE_NS: u64 = 5_000;
 const MOST_NEW_PIDS: pid_t = 4096;
 
 /// Processes known to any arm, so that no arm claims another's.
@@ -140,12 +139,13 @@ impl SignalTree {
 
     fn await_still(&self) {
         let until = clock::now_ns() + STILL_WITHIN_NS;
+        let mut naps = Naps::new();
         for member in &self.members {
             while Stat::read(&member.stat).is_some_and(|stat| !stat.stands_still()) {
                 if clock::now_ns() > until {
                     return;
                 }
-                clock::sleep_ns(PAUSE_NS);
+                naps.nap();
             }
         }
     }
@@ -255,6 +255,7 @@ impl Tree for SignalTree {
     fn kill(&mut self, group: Group) {
         let was_frozen = self.frozen;
         let until = clock::now_ns() + DEAD_WITHIN_NS;
+        let mut naps = Naps::new();
         // Stopped first: nothing can fork away between being found and being killed.
         while self.freeze().is_ok() && clock::now_ns() < until {
             let living = self.members(group);
@@ -264,7 +265,7 @@ impl Tree for SignalTree {
             for pid in living {
                 kill(pid, libc::SIGKILL);
             }
-            clock::sleep_ns(50_000);
+            naps.nap();
         }
         if !was_frozen {
             let _ = self.thaw();

@@ -7,14 +7,17 @@ use crate::freezer::Admission;
 use crate::halt::Code;
 use libc::{c_char, c_int, pid_t};
 use std::ffi::{CString, OsStr};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// The first argument of setrlimit: glibc and musl differ.
+#[cfg(target_env = "gnu")]
+pub type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+pub type Resource = c_int;
 
 /// A program ready to be executed, with its files already open.
 pub struct Command {
@@ -23,7 +26,7 @@ pub struct Command {
     pub env: Vec<CString>,
     pub cwd: Option<CString>,
     pub cpus: Option<libc::cpu_set_t>,
-    pub limits: Vec<(u32, u64)>,
+    pub limits: Vec<(Resource, u64)>,
     pub stdin: File,
     pub stdout: File,
     pub stderr: File,
@@ -59,8 +62,9 @@ impl Child {
         let part = |at: usize| i32::from_ne_bytes(report[at..at + 4].try_into().expect("4 bytes"));
         let step = STEPS.get(part(0) as usize).copied().unwrap_or("start");
         let error = io::Error::from_raw_os_error(part(4));
+        let set_up = part(0) as usize + 1 == STEPS.len();
         let code = match part(4) {
-            libc::ENOEXEC | libc::EACCES | libc::ENOENT => Code::NotExecutable,
+            libc::ENOEXEC | libc::EACCES | libc::ENOENT if set_up => Code::NotExecutable,
             _ => Code::Failed,
         };
         Some((code, format!("could not {step}: {error}")))
@@ -227,8 +231,10 @@ impl Plan<'_> {
     }
 
     unsafe fn default_signals(&self) {
+        // By the system call: the C library keeps two signals to itself, ignored as inherited.
+        let default = [0u64; 4];
         for signal in 1..=64 {
-            libc::signal(signal, libc::SIG_DFL);
+            libc::syscall(libc::SYS_rt_sigaction, signal, &default, 0, 8);
         }
         let mut none = std::mem::MaybeUninit::uninit();
         libc::sigemptyset(none.as_mut_ptr());
@@ -256,7 +262,7 @@ impl Plan<'_> {
                 rlim_cur: most,
                 rlim_max: most,
             };
-            self.check(2, libc::setrlimit(resource as _, &limit));
+            self.check(2, libc::setrlimit(resource, &limit));
         }
     }
 
@@ -300,78 +306,6 @@ pub fn own_cpus() -> Option<libc::cpu_set_t> {
     (unsafe { libc::sched_getaffinity(0, size, &mut set) } == 0).then_some(set)
 }
 
-/// The file that a name means, as a shell would find it.
-pub fn find(name: &str, cwd: Option<&str>, path: Option<&str>) -> Result<PathBuf, (Code, String)> {
-    if name.contains('/') {
-        let file = cwd.map_or_else(|| PathBuf::from(name), |cwd| Path::new(cwd).join(name));
-        return match runnable(&file) {
-            Ok(()) => Ok(fs::canonicalize(&file).map_or(file, |full| keep_name(full, name))),
-            Err(Code::NotFound) => Err((Code::NotFound, format!("{name} does not exist"))),
-            Err(code) => Err((code, format!("{name} is not executable"))),
-        };
-    }
-    let mut denied = None;
-    for dir in path.unwrap_or(DEFAULT_PATH).split(':') {
-        let file = Path::new(if dir.is_empty() { "." } else { dir }).join(name);
-        match runnable(&file) {
-            Ok(()) => return Ok(std::path::absolute(&file).unwrap_or(file)),
-            Err(Code::NotFound) => {}
-            Err(_) => denied = Some(file),
-        }
-    }
-    match denied {
-        Some(file) => Err((
-            Code::NotExecutable,
-            format!("{} is not executable", file.display()),
-        )),
-        None => Err((
-            Code::NotFound,
-            format!("there is no program {name:?} on PATH"),
-        )),
-    }
-}
-
-/// A link's target may be named otherwise (busybox): the name that was asked for counts.
-fn keep_name(full: PathBuf, name: &str) -> PathBuf {
-    if full.file_name() == Path::new(name).file_name() {
-        full
-    } else {
-        std::path::absolute(name).unwrap_or(full)
-    }
-}
-
-fn runnable(file: &Path) -> Result<(), Code> {
-    let data = fs::metadata(file).map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => Code::NotExecutable,
-        _ => Code::NotFound,
-    })?;
-    if data.is_file() && may_execute(file) {
-        Ok(())
-    } else {
-        Err(Code::NotExecutable)
-    }
-}
-
-/// Whether this user may execute it there (a file system may forbid it for all).
-pub fn may_execute(file: &Path) -> bool {
-    CString::new(file.as_os_str().as_bytes())
-        // SAFETY: the string outlives the call.
-        .is_ok_and(|path| unsafe { libc::access(path.as_ptr(), libc::X_OK) } == 0)
-}
-
-/// Why an executable must not run from a copy, if so.
-pub fn why_not_copied(file: &Path) -> io::Result<Option<&'static str>> {
-    if fs::metadata(file)?.permissions().mode() & 0o6000 != 0 {
-        return Ok(Some("it is set-user-id"));
-    }
-    let bytes = fs::read(file)?;
-    if bytes.starts_with(b"#!") {
-        return Ok(Some("it is a script"));
-    }
-    let origin = bytes.windows(7).any(|text| text == b"$ORIGIN");
-    Ok(origin.then_some("it finds its libraries by $ORIGIN"))
-}
-
 pub fn c_string(text: impl AsRef<OsStr>) -> io::Result<CString> {
     CString::new(text.as_ref().as_bytes()).map_err(io::Error::other)
 }
@@ -383,43 +317,4 @@ pub fn open_input(path: &Path) -> io::Result<File> {
 pub fn open_output(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).open(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_are_found_as_a_shell_finds_them() {
-        assert!(find("sh", None, Some("/nowhere:/bin"))
-            .unwrap()
-            .ends_with("sh"));
-        assert_eq!(
-            find("sh", None, Some("/nowhere")).unwrap_err().0,
-            Code::NotFound
-        );
-        assert_eq!(
-            find("/etc/passwd", None, None).unwrap_err().0,
-            Code::NotExecutable
-        );
-        assert_eq!(
-            find("./x", Some("/nowhere"), None).unwrap_err().0,
-            Code::NotFound
-        );
-        assert!(find("bin/sh", Some("/"), None).is_ok());
-    }
-
-    #[test]
-    fn scripts_and_origin_are_not_copied() {
-        let file = std::env::temp_dir().join(format!("copy-test-{}", std::process::id()));
-        for (content, copied) in [
-            ("#!/bin/sh\n", false),
-            ("..$ORIGIN/../lib", false),
-            ("x", true),
-        ] {
-            fs::write(&file, content).unwrap();
-            assert_eq!(why_not_copied(&file).unwrap().is_none(), copied);
-        }
-        fs::remove_file(&file).unwrap();
-    }
 }
