@@ -81,6 +81,8 @@ pub struct Arm {
     pub cleanup: Vec<Process>,
     #[serde(default = "yes")]
     pub copy_program: bool,
+    #[serde(default = "yes")]
+    pub ask_to_stop: bool,
     #[serde(default)]
     pub expected_ns: Option<u64>,
 }

@@ -163,14 +163,14 @@ fn never_ready(arm: &Arm, stage: &mut Stage, mut server: Process) -> Halt {
     Halt::failed(Code::NotReady, name, text)
 }
 
-/// Asks all servers to end, waits a little, and kills what has not.
+/// Asks servers to end, unless told not to; kills what has not ended a little later.
 pub fn stop_all(arms: &mut [Arm], stage: &mut Stage) {
     for arm in arms.iter_mut().filter(|arm| arm.server.is_some()) {
-        if let Some(server) = &arm.server {
+        if let Some(server) = arm.server.as_ref().filter(|_| arm.spec.ask_to_stop) {
             // It takes effect with the thaw.
             crate::run::kill(server.child.pid, libc::SIGTERM);
+            let _ = stage.forest.tree(arm.tree).thaw();
         }
-        let _ = stage.forest.tree(arm.tree).thaw();
     }
     let until = clock::now_ns() + STOP_WITHIN_NS;
     for arm in arms {
@@ -178,7 +178,8 @@ pub fn stop_all(arms: &mut [Arm], stage: &mut Stage) {
             continue;
         };
         let left = until.saturating_sub(clock::now_ns());
-        let ended = crate::wait::readable_within(server.child.pidfd.as_raw_fd(), left);
+        let ended = arm.spec.ask_to_stop
+            && crate::wait::readable_within(server.child.pidfd.as_raw_fd(), left);
         if ended {
             stage.forest.collect();
             stage.end_left_running(arm.tree, Group::Main, arm.name());
