@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-from races import SimulatedMeter
 
 from ensign.lab.study.arms import Field, Seats, race_request
 from ensign.lab.study.calibrate import Pilot, expected_racing_ns, pilot, requests_per_workload
@@ -10,6 +9,7 @@ from ensign.lab.study.sweeps import SweepPlan, SweepProgress, order_of, run_swee
 from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.store.folder import StudyFolder
+from races import SimulatedMeter
 
 MS = 1_000_000
 FIELD = Field(

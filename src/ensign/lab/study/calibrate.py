@@ -109,9 +109,9 @@ def _requests(workload: Workload, measured: Pilot, target_ns: float) -> int | No
 
 def _pilot_of(trial: Trial, requests: int | None) -> Pilot:
     running_ns = sum(arm.wall_ns for arm in trial.arms)
-    count = len(trial.arms)
     return Pilot(
         requests=requests,
-        running_ns=running_ns // count,
-        startup_ns=max(trial.wall_ns - running_ns, 0) // count,
+        # The quicker of baseline and twin: what disturbs a pilot only ever makes it slower.
+        running_ns=min(arm.wall_ns for arm in trial.arms),
+        startup_ns=max(trial.wall_ns - running_ns, 0) // len(trial.arms),
     )

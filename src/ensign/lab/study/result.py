@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ensign.lab.study.record import StudyRecord
 from ensign.model.findings import Finding
@@ -69,27 +71,24 @@ def suite_rule(study: Study) -> SuiteRule:
 
 
 def trial_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
-    """What trials carry, once per code, workload and arm, with how often it happened."""
-    counts: dict[tuple[str, str, str], int] = {}
-    texts: dict[tuple[str, str, str], Finding] = {}
+    """What trials carry: one finding per code, with how many trials of which workload had it."""
+    first: dict[str, Finding] = {}
+    places: dict[str, dict[str, int]] = {}
+    totals = Counter(trial.workload for trial in trials)
     for trial in trials:
-        for finding in trial.findings:
-            key = (finding.code, trial.workload, finding.subject)
-            counts[key] = counts.get(key, 0) + 1
-            texts.setdefault(key, finding)
-    by_code: dict[tuple[str, str], list[str]] = {}
-    for (code, workload, subject), count in counts.items():
-        by_code.setdefault((code, workload), []).append(f"{subject} ({count}×)")
+        for finding in {one.code: one for one in reversed(trial.findings)}.values():
+            first.setdefault(finding.code, finding)
+            counts = places.setdefault(finding.code, {})
+            counts[trial.workload] = counts.get(trial.workload, 0) + 1
     return tuple(
-        Finding(
-            code,
-            next(f.severity for (c, w, _), f in texts.items() if (c, w) == (code, workload)),
-            f"{next(f.text for (c, w, _), f in texts.items() if (c, w) == (code, workload))} "
-            f"[{', '.join(subjects)}]",
-            workload,
-        )
-        for (code, workload), subjects in by_code.items()
+        replace(finding, text=f"{finding.text} ({_where(places[code], totals)})", subject="")
+        for code, finding in first.items()
     )
+
+
+def _where(counts: Mapping[str, int], totals: Mapping[str, int]) -> str:
+    parts = [f"{workload} {count} of {totals[workload]}" for workload, count in counts.items()]
+    return f"executions with it: {', '.join(parts)}"
 
 
 def _suite(
