@@ -130,6 +130,8 @@ fn a_dead_server_ends_its_load_generator() {
         let place = Place::new();
         let mut dying = server("dying");
         dying["load"] = load("die", "0");
+        let argv = dying["load"]["process"]["argv"].as_array_mut().unwrap();
+        argv.push(json!(place.mark));
         let records = race(&place, freezer, &[server("good"), dying], json!({}));
         records.assert_failed(3, "crashed");
         let error = records.only("error");
@@ -140,7 +142,7 @@ fn a_dead_server_ends_its_load_generator() {
         );
         place.assert_nothing_left(records.pid);
         assert_eq!(
-            common::pids_where(|line| line.contains("no answer")),
+            common::pids_where(|line| line.contains(&place.mark)),
             Vec::<i32>::new()
         );
     }
