@@ -168,7 +168,7 @@ def _built(build: BuildFacts) -> Built:
         tone="error" if failed else "",
         flags=clean(" ".join(build.flags)) or "none",
         link_flags=clean(" ".join(build.link_flags)) or "none",
-        compiler=clean(build.compiler),
+        compiler=clean(dict(build.choices).get("compiler") or build.compiler),
         file="" if failed else figures.size(build.size_bytes),
         text="" if failed else figures.size(build.text_bytes),
         time=figures.seconds(build.build_s),
