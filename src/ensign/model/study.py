@@ -288,6 +288,10 @@ class Race(Section):
     )
     budget: Duration = Field(default="5m", description="racing time of the whole study")
     sweeps: int = Field(default=8, ge=3, le=1000, description="executions of every workload")
+    slice_check: list[str] = Field(
+        default_factory=list,
+        description="workloads raced again at four times the slice, to see whether ratios move",
+    )
     slice: SliceText = Field(default="5ms", description="how long one arm runs at a time")
     mode: Literal["gated", "whole"] = Field(
         default="gated", description="slices, or whole executions in turn"

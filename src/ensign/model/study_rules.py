@@ -16,6 +16,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
         *_build(study),
         *_server(study),
         *_workload_names(study),
+        *_slice_check(study),
         *(
             problem
             for index, workload in enumerate(study.workloads)
@@ -89,6 +90,17 @@ def _workload_names(study: Study) -> Iterator[Problem]:
             yield Problem(
                 ("workloads", index, "name"), f"'name': two workloads are called '{name}'"
             )
+
+
+def _slice_check(study: Study) -> Iterator[Problem]:
+    names = [workload.name for workload in study.workloads]
+    for index, name in enumerate(study.race.slice_check):
+        if name not in names:
+            text = f"'slice_check': no workload is called '{name}'{suggestion(name, names)}"
+            yield Problem(("race", "slice_check", index), text)
+    if study.race.slice_check and study.race.mode != "gated":
+        text = "'slice_check' is for slices, and 'mode' is not 'gated'"
+        yield Problem(("race", "slice_check"), text)
 
 
 def _workload(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 
-def two_sided_critical(level: float, degrees: int) -> float:
+def two_sided_critical(level: float, degrees: float) -> float:
     """T that |T| stays below with probability `level`; `degrees` of freedom at least 1."""
     return one_sided_critical((1 + level) / 2, degrees)
 
 
-def one_sided_critical(level: float, degrees: int) -> float:
+def one_sided_critical(level: float, degrees: float) -> float:
     """T that T stays below with probability `level`."""
     from scipy.special import stdtrit  # noqa: PLC0415
 

@@ -20,6 +20,7 @@ _GROWTH = 8
 # Sweeps are promised before the first one: leave room for a machine that gets slower.
 _SHARE_OF_BUDGET = 0.92
 _SHORTEST_NS = 40_000_000
+LONGER_EXECUTIONS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +77,14 @@ def requests_per_workload(
 ) -> dict[str, int | None]:
     """Requests per arm and execution. Pure. `arms` counts the twin; `spent_ns` of the budget.
 
-    Each workload gets the same running time: what is left of the budget after every start-up,
-    divided by sweeps, workloads and arms; at least 40 ms.
+    Each execution gets the same running time: what is left of the budget after every start-up,
+    divided by executions and arms; at least 40 ms.
     """
     budget_ns = parse_duration_ns(study.race.budget) * _SHARE_OF_BUDGET - spent_ns
-    startups_ns = sum(measured.startup_ns for measured in pilots.values()) * arms
-    per_sweep_ns = budget_ns / study.race.sweeps - startups_ns
-    target_ns = max(per_sweep_ns / (len(pilots) * arms), _SHORTEST_NS)
+    executions = {name: executions_of(study, name) for name in pilots}
+    startups_ns = arms * sum(pilots[name].startup_ns * n for name, n in executions.items())
+    target_ns = (budget_ns - startups_ns) / (arms * sum(executions.values()))
+    target_ns = max(target_ns, _SHORTEST_NS)
     return {
         workload.name: _requests(workload, pilots[workload.name], target_ns)
         for workload in study.workloads
@@ -92,12 +94,21 @@ def requests_per_workload(
 def expected_racing_ns(
     study: Study, pilots: Mapping[str, Pilot], requests: Mapping[str, int | None], arms: int
 ) -> int:
-    """Racing time of all sweeps. Pure."""
-    per_sweep = sum(
-        arms * (measured.startup_ns + measured.ns_per_request * (requests[name] or 1))
-        for name, measured in pilots.items()
+    """Racing time of all sweeps and of the check at longer slices. Pure."""
+    return round(
+        sum(
+            executions_of(study, name)
+            * arms
+            * (measured.startup_ns + measured.ns_per_request * (requests[name] or 1))
+            for name, measured in pilots.items()
+        )
     )
-    return round(per_sweep * study.race.sweeps)
+
+
+def executions_of(study: Study, workload: str) -> int:
+    """Executions of a workload: one per sweep, and those at longer slices. Pure."""
+    extra = LONGER_EXECUTIONS if workload in study.race.slice_check else 0
+    return study.race.sweeps + extra
 
 
 def _requests(workload: Workload, measured: Pilot, target_ns: float) -> int | None:

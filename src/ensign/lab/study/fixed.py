@@ -34,7 +34,9 @@ def plan_key(study: Study, hashes: Mapping[str, str]) -> str:
     `hashes` are the loadable bytes per variant. Trials under one key may be compared.
     """
     said = study.model_dump(
-        mode="json", include={"server", "cpus", "race", "workloads"}, exclude={"race": {"margin"}}
+        mode="json",
+        include={"server", "cpus", "race", "workloads"},
+        exclude={"race": {"margin", "slice_check"}},
     )
     text = json.dumps({"study": said, "programs": dict(hashes)}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARACTERS]

@@ -13,6 +13,7 @@ from ensign.lab.machine import MachineState, cpu_seats, machine_state
 from ensign.lab.ports import Ports
 from ensign.lab.study.arms import Field
 from ensign.lab.study.fixed import FixedPlan, fixed_plan, plan_key
+from ensign.lab.study.longer_slices import longer_key, with_longer_slices
 from ensign.lab.study.prepare import Programs, build_programs
 from ensign.lab.study.record import StudyRecord, read_record, write_record
 from ensign.lab.study.result import study_result
@@ -62,7 +63,8 @@ def stored_result(file: StudyFile) -> StudyResult:
     trials = () if record is None else folder.trials(record.key)
     if record is None or not trials:
         raise InputError(f"nothing of {file.path} is measured yet: 'ensign run {file.path}'")
-    return study_result(file.study, record, trials)
+    longer = folder.trials(longer_key(record.key))
+    return study_result(file.study, record, trials, longer)
 
 
 def _race(
@@ -78,14 +80,15 @@ def _race(
     folder.sweep_leftovers()
     before = machine_state()
     fixed = fixed_plan(ports.meter, study, field, key, folder, telling.pilot)
-    if len(folder.done(key)) >= fixed.sweeps.sweeps * len(study.workloads):
-        known = read_record(folder)
-        if known is not None and known.key == key:
-            return
+    longer_study, longer = with_longer_slices(study, fixed.sweeps)
+    known = read_record(folder)
+    if known is not None and known.key == key and known.complete:
+        return
     record = _record(study, programs, fixed, before)
     record = replace(record, findings=(*record.findings, *seat_findings))
     write_record(folder, record)
     run_sweeps(ports.meter, study, field, fixed.sweeps, folder, telling.trial)
+    run_sweeps(ports.meter, longer_study, field, longer, folder, telling.trial)
     write_record(folder, _ended(record, before, machine_state()))
 
 
@@ -105,12 +108,14 @@ def _record(
         source=report.source,
         version=__version__,
         made_at=_now(),
+        complete=False,
     )
 
 
 def _ended(record: StudyRecord, before: MachineState, after: MachineState) -> StudyRecord:
     return replace(
         record,
+        complete=True,
         machine=after.facts_since(before),
         findings=(*record.findings, *before.findings_until(after)),
         made_at=_now(),

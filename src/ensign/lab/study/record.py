@@ -19,7 +19,8 @@ _NAME = "study"
 class StudyRecord:
     """`key` names the trials; `raced` are the variants that take part, the baseline first.
 
-    `commands` has what ran per workload, `made_at` when the last trial was added (ISO 8601).
+    `commands` has what ran per workload, `made_at` when it was written (ISO 8601); `complete` says
+    whether everything that was planned is measured.
     """
 
     key: str
@@ -33,6 +34,7 @@ class StudyRecord:
     source: tuple[tuple[str, str], ...]
     version: str
     made_at: str
+    complete: bool
 
 
 _RECORD = TypeAdapter(StudyRecord)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ensign.lab.study.longer_slices import slice_length_findings
 from ensign.lab.study.record import StudyRecord
 from ensign.model.findings import Finding
 from ensign.model.results import StudyResult, SuiteComparison, WorkloadComparison
@@ -17,8 +18,13 @@ from ensign.stats.sweeps import SweepCosts, sweep_costs, sweep_findings
 from ensign.stats.twin import judge_twin
 
 
-def study_result(study: Study, record: StudyRecord, trials: tuple[Trial, ...]) -> StudyResult:
-    """The result of the whole sweeps. InputError without a single one."""
+def study_result(
+    study: Study, record: StudyRecord, trials: tuple[Trial, ...], longer: tuple[Trial, ...] = ()
+) -> StudyResult:
+    """The result of the whole sweeps. InputError without a single one.
+
+    `longer` are the trials at longer slices, if there are any.
+    """
     metric = Metric(study.race.metric)
     other = Metric.WALL if metric is Metric.CPU else Metric.CPU
     names = tuple(workload.name for workload in study.workloads)
@@ -54,6 +60,7 @@ def study_result(study: Study, record: StudyRecord, trials: tuple[Trial, ...]) -
         findings=(
             *judged.findings,
             *sweep_findings(costs),
+            *slice_length_findings(study, record.raced, trials, longer),
             *record.findings,
             *trial_findings(trials),
         ),
