@@ -173,7 +173,12 @@ impl<'a> Arm<'a> {
         Ok(process)
     }
 
-    fn start_load(&mut self, stage: &mut Stage, load: &request::Load) -> Result<Process, Halt> {
+    fn start_load(
+        &mut self,
+        stage: &mut Stage,
+        load: &request::Load,
+        keep: Keep,
+    ) -> Result<Process, Halt> {
         stage.launch(Launch {
             spec: &load.process,
             names: &self.names,
@@ -181,7 +186,7 @@ impl<'a> Arm<'a> {
             tree: self.tree,
             group: Group::Load,
             program: None,
-            keep: Keep::Everything,
+            keep,
             extra_env: self.extra_env(),
         })
     }
@@ -195,7 +200,14 @@ impl<'a> Arm<'a> {
         stage.forest.tree(self.tree).freeze()?;
         let spec = self.spec;
         self.runner = Some(match &spec.load {
-            Some(load) => self.start_load(stage, load)?,
+            Some(load) => {
+                let keep = if filler {
+                    Keep::Nothing
+                } else {
+                    Keep::Everything
+                };
+                self.start_load(stage, load, keep)?
+            }
             None => {
                 let keep = if filler { Keep::Nothing } else { Keep::Errors };
                 self.start_main(stage, keep)?

@@ -41,6 +41,7 @@ pub enum Keep {
     Everything,
     /// Writing standard output would be part of the measured cost.
     Errors,
+    /// For a filler, which must not overwrite the files of the run that counted either.
     Nothing,
 }
 
@@ -323,14 +324,17 @@ fn files(
         .map_or_else(|| PathBuf::from("/dev/null"), place);
     let stdin = spawn::open_input(&input).map_err(|error| told(&input, error))?;
     let mut sink = |asked: &Option<String>, keep: bool| -> PathBuf {
+        let asked = asked.as_ref().map(place);
+        let in_its_stead = launch.keep == Keep::Nothing
+            && asked.as_ref().is_some_and(|path| !path.starts_with("/dev"));
         match asked {
-            Some(path) => place(path),
-            None if keep => {
+            Some(path) if !in_its_stead => path,
+            None if !keep => PathBuf::from("/dev/null"),
+            _ => {
                 let path = scratch.capture();
                 sinks.captures.push(path.clone());
                 path
             }
-            None => PathBuf::from("/dev/null"),
         }
     };
     let out_path = sink(&spec.stdout, launch.keep == Keep::Everything);

@@ -70,10 +70,9 @@ fn check_total(slices: &[&Value], total: &Value) {
 fn a_short_arm_fills_until_the_long_one_has_finished() {
     for freezer in freezers() {
         let place = Place::new();
-        let arms = [
-            arm("long", sh(&busy(400_000))),
-            arm("short", sh(&busy(40_000))),
-        ];
+        let mut short = sh(&format!("echo once; {}; echo more", busy(40_000)));
+        short["stdout"] = json!(place.path("short.txt"));
+        let arms = [arm("long", sh(&busy(400_000))), arm("short", short)];
         let request = json!({"arms": arms, "slice_ns": 1_000_000});
         let records = run("race", &place.request(freezer, request));
         records.assert_complete();
@@ -94,6 +93,7 @@ fn a_short_arm_fills_until_the_long_one_has_finished() {
         );
         assert_eq!(reasons("short", "exited"), 1);
         assert!(reasons("short", "filler") >= 1);
+        assert_eq!(place.read("short.txt"), "once\nmore\n");
         place.assert_nothing_left(records.pid);
     }
 }
@@ -359,5 +359,20 @@ fn software_counters_count_per_slice_and_arm() {
             assert_eq!(sum, value.as_u64().unwrap());
             assert!(sum > 0, "{name}");
         }
+    }
+}
+
+/// The meter goes first on its CPU while slices are dealt: an arm there must still get to stop.
+#[test]
+fn arms_may_share_a_cpu_with_the_meter() {
+    for freezer in freezers() {
+        let place = Place::new();
+        let mut program = sh(&busy(100_000));
+        program["cpus"] = json!([0]);
+        let arms = [arm("a", program.clone()), arm("b", program)];
+        let request = json!({"arms": arms, "meter_cpus": [0], "slice_ns": 1_000_000});
+        let records = run("race", &place.request(freezer, request));
+        records.assert_complete();
+        place.assert_nothing_left(records.pid);
     }
 }
