@@ -27,8 +27,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--samples", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)
-    samples: int = options.samples
-    rng = np.random.default_rng(options.seed)
+    print(f"| on {options.samples} samples | ms |")
+    print("| --- | --- |")
+    for row in measure(options.samples, options.seed):
+        print(f"| {row['what']} | {row['ms']:.1f} |")
+
+
+def measure(samples: int = 1_000_000, seed: int = 1) -> list[dict[str, object]]:
+    """Milliseconds of each statistic on that many samples."""
+    rng = np.random.default_rng(seed)
     d: list[float] = rng.normal(0.001, 0.01, samples).tolist()
     slice_ns: list[float] = rng.lognormal(15.0, 0.1, samples).tolist()
     names = PairNames("arm", "baseline", Metric.CPU)
@@ -44,10 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "suite: every workload": lambda: compare_workloads(costs, "arm", "baseline", SuiteRule()),
     }
     compare(names, [0.0, 0.1, 0.2], PairRule(rule=Rule.T))
-    print(f"| on {samples} samples | ms |")
-    print("| --- | --- |")
-    for name, task in tasks.items():
-        print(f"| {name} | {1000 * seconds_of(task):.1f} |")
+    return [{"what": name, "ms": 1000 * seconds_of(task)} for name, task in tasks.items()]
 
 
 def suite_costs(rng: np.random.Generator, samples: int) -> SweepCosts:
