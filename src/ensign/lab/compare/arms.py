@@ -81,7 +81,7 @@ def _arm(entry: Candidate, options: Options, cpus: CpuPlan, expected_ns: int | N
         name=entry.arm,
         program=program_process(entry, options, cpus),
         load=None if entry.load is None else _load(entry.load, options, cpus),
-        ready=None if entry.load is None else _readiness(options.ready),
+        ready=None if entry.load is None else _readiness(options),
         preload=optional(entry.preload),
         prepare=optional(entry.prepare),
         copy_program=not options.shell,
@@ -104,6 +104,7 @@ def _load(argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:
     return Load(process, operations=None, operations_pattern=options.operations)
 
 
-def _readiness(ready: str) -> Readiness:
+def _readiness(options: Options) -> Readiness:
+    ready = options.ready
     output = ready.removeprefix("output:") if ready.startswith("output:") else None
-    return Readiness(output, DEFAULT_READY_NS)
+    return Readiness(output, min(DEFAULT_READY_NS, options.run_deadline_ns))

@@ -32,7 +32,7 @@ from ensign.model.comparisons import Comparison
 from ensign.model.errors import CommandFailed, EnsignError, Interrupted
 from ensign.model.findings import Finding
 from ensign.model.requests import ProcessSpec, RaceRequest
-from ensign.model.trials import TWIN, Mode, Trial
+from ensign.model.trials import TWIN, Metric, Mode, Trial
 from ensign.stats.pair import Rule
 
 
@@ -189,10 +189,14 @@ class Comparing:
         return plan_race(self.options, runs, findings)
 
     def _pilot_of_servers(self) -> RacePlan:
-        mode = self.options.mode or Mode.GATED
+        options = replace(
+            self.options,
+            mode=self.options.mode or Mode.GATED,
+            metric=self.options.metric or Metric.CPU,
+        )
         request = RaceRequest(
             arms=arm_specs(self.entries, self.options, self.cpus, {}),
-            mode=mode,
+            mode=options.mode or Mode.GATED,
             slice_ns=self.options.slice_ns,
             executions=1,
             seed=self.options.seed,
@@ -201,8 +205,9 @@ class Comparing:
         )
         (trial,) = self._drain(request)
         runs = {entry.arm: _run_of(trial, entry) for entry in self.entries}
-        plan = plan_race(replace(self.options, mode=mode), runs, ())
-        return replace(plan, pinned=True, execution_ns=trial.wall_ns)
+        plan = plan_race(options, runs, ())
+        # A server waits for its load generator, which is no reason to doubt the gating.
+        return replace(plan, pinned=True, execution_ns=trial.wall_ns, findings=())
 
     def _drain(self, request: RaceRequest) -> tuple[Trial, ...]:
         with closing(race(self.ports.meter, request, names=self._names())) as trials:
