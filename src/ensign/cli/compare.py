@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
+from ensign.model.errors import InputError
 from ensign.model.trials import Metric, Mode
+
+T = TypeVar("T")
 
 
 def compare(  # noqa: PLR0913  # one parameter per option of the command line
@@ -80,6 +84,13 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     export_json: Annotated[Path | None, typer.Option(help="Everything, with raw trials.")] = None,
     export_csv: Annotated[Path | None, typer.Option(help="A row per comparison.")] = None,
     export_markdown: Annotated[Path | None, typer.Option(help="A table for people.")] = None,
+    deadline: Annotated[
+        str | None,
+        typer.Option(help="Longest run of a command (default: the budget, else 10m)."),
+    ] = None,
+    ports: Annotated[
+        str | None, typer.Option(help="Where {port} is taken from (default 20000-29999).")
+    ] = None,
     fail_if: Annotated[
         str | None,
         typer.Option(help="'slower': exit 1 if one is slower (beyond --margin, if given)."),
@@ -94,8 +105,8 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         parse_fail_if,
         run_compare,
     )
-    from ensign.lab.commands import parse_cpus  # noqa: PLC0415
-    from ensign.lab.compare.options import Options  # noqa: PLC0415
+    from ensign.lab.commands import parse_cpus, parse_ports  # noqa: PLC0415
+    from ensign.lab.compare.options import DEFAULT_PORTS, Options  # noqa: PLC0415
     from ensign.model.units import parse_duration_ns, parse_share  # noqa: PLC0415
 
     options = Options(
@@ -114,17 +125,29 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         output=output,
         env=tuple(env or ()),
         ignore_failure=ignore_failure,
-        margin=None if margin is None else parse_share(margin),
-        precision=None if precision is None else parse_share(precision),
-        budget_ns=None if budget is None else parse_duration_ns(budget),
-        slice_ns=parse_duration_ns(slice_),
+        margin=_read("--margin", parse_share, margin),
+        precision=_read("--precision", parse_share, precision),
+        budget_ns=_read("--budget", parse_duration_ns, budget),
+        slice_ns=_read("--slice", parse_duration_ns, slice_) or 0,
         mode=mode,
         metric=metric,
         level=level,
         seed=seed,
-        cpus=None if cpus is None else parse_cpus(cpus),
+        cpus=_read("--cpus", parse_cpus, cpus),
+        deadline_ns=_read("--deadline", parse_duration_ns, deadline),
+        ports=_read("--ports", parse_ports, ports) or DEFAULT_PORTS,
     )
     exports = Exports(export_json, export_csv, export_markdown)
     status = run_compare(options, exports, fail_if_slower=parse_fail_if(fail_if))
     if status:
         raise typer.Exit(status)
+
+
+def _read(option: str, parse: Callable[[str], T], text: str | None) -> T | None:
+    """The value of an option; None where it was not given. InputError names the option."""
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import typer
-
+from ensign.cli.output import say
 from ensign.cli.progress import CompareProgress, screen_of
-from ensign.host.files import write_atomically
+from ensign.host.files import check_writable, write_atomically
+from ensign.host.signals import signals_deferred
 from ensign.lab.compare.options import Options, candidates
 from ensign.lab.compare.perform import Comparing
 from ensign.lab.compare.result import compare_result, other_metric
@@ -34,10 +34,10 @@ class Exports:
     markdown: Path | None
 
     def check(self) -> None:
-        """InputError where a folder is missing, before anything is measured."""
+        """InputError where one cannot be written, before anything is measured."""
         for path in (self.json, self.csv, self.markdown):
-            if path is not None and not path.absolute().parent.is_dir():
-                raise InputError(f"the folder of {path} does not exist")
+            if path is not None:
+                check_writable(path)
 
 
 def parse_fail_if(text: str | None) -> bool:
@@ -53,16 +53,20 @@ def run_compare(options: Options, exports: Exports, *, fail_if_slower: bool) -> 
     entries = candidates(options)
     ports = Ports()
     cpus, cpu_findings = cpu_plan(options.cpus, servers=bool(options.load))
+    same = same_bytes_findings(entries)
     before = machine_state()
     with CompareProgress(sys.stderr) as progress:
         comparing = Comparing(options, entries, cpus, ports, progress.show)
         compared = comparing.run()
-    after = machine_state()
-    findings = (*cpu_findings, *same_bytes_findings(entries), *before.findings_until(after))
-    made_at = datetime.now(tz=UTC).isoformat(timespec="seconds")
-    result = compare_result(options, compared, after.facts_since(before), findings, made_at)
-    typer.echo(as_terminal.compare(result, screen_of(sys.stdout)), nl=False)
-    _export(result, other_metric(compared), exports)
+    with signals_deferred():
+        after = machine_state()
+        findings = (*cpu_findings, *same, *before.findings_until(after))
+        made_at = datetime.now(tz=UTC).isoformat(timespec="seconds")
+        result = compare_result(options, compared, after.facts_since(before), findings, made_at)
+        say(as_terminal.compare(result, screen_of(sys.stdout)))
+        _export(result, other_metric(compared), exports)
+    if compared.error is not None:
+        raise compared.error
     if result.stopped is Stopped.INTERRUPTED:
         return _INTERRUPTED
     return int(fail_if_slower and any(map(_slower, result.comparisons)))

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from ensign.cli.output import say, write
+
 
 def doctor(
     study: Annotated[
@@ -29,9 +31,9 @@ def doctor(
     from ensign.report import as_doctor  # noqa: PLC0415
 
     if race and sys.stderr.isatty():
-        typer.echo("looking around and measuring for two seconds …", err=True)
+        write(sys.stderr, "looking around and measuring for two seconds …\n")
     found = examine_machine(DoctorPorts(), cache_folder(os.environ), study=study, race=race)
     if json:
-        typer.echo(as_doctor.as_json(found), nl=False)
+        say(as_doctor.as_json(found))
     else:
-        typer.echo(as_doctor.terminal(found, shutil.get_terminal_size((80, 24)).columns), nl=False)
+        say(as_doctor.terminal(found, shutil.get_terminal_size((80, 24)).columns))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -10,8 +11,10 @@ import typer
 from ensign import __version__
 from ensign.cli.compare import compare
 from ensign.cli.doctor import doctor
+from ensign.cli.output import complain, say, write
 from ensign.cli.schema import schema
 from ensign.cli.study import clean, plan, report, run, with_optional_values
+from ensign.host.signals import signals_as_keyboard_interrupt
 from ensign.model.errors import (
     CommandFailed,
     EnsignError,
@@ -26,6 +29,9 @@ _STATUS: tuple[tuple[type[EnsignError], int], ...] = (
     (Interrupted, 4),
     (InternalError, 5),
 )
+_INPUT, _INTERRUPTED, _INTERNAL = 2, 4, 5
+# What typer makes of a KeyboardInterrupt.
+_TYPER_INTERRUPTED = 130
 
 app = typer.Typer(
     name="ensign",
@@ -45,25 +51,51 @@ def _options(
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     if version:
-        typer.echo(f"ensign {__version__}")
+        say(f"ensign {__version__}\n")
         raise typer.Exit
 
 
 def main() -> None:
     """Entry point of the program `ensign`."""
+    with signals_as_keyboard_interrupt():
+        status = run_command_line(sys.argv[1:])
+    sys.exit(status)
+
+
+def run_command_line(argv: list[str]) -> int:
+    """Carries out a command line. Returns the exit status; a complaint is on standard error."""
     try:
-        app(args=with_optional_values(sys.argv[1:]))
+        status = app(args=with_optional_values(argv), prog_name="ensign", standalone_mode=False)
     except EnsignError as error:
-        typer.echo(f"ensign: {error}", err=True)
-        sys.exit(exit_status(error))
-    except KeyboardInterrupt:
-        typer.echo("ensign: interrupted", err=True)
-        sys.exit(4)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+        complain(str(error))
+        return exit_status(error)
+    except typer.TyperException as error:
+        _show_usage(error)
+        return _INPUT
+    except (KeyboardInterrupt, typer.Abort):
+        status = _TYPER_INTERRUPTED
+    except Exception as error:  # noqa: BLE001  # a bug, whatever it is: never the status of 'slower'
+        traceback.print_exc()
+        complain(f"this should not have happened, please report it: {error!r}")
+        return _INTERNAL
+    if status == _TYPER_INTERRUPTED:
+        complain("interrupted")
+        return _INTERRUPTED
+    return status if isinstance(status, int) else 0
 
 
 def exit_status(error: EnsignError) -> int:
     """0 measured, 2 wrong use or input, 3 a command failed, 4 interrupted, 5 a bug."""
     return next(status for kind, status in _STATUS if isinstance(error, kind))
+
+
+def _show_usage(error: typer.TyperException) -> None:
+    """What is wrong with the command line, in one line; or the help, where nothing was given."""
+    text = error.format_message().replace("Value error, ", "").rstrip(".")
+    context = getattr(error, "ctx", None)
+    if "\n" in text:
+        write(sys.stderr, f"{text}\n")
+    elif context is None:
+        complain(text)
+    else:
+        complain(f"{text}; see '{context.command_path} --help'")

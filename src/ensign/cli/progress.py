@@ -11,6 +11,7 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
+from ensign.cli.output import write
 from ensign.lab.compare.perform import Progress
 from ensign.lab.study.perform import BuildEvent
 from ensign.lab.study.sweeps import SweepProgress
@@ -45,15 +46,13 @@ class StatusLine:
         if not self._live:
             return
         width = shutil.get_terminal_size((80, 24)).columns - 1
-        self._stream.write(f"\r\x1b[K{text[:width]}")
-        self._stream.flush()
+        write(self._stream, f"\r\x1b[K{text[:width]}")
         self._last_ns = time.monotonic_ns()
 
     def clear(self) -> None:
         """Removes the line."""
         if self._live:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+            write(self._stream, "\r\x1b[K")
 
     def __enter__(self) -> Self:
         return self
@@ -142,7 +141,7 @@ class BuildProgress:
             self._line.clear()
             took = "" if event.kind == "cached" else f" in {format_duration(event.elapsed_s * 1e9)}"
             why = f": {event.text}" if event.text else ""
-            self._stream.write(f"{event.label}: {_HAPPENED[event.kind]}{took}{why}\n")
+            write(self._stream, f"{event.label}: {_HAPPENED[event.kind]}{took}{why}\n")
         if self._working:
             parts = (
                 f"{label} (about {format_duration(expected_s * 1e9)})" if expected_s else label

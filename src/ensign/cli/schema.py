@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer
+from ensign.cli.output import say
 
 
 def schema() -> None:
@@ -11,4 +11,4 @@ def schema() -> None:
 
     from ensign.model.study import study_schema  # noqa: PLC0415  # pydantic loads with it
 
-    typer.echo(json.dumps(study_schema(), indent=2))
+    say(json.dumps(study_schema(), indent=2) + "\n")

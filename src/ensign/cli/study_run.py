@@ -6,8 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
-
+from ensign.cli.output import say
 from ensign.cli.progress import BuildProgress, StatusLine, SweepsProgress, screen_of
 from ensign.cli.study import BY_DEFAULT
 from ensign.host.files import write_atomically
@@ -37,7 +36,7 @@ def plan(path: Path) -> None:
     file = open_study(path)
     with open_cache(ports) as cache:
         expected = expectation(file, cache, ports)
-    typer.echo(as_plan.plan(expected, screen_of(sys.stdout).width), nl=False)
+    say(as_plan.plan(expected, screen_of(sys.stdout).width))
 
 
 def run(path: Path, *, update_lock: bool) -> None:
@@ -52,9 +51,9 @@ def run(path: Path, *, update_lock: bool) -> None:
             trial=sweeps.show,
         )
         result = perform.run_study(file, cache, ports, telling, update_lock=update_lock)
-    typer.echo(as_terminal.study(result, screen_of(sys.stdout)), nl=False)
+    say(as_terminal.study(result, screen_of(sys.stdout)))
     page = write_html(result, perform.folder_of(file).root / "report.html")
-    typer.echo(f"Report: {page}")
+    say(f"Report: {page}\n")
 
 
 def report(path: Path, files: Files, *, every_workload: bool) -> None:
@@ -63,18 +62,18 @@ def report(path: Path, files: Files, *, every_workload: bool) -> None:
     result = perform.stored_result(file)
     if files == Files(None, None, None, None):
         screen = screen_of(sys.stdout)
-        typer.echo(as_terminal.study(result, screen, every_workload=every_workload), nl=False)
+        say(as_terminal.study(result, screen, every_workload=every_workload))
         return
     if files.html is not None:
         beside = perform.folder_of(file).root / "report.html"
-        typer.echo(f"Report: {write_html(result, _path(files.html, beside))}")
+        say(f"Report: {write_html(result, _path(files.html, beside))}\n")
     for target, render in (
         (files.markdown, as_markdown.study),
         (files.csv, as_csv.study),
         (files.json, as_json.study),
     ):
         if target == BY_DEFAULT:
-            typer.echo(render(result), nl=False)
+            say(render(result))
         elif target is not None:
             write_atomically(_path(target, Path(target)), render(result).encode())
 
@@ -84,7 +83,7 @@ def clean(older_than: str | None) -> None:
     age_s = None if older_than is None else parse_duration_ns(older_than) / 1e9
     with open_cache(Ports()) as cache:
         freed_bytes = cache.clean(age_s)
-    typer.echo(f"Freed {format_size(freed_bytes)}.")
+    say(f"Freed {format_size(freed_bytes)}.\n")
 
 
 def write_html(result: StudyResult, path: Path) -> Path:

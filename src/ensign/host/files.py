@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 
-from ensign.model.errors import StorageFailed
+from ensign.model.errors import InputError, StorageFailed
 
 _CHUNK_BYTES = 1 << 20
 
@@ -51,6 +51,17 @@ def storage_errors(path: Path) -> Iterator[None]:
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO):
             raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
         raise
+
+
+def check_writable(path: Path) -> None:
+    """InputError where a file could not be written, so that this shows before hours of work."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise InputError(f"cannot write {path}: the folder {folder} does not exist")
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"cannot write {path}: writing to {folder} is not permitted")
 
 
 def _sync_folder(folder: Path) -> None:

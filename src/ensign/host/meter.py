@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from ensign.host.signals import signals_deferred
 from ensign.model.errors import InternalError
 
 Json = Mapping[str, object]
@@ -72,9 +73,10 @@ class LocalMeter:
         try:
             yield from self._records(process, request)
         finally:
-            with self._lock:
-                self._running.discard(process)
-            self._end(process)
+            with signals_deferred():
+                with self._lock:
+                    self._running.discard(process)
+                self._end(process)
 
     def interrupt(self) -> None:
         """See `StoppableMeter.interrupt`."""

@@ -8,6 +8,8 @@ from ensign.model.errors import InputError
 
 _BARE = frozenset("|&;<>()*?~`$\n")
 _IN_DOUBLE_QUOTES = frozenset("`$")
+_LAST_CPU = 65_535
+_LAST_PORT = 65_535
 
 
 def split_command(text: str, *, shell: bool) -> tuple[str, ...]:
@@ -57,9 +59,25 @@ def parse_cpus(text: str) -> tuple[int, ...]:
     try:
         for part in text.split(","):
             first, dash, last = part.partition("-")
-            cpus += range(int(first), int(last) + 1) if dash else [int(first)]
+            cpus += _span(int(first), int(last)) if dash else [int(first)]
     except ValueError:
         cpus = []
     if not cpus or min(cpus) < 0:
         raise InputError(f"'{text}' is not a list of CPUs; write it as 1, 0,2 or 0-3")
     return tuple(dict.fromkeys(cpus))
+
+
+def parse_ports(text: str) -> tuple[int, int]:
+    """`20000-29999` as the first and the last port. InputError otherwise."""
+    first, dash, last = text.partition("-")
+    if dash and first.isdecimal() and last.isdecimal():
+        ports = int(first), int(last)
+        if 0 < ports[0] <= ports[1] <= _LAST_PORT:
+            return ports
+    raise InputError(f"'{text}' is not a range of ports; write it as 20000-29999")
+
+
+def _span(first: int, last: int) -> range:
+    if last > _LAST_CPU:
+        raise ValueError
+    return range(first, last + 1)

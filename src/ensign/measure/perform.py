@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing
 
 from ensign.host.meter import Meter
@@ -13,10 +13,18 @@ from ensign.model.trials import Trial
 
 
 def race(
-    meter: Meter, request: RaceRequest, *, workload: str = "", first_sweep: int = 0
+    meter: Meter,
+    request: RaceRequest,
+    *,
+    workload: str = "",
+    first_sweep: int = 0,
+    names: Mapping[str, str] | None = None,
 ) -> Generator[Trial, None, None]:
-    """Trials as they end. Closing the iterator ends the race and everything in it."""
-    place = Place(workload, first_sweep, request.seed, request.slice_ns)
+    """Trials as they end. Closing the iterator ends the race and everything in it.
+
+    `names` are what the user calls the arms, for messages.
+    """
+    place = Place(workload, first_sweep, request.seed, request.slice_ns, names or {})
     with closing(meter.run("race", race_json(request))) as records:
         yield from trials(records, place)
 

@@ -84,12 +84,16 @@ class _DoubtLine(_Line):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the trials of a request belong; sweeps count up from `first_sweep`."""
+    """Where the trials of a request belong; sweeps count up from `first_sweep`.
+
+    `names` are what the user calls the arms, where that differs.
+    """
 
     workload: str
     first_sweep: int
     seed: int
     slice_ns: int
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -120,15 +124,19 @@ def trials(records: Iterable[Record], place: Place) -> Iterator[Trial]:
                     done += 1
                 pending = _Pending()
             case "error":
-                raise error_of(record)
+                raise error_of(record, place.names)
             case _:
                 _take(record, pending)
 
 
-def error_of(record: Record) -> InputError | CommandFailed | InternalError:
-    """The exception that an `error` record stands for."""
+def error_of(
+    record: Record, names: Mapping[str, str] | None = None
+) -> InputError | CommandFailed | InternalError:
+    """The exception that an `error` record stands for; `names` as in `Place`."""
     line = _DoubtLine.model_validate(record)
-    text = f"{line.arm}: {line.text}" if line.arm else line.text
+    arm = (names or {}).get(line.arm or "", line.arm)
+    said = line.text.removeprefix(f'arm "{line.arm}": ')
+    text = f"{arm}: {said}" if arm else said
     if line.code in _INPUT_CODES:
         return InputError(text)
     if line.code == "system":

@@ -113,6 +113,7 @@ class Stopped(StrEnum):
     BUDGET = "budget"
     EXECUTIONS = "executions"
     INTERRUPTED = "interrupted"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)

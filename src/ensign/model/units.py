@@ -34,8 +34,10 @@ _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\s*")
 
 
 def parse_duration_ns(text: str) -> int:
-    """Nanoseconds of `5ms`, `30s`, `2m`, `1.5h`; a unit is required. InputError otherwise."""
+    """Nanoseconds of `5ms`, `30s`, `2m`, `1.5h`; only 0 needs no unit. InputError otherwise."""
     value, unit = _split(text, "a time with its unit, such as 5ms, 30s or 2m")
+    if value == 0 and not unit:
+        return 0
     if unit not in _NS:
         raise InputError(f"'{text}' is not a time; write it with a unit, such as 5ms, 30s or 2m")
     return round(value * _NS[unit])

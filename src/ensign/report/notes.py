@@ -20,6 +20,7 @@ _STOPPED = {
     Stopped.BUDGET: "it stopped at the end of the budget",
     Stopped.EXECUTIONS: "it stopped at the number of executions asked for",
     Stopped.INTERRUPTED: "it was interrupted: this is what was measured until then",
+    Stopped.FAILED: "it ended because something failed: this is what was measured until then",
 }
 
 

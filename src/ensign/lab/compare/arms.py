@@ -10,6 +10,21 @@ from ensign.model.requests import ArmSpec, Load, ProcessSpec, Readiness
 from ensign.model.trials import TWIN
 
 
+def for_arm(process: ProcessSpec, arm: str) -> ProcessSpec:
+    """A process that is run on its own, outside a race, with `{arm}` filled in."""
+
+    def filled(text: str | None) -> str | None:
+        return None if text is None else text.replace("{arm}", arm)
+
+    return replace(
+        process,
+        argv=tuple(word.replace("{arm}", arm) for word in process.argv),
+        env=tuple((name, value.replace("{arm}", arm)) for name, value in process.env),
+        stdin=filled(process.stdin),
+        stdout=filled(process.stdout),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CpuPlan:
     """CPUs of the programs under test, of load generators, and of the meter and ensign itself."""
@@ -28,12 +43,19 @@ def program_process(candidate: Candidate, options: Options, cpus: CpuPlan) -> Pr
         stdin=options.input,
         stdout=options.output,
         ignore_failure=options.ignore_failure,
+        # A server runs until it is ended; its load generator has the deadline.
+        deadline_ns=None if options.load else options.run_deadline_ns,
     )
 
 
 def plain_process(argv: tuple[str, ...], options: Options) -> ProcessSpec:
-    """A set-up, prepare or clean-up command: not measured, free to use every CPU."""
-    return ProcessSpec(argv=argv, env=parse_env(options.env))
+    """A prepare or preload command: not measured, free to use every CPU."""
+    return ProcessSpec(argv=argv, env=parse_env(options.env), deadline_ns=options.run_deadline_ns)
+
+
+def unhurried_process(argv: tuple[str, ...], options: Options) -> ProcessSpec:
+    """A set-up or clean-up command: outside the budget, which does not say how long it takes."""
+    return ProcessSpec(argv=argv, env=parse_env(options.env), deadline_ns=options.deadline_ns)
 
 
 def arm_specs(
@@ -59,7 +81,7 @@ def _arm(entry: Candidate, options: Options, cpus: CpuPlan, expected_ns: int | N
         name=entry.arm,
         program=program_process(entry, options, cpus),
         load=None if entry.load is None else _load(entry.load, options, cpus),
-        ready=None if entry.load is None else _readiness(options.ready),
+        ready=None if entry.load is None else _readiness(options),
         preload=optional(entry.preload),
         prepare=optional(entry.prepare),
         copy_program=not options.shell,
@@ -73,6 +95,7 @@ def _load(argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:
         env=parse_env(options.env),
         cpus=cpus.load,
         ignore_failure=options.ignore_failure,
+        deadline_ns=options.run_deadline_ns,
     )
     if options.operations is None:
         return Load(process, operations=1)
@@ -81,6 +104,7 @@ def _load(argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:
     return Load(process, operations=None, operations_pattern=options.operations)
 
 
-def _readiness(ready: str) -> Readiness:
+def _readiness(options: Options) -> Readiness:
+    ready = options.ready
     output = ready.removeprefix("output:") if ready.startswith("output:") else None
-    return Readiness(output, DEFAULT_READY_NS)
+    return Readiness(output, min(DEFAULT_READY_NS, options.run_deadline_ns))

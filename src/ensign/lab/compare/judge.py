@@ -54,6 +54,7 @@ class Judge:
         """Doubts about the pairs, about the twin, and those that the trials carry (once each)."""
         found: list[Finding] = []
         names = {entry.arm: entry.name for entry in self.entries}
+        names[TWIN] = f"{self.baseline.name} (twin)"
         for entry in self.entries[1:]:
             found += pair_findings(self.log_ratios(trials, entry.arm), self.rule, entry.name)
         twin = self.twin(trials)

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from ensign.lab.commands import split_command
 from ensign.model.errors import InputError
 from ensign.model.trials import Metric, Mode
+from ensign.stats.looks import LEVELS
 
 DEFAULT_PRECISION = 0.005
 DEFAULT_BUDGET_NS = 30 * 10**9
 DEFAULT_SLICE_NS = 5_000_000
 DEFAULT_READY_NS = 20 * 10**9
+DEFAULT_PORTS = (20_000, 29_999)
+# A command without a budget to bound it may be long, but not endless.
+_LONGEST_RUN_NS = 600 * 10**9
 _SHORTEST_SLICE_NS = 100_000
+_LONGEST_SLICE_NS = 60 * 10**9
 _FEWEST_COMMANDS = 2
+_LARGEST_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,13 @@ class Options:
     level: float = 0.95
     seed: int = 0
     cpus: tuple[int, ...] | None = None
+    deadline_ns: int | None = None
+    ports: tuple[int, int] = DEFAULT_PORTS
+
+    @property
+    def run_deadline_ns(self) -> int:
+        """How long one run of a command may take: as asked, or the budget, or ten minutes."""
+        return self.deadline_ns or self.budget_ns or _LONGEST_RUN_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +126,34 @@ def _check(options: Options) -> None:
                 f"--{option} is given {given} times for {count} commands; "
                 "give it once, or once per command"
             )
-    if options.budget_ns is not None and options.budget_ns <= 0:
-        raise InputError("--budget must be above 0")
-    if options.slice_ns < _SHORTEST_SLICE_NS:
-        raise InputError("--slice must be at least 0.1ms: a stop alone costs some 0.02 ms")
-    if options.preload and not options.load:
-        raise InputError("--preload needs --load: it fills a server before the load runs")
+    _check_numbers(options)
     if options.load:
         _check_servers(options)
-    elif any("{port}" in command for command in options.commands):
+    else:
+        _check_programs(options)
+
+
+def _check_numbers(options: Options) -> None:
+    for option, value_ns in (("budget", options.budget_ns), ("deadline", options.deadline_ns)):
+        if value_ns is not None and value_ns <= 0:
+            raise InputError(f"--{option} must be above 0")
+    if not _SHORTEST_SLICE_NS <= options.slice_ns <= _LONGEST_SLICE_NS:
+        raise InputError(
+            "--slice must be from 0.1ms (a stop alone costs some 0.02 ms) to 1m; "
+            "--mode whole races whole executions"
+        )
+    if options.seed > _LARGEST_SEED:
+        raise InputError(f"--seed must be at most {_LARGEST_SEED}")
+    if options.level not in LEVELS:
+        raise InputError(f"--level {options.level:g} must be one of {', '.join(map(str, LEVELS))}")
+
+
+def _check_programs(options: Options) -> None:
+    if options.operations is not None:
+        raise InputError("--operations needs --load: a batch program's run is one operation")
+    if options.preload:
+        raise InputError("--preload needs --load: it fills a server before the load runs")
+    if any("{port}" in command for command in options.commands):
         raise InputError("a command contains {port} but there is no --load to drive the server")
 
 
@@ -135,6 +167,8 @@ def _check_servers(options: Options) -> None:
     for load in options.load:
         if "{port}" not in load:
             raise InputError(f"the load '{load}' must contain {{port}} to find its server")
+    if options.operations is not None and options.operations.strip("0") == "":
+        raise InputError("--operations must be above 0, or a pattern")
     if options.ready != "port" and not options.ready.startswith("output:"):
         raise InputError("--ready is 'port', or 'output:PATTERN'")
     if options.input is not None or options.output is not None:

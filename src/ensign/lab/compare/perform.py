@@ -6,19 +6,33 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from ensign.lab.compare.arms import CpuPlan, arm_specs, plain_process, program_process
+from ensign.lab.compare.arms import (
+    CpuPlan,
+    arm_specs,
+    for_arm,
+    plain_process,
+    program_process,
+    unhurried_process,
+)
 from ensign.lab.compare.judge import Judge
 from ensign.lab.compare.options import Candidate, Options
 from ensign.lab.compare.pilot import PilotRun, pilot_run, run_unmeasured, usage_findings
-from ensign.lab.compare.plan import RacePlan, budget_ns, output_findings, pair_rule, plan_race
+from ensign.lab.compare.plan import (
+    RacePlan,
+    budget_ns,
+    failure_findings,
+    output_findings,
+    pair_rule,
+    plan_race,
+)
 from ensign.lab.compare.race import Limits, run_race
 from ensign.lab.ports import Ports
 from ensign.measure.perform import race
 from ensign.model.comparisons import Comparison
-from ensign.model.errors import CommandFailed, Interrupted
+from ensign.model.errors import CommandFailed, EnsignError, Interrupted
 from ensign.model.findings import Finding
-from ensign.model.requests import RaceRequest
-from ensign.model.trials import Mode, Trial
+from ensign.model.requests import ProcessSpec, RaceRequest
+from ensign.model.trials import TWIN, Metric, Mode, Trial
 from ensign.stats.pair import Rule
 
 
@@ -34,7 +48,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A finished race with its judge. `stopped` says why there are no more executions."""
+    """A finished race with its judge. `stopped` says why there are no more executions.
+
+    `error` is what failed, where some was measured before.
+    """
 
     judge: Judge
     plan: RacePlan
@@ -43,6 +60,7 @@ class Compared:
     budget_ns: int
     spent_ns: int
     findings: tuple[Finding, ...]
+    error: EnsignError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +74,50 @@ class Comparing:
     on_progress: Callable[[Progress], None]
 
     def run(self) -> Compared:
-        """Races the candidates. Interrupted if nothing was measured when Ctrl-C came."""
-        try:
-            self._each("setup")
-            return self._race()
-        except KeyboardInterrupt:
-            raise Interrupted("interrupted before anything was measured") from None
-        finally:
-            self._each("cleanup")
+        """Races the candidates; the clean-up commands run whatever happens.
 
-    def _each(self, part: str) -> None:
-        for entry in self.entries:
-            argv = getattr(entry, part)
-            if argv is not None:
-                process = plain_process(argv, self.options)
-                run_unmeasured(self.ports.meter, f"--{part} {' '.join(argv)}", process)
+        Interrupted, or what failed, if nothing was measured until then.
+        """
+        try:
+            self._set_up()
+            compared = self._race()
+        except KeyboardInterrupt:
+            self._clean_up()
+            raise Interrupted("interrupted before anything was measured") from None
+        except BaseException:
+            self._clean_up()
+            raise
+        failure = self._clean_up()
+        return replace(compared, error=compared.error or failure)
+
+    def _set_up(self) -> None:
+        for process in self._unhurried("setup"):
+            run_unmeasured(self.ports.meter, f"--setup {' '.join(process.argv)}", process)
+
+    def _clean_up(self) -> EnsignError | None:
+        """Runs all clean-up commands; what the first one that fails says. Ctrl-C skips the rest."""
+        failure: EnsignError | None = None
+        try:
+            for process in self._unhurried("cleanup"):
+                try:
+                    what = f"--cleanup {' '.join(process.argv)}"
+                    run_unmeasured(self.ports.meter, what, process)
+                except EnsignError as error:
+                    failure = failure or error
+        except KeyboardInterrupt:
+            return failure or Interrupted("interrupted while cleaning up")
+        return failure
+
+    def _unhurried(self, part: str) -> tuple[ProcessSpec, ...]:
+        """These commands, equal ones once; with `{arm}` there is one per arm, the twin's too."""
+        arms = [(entry.arm, getattr(entry, part)) for entry in self.entries]
+        arms.append((TWIN, arms[0][1]))
+        processes = [
+            for_arm(unhurried_process(argv, self.options), arm)
+            for arm, argv in arms
+            if argv is not None
+        ]
+        return tuple(dict.fromkeys(processes))
 
     def _race(self) -> Compared:
         start_ns = self.ports.clock.monotonic_ns()
@@ -87,7 +134,8 @@ class Comparing:
             elapsed_ns = self.ports.clock.monotonic_ns() - start_ns
             self.on_progress(Progress(len(trials), elapsed_ns, budget, judge.comparisons(trials)))
 
-        limits = Limits(start_ns + budget, judge.rule.rule is Rule.SEQUENTIAL, judge.may_end)
+        looked = judge.rule.rule is Rule.SEQUENTIAL
+        limits = Limits(start_ns + budget, looked, judge.may_end, self._names())
         outcome = run_race(self.ports.meter, request, limits, self.ports.clock.monotonic_ns, report)
         if not outcome.trials:
             raise Interrupted("interrupted before the first execution ended; nothing was measured")
@@ -98,8 +146,17 @@ class Comparing:
             stopped=outcome.stopped,
             budget_ns=budget,
             spent_ns=self.ports.clock.monotonic_ns() - start_ns,
-            findings=(*plan.findings, *judge.findings(outcome.trials)),
+            findings=(
+                *failure_findings(outcome.error),
+                *plan.findings,
+                *judge.findings(outcome.trials),
+            ),
+            error=outcome.error,
         )
+
+    def _names(self) -> dict[str, str]:
+        names = {entry.arm: entry.name for entry in self.entries}
+        return names | {TWIN: f"{self.entries[0].name} (twin)"}
 
     def _request(self, plan: RacePlan) -> RaceRequest:
         free = CpuPlan(self.options.cpus, None, None)
@@ -111,6 +168,7 @@ class Comparing:
             executions=1,
             seed=self.options.seed,
             meter_cpus=self.cpus.meter,
+            ports=self.options.ports,
         )
 
     def _pilot(self) -> RacePlan:
@@ -119,9 +177,10 @@ class Comparing:
         runs: dict[str, PilotRun] = {}
         for entry in self.entries:
             if entry.prepare is not None:
-                process = plain_process(entry.prepare, self.options)
+                process = for_arm(plain_process(entry.prepare, self.options), entry.arm)
                 run_unmeasured(self.ports.meter, f"--prepare {' '.join(entry.prepare)}", process)
-            process = program_process(entry, self.options, CpuPlan(self.options.cpus, None, None))
+            free = CpuPlan(self.options.cpus, None, None)
+            process = for_arm(program_process(entry, self.options, free), entry.arm)
             runs[entry.arm] = pilot_run(self.ports.meter, entry, process)
         pilots = tuple(runs.values())
         findings = output_findings(pilots) + tuple(
@@ -130,22 +189,28 @@ class Comparing:
         return plan_race(self.options, runs, findings)
 
     def _pilot_of_servers(self) -> RacePlan:
-        mode = self.options.mode or Mode.GATED
+        options = replace(
+            self.options,
+            mode=self.options.mode or Mode.GATED,
+            metric=self.options.metric or Metric.CPU,
+        )
         request = RaceRequest(
             arms=arm_specs(self.entries, self.options, self.cpus, {}),
-            mode=mode,
+            mode=options.mode or Mode.GATED,
             slice_ns=self.options.slice_ns,
             executions=1,
             seed=self.options.seed,
             meter_cpus=self.cpus.meter,
+            ports=self.options.ports,
         )
         (trial,) = self._drain(request)
         runs = {entry.arm: _run_of(trial, entry) for entry in self.entries}
-        plan = plan_race(replace(self.options, mode=mode), runs, ())
-        return replace(plan, pinned=True, execution_ns=trial.wall_ns)
+        plan = plan_race(options, runs, ())
+        # A server waits for its load generator, which is no reason to doubt the gating.
+        return replace(plan, pinned=True, execution_ns=trial.wall_ns, findings=())
 
     def _drain(self, request: RaceRequest) -> tuple[Trial, ...]:
-        with closing(race(self.ports.meter, request)) as trials:
+        with closing(race(self.ports.meter, request, names=self._names())) as trials:
             done = tuple(trials)
         if len(done) < request.executions:
             raise CommandFailed("the unmeasured executions before the race did not complete")

@@ -22,6 +22,7 @@ _NOTEWORTHY_NS = 5_000_000
 _SLEEPING_SHARE = 0.5
 _PARALLEL_SHARE = 1.2
 _SYSTEM_SHARE = 0.6
+_IGNORE = " (--ignore-failure measures it all the same)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def pilot_run(meter: Meter, candidate: Candidate, process: ProcessSpec) -> Pilot
     with _unnamed_file() as (path, digest):
         outcome = run_once(meter, replace(process, stdout=path))
         if not process.ignore_failure:
-            _require_success(candidate.name, outcome)
+            _require_success(candidate.name, outcome, _IGNORE)
         return PilotRun(
             candidate.name, outcome.active_wall_ns, outcome.user_ns, outcome.system_ns, digest()
         )
@@ -88,15 +89,15 @@ def usage_findings(run: PilotRun) -> Iterator[Finding]:
         yield Finding("mostly-system", Severity.NOTE, text, run.name)
 
 
-def _require_success(what: str, outcome: OutcomeLine) -> None:
-    if outcome.exit == 0:
+def _require_success(what: str, outcome: OutcomeLine, hint: str = "") -> None:
+    if outcome.exit == 0 and outcome.reason == "exited":
         return
     if outcome.reason == "deadline":
-        how = "did not end in time"
+        how = "did not end before its deadline (--deadline)"
     elif outcome.signal is not None:
         how = f"was ended by signal {outcome.signal}"
     else:
-        how = f"exited with status {outcome.exit} (--ignore-failure measures it all the same)"
+        how = f"exited with status {outcome.exit}{hint}"
     tail = (outcome.stderr_tail or outcome.stdout_tail).strip().splitlines()
     said = f"; it said: {tail[-1]}" if tail else ""
     raise CommandFailed(f"'{what}' {how}{said}")

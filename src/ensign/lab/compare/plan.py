@@ -98,5 +98,13 @@ def output_findings(runs: Sequence[PilotRun]) -> tuple[Finding, ...]:
     return (Finding("outputs-differ", Severity.WARNING, text),)
 
 
+def failure_findings(error: Exception | None) -> tuple[Finding, ...]:
+    """`failed`, where something failed after some executions."""
+    if error is None:
+        return ()
+    text = f"the race ended early: {str(error).splitlines()[0]}"
+    return (Finding("failed", Severity.ERROR, text),)
+
+
 def _ceil_seconds(ns: int) -> int:
     return -(-ns // 10**9)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ensign.host.meter import Meter
 from ensign.measure.perform import race
+from ensign.model.errors import EnsignError
 from ensign.model.requests import RaceRequest
 from ensign.model.trials import Trial
 from ensign.stats.looks import next_look
@@ -20,20 +21,26 @@ class Limits:
     """When a race ends: at `deadline_ns` on the clock given, or at a look.
 
     `may_end` is asked at each look; it returns why the race may end, or None. With `look` False
-    nothing is looked at before the end (too few executions fit for that).
+    nothing is looked at before the end (too few executions fit for that). `names` are what the
+    user calls the arms.
     """
 
     deadline_ns: int
     look: bool
     may_end: Callable[[Sequence[Trial]], str | None]
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class RaceOutcome:
-    """The trials, and why there are no more: a reason of `may_end`, `budget`, `interrupted`."""
+    """The trials, and why there are no more.
+
+    `stopped` is a reason of `may_end`, `budget`, `interrupted`, or `failed` by that `error`.
+    """
 
     trials: tuple[Trial, ...]
     stopped: str
+    error: EnsignError | None = None
 
 
 def run_race(
@@ -43,7 +50,11 @@ def run_race(
     clock_ns: Callable[[], int],
     on_trial: Callable[[Sequence[Trial]], None],
 ) -> RaceOutcome:
-    """Races in batches that end at the looks. Ctrl-C ends it; what was measured is returned."""
+    """Races in batches that end at the looks.
+
+    What was measured is returned also when Ctrl-C or a failure ends the race. Raises the failure
+    where nothing was.
+    """
     done: list[Trial] = []
     try:
         while True:
@@ -51,7 +62,7 @@ def run_race(
             if batch is None:
                 return RaceOutcome(tuple(done), "budget")
             before = len(done)
-            with closing(race(meter, batch, first_sweep=before)) as trials:
+            with closing(race(meter, batch, first_sweep=before, names=limits.names)) as trials:
                 for trial in trials:
                     done.append(trial)
                     on_trial(done)
@@ -62,6 +73,10 @@ def run_race(
                 return RaceOutcome(tuple(done), reason)
     except KeyboardInterrupt:
         return RaceOutcome(tuple(done), "interrupted")
+    except EnsignError as error:
+        if not done:
+            raise
+        return RaceOutcome(tuple(done), "failed", error)
 
 
 def _batch(request: RaceRequest, limits: Limits, done: int, now_ns: int) -> RaceRequest | None:

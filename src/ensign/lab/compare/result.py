@@ -91,4 +91,5 @@ def _stopped_of(reason: str) -> Stopped:
     return {
         "budget": Stopped.BUDGET,
         "interrupted": Stopped.INTERRUPTED,
+        "failed": Stopped.FAILED,
     }.get(reason, Stopped.PRECISION if "precision" in reason else Stopped.DECIDED)
