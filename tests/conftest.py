@@ -16,5 +16,5 @@ def pytest_runtest_makereport(
     report = yield
     if report.skipped and os.environ.get("CI") == "true" and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
-        report.longrepr = f"{item.nodeid} was skipped in CI, where nothing may be: {report.longrepr}"
+    X
     return report
