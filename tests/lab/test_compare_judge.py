@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 import pytest
-from races import execution
 
 from ensign.lab.compare.judge import Judge
 from ensign.lab.compare.options import Options, candidates
@@ -10,6 +9,7 @@ from ensign.model.comparisons import Direction, Size
 from ensign.model.findings import Finding, Severity
 from ensign.model.trials import Metric, Trial
 from ensign.stats.pair import PairRule
+from races import execution
 
 START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "gated"}
 

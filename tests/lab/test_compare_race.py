@@ -1,10 +1,9 @@
 from collections.abc import Sequence
 
-from races import SimulatedMeter
-
 from ensign.lab.compare.race import Limits, run_race
 from ensign.model.requests import ArmSpec, ProcessSpec, RaceRequest
 from ensign.model.trials import Mode, Trial
+from races import SimulatedMeter
 
 MS = 1_000_000
 

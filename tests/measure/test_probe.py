@@ -1,9 +1,9 @@
 import pytest
-from races import execution
 
 from ensign.measure.probe import Place, outcome_of, trials
 from ensign.model.errors import CommandFailed, InputError, InternalError
 from ensign.model.trials import Mode
+from races import execution
 
 START = {"type": "start", "schema": 1, "freezer": "signal", "mode": "gated"}
 PLACE = Place("set", first_sweep=4, seed=1, slice_ns=5_000_000)

@@ -4,8 +4,8 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-import report_data as data
 
+import report_data as data
 from ensign.report import as_html, palette
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "path", "line", "rect"}

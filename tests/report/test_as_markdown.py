@@ -3,7 +3,6 @@ from __future__ import annotations
 import re
 
 import report_data as data
-
 from ensign.report import as_markdown
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-import report_data as data
 
+import report_data as data
 from ensign.model.results import StudyResult
 from ensign.report import as_terminal
 from ensign.report.as_terminal import Screen

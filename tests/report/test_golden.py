@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import report_data as data
 
+import report_data as data
 from ensign.report import as_csv, as_json, as_markdown, as_terminal
 from ensign.report.as_terminal import Screen
 

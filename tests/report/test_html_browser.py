@@ -14,8 +14,8 @@ from threading import Thread
 from typing import Any
 
 import pytest
-import report_data as data
 
+import report_data as data
 from ensign.model.results import StudyResult
 from ensign.report import as_html
 

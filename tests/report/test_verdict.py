@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from report_data import compared, compared_several, comparison, empty_study, study, unbounded
-
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import SuiteComparison
 from ensign.report.verdict import compare_verdict, study_verdict
+from report_data import compared, compared_several, comparison, empty_study, study, unbounded
 
 
 def suite(*rows: tuple[str, float, float]) -> tuple[SuiteComparison, ...]:

@@ -3,11 +3,11 @@ from __future__ import annotations
 import math
 
 import pytest
-from report_data import comparison, unbounded
 
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.trials import Metric
 from ensign.report import words
+from report_data import comparison, unbounded
 
 
 def between(low: float, high: float, *, margin: float | None = 0.01) -> Comparison:
