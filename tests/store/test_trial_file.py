@@ -40,3 +40,11 @@ def test_without_slices_the_rest_is_the_same() -> None:
 def test_what_is_no_trial_is_an_input_error() -> None:
     with pytest.raises(InputError, match="not a trial"):
         from_bytes(b"PAR1 nonsense PAR1")
+
+
+def test_another_schema_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ensign.store.trial_file.SCHEMA", 2)
+    data = to_bytes(a_trial())
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="schema 2; this ensign reads 1"):
+        from_bytes(data)
