@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from ensign.host.processes import MeterProcesses
 from ensign.lab.ports import Ports
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.errors import InputError
+from ensign.model.placeholders import names_in
+from ensign.model.study_problems import Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,29 @@ def build_programs(
     request = BuildRequest(file.study, file.path, file.variants, file.variants[0].name, update_lock)
     report = build_variants(request, build_ports(cache, ports), on_event)
     return Programs(report, *_raced(report, file.variants[0].name))
+
+
+def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
+    """StudyError where a program that workloads name is missing: before the builds, not after."""
+    for index, workload in enumerate(file.study.workloads):
+        named: list[tuple[Where, list[str] | None]] = [
+            (("load",), workload.load),
+            (("command",), workload.command),
+            *((("preload", number), argv) for number, argv in enumerate(workload.preload)),
+        ]
+        for where, argv in named:
+            program = "" if argv is None else argv[0]
+            if not program or names_in(program):
+                continue
+            place = str(file.folder / program) if "/" in program else program
+            if shutil.which(place, path=env.get("PATH")) is None:
+                raise file.error(
+                    f"workload '{workload.name}': there is no program '{program}'; "
+                    "install it, or correct its name",
+                    "workloads",
+                    index,
+                    *where,
+                )
 
 
 def build_ports(cache: Cache, ports: Ports) -> BuildPorts:
