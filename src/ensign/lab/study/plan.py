@@ -8,7 +8,7 @@ from ensign.builders.request import BuildRequest
 from ensign.lab.machine import cpu_seats
 from ensign.lab.ports import Ports
 from ensign.lab.study.perform import folder_of
-from ensign.lab.study.prepare import build_ports, require_commands
+from ensign.lab.study.prepare import build_ports, compilers_by_line, require_commands
 from ensign.lab.study.record import usable_record
 from ensign.lab.study_file import StudyFile
 from ensign.model.expectation import Expectation, PlannedVariant
@@ -22,7 +22,8 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
     require_commands(file, ports.env)
     baseline = file.variants[0].name
     request = BuildRequest(study, file.path, file.variants, baseline)
-    builds = estimate(request, build_ports(cache, ports))
+    with compilers_by_line(file):
+        builds = estimate(request, build_ports(cache, ports))
     toolchains = find_toolchains(request, build_ports(cache, ports))
     flags = {
         variant.name: toolchains[variant.compiler].flags(

@@ -20,6 +20,7 @@ from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.errors import InputError
 from ensign.model.placeholders import names_in
 from ensign.model.study_problems import Where
+from ensign.toolchains.find import MissingCompiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,29 @@ def build_programs(
 ) -> Programs:
     """Builds what is missing. CommandFailed if the baseline fails; see `build_variants`."""
     request = BuildRequest(file.study, file.path, file.variants, file.variants[0].name, update_lock)
-    report = build_variants(request, build_ports(cache, ports), on_event)
+    with compilers_by_line(file):
+        report = build_variants(request, build_ports(cache, ports), on_event)
     return Programs(report, *_raced(report, file.variants[0].name))
+
+
+@contextmanager
+def compilers_by_line(file: StudyFile) -> Iterator[None]:
+    """Adds the line of the study to the complaint about a missing compiler."""
+    try:
+        yield
+    except MissingCompiler as missing:
+        study = file.study
+        places: list[Where] = [
+            ("axes", "compiler", index)
+            for index, name in enumerate(study.axes.compiler)
+            if name == missing.compiler
+        ]
+        places += [
+            ("include", index, "compiler")
+            for index, choice in enumerate(study.include)
+            if choice.compiler == missing.compiler
+        ]
+        raise file.error(str(missing), *places[0]) from None
 
 
 def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
