@@ -11,6 +11,10 @@ StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file
 UpdateLock = Annotated[
     bool, typer.Option("--update-lock", help="Accept a source that changed since the lock file.")
 ]
+Workloads = Annotated[
+    list[str] | None,
+    typer.Option("--workload", help="Race only this workload; may be given several times."),
+]
 
 _OPTIONAL_VALUES = ("--html", "--markdown", "--csv", "--json")
 BY_DEFAULT = "-"
@@ -30,21 +34,21 @@ def with_optional_values(argv: list[str]) -> list[str]:
     return filled
 
 
-def plan(study: StudyPath) -> None:
+def plan(study: StudyPath, *, workload: Workloads = None) -> None:
     """Show variants, workloads, expected time and disk; build and race nothing."""
     from ensign.cli import study_run  # noqa: PLC0415  # numpy and polars load with it
 
-    study_run.plan(study)
+    study_run.plan(study, workload or [])
 
 
-def run(study: StudyPath, *, update_lock: UpdateLock = False) -> None:
+def run(study: StudyPath, *, workload: Workloads = None, update_lock: UpdateLock = False) -> None:
     """Build what is missing, verify, race what is missing, say what came out; resumable.
 
     Exit status: 0 done, 2 wrong input, 3 a build or program failed, 4 interrupted (run it again).
     """
     from ensign.cli import study_run  # noqa: PLC0415
 
-    study_run.run(study, update_lock=update_lock)
+    study_run.run(study, workload or [], update_lock=update_lock)
 
 
 def report(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.cli.output import say
 from ensign.cli.progress import BuildProgress, StatusLine, SweepsProgress, screen_of
 from ensign.cli.study import BY_DEFAULT
-from ensign.host.files import write_atomically
+from ensign.host.files import check_writable, write_atomically
 from ensign.lab.ports import Ports
 from ensign.lab.study import perform
 from ensign.lab.study.plan import expectation
 from ensign.lab.study.prepare import open_cache, open_study
-from ensign.model.errors import InputError
 from ensign.model.results import StudyResult
 from ensign.model.units import format_size, parse_duration_ns
 from ensign.report import as_csv, as_html, as_json, as_markdown, as_plan, as_terminal
@@ -30,19 +30,19 @@ class Files:
     json: str | None
 
 
-def plan(path: Path) -> None:
+def plan(path: Path, workloads: Sequence[str]) -> None:
     """See `ensign.cli.study.plan`."""
     ports = Ports()
-    file = open_study(path)
+    file = open_study(path).with_workloads(workloads)
     with open_cache(ports) as cache:
         expected = expectation(file, cache, ports)
     say(as_plan.plan(expected, screen_of(sys.stdout).width))
 
 
-def run(path: Path, *, update_lock: bool) -> None:
+def run(path: Path, workloads: Sequence[str], *, update_lock: bool) -> None:
     """See `ensign.cli.study.run`."""
     ports = Ports()
-    file = open_study(path)
+    file = open_study(path).with_workloads(workloads)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         sweeps = SweepsProgress(line)
         telling = perform.Telling(
@@ -94,6 +94,5 @@ def write_html(result: StudyResult, path: Path) -> Path:
 
 def _path(target: str, default: Path) -> Path:
     path = default if target == BY_DEFAULT else Path(target)
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"the folder of {path} does not exist")
+    check_writable(path)
     return path.absolute()

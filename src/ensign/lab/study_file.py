@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.host.text import read_text
 from ensign.lab.toml_positions import Positions, find_positions
 from ensign.model.errors import InputError, StudyError
 from ensign.model.study import Study
-from ensign.model.study_problems import Problem, Where, check_shape
+from ensign.model.study_problems import Problem, Where, check_shape, suggestion
 from ensign.model.study_rules import absent_cpus, broken_rules
 from ensign.model.variants import Variant
 from ensign.variants.expand import expand, expansion_problems
@@ -38,6 +38,25 @@ class StudyFile:
     def folder(self) -> Path:
         """The folder that the study's relative paths start at."""
         return self.path.absolute().parent
+
+    def with_workloads(self, names: Sequence[str]) -> StudyFile:
+        """The study with these workloads alone; all of them where none is named. InputError."""
+        if not names:
+            return self
+        known = [workload.name for workload in self.study.workloads]
+        for name in names:
+            if name not in known:
+                near = suggestion(name, known)
+                raise InputError(f"{self.path} has no workload called '{name}'{near}")
+        study = self.study
+        check = [name for name in study.race.slice_check if name in names]
+        chosen = study.model_copy(
+            update={
+                "workloads": [workload for workload in study.workloads if workload.name in names],
+                "race": study.race.model_copy(update={"slice_check": check}),
+            }
+        )
+        return replace(self, study=chosen)
 
     def error(self, text: str, *where: str | int) -> StudyError:
         """An error about a key that shows later, such as a compiler that is not installed."""

@@ -58,6 +58,14 @@ class Toolchain:
         return flags_for(self.kind, optimization, lto, extra, self.linker_flag)
 
 
+class MissingCompiler(InputError):
+    """There is no such program on the search path; `compiler` is the name asked for."""
+
+    def __init__(self, text: str, *, compiler: str) -> None:
+        super().__init__(text)
+        self.compiler = compiler
+
+
 class ToolchainFinder:
     """Finds compilers by running them, through `processes`, in the folder `scratch`."""
 
@@ -70,7 +78,7 @@ class ToolchainFinder:
         """Find the toolchain of that compiler. InputError if there is none, or it does not work."""
         located = shutil.which(name, path=self._path)
         if located is None:
-            raise InputError(self._missing(name))
+            raise MissingCompiler(self._missing(name), compiler=name)
         cc = Path(located).absolute()
         kind = self._kind(name, cc)
         tools = self._tools(kind, cc)

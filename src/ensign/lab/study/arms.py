@@ -25,12 +25,14 @@ class Seats:
 class Field:
     """Who takes part: variants in order, the baseline first, each with its program's path.
 
-    `tools` are the paths behind `{NAME}` placeholders.
+    `tools` are the paths behind `{NAME}` placeholders. Relative paths in commands start at
+    `folder`; a server has a folder of its own.
     """
 
     artefacts: tuple[tuple[str, str], ...]
     tools: Mapping[str, str]
     seats: Seats
+    folder: str | None = None
 
     def only_baseline(self) -> Field:
         """The baseline alone (it still gets its twin)."""
@@ -71,13 +73,21 @@ def _arm(
         program=_server(server, field, values),
         load=Load(
             ProcessSpec(
-                argv=fill_all(workload.load, values), cpus=field.seats.load, deadline_ns=deadline_ns
+                argv=fill_all(workload.load, values),
+                cwd=field.folder,
+                cpus=field.seats.load,
+                deadline_ns=deadline_ns,
             ),
             operations=requests or 1,
         ),
         ready=Readiness(server.ready.output, parse_duration_ns(server.ready.deadline)),
         preload=tuple(
-            ProcessSpec(argv=fill_all(argv, values), cpus=field.seats.load, deadline_ns=deadline_ns)
+            ProcessSpec(
+                argv=fill_all(argv, values),
+                cwd=field.folder,
+                cpus=field.seats.load,
+                deadline_ns=deadline_ns,
+            )
             for argv in workload.preload
         ),
         ask_to_stop=server.stop == "term",
@@ -98,6 +108,7 @@ def _batch(
 ) -> ArmSpec:
     program = ProcessSpec(
         argv=fill_all(workload.command or (), values),
+        cwd=field.folder,
         cpus=field.seats.program,
         stdin=workload.input,
         deadline_ns=deadline_ns,

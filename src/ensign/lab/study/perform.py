@@ -14,8 +14,8 @@ from ensign.lab.ports import Ports
 from ensign.lab.study.arms import Field
 from ensign.lab.study.fixed import FixedPlan, fixed_plan, plan_key
 from ensign.lab.study.longer_slices import longer_key, with_longer_slices
-from ensign.lab.study.prepare import Programs, build_programs
-from ensign.lab.study.record import StudyRecord, read_record, write_record
+from ensign.lab.study.prepare import Programs, build_programs, require_commands
+from ensign.lab.study.record import StudyRecord, read_record, usable_record, write_record
 from ensign.lab.study.result import study_result
 from ensign.lab.study.sweeps import SweepProgress, run_sweeps
 from ensign.lab.study_file import StudyFile
@@ -49,6 +49,7 @@ def run_study(
     folder = folder_of(file)
     try:
         with folder.locked():
+            require_commands(file, ports.env)
             programs = build_programs(file, cache, ports, telling.build, update_lock=update_lock)
             _race(file, programs, folder, ports, telling)
             return stored_result(file)
@@ -63,8 +64,14 @@ def stored_result(file: StudyFile) -> StudyResult:
     trials = () if record is None else folder.trials(record.key)
     if record is None or not trials:
         raise InputError(f"nothing of {file.path} is measured yet: 'ensign run {file.path}'")
+    missing = set(record.workloads).difference(each.name for each in file.study.workloads)
+    if missing:
+        raise InputError(
+            f"{file.path} no longer has the workload {', '.join(sorted(missing))}, which was "
+            f"measured: 'ensign run {file.path}' measures those that it has now"
+        )
     longer = folder.trials(longer_key(record.key))
-    return study_result(file.study, record, trials, longer)
+    return study_result(file.with_workloads(record.workloads).study, record, trials, longer)
 
 
 def _race(
@@ -72,7 +79,7 @@ def _race(
 ) -> None:
     study = file.study
     seats, seat_findings = cpu_seats(study.cpus)
-    field = Field(programs.artefacts, dict(programs.tools), seats)
+    field = Field(programs.artefacts, dict(programs.tools), seats, str(file.folder))
     hashes = {
         result.facts.variant: result.facts.loadable_sha256 for result in programs.report.results
     }
@@ -81,7 +88,7 @@ def _race(
     before = machine_state()
     fixed = fixed_plan(ports.meter, study, field, key, folder, telling.pilot)
     longer_study, longer = with_longer_slices(study, fixed.sweeps)
-    known = read_record(folder)
+    known = usable_record(folder)
     if known is not None and known.key == key and known.complete:
         return
     record = _record(study, programs, fixed, before)
@@ -109,6 +116,7 @@ def _record(
         version=__version__,
         made_at=_now(),
         complete=False,
+        workloads=tuple(workload.name for workload in study.workloads),
     )
 
 

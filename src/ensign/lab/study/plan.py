@@ -8,8 +8,8 @@ from ensign.builders.request import BuildRequest
 from ensign.lab.machine import cpu_seats
 from ensign.lab.ports import Ports
 from ensign.lab.study.perform import folder_of
-from ensign.lab.study.prepare import build_ports
-from ensign.lab.study.record import read_record
+from ensign.lab.study.prepare import build_ports, compilers_by_line, require_commands
+from ensign.lab.study.record import usable_record
 from ensign.lab.study_file import StudyFile
 from ensign.model.expectation import Expectation, PlannedVariant
 from ensign.model.placeholders import shown
@@ -19,9 +19,11 @@ from ensign.model.units import parse_duration_ns
 def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
     """Looks at the toolchains and the cache; builds and races nothing. InputError as `run`."""
     study = file.study
+    require_commands(file, ports.env)
     baseline = file.variants[0].name
     request = BuildRequest(study, file.path, file.variants, baseline)
-    builds = estimate(request, build_ports(cache, ports))
+    with compilers_by_line(file):
+        builds = estimate(request, build_ports(cache, ports))
     toolchains = find_toolchains(request, build_ports(cache, ports))
     flags = {
         variant.name: toolchains[variant.compiler].flags(
@@ -64,5 +66,8 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
 
 def _trials_done(file: StudyFile) -> int:
     folder = folder_of(file)
-    record = read_record(folder)
-    return 0 if record is None else len(folder.done(record.key))
+    record = usable_record(folder)
+    race, names = file.study.race, [workload.name for workload in file.study.workloads]
+    if record is None or (record.sweeps_planned, list(record.workloads)) != (race.sweeps, names):
+        return 0
+    return len(folder.done(record.key))

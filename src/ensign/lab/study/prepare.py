@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ from ensign.host.processes import MeterProcesses
 from ensign.lab.ports import Ports
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.errors import InputError
+from ensign.model.placeholders import names_in
+from ensign.model.study_problems import Where
+from ensign.toolchains.find import MissingCompiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,52 @@ def build_programs(
 ) -> Programs:
     """Builds what is missing. CommandFailed if the baseline fails; see `build_variants`."""
     request = BuildRequest(file.study, file.path, file.variants, file.variants[0].name, update_lock)
-    report = build_variants(request, build_ports(cache, ports), on_event)
+    with compilers_by_line(file):
+        report = build_variants(request, build_ports(cache, ports), on_event)
     return Programs(report, *_raced(report, file.variants[0].name))
+
+
+@contextmanager
+def compilers_by_line(file: StudyFile) -> Iterator[None]:
+    """Adds the line of the study to the complaint about a missing compiler."""
+    try:
+        yield
+    except MissingCompiler as missing:
+        study = file.study
+        places: list[Where] = [
+            ("axes", "compiler", index)
+            for index, name in enumerate(study.axes.compiler)
+            if name == missing.compiler
+        ]
+        places += [
+            ("include", index, "compiler")
+            for index, choice in enumerate(study.include)
+            if choice.compiler == missing.compiler
+        ]
+        raise file.error(str(missing), *places[0]) from None
+
+
+def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
+    """StudyError where a program that workloads name is missing: before the builds, not after."""
+    for index, workload in enumerate(file.study.workloads):
+        named: list[tuple[Where, list[str] | None]] = [
+            (("load",), workload.load),
+            (("command",), workload.command),
+            *((("preload", number), argv) for number, argv in enumerate(workload.preload)),
+        ]
+        for where, argv in named:
+            program = "" if argv is None else argv[0]
+            if not program or names_in(program):
+                continue
+            place = str(file.folder / program) if "/" in program else program
+            if shutil.which(place, path=env.get("PATH")) is None:
+                raise file.error(
+                    f"workload '{workload.name}': there is no program '{program}'; "
+                    "install it, or correct its name",
+                    "workloads",
+                    index,
+                    *where,
+                )
 
 
 def build_ports(cache: Cache, ports: Ports) -> BuildPorts:

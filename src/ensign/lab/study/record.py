@@ -20,7 +20,8 @@ class StudyRecord:
     """`key` names the trials; `raced` are the variants that take part, the baseline first.
 
     `commands` has what ran per workload, `made_at` when it was written (ISO 8601); `complete` says
-    whether everything that was planned is measured.
+    whether everything that was planned is measured. `workloads` are those that were raced; empty
+    means all of the study.
     """
 
     key: str
@@ -35,6 +36,7 @@ class StudyRecord:
     version: str
     made_at: str
     complete: bool
+    workloads: tuple[str, ...] = ()
 
 
 _RECORD = TypeAdapter(StudyRecord)
@@ -43,6 +45,14 @@ _RECORD = TypeAdapter(StudyRecord)
 def write_record(folder: StudyFolder, record: StudyRecord) -> None:
     """Replaces the record in one step."""
     folder.write_json(_NAME, json.loads(_RECORD.dump_json(record)))
+
+
+def usable_record(folder: StudyFolder) -> StudyRecord | None:
+    """The record; None also where it is damaged or of another version: a run writes it anew."""
+    try:
+        return read_record(folder)
+    except InputError:
+        return None
 
 
 def read_record(folder: StudyFolder) -> StudyRecord | None:

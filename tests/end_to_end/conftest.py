@@ -1,0 +1,183 @@
+"""The real program, as a user calls it: a real meter, real compilers, real servers.
+
+Whatever a test does to it, afterwards none of its processes may run or stand still, and no control
+group or scratch folder may be left.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ensign.host.meter import find_meter
+
+SOURCES = Path(__file__).parent / "programs"
+MARK = "ENSIGN_TEST_MARK"
+_CALL = "from ensign.cli.main import main; main()"
+_GROUP = re.compile(r"ensign-(\d+)-\d+")
+_PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def complaint(self) -> str:
+        """The line of ensign's own on standard error; fails where there is not exactly one."""
+        assert "Traceback" not in self.err, self.err
+        lines = [line for line in self.err.splitlines() if line.startswith("ensign: ")]
+        assert len(lines) == 1, self.err
+        return lines[0]
+
+
+def wait_for(happened: Callable[[], bool], what: str) -> None:
+    give_up = time.monotonic() + _PATIENCE_S
+    while not happened():
+        assert time.monotonic() < give_up, what
+        time.sleep(0.02)
+
+
+@dataclass
+class Ensign:
+    """Calls ensign in a folder of the test; `env` is added to the environment."""
+
+    folder: Path
+    env: dict[str, str] = field(default_factory=dict)
+    mark: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def start(self, *argv: str, **env: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*self.command, *argv],
+            cwd=self.folder,
+            env={**self.environment, **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, *argv: str, **env: str) -> Done:
+        return self.end(self.start(*argv, **env))
+
+    def end(self, process: subprocess.Popen[str]) -> Done:
+        out, err = process.communicate(timeout=60)
+        return Done(process.returncode, out, err)
+
+    @property
+    def command(self) -> list[str]:
+        return [sys.executable, "-c", _CALL]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "COLUMNS": "80",
+            "TMPDIR": str(self.scratch),
+            "ENSIGN_CACHE": str(self.folder / "cache"),
+            MARK: self.mark,
+            **self.env,
+        }
+
+    @property
+    def scratch(self) -> Path:
+        return self.folder / "scratch"
+
+    def processes(self) -> dict[int, str]:
+        """Our processes that still exist, with their command lines."""
+        return {
+            pid: command
+            for pid, environment, command in _processes()
+            if f"{MARK}={self.mark}" in environment
+        }
+
+    def meters(self) -> list[int]:
+        """Guardian and worker of the meter, in the order of their birth."""
+        meter = find_meter().resolve()
+        return sorted(pid for pid in self.processes() if _executable(pid) == meter)
+
+    def leftovers(self) -> list[str]:
+        found = [f"process {pid}: {command}" for pid, command in self.processes().items()]
+        found += [f"control group {path}" for path in _dead_groups()]
+        found += [f"scratch {path}" for path in self.scratch.iterdir()]
+        return found
+
+
+def _processes() -> Iterator[tuple[int, list[str], str]]:
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            environment = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if words != [""]:
+            yield int(entry.name), environment, " ".join(words)
+
+
+def _executable(pid: int) -> Path | None:
+    try:
+        return Path(f"/proc/{pid}/exe").readlink()
+    except OSError:
+        return None
+
+
+def _dead_groups() -> list[Path]:
+    """Groups whose maker is gone; those of other runs on this machine are none of ours."""
+    found = []
+    for folder in (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup")):
+        for path in folder.glob("**/ensign-*"):
+            match = _GROUP.match(path.name)
+            if match is not None and not Path(f"/proc/{match[1]}").exists():
+                found.append(path)
+    return found
+
+
+@pytest.fixture
+def ensign(tmp_path: Path) -> Iterator[Ensign]:
+    here = Ensign(tmp_path)
+    here.scratch.mkdir()
+    yield here
+    wait_for(lambda: not here.leftovers(), "something is left")
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Compiled once for all tests: programs of two costs, servers of two costs, their load."""
+
+    cheap: str
+    dear: str
+    server: str
+    dear_server: str
+    load: str
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    folder = tmp_path_factory.mktemp("programs")
+
+    def built(name: str, source: str, work: int) -> str:
+        path = folder / name
+        argv = ["gcc-12", "-O1", f"-DWORK={work}", "-pthread", "-o", str(path)]
+        subprocess.run([*argv, str(SOURCES / source)], check=True)
+        return str(path)
+
+    return Programs(
+        cheap=built("cheap", "spin.c", 1),
+        dear=built("dear", "spin.c", 2),
+        server=built("server", "server.c", 100),
+        dear_server=built("dear-server", "server.c", 300),
+        load=built("load", "load.c", 0),
+    )

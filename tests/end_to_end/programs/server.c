@@ -1,0 +1,45 @@
+/* Answers each byte with a byte. `server PORT [crash REQUESTS | deaf | hang REQUESTS]` */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    const char *fault = argc > 2 ? argv[2] : "";
+    long left = argc > 3 ? atol(argv[3]) : -1;
+    if (!strcmp(fault, "deaf"))
+        for (;;)
+            pause();
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(atoi(argv[1]))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(listener, (void *)&address, sizeof address) || listen(listener, 8)) {
+        perror("server");
+        return 1;
+    }
+    volatile unsigned long sum = 0;
+    for (;;) {
+        int client = accept(listener, 0, 0);
+        char byte;
+        while (read(client, &byte, 1) == 1) {
+            for (unsigned long i = 0; i < WORK; i++)
+                sum += i;
+            if (left == 0 && !strcmp(fault, "hang"))
+                for (;;)
+                    pause();
+            if (left == 0) {
+                fputs("server: out of luck\n", stderr);
+                return 7;
+            }
+            left -= left > 0;
+            if (write(client, &byte, 1) != 1)
+                break;
+        }
+        close(client);
+    }
+}

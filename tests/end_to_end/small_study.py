@@ -1,0 +1,86 @@
+"""A study whose builds take milliseconds and whose racing takes a second."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+_SOURCES = Path(__file__).parent / "programs"
+
+BATCH = """\
+name = "small"
+
+[source]
+kind = "path"
+path = "source"
+
+[build]
+commands = [["sh", "-c", "{cc} {cflags} -DWORK=1 -o spin spin.c {ldflags}"]]
+artefact = "spin"
+deadline = "20s"
+
+[axes]
+compiler = ["gcc-12"]
+optimization = ["-O1", "-O2"]
+
+[baseline]
+optimization = "-O1"
+
+[race]
+budget = "2s"
+sweeps = 3
+
+[[workloads]]
+name = "short"
+command = ["{artefact}", "1000000"]
+
+[[workloads]]
+name = "long"
+command = ["{artefact}", "3000000"]
+"""
+
+SERVER = """\
+name = "served"
+
+[source]
+kind = "path"
+path = "source"
+
+[build]
+commands = [["sh", "-c", "{cc} {cflags} -DWORK=200 -o server server.c {ldflags}"]]
+tool_commands = [["sh", "-c", "{cc} {cflags} -o load load.c"]]
+artefact = "server"
+tools = { load = "load" }
+
+[axes]
+compiler = ["gcc-12"]
+optimization = ["-O1", "-O2"]
+
+[baseline]
+optimization = "-O1"
+
+[server]
+command = ["{artefact}", "{port}"]
+ready.deadline = "2s"
+
+[race]
+budget = "2s"
+sweeps = 3
+
+[[workloads]]
+name = "bytes"
+load = ["{load}", "{port}", "{requests}"]
+deadline = "2s"
+"""
+
+
+def write_study(folder: Path, text: str = BATCH, *changes: tuple[str, str]) -> Path:
+    """The study in `folder/study.toml` with its source beside it, each change made once."""
+    for before, after in changes:
+        assert before in text, before
+        text = text.replace(before, after, 1)
+    path = folder / "study.toml"
+    path.write_text(text)
+    if not (folder / "source").exists():
+        shutil.copytree(_SOURCES, folder / "source")
+    return path

@@ -1,0 +1,198 @@
+"""`ensign compare` on real programs; no test asserts which of two is faster by how much."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from end_to_end.conftest import Ensign, Programs
+
+BUDGET = ("--budget", "500ms")
+
+
+def finding_codes(path: Path) -> set[str]:
+    return {finding["code"] for finding in json.loads(path.read_text())["findings"]}
+
+
+def test_exports_have_the_promised_keys(ensign: Ensign, programs: Programs) -> None:
+    done = ensign(
+        "compare", f"{programs.cheap} 1000000", f"{programs.dear} 1000000", f"{programs.dear} 2000000",
+        "--name", "one", "--name", "two", "--name", "four", "--margin", "1%", *BUDGET,
+        "--export-json", "out.json", "--export-csv", "out.csv", "--export-markdown", "out.md",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    said = json.loads((ensign.folder / "out.json").read_text())
+    comparison = {
+        "arm": str, "baseline": str, "metric": str, "ratio": float, "low": float, "high": float,
+        "level": float, "direction": str, "size": str, "executions": int,
+    }  # fmt: skip
+    assert [entry["arm"] for entry in said["comparisons"]] == ["two", "four"]
+    for entry in (*said["comparisons"], said["aa"]):
+        assert {key: type(value) for key, value in entry.items()} == comparison
+        assert entry["baseline"] == "one"
+        assert entry["metric"] in ("cpu", "wall")
+        assert entry["direction"] in ("faster", "slower", "unclear")
+        assert entry["size"] in ("within", "beyond", "unclear")
+        assert entry["low"] <= entry["ratio"] <= entry["high"]
+    for finding in said["findings"]:
+        assert set(finding) >= {"code", "severity", "text"}
+        assert finding["severity"] in ("note", "warning", "error")
+    assert len(said["trials"]) == said["aa"]["executions"]
+    assert {"one", "two", "four"} < {arm["arm"] for arm in said["trials"][0]["arms"]}
+    assert (ensign.folder / "out.csv").read_text().count("\n") >= 3
+    assert "| two " in (ensign.folder / "out.md").read_text()
+
+
+def test_without_a_margin_there_is_no_size(ensign: Ensign, programs: Programs) -> None:
+    command = f"{programs.cheap} 1000000"
+    done = ensign("compare", command, command, *BUDGET, "--export-json", "out.json")
+    assert done.status == 0, done.err
+    said = json.loads((ensign.folder / "out.json").read_text())
+    assert said["comparisons"][0]["size"] is None
+    assert "same-bytes" in finding_codes(ensign.folder / "out.json")
+    assert "same bytes" in done.out
+
+
+@pytest.mark.parametrize(("margin", "status"), [((), 1), (("--margin", "90%"), 0)])
+def test_fail_if_slower(
+    ensign: Ensign, programs: Programs, margin: tuple[str, ...], status: int
+) -> None:
+    commands = (f"{programs.cheap} 1000000", f"{programs.cheap} 1500000")
+    done = ensign("compare", *commands, "--budget", "800ms", "--fail-if", "slower", *margin)
+    assert done.status == status, done.out
+
+
+def test_commands_around_the_race_run_in_order(ensign: Ensign, programs: Programs) -> None:
+    def note(word: str) -> str:
+        return f"""sh -c 'echo {word} "$@" >> log' sh {{arm}}"""
+
+    done = ensign(
+        "compare", f"{programs.cheap} 1000000", f"{programs.dear} 1000000", "--warmup", "1", *BUDGET,
+        "--setup", "sh -c 'echo setup >> log'", "--prepare", note("prepare"),
+        "--cleanup", note("cleanup"), "--export-json", "out.json",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    executions = json.loads((ensign.folder / "out.json").read_text())["aa"]["executions"]
+    lines = (ensign.folder / "log").read_text().splitlines()
+    assert lines[0] == "setup"
+    assert lines[-3:] == ["cleanup 1", "cleanup 2", "cleanup twin"]
+    prepared = lines[1:-3]
+    assert set(prepared) == {"prepare 1", "prepare 2", "prepare twin"}
+    # One unmeasured run, one warm-up, and the race; the twin takes no part in the first.
+    # An arm that fills the time of a slower one is prepared once more.
+    assert prepared[:2] == ["prepare 1", "prepare 2"]
+    assert prepared.count("prepare 2") >= executions + 2
+    assert prepared.count("prepare twin") >= executions + 1
+
+
+def test_clean_up_follows_a_failure(ensign: Ensign, programs: Programs) -> None:
+    done = ensign("compare", programs.cheap, f"{programs.cheap} 9 3", "--cleanup", "touch cleaned")
+    assert done.status == 3
+    assert "exited with status 3" in done.complaint
+    assert "last words" in done.complaint
+    assert (ensign.folder / "cleaned").exists()
+
+
+def test_a_clean_up_that_fails_costs_no_result(ensign: Ensign, programs: Programs) -> None:
+    done = ensign(
+        "compare", programs.cheap, programs.dear, *BUDGET, "--cleanup", "false",
+        "--export-json", "out.json",
+    )  # fmt: skip
+    assert done.status == 3
+    assert "--cleanup false" in done.complaint
+    assert json.loads((ensign.folder / "out.json").read_text())["trials"]
+
+
+def test_failures_can_be_measured(ensign: Ensign, programs: Programs) -> None:
+    failing = f"{programs.cheap} 1000000 3"
+    done = ensign("compare", f"{programs.cheap} 1000000", failing, *BUDGET, "--ignore-failure")
+    assert done.status == 0, done.err
+
+
+def test_files_and_environment_per_arm(ensign: Ensign) -> None:
+    for arm in ("1", "2", "twin"):
+        (ensign.folder / f"in-{arm}").write_text(f"for {arm}\n")
+    command = """sh -c 'read line; echo "$line $COLOUR"; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'"""
+    done = ensign(
+        "compare", command, command, *BUDGET, "--input", "in-{arm}", "--output", "out-{arm}",
+        "--env", "COLOUR=blue", "--export-json", "out.json",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    for arm in ("1", "2", "twin"):
+        assert (ensign.folder / f"out-{arm}").read_text() == f"for {arm} blue\n"
+    assert "outputs-differ" in finding_codes(ensign.folder / "out.json")
+
+
+def test_a_shell_is_used_where_asked_for(ensign: Ensign) -> None:
+    command = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done | cat"
+    done = ensign("compare", command, command, "--shell", *BUDGET)
+    assert done.status == 0, done.err
+
+
+def test_sleeping_programs_race_by_whole_executions(ensign: Ensign) -> None:
+    done = ensign("compare", "sleep 0.03", "sleep 0.04", "--budget", "1s", "--export-json", "o.json")
+    assert done.status == 0, done.err
+    said = json.loads((ensign.folder / "o.json").read_text())
+    assert said["compare"]["mode"] == "whole"
+    assert said["aa"]["metric"] == "wall"
+    assert "mostly-sleeping" in finding_codes(ensign.folder / "o.json")
+    assert "a compiler will not help" in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "metric"),
+    [
+        (("--mode", "whole"), "whole", "cpu"),
+        (("--metric", "wall"), "gated", "wall"),
+        (("--cpus", "0"), "gated", "cpu"),
+    ],
+)
+def test_choices_of_the_user(
+    ensign: Ensign, programs: Programs, options: tuple[str, ...], mode: str, metric: str
+) -> None:
+    commands = (f"{programs.cheap} 1000000", f"{programs.dear} 1000000")
+    done = ensign("compare", *commands, *BUDGET, *options, "--export-json", "out.json")
+    assert done.status == 0, done.err
+    said = json.loads((ensign.folder / "out.json").read_text())
+    assert (said["compare"]["mode"], said["aa"]["metric"]) == (mode, metric)
+
+
+def test_servers_are_compared_by_their_cpu_time(ensign: Ensign, programs: Programs) -> None:
+    done = ensign(
+        "compare", f"{programs.server} {{port}}", f"{programs.dear_server} {{port}}",
+        "--load", f"{programs.load} {{port}} 200", "--ready", "port", "--budget", "1500ms",
+        "--operations", "([0-9]+) requests", "--export-json", "out.json",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    said = json.loads((ensign.folder / "out.json").read_text())
+    assert said["aa"]["metric"] == "cpu"
+    arms = said["trials"][0]["arms"]
+    assert [arm["operations"] for arm in arms] == [200, 200, 200]
+    assert all(arm["load_cpu_ns"] > 0 for arm in arms)
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_piped_output_is_plain_and_narrow(
+    ensign: Ensign, programs: Programs, columns: int
+) -> None:
+    command = f"{programs.cheap} 1000000"
+    done = ensign("compare", command, f"{command} 0", *BUDGET, COLUMNS=str(columns))
+    assert done.status == 0, done.err
+    assert done.err == ""
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.out)
+    assert max(map(len, done.out.splitlines())) <= columns
+
+
+def test_a_reader_that_goes_away_costs_nothing(ensign: Ensign, programs: Programs) -> None:
+    process = ensign.start(
+        "compare", f"{programs.cheap} 1000000", f"{programs.cheap} 1500000", *BUDGET,
+        "--fail-if", "slower", "--export-json", "out.json",
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    done = ensign.end(process)
+    assert (done.status, done.err) == (1, "")
+    assert json.loads((ensign.folder / "out.json").read_text())["trials"]

@@ -1,0 +1,151 @@
+"""Wrong use and wrong input: one clear line and exit status 2, before anything is measured."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+from pathlib import Path
+
+import pytest
+from end_to_end.small_study import write_study
+
+from ensign.cli.main import run_command_line
+
+
+class Line:
+    """Runs a command line in this process; what it complained about, in one line."""
+
+    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
+        self._capfd = capfd
+
+    def __call__(self, command_line: str) -> str:
+        self._capfd.readouterr()
+        status = run_command_line(shlex.split(command_line))
+        captured = self._capfd.readouterr()
+        assert status == 2, captured.err
+        assert captured.err.count("\n") == 1, captured.err
+        assert captured.err.startswith("ensign: ")
+        assert captured.out == ""
+        return captured.err
+
+
+@pytest.fixture
+def complaint(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Line:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ENSIGN_CACHE", str(tmp_path / "cache"))
+    return Line(capfd)
+
+
+@pytest.mark.parametrize(
+    ("command_line", "said"),
+    [
+        ("compare", "commands"),
+        ("compare true", "two commands or more"),
+        ("compare true nosuchprogram", "nosuchprogram"),
+        ("compare true ./nosuchprogram", "./nosuchprogram does not exist"),
+        ("compare true /tmp", "/tmp is not executable"),
+        ("compare true 'ls | wc'", "--shell"),
+        ("compare true ''", "empty"),
+        ("compare true true --budget 0", "--budget must be above 0"),
+        ("compare true true --budget 0s", "--budget must be above 0"),
+        ("compare true true --budget 30", "--budget: '30' is not a time"),
+        ("compare true true --bugdet 3s", "--budget"),
+        ("compare true true --mode fast", "'fast' is not one of 'gated', 'whole'"),
+        ("compare true true --slice 1us", "--slice"),
+        ("compare true true --slice 2h", "--slice"),
+        ("compare true true --warmup -1", "--warmup"),
+        ("compare true true --precision 0", "--precision"),
+        ("compare true true --margin 200%", "--margin"),
+        ("compare true true --level 0.93", "0.95"),
+        ("compare true true --seed 99999999999999999999", "--seed"),
+        ("compare true true --cpus 4000", "4000"),
+        ("compare true true --cpus 0-99999999999", "--cpus"),
+        ("compare true true --env NAME", "--env"),
+        ("compare true true --input nosuchfile", "nosuchfile"),
+        ("compare true true --output no/folder", "no/folder"),
+        ("compare true true --deadline 0s", "--deadline"),
+        ("compare true true --fail-if faster", "slower"),
+        ("compare true true --operations 5", "--load"),
+        ("compare true true --export-json no/folder.json", "no/folder.json"),
+        ("compare true true --export-csv .", "it is a folder"),
+        ("compare true true --setup nosuchprogram", "nosuchprogram"),
+        ("compare true true --prepare nosuchprogram", "nosuchprogram"),
+        ("compare 'sleep {port}' 'sleep {port}'", "--load"),
+        ("compare 'sleep {port}' 'sleep {port}' --load 'x {port}' --ports 9", "--ports"),
+        ("compare 'sleep {port}' 'sleep {port}' --load 'nosuchload {port}'", "nosuchload"),
+        ("compare 'sleep {port}' 'sleep {port}' --load 'true {port}' --ready soon", "--ready"),
+        ("campare true true", "campare"),
+        ("run", "STUDY"),
+        ("run .", "is a folder"),
+        ("run nosuch.toml", "there is no such file"),
+        ("plan nosuch.toml", "there is no such file"),
+        ("report nosuch.toml", "there is no such file"),
+        ("doctor nosuch.toml", "there is no such file"),
+        ("clean --older-than soon", "soon"),
+    ],
+)
+def test_one_line_says_what_is_wrong(complaint: Line, command_line: str, said: str) -> None:
+    assert said in complaint(command_line)
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("artefact =", "artefakt =", "unknown key 'artefakt' in [build]; nearest is 'artefact'"),
+        ('compiler = ["gcc-12"]', 'compiler = ["gcc-99"]', "compiler 'gcc-99' is not installed"),
+        ('budget = "2s"', 'budget = "0s"', "'budget': '0s' must be above 0"),
+        ('budget = "2s"', "budget = 0", "'budget'"),
+        ("[race]", "[race", "not TOML"),
+        ('"{artefact}", "100', '"nosuchprogram", "{artefact}", "100', "'nosuchprogram'"),
+    ],
+)
+def test_a_wrong_study_is_named_with_its_line(
+    complaint: Line, tmp_path: Path, command: str, before: str, after: str, said: str
+) -> None:
+    study = write_study(tmp_path)
+    text = study.read_text()
+    assert before in text
+    study.write_text(text.replace(before, after, 1))
+    line = text[: text.index(before)].count("\n") + 1
+    told = complaint(f"{command} {study.name}")
+    assert said in told
+    assert f"{study.name}:{line}: " in told
+
+
+def test_an_unknown_workload_gets_the_nearest_name(complaint: Line, tmp_path: Path) -> None:
+    study = write_study(tmp_path)
+    for command in ("plan", "run"):
+        told = complaint(f"{command} {study.name} --workload shrot")
+        assert "no workload called 'shrot'; nearest is 'short'" in told
+
+
+def test_there_is_no_report_before_a_run(complaint: Line, tmp_path: Path) -> None:
+    study = write_study(tmp_path)
+    assert f"ensign run {study.name}" in complaint(f"report {study.name}")
+
+
+def test_a_study_that_is_no_text(complaint: Line, tmp_path: Path) -> None:
+    (tmp_path / "program.toml").write_bytes(b"\x7fELF\x02\x01\xff")
+    assert "UTF-8" in complaint("run program.toml")
+
+
+def test_no_free_port(complaint: Line) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        told = complaint(
+            "compare 'sleep {port}' 'sleep {port}' --load 'true {port}' "
+            f"--ports {port}-{port}"
+        )
+    assert "port" in told
+
+
+def test_help_without_arguments(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line([]) == 2
+    assert "compare" in capfd.readouterr().err
+    assert run_command_line(["--version"]) == 0
+    assert capfd.readouterr().out.startswith("ensign ")
