@@ -63,7 +63,7 @@ def false_alarms(bench: Bench) -> Rows:
                 ensign(command, command, "--budget", f"{BUDGET_S:g}s", "--seed", str(repetition)),
                 hyperfine(command, command, fits),
             ]
-            if repetition < bench.repetitions // 4:
+            if repetition < bench.repetitions // 8:
                 verdicts.append(pyperf(command, command, fits))
             rows += [{"program": program, **verdict.as_json()} for verdict in verdicts]
             say(program, repetition, bench.repetitions, verdicts)
