@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-
-from ensign.host.meter import find_meter
 
 SOURCES = Path(__file__).parent / "programs"
 MARK = "ENSIGN_TEST_MARK"
@@ -102,10 +102,23 @@ class Ensign:
             if f"{MARK}={self.mark}" in environment
         }
 
-    def meters(self) -> list[int]:
-        """Guardian and worker of the meter, in the order of their birth."""
-        meter = find_meter().resolve()
-        return sorted(pid for pid in self.processes() if _executable(pid) == meter)
+    def meters(self, process: subprocess.Popen[str]) -> list[int]:
+        """Guardian and worker of that ensign's meter, once both are there."""
+        found: list[int] = []
+
+        def both() -> bool:
+            guardians = _children(process.pid)
+            found[:] = guardians + [pid for each in guardians for pid in _children(each)]
+            return len(found) == len(("guardian", "worker"))
+
+        wait_for(both, "no meter")
+        return found
+
+    def nothing_left(self) -> None:
+        give_up = time.monotonic() + _PATIENCE_S
+        while (found := self.leftovers()) and time.monotonic() < give_up:
+            time.sleep(0.02)
+        assert found == []
 
     def leftovers(self) -> list[str]:
         found = [f"process {pid}: {command}" for pid, command in self.processes().items()]
@@ -120,18 +133,19 @@ def _processes() -> Iterator[tuple[int, list[str], str]]:
             continue
         try:
             environment = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
-            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").rstrip("\0")
         except OSError:
             continue
-        if words != [""]:
-            yield int(entry.name), environment, " ".join(words)
+        if words:
+            yield int(entry.name), environment, words.replace("\0", " ")
 
 
-def _executable(pid: int) -> Path | None:
+def _children(pid: int) -> list[int]:
     try:
-        return Path(f"/proc/{pid}/exe").readlink()
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     except OSError:
-        return None
+        return []
+    return [int(word) for word in text.split()]
 
 
 def _dead_groups() -> list[Path]:
@@ -150,7 +164,12 @@ def ensign(tmp_path: Path) -> Iterator[Ensign]:
     here = Ensign(tmp_path)
     here.scratch.mkdir()
     yield here
-    wait_for(lambda: not here.leftovers(), "something is left")
+    try:
+        here.nothing_left()
+    finally:
+        for pid in here.processes():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from end_to_end.small_study import write_study
 
+from end_to_end.small_study import write_study
 from ensign.cli.main import run_command_line
 
 
@@ -45,7 +45,7 @@ def complaint(
         ("compare true", "two commands or more"),
         ("compare true nosuchprogram", "nosuchprogram"),
         ("compare true ./nosuchprogram", "./nosuchprogram does not exist"),
-        ("compare true /tmp", "/tmp is not executable"),
+        ("compare true /etc", "/etc is not executable"),
         ("compare true 'ls | wc'", "--shell"),
         ("compare true ''", "empty"),
         ("compare true true --budget 0", "--budget must be above 0"),
