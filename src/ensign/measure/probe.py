@@ -124,19 +124,21 @@ def trials(records: Iterable[Record], place: Place) -> Iterator[Trial]:
                     done += 1
                 pending = _Pending()
             case "error":
-                raise error_of(record, place.names)
+                raise error_of(record, place)
             case _:
                 _take(record, pending)
 
 
 def error_of(
-    record: Record, names: Mapping[str, str] | None = None
+    record: Record, place: Place | None = None
 ) -> InputError | CommandFailed | InternalError:
-    """The exception that an `error` record stands for; `names` as in `Place`."""
+    """The exception that an `error` record stands for; it names workload and arm."""
     line = _DoubtLine.model_validate(record)
-    arm = (names or {}).get(line.arm or "", line.arm)
+    names = {} if place is None else place.names
+    workload = "" if place is None else place.workload
+    arm = names.get(line.arm or "", line.arm or "")
     said = line.text.removeprefix(f'arm "{line.arm}": ')
-    text = f"{arm}: {said}" if arm else said
+    text = ": ".join(part for part in (workload, arm, said) if part)
     if line.code in _INPUT_CODES:
         return InputError(text)
     if line.code == "system":

@@ -17,7 +17,7 @@ from ensign.lab.study.longer_slices import longer_key, with_longer_slices
 from ensign.lab.study.prepare import Programs, build_programs, require_commands
 from ensign.lab.study.record import StudyRecord, read_record, usable_record, write_record
 from ensign.lab.study.result import study_result
-from ensign.lab.study.sweeps import SweepProgress, run_sweeps
+from ensign.lab.study.sweeps import SweepProgress, missing_trials, run_sweeps
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError, Interrupted
 from ensign.model.placeholders import fill_all, shown
@@ -90,7 +90,10 @@ def _race(
     longer_study, longer = with_longer_slices(study, fixed.sweeps)
     known = usable_record(folder)
     if known is not None and known.key == key and known.complete:
-        return
+        # A trial that was damaged and deleted is raced again.
+        missing = missing_trials(study, fixed.sweeps, folder)
+        if not missing and not missing_trials(longer_study, longer, folder):
+            return
     record = _record(study, programs, fixed, before)
     record = replace(record, findings=(*record.findings, *seat_findings))
     write_record(folder, record)

@@ -42,6 +42,19 @@ def order_of(workloads: list[Workload], seed: int, sweep: int) -> list[Workload]
     return shuffled
 
 
+def missing_trials(
+    study: Study, plan: SweepPlan, folder: StudyFolder
+) -> tuple[tuple[int, Workload], ...]:
+    """Sweep and workload of each trial that the store lacks, in the order of racing."""
+    stored = folder.done(plan.key)
+    return tuple(
+        (sweep, workload)
+        for sweep in range(plan.sweeps)
+        for workload in order_of(study.workloads, study.race.seed, sweep)
+        if (sweep, workload.name) not in stored
+    )
+
+
 def run_sweeps(
     meter: Meter,
     study: Study,
@@ -51,14 +64,10 @@ def run_sweeps(
     on_trial: Callable[[SweepProgress], None],
 ) -> None:
     """Races what the store lacks. KeyboardInterrupt passes; finished trials are already stored."""
-    stored = set(folder.done(plan.key))
     total = plan.sweeps * len(study.workloads)
-    for sweep in range(plan.sweeps):
-        for workload in order_of(study.workloads, study.race.seed, sweep):
-            if (sweep, workload.name) in stored:
-                continue
-            requests = plan.requests[workload.name]
-            trial = one_trial(meter, study, field, workload, requests, sweep=sweep)
-            folder.write_trial(plan.key, trial)
-            stored.add((sweep, workload.name))
-            on_trial(SweepProgress(len(stored), total, sweep, workload.name, trial))
+    missing = missing_trials(study, plan, folder)
+    for done, (sweep, workload) in enumerate(missing, start=total - len(missing) + 1):
+        requests = plan.requests[workload.name]
+        trial = one_trial(meter, study, field, workload, requests, sweep=sweep)
+        folder.write_trial(plan.key, trial)
+        on_trial(SweepProgress(done, total, sweep, workload.name, trial))
