@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,8 +21,10 @@ from pathlib import Path
 
 import pytest
 
+from end_to_end.small_study import MARK, write_study
+from ensign.cli.main import run_command_line
+
 SOURCES = Path(__file__).parent / "programs"
-MARK = "ENSIGN_TEST_MARK"
 _CALL = "from ensign.cli.main import main; main()"
 _GROUP = re.compile(r"ensign-(\d+)-\d+")
 _PATIENCE_S = 10.0
@@ -55,10 +58,15 @@ class Ensign:
 
     folder: Path
     env: dict[str, str] = field(default_factory=dict)
-    mark: str = field(default_factory=lambda: secrets.token_hex(8))
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    @property
+    def mark(self) -> str:
+        """What the environment of every process of ours has (builds have it from `write_study`)."""
+        return f"{MARK}={self.folder}"
 
     def start(self, *argv: str, **env: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*self.command, *argv],
             cwd=self.folder,
             env={**self.environment, **env},
@@ -67,6 +75,8 @@ class Ensign:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.started.append(process)
+        return process
 
     def __call__(self, *argv: str, **env: str) -> Done:
         return self.end(self.start(*argv, **env))
@@ -86,7 +96,7 @@ class Ensign:
             "COLUMNS": "80",
             "TMPDIR": str(self.scratch),
             "ENSIGN_CACHE": str(self.folder / "cache"),
-            MARK: self.mark,
+            MARK: str(self.folder),
             **self.env,
         }
 
@@ -97,22 +107,22 @@ class Ensign:
     def processes(self) -> dict[int, str]:
         """Our processes that still exist, with their command lines."""
         return {
-            pid: command
-            for pid, environment, command in _processes()
-            if f"{MARK}={self.mark}" in environment
+            pid: command for pid, environment, command in _processes() if self.mark in environment
         }
 
     def meters(self, process: subprocess.Popen[str]) -> list[int]:
-        """Guardian and worker of that ensign's meter, once both are there."""
-        found: list[int] = []
+        """Guardian and worker of that ensign's meter, as far as they are there now."""
+        guardians = _children(process.pid)
+        return guardians + [pid for each in guardians for pid in _children(each)]
 
-        def both() -> bool:
-            guardians = _children(process.pid)
-            found[:] = guardians + [pid for each in guardians for pid in _children(each)]
-            return len(found) == len(("guardian", "worker"))
-
-        wait_for(both, "no meter")
-        return found
+    def kill_meter(self, process: subprocess.Popen[str], victim: str) -> None:
+        """Kills guardian or worker until ensign ends: between two races there is none to kill."""
+        index = ("guardian", "worker").index(victim)
+        while process.poll() is None:
+            meters = self.meters(process)
+            with suppress(ProcessLookupError, IndexError):
+                os.kill(meters[index], signal.SIGKILL)
+            time.sleep(0.02)
 
     def nothing_left(self) -> None:
         give_up = time.monotonic() + _PATIENCE_S
@@ -141,11 +151,11 @@ def _processes() -> Iterator[tuple[int, list[str], str]]:
 
 
 def _children(pid: int) -> list[int]:
-    try:
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    except OSError:
-        return []
-    return [int(word) for word in text.split()]
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += [int(word) for word in thread.read_text().split()]
+    return found
 
 
 def _dead_groups() -> list[Path]:
@@ -170,6 +180,8 @@ def ensign(tmp_path: Path) -> Iterator[Ensign]:
         for pid in here.processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        for process in here.started:
+            process.communicate()
 
 
 @dataclass(frozen=True)
@@ -200,3 +212,46 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
         dear_server=built("dear-server", "server.c", 300),
         load=built("load", "load.c", 0),
     )
+
+
+class Line:
+    """Runs a command line in this process; what it complained about, in one line."""
+
+    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
+        self._capfd = capfd
+
+    def __call__(self, command_line: str) -> str:
+        self._capfd.readouterr()
+        status = run_command_line(shlex.split(command_line))
+        captured = self._capfd.readouterr()
+        assert status == 2, captured.err
+        assert captured.err.count("\n") == 1, captured.err
+        assert captured.err.startswith("ensign: ")
+        assert captured.out == ""
+        return captured.err
+
+
+@pytest.fixture
+def complaint(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Line:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ENSIGN_CACHE", str(tmp_path / "cache"))
+    return Line(capfd)
+
+
+@pytest.fixture(scope="session")
+def _measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    here = Ensign(tmp_path_factory.mktemp("measured"))
+    here.scratch.mkdir()
+    write_study(here.folder)
+    done = here("run", "study.toml")
+    assert done.status == 0, done.err
+    return here.folder
+
+
+@pytest.fixture
+def measured(_measured: Path, tmp_path: Path) -> Path:
+    """A folder with a small study that was run to its end."""
+    shutil.copytree(_measured, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "study.toml"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+MARK = "ENSIGN_TEST_MARK"
 _SOURCES = Path(__file__).parent / "programs"
 
 BATCH = """\
@@ -80,7 +81,8 @@ def write_study(folder: Path, text: str = BATCH, *changes: tuple[str, str]) -> P
         assert before in text, before
         text = text.replace(before, after, 1)
     path = folder / "study.toml"
-    path.write_text(text)
+    # Builds inherit nothing; the mark makes their processes known to the tests.
+    path.write_text(text.replace("artefact =", f'env.{MARK} = "{folder}"\nartefact =', 1))
     if not (folder / "source").exists():
         shutil.copytree(_SOURCES, folder / "source")
     return path

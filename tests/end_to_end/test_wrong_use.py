@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 import socket
 from pathlib import Path
 
 import pytest
 
+from end_to_end.conftest import Line
 from end_to_end.small_study import write_study
 from ensign.cli.main import run_command_line
-
-
-class Line:
-    """Runs a command line in this process; what it complained about, in one line."""
-
-    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
-        self._capfd = capfd
-
-    def __call__(self, command_line: str) -> str:
-        self._capfd.readouterr()
-        status = run_command_line(shlex.split(command_line))
-        captured = self._capfd.readouterr()
-        assert status == 2, captured.err
-        assert captured.err.count("\n") == 1, captured.err
-        assert captured.err.startswith("ensign: ")
-        assert captured.out == ""
-        return captured.err
-
-
-@pytest.fixture
-def complaint(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Line:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ENSIGN_CACHE", str(tmp_path / "cache"))
-    return Line(capfd)
 
 
 @pytest.mark.parametrize(
