@@ -54,11 +54,16 @@ def wait_for(happened: Callable[[], bool], what: str) -> None:
 
 @dataclass
 class Ensign:
-    """Calls ensign in a folder of the test; `env` is added to the environment."""
+    """Runs ensign in a folder of the test.
+
+    `start` starts the program. A plain call runs the same command line in this process, where the
+    libraries are loaded already.
+    """
 
     folder: Path
-    env: dict[str, str] = field(default_factory=dict)
+    capfd: pytest.CaptureFixture[str]
     started: list[subprocess.Popen[str]] = field(default_factory=list)
+    others: frozenset[Path] = field(default_factory=lambda: frozenset(_dead_groups()))
 
     @property
     def mark(self) -> str:
@@ -79,7 +84,14 @@ class Ensign:
         return process
 
     def __call__(self, *argv: str, **env: str) -> Done:
-        return self.end(self.start(*argv, **env))
+        self.capfd.readouterr()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.folder)
+            for name, value in {**self.environment, **env}.items():
+                patch.setenv(name, value)
+            status = run_command_line(list(argv))
+        out, err = self.capfd.readouterr()
+        return Done(status, out, err)
 
     def end(self, process: subprocess.Popen[str]) -> Done:
         out, err = process.communicate(timeout=60)
@@ -97,7 +109,6 @@ class Ensign:
             "TMPDIR": str(self.scratch),
             "ENSIGN_CACHE": str(self.folder / "cache"),
             MARK: str(self.folder),
-            **self.env,
         }
 
     @property
@@ -132,7 +143,7 @@ class Ensign:
 
     def leftovers(self) -> list[str]:
         found = [f"process {pid}: {command}" for pid, command in self.processes().items()]
-        found += [f"control group {path}" for path in _dead_groups()]
+        found += [f"control group {path}" for path in _dead_groups() if path not in self.others]
         found += [f"scratch {path}" for path in self.scratch.iterdir()]
         return found
 
@@ -170,8 +181,8 @@ def _dead_groups() -> list[Path]:
 
 
 @pytest.fixture
-def ensign(tmp_path: Path) -> Iterator[Ensign]:
-    here = Ensign(tmp_path)
+def ensign(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Ensign]:
+    here = Ensign(tmp_path, capfd)
     here.scratch.mkdir()
     yield here
     try:
@@ -241,17 +252,17 @@ def complaint(
 
 
 @pytest.fixture(scope="session")
-def _measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    here = Ensign(tmp_path_factory.mktemp("measured"))
-    here.scratch.mkdir()
-    write_study(here.folder)
-    done = here("run", "study.toml")
-    assert done.status == 0, done.err
-    return here.folder
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("finished")
 
 
 @pytest.fixture
-def measured(_measured: Path, tmp_path: Path) -> Path:
-    """A folder with a small study that was run to its end."""
-    shutil.copytree(_measured, tmp_path, dirs_exist_ok=True)
-    return tmp_path / "study.toml"
+def measured(finished: Path, ensign: Ensign) -> Path:
+    """A small study that was run to its end, in the folder of the test."""
+    if not (finished / "study.toml").exists():
+        write_study(ensign.folder)
+        done = ensign("run", "study.toml")
+        assert done.status == 0, done.err
+        shutil.copytree(ensign.folder, finished, dirs_exist_ok=True)
+    shutil.copytree(finished, ensign.folder, dirs_exist_ok=True)
+    return ensign.folder / "study.toml"

@@ -10,7 +10,7 @@ import pytest
 
 from end_to_end.conftest import Ensign, Programs
 
-BUDGET = ("--budget", "500ms")
+BUDGET = ("--budget", "400ms")
 
 
 def finding_codes(path: Path) -> set[str]:
@@ -184,7 +184,8 @@ def test_servers_are_compared_by_their_cpu_time(ensign: Ensign, programs: Progra
 @pytest.mark.parametrize("columns", [60, 100])
 def test_piped_output_is_plain_and_narrow(ensign: Ensign, programs: Programs, columns: int) -> None:
     command = f"{programs.cheap} 1000000"
-    done = ensign("compare", command, f"{command} 0", *BUDGET, COLUMNS=str(columns))
+    argv = ("compare", command, f"{command} 0", *BUDGET)
+    done = ensign.end(ensign.start(*argv, COLUMNS=str(columns)))
     assert done.status == 0, done.err
     assert done.err == ""
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.out)

@@ -21,7 +21,7 @@ def results(ensign: Ensign, *options: str) -> dict[str, list[dict[str, object]]]
 
 
 def trials(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.glob(".ensign/*/trials/*/*")}
+    return {str(path.relative_to(folder)) for path in folder.glob(".ensign/*/trials/*/*.parquet")}
 
 
 def test_a_study_from_source_to_report(ensign: Ensign) -> None:
@@ -32,7 +32,7 @@ def test_a_study_from_source_to_report(ensign: Ensign) -> None:
         assert word in planned.out
     assert not (ensign.folder / ".ensign").exists()
 
-    done = ensign("run", "study.toml", COLUMNS="60")
+    done = ensign.end(ensign.start("run", "study.toml", COLUMNS="60"))
     assert done.status == 0, done.err
     assert "\x1b" not in done.out + done.err
     # The path of the page is told whole, however long.

@@ -121,7 +121,7 @@ def test_a_meter_killed_during_a_build(ensign: Ensign, victim: str) -> None:
 
 def test_a_race_goes_on_where_it_was_stopped(ensign: Ensign) -> None:
     """Stopped in every way in turn: no trial that was stored is lost or raced again."""
-    write_study(ensign.folder, BATCH, ("sweeps = 3", "sweeps = 14"), ('"3000000"', '"60000000"'))
+    write_study(ensign.folder, BATCH, ("sweeps = 3", "sweeps = 14"), ('"3000000"', '"30000000"'))
     stored: dict[str, int] = {}
     for victim in (
         "SIGINT", "SIGTERM", "SIGHUP", "SIGINT twice", "ensign", "guardian", "worker",

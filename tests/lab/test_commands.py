@@ -1,6 +1,6 @@
 import pytest
 
-from ensign.lab.commands import parse_cpus, split_command
+from ensign.lab.commands import parse_cpus, parse_ports, split_command
 from ensign.model.errors import InputError
 
 
@@ -43,7 +43,17 @@ def test_cpus(text: str, cpus: tuple[int, ...]) -> None:
     assert parse_cpus(text) == cpus
 
 
-@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "2-1"])
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "2-1", "0-99999999999"])
 def test_wrong_cpus(text: str) -> None:
     with pytest.raises(InputError, match="list of CPUs"):
         parse_cpus(text)
+
+
+def test_ports() -> None:
+    assert parse_ports("20000-20009") == (20000, 20009)
+
+
+@pytest.mark.parametrize("text", ["", "20000", "20009-20000", "0-9", "60000-70000", "a-b", "1-²"])
+def test_wrong_ports(text: str) -> None:
+    with pytest.raises(InputError, match="range of ports"):
+        parse_ports(text)

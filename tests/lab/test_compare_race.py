@@ -1,6 +1,10 @@
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import pytest
+
+from ensign.host.meter import Json, Verb
 from ensign.lab.compare.race import Limits, run_race
+from ensign.model.errors import CommandFailed
 from ensign.model.requests import ArmSpec, ProcessSpec, RaceRequest
 from ensign.model.trials import Mode, Trial
 from races import SimulatedMeter
@@ -73,3 +77,27 @@ def test_each_batch_has_its_own_seed() -> None:
     meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
     run_race(meter, a_request(), Limits(400 * MS, look=True, may_end=never), meter.clock_ns, ignore)
     assert [request["seed"] for _, request in meter.requests][:3] == [3, 8, 10]
+
+
+class FailingMeter(SimulatedMeter):
+    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+        for record in super().run(verb, request):
+            if self.interrupt_after is not None and self._executions > self.interrupt_after:
+                yield {"type": "error", "code": "crashed", "arm": "2", "text": "it fell over"}
+            yield record
+
+
+def test_a_failure_keeps_what_was_measured_and_calls_the_arm_by_its_name() -> None:
+    meter = FailingMeter(lambda _arm, _n: 10 * MS, interrupt_after=6)
+    limits = Limits(10**12, look=True, may_end=never, names={"2": "new"})
+    outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
+    assert len(outcome.trials) == 6
+    assert outcome.stopped == "failed"
+    assert str(outcome.error) == "new: it fell over"
+
+
+def test_a_failure_before_anything_was_measured_is_raised() -> None:
+    meter = FailingMeter(lambda _arm, _n: 10 * MS, interrupt_after=0)
+    limits = Limits(10**12, look=True, may_end=never)
+    with pytest.raises(CommandFailed, match="2: it fell over"):
+        run_race(meter, a_request(), limits, meter.clock_ns, ignore)

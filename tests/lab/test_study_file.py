@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ensign.lab.study_file import parse_study, read_study
-from ensign.model.errors import StudyError
+from ensign.model.errors import InputError, StudyError
 
 STUDY = """\
 name = "demo"
@@ -287,3 +287,15 @@ def test_the_quick_redis_study() -> None:
         if "-P" in workload.load:
             pipeline = int(workload.load[workload.load.index("-P") + 1])
             assert workload.rounding % pipeline == 0
+
+
+def test_named_workloads_are_kept_alone_with_their_checks() -> None:
+    text = STUDY.replace("[server]", '[race]\nslice_check = ["get", "put"]\n\n[server]')
+    text += '\n[[workloads]]\nname = "put"\nload = ["{load-it}", "{port}", "{requests}"]\n'
+    file = parse_study(text, Path("demo.toml"))
+    assert file.with_workloads([]) == file
+    chosen = file.with_workloads(["put"]).study
+    assert [workload.name for workload in chosen.workloads] == ["put"]
+    assert chosen.race.slice_check == ["put"]
+    with pytest.raises(InputError, match="no workload called 'gte'; nearest is 'get'"):
+        file.with_workloads(["put", "gte"])

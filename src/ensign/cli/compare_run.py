@@ -57,8 +57,9 @@ def run_compare(options: Options, exports: Exports, *, fail_if_slower: bool) -> 
     before = machine_state()
     with CompareProgress(sys.stderr) as progress:
         comparing = Comparing(options, entries, cpus, ports, progress.show)
-        compared = comparing.run()
+        raced = comparing.run()
     with signals_deferred():
+        compared = raced.judged()
         after = machine_state()
         findings = (*cpu_findings, *same, *before.findings_until(after))
         made_at = datetime.now(tz=UTC).isoformat(timespec="seconds")

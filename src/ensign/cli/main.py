@@ -14,7 +14,7 @@ from ensign.cli.doctor import doctor
 from ensign.cli.output import complain, say, write
 from ensign.cli.schema import schema
 from ensign.cli.study import clean, plan, report, run, with_optional_values
-from ensign.host.signals import signals_as_keyboard_interrupt
+from ensign.host.signals import stopped_by_signals
 from ensign.model.errors import (
     CommandFailed,
     EnsignError,
@@ -57,7 +57,7 @@ def _options(
 
 def main() -> None:
     """Entry point of the program `ensign`."""
-    with signals_as_keyboard_interrupt():
+    with stopped_by_signals():
         status = run_command_line(sys.argv[1:])
     sys.exit(status)
 

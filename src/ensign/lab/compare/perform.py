@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from ensign.host.signals import heed_signals_again
 from ensign.lab.compare.arms import (
     CpuPlan,
     arm_specs,
@@ -25,7 +26,7 @@ from ensign.lab.compare.plan import (
     pair_rule,
     plan_race,
 )
-from ensign.lab.compare.race import Limits, run_race
+from ensign.lab.compare.race import Limits, RaceOutcome, run_race
 from ensign.lab.ports import Ports
 from ensign.measure.perform import race
 from ensign.model.comparisons import Comparison
@@ -67,6 +68,36 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
+class Raced:
+    """A race that ended, not judged yet. `failure` is what a clean-up command did wrong."""
+
+    judge: Judge
+    plan: RacePlan
+    outcome: RaceOutcome
+    budget_ns: int
+    spent_ns: int
+    failure: EnsignError | None = None
+
+    def judged(self) -> Compared:
+        """What the race says. Pure; takes a moment, in which a signal should wait."""
+        trials, error = self.outcome.trials, self.outcome.error
+        return Compared(
+            judge=self.judge,
+            plan=self.plan,
+            trials=trials,
+            stopped=self.outcome.stopped,
+            budget_ns=self.budget_ns,
+            spent_ns=self.spent_ns,
+            findings=(
+                *failure_findings(error),
+                *self.plan.findings,
+                *self.judge.findings(trials),
+            ),
+            error=error or self.failure,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Comparing:
     """One call of `compare`: what to race, where, and whom to tell."""
 
@@ -76,22 +107,21 @@ class Comparing:
     ports: Ports
     on_progress: Callable[[Progress], None]
 
-    def run(self) -> Compared:
+    def run(self) -> Raced:
         """Races the candidates; the clean-up commands run whatever happens.
 
         Interrupted, or what failed, if nothing was measured until then.
         """
         try:
             self._set_up()
-            compared = self._race()
+            raced = self._race()
         except KeyboardInterrupt:
             self._clean_up()
             raise Interrupted("interrupted before anything was measured") from None
         except BaseException:
             self._clean_up()
             raise
-        failure = self._clean_up()
-        return replace(compared, error=compared.error or failure)
+        return replace(raced, failure=self._clean_up())
 
     def _set_up(self) -> None:
         for process in self._unhurried("setup"):
@@ -100,8 +130,11 @@ class Comparing:
     def _clean_up(self) -> EnsignError | None:
         """Runs all clean-up commands; what the first one that fails says. Ctrl-C skips the rest."""
         failure: EnsignError | None = None
+        processes = self._unhurried("cleanup")
         try:
-            for process in self._unhurried("cleanup"):
+            if processes:
+                heed_signals_again()
+            for process in processes:
                 try:
                     what = f"--cleanup {' '.join(process.argv)}"
                     run_unmeasured(self.ports.meter, what, process)
@@ -122,7 +155,7 @@ class Comparing:
         ]
         return tuple(dict.fromkeys(processes))
 
-    def _race(self) -> Compared:
+    def _race(self) -> Raced:
         start_ns = self.ports.clock.monotonic_ns()
         plan = self._pilot()
         request = self._request(plan)
@@ -142,20 +175,8 @@ class Comparing:
         outcome = run_race(self.ports.meter, request, limits, self.ports.clock.monotonic_ns, report)
         if not outcome.trials:
             raise Interrupted("interrupted before the first execution ended; nothing was measured")
-        return Compared(
-            judge=judge,
-            plan=plan,
-            trials=outcome.trials,
-            stopped=outcome.stopped,
-            budget_ns=budget,
-            spent_ns=self.ports.clock.monotonic_ns() - start_ns,
-            findings=(
-                *failure_findings(outcome.error),
-                *plan.findings,
-                *judge.findings(outcome.trials),
-            ),
-            error=outcome.error,
-        )
+        spent_ns = self.ports.clock.monotonic_ns() - start_ns
+        return Raced(judge, plan, outcome, budget, spent_ns)
 
     def _names(self) -> dict[str, str]:
         names = {entry.arm: entry.name for entry in self.entries}
