@@ -42,22 +42,35 @@ def test_what_was_ignored_stays_ignored() -> None:
 
 
 def test_a_deferred_signal_comes_at_the_end_and_once() -> None:
-    reached = False
-    with stopped_by_signals():
-        with pytest.raises(KeyboardInterrupt), signals_deferred():
+    reached: list[str] = []
+
+    def saving() -> None:
+        with signals_deferred():
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGTERM)
-            reached = True
+            reached.append("the end")
+
+    with stopped_by_signals():
+        with pytest.raises(KeyboardInterrupt):
+            saving()
         signal.raise_signal(signal.SIGINT)
     assert reached
 
 
 def test_an_inner_deferral_does_not_end_the_outer_one() -> None:
-    reached = False
-    with stopped_by_signals(), pytest.raises(KeyboardInterrupt), signals_deferred():
+    reached: list[str] = []
+
+    def outer() -> None:
+        with signals_deferred():
+            inner()
+            reached.append("the end of the outer one")
+
+    def inner() -> None:
         with signals_deferred():
             signal.raise_signal(signal.SIGINT)
-        reached = True
+
+    with stopped_by_signals(), pytest.raises(KeyboardInterrupt):
+        outer()
     assert reached
 
 

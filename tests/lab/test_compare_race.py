@@ -1,4 +1,5 @@
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -79,16 +80,19 @@ def test_each_batch_has_its_own_seed() -> None:
     assert [request["seed"] for _, request in meter.requests][:3] == [3, 8, 10]
 
 
+@dataclass
 class FailingMeter(SimulatedMeter):
+    fail_after: int = 0
+
     def run(self, verb: Verb, request: Json) -> Iterator[Json]:
         for record in super().run(verb, request):
-            if self.interrupt_after is not None and self._executions > self.interrupt_after:
+            if self._executions > self.fail_after:
                 yield {"type": "error", "code": "crashed", "arm": "2", "text": "it fell over"}
             yield record
 
 
 def test_a_failure_keeps_what_was_measured_and_calls_the_arm_by_its_name() -> None:
-    meter = FailingMeter(lambda _arm, _n: 10 * MS, interrupt_after=6)
+    meter = FailingMeter(lambda _arm, _n: 10 * MS, fail_after=6)
     limits = Limits(10**12, look=True, may_end=never, names={"2": "new"})
     outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
     assert len(outcome.trials) == 6
@@ -97,7 +101,7 @@ def test_a_failure_keeps_what_was_measured_and_calls_the_arm_by_its_name() -> No
 
 
 def test_a_failure_before_anything_was_measured_is_raised() -> None:
-    meter = FailingMeter(lambda _arm, _n: 10 * MS, interrupt_after=0)
+    meter = FailingMeter(lambda _arm, _n: 10 * MS)
     limits = Limits(10**12, look=True, may_end=never)
     with pytest.raises(CommandFailed, match="2: it fell over"):
         run_race(meter, a_request(), limits, meter.clock_ns, ignore)
