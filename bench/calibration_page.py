@@ -20,8 +20,9 @@ and then all of B, with as many runs as take the same time. Times include everyt
 
 
 def render(results: Path) -> str:
-    """The whole page; a section that was never run is left out."""
-    parts = [HEAD]
+    """The whole page; a section that was never run is left out. `notes.md` is by hand."""
+    notes = results / "notes.md"
+    parts = [HEAD, *([notes.read_text()] if notes.exists() else [])]
     for name, section in SECTIONS.items():
         path = results / f"{name}.json"
         if not path.exists():
