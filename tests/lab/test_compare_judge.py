@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -56,3 +57,13 @@ def test_doubts_of_trials_are_told_once_under_the_commands_name() -> None:
     doubtful = [replace(trial, findings=(doubt,)) for trial in raced(*CLEAR)]
     found = [f for f in a_judge(PairRule()).findings(doubtful) if f.code == "escape"]
     assert [finding.subject for finding in found] == ["new"]
+
+
+def test_a_race_that_ended_before_its_first_look_has_an_ordinary_interval() -> None:
+    judge = a_judge(PairRule())
+    few = raced(*CLEAR[:4])
+    (unknown,) = judge.comparisons(few)
+    (known,) = judge.at_the_end(4).comparisons(few)
+    assert math.isinf(unknown.high) or unknown.high > known.high
+    assert (known.rule, known.direction) == ("t", Direction.SLOWER)
+    assert judge.at_the_end(5) is judge

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ensign.lab.compare.options import Candidate
 from ensign.model.comparisons import Comparison, Direction
 from ensign.model.findings import Finding, Severity
 from ensign.model.trials import TWIN, Metric, Trial
-from ensign.stats.pair import PairNames, PairRule, compare
+from ensign.stats.pair import PairNames, PairRule, Rule, compare
 from ensign.stats.stopping import pair_findings, race_may_stop
 from ensign.stats.trials import log_ratios
 
@@ -21,6 +21,15 @@ class Judge:
     entries: tuple[Candidate, ...]
     metric: Metric
     rule: PairRule
+
+    def at_the_end(self, executions: int) -> Judge:
+        """The judge of a race that ended: one t interval if it ended before its first look.
+
+        Nothing was looked at then, so nothing has to be paid for looking.
+        """
+        if executions >= self.rule.first_look:
+            return self
+        return replace(self, rule=replace(self.rule, rule=Rule.T))
 
     @property
     def baseline(self) -> Candidate:

@@ -81,8 +81,9 @@ class Raced:
     def judged(self) -> Compared:
         """What the race says. Pure; takes a moment, in which a signal should wait."""
         trials, error = self.outcome.trials, self.outcome.error
+        judge = self.judge.at_the_end(len(trials))
         return Compared(
-            judge=self.judge,
+            judge=judge,
             plan=self.plan,
             trials=trials,
             stopped=self.outcome.stopped,
@@ -91,7 +92,7 @@ class Raced:
             findings=(
                 *failure_findings(error),
                 *self.plan.findings,
-                *self.judge.findings(trials),
+                *judge.findings(trials),
             ),
             error=error or self.failure,
         )
