@@ -173,10 +173,11 @@ def _dead_groups() -> list[Path]:
     """Groups whose maker is gone; those of other runs on this machine are none of ours."""
     found = []
     for folder in (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup")):
-        for path in folder.glob("**/ensign-*"):
-            match = _GROUP.match(path.name)
-            if match is not None and not Path(f"/proc/{match[1]}").exists():
-                found.append(path)
+        for place, names, _ in os.walk(folder):  # which does not mind that groups come and go
+            for name in names:
+                match = _GROUP.fullmatch(name)
+                if match is not None and not Path(f"/proc/{match[1]}").exists():
+                    found.append(Path(place) / name)
     return found
 
 
@@ -204,6 +205,7 @@ class Programs:
     server: str
     dear_server: str
     load: str
+    threads: str
 
 
 @pytest.fixture(scope="session")
@@ -222,6 +224,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
         server=built("server", "server.c", 100),
         dear_server=built("dear-server", "server.c", 300),
         load=built("load", "load.c", 0),
+        threads=built("threads", "threads.c", 0),
     )
 
 

@@ -38,6 +38,7 @@ from ensign.cli.main import run_command_line
         ("compare true true --cpus 0-99999999999", "--cpus"),
         ("compare true true --env NAME", "--env"),
         ("compare true true --input nosuchfile", "nosuchfile"),
+        ("compare true true --input .", "is a folder"),
         ("compare true true --output no/folder", "no/folder"),
         ("compare true true --deadline 0s", "--deadline"),
         ("compare true true --fail-if faster", "slower"),

@@ -50,6 +50,8 @@ def parse_fail_if(text: str | None) -> bool:
 def run_compare(options: Options, exports: Exports, *, fail_if_slower: bool) -> int:
     """Races, prints, exports. Returns the exit status; errors pass."""
     exports.check()
+    if options.input is not None and Path(options.input).is_dir():
+        raise InputError(f"--input {options.input} is a folder; name a file in it")
     entries = candidates(options)
     ports = Ports()
     cpus, cpu_findings = cpu_plan(options.cpus, servers=bool(options.load))

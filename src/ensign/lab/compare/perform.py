@@ -16,7 +16,7 @@ from ensign.lab.compare.arms import (
     unhurried_process,
 )
 from ensign.lab.compare.judge import Judge
-from ensign.lab.compare.options import Candidate, Options
+from ensign.lab.compare.options import DEFAULT_BUDGET_NS, Candidate, Options
 from ensign.lab.compare.pilot import PilotRun, pilot_run, run_unmeasured, usage_findings
 from ensign.lab.compare.plan import (
     RacePlan,
@@ -36,8 +36,8 @@ from ensign.model.requests import ProcessSpec, RaceRequest
 from ensign.model.trials import TWIN, Metric, Mode, Trial
 from ensign.stats.pair import Rule
 
-_SHORT_PILOT_NS = 300_000_000
-_MORE_PILOTS = 3
+_PILOTS = 3
+_PILOTS_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,13 +209,16 @@ class Comparing:
         return plan_race(self.options, runs, findings)
 
     def _pilot_of(self, entry: Candidate) -> PilotRun:
-        """One run; more where a short one seems to sleep, which a busy machine can make of any."""
+        """The median of three runs, or one where three would take much of the budget.
+
+        A busy machine can make any short run look asleep, and hide that it keeps several CPUs busy.
+        """
         run = self._run_alone(entry)
-        for _ in range(_MORE_PILOTS):
-            if not run.sleeps or run.wall_ns > _SHORT_PILOT_NS:
-                break
-            run = min(run, self._run_alone(entry), key=lambda each: each.wall_ns)
-        return run
+        budget = self.options.budget_ns or DEFAULT_BUDGET_NS
+        if run.wall_ns * _PILOTS > budget * _PILOTS_SHARE:
+            return run
+        runs = [run, *(self._run_alone(entry) for _ in range(_PILOTS - 1))]
+        return sorted(runs, key=lambda each: each.wall_ns)[_PILOTS // 2]
 
     def _run_alone(self, entry: Candidate) -> PilotRun:
         if entry.prepare is not None:
