@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ensign.lab.compare.options import Candidate
-from ensign.model.comparisons import Comparison, Direction
-from ensign.model.findings import Finding, Severity
+from ensign.model.comparisons import Comparison
+from ensign.model.findings import Finding
 from ensign.model.trials import TWIN, Metric, Trial
 from ensign.stats.pair import PairNames, PairRule, Rule, compare
 from ensign.stats.stopping import pair_findings, race_may_stop
 from ensign.stats.trials import log_ratios
+from ensign.stats.twin import twin_findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +67,7 @@ class Judge:
         names[TWIN] = f"{self.baseline.name} (twin)"
         for entry in self.entries[1:]:
             found += pair_findings(self.log_ratios(trials, entry.arm), self.rule, entry.name)
-        twin = self.twin(trials)
-        if twin.direction is not Direction.UNCLEAR:
-            text = (
-                f"the baseline's own copy came out {twin.direction.value} "
-                f"(cost ratio {twin.low:.4f} to {twin.high:.4f}); by chance that happens in at "
-                "most one race of twenty: differences of that size mean little here"
-            )
-            found.append(Finding("twin-differs", Severity.WARNING, text, twin.arm))
+        found += twin_findings(self.twin(trials))
         seen: dict[tuple[str, str], Finding] = {}
         for trial in trials:
             for finding in trial.findings:
