@@ -248,8 +248,9 @@ impl<'a> Arm<'a> {
         self.total.is_some()
     }
 
-    pub fn can_run(&self) -> bool {
-        self.runner.is_some() || (self.is_finished() && self.fills)
+    /// Whether it may run beside an arm that has not finished.
+    pub fn fills(&self) -> bool {
+        self.is_finished() && (self.fills || self.runner.is_some())
     }
 
     /// How long the arm may run before a deadline.

@@ -14,7 +14,8 @@ pub fn find(name: &str, cwd: Option<&str>, path: Option<&str>) -> Result<PathBuf
     if name.contains('/') {
         let file = cwd.map_or_else(|| PathBuf::from(name), |cwd| Path::new(cwd).join(name));
         return match runnable(&file) {
-            Ok(()) => Ok(fs::canonicalize(&file).map_or(file, |full| keep_name(full, name))),
+            Ok(()) => Ok(fs::canonicalize(&file)
+                .map_or_else(|_| file.clone(), |full| keep_name(full, &file))),
             Err(Code::NotFound) => Err((Code::NotFound, format!("{name} does not exist"))),
             Err(code) => Err((code, format!("{name} is not executable"))),
         };
@@ -41,11 +42,11 @@ pub fn find(name: &str, cwd: Option<&str>, path: Option<&str>) -> Result<PathBuf
 }
 
 /// A link's target may be named otherwise (busybox): the name that was asked for counts.
-fn keep_name(full: PathBuf, name: &str) -> PathBuf {
-    if full.file_name() == Path::new(name).file_name() {
+fn keep_name(full: PathBuf, asked: &Path) -> PathBuf {
+    if full.file_name() == asked.file_name() {
         full
     } else {
-        std::path::absolute(name).unwrap_or(full)
+        std::path::absolute(asked).unwrap_or(full)
     }
 }
 
@@ -117,5 +118,16 @@ mod tests {
             assert_eq!(why_not_copied(&file).unwrap().is_none(), copied);
         }
         fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn a_linked_program_keeps_its_name_and_its_folder() {
+        let dir = std::env::temp_dir().join(format!("link-test-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let link = dir.join("applet");
+        std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
+        let found = find("./applet", dir.to_str(), None);
+        fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(found.unwrap(), link);
     }
 }

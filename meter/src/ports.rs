@@ -25,6 +25,10 @@ impl Ports {
         }
     }
 
+    pub fn range(&self) -> (u16, u16) {
+        (self.first, self.last)
+    }
+
     /// None when all are taken.
     pub fn take(&mut self) -> Option<u16> {
         for _ in self.first..=self.last {

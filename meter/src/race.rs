@@ -168,7 +168,10 @@ impl Racing<'_> {
         let mut dealer = Dealer::new(&expected, slice_ns, self.random.fork());
         let _on_time = Priority::raise();
         while !self.arms.iter().all(Arm::is_finished) {
-            let Some(index) = dealer.next(|index| self.arms[index].can_run()) else {
+            let Some(index) = dealer.next(
+                |index| !self.arms[index].is_finished(),
+                |index| self.arms[index].fills(),
+            ) else {
                 return Err(Halt::system("no arm can run"));
             };
             let arm = &mut self.arms[index];

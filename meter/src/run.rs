@@ -1,5 +1,6 @@
 //! The identity of a run, and the end of everything that belongs to one.
 
+use crate::procfs::Stat;
 use crate::{account, cgroup, clock, procfs, scratch};
 use libc::pid_t;
 use std::path::{Path, PathBuf};
@@ -127,7 +128,8 @@ fn leftovers(parent: &Path, prefix: &str) -> Vec<(String, PathBuf)> {
 fn is_dead(id: &str) -> Option<bool> {
     let (pid, start) = id.split_once('-')?;
     let (pid, start): (pid_t, u64) = (pid.parse().ok()?, start.parse().ok()?);
-    Some(procfs::start_ticks(pid) != Some(start))
+    // A dead process that nobody has waited for yet still has its number.
+    Some(!Stat::of(pid).is_some_and(|stat| stat.start_ticks == start && !stat.is_dead()))
 }
 
 #[cfg(test)]
@@ -142,5 +144,18 @@ mod tests {
         assert_eq!(is_dead(&format!("{pid}-{}", start + 1)), Some(true));
         assert_eq!(is_dead("readme"), None);
         assert_eq!(is_dead("meter-5-x"), None);
+    }
+
+    #[test]
+    fn a_run_whose_process_nobody_waited_for_is_dead() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id() as pid_t;
+        let start = procfs::start_ticks(pid).unwrap();
+        while procfs::is_alive(pid) {
+            clock::sleep_ns(PAUSE_NS);
+        }
+        assert_eq!(procfs::start_ticks(pid), Some(start));
+        assert_eq!(is_dead(&format!("{pid}-{start}")), Some(true));
+        child.wait().unwrap();
     }
 }

@@ -66,11 +66,23 @@ impl Dealer {
         }
     }
 
-    /// The next arm among those available; the last one only when there is no other.
-    pub fn next(&mut self, available: impl Fn(usize) -> bool) -> Option<usize> {
+    /// The next arm: an unfinished one; a filler only where the sole unfinished arm ran last, so
+    /// that fillers never keep an arm from ending; the last one when there is no other.
+    pub fn next(
+        &mut self,
+        unfinished: impl Fn(usize) -> bool,
+        fills: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let alone = self.last.filter(|&arm| unfinished(arm) || fills(arm));
+        self.least_advanced(unfinished)
+            .or_else(|| self.least_advanced(fills))
+            .or(alone)
+    }
+
+    fn least_advanced(&mut self, eligible: impl Fn(usize) -> bool) -> Option<usize> {
         let mut best: Option<(usize, f64)> = None;
         for arm in 0..self.progress.len() {
-            if !available(arm) || Some(arm) == self.last {
+            if !eligible(arm) || Some(arm) == self.last {
                 continue;
             }
             let score = self.progress[arm] + self.random.unit() * self.step[arm];
@@ -78,8 +90,7 @@ impl Dealer {
                 best = Some((arm, score));
             }
         }
-        let alone = self.last.filter(|&arm| available(arm));
-        best.map(|(arm, _)| arm).or(alone)
+        best.map(|(arm, _)| arm)
     }
 
     pub fn ran(&mut self, arm: usize, ns: u64) {
@@ -117,7 +128,7 @@ mod tests {
         let mut dealer = Dealer::new(expected, 5_000_000, Random::new(seed));
         (0..slices)
             .map(|_| {
-                let arm = dealer.next(|_| true).unwrap();
+                let arm = dealer.next(|_| true, |_| false).unwrap();
                 dealer.ran(arm, length(&mut noise));
                 arm
             })
@@ -176,9 +187,40 @@ mod tests {
     fn a_lone_arm_goes_on() {
         let mut dealer = Dealer::new(&[1, 1], 1, Random::new(1));
         dealer.ran(0, 10);
-        assert_eq!(dealer.next(|arm| arm == 0), Some(0));
-        assert_eq!(dealer.next(|arm| arm == 1), Some(1));
-        assert_eq!(dealer.next(|_| false), None);
+        assert_eq!(dealer.next(|arm| arm == 0, |_| false), Some(0));
+        assert_eq!(dealer.next(|arm| arm == 1, |_| false), Some(1));
+        assert_eq!(dealer.next(|_| false, |_| false), None);
+    }
+
+    #[test]
+    fn an_arm_that_needs_far_more_than_expected_still_gets_every_other_slice() {
+        for seed in 0..20 {
+            // Two arms are done; the third was expected to need a thousandth of a slice.
+            let mut dealer = Dealer::new(
+                &[1_000_000_000, 1_000_000_000, 5_000],
+                5_000_000,
+                Random::new(seed),
+            );
+            let mut order = Vec::new();
+            for _ in 0..1000 {
+                let arm = dealer.next(|arm| arm == 2, |arm| arm != 2).unwrap();
+                dealer.ran(arm, 5_000_000);
+                order.push(arm);
+            }
+            assert_eq!(order.iter().filter(|&&arm| arm == 2).count(), 500);
+            let fillers = |filler| order.iter().filter(|&&arm| arm == filler).count();
+            assert!(fillers(0).abs_diff(fillers(1)) <= 2);
+        }
+    }
+
+    #[test]
+    fn fillers_wait_while_two_arms_are_unfinished() {
+        let mut dealer = Dealer::new(&[1, 1_000_000_000, 1], 1, Random::new(9));
+        for _ in 0..100 {
+            let arm = dealer.next(|arm| arm != 1, |arm| arm == 1).unwrap();
+            assert_ne!(arm, 1);
+            dealer.ran(arm, 1);
+        }
     }
 
     #[test]

@@ -29,7 +29,8 @@ pub fn take_port(arm: &mut Arm, ports: &mut Ports) -> Result<(), Halt> {
     }
     let name = &arm.spec.name;
     arm.names.port = Some(ports.take().ok_or_else(|| {
-        let text = format!("arm {name:?}: no port is free in the range of `ports`");
+        let (first, last) = ports.range();
+        let text = format!("arm {name:?}: no port from {first} to {last} (`ports`) is free");
         Halt::failed(Code::PortInUse, name, text)
     })?);
     Ok(())

@@ -3,6 +3,7 @@
 //! The standard library waits until the child has executed its program; a child that stops in a
 //! frozen group before that would wait for ever.
 
+use crate::clock;
 use crate::freezer::Admission;
 use crate::halt::Code;
 use libc::{c_char, c_int, pid_t};
@@ -42,6 +43,8 @@ pub struct Child {
     pub pid: pid_t,
     pub pidfd: OwnedFd,
     trouble: File,
+    /// Since when it has run, if nothing held it.
+    pub forked_ns: u64,
 }
 
 /// The step at which a child failed before its program began.
@@ -147,6 +150,7 @@ pub fn spawn(command: &Command, admission: Admission, inherited: Inherited) -> i
         // SAFETY: no memory is involved.
         parent: unsafe { libc::getpid() },
     };
+    let forked_ns = clock::now_ns();
     // SAFETY: the meter has one thread; the child calls async-signal-safe functions only.
     let (pid, joined) = unsafe { fork(admission)? };
     match pid {
@@ -167,6 +171,7 @@ pub fn spawn(command: &Command, admission: Admission, inherited: Inherited) -> i
                 // SAFETY: as above.
                 pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
                 trouble,
+                forked_ns,
             })
         }
     }

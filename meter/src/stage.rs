@@ -118,9 +118,9 @@ impl Stage {
         self.conclude(process, names.arm.as_deref(), reason)
     }
 
-    /// Waits for a process that runs freely; kills its group at its deadline.
+    /// Waits for a process that has run freely since its fork; kills its group at its deadline.
     pub fn await_exit(&mut self, process: &mut Process) -> Result<Reason, Halt> {
-        let started = clock::now_ns();
+        let started = process.child.forked_ns;
         let until = process.left_ns().map(|left| started + left);
         let pidfd = process.child.pidfd.as_raw_fd();
         let ready = self.waiter.readable(&[pidfd], until)?;

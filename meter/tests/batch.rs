@@ -99,6 +99,31 @@ fn a_short_arm_fills_until_the_long_one_has_finished() {
 }
 
 #[test]
+fn an_arm_that_is_suddenly_slow_is_not_kept_waiting_by_fillers() {
+    for freezer in freezers() {
+        let place = Place::new();
+        let seen = place.path("seen");
+        // Its first execution takes no time, which the second is then expected to take too.
+        let moody = format!(
+            "[ -e {seen} ] || {{ : > {seen}; exit; }}; {}",
+            busy(200_000)
+        );
+        let arms = [arm("moody", sh(&moody)), arm("steady", sh(&busy(20_000)))];
+        let request = json!({"arms": arms, "slice_ns": 1_000_000, "executions": 2});
+        let records = run("race", &place.request(freezer, request));
+        records.assert_complete();
+        let second: Vec<_> = records
+            .of("slice")
+            .into_iter()
+            .filter(|slice| slice["execution"] == 1)
+            .collect();
+        let fillers = second.iter().filter(|s| s["filler"] == true).count();
+        let moody = second.iter().filter(|s| s["arm"] == "moody").count();
+        assert!(fillers > 5 && fillers <= moody, "{fillers} {moody}");
+    }
+}
+
+#[test]
 fn cpu_time_covers_threads_and_children_that_ended() {
     let script = format!("({b}) & ({b}) & wait; {b}", b = busy(150_000));
     for freezer in freezers() {

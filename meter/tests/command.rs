@@ -36,6 +36,19 @@ fn a_command_is_run_and_accounted() {
 }
 
 #[test]
+fn a_command_of_one_thread_used_no_more_cpu_than_time() {
+    let place = Place::new();
+    for _ in 0..20 {
+        let request = json!({ "process": sh(":") });
+        let records = run("exec", &place.request("auto", request));
+        let outcome = records.only("outcome");
+        let ns = |key: &str| outcome[key].as_u64().unwrap();
+        let cpu_ns = ns("user_ns") + ns("system_ns");
+        assert!(ns("active_wall_ns") >= cpu_ns, "{outcome}");
+    }
+}
+
+#[test]
 fn both_outputs_may_go_to_one_file() {
     let place = Place::new();
     let mut process = sh("echo one; echo two >&2; echo three");
