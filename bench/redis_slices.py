@@ -14,7 +14,7 @@ from tools import ensign
 
 STUDY = Path(__file__).parents[1] / "studies" / "redis" / "quick.toml"
 A, B = "gcc-12-O2", "clang-19-O3-lto"
-BUDGET = "25s"
+BUDGET = "60s"
 LENGTHS = (("2ms", ()), ("5ms", ()), ("20ms", ()), ("100ms", ()), ("whole", ("--mode", "whole")))
 LOADS = (("get, pipeline 1", "1", "60000"), ("get, pipeline 16", "16", "600000"))
 SERVER = (
