@@ -11,7 +11,7 @@ from ensign.model.comparisons import Direction
 from ensign.model.findings import Severity
 from ensign.model.results import BuildFacts, StudyResult
 from ensign.report import charts, figures, palette, words
-from ensign.report.notes import study_notes
+from ensign.report.notes import BY_MINIMUM, study_notes
 from ensign.report.verdict import study_verdict, twin_sentence
 from ensign.report.view import Row, StudyView, VariantWorkloads, study_view
 from ensign.report.words import clean, counted, plain_share
@@ -74,6 +74,7 @@ def study(result: StudyResult) -> str:
             builds=[_built(build) for build in result.builds],
             findings=sorted(result.findings, key=lambda one: _SEVERITY_ORDER.index(one.severity)),
             notes=study_notes(result),
+            by_minimum=BY_MINIMUM,
             redo=result.extra.get("redo", "ensign run STUDY.toml"),
             light=Markup(palette.variables(dark=False)),  # noqa: S704  # constants of this package
             dark=Markup(palette.variables(dark=True)),  # noqa: S704
@@ -121,13 +122,14 @@ def _pair(rows: tuple[Row, ...], margin: float | None, title: str) -> Pair:
 
 
 def _bands_chart(view: StudyView) -> Pair | None:
-    if not view.variants:
+    variants = tuple(variant for variant in view.variants if variant.bands)
+    if not variants:
         return None
     title = "Number of workloads in each band of estimated speedup"
-    wide = charts.wide_frame([variant.label for variant in view.variants], right=216)
+    wide = charts.wide_frame([variant.label for variant in variants], right=216)
     return Pair(
-        charts.stacks(view.variants, wide, title),
-        charts.stacks(view.variants, charts.NARROW_FRAME, title),
+        charts.stacks(variants, wide, title),
+        charts.stacks(variants, charts.NARROW_FRAME, title),
     )
 
 
