@@ -12,6 +12,7 @@ from ensign.model.results import (
     BuildFacts,
     CompareResult,
     MachineFacts,
+    NamedWorkloads,
     Stopped,
     StudyResult,
     SuiteComparison,
@@ -170,6 +171,7 @@ def study(
         "version": "0.1.0",
         "made_at": "2025-11-21 05:10 UTC",
         "band_edges": edges,
+        "named": tuple(_named(arm, rows) for arm in arms),
         "bands": tuple(_bands(arm, rows, edges) for arm in arms),
         "extra": {"redo": "ensign run studies/redis/quick.toml"},
     }  # fmt: skip
@@ -189,6 +191,15 @@ def _bands(arm: str, rows: list[WorkloadComparison], edges: tuple[float, ...]) -
     mean = [1 / row.comparison.ratio - 1 for row in rows if row.comparison.arm == arm]
     least = [speedup - 0.006 for speedup in mean]
     return VariantBands(arm, count_bands(mean, edges), count_bands(least, edges))
+
+
+def _named(arm: str, rows: list[WorkloadComparison]) -> NamedWorkloads:
+    mine = [row for row in rows if row.comparison.arm == arm]
+    return NamedWorkloads(
+        arm,
+        tuple(row.workload for row in mine if row.comparison.ratio > 1.02),
+        tuple(row.workload for row in mine if row.comparison.ratio < 0.98),
+    )
 
 
 def huge_study() -> StudyResult:
@@ -214,6 +225,7 @@ def extreme_study() -> StudyResult:
     workload = "w" * 120 + HOSTILE
     return study(
         suite=tuple(SuiteComparison(arm, 1) for arm in arms),
+        named=tuple(NamedWorkloads(arm.arm, (workload,), ()) for arm in arms),
         bands=tuple(VariantBands(arm.arm, (1, 0, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0)) for arm in arms),
         workloads=tuple(WorkloadComparison(workload, arm, 0.0, 1e12, math.nan) for arm in arms),
         workload_names=(workload,),
@@ -232,7 +244,7 @@ def extreme_study() -> StudyResult:
 def empty_study() -> StudyResult:
     """Nothing was raced: every build failed."""
     return study(
-        suite=(), suite_wall=(), workloads=(), bands=(), sweeps_done=0,
+        suite=(), suite_wall=(), workloads=(), bands=(), named=(), sweeps_done=0,
         running_share=math.nan, racing_s=0.0,
         builds=(build("gcc-12-O2"), build("gcc-12-O3", "failed", "error")),
     )  # fmt: skip

@@ -88,6 +88,13 @@ def test_the_bands_count_every_workload_of_every_arm() -> None:
     assert sum(twin.by_minimum) == 2
 
 
+def test_workloads_that_differ_are_named() -> None:
+    result = study_result(STUDY, RECORD, swept(6, 0.9))
+    faster, twin = result.named
+    assert (faster.variant, faster.slower, faster.faster) == ("gcc-O3", (), ("a", "b"))
+    assert (twin.variant, twin.slower, twin.faster) == ("twin", (), ())
+
+
 def test_half_a_sweep_does_not_count() -> None:
     result = study_result(STUDY, RECORD, swept(6, 0.9)[:-2])
     assert result.sweeps_done == 4

@@ -74,6 +74,18 @@ class VariantBands:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedWorkloads:
+    """Workloads of a variant shown to differ, with one error probability for the whole list.
+
+    An empty list is no evidence that nothing is slower; that is `SuiteComparison.no_slower`.
+    """
+
+    variant: str
+    slower: tuple[str, ...]
+    faster: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MachineFacts:
     """What this machine is: ordered pairs of name and value, for people and for comparison."""
 
@@ -117,6 +129,7 @@ class StudyResult:
     made_at: str
     band_edges: tuple[float, ...] = ()
     bands: tuple[VariantBands, ...] = ()
+    named: tuple[NamedWorkloads, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
 
 

@@ -18,7 +18,7 @@ _SLICE_COLUMNS = ("arm", "start_ns", "wall_ns", "cpu_ns", "load_cpu_ns", "filler
 
 
 def study(result: StudyResult) -> str:
-    """`suite`, `workloads`, `bands`, `builds`, `findings`; `study` is what they belong to."""
+    """`suite`, `workloads`, `bands`, `named`, `builds`, `findings`; `study` is about all of it."""
     return _written(
         {
             "study": _about_study(result),
@@ -50,6 +50,14 @@ def study(result: StudyResult) -> str:
                     "by_minimum": list(entry.by_minimum),
                 }
                 for entry in result.bands
+            ],
+            "named": [
+                {
+                    "variant": entry.variant,
+                    "slower": list(entry.slower),
+                    "faster": list(entry.faster),
+                }
+                for entry in result.named
             ],
             "builds": [_build(build) for build in result.builds],
             "findings": [_finding(finding) for finding in result.findings],

@@ -63,7 +63,8 @@ class BandCell:
 class VariantWorkloads:
     """All workloads of one variant, in the study's order, with a count in words.
 
-    `bands` has a cell per band of the view, or none where the bands were not counted.
+    `bands` has a cell per band of the view, or none where the bands were not counted. `named`
+    says which workloads are shown to differ; empty where that was not asked.
     """
 
     name: str
@@ -72,6 +73,7 @@ class VariantWorkloads:
     is_twin: bool
     rows: tuple[WorkloadRow, ...]
     bands: tuple[BandCell, ...]
+    named: str
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -187,7 +189,18 @@ def _variant(name: str, result: StudyResult) -> VariantWorkloads:
     counted = next((one for one in result.bands if one.variant == name), None)
     cells = () if counted is None else map(BandCell, counted.by_mean, counted.by_minimum)
     label = row_of(entries[0].comparison, None, twin=twin).label if entries else clean(name)
-    return VariantWorkloads(name, label, _summary(rows), twin, rows, tuple(cells))
+    return VariantWorkloads(
+        name, label, _summary(rows), twin, rows, tuple(cells), _named(name, result)
+    )
+
+
+def _named(name: str, result: StudyResult) -> str:
+    found = next((one for one in result.named if one.variant == name), None)
+    if found is None:
+        return ""
+    kinds = ((found.faster, Direction.FASTER), (found.slower, Direction.SLOWER))
+    parts = [f"{len(those)} {kind.value} ({words.listed(those)})" for those, kind in kinds if those]
+    return ", ".join(parts) or "none"
 
 
 def _workload_row(entry: WorkloadComparison, margin: float | None) -> WorkloadRow:

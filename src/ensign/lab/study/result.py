@@ -14,6 +14,7 @@ from ensign.model.study import Study
 from ensign.model.trials import TWIN, Metric, Trial
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.stats.bands import ABOUT_EQUAL, band_edges, variant_bands
+from ensign.stats.holm import named_workloads
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads, workload_comparison
 from ensign.stats.sweeps import SweepCosts, sweep_costs, sweep_findings
 from ensign.stats.twin import judge_twin
@@ -72,6 +73,7 @@ def study_result(
         made_at=record.made_at,
         band_edges=edges,
         bands=tuple(variant_bands(costs, arm, baseline, edges) for arm in others),
+        named=tuple(named_workloads(costs, arm, baseline, rule.level_each) for arm in others),
     )
 
 
