@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from ensign import __version__
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Severity
 from ensign.model.results import BuildFacts, StudyResult
@@ -62,6 +64,7 @@ def study(result: StudyResult) -> str:
         .get_template("study.html")
         .render(
             result=result,
+            digest_tag=_digest_tag(result),
             view=view,
             verdict=study_verdict(result),
             level=plain_share(result.level),
@@ -81,6 +84,19 @@ def study(result: StudyResult) -> str:
             chart_rules=Markup(palette.chart_rules()),  # noqa: S704
         )
     )
+
+
+def shows(page: str, result: StudyResult) -> bool:
+    """Whether this page was made of this result by this version; drawing it anew changes nothing.
+
+    The page carries a digest of all that it was made of.
+    """
+    return _digest_tag(result) in page
+
+
+def _digest_tag(result: StudyResult) -> Markup:
+    sha256 = hashlib.sha256(f"{__version__} {result!r}".encode("utf-8", "replace")).hexdigest()
+    return Markup('<meta name="ensign-result" content="{}">').format(sha256)
 
 
 def _environment() -> Environment:
