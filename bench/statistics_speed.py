@@ -14,7 +14,6 @@ import numpy as np
 from ensign.model.trials import Metric
 from ensign.stats.pair import PairNames, PairRule, Rule, compare
 from ensign.stats.signed_rank import signed_rank_p
-from ensign.stats.slices import within_sd
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
 from ensign.stats.sweeps import SweepCosts
 
@@ -37,14 +36,12 @@ def measure(samples: int = 1_000_000, seed: int = 1) -> list[dict[str, object]]:
     """Milliseconds of each statistic on that many samples."""
     rng = np.random.default_rng(seed)
     d: list[float] = rng.normal(0.001, 0.01, samples).tolist()
-    slice_ns: list[float] = rng.lognormal(15.0, 0.1, samples).tolist()
     names = PairNames("arm", "baseline", Metric.CPU)
     costs = suite_costs(rng, samples)
     tasks: dict[str, Callable[[], object]] = {
         "one pair, sequential interval": lambda: compare(names, d, PairRule(margin=0.01)),
         "one pair, t interval": lambda: compare(names, d, PairRule(rule=Rule.T)),
         "signed rank": lambda: signed_rank_p(d),
-        "spread of slices": lambda: within_sd(slice_ns),
         "suite: geometric mean and no-slower claim": lambda: compare_suite(
             costs, "arm", "baseline", SuiteRule(margin=0.01)
         ),

@@ -12,12 +12,15 @@ from ensign.model.results import (
     BuildFacts,
     CompareResult,
     MachineFacts,
+    NamedWorkloads,
     Stopped,
     StudyResult,
     SuiteComparison,
+    VariantBands,
     WorkloadComparison,
 )
 from ensign.model.trials import ArmTotals, Metric, Mode, SliceRecord, Trial
+from ensign.stats.bands import band_edges, count_bands
 
 MARGIN = 0.01
 HOSTILE = '<script>alert("x")</script>'
@@ -121,6 +124,7 @@ def study(
         SuiteComparison(comparison(arm, math.log(ratio) * 0.7, 0.006), len(names))
         for arm, ratio in arms.items()
     )
+    edges = band_edges(MARGIN)
     failed = "clang: error: unable to execute command: ld.lld\nmake: *** [all] Error 1"
     fields: dict[str, object] = {
         "name": "redis-quick",
@@ -166,6 +170,9 @@ def study(
         "source": (("package", "redis 7.0.15"), ("sha256", "98066f53" * 8)),
         "version": "0.1.0",
         "made_at": "2025-11-21 05:10 UTC",
+        "band_edges": edges,
+        "named": tuple(_named(arm, rows) for arm in arms),
+        "bands": tuple(_bands(arm, rows, edges) for arm in arms),
         "extra": {"redo": "ensign run studies/redis/quick.toml"},
     }  # fmt: skip
     return StudyResult(**{**fields, **changes})  # type: ignore[arg-type]
@@ -178,6 +185,21 @@ def _suite(arm: str, true: float, rows: list[WorkloadComparison]) -> SuiteCompar
     if arm == "twin":
         return SuiteComparison(entry, len(mine))
     return SuiteComparison(entry, len(mine), not late, late)
+
+
+def _bands(arm: str, rows: list[WorkloadComparison], edges: tuple[float, ...]) -> VariantBands:
+    mean = [1 / row.comparison.ratio - 1 for row in rows if row.comparison.arm == arm]
+    least = [speedup - 0.006 for speedup in mean]
+    return VariantBands(arm, count_bands(mean, edges), count_bands(least, edges))
+
+
+def _named(arm: str, rows: list[WorkloadComparison]) -> NamedWorkloads:
+    mine = [row for row in rows if row.comparison.arm == arm]
+    return NamedWorkloads(
+        arm,
+        tuple(row.workload for row in mine if row.comparison.ratio > 1.02),
+        tuple(row.workload for row in mine if row.comparison.ratio < 0.98),
+    )
 
 
 def huge_study() -> StudyResult:
@@ -203,6 +225,8 @@ def extreme_study() -> StudyResult:
     workload = "w" * 120 + HOSTILE
     return study(
         suite=tuple(SuiteComparison(arm, 1) for arm in arms),
+        named=tuple(NamedWorkloads(arm.arm, (workload,), ()) for arm in arms),
+        bands=tuple(VariantBands(arm.arm, (1, 0, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0)) for arm in arms),
         workloads=tuple(WorkloadComparison(workload, arm, 0.0, 1e12, math.nan) for arm in arms),
         workload_names=(workload,),
         commands=((workload, "a" * 300 + HOSTILE),),
@@ -220,7 +244,8 @@ def extreme_study() -> StudyResult:
 def empty_study() -> StudyResult:
     """Nothing was raced: every build failed."""
     return study(
-        suite=(), suite_wall=(), workloads=(), sweeps_done=0, running_share=math.nan, racing_s=0.0,
+        suite=(), suite_wall=(), workloads=(), bands=(), named=(), sweeps_done=0,
+        running_share=math.nan, racing_s=0.0,
         builds=(build("gcc-12-O2"), build("gcc-12-O3", "failed", "error")),
     )  # fmt: skip
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 
 from ensign.builders.cache import Cache, cache_folder, key_of
 from ensign.host.clock import FakeClock
+from ensign.model.errors import InputError, StorageFailed
 
 KIB = 1024
 
@@ -115,6 +118,35 @@ def test_keys_do_not_depend_on_the_order_of_names() -> None:
 def test_the_folder_can_be_chosen(tmp_path: Path) -> None:
     assert cache_folder({"ENSIGN_CACHE": str(tmp_path)}) == tmp_path
     assert cache_folder({}).name == "ensign"
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "/proc/ensign", "x" * 300])
+def test_an_impossible_folder_is_the_users_to_change(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(InputError, match=r"cannot use the cache folder .*ENSIGN_CACHE=FOLDER"):
+        Cache(tmp_path / place)
+
+
+def test_a_folder_that_is_not_writable_is_the_users_to_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)  # root may write anywhere
+    with pytest.raises(InputError, match="Permission denied"):
+        Cache(tmp_path)
+
+
+def test_a_full_disk_is_no_fault_of_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(StorageFailed, match="disk is full"):
+        Cache(tmp_path / "new")
 
 
 def test_small_facts_are_remembered(tmp_path: Path) -> None:

@@ -102,6 +102,16 @@ def test_clean_up_follows_a_failure(ensign: Ensign, programs: Programs) -> None:
     assert (ensign.folder / "cleaned").exists()
 
 
+def test_a_clean_up_that_fails_after_a_failure_has_a_line_of_its_own(
+    ensign: Ensign, programs: Programs
+) -> None:
+    done = ensign("compare", programs.cheap, f"{programs.cheap} 9 3", "--cleanup", "false")
+    assert done.status == 3
+    first, second = (line for line in done.err.splitlines() if line.startswith("ensign: "))
+    assert "exited with status 3" in first
+    assert "'--cleanup false' exited with status 1" in second
+
+
 def test_a_clean_up_that_fails_costs_no_result(ensign: Ensign, programs: Programs) -> None:
     done = ensign(
         "compare", programs.cheap, programs.dear, *BUDGET, "--cleanup", "false",

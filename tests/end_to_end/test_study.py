@@ -67,6 +67,24 @@ def test_a_second_run_does_nothing_again(ensign: Ensign, measured: Path) -> None
         assert (measured.parent / path).stat().st_mtime_ns == changed_ns
 
 
+def test_the_page_is_drawn_again_only_where_it_says_something_else(
+    ensign: Ensign, measured: Path
+) -> None:
+    (page,) = ensign.folder.glob(".ensign/*/report.html")
+    first = page.read_text()
+    page.write_text(f"{first}<!-- kept -->")
+    assert ensign("run", "study.toml").status == 0
+    assert "<!-- kept -->" in page.read_text()
+    measured.write_text(
+        measured.read_text().replace('name = "small"', 'name = "small"\ntitle = "T"')
+    )
+    assert ensign("run", "study.toml").status == 0
+    assert "<h1>T</h1>" in page.read_text()
+    page.unlink()
+    assert ensign("run", "study.toml").status == 0
+    assert page.exists()
+
+
 def test_servers_and_their_load(ensign: Ensign) -> None:
     write_study(ensign.folder, SERVER)
     done = ensign("run", "study.toml")

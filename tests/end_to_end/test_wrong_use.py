@@ -90,6 +90,13 @@ def test_a_wrong_study_is_named_with_its_line(
     assert f"{study.name}:{line}: " in told
 
 
+@pytest.mark.parametrize("command", ["plan small.toml", "run small.toml", "clean"])
+def test_an_impossible_cache(complaint: Line, tmp_path: Path, command: str) -> None:
+    write_study(tmp_path).rename(tmp_path / "small.toml")
+    (tmp_path / "cache").write_text("no folder")
+    assert "ENSIGN_CACHE" in complaint(command)
+
+
 def test_an_unknown_workload_gets_the_nearest_name(complaint: Line, tmp_path: Path) -> None:
     study = write_study(tmp_path)
     for command in ("plan", "run"):

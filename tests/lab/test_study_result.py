@@ -79,6 +79,22 @@ def test_the_geomean_and_every_workload_of_every_arm_are_there() -> None:
     assert result.suite_wall[0].comparison.metric.value == "wall"
 
 
+def test_the_bands_count_every_workload_of_every_arm() -> None:
+    result = study_result(STUDY, RECORD, swept(6, 0.9))
+    assert result.band_edges == (-0.01, 0.01, 0.05, 0.10, 0.20)
+    faster, twin = result.bands
+    assert (faster.variant, faster.by_mean) == ("gcc-O3", (0, 0, 0, 0, 2, 0))
+    assert (twin.variant, twin.by_mean) == ("twin", (0, 2, 0, 0, 0, 0))
+    assert sum(twin.by_minimum) == 2
+
+
+def test_workloads_that_differ_are_named() -> None:
+    result = study_result(STUDY, RECORD, swept(6, 0.9))
+    faster, twin = result.named
+    assert (faster.variant, faster.slower, faster.faster) == ("gcc-O3", (), ("a", "b"))
+    assert (twin.variant, twin.slower, twin.faster) == ("twin", (), ())
+
+
 def test_half_a_sweep_does_not_count() -> None:
     result = study_result(STUDY, RECORD, swept(6, 0.9)[:-2])
     assert result.sweeps_done == 4

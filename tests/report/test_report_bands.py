@@ -1,31 +1,43 @@
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 
-from ensign.report.bands import band_counts, bands
-
-
-def ratio(speedup: float) -> float:
-    return 1 / (1 + speedup)
+import report_data as data
+from ensign.report import as_json, as_markdown, as_terminal
+from ensign.report.as_terminal import Screen
+from ensign.report.bands import bands
+from ensign.report.view import BandCell, study_view
+from ensign.stats.bands import band_edges
 
 
 def test_the_edges_are_those_of_the_redis_study() -> None:
-    assert [band.label for band in bands()] == [
+    assert [band.label for band in bands(band_edges())] == [
         "worse than −1 %", "within 1 %", "+1 to +5 %", "+5 to +10 %", "+10 to +20 %", "above +20 %",
     ]  # fmt: skip
 
 
-def test_each_workload_falls_into_one_band() -> None:
-    speedups = (-0.3, -0.011, -0.009, 0.0, 0.009, 0.011, 0.049, 0.051, 0.11, 0.21, 3.0)
-    assert band_counts(map(ratio, speedups), bands()) == (2, 3, 2, 1, 1, 2)
-
-
 @pytest.mark.parametrize("margin", [0.005, 0.03, 0.05, 0.07, 0.3])
-def test_any_margin_gives_bands_without_gaps(margin: float) -> None:
-    edges = bands(margin)
-    for lower, upper in pairwise(edges):
-        assert lower.high == upper.low
-        assert lower.low < lower.high
-    assert sum(band_counts([0.5, 0.9, 0.97, 1.0, 1.03, 2.0], edges)) == 6
+def test_every_band_has_a_name(margin: float) -> None:
+    edges = band_edges(margin)
+    named = bands(edges)
+    assert len({band.label for band in named}) == len({band.short for band in named})
+    assert [band.rank for band in named] == list(range(len(edges) + 1))
+
+
+def test_the_minimum_stands_in_brackets_where_it_differs() -> None:
+    assert (BandCell(4, 4).both, BandCell(4, 3).both) == ("4", "4 (3)")
+
+
+def test_a_variant_has_its_own_counts() -> None:
+    result = data.study()
+    by_name = {one.variant: one for one in result.bands}
+    for variant in study_view(result).variants:
+        assert variant.counts == by_name[variant.name].by_mean
+        assert [cell.minimum for cell in variant.bands] == list(by_name[variant.name].by_minimum)
+
+
+def test_without_counts_nothing_is_said_of_bands() -> None:
+    result = data.study(bands=(), band_edges=())
+    assert "by estimated speedup" not in as_terminal.study(result, Screen(120))
+    assert "by estimated speedup" not in as_markdown.study(result)
+    assert '"bands": []' in as_json.study(result)

@@ -5,52 +5,54 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ensign.stats.bands import Band, band_counts, band_of
+from ensign.stats.bands import band_edges, count_bands, variant_bands
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ensign.stats.sweeps import SweepCosts
 
+EDGES = band_edges()
+
 
 @pytest.mark.parametrize(
-    ("speedup", "band"),
+    ("speedup", "rank"),
     [
-        (-0.02, Band.WORSE),
-        (-0.01, Band.ABOUT_EQUAL),
-        (0.01, Band.ABOUT_EQUAL),
-        (0.011, Band.UP_TO_5),
-        (0.05, Band.UP_TO_5),
-        (0.07, Band.UP_TO_10),
-        (0.15, Band.UP_TO_20),
-        (0.21, Band.MORE),
+        (-0.02, 0),
+        (-0.01, 1),
+        (0.01, 1),
+        (0.011, 2),
+        (0.05, 2),
+        (0.07, 3),
+        (0.15, 4),
+        (0.2, 4),
+        (0.21, 5),
+        (3.0, 5),
     ],
 )
-def test_bands(speedup: float, band: Band) -> None:
-    assert band_of(speedup) is band
+def test_a_band_includes_its_upper_edge(speedup: float, rank: int) -> None:
+    counts = count_bands([speedup], EDGES)
+    assert counts.index(1) == rank
+    assert len(counts) == 6
 
 
-def test_the_width_of_about_equal_can_be_the_margin() -> None:
-    assert band_of(0.015, about_equal=0.02) is Band.ABOUT_EQUAL
+@pytest.mark.parametrize("margin", [0.005, 0.03, 0.05, 0.07, 0.3])
+def test_any_width_of_about_equal_gives_bands_without_gaps(margin: float) -> None:
+    edges = band_edges(margin)
+    assert list(edges) == sorted(set(edges))
+    speedups = [-margin, 0.0, margin]
+    assert count_bands(speedups, edges)[1] == 3
+    assert sum(count_bands([-0.5, -0.1, 0.03, 0.05, 0.2, 1.0], edges)) == 6
 
 
 def test_minimum_and_mean_are_both_counted(make_costs: Callable[..., SweepCosts]) -> None:
     speedups = np.array([[0.12, 0.12, 0.04], [0.0, 0.005, -0.03], [0.3, 0.25, 0.22]])
-    minimum, mean = band_counts(make_costs(-np.log1p(speedups)), "arm", "baseline")
-    assert (minimum.by, mean.by) == ("minimum", "mean")
-    assert dict(minimum.counts) == dict.fromkeys(Band, 0) | {
-        Band.UP_TO_5: 1,
-        Band.WORSE: 1,
-        Band.MORE: 1,
-    }
-    assert dict(mean.counts) == dict.fromkeys(Band, 0) | {
-        Band.UP_TO_10: 1,
-        Band.ABOUT_EQUAL: 1,
-        Band.MORE: 1,
-    }
-    assert [band for band, _ in mean.counts] == list(Band)
+    bands = variant_bands(make_costs(-np.log1p(speedups)), "arm", "baseline", EDGES)
+    assert bands.variant == "arm"
+    assert bands.by_mean == (0, 1, 0, 1, 0, 1)
+    assert bands.by_minimum == (1, 0, 1, 0, 0, 1)
 
 
 def test_without_sweeps_there_is_nothing_to_count(make_costs: Callable[..., SweepCosts]) -> None:
-    for counts in band_counts(make_costs(np.empty((2, 0))), "arm", "baseline"):
-        assert sum(count for _, count in counts.counts) == 0
+    bands = variant_bands(make_costs(np.empty((2, 0))), "arm", "baseline", EDGES)
+    assert sum(bands.by_mean) == sum(bands.by_minimum) == 0

@@ -48,7 +48,7 @@ def test_slower_and_faster_workloads_are_named(make_costs: Make) -> None:
     d[3] += 0.05
     d[11] -= 0.05
     named = named_workloads(make_costs(d), "arm", "baseline")
-    assert (named.slower, named.faster) == (("w3",), ("w11",))
+    assert (named.variant, named.slower, named.faster) == ("arm", ("w3",), ("w11",))
 
 
 def test_unadjusted_exits_are_not_named(make_costs: Make) -> None:

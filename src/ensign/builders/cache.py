@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import secrets
-import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ import platformdirs
 
 from ensign.host.clock import Clock, SystemClock
 from ensign.host.files import (
+    DISK_FULL,
     locked,
     remove_tree,
     storage_errors,
@@ -32,6 +32,7 @@ from ensign.host.files import (
     try_lock,
     write_atomically,
 )
+from ensign.model.errors import InputError, StorageFailed
 
 DEFAULT_LIMIT_BYTES = 10 * 2**30
 
@@ -76,7 +77,10 @@ class _Stored:
 
 
 class Cache:
-    """A cache folder, open for one study; entries that were got or made stay until `close`."""
+    """A cache folder, open for one study; entries that were got or made stay until `close`.
+
+    InputError where the folder cannot be one, StorageFailed where its disk is full.
+    """
 
     def __init__(
         self,
@@ -90,12 +94,12 @@ class Cache:
         self._clock = clock or SystemClock()
         self._held: dict[Path, int] = {}
         self._lock = threading.Lock()
-        with storage_errors(folder):
+        with _usable(folder):
             for name in ("entries", "temporary", "logs"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
             if not (folder / "CACHEDIR.TAG").exists():
                 write_atomically(folder / "CACHEDIR.TAG", _TAG.encode())
-        self._sweep()
+            self._sweep()
 
     def __enter__(self) -> Self:
         return self
@@ -286,8 +290,16 @@ class Cache:
                         os.close(descriptor)
 
 
-def free_disk_bytes(folder: Path) -> int:
-    """Free bytes on the disk of a folder, or of its nearest parent that exists."""
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free
+@contextmanager
+def _usable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, StorageFailed) as error:
+        refusal = error if isinstance(error, OSError) else error.__cause__
+        if not isinstance(refusal, OSError) or refusal.errno in DISK_FULL:
+            with storage_errors(folder):
+                raise
+        raise InputError(
+            f"cannot use the cache folder {folder}: {refusal.strerror}; "
+            "ENSIGN_CACHE=FOLDER names another one"
+        ) from error

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ensign.cli.output import say
-from ensign.cli.progress import CompareProgress, screen_of
+from ensign.cli.progress import CompareProgress, StatusLine, screen_of
 from ensign.host.files import check_writable, write_atomically
 from ensign.host.signals import signals_deferred
 from ensign.lab.compare.options import Options, candidates
@@ -57,8 +57,8 @@ def run_compare(options: Options, exports: Exports, *, fail_if_slower: bool) -> 
     cpus, cpu_findings = cpu_plan(options.cpus, servers=bool(options.load))
     same = same_bytes_findings(entries)
     before = machine_state()
-    with CompareProgress(sys.stderr) as progress:
-        comparing = Comparing(options, entries, cpus, ports, progress.show)
+    with StatusLine(sys.stderr) as line:
+        comparing = Comparing(options, entries, cpus, ports, CompareProgress(line).show)
         raced = comparing.run()
     with signals_deferred():
         compared = raced.judged()

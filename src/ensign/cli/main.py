@@ -67,7 +67,8 @@ def run_command_line(argv: list[str]) -> int:
     try:
         status = app(args=with_optional_values(argv), prog_name="ensign", standalone_mode=False)
     except EnsignError as error:
-        complain(str(error))
+        for text in (str(error), *getattr(error, "__notes__", ())):
+            complain(text)
         return exit_status(error)
     except typer.TyperException as error:
         _show_usage(error)

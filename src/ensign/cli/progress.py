@@ -69,20 +69,9 @@ class StatusLine:
 class CompareProgress:
     """The current intervals and the time left of a comparison."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._line = StatusLine(stream)
-
-    def __enter__(self) -> Self:
-        self._line.show("one unmeasured run of each command …")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._line.clear()
+    def __init__(self, line: StatusLine) -> None:
+        self._line = line
+        line.show("one unmeasured run of each command …")
 
     def show(self, progress: Progress) -> None:
         """Rewrites the line, if it is time to."""

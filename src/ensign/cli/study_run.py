@@ -52,7 +52,9 @@ def run(path: Path, workloads: Sequence[str], *, update_lock: bool) -> None:
         )
         result = perform.run_study(file, cache, ports, telling, update_lock=update_lock)
     say(as_terminal.study(result, screen_of(sys.stdout)))
-    page = write_html(result, perform.folder_of(file).root / "report.html")
+    page = perform.folder_of(file).root / "report.html"
+    if not _is_current(page, result):
+        write_html(result, page)
     say(f"Report: {page}\n")
 
 
@@ -90,6 +92,14 @@ def write_html(result: StudyResult, path: Path) -> Path:
     """Writes the page; its path."""
     write_atomically(path, as_html.study(result).encode())
     return path
+
+
+def _is_current(page: Path, result: StudyResult) -> bool:
+    # Drawing takes longer than all else that a finished study needs.
+    try:
+        return as_html.shows(page.read_text(encoding="utf-8", errors="replace"), result)
+    except OSError:
+        return False
 
 
 def _path(target: str, default: Path) -> Path:

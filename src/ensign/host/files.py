@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ensign.model.errors import InputError, StorageFailed
 
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _CHUNK_BYTES = 1 << 20
 
 
@@ -45,7 +46,7 @@ def storage_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in DISK_FULL:
             advice = "make room there ('ensign clean' empties ensign's own cache)"
             raise StorageFailed(f"cannot write {path}: the disk is full; {advice}") from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO):

@@ -30,8 +30,12 @@ class Meter(Protocol):
 
 
 def find_meter() -> Path:
-    """The executable: `$ENSIGN_METER`, beside this Python, or on PATH. InternalError if none."""
-    named = os.environ.get("ENSIGN_METER")
+    """The executable: `$ENSIGN_METER_PROGRAM`, beside this Python, or on PATH.
+
+    `ENSIGN_METER` is another variable: the mark of everything that a meter started. InternalError
+    where there is none.
+    """
+    named = os.environ.get("ENSIGN_METER_PROGRAM")
     beside = Path(sys.executable).parent / "ensign-meter"
     for candidate in (named, str(beside), shutil.which("ensign-meter")):
         if candidate and os.access(candidate, os.X_OK):

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 
 class EnsignError(Exception):
-    """Base of all errors that ensign raises on purpose; `str()` is the text for the user."""
+    """Base of all errors that ensign raises on purpose; `str()` is the text for the user.
+
+    What else went wrong because of it is a note (`add_note`), shown in a line of its own.
+    """
 
 
 class InputError(EnsignError):

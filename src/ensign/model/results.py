@@ -62,6 +62,30 @@ class SuiteComparison:
 
 
 @dataclass(frozen=True, slots=True)
+class VariantBands:
+    """How many workloads of a variant lie in each band of speedup, the worst band first.
+
+    A workload's speedup is that of its mean over the sweeps, or the least of any sweep.
+    """
+
+    variant: str
+    by_mean: tuple[int, ...]
+    by_minimum: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedWorkloads:
+    """Workloads of a variant shown to differ, with one error probability for the whole list.
+
+    An empty list is no evidence that nothing is slower; that is `SuiteComparison.no_slower`.
+    """
+
+    variant: str
+    slower: tuple[str, ...]
+    faster: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MachineFacts:
     """What this machine is: ordered pairs of name and value, for people and for comparison."""
 
@@ -72,6 +96,7 @@ class MachineFacts:
 class StudyResult:
     """Everything a report may show. Rows are against `baseline`; `twin` is its A/A twin's name.
 
+    `band_edges` are the speedups (0.05 for +5 %) between the bands that `bands` counts.
     `extra` has further pairs for people; `redo` is the command line that repeats the study.
     """
 
@@ -102,6 +127,9 @@ class StudyResult:
     source: tuple[tuple[str, str], ...]
     version: str
     made_at: str
+    band_edges: tuple[float, ...] = ()
+    bands: tuple[VariantBands, ...] = ()
+    named: tuple[NamedWorkloads, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from ensign import __version__
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Severity
 from ensign.model.results import BuildFacts, StudyResult
 from ensign.report import charts, figures, palette, words
-from ensign.report.notes import study_notes
+from ensign.report.notes import BY_MINIMUM, study_notes
 from ensign.report.verdict import study_verdict, twin_sentence
 from ensign.report.view import Row, StudyView, VariantWorkloads, study_view
 from ensign.report.words import clean, counted, plain_share
@@ -62,6 +64,7 @@ def study(result: StudyResult) -> str:
         .get_template("study.html")
         .render(
             result=result,
+            digest_tag=_digest_tag(result),
             view=view,
             verdict=study_verdict(result),
             level=plain_share(result.level),
@@ -74,12 +77,26 @@ def study(result: StudyResult) -> str:
             builds=[_built(build) for build in result.builds],
             findings=sorted(result.findings, key=lambda one: _SEVERITY_ORDER.index(one.severity)),
             notes=study_notes(result),
+            by_minimum=BY_MINIMUM,
             redo=result.extra.get("redo", "ensign run STUDY.toml"),
             light=Markup(palette.variables(dark=False)),  # noqa: S704  # constants of this package
             dark=Markup(palette.variables(dark=True)),  # noqa: S704
             chart_rules=Markup(palette.chart_rules()),  # noqa: S704
         )
     )
+
+
+def shows(page: str, result: StudyResult) -> bool:
+    """Whether this page was made of this result by this version; drawing it anew changes nothing.
+
+    The page carries a digest of all that it was made of.
+    """
+    return _digest_tag(result) in page
+
+
+def _digest_tag(result: StudyResult) -> Markup:
+    sha256 = hashlib.sha256(f"{__version__} {result!r}".encode("utf-8", "replace")).hexdigest()
+    return Markup('<meta name="ensign-result" content="{}">').format(sha256)
 
 
 def _environment() -> Environment:
@@ -121,13 +138,14 @@ def _pair(rows: tuple[Row, ...], margin: float | None, title: str) -> Pair:
 
 
 def _bands_chart(view: StudyView) -> Pair | None:
-    if not view.variants:
+    variants = tuple(variant for variant in view.variants if variant.bands)
+    if not variants:
         return None
     title = "Number of workloads in each band of estimated speedup"
-    wide = charts.wide_frame([variant.label for variant in view.variants], right=216)
+    wide = charts.wide_frame([variant.label for variant in variants], right=216)
     return Pair(
-        charts.stacks(view.variants, wide, title),
-        charts.stacks(view.variants, charts.NARROW_FRAME, title),
+        charts.stacks(variants, wide, title),
+        charts.stacks(variants, charts.NARROW_FRAME, title),
     )
 
 

@@ -18,7 +18,7 @@ _SLICE_COLUMNS = ("arm", "start_ns", "wall_ns", "cpu_ns", "load_cpu_ns", "filler
 
 
 def study(result: StudyResult) -> str:
-    """`suite`, `workloads`, `builds`, `findings`, and `study` with what they belong to."""
+    """`suite`, `workloads`, `bands`, `named`, `builds`, `findings`; `study` is about all of it."""
     return _written(
         {
             "study": _about_study(result),
@@ -42,6 +42,22 @@ def study(result: StudyResult) -> str:
                     "executions": entry.comparison.executions,
                 }
                 for entry in result.workloads
+            ],
+            "bands": [
+                {
+                    "variant": entry.variant,
+                    "by_mean": list(entry.by_mean),
+                    "by_minimum": list(entry.by_minimum),
+                }
+                for entry in result.bands
+            ],
+            "named": [
+                {
+                    "variant": entry.variant,
+                    "slower": list(entry.slower),
+                    "faster": list(entry.faster),
+                }
+                for entry in result.named
             ],
             "builds": [_build(build) for build in result.builds],
             "findings": [_finding(finding) for finding in result.findings],
@@ -128,6 +144,7 @@ def _about_study(result: StudyResult) -> dict[str, Json]:
         "sweeps_done": result.sweeps_done,
         "sweeps_planned": result.sweeps_planned,
         "racing_s": _number(result.racing_s),
+        "band_edges": list(result.band_edges),
         "mode": result.mode,
         "slice_ns": result.slice_ns,
         "freezer": result.freezer,

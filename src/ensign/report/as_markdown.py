@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from ensign.model.findings import Finding
 from ensign.model.results import CompareResult, StudyResult
 from ensign.report import figures
-from ensign.report.notes import Note, compare_notes, study_notes
+from ensign.report.notes import BY_MINIMUM, NAMED_HEADING, Note, compare_notes, study_notes
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, study_view
 from ensign.report.words import clean, plain_share
@@ -29,6 +29,11 @@ def study(result: StudyResult) -> str:
         *_findings(result.findings),
     ]
     notes = _folded("How this was measured", _notes(study_notes(result)))
+    if any(variant.bands for variant in view.variants):
+        parts.append(_folded("Workloads by estimated speedup", _bands(view)))
+    named = [variant for variant in view.variants if variant.named]
+    if named:
+        parts.append(_folded(NAMED_HEADING, _named(named)))
     length = sum(map(len, parts)) + len(notes)
     left_out = 0
     for variant in view.variants:
@@ -103,6 +108,20 @@ def _workloads(variant: VariantWorkloads, margin: float | None) -> str:
         [*_cells(entry.row, margin), entry.baseline_cost, entry.arm_cost] for entry in variant.rows
     ]
     return _table(header, body)
+
+
+def _bands(view: StudyView) -> str:
+    header = ["variant", *(band.label for band in view.bands)]
+    body = [
+        [_safe(variant.label), *(cell.both for cell in variant.bands)]
+        for variant in view.variants
+        if variant.bands
+    ]
+    return f"{_table(header, body)}\n\n{BY_MINIMUM}"
+
+
+def _named(variants: Iterable[VariantWorkloads]) -> str:
+    return "\n".join(f"- {_safe(one.label)}: {_safe(one.named)}" for one in variants)
 
 
 def _heads(level: float | None, margin: float | None, first: str) -> list[str]:

@@ -16,7 +16,7 @@ from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
 from ensign.report import figures, plot, words
-from ensign.report.notes import Note, compare_notes, study_notes
+from ensign.report.notes import BY_MINIMUM, NAMED_HEADING, Note, compare_notes, study_notes
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict, twin_sentence
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, study_view
 from ensign.report.words import clean
@@ -50,6 +50,7 @@ def study(result: StudyResult, screen: Screen = Screen(), *, every_workload: boo
     _suite(paper, result, view)
     paper.plot([(row.label, row.span) for row in view.suite])
     _bands(paper, view)
+    _named(paper, view)
     shown = [variant for variant in view.variants if every_workload or not variant.is_twin]
     for variant in shown if every_workload else shown[:1]:
         _workloads(paper, variant, result.margin)
@@ -221,7 +222,7 @@ def _comparison_cells(row: Row, margin: float | None) -> list[Text]:
 
 
 def _bands(paper: _Paper, view: StudyView) -> None:
-    variants = [variant for variant in view.variants if variant.counts]
+    variants = [variant for variant in view.variants if variant.bands]
     if not variants:
         return
     table = _new_table("Workloads by estimated speedup")
@@ -231,10 +232,29 @@ def _bands(paper: _Paper, view: StudyView) -> None:
     for band in view.bands:
         label = band.label if full < paper.width else band.short
         table.add_column(label, justify="right", no_wrap=True)
+    both = _both_fit(paper, view, names)
     for variant in variants:
-        counts = [_text(str(count) if count else "·") for count in variant.counts]
-        table.add_row(_text(variant.label), *counts)
-    paper.table(table)
+        shown = (cell.both if both else str(cell.mean) for cell in variant.bands)
+        table.add_row(_text(variant.label), *(_text("·" if one == "0" else one) for one in shown))
+    paper.show(table)
+    paper.line(BY_MINIMUM if both else "By the minimum over the sweeps: see the HTML.", "dim")
+    paper.blank()
+
+
+def _named(paper: _Paper, view: StudyView) -> None:
+    variants = [variant for variant in view.variants if variant.named]
+    if not variants:
+        return
+    paper.heading(NAMED_HEADING)
+    for variant in variants:
+        paper.line(f"{variant.label}: {variant.named}")
+    paper.blank()
+
+
+def _both_fit(paper: _Paper, view: StudyView, names: list[str]) -> bool:
+    cells = [cell.both for variant in view.variants for cell in variant.bands]
+    columns = (max(len(band.short), *map(len, cells)) + 2 for band in view.bands)
+    return max(map(len, names)) + sum(columns) <= paper.width
 
 
 def _workloads(paper: _Paper, variant: VariantWorkloads, margin: float | None) -> None:

@@ -47,6 +47,7 @@ def study_notes(result: StudyResult) -> tuple[Note, ...]:
         Note("How to read it", _SPEEDUP),
         Note("What an interval speaks of", _SCOPE),
         Note("Several variants", _several(result.level)),
+        *([Note("Named after Holm", _named(result.level))] if result.named else []),
         Note("No workload slower", _no_slower(result.margin)),
         Note("A/A twin", _TWIN),
     )
@@ -93,6 +94,14 @@ def _several(level: float) -> str:
     )
 
 
+def _named(level: float) -> str:
+    return (
+        "A workload is named faster or slower by a t test over the sweeps, adjusted after Holm: "
+        f"in {plain_share(level)} of studies no workload in a variant's list is named wrongly. "
+        "A workload that is not named may differ all the same."
+    )
+
+
 def _no_slower(margin: float | None) -> str:
     if margin is None:
         return "No margin was set, so nothing is said about it."
@@ -103,6 +112,11 @@ def _no_slower(margin: float | None) -> str:
     )
 
 
+BY_MINIMUM = (
+    "In brackets, where it differs: by the minimum over the sweeps, as the Redis compiler study "
+    "counted. It falls as sweeps are added, also where nothing differs."
+)
+NAMED_HEADING = "Workloads shown to differ (named after Holm)"
 _SPEEDUP = (
     "Speedup is the baseline's cost over the variant's cost, minus 1: +5 % does 5 % more work in "
     "the same time. Where no difference is shown, the interval stands alone and the answer is "

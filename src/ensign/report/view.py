@@ -14,7 +14,7 @@ from ensign.model.results import (
     WorkloadComparison,
 )
 from ensign.report import figures, words
-from ensign.report.bands import ABOUT_EQUAL, Band, band_counts, bands
+from ensign.report.bands import Band, bands
 from ensign.report.words import Span, clean
 
 
@@ -47,15 +47,38 @@ class WorkloadRow:
 
 
 @dataclass(frozen=True, slots=True)
+class BandCell:
+    """How many workloads of a variant lie in a band, by their mean and by their least speedup."""
+
+    mean: int
+    minimum: int
+
+    @property
+    def both(self) -> str:
+        """`4`; `4 (3)` where the minimum over the sweeps counts another number."""
+        return str(self.mean) if self.mean == self.minimum else f"{self.mean} ({self.minimum})"
+
+
+@dataclass(frozen=True, slots=True)
 class VariantWorkloads:
-    """All workloads of one variant, in the study's order, with a count in words."""
+    """All workloads of one variant, in the study's order, with a count in words.
+
+    `bands` has a cell per band of the view, or none where the bands were not counted. `named`
+    says which workloads are shown to differ; empty where that was not asked.
+    """
 
     name: str
     label: str
     summary: str
     is_twin: bool
     rows: tuple[WorkloadRow, ...]
-    counts: tuple[int, ...]
+    bands: tuple[BandCell, ...]
+    named: str
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Workloads in each band, by their mean."""
+        return tuple(cell.mean for cell in self.bands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +120,15 @@ class StudyView:
 
 def study_view(result: StudyResult) -> StudyView:
     """Everything that the renderers of a study share."""
-    edges = bands(result.margin if result.margin is not None else ABOUT_EQUAL)
     suite = _suite_rows(result.suite, result)
     order = [row.name for row in suite]
     order += [name for name in _arms(result) if name not in order]
-    variants = (_variant(name, result, edges) for name in order)
+    variants = (_variant(name, result) for name in order)
     return StudyView(
         suite=suite,
         wall=_suite_rows(result.suite_wall, result),
         variants=tuple(variant for variant in variants if variant.rows),
-        bands=edges,
+        bands=bands(result.band_edges),
         unmeasured=_unmeasured(result, set(order)),
     )
 
@@ -158,16 +180,27 @@ def _arms(result: StudyResult) -> list[str]:
     return sorted(names, key=lambda name: name == result.twin)
 
 
-def _variant(name: str, result: StudyResult, edges: tuple[Band, ...]) -> VariantWorkloads:
+def _variant(name: str, result: StudyResult) -> VariantWorkloads:
     entries = [entry for entry in result.workloads if entry.comparison.arm == name]
     place = {workload: index for index, workload in enumerate(result.workload_names)}
     entries.sort(key=lambda entry: place.get(entry.workload, len(place)))
     twin = name == result.twin
     rows = tuple(_workload_row(entry, result.margin) for entry in entries)
-    ratios = (entry.comparison.ratio for entry in entries)
-    counts = band_counts((r for r in ratios if math.isfinite(r) and r > 0), edges)
+    counted = next((one for one in result.bands if one.variant == name), None)
+    cells = () if counted is None else map(BandCell, counted.by_mean, counted.by_minimum)
     label = row_of(entries[0].comparison, None, twin=twin).label if entries else clean(name)
-    return VariantWorkloads(name, label, _summary(rows), twin, rows, counts)
+    return VariantWorkloads(
+        name, label, _summary(rows), twin, rows, tuple(cells), _named(name, result)
+    )
+
+
+def _named(name: str, result: StudyResult) -> str:
+    found = next((one for one in result.named if one.variant == name), None)
+    if found is None:
+        return ""
+    kinds = ((found.faster, Direction.FASTER), (found.slower, Direction.SLOWER))
+    parts = [f"{len(those)} {kind.value} ({words.listed(those)})" for those, kind in kinds if those]
+    return ", ".join(parts) or "none"
 
 
 def _workload_row(entry: WorkloadComparison, margin: float | None) -> WorkloadRow:

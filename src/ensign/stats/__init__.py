@@ -2,6 +2,6 @@
 
 `looks` and `student` hold the constants and quantiles; `pair` decides one pair of arms;
 `signed_rank` is its companion; `trials` and `sweeps` turn trials into log costs; `suite`,
-`no_slower`, `holm`, `bands` and `twin` judge many workloads; `race_plan` and `slices` help to
-plan. Log ratios are of costs: below 0 is faster. One page per method is in docs/statistics.
+`no_slower`, `holm`, `bands` and `twin` judge many workloads. Log ratios are of costs: below 0 is
+faster. One page per method is in docs/statistics.
 """

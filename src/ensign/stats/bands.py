@@ -6,64 +6,46 @@ The minimum falls as runs are added, also where nothing differs; the mean does n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensign.model.results import VariantBands
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ensign.stats.sweeps import SweepCosts
 
 ABOUT_EQUAL = 0.01
+_ENDS = (0.05, 0.10, 0.20)
 
 
-class Band(StrEnum):
-    """Where a workload's speedup lies; each band includes its upper end."""
+def band_edges(about_equal: float = ABOUT_EQUAL) -> tuple[float, ...]:
+    """Speedups between the bands worse, within ±`about_equal`, up to +5, +10, +20 %, and more.
 
-    WORSE = "worse"
-    ABOUT_EQUAL = "about equal"
-    UP_TO_5 = "up to +5 %"
-    UP_TO_10 = "up to +10 %"
-    UP_TO_20 = "up to +20 %"
-    MORE = "more than +20 %"
+    An end that lies within `about_equal` is left out.
+    """
+    return (-about_equal, about_equal, *(end for end in _ENDS if end > about_equal))
 
 
-@dataclass(frozen=True, slots=True)
-class BandCounts:
-    """Number of workloads in each band, every band in order; `by` is the speedup that was used."""
+def count_bands(speedups: Iterable[float], edges: tuple[float, ...]) -> tuple[int, ...]:
+    """How many speedups (0.05 for +5 %) lie in each band, the worst band first.
 
-    arm: str
-    by: Literal["minimum", "mean"]
-    counts: tuple[tuple[Band, int], ...]
-
-
-def band_of(speedup: float, about_equal: float = ABOUT_EQUAL) -> Band:
-    """Band of a speedup (0.05 for +5 %); `about_equal` is the half-width of that band."""
-    if speedup < -about_equal:
-        return Band.WORSE
-    ends = (about_equal, 0.05, 0.10, 0.20)
-    for end, band in zip(ends, list(Band)[1:-1], strict=True):
-        if speedup <= end:
-            return band
-    return Band.MORE
+    A band includes its upper edge; the worst one does not: exactly −1 % is still about equal.
+    """
+    values = np.fromiter(speedups, dtype=np.float64)
+    ranks = 1 + np.searchsorted(np.asarray(edges[1:]), values, side="left")
+    ranks[values < edges[0]] = 0
+    return tuple(int(count) for count in np.bincount(ranks, minlength=len(edges) + 1))
 
 
-def band_counts(
-    costs: SweepCosts, arm: str, baseline: str, about_equal: float = ABOUT_EQUAL
-) -> tuple[BandCounts, BandCounts]:
-    """By the minimum over the sweeps, as in S1, and by the mean; no workloads without sweeps."""
+def variant_bands(
+    costs: SweepCosts, arm: str, baseline: str, edges: tuple[float, ...]
+) -> VariantBands:
+    """By the mean over the sweeps, and by the minimum as in S1; no workloads without sweeps."""
     d = costs.log_ratios(arm, baseline)
     if d.shape[1] == 0:
         d = np.empty((0, 1))
-    smallest = np.expm1(-d.max(axis=1))
-    mean = np.expm1(-d.mean(axis=1))
-    return (
-        BandCounts(arm, "minimum", _count(smallest.tolist(), about_equal)),
-        BandCounts(arm, "mean", _count(mean.tolist(), about_equal)),
-    )
-
-
-def _count(speedups: list[float], about_equal: float) -> tuple[tuple[Band, int], ...]:
-    bands = [band_of(speedup, about_equal) for speedup in speedups]
-    return tuple((band, bands.count(band)) for band in Band)
+    mean, smallest = np.expm1(-d.mean(axis=1)), np.expm1(-d.max(axis=1))
+    return VariantBands(arm, count_bands(mean, edges), count_bands(smallest, edges))

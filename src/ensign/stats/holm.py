@@ -6,25 +6,17 @@ workload is slower: that is `no_slower`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensign.model.results import NamedWorkloads
 from ensign.stats.student import two_sided_p
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ensign.stats.sweeps import SweepCosts
-
-
-@dataclass(frozen=True, slots=True)
-class NamedWorkloads:
-    """Workloads shown to be slower or faster, with error probability alpha for the whole list."""
-
-    slower: tuple[str, ...]
-    faster: tuple[str, ...]
 
 
 def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -44,7 +36,7 @@ def named_workloads(
     d = costs.log_ratios(arm, baseline)
     n = d.shape[1]
     if n < 2:  # noqa: PLR2004 - one sweep has no spread
-        return NamedWorkloads((), ())
+        return NamedWorkloads(arm, (), ())
     mean, se = d.mean(axis=1), d.std(axis=1, ddof=1) / np.sqrt(n)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0, 0.0, mean / se)
@@ -52,6 +44,7 @@ def named_workloads(
     named = adjusted <= 1 - level
     pairs = list(zip(costs.workloads, named, mean, strict=True))
     return NamedWorkloads(
+        arm,
         slower=tuple(workload for workload, hit, m in pairs if hit and m > 0),
         faster=tuple(workload for workload, hit, m in pairs if hit and m < 0),
     )

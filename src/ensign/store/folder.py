@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ensign.host.files import write_atomically
+from ensign.host.files import storage_errors, write_atomically
 from ensign.model.errors import InputError
 from ensign.model.trials import Trial
 from ensign.store.trial_file import from_bytes, to_bytes
@@ -29,9 +29,14 @@ class StudyFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps a second run of the same study out. InputError when there is one."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / "lock").open("w") as file:
+        """Keeps a second run of the same study out. InputError when there is one.
+
+        StorageFailed where the folder cannot be made.
+        """
+        with storage_errors(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            file = (self.root / "lock").open("w")
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ensign.host.signals import heed_signals_again
 from ensign.lab.compare.arms import (
@@ -35,6 +36,8 @@ from ensign.model.findings import Finding
 from ensign.model.requests import ProcessSpec, RaceRequest
 from ensign.model.trials import TWIN, Metric, Mode, Trial
 from ensign.stats.pair import Rule
+
+Failure = TypeVar("Failure", bound=BaseException)
 
 _PILOTS = 3
 _PILOTS_SHARE = 0.05
@@ -111,18 +114,22 @@ class Comparing:
     def run(self) -> Raced:
         """Races the candidates; the clean-up commands run whatever happens.
 
-        Interrupted, or what failed, if nothing was measured until then.
+        Interrupted, or what failed, if nothing was measured until then; what a clean-up command
+        then did wrong is a note of it.
         """
         try:
             self._set_up()
             raced = self._race()
         except KeyboardInterrupt:
-            self._clean_up()
-            raise Interrupted("interrupted before anything was measured") from None
-        except BaseException:
-            self._clean_up()
+            interrupted = Interrupted("interrupted before anything was measured")
+            raise _both(interrupted, self._clean_up()) from None
+        except BaseException as error:
+            _both(error, self._clean_up())
             raise
-        return replace(raced, failure=self._clean_up())
+        failure = self._clean_up()
+        if raced.outcome.error is not None:
+            _both(raced.outcome.error, failure)
+        return replace(raced, failure=failure)
 
     def _set_up(self) -> None:
         for process in self._unhurried("setup"):
@@ -255,6 +262,12 @@ class Comparing:
         if len(done) < request.executions:
             raise CommandFailed("the unmeasured executions before the race did not complete")
         return done
+
+
+def _both(error: Failure, cleaning: EnsignError | None) -> Failure:
+    if cleaning is not None:
+        error.add_note(f"cleaning up failed, too: {cleaning}")
+    return error
 
 
 def _run_of(trial: Trial, entry: Candidate) -> PilotRun:

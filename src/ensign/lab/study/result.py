@@ -13,6 +13,8 @@ from ensign.model.results import StudyResult, SuiteComparison, WorkloadCompariso
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Metric, Trial
 from ensign.model.units import parse_duration_ns, parse_share
+from ensign.stats.bands import ABOUT_EQUAL, band_edges, variant_bands
+from ensign.stats.holm import named_workloads
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads, workload_comparison
 from ensign.stats.sweeps import SweepCosts, sweep_costs, sweep_findings
 from ensign.stats.twin import judge_twin
@@ -31,7 +33,8 @@ def study_result(
     arms = (*record.raced, TWIN)
     costs = sweep_costs(trials, arms, names, metric)
     rule = suite_rule(study)
-    baseline = record.raced[0]
+    baseline, *others = arms
+    edges = band_edges(ABOUT_EQUAL if rule.margin is None else rule.margin)
     judged = judge_twin(costs, TWIN, baseline, study.race.level)
     first = trials[0]
     return StudyResult(
@@ -68,6 +71,9 @@ def study_result(
         source=record.source,
         version=record.version,
         made_at=record.made_at,
+        band_edges=edges,
+        bands=tuple(variant_bands(costs, arm, baseline, edges) for arm in others),
+        named=tuple(named_workloads(costs, arm, baseline, rule.level_each) for arm in others),
     )
 
 

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ensign.host.meter import find_meter
+
+
+def executable(path: Path) -> Path:
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The meter beside this Python."""
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    return executable(tmp_path / "ensign-meter")
+
+
+def test_the_users_own_meter_comes_first(
+    tmp_path: Path, beside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = executable(tmp_path / "own-meter")
+    monkeypatch.delenv("ENSIGN_METER_PROGRAM", raising=False)
+    assert find_meter() == beside
+    monkeypatch.setenv("ENSIGN_METER_PROGRAM", str(own))
+    assert find_meter() == own
+
+
+def test_the_mark_of_a_meters_children_names_no_program(
+    tmp_path: Path, beside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ENSIGN_METER_PROGRAM", raising=False)
+    monkeypatch.setenv("ENSIGN_METER", str(executable(tmp_path / "1234-5678")))
+    assert find_meter() == beside
