@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ensign.host.meter import find_meter
+from ensign.model.errors import InputError
 
 
 def executable(path: Path) -> Path:
@@ -37,3 +38,11 @@ def test_the_mark_of_a_meters_children_names_no_program(
     monkeypatch.delenv("ENSIGN_METER_PROGRAM", raising=False)
     monkeypatch.setenv("ENSIGN_METER", str(executable(tmp_path / "1234-5678")))
     assert find_meter() == beside
+
+
+def test_a_users_own_meter_that_is_not_there_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENSIGN_METER_PROGRAM", str(tmp_path / "none"))
+    with pytest.raises(InputError, match="ENSIGN_METER_PROGRAM"):
+        find_meter()

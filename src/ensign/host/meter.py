@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from ensign.host.signals import signals_deferred
-from ensign.model.errors import InternalError
+from ensign.model.errors import InputError, InternalError
 
 Json = Mapping[str, object]
 Verb = Literal["race", "exec"]
@@ -32,10 +32,12 @@ class Meter(Protocol):
 def find_meter() -> Path:
     """The executable: `$ENSIGN_METER_PROGRAM`, beside this Python, or on PATH.
 
-    `ENSIGN_METER` is another variable: the mark of everything that a meter started. InternalError
-    where there is none.
+    `ENSIGN_METER` is another variable: the mark of everything that a meter started. InputError
+    where the variable names no program, InternalError where there is none at all.
     """
     named = os.environ.get("ENSIGN_METER_PROGRAM")
+    if named and not os.access(named, os.X_OK):
+        raise InputError(f"ENSIGN_METER_PROGRAM: {named} is no program that may be run")
     beside = Path(sys.executable).parent / "ensign-meter"
     for candidate in (named, str(beside), shutil.which("ensign-meter")):
         if candidate and os.access(candidate, os.X_OK):
