@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.builders.build import build_variants, estimate
+from ensign.builders.build import build_variants, outlook
 from ensign.builders.cache import Cache
 from ensign.builders.events import BuildEvent
 from ensign.builders.request import BuildPorts
@@ -69,7 +69,7 @@ def test_nothing_is_rebuilt_and_a_changed_flag_rebuilds_its_variant_alone(
 ) -> None:
     first = build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
     processes.requests.clear()
-    assert estimate(request(tmp_path, GCC_O2, GCC_O3), ports).waiting == 0
+    assert outlook(request(tmp_path, GCC_O2, GCC_O3), ports).estimate.waiting == 0
     second = build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
     assert commands(processes) == []
     assert [result.facts.status for result in second.results] == ["cached", "cached"]
@@ -77,7 +77,7 @@ def test_nothing_is_rebuilt_and_a_changed_flag_rebuilds_its_variant_alone(
     changed = replace(GCC_O3, flags="-fno-inline")
     third = build_variants(request(tmp_path, GCC_O2, changed), ports)
     assert [argv[-1] for argv in commands(processes)] == ["program"]
-    assert "CFLAGS=-O3 -fno-inline" in commands(processes)[0]
+    assert "CFLAGS=-O3 -g -fno-inline" in commands(processes)[0]
     assert [result.facts.status for result in third.results] == ["cached", "built"]
 
 
@@ -173,11 +173,11 @@ def test_a_missing_compiler_is_one_line(tmp_path: Path, ports: BuildPorts) -> No
 
 @pytest.mark.usefixtures("project")
 def test_an_estimate_uses_what_the_last_build_took(tmp_path: Path, ports: BuildPorts) -> None:
-    before = estimate(request(tmp_path, GCC_O2, GCC_O3), ports)
+    before = outlook(request(tmp_path, GCC_O2, GCC_O3), ports).estimate
     assert (before.waiting, before.known, before.wall_s) == (3, False, 120.0)
     build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
     changed = replace(GCC_O3, flags="-fno-inline")
-    after = estimate(request(tmp_path, GCC_O2, changed), ports)
+    after = outlook(request(tmp_path, GCC_O2, changed), ports).estimate
     assert (after.waiting, after.cached, after.known) == (1, 2, True)
     assert 0 < after.wall_s < 60
 

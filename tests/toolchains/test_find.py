@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ensign.model.errors import InputError
+from ensign.model.variants import Variant
 from ensign.toolchains.find import ToolchainFinder, installed_compilers
 from ensign.toolchains.table import Family
 from real_processes import PlainProcesses
@@ -32,7 +33,7 @@ def test_clang_links_with_lld(finder: ToolchainFinder) -> None:
     assert Path(clang.ranlib).name == "llvm-ranlib-19"
     assert clang.linker_flag == "-fuse-ld=lld"
     assert "LLD" in clang.linker_version
-    flags = clang.flags("-O3", "full")
+    flags = clang.flags(Variant("", "clang-19", "-O3", "full"))
     assert finder.complaint(clang.cc, flags.compile, flags.link) == ""
 
 

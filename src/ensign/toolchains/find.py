@@ -13,11 +13,12 @@ from pathlib import Path
 from ensign.host.files import file_sha256
 from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.model.errors import InputError
+from ensign.model.variants import Variant
+from ensign.toolchains.spelling import flags_for
 from ensign.toolchains.table import (
     Family,
     Flags,
     Kind,
-    flags_for,
     kind_of,
     package_of,
     passes,
@@ -26,6 +27,7 @@ from ensign.toolchains.table import (
 
 _DEADLINE_NS = 60 * 10**9
 _LLD = "-fuse-ld=lld"
+_LINKERS = ("bfd", "lld", "mold")
 _PROGRAM = "int main(void) { return 0; }\n"
 
 
@@ -37,7 +39,8 @@ class Toolchain:
     and the contents of the driver, its passes (cc1, lto1, the assembler; libLLVM, libclang-cpp)
     and its linker. A distribution's patch keeps the version, so the contents count too.
     `linker_flag` selects the linker of all its variants (see `table`), `linker_version` names it.
-    `cxx` is empty where there is no C++ driver.
+    `cxx` is empty where there is no C++ driver. `linkers` has name and content hash of those that
+    `-fuse-ld=` finds.
     """
 
     name: str
@@ -52,10 +55,15 @@ class Toolchain:
     linker_flag: str
     linker_version: str
     identity: str
+    linkers: tuple[tuple[str, str], ...] = ()
 
-    def flags(self, optimization: str, lto: str, extra: str = "") -> Flags:
+    def identity_for(self, variant: Variant) -> str:
+        """As `identity`, with the linker that the variant asks for."""
+        return _digest([self.identity, dict(self.linkers).get(variant.linker, "")])
+
+    def flags(self, variant: Variant) -> Flags:
         """How a variant's choices are spelled for this compiler."""
-        return flags_for(self.kind, optimization, lto, extra, self.linker_flag)
+        return flags_for(self.kind, variant, self.linker_flag)
 
 
 class MissingCompiler(InputError):
@@ -107,6 +115,7 @@ class ToolchainFinder:
             linker_flag=linker_flag,
             linker_version=(self._said(Path(ld), "--version").splitlines() or [""])[0],
             identity=self._identity(kind, cc, version_line, ld),
+            linkers=self._linkers(cc),
         )
 
     def complaint(self, cc: str, compiling: tuple[str, ...], linking: tuple[str, ...]) -> str:
@@ -161,6 +170,15 @@ class ToolchainFinder:
             files += [Path(path).resolve() for path in _COMPILER_LIBRARY.findall(linked)]
         contents = [(str(path), file_sha256(path)) for path in files if path.is_file()]
         return _digest([str(cc), version_line, contents])
+
+    def _linkers(self, cc: Path) -> tuple[tuple[str, str], ...]:
+        found = []
+        for name in _LINKERS:
+            said = self._said(cc, f"-print-prog-name=ld.{name}")
+            place = shutil.which(said, path=self._path) or shutil.which(name, path=self._path)
+            if place is not None:
+                found.append((name, file_sha256(Path(place).resolve())))
+        return tuple(found)
 
     def _said(self, program: Path, argument: str) -> str:
         return self._run(str(program), argument).stdout.strip()
