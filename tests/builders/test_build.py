@@ -54,8 +54,14 @@ def test_all_variants_run_and_dependencies_are_built_once_per_compiler(
     assert report.results[0].tools.keys() == {"tool"}
     assert report.results[1].tools == {}
     gcc_lto, clang_lto = report.results[1].facts, report.results[3].facts
-    assert gcc_lto.flags == ("-O3", "-flto=auto")
-    assert clang_lto.link_flags == ("-O3", "-flto", "-fuse-ld=lld")
+    assert gcc_lto.flags == ("-O3", "-g", "-flto=auto")
+    assert clang_lto.link_flags == (
+        "-O3",
+        "-g",
+        "-grecord-command-line",
+        "-flto",
+        "-fuse-ld=lld",
+    )
     assert "2 of 3 object files are for LTO" in gcc_lto.evidence
     assert "2 of 3 object files are for LTO" in clang_lto.evidence
     assert "LLD" in report.results[2].facts.compiler

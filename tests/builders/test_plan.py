@@ -78,7 +78,7 @@ def test_flags_in_the_environment_do_not_reach_dependencies() -> None:
     planned = plan(GCC_LTO, env={"CFLAGS": "{cflags}", "CC": "{cc}"})
     dependencies, program = planned.stages
     assert dependencies.env == (("CC", "/bin/gcc-12"),)
-    assert program.env == (("CC", "/bin/gcc-12"), ("CFLAGS", "-O3 -flto=auto"))
+    assert program.env == (("CC", "/bin/gcc-12"), ("CFLAGS", "-O3 -g -flto=auto"))
 
 
 def test_wrong_placeholders_are_named() -> None:
