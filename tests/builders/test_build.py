@@ -215,3 +215,19 @@ def test_a_keyboard_interrupt_ends_builds_and_is_an_error_of_ours(
     with pytest.raises(Interrupted):
         build_variants(request(tmp_path, GCC_O2), ports)
     assert list((tmp_path / "cache/temporary").iterdir()) == []
+
+
+@pytest.mark.usefixtures("project")
+def test_a_stripped_program_was_judged_before_and_is_smaller(
+    tmp_path: Path, ports: BuildPorts
+) -> None:
+    stripped = replace(GCC_O2, name="stripped", strip="yes")
+    report = build_variants(request(tmp_path, GCC_O2, stripped), ports)
+    whole, bare = (result.facts for result in report.results)
+    assert bare.size_bytes < whole.size_bytes
+    assert bare.evidence == whole.evidence
+    assert bare.status == "same as gcc-O2"
+    out = subprocess.run(
+        [str(report.results[1].artefact)], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.startswith("sum 376")

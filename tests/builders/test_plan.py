@@ -7,7 +7,7 @@ import pytest
 from ensign.builders.plan import Place, Plan, in_order, jobs_for, plan_builds, with_jobs
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
-from ensign.toolchains.find import Toolchain
+from ensign.toolchains.find import Linker, Toolchain
 from ensign.toolchains.table import Family, Kind
 from small_studies import CLANG_O2, GCC_LTO, GCC_O2, GCC_O3, study
 
@@ -131,7 +131,7 @@ def test_code_for_this_processor_is_built_again_on_another(choice: dict[str, str
 
 def test_a_linker_that_is_asked_for_counts_by_its_content() -> None:
     mold = replace(GCC_O3, linker="mold")
-    with_mold = replace(TOOLCHAINS["gcc-12"], linkers=(("mold", "new"),))
+    with_mold = replace(TOOLCHAINS["gcc-12"], linkers=(Linker("mold", "new"),))
     before = plan(GCC_O2, mold)
     before_mold = before.stage_of[mold.name]
     after = plan_builds(study(), (GCC_O2, mold), "gcc-O2", {"gcc-12": with_mold}, PLACE)

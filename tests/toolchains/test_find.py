@@ -64,3 +64,16 @@ def test_installed_compilers_are_listed_by_name_and_number(tmp_path: Path) -> No
     for name in ("gcc-9", "gcc-12", "clang-19", "gcc-ar-12", "cc1"):
         (tmp_path / name).touch(0o755)
     assert installed_compilers(f"{tmp_path}:/nowhere") == ["clang-19", "gcc-9", "gcc-12"]
+
+
+def test_a_linker_that_is_not_on_path_is_found_where_llvm_keeps_it(
+    finder: ToolchainFinder,
+) -> None:
+    gcc = finder.find("gcc-12")
+    flags = gcc.flags(Variant("", "gcc-12", "-O2", linker="lld"))
+    assert finder.complaint(gcc.cc, flags.compile, flags.link) == ""
+
+
+def test_the_line_that_says_why_is_given(finder: ToolchainFinder) -> None:
+    gcc = finder.find("gcc-12")
+    assert "cannot find -lnosuch" in finder.complaint(gcc.cc, (), ("-lnosuch",))

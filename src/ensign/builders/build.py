@@ -153,8 +153,7 @@ def _probe(
     if not complaint:
         cache.remember(question, "works")
         return ""
-    asked = " ".join(value for _, value in plain.choices[1:])
-    return f"{variant.compiler} cannot do '{asked}': {complaint}"
+    return f"{variant.compiler} cannot do it: {complaint}"
 
 
 def _obtain(request: BuildRequest, ports: BuildPorts, on_event: OnEvent) -> SourceTree:

@@ -79,7 +79,10 @@ def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> 
             if stage.kind == "dependencies":
                 room.tree.rename(folder / "tree")
                 return facts
-            return facts | _take(stage, room.tree, folder)
+            facts |= _take(stage, room.tree, folder)
+            if stage.strip:
+                facts |= _strip(stage, room, folder, run)
+            return facts
 
     try:
         entry = workshop.cache.make(stage.kind, stage.key, fill)
@@ -178,6 +181,17 @@ def _take(stage: Stage, tree: Path, folder: Path) -> dict[str, object]:
         raise _StageFailedError(f"'{stage.artefact}' is not a program in ELF format")
     evidence = read_evidence(files / stage.artefact, tree)
     return {"artefact": dataclasses.asdict(artefact), "evidence": dataclasses.asdict(evidence)}
+
+
+def _strip(stage: Stage, room: Room, folder: Path, run: _Run) -> dict[str, object]:
+    """Strip what is kept, after it was judged: the facts of the artefact that will run."""
+    inside = room.temporary / "stripped"
+    program = folder / "files" / stage.artefact
+    shutil.copy2(program, inside)
+    run.commands((("strip", f"{run.workshop.isolation.temporary_path}/{inside.name}"),))
+    shutil.copy2(inside, program)
+    artefact = read_artefact(program)
+    return {} if artefact is None else {"artefact": dataclasses.asdict(artefact)}
 
 
 def _copy_out(tree: Path, name: str, files: Path) -> None:

@@ -55,6 +55,7 @@ class Stage:
     artefact: str = ""
     tools: tuple[tuple[str, str], ...] = ()
     keep: tuple[str, ...] = ()
+    strip: bool = False
     recorded: tuple[Recorded, ...] = ()
     changes: Changes = NO_CHANGES
 
@@ -220,6 +221,7 @@ def _program(ground: _Ground, variant: Variant, parent: str, *, is_baseline: boo
     )
     changes = _changes(build.rewrite, flags)
     taken = {
+        "strip": variant.strip,
         "changes": [changes.compile, changes.link, changes.remove],
         "tool_commands": tool_commands,
         "artefact": build.artefact,
@@ -240,6 +242,7 @@ def _program(ground: _Ground, variant: Variant, parent: str, *, is_baseline: boo
         artefact=build.artefact,
         tools=tools,
         keep=tuple(build.keep),
+        strip=variant.strip == "yes",
         recorded=ground.recorded(),
         changes=changes,
     )

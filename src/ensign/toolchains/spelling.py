@@ -32,10 +32,11 @@ _WITH_FMA = ("x86-64-v3", "x86-64-v4", "native")
 _LINK_ONLY = re.compile(r"-(Wl,|l|L|fuse-ld=|static|pie$|no-pie$|rdynamic|s$|B)")
 
 
-def flags_for(kind: Kind, variant: Variant, linker_flag: str) -> Flags:
+def flags_for(kind: Kind, variant: Variant, linker_flag: str, linker_folder: str = "") -> Flags:
     """The flags of a variant, without those that depend on a profile.
 
-    `linker_flag` selects the compiler's usual linker, or is empty. What decides the generated code
+    `linker_flag` selects the compiler's usual linker, or is empty; `linker_folder` is where the one
+    that the variant asks for is, if the compiler would not find it. What decides the generated code
     goes to the link, too: with LTO it is generated there. The study's own `flags` come last, so
     that they overrule. Debug information is always made: it is what flags are proved from.
     InputError if `flags` has an open quote.
@@ -56,7 +57,7 @@ def flags_for(kind: Kind, variant: Variant, linker_flag: str) -> Flags:
         (
             *shared,
             *bolt_compile,
-            *_linker(variant.linker, linker_flag),
+            *_linker(variant.linker, linker_flag, linker_folder),
             *_generating(hard_compile),
             *hard_link,
             *bolt_link,
@@ -96,10 +97,10 @@ def _target(target: str) -> tuple[str, ...]:
     return _TARGETS.get(target, (f"-march={target}",))
 
 
-def _linker(linker: str, usual: str) -> tuple[str, ...]:
+def _linker(linker: str, usual: str, folder: str) -> tuple[str, ...]:
     if linker == "default":
         return (usual,) if usual else ()
-    return (f"-fuse-ld={linker}",)
+    return (*((f"-B{folder}",) if folder else ()), f"-fuse-ld={linker}")
 
 
 def _bolt(kind: Kind, bolt: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
