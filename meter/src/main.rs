@@ -5,6 +5,7 @@
 
 mod account;
 mod arm;
+mod call;
 mod cgroup;
 mod clock;
 mod counters;
@@ -20,6 +21,7 @@ mod priority;
 mod probe;
 mod procfs;
 mod race;
+mod recorder;
 mod records;
 mod request;
 mod run;
@@ -67,6 +69,9 @@ pub enum Verb {
 }
 
 fn main() {
+    if let Some(name) = recorder::called_as() {
+        std::process::exit(recorder::record(&name));
+    }
     let arguments = Arguments::parse();
     let in_scope = scope::enter();
     let status = match arguments.command {

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from ensign.builders.cache import Cache
 from ensign.builders.request import BuildPorts
 from ensign.host.clock import SystemClock
+from ensign.host.meter import find_meter
 from real_processes import PlainProcesses
 
 PROJECTS = Path(__file__).parent.parent / "projects"
@@ -29,6 +31,11 @@ def cache(tmp_path: Path) -> Iterator[Cache]:
 @pytest.fixture
 def ports(cache: Cache, processes: PlainProcesses) -> BuildPorts:
     return BuildPorts(processes, SystemClock(), cache, 2, dict(os.environ))
+
+
+@pytest.fixture
+def recording_ports(ports: BuildPorts) -> BuildPorts:
+    return replace(ports, meter=find_meter())
 
 
 @pytest.fixture

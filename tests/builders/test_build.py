@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.builders.build import build_variants, estimate
+from ensign.builders.build import build_variants, outlook
 from ensign.builders.cache import Cache
 from ensign.builders.events import BuildEvent
 from ensign.builders.request import BuildPorts
@@ -54,8 +54,14 @@ def test_all_variants_run_and_dependencies_are_built_once_per_compiler(
     assert report.results[0].tools.keys() == {"tool"}
     assert report.results[1].tools == {}
     gcc_lto, clang_lto = report.results[1].facts, report.results[3].facts
-    assert gcc_lto.flags == ("-O3", "-flto=auto")
-    assert clang_lto.link_flags == ("-O3", "-flto", "-fuse-ld=lld")
+    assert gcc_lto.flags == ("-O3", "-g", "-flto=auto")
+    assert clang_lto.link_flags == (
+        "-O3",
+        "-g",
+        "-grecord-command-line",
+        "-flto",
+        "-fuse-ld=lld",
+    )
     assert "2 of 3 object files are for LTO" in gcc_lto.evidence
     assert "2 of 3 object files are for LTO" in clang_lto.evidence
     assert "LLD" in report.results[2].facts.compiler
@@ -69,7 +75,7 @@ def test_nothing_is_rebuilt_and_a_changed_flag_rebuilds_its_variant_alone(
 ) -> None:
     first = build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
     processes.requests.clear()
-    assert estimate(request(tmp_path, GCC_O2, GCC_O3), ports).waiting == 0
+    assert outlook(request(tmp_path, GCC_O2, GCC_O3), ports).estimate.waiting == 0
     second = build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
     assert commands(processes) == []
     assert [result.facts.status for result in second.results] == ["cached", "cached"]
@@ -77,7 +83,7 @@ def test_nothing_is_rebuilt_and_a_changed_flag_rebuilds_its_variant_alone(
     changed = replace(GCC_O3, flags="-fno-inline")
     third = build_variants(request(tmp_path, GCC_O2, changed), ports)
     assert [argv[-1] for argv in commands(processes)] == ["program"]
-    assert "CFLAGS=-O3 -fno-inline" in commands(processes)[0]
+    assert "CFLAGS=-O3 -g -fno-inline" in commands(processes)[0]
     assert [result.facts.status for result in third.results] == ["cached", "built"]
 
 
@@ -173,11 +179,11 @@ def test_a_missing_compiler_is_one_line(tmp_path: Path, ports: BuildPorts) -> No
 
 @pytest.mark.usefixtures("project")
 def test_an_estimate_uses_what_the_last_build_took(tmp_path: Path, ports: BuildPorts) -> None:
-    before = estimate(request(tmp_path, GCC_O2, GCC_O3), ports)
+    before = outlook(request(tmp_path, GCC_O2, GCC_O3), ports).estimate
     assert (before.waiting, before.known, before.wall_s) == (3, False, 120.0)
     build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
     changed = replace(GCC_O3, flags="-fno-inline")
-    after = estimate(request(tmp_path, GCC_O2, changed), ports)
+    after = outlook(request(tmp_path, GCC_O2, changed), ports).estimate
     assert (after.waiting, after.cached, after.known) == (1, 2, True)
     assert 0 < after.wall_s < 60
 
@@ -209,3 +215,19 @@ def test_a_keyboard_interrupt_ends_builds_and_is_an_error_of_ours(
     with pytest.raises(Interrupted):
         build_variants(request(tmp_path, GCC_O2), ports)
     assert list((tmp_path / "cache/temporary").iterdir()) == []
+
+
+@pytest.mark.usefixtures("project")
+def test_a_stripped_program_was_judged_before_and_is_smaller(
+    tmp_path: Path, ports: BuildPorts
+) -> None:
+    stripped = replace(GCC_O2, name="stripped", strip="yes")
+    report = build_variants(request(tmp_path, GCC_O2, stripped), ports)
+    whole, bare = (result.facts for result in report.results)
+    assert bare.size_bytes < whole.size_bytes
+    assert bare.evidence == whole.evidence
+    assert bare.status == "same as gcc-O2"
+    out = subprocess.run(
+        [str(report.results[1].artefact)], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.startswith("sum 376")

@@ -7,7 +7,7 @@ import pytest
 from ensign.builders.plan import Place, Plan, in_order, jobs_for, plan_builds, with_jobs
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
-from ensign.toolchains.find import Toolchain
+from ensign.toolchains.find import Linker, Toolchain
 from ensign.toolchains.table import Family, Kind
 from small_studies import CLANG_O2, GCC_LTO, GCC_O2, GCC_O3, study
 
@@ -78,7 +78,7 @@ def test_flags_in_the_environment_do_not_reach_dependencies() -> None:
     planned = plan(GCC_LTO, env={"CFLAGS": "{cflags}", "CC": "{cc}"})
     dependencies, program = planned.stages
     assert dependencies.env == (("CC", "/bin/gcc-12"),)
-    assert program.env == (("CC", "/bin/gcc-12"), ("CFLAGS", "-O3 -flto=auto"))
+    assert program.env == (("CC", "/bin/gcc-12"), ("CFLAGS", "-O3 -g -flto=auto"))
 
 
 def test_wrong_placeholders_are_named() -> None:
@@ -106,3 +106,45 @@ def test_dependencies_and_the_baseline_start_first_then_the_longest() -> None:
     order = in_order(reversed(planned.stages), key["gcc-O2"], expected_s)
     labels = [stage.label for stage in order]
     assert labels == ["dependencies with gcc-12", "gcc-O2", "gcc-O3-lto", "gcc-O3"]
+
+
+def test_dependencies_get_flags_where_a_variant_asks_for_it() -> None:
+    commands = [["make", "CC={cc}", "CFLAGS={dependency_cflags}", "libpart.a"]]
+    deep = replace(GCC_O3, name="deep", dependencies="flags")
+    planned = plan(GCC_O2, GCC_O3, deep, dependencies=commands)
+    labels = {stage.label: stage.commands[0][2] for stage in planned.stages if not stage.parent}
+    assert labels == {
+        "dependencies with gcc-12": "CFLAGS=",
+        "dependencies of deep": "CFLAGS=-O3 -g",
+    }
+    assert planned.stage_of["deep"] != planned.stage_of["gcc-O3"]
+
+
+@pytest.mark.parametrize("choice", [{"target": "native"}, {"flags": "-mtune=native"}])
+def test_code_for_this_processor_is_built_again_on_another(choice: dict[str, str]) -> None:
+    here, there = Place("source", "/b", "zen"), Place("source", "/b", "skylake")
+    native = replace(GCC_O3, **choice)
+    before, after = plan(GCC_O2, native, place=here), plan(GCC_O2, native, place=there)
+    assert before.stage_of["gcc-O2"] == after.stage_of["gcc-O2"]
+    assert before.stage_of["gcc-O3"] != after.stage_of["gcc-O3"]
+
+
+def test_a_linker_that_is_asked_for_counts_by_its_content() -> None:
+    mold = replace(GCC_O3, linker="mold")
+    with_mold = replace(TOOLCHAINS["gcc-12"], linkers=(Linker("mold", "new"),))
+    before = plan(GCC_O2, mold)
+    before_mold = before.stage_of[mold.name]
+    after = plan_builds(study(), (GCC_O2, mold), "gcc-O2", {"gcc-12": with_mold}, PLACE)
+    assert after.stage_of[mold.name] != before_mold
+    assert after.stage_of["gcc-O2"] == plan(GCC_O2).stage_of["gcc-O2"]
+
+
+def test_a_project_that_is_told_of_its_allocator_needs_no_flag() -> None:
+    jemalloc = replace(GCC_O3, name="jemalloc", allocator="jemalloc")
+    told = [["make", "MALLOC={allocator}", "LDFLAGS={ldflags}", "program"]]
+    words = {"jemalloc": "je", "bundled": "je"}
+    planned = plan(GCC_O2, jemalloc, commands=told, allocators=words)
+    (command,) = planned.stage(planned.stage_of["jemalloc"]).commands
+    assert command == ("make", "MALLOC=je", "LDFLAGS=-O3 -g", "program")
+    linked = plan(GCC_O2, jemalloc, commands=told)
+    assert "-ljemalloc" in linked.stage(linked.stage_of["jemalloc"]).commands[0][2]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ensign.model.errors import InputError
+from ensign.model.variants import Variant
 from ensign.toolchains.find import ToolchainFinder, installed_compilers
 from ensign.toolchains.table import Family
 from real_processes import PlainProcesses
@@ -32,7 +33,7 @@ def test_clang_links_with_lld(finder: ToolchainFinder) -> None:
     assert Path(clang.ranlib).name == "llvm-ranlib-19"
     assert clang.linker_flag == "-fuse-ld=lld"
     assert "LLD" in clang.linker_version
-    flags = clang.flags("-O3", "full")
+    flags = clang.flags(Variant("", "clang-19", "-O3", "full"))
     assert finder.complaint(clang.cc, flags.compile, flags.link) == ""
 
 
@@ -63,3 +64,16 @@ def test_installed_compilers_are_listed_by_name_and_number(tmp_path: Path) -> No
     for name in ("gcc-9", "gcc-12", "clang-19", "gcc-ar-12", "cc1"):
         (tmp_path / name).touch(0o755)
     assert installed_compilers(f"{tmp_path}:/nowhere") == ["clang-19", "gcc-9", "gcc-12"]
+
+
+def test_a_linker_that_is_not_on_path_is_found_where_llvm_keeps_it(
+    finder: ToolchainFinder,
+) -> None:
+    gcc = finder.find("gcc-12")
+    flags = gcc.flags(Variant("", "gcc-12", "-O2", linker="lld"))
+    assert finder.complaint(gcc.cc, flags.compile, flags.link) == ""
+
+
+def test_the_line_that_says_why_is_given(finder: ToolchainFinder) -> None:
+    gcc = finder.find("gcc-12")
+    assert "cannot find -lnosuch" in finder.complaint(gcc.cc, (), ("-lnosuch",))

@@ -171,3 +171,60 @@ def test_a_combination_that_was_excluded_cannot_be_the_baseline() -> None:
 def test_flags_are_the_same_choice_however_they_are_spaced() -> None:
     made = study({"compiler": ["gcc"], "flags": [" -a   -b"]}, {"flags": "-a -b"})
     assert expand(made)[0].flags == "-a -b"
+
+
+WIDE = {"compiler": ["gcc-12", "clang-19"], "lto": ["off", "full"], "plt": ["default", "off"]}
+
+
+def test_one_at_a_time_is_the_baseline_and_single_changes() -> None:
+    made = study(
+        {**WIDE, "combine": "one-at-a-time"}, {"compiler": "gcc-12"}, include=[{"pgo": "on"}]
+    )
+    assert [variant.name for variant in expand(made)] == [
+        "gcc-12-O2",
+        "clang-19-O2",
+        "gcc-12-O2-lto",
+        "gcc-12-O2-no-plt",
+        "gcc-12-O2-pgo",
+    ]
+
+
+def test_one_at_a_time_starts_anywhere() -> None:
+    baseline = {"compiler": "clang-19", "lto": "full"}
+    made = study({**WIDE, "combine": "one-at-a-time"}, baseline)
+    assert [variant.name for variant in expand(made)] == [
+        "clang-19-O2-lto",
+        "gcc-12-O2-lto",
+        "clang-19-O2",
+        "clang-19-O2-lto-no-plt",
+    ]
+
+
+def test_a_list_is_what_is_included() -> None:
+    rules = [{"lto": "full"}, {"compiler": "clang-19", "hardening": "openssf"}]
+    made = study({**WIDE, "combine": "list"}, {"lto": "full"}, include=rules)
+    assert [variant.name for variant in expand(made)] == [
+        "gcc-12-O2-lto",
+        "clang-19-O2-hard-openssf",
+    ]
+    empty = study({**WIDE, "combine": "list"}, {"lto": "full"})
+    assert [problem.where for problem in expansion_problems(empty)] == [("axes", "combine")]
+
+
+def test_a_product_that_nobody_can_have_meant() -> None:
+    axes = {
+        **WIDE,
+        "optimization": ["-O0", "-O1", "-O2", "-O3", "-Os"],
+        "target": ["default", "generic", "x86-64-v2", "x86-64-v3", "native"],
+        "aliasing": ["default", "strict", "relaxed"],
+        "floating_point": ["default", "strict", "fast"],
+    }
+    assert "1800 combinations" in expansion_problems(study(axes, {}))[0].text
+
+
+def test_names_tell_the_axis_where_the_value_does_not() -> None:
+    variant = Variant(
+        "", "gcc-12", "-O2", pgo="on", bolt="on", interposition="off", floating_point="fast",
+        dependencies="flags", target="x86-64-v3", allocator="libc",
+    )  # fmt: skip
+    assert plain_name(variant) == "gcc-12-O2-x86-64-v3-pgo-bolt-no-interposition-fp-fast-libc-deps"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from ensign.builders.cache import Cache, key_of
 from ensign.builders.estimate import BuildEstimate, estimate_of, expected_seconds, remember_seconds
 from ensign.builders.events import BuildEvent, OnEvent, ignore
 from ensign.builders.graph import Graph, Site
-from ensign.builders.isolation import choose_isolation
+from ensign.builders.isolation import Isolation, choose_isolation
 from ensign.builders.outcomes import (
     BuildReport,
     describe_toolchain,
@@ -18,12 +19,15 @@ from ensign.builders.outcomes import (
     same_bytes,
 )
 from ensign.builders.perform import Workshop
-from ensign.builders.plan import Place, plan_builds
+from ensign.builders.plan import Place, Plan, plan_builds, variant_flags
+from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
+from ensign.host.processor import read_processor
 from ensign.model.errors import CommandFailed
 from ensign.model.variants import Variant
 from ensign.toolchains.find import Toolchain, ToolchainFinder
+from ensign.toolchains.spelling import refusal
 
 
 def build_variants(
@@ -35,16 +39,19 @@ def build_variants(
     source is not what its lock file pins, StorageFailed if the disk is full, Interrupted.
     """
     toolchains = find_toolchains(request, ports)
-    complaints = _complaints(request, ports, toolchains)
+    complaints = complaints_of(request, ports, toolchains)
+    if request.baseline in complaints:
+        raise CommandFailed(f"the baseline cannot be built: {complaints[request.baseline]}")
     source = _obtain(request, ports, on_event)
     isolation = choose_isolation(ports.cache, ports.processes)
-    place = Place(source.sha256, isolation.build_path)
+    place = _place(source.sha256, isolation, ports)
     buildable = [each for each in request.variants if each.name not in complaints]
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
     expected_s = expected_seconds(request.study.name, plan.stages, ports.cache)
     site = Site(source.tree, plan.stage_of[request.baseline], ports.cores, expected_s)
-    path = ports.env.get("PATH", "/usr/bin:/bin")
-    workshop = Workshop(ports.processes, ports.cache, isolation, ports.clock, path)
+    workshop = Workshop(
+        ports.processes, ports.cache, isolation, ports.clock, place.path, ports.meter
+    )
     ends, cached = Graph(plan, site, workshop, on_event).run()
     remember_seconds(request.study.name, plan.stages, ends, ports.cache)
     results = tuple(
@@ -61,19 +68,41 @@ def build_variants(
     )
 
 
-def estimate(request: BuildRequest, ports: BuildPorts) -> BuildEstimate:
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What `build_variants` will do: its plan, its cost, and the variants that cannot be built."""
+
+    plan: Plan
+    estimate: BuildEstimate
+    toolchains: Mapping[str, Toolchain]
+    left_out: Mapping[str, str]
+
+
+def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     """Tell what `build_variants` will take, before anything is fetched or built.
 
     Without a lock file nothing is taken to be in the cache. InputError as `build_variants`.
     """
     lock = read_lock(lock_path(request.path))
-    place = Place(
-        source_sha256="" if lock is None else lock.tree_sha256,
-        build_path=choose_isolation(ports.cache, ports.processes).build_path,
-    )
+    isolation = choose_isolation(ports.cache, ports.processes)
+    place = _place("" if lock is None else lock.tree_sha256, isolation, ports)
     toolchains = find_toolchains(request, ports)
-    plan = plan_builds(request.study, request.variants, request.baseline, toolchains, place)
-    return estimate_of(request.study.name, plan.stages, ports.cores, ports.cache)
+    left_out = complaints_of(request, ports, toolchains)
+    built = [variant for variant in request.variants if variant.name not in left_out]
+    plan = plan_builds(request.study, built, request.baseline, toolchains, place)
+    estimate = estimate_of(request.study.name, plan.stages, ports.cores, ports.cache)
+    return Outlook(plan, estimate, toolchains, left_out)
+
+
+def _place(source_sha256: str, isolation: Isolation, ports: BuildPorts) -> Place:
+    recorded = ports.meter is not None
+    return Place(
+        source_sha256=source_sha256,
+        build_path=isolation.build_path,
+        processor=read_processor().identity,
+        path=ports.env.get("PATH", "/usr/bin:/bin"),
+        recorder_path=f"{isolation.temporary_path}/{FOLDER}/bin" if recorded else "",
+    )
 
 
 def find_toolchains(request: BuildRequest, ports: BuildPorts) -> dict[str, Toolchain]:
@@ -84,35 +113,47 @@ def find_toolchains(request: BuildRequest, ports: BuildPorts) -> dict[str, Toolc
         return {name: finder.find(name) for name in names}
 
 
-def _complaints(
+def complaints_of(
     request: BuildRequest, ports: BuildPorts, toolchains: Mapping[str, Toolchain]
 ) -> dict[str, str]:
-    """Say why combinations do not work here, by variant. CommandFailed if it is the baseline's."""
+    """Why variants cannot be built here, by name: by tables, by this processor, by a tiny link."""
     complaints: dict[str, str] = {}
+    processor = read_processor()
     with ports.cache.temporary() as scratch:
         finder = ToolchainFinder(ports.processes, scratch, ports.env.get("PATH"))
         for variant in request.variants:
-            complaint = _complaint(finder, toolchains[variant.compiler], variant, ports.cache)
+            toolchain = toolchains[variant.compiler]
+            lacking = processor.lacks(variant.target)
+            if lacking:
+                complaint = f"this processor lacks {', '.join(lacking)}"
+            else:
+                complaint = refusal(toolchain.kind, variant)
+            if not complaint:
+                complaint = _probe(finder, request, toolchain, variant, ports.cache)
             if complaint:
-                asked = f"'{variant.optimization}' with LTO '{variant.lto}'"
-                complaints[variant.name] = f"{variant.compiler} cannot do {asked}: {complaint}"
-    if request.baseline in complaints:
-        raise CommandFailed(f"the baseline cannot be built: {complaints[request.baseline]}")
+                complaints[variant.name] = complaint
     return complaints
 
 
-def _complaint(
-    finder: ToolchainFinder, toolchain: Toolchain, variant: Variant, cache: Cache
+def _probe(
+    finder: ToolchainFinder,
+    request: BuildRequest,
+    toolchain: Toolchain,
+    variant: Variant,
+    cache: Cache,
 ) -> str:
-    """Probe level and LTO, but not the study's further flags, which may need its source tree."""
-    flags = toolchain.flags(variant.optimization, variant.lto)
-    question = key_of(["probe", toolchain.identity, flags.compile, flags.link])
+    """Compile and link, but without the study's further flags, which may need its source tree."""
+    plain = replace(variant, flags="")
+    flags = variant_flags(request.study.build, toolchain, plain)
+    identity = toolchain.identity_for(variant)
+    question = key_of(["probe", identity, flags.compile, flags.link])
     if cache.recall(question) == "works":
         return ""
     complaint = finder.complaint(toolchain.cc, flags.compile, flags.link)
     if not complaint:
         cache.remember(question, "works")
-    return complaint
+        return ""
+    return f"{variant.compiler} cannot do it: {complaint}"
 
 
 def _obtain(request: BuildRequest, ports: BuildPorts, on_event: OnEvent) -> SourceTree:

@@ -20,7 +20,8 @@ class BuildEstimate:
 
     `wall_s` is for everything that is not in the cache, on all cores; `disk_bytes` what it will
     add to the cache. `known` says whether all of it was built before, so that this is no default.
-    `waiting` and `cached` count stages.
+    `waiting` and `cached` count stages. `seconds` has, by the key of each stage that waits, what it
+    is expected to take by itself.
     """
 
     wall_s: float
@@ -28,6 +29,7 @@ class BuildEstimate:
     known: bool
     waiting: int
     cached: int
+    seconds: Mapping[str, float]
 
 
 def expected_seconds(study: str, stages: Iterable[Stage], cache: Cache) -> dict[str, float]:
@@ -64,6 +66,7 @@ def estimate_of(study: str, stages: Sequence[Stage], cores: int, cache: Cache) -
         known=known,
         waiting=len(waiting),
         cached=len(stages) - len(waiting),
+        seconds=expected_s,
     )
 
 

@@ -66,7 +66,7 @@ def result_of(
         log_path = str(end.log)
         return failed_result(variant, toolchain, end.reason, tail=end.tail, log_path=log_path)
     artefact = _object(end.entry, "artefact")
-    flags = toolchain.flags(variant.optimization, variant.lto, variant.flags)
+    flags = plan.flags_of[variant.name]
     files = end.entry.folder / "files"
     facts = BuildFacts(
         variant=variant.name,
@@ -90,7 +90,7 @@ def failed_result(
     variant: Variant, toolchain: Toolchain, reason: str, *, tail: str = "", log_path: str = ""
 ) -> BuildResult:
     """Give the result of a variant that could not be built."""
-    flags = toolchain.flags(variant.optimization, variant.lto, variant.flags)
+    flags = toolchain.flags(variant)
     facts = BuildFacts(
         variant=variant.name,
         choices=variant.choices,

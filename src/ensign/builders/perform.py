@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import shlex
 import shutil
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensign.builders import recorder
 from ensign.builders.cache import Cache, Entry
 from ensign.builders.isolation import Isolation, Room
 from ensign.builders.plan import Commands, Stage, with_jobs
@@ -25,13 +27,17 @@ _LOG = "log.txt"
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """All that a stage needs besides its plan; `path` is the PATH of its commands."""
+    """All that a stage needs besides its plan; `path` is the PATH of its commands.
+
+    `meter` is the program that records calls; without it none are recorded.
+    """
 
     processes: Processes
     cache: Cache
     isolation: Isolation
     clock: Clock
     path: str
+    meter: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,7 @@ def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> 
     def fill(folder: Path) -> Mapping[str, object]:
         with workshop.isolation.room() as room:
             copy_tree(parent, room.tree)
+            _record(stage, room, workshop)
             started_ns = workshop.clock.monotonic_ns()
             deadline_ns = started_ns + stage.deadline_ns
             run = _Run(stage, room, workshop, deadline_ns)
@@ -67,11 +74,15 @@ def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> 
             build_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
             run.commands(with_jobs(stage.tool_commands, jobs))
             shutil.copyfile(log, folder / _LOG)
+            _keep_calls(room, folder)
             facts: dict[str, object] = {"label": stage.label, "build_s": build_s}
             if stage.kind == "dependencies":
                 room.tree.rename(folder / "tree")
                 return facts
-            return facts | _take(stage, room.tree, folder)
+            facts |= _take(stage, room.tree, folder)
+            if stage.strip:
+                facts |= _strip(stage, room, folder, run)
+            return facts
 
     try:
         entry = workshop.cache.make(stage.kind, stage.key, fill)
@@ -120,6 +131,10 @@ class _Run:
 
 def _environment(stage: Stage, workshop: Workshop) -> dict[str, str]:
     isolation = workshop.isolation
+    recording: dict[str, str] = {}
+    if workshop.meter is not None:
+        path = dict(stage.env).get("PATH", workshop.path)
+        recording = recorder.environment(f"{isolation.temporary_path}/{recorder.FOLDER}", path)
     return {
         "PATH": workshop.path,
         "HOME": isolation.temporary_path,
@@ -129,7 +144,25 @@ def _environment(stage: Stage, workshop: Workshop) -> dict[str, str]:
         "SOURCE_DATE_EPOCH": _SOURCE_DATE_EPOCH,
         "GIT_CEILING_DIRECTORIES": str(Path(isolation.build_path).parent),
         **dict(stage.env),
+        **recording,
     }
+
+
+def _record(stage: Stage, room: Room, workshop: Workshop) -> None:
+    if workshop.meter is not None:
+        seen_as = f"{workshop.isolation.temporary_path}/{recorder.FOLDER}"
+        place = room.temporary / recorder.FOLDER
+        recorder.set_up(place, seen_as, workshop.meter, stage.recorded, stage.changes)
+
+
+def _keep_calls(room: Room, folder: Path) -> None:
+    """Put the calls of this stage into its folder."""
+    log = room.temporary / recorder.FOLDER / recorder.CALLS
+    calls = recorder.read_calls(log)
+    if calls:
+        shutil.copyfile(log, folder / recorder.CALLS)
+        commands = json.dumps(recorder.compile_commands(calls), indent=1)
+        (folder / recorder.COMPILE_COMMANDS).write_text(commands + "\n")
 
 
 def _take(stage: Stage, tree: Path, folder: Path) -> dict[str, object]:
@@ -148,6 +181,17 @@ def _take(stage: Stage, tree: Path, folder: Path) -> dict[str, object]:
         raise _StageFailedError(f"'{stage.artefact}' is not a program in ELF format")
     evidence = read_evidence(files / stage.artefact, tree)
     return {"artefact": dataclasses.asdict(artefact), "evidence": dataclasses.asdict(evidence)}
+
+
+def _strip(stage: Stage, room: Room, folder: Path, run: _Run) -> dict[str, object]:
+    """Strip what is kept, after it was judged: the facts of the artefact that will run."""
+    inside = room.temporary / "stripped"
+    program = folder / "files" / stage.artefact
+    shutil.copy2(program, inside)
+    run.commands((("strip", f"{run.workshop.isolation.temporary_path}/{inside.name}"),))
+    shutil.copy2(inside, program)
+    artefact = read_artefact(program)
+    return {} if artefact is None else {"artefact": dataclasses.asdict(artefact)}
 
 
 def _copy_out(tree: Path, name: str, files: Path) -> None:

@@ -31,7 +31,8 @@ class BuildRequest:
 class BuildPorts:
     """The effects of building. `env` is the caller's environment, of which builds get PATH alone.
 
-    The cache holds what was built until it is closed: keep it open while the artefacts are used.
+    `meter` is the program that records the calls of compilers; without it none are recorded. The
+    cache holds what was built until it is closed: keep it open while the artefacts are used.
     """
 
     processes: Processes
@@ -39,3 +40,4 @@ class BuildPorts:
     cache: Cache
     cores: int
     env: Mapping[str, str]
+    meter: Path | None = None

@@ -167,7 +167,7 @@ def judge(evidence: Evidence, optimization: str, lto: str, variant: str) -> list
     if seen and "?" not in seen and _LEVEL.fullmatch(wanted) and wanted not in seen:
         others = ", ".join(f"{level} ({count})" for level, count in evidence.levels)
         findings.append(f"{wanted} was asked for, but the compile units show {others}")
-    if lto == "full" and evidence.objects and not evidence.lto_objects:
+    if lto != "off" and evidence.objects and not evidence.lto_objects:
         findings.append("LTO was asked for, but no object file holds an intermediate language")
     if lto == "off" and (evidence.lto_objects or evidence.lto_units):
         findings.append("LTO was not asked for, but the build used it")

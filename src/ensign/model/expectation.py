@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PlannedVariant:
-    """A variant: the flags at compilation and at the link, and whether it is already built."""
+    """A variant: flags at compilation and at the link, and what its build will take (0: cached)."""
 
     name: str
     compiler: str
     flags: tuple[str, ...]
     link_flags: tuple[str, ...]
     is_baseline: bool
+    build_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

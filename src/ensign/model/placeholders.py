@@ -10,9 +10,10 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld", "jobs")
-FLAGS = ("cflags", "ldflags")
+FLAGS = ("cflags", "ldflags", "allocator")
+DEPENDENCY_FLAGS = ("dependency_cflags", "dependency_ldflags")
 PLACES = ("port", "tmp", "arm")
-RESERVED = frozenset((*TOOLCHAIN, *FLAGS, *PLACES, "artefact", "requests"))
+RESERVED = frozenset((*TOOLCHAIN, *FLAGS, *DEPENDENCY_FLAGS, *PLACES, "artefact", "requests"))
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./{}-]+")
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z][A-Za-z0-9_.+-]*)\}\}|\{([A-Za-z][A-Za-z0-9_.+-]*)\}")

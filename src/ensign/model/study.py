@@ -5,18 +5,16 @@ Rules that compare several keys are in `study_rules`; the words for errors in `s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ensign.model.errors import InputError
+from ensign.model.study_axes import Allocator, Axes, Choice, Section
 from ensign.model.units import parse_duration_ns, parse_share, parse_size_bytes
 
-_COMPILER = re.compile(r"[A-Za-z0-9_./+-]*[A-Za-z0-9+]")
-_OPTIMIZATION = re.compile(r"-O([0-3gsz]|fast)?")
 _LEVELS = (0.9, 0.95, 0.975, 0.99)
 _FIRST_PORT, _LAST_PORT, _FEWEST_PORTS = 1024, 65_535, 100
 
@@ -38,30 +36,6 @@ def _positive(
     return AfterValidator(check)
 
 
-def _compiler(text: str) -> str:
-    if not _COMPILER.fullmatch(text):
-        raise ValueError(f"'{text}' is not a program's name; write it as gcc-12 or clang-19")
-    return text
-
-
-def _optimization(text: str) -> str:
-    if not _OPTIMIZATION.fullmatch(text):
-        raise ValueError(
-            f"'{text}' is not an optimisation level such as -O2 or -O3; other flags go to 'flags'"
-        )
-    return text
-
-
-def _flags(text: str) -> str:
-    flags = text.split()
-    for flag in flags:
-        if _OPTIMIZATION.fullmatch(flag):
-            raise ValueError(f"'{flag}' belongs to the axis 'optimization', not to 'flags'")
-    if flags and not flags[0].startswith("-"):
-        raise ValueError(f"'{text}' does not start with a dash; write flags as they are passed")
-    return " ".join(flags)
-
-
 def _inside(text: str) -> str:
     path = PurePosixPath(text)
     if not text or path.is_absolute() or ".." in path.parts:
@@ -73,6 +47,14 @@ def _no_dash(text: str) -> str:
     if not text.strip() or text.startswith("-"):
         raise ValueError(f"'{text}' must not be empty or start with a dash")
     return text
+
+
+def _allocators(words: dict[str, str]) -> dict[str, str]:
+    known = get_args(Allocator)
+    for name in words:
+        if name not in known:
+            raise ValueError(f"'{name}' is no allocator; there are {', '.join(known)}")
+    return words
 
 
 def _ports(ports: tuple[int, int]) -> tuple[int, int]:
@@ -103,20 +85,10 @@ SizeText = Annotated[str, _positive(parse_size_bytes)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.+-]*$", max_length=60)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Argv = Annotated[list[str], Field(min_length=1)]
-Compiler = Annotated[str, AfterValidator(_compiler)]
-Optimization = Annotated[str, AfterValidator(_optimization)]
-Flags = Annotated[str, AfterValidator(_flags)]
 Inside = Annotated[str, AfterValidator(_inside)]
 Reference = Annotated[str, AfterValidator(_no_dash)]
-Lto = Literal["off", "full"]
 Level = Annotated[float, AfterValidator(_level)]
 CpuList = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
-
-
-class Section(BaseModel):
-    """A table of the study file: unknown keys are errors, nothing is converted silently."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class DebianSource(Section):
@@ -161,12 +133,25 @@ Source = Annotated[
 ]
 
 
+class Rewrite(Section):
+    """What the recorder changes in calls, for projects that do not listen to their variables.
+
+    `{cflags}` and `{ldflags}` stand for the variant's flags. `compile` is added at the end of
+    calls that compile, `link` of calls that link; `remove` drops flags that match a glob pattern.
+    """
+
+    compile: list[str] = Field(default_factory=list, description="flags added when compiling")
+    link: list[str] = Field(default_factory=list, description="flags added when linking")
+    remove: list[str] = Field(default_factory=list, description="flags dropped (glob patterns)")
+
+
 class Build(Section):
     """How a variant is built. Commands are argument lists, run in the source folder.
 
     Placeholders: `{cc}` `{cxx}` `{ar}` `{ranlib}` `{nm}` `{ld}` (the variant's toolchain),
-    `{cflags}` `{ldflags}` (one argument each, flags joined by blanks), `{jobs}`.
-    `dependencies` sees the toolchain but not the variant's flags: it is run once per compiler.
+    `{cflags}` `{ldflags}` (one argument each, flags joined by blanks), `{allocator}`, `{jobs}`.
+    `dependencies` sees the toolchain and is run once per compiler. Its `{dependency_cflags}` and
+    `{dependency_ldflags}` are empty, but for variants whose `dependencies` are `flags`.
     `tool_commands` is run after `commands` for the baseline alone, and makes `tools`.
     """
 
@@ -182,6 +167,12 @@ class Build(Section):
         default_factory=dict,
         description="other programs of the baseline's build, usable as {NAME} in workloads",
     )
+    allocators: Annotated[dict[str, str], AfterValidator(_allocators)] = Field(
+        default_factory=dict, description="the project's own words for allocators: {allocator}"
+    )
+    rewrite: Rewrite = Field(
+        default=Rewrite(), description="changes to recorded compiler and linker calls"
+    )
     keep: list[Inside] = Field(
         default_factory=list, description="more files that the program needs when it runs (globs)"
     )
@@ -190,42 +181,6 @@ class Build(Section):
     )
     deadline: Duration = Field(default="30m", description="for one variant's build")
     disk: SizeText = Field(default="4GiB", description="most that one build may write")
-
-
-def _no_lto() -> list[Lto]:
-    return ["off"]
-
-
-class Axes(Section):
-    """What is varied; every combination is a variant unless excluded."""
-
-    compiler: list[Compiler] = Field(
-        min_length=1, description="programs, such as gcc-12 or clang-19"
-    )
-    optimization: list[Optimization] = Field(
-        default_factory=lambda: ["-O2"], min_length=1, description="levels, such as -O2 or -O3"
-    )
-    lto: list[Lto] = Field(
-        default_factory=_no_lto, min_length=1, description="link-time optimisation"
-    )
-    flags: list[Flags] = Field(
-        default_factory=lambda: [""],
-        min_length=1,
-        description='further flags of compiler and link, one text per choice; "" is none',
-    )
-
-
-class Choice(Section):
-    """One value per axis named.
-
-    In `exclude` and `baseline` an axis left out matches any value. In `include`, which adds one
-    variant, it has the first value of the axis; values need not be listed in `axes`.
-    """
-
-    compiler: Compiler | None = Field(default=None, description="a compiler")
-    optimization: Optimization | None = Field(default=None, description="an optimisation level")
-    lto: Lto | None = Field(default=None, description="link-time optimisation")
-    flags: Flags | None = Field(default=None, description="further flags")
 
 
 class Ready(Section):
@@ -304,6 +259,51 @@ class Race(Section):
     )
 
 
+class Training(Section):
+    """What PGO and BOLT learn from; not what the tests measure.
+
+    Each profile is collected by running every workload once, on servers that are asked to stop.
+    """
+
+    workloads: list[Workload] = Field(min_length=1, description="runs to learn from")
+    profiles: int = Field(
+        default=1, ge=1, le=20, description="profiles collected independently, one build for each"
+    )
+    deadline: Duration = Field(default="10m", description="for collecting one profile")
+
+
+class Check(Section):
+    """What a variant must pass to be allowed to win.
+
+    `commands` run in a copy of the source folder that has the variant's program and the baseline's
+    tools at their places; each must exit with 0. `same_output` names workloads with a `command`
+    whose standard output must equal the baseline's, up to `tolerance` in its numbers.
+    """
+
+    commands: list[Argv] = Field(default_factory=list, description="the program's own tests")
+    same_output: list[str] = Field(
+        default_factory=list, description="workloads whose output must be the baseline's"
+    )
+    tolerance: float = Field(
+        default=0.0, ge=0.0, lt=1.0, description="relative difference of numbers that is allowed"
+    )
+    deadline: Duration = Field(default="10m", description="for all checks of one variant")
+
+
+class Layouts(Section):
+    """Relinks that differ in nothing but where code lies.
+
+    `order` links the objects in other orders and keeps what is near near; `shuffle` places every
+    function anew.
+    """
+
+    count: int = Field(ge=2, le=100, description="relinks of each variant that is relinked")
+    how: Literal["order", "shuffle"] = Field(default="order", description="mild, or full")
+    variants: Literal["all", "baseline"] = Field(
+        default="all", description="all: sweeps rotate through them; baseline: its band is measured"
+    )
+
+
 class Study(Section):
     """Which builds of one program are compared, on which workloads, how surely."""
 
@@ -316,6 +316,9 @@ class Study(Section):
     exclude: list[Choice] = Field(default_factory=list, description="combinations left out")
     include: list[Choice] = Field(default_factory=list, description="variants added")
     baseline: Choice = Field(description="the variant that all others are compared with")
+    training: Training | None = Field(default=None, description="what PGO and BOLT learn from")
+    check: Check | None = Field(default=None, description="what a variant must pass")
+    layouts: Layouts | None = Field(default=None, description="relinks of a variant")
     server: Server | None = Field(default=None, description="the program is a server")
     cpus: Cpus = Field(default=Cpus(), description="which CPUs do what")
     race: Race = Field(default=Race(), description="how it is measured")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ensign.model import placeholders
 from ensign.model.study import Server, Study, Workload
 from ensign.model.study_problems import Problem, Where, suggestion
+from ensign.model.variants import AXES
 
 
 def broken_rules(study: Study) -> tuple[Problem, ...]:
@@ -40,7 +41,7 @@ def absent_cpus(study: Study, machine_cpus: frozenset[int]) -> tuple[Problem, ..
 
 
 def _repeated_values(study: Study) -> Iterator[Problem]:
-    for axis in ("compiler", "optimization", "lto", "flags"):
+    for axis in AXES:
         yield from _repeated(getattr(study.axes, axis), ("axes", axis), f"'{axis}'")
     for role in ("server", "load"):
         cpus = [str(cpu) for cpu in getattr(study.cpus, role) or ()]
@@ -59,7 +60,7 @@ def _build(study: Study) -> Iterator[Problem]:
         if name in placeholders.RESERVED:
             text = f"'{name}' cannot be a tool's name: {{{name}}} means something else"
             yield Problem(("build", "tools", name), text)
-    toolchain = placeholders.TOOLCHAIN
+    toolchain = (*placeholders.TOOLCHAIN, *placeholders.DEPENDENCY_FLAGS)
     for index, argv in enumerate(build.dependencies):
         yield from _unknown(argv, ("build", "dependencies", index), toolchain)
     for key in ("commands", "tool_commands"):

@@ -1,27 +1,51 @@
-"""A variant: one way to build the program."""
+"""A variant: one way to build the program. The axes, their order, and what "nothing asked" is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+_ALWAYS_SHOWN = ("compiler", "optimization", "lto")
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A point of the axes. `name` is unique in its study and safe as a file name."""
+    """A point of the axes. `name` is unique in its study and safe as a file name.
+
+    The default of an axis leaves the matter to the compiler or to the project. `dependencies` is
+    `plain` where the bundled ones are built without the variant's flags, `flags` where with them.
+    """
 
     name: str
     compiler: str
     optimization: str
-    lto: str
+    lto: str = "off"
     flags: str = ""
+    target: str = "default"
+    pgo: str = "off"
+    bolt: str = "off"
+    linker: str = "default"
+    interposition: str = "default"
+    plt: str = "default"
+    floating_point: str = "default"
+    aliasing: str = "default"
+    hardening: str = "default"
+    allocator: str = "default"
+    dependencies: str = "plain"
+    strip: str = "no"
 
     @property
     def choices(self) -> tuple[tuple[str, str], ...]:
-        """Axis and value, in the order of the axes."""
-        pairs = (
-            ("compiler", self.compiler),
-            ("optimization", self.optimization),
-            ("lto", self.lto),
-            ("flags", self.flags),
+        """Axis and value, in the order of the axes, without what was not asked for."""
+        return tuple(
+            (axis, getattr(self, axis))
+            for axis in AXES
+            if axis in _ALWAYS_SHOWN or getattr(self, axis) != DEFAULTS[axis]
         )
-        return tuple(pair for pair in pairs if pair != ("flags", ""))
+
+
+AXES: tuple[str, ...] = tuple(field.name for field in fields(Variant) if field.name != "name")
+DEFAULTS: dict[str, str] = {
+    field.name: field.default if isinstance(field.default, str) else ""
+    for field in fields(Variant)
+    if field.name != "name"
+}

@@ -29,6 +29,8 @@ def _variants(variants: tuple[PlannedVariant, ...], width: int) -> list[str]:
     lines = [f"{len(variants)} variants:"]
     for variant in variants:
         marks = "  (baseline)" if variant.is_baseline else ""
+        if variant.build_s:
+            marks += f"  about {format_duration(variant.build_s * 1e9)}"
         lines += _wrapped(
             f"  {variant.name}: {variant.compiler} {' '.join(variant.flags)}; "
             f"link {' '.join(variant.link_flags) or 'without flags'}{marks}",

@@ -13,11 +13,12 @@ from pathlib import Path
 from ensign.host.files import file_sha256
 from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.model.errors import InputError
+from ensign.model.variants import Variant
+from ensign.toolchains.spelling import flags_for
 from ensign.toolchains.table import (
     Family,
     Flags,
     Kind,
-    flags_for,
     kind_of,
     package_of,
     passes,
@@ -26,7 +27,19 @@ from ensign.toolchains.table import (
 
 _DEADLINE_NS = 60 * 10**9
 _LLD = "-fuse-ld=lld"
+_LINKERS = ("bfd", "lld", "mold")
+_LLVM = Path("/usr/lib")
+_REASON = re.compile(r"error: (?!ld returned)|cannot find|unrecognized|undefined|unknown")
 _PROGRAM = "int main(void) { return 0; }\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Linker:
+    """What `-fuse-ld=NAME` means; `folder` is where a compiler must be told to look, or empty."""
+
+    name: str
+    sha256: str
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +50,7 @@ class Toolchain:
     and the contents of the driver, its passes (cc1, lto1, the assembler; libLLVM, libclang-cpp)
     and its linker. A distribution's patch keeps the version, so the contents count too.
     `linker_flag` selects the linker of all its variants (see `table`), `linker_version` names it.
-    `cxx` is empty where there is no C++ driver.
+    `cxx` is empty where there is no C++ driver. `linkers` are those that can be asked for.
     """
 
     name: str
@@ -52,10 +65,21 @@ class Toolchain:
     linker_flag: str
     linker_version: str
     identity: str
+    linkers: tuple[Linker, ...] = ()
 
-    def flags(self, optimization: str, lto: str, extra: str = "") -> Flags:
+    def identity_for(self, variant: Variant) -> str:
+        """As `identity`, with the linker that the variant asks for."""
+        linker = self._linker(variant)
+        return _digest([self.identity, "" if linker is None else linker.sha256])
+
+    def _linker(self, variant: Variant) -> Linker | None:
+        return next((each for each in self.linkers if each.name == variant.linker), None)
+
+    def flags(self, variant: Variant) -> Flags:
         """How a variant's choices are spelled for this compiler."""
-        return flags_for(self.kind, optimization, lto, extra, self.linker_flag)
+        linker = self._linker(variant)
+        folder = "" if linker is None else linker.folder
+        return flags_for(self.kind, variant, self.linker_flag, folder)
 
 
 class MissingCompiler(InputError):
@@ -107,6 +131,7 @@ class ToolchainFinder:
             linker_flag=linker_flag,
             linker_version=(self._said(Path(ld), "--version").splitlines() or [""])[0],
             identity=self._identity(kind, cc, version_line, ld),
+            linkers=self._linkers(cc),
         )
 
     def complaint(self, cc: str, compiling: tuple[str, ...], linking: tuple[str, ...]) -> str:
@@ -124,7 +149,7 @@ class ToolchainFinder:
                 outcome = self._run(*step)
                 if not outcome.ok:
                     lines = outcome.tail.strip().splitlines()
-                    return lines[-1] if lines else outcome.describe()
+                    return _telling(lines) if lines else outcome.describe()
             return ""
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -162,6 +187,17 @@ class ToolchainFinder:
         contents = [(str(path), file_sha256(path)) for path in files if path.is_file()]
         return _digest([str(cc), version_line, contents])
 
+    def _linkers(self, cc: Path) -> tuple[Linker, ...]:
+        found = []
+        for name in _LINKERS:
+            said = shutil.which(self._said(cc, f"-print-prog-name=ld.{name}"), path=self._path)
+            if said is not None:
+                found.append(Linker(name, file_sha256(Path(said).resolve())))
+            elif elsewhere := _outside_path(name):
+                folder = str(elsewhere.parent)
+                found.append(Linker(name, file_sha256(elsewhere.resolve()), folder))
+        return tuple(found)
+
     def _said(self, program: Path, argument: str) -> str:
         return self._run(str(program), argument).stdout.strip()
 
@@ -175,6 +211,21 @@ class ToolchainFinder:
         there = installed_compilers(self._path)
         instead = f"installed are {', '.join(there)}" if there else "no compiler is"
         return f"compiler '{name}' is not installed ({instead}); {_install(package_of(name))}"
+
+
+def _outside_path(linker: str) -> Path | None:
+    """The newest that a package of LLVM brought, which no PATH has."""
+    found = list(_LLVM.glob(f"llvm-*/bin/ld.{linker}"))
+    return max(found, key=_numbers, default=None)
+
+
+def _numbers(path: Path) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", str(path))]
+
+
+def _telling(lines: list[str]) -> str:
+    """The line that says what is wrong; the last one often says only that something was."""
+    return next((line for line in lines if _REASON.search(line)), lines[-1])
 
 
 def _install(package: str) -> str:

@@ -9,11 +9,8 @@ Clang's users get is LLD's. Between compilers, the linker is part of what is com
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass
 from enum import StrEnum
-
-from ensign.model.errors import InputError
 
 
 class Family(StrEnum):
@@ -90,28 +87,6 @@ def passes(kind: Kind) -> tuple[str, ...]:
     if kind.family is Family.GCC:
         return ("cc1", "cc1plus", "lto1", "as", "collect2")
     return ()
-
-
-_LTO = {Family.GCC: "-flto=auto", Family.CLANG: "-flto"}
-_LINK_ONLY = re.compile(r"-(Wl,|l|L|fuse-ld=|static|pie$|no-pie$|rdynamic|s$|B)")
-
-
-def flags_for(kind: Kind, optimization: str, lto: str, extra: str, linker: str) -> Flags:
-    """How a variant is spelled; `linker` is a flag such as `-fuse-ld=lld`, or empty.
-
-    The optimisation level goes to the link too: with LTO that is where code is generated.
-    InputError if `extra` has an open quote.
-    """
-    try:
-        others = shlex.split(extra)
-    except ValueError as error:
-        raise InputError(f"the flags '{extra}' cannot be split: {error}") from None
-    shared = [optimization]
-    if lto == "full":
-        shared.append(_LTO[kind.family])
-    compiling = [flag for flag in others if not _LINK_ONLY.match(flag)]
-    linking = [*shared, *([linker] if linker else []), *others]
-    return Flags((*shared, *compiling), tuple(linking))
 
 
 def package_of(program: str) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 from ensign.model.errors import InputError
-from ensign.model.study import Axes, Choice, Study
+from ensign.model.study import Study
+from ensign.model.study_axes import Axes, Choice
 from ensign.model.study_problems import Problem, Where, nearest
-from ensign.model.variants import Variant
+from ensign.model.variants import AXES, Variant
 from ensign.variants.naming import named
 
-AXES = ("compiler", "optimization", "lto", "flags")
 _SHOWN = 5
+_MOST = 1000
 
 
 def expand(study: Study) -> tuple[Variant, ...]:
@@ -23,18 +26,33 @@ def expand(study: Study) -> tuple[Variant, ...]:
     for problem in expansion_problems(study):
         raise InputError(problem.text)
     variants = _all(study)
-    baseline = matching(variants, study.baseline)[0]
+    baseline = _baselines(study, variants)[0]
     return (baseline, *(variant for variant in variants if variant is not baseline))
 
 
 def expansion_problems(study: Study) -> tuple[Problem, ...]:
     """What is wrong with `exclude`, `include` and `baseline`, each with its place."""
+    if study.axes.combine == "list" and not study.include:
+        text = "'combine' is 'list', and there is no [[include]]: nothing would be built"
+        return (Problem(("axes", "combine"), text),)
+    count = _product_size(study.axes)
+    if study.axes.combine == "product" and count > _MOST:
+        text = f"the axes have {count} combinations, more than {_MOST}; see 'combine'"
+        return (Problem(("axes",), text),)
     return (*_exclude_problems(study), *_include_problems(study), *_baseline_problems(study))
 
 
 def matching(variants: Sequence[Variant], choice: Choice) -> tuple[Variant, ...]:
     """The variants that have every value that the choice names."""
     return tuple(variant for variant in variants if _matches(variant, choice))
+
+
+def _baselines(study: Study, variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    """One at a time starts from the baseline, whose open axes have their first values."""
+    if study.axes.combine != "one-at-a-time":
+        return matching(variants, study.baseline)
+    start = _included(study.baseline, study.axes)
+    return tuple(variant for variant in variants if same_choices(variant, start))
 
 
 def same_choices(one: Variant, other: Variant) -> bool:
@@ -45,15 +63,39 @@ def same_choices(one: Variant, other: Variant) -> bool:
 def _all(study: Study) -> tuple[Variant, ...]:
     kept = [
         variant
-        for variant in _product(study.axes)
+        for variant in points(study)
         if not any(_matches(variant, rule) for rule in study.exclude)
     ]
     return named((*kept, *(_included(rule, study.axes) for rule in study.include)))
 
 
+def points(study: Study) -> tuple[Variant, ...]:
+    """The points of the axes that `combine` asks for, before any rule."""
+    match study.axes.combine:
+        case "list":
+            return ()
+        case "one-at-a-time":
+            return tuple(_one_at_a_time(study.axes, _included(study.baseline, study.axes)))
+        case _:
+            return tuple(_product(study.axes))
+
+
+def _one_at_a_time(axes: Axes, start: Variant) -> Iterator[Variant]:
+    """The start, and every point that differs from it on one axis."""
+    yield start
+    for axis in AXES:
+        for value in getattr(axes, axis):
+            if value != getattr(start, axis):
+                yield replace(start, **{axis: value})
+
+
+def _product_size(axes: Axes) -> int:
+    return math.prod(len(getattr(axes, axis)) for axis in AXES)
+
+
 def _product(axes: Axes) -> Iterator[Variant]:
-    for compiler, optimization, lto, flags in product(*(getattr(axes, axis) for axis in AXES)):
-        yield Variant("", compiler, optimization, lto, flags)
+    for values in product(*(getattr(axes, axis) for axis in AXES)):
+        yield Variant("", *values)
 
 
 def _included(rule: Choice, axes: Axes) -> Variant:
@@ -67,7 +109,7 @@ def _matches(variant: Variant, rule: Choice) -> bool:
 
 
 def _exclude_problems(study: Study) -> Iterator[Problem]:
-    everything = tuple(_product(study.axes))
+    everything = points(study)
     for index, rule in enumerate(study.exclude):
         where = ("exclude", index)
         if not rule.model_fields_set:
@@ -90,7 +132,7 @@ def _include_problems(study: Study) -> Iterator[Problem]:
 
 def _baseline_problems(study: Study) -> Iterator[Problem]:
     variants = _all(study)
-    found = matching(variants, study.baseline)
+    found = _baselines(study, variants)
     if not found:
         text = "[baseline] matches no variant"
         yield from _no_match(study.baseline, variants, ("baseline",), text)

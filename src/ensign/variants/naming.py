@@ -31,9 +31,26 @@ def plain_name(variant: Variant) -> str:
     parts = [_slug(PurePosixPath(variant.compiler).name), _slug(variant.optimization)]
     if variant.lto != "off":
         parts.append("lto" if variant.lto == "full" else f"lto-{_slug(variant.lto)}")
+    parts += [
+        _short(axis, value)
+        for axis, value in variant.choices
+        if axis not in ("compiler", "optimization", "lto", "flags")
+    ]
     if variant.flags:
         parts.append(_flags_slug(variant.flags))
     return "-".join(parts)
+
+
+def _short(axis: str, value: str) -> str:
+    """`pgo`, `no-plt`, `fp-fast`, `hard-debian`: the axis where the value alone says too little."""
+    if axis in ("pgo", "bolt", "strip"):
+        return axis
+    if axis in ("interposition", "plt"):
+        return f"no-{axis}"
+    if axis == "dependencies":
+        return "deps"
+    prefix = {"floating_point": "fp-", "aliasing": "alias-", "hardening": "hard-"}.get(axis, "")
+    return _slug(f"{prefix}{value}")
 
 
 def _flags_slug(flags: str) -> str:

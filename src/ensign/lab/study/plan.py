@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ensign.builders.build import estimate, find_toolchains
+from ensign.builders.build import Outlook, outlook
 from ensign.builders.cache import Cache
 from ensign.builders.request import BuildRequest
 from ensign.lab.machine import cpu_seats
@@ -14,6 +14,7 @@ from ensign.lab.study_file import StudyFile
 from ensign.model.expectation import Expectation, PlannedVariant
 from ensign.model.placeholders import shown
 from ensign.model.units import parse_duration_ns
+from ensign.model.variants import Variant
 
 
 def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
@@ -23,14 +24,8 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
     baseline = file.variants[0].name
     request = BuildRequest(study, file.path, file.variants, baseline)
     with compilers_by_line(file):
-        builds = estimate(request, build_ports(cache, ports))
-    toolchains = find_toolchains(request, build_ports(cache, ports))
-    flags = {
-        variant.name: toolchains[variant.compiler].flags(
-            variant.optimization, variant.lto, variant.flags
-        )
-        for variant in file.variants
-    }
+        ahead = outlook(request, build_ports(cache, ports))
+    builds = ahead.estimate
     seats, _ = cpu_seats(study.cpus)
     total = study.race.sweeps * len(study.workloads)
     done = _trials_done(file)
@@ -38,14 +33,9 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
         name=study.name,
         title=study.title,
         variants=tuple(
-            PlannedVariant(
-                name=variant.name,
-                compiler=toolchains[variant.compiler].version_line,
-                flags=flags[variant.name].compile,
-                link_flags=flags[variant.name].link,
-                is_baseline=variant.name == baseline,
-            )
+            _planned(variant, ahead, is_baseline=variant.name == baseline)
             for variant in file.variants
+            if variant.name not in ahead.left_out
         ),
         workloads=tuple(
             (workload.name, shown(workload.load or workload.command or ()))
@@ -60,7 +50,20 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
         sweeps=study.race.sweeps,
         trials_done=done,
         trials_total=total,
+        left_out=tuple(ahead.left_out.items()),
         cpus=(("programs", seats.program), ("load generators", seats.load), ("meter", seats.meter)),
+    )
+
+
+def _planned(variant: Variant, ahead: Outlook, *, is_baseline: bool) -> PlannedVariant:
+    key = ahead.plan.stage_of[variant.name]
+    return PlannedVariant(
+        name=variant.name,
+        compiler=ahead.toolchains[variant.compiler].version_line,
+        flags=ahead.plan.flags_of[variant.name].compile,
+        link_flags=ahead.plan.flags_of[variant.name].link,
+        is_baseline=is_baseline,
+        build_s=ahead.estimate.seconds.get(key, 0.0),
     )
 
 

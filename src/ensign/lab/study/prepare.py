@@ -14,6 +14,7 @@ from ensign.builders.cache import Cache, cache_folder
 from ensign.builders.events import OnEvent, ignore
 from ensign.builders.outcomes import BuildReport
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.host.meter import find_meter
 from ensign.host.processes import MeterProcesses
 from ensign.lab.ports import Ports
 from ensign.lab.study_file import StudyFile, read_study
@@ -108,7 +109,8 @@ def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
 def build_ports(cache: Cache, ports: Ports) -> BuildPorts:
     """The effects of building."""
     cores = len(os.sched_getaffinity(0))
-    return BuildPorts(MeterProcesses(ports.meter), ports.clock, cache, cores, ports.env)
+    processes = MeterProcesses(ports.meter)
+    return BuildPorts(processes, ports.clock, cache, cores, ports.env, find_meter())
 
 
 def built_programs(path: Path, variants: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -1,0 +1,147 @@
+"""The recorder around a build: what goes in front of PATH, and what was recorded."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ensign.host.files import write_atomically
+from ensign.model.calls import Call, Output
+from ensign.toolchains.find import Toolchain
+from ensign.toolchains.table import Family
+
+FOLDER = "recorder"
+CALLS = "calls.jsonl"
+COMPILE_COMMANDS = "compile_commands.json"
+
+_SCHEMA = 1
+_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".m", ".mm", ".i", ".ii", ".s", ".S")
+# Names that projects call whatever they are told; these stay the system's own programs.
+_PLAIN = {"ar": "ar", "ranlib": "ranlib", "nm": "nm", "ld": "ld"}
+_OTHER_DRIVERS = {"gcc": "cc", "g++": "cxx", "clang": "cc", "clang++": "cxx"}
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A program that is recorded: the name that calls it, its role, and where it really is."""
+
+    name: str
+    tool: str
+    program: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Flags added to calls that compile or link, and patterns of flags that are dropped."""
+
+    compile: tuple[str, ...] = ()
+    link: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+NO_CHANGES = Changes()
+
+
+def recorded_programs(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
+    """All names under which a build may call this toolchain, or another one past it.
+
+    `cc` and `c++` are this toolchain's. A compiler of the other family, or plain `ar`, is run as
+    it is: a build that calls it is to be found out, not mended in silence.
+    """
+    found: dict[str, Recorded] = {}
+
+    def add(name: str, tool: str, program: str | None) -> None:
+        if program and name not in found:
+            found[name] = Recorded(name, tool, program)
+
+    for tool in ("cc", "cxx", "ar", "ranlib", "nm", "ld"):
+        program = str(getattr(toolchain, tool))
+        add(PurePosixPath(program).name, tool, program)
+    gcc = toolchain.kind.family is Family.GCC
+    for name, tool, program in (
+        ("cc", "cc", toolchain.cc),
+        ("c++", "cxx", toolchain.cxx),
+        ("gcc" if gcc else "clang", "cc", toolchain.cc),
+        ("g++" if gcc else "clang++", "cxx", toolchain.cxx),
+    ):
+        add(name, tool, program)
+    for name, tool in (*_OTHER_DRIVERS.items(), *_PLAIN.items()):
+        add(name, tool, shutil.which(name, path=path))
+    return tuple(found.values())
+
+
+def set_up(
+    place: Path, seen_as: str, meter: Path, programs: Iterable[Recorded], changes: Changes
+) -> None:
+    """Make the folder of links and the settings in `place`, which builds see as `seen_as`."""
+    (place / "bin").mkdir(parents=True)
+    programs = tuple(programs)
+    for each in programs:
+        (place / "bin" / each.name).symlink_to(meter)
+    settings = {
+        "schema": _SCHEMA,
+        "log": f"{seen_as}/{CALLS}",
+        "tools": {each.name: {"tool": each.tool, "program": each.program} for each in programs},
+        "compile": changes.compile,
+        "link": changes.link,
+        "remove": changes.remove,
+    }
+    write_atomically(place / "settings.json", json.dumps(settings).encode())
+
+
+def environment(seen_as: str, path: str) -> dict[str, str]:
+    """What a build's environment needs for its calls to be recorded."""
+    return {"PATH": f"{seen_as}/bin:{path}", "ENSIGN_RECORDER": f"{seen_as}/settings.json"}
+
+
+def read_calls(file: Path) -> tuple[Call, ...]:
+    """The calls in the order in which they ended; none where nothing was recorded."""
+    if not file.exists():
+        return ()
+    with file.open() as lines:
+        return tuple(_call(json.loads(line)) for line in lines)
+
+
+def _call(raw: dict[str, object]) -> Call:
+    outputs = raw["outputs"]
+    exit_status = raw["exit"]
+    return Call(
+        tool=str(raw["tool"]),
+        program=str(raw["program"]),
+        argv=_words(raw["argv"]),
+        ran=_words(raw["ran"]),
+        cwd=str(raw["cwd"]),
+        started_unix_ns=int(str(raw["started_unix_ns"])),
+        wall_ns=int(str(raw["wall_ns"])),
+        exit=exit_status if isinstance(exit_status, int) else None,
+        outputs=tuple(
+            Output(str(each["path"]), str(each["sha256"]), int(each["size_bytes"]))
+            for each in (outputs if isinstance(outputs, list) else ())
+        ),
+    )
+
+
+def _words(value: object) -> tuple[str, ...]:
+    return tuple(str(word) for word in value) if isinstance(value, list) else ()
+
+
+def compile_commands(calls: Sequence[Call]) -> list[dict[str, object]]:
+    """The calls that compiled, in the form that clang's tools and editors read."""
+    return list(_compile_commands(calls))
+
+
+def _compile_commands(calls: Sequence[Call]) -> Iterator[dict[str, object]]:
+    for call in calls:
+        if call.tool not in ("cc", "cxx") or call.exit != 0 or not call.outputs:
+            continue
+        for word in call.ran[1:]:
+            if word.endswith(_SOURCES) and not word.startswith("-"):
+                yield {
+                    "directory": call.cwd,
+                    "file": word,
+                    "arguments": [call.program, *call.ran[1:]],
+                    "output": call.outputs[0].path,
+                }

@@ -1,0 +1,49 @@
+"""What this processor can run: the levels of the x86-64 psABI, from its flags in /proc/cpuinfo."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+# x86-64 psABI 1.0, section 3.1.1, by Linux' names (abm is lzcnt).
+_V2 = frozenset(["cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"])
+_V3 = _V2 | frozenset(["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"])
+_V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
+_LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """`identity` differs where code made for "this processor" might."""
+
+    flags: frozenset[str]
+    identity: str
+
+    def lacks(self, target: str) -> tuple[str, ...]:
+        """Which of the features of a target are missing here; none for other names."""
+        return tuple(sorted(_LEVELS.get(target, frozenset()) - self.flags))
+
+
+def read_processor(root: Path = Path("/")) -> Processor:
+    """Read the first processor; without flags where there is no such file."""
+    try:
+        text = (root / "proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        text = ""
+    return processor_of(text)
+
+
+def processor_of(cpuinfo: str) -> Processor:
+    """The first processor of the text of /proc/cpuinfo."""
+    first = cpuinfo.split("\n\n", 1)[0]
+    fields = dict(_pair(line) for line in first.splitlines() if ":" in line)
+    flags = frozenset(fields.get("flags", "").split())
+    naming = ("vendor_id", "cpu family", "model", "stepping")
+    parts = [*(fields.get(name, "") for name in naming), *sorted(flags)]
+    return Processor(flags, hashlib.sha256(" ".join(parts).encode()).hexdigest())
+
+
+def _pair(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(":")
+    return name.strip(), value.strip()

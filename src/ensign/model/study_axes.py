@@ -1,0 +1,152 @@
+"""What a study may vary: the axes, and rules that name values of them. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+_COMPILER = re.compile(r"[A-Za-z0-9_./+-]*[A-Za-z0-9+]")
+_OPTIMIZATION = re.compile(r"-O([0-3gsz]|fast)?")
+
+
+class Section(BaseModel):
+    """A table of the study file: unknown keys are errors, nothing is converted silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def _compiler(text: str) -> str:
+    if not _COMPILER.fullmatch(text):
+        raise ValueError(f"'{text}' is not a program's name; write it as gcc-12 or clang-19")
+    return text
+
+
+def _optimization(text: str) -> str:
+    if not _OPTIMIZATION.fullmatch(text):
+        raise ValueError(
+            f"'{text}' is not an optimisation level such as -O2 or -O3; other flags go to 'flags'"
+        )
+    return text
+
+
+def _flags(text: str) -> str:
+    flags = text.split()
+    for flag in flags:
+        if _OPTIMIZATION.fullmatch(flag):
+            raise ValueError(f"'{flag}' belongs to the axis 'optimization', not to 'flags'")
+    if flags and not flags[0].startswith("-"):
+        raise ValueError(f"'{text}' does not start with a dash; write flags as they are passed")
+    return " ".join(flags)
+
+
+Compiler = Annotated[str, AfterValidator(_compiler)]
+Optimization = Annotated[str, AfterValidator(_optimization)]
+Flags = Annotated[str, AfterValidator(_flags)]
+Lto = Literal["off", "full", "thin"]
+Target = Literal["default", "generic", "x86-64-v2", "x86-64-v3", "x86-64-v4", "native"]
+Switch = Literal["off", "on"]
+Linker = Literal["default", "bfd", "lld", "mold"]
+Off = Literal["default", "off"]
+FloatingPoint = Literal["default", "strict", "fma", "fast"]
+Aliasing = Literal["default", "strict", "relaxed"]
+Hardening = Literal[
+    "default",
+    "none",
+    "debian",
+    "openssf",
+    "pie",
+    "relro",
+    "bindnow",
+    "canary",
+    "fortify",
+    "stack-clash",
+    "cet",
+    "auto-init",
+]
+Allocator = Literal["default", "bundled", "libc", "jemalloc", "tcmalloc"]
+Dependencies = Literal["plain", "flags"]
+Strip = Literal["no", "yes"]
+Combine = Literal["product", "one-at-a-time", "list"]
+
+
+class Axes(Section):
+    """What is varied. Every axis left out has its default alone.
+
+    `combine` says which points of the axes are variants: `product` takes all, `one-at-a-time` the
+    baseline and every point that differs from it on one axis, `list` only what `include` adds.
+    """
+
+    combine: Combine = Field(default="product", description="which points are variants")
+    compiler: list[Compiler] = Field(
+        min_length=1, description="programs, such as gcc-12 or clang-19"
+    )
+    optimization: list[Optimization] = Field(
+        default=["-O2"], min_length=1, description="levels, such as -O2 or -O3"
+    )
+    lto: list[Lto] = Field(default=["off"], min_length=1, description="link-time optimisation")
+    flags: list[Flags] = Field(
+        default=[""],
+        min_length=1,
+        description='further flags of compiler and link, one text per choice; "" is none',
+    )
+    target: list[Target] = Field(
+        default=["default"], min_length=1, description="processor that code is made for"
+    )
+    pgo: list[Switch] = Field(
+        default=["off"], min_length=1, description="profile from [training] at the compiler"
+    )
+    bolt: list[Switch] = Field(
+        default=["off"], min_length=1, description="layout after the link by llvm-bolt"
+    )
+    linker: list[Linker] = Field(
+        default=["default"], min_length=1, description="default: GCC's own, Clang's lld"
+    )
+    interposition: list[Off] = Field(
+        default=["default"], min_length=1, description="off: -fno-semantic-interposition"
+    )
+    plt: list[Off] = Field(default=["default"], min_length=1, description="off: -fno-plt")
+    floating_point: list[FloatingPoint] = Field(
+        default=["default"], min_length=1, description="strict, fma, or fast (-ffast-math)"
+    )
+    aliasing: list[Aliasing] = Field(
+        default=["default"], min_length=1, description="type-based aliasing: strict or relaxed"
+    )
+    hardening: list[Hardening] = Field(
+        default=["default"], min_length=1, description="a preset, or one option by itself"
+    )
+    allocator: list[Allocator] = Field(
+        default=["default"], min_length=1, description="needs {allocator} or a preload"
+    )
+    dependencies: list[Dependencies] = Field(
+        default=["plain"], min_length=1, description="flags: bundled dependencies get them too"
+    )
+    strip: list[Strip] = Field(
+        default=["no"], min_length=1, description="yes: without symbols and debug information"
+    )
+
+
+class Choice(Section):
+    """One value per axis named.
+
+    In `exclude` and `baseline` an axis left out matches any value. In `include`, which adds one
+    variant, it has the first value of the axis; values need not be listed in `axes`.
+    """
+
+    compiler: Compiler | None = Field(default=None, description="a compiler")
+    optimization: Optimization | None = Field(default=None, description="an optimisation level")
+    lto: Lto | None = Field(default=None, description="link-time optimisation")
+    flags: Flags | None = Field(default=None, description="further flags")
+    target: Target | None = Field(default=None, description="processor that code is made for")
+    pgo: Switch | None = Field(default=None, description="profile at the compiler")
+    bolt: Switch | None = Field(default=None, description="layout after the link")
+    linker: Linker | None = Field(default=None, description="the linker")
+    interposition: Off | None = Field(default=None, description="semantic interposition")
+    plt: Off | None = Field(default=None, description="calls through the PLT")
+    floating_point: FloatingPoint | None = Field(default=None, description="floating point")
+    aliasing: Aliasing | None = Field(default=None, description="type-based aliasing")
+    hardening: Hardening | None = Field(default=None, description="hardening")
+    allocator: Allocator | None = Field(default=None, description="the allocator")
+    dependencies: Dependencies | None = Field(default=None, description="flags of dependencies")
+    strip: Strip | None = Field(default=None, description="stripped or not")

@@ -1,0 +1,101 @@
+"""Hardening: what each preset and each single option is called. Pure.
+
+`debian` is what dpkg-buildflags of Debian 12 adds by default (its PIE is the compiler's own).
+`openssf` are the options of the OpenSSF's "Compiler Options Hardening Guide for C and C++" that
+change what is generated, each where the compiler knows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensign.toolchains.table import Family, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Flags of one protection, and since which version each family knows them."""
+
+    compile: tuple[str, ...] = ()
+    link: tuple[str, ...] = ()
+    gcc: int = 0
+    clang: int = 0
+
+    def known_to(self, kind: Kind) -> bool:
+        """Whether this compiler has it."""
+        return kind.version[0] >= (self.gcc if kind.family is Family.GCC else self.clang)
+
+
+def _fortify(level: int) -> Option:
+    return Option(("-U_FORTIFY_SOURCE", f"-D_FORTIFY_SOURCE={level}"))
+
+
+_CANARY = Option(("-fstack-protector-strong",))
+_STACK_CLASH = Option(("-fstack-clash-protection",), clang=11)
+_CET = Option(("-fcf-protection=full",))
+_RELRO = Option(link=("-Wl,-z,relro",))
+_BINDNOW = Option(link=("-Wl,-z,relro", "-Wl,-z,now"))
+_PIE = Option(("-fPIE",), ("-pie",))
+_AUTO_INIT = Option(("-ftrivial-auto-var-init=zero",), gcc=12, clang=16)
+
+_SINGLE = {
+    "pie": _PIE,
+    "relro": _RELRO,
+    "bindnow": _BINDNOW,
+    "canary": _CANARY,
+    "fortify": _fortify(2),
+    "stack-clash": _STACK_CLASH,
+    "cet": _CET,
+    "auto-init": _AUTO_INIT,
+}
+_PRESETS = {
+    "default": (),
+    "none": (
+        Option(("-fno-stack-protector",)),
+        Option(("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=0")),
+        Option(("-fno-stack-clash-protection",), clang=11),
+        Option(("-fcf-protection=none",)),
+        Option(("-fno-pie",), ("-no-pie",)),
+        Option(link=("-Wl,-z,norelro", "-Wl,-z,lazy")),
+    ),
+    "debian": (_CANARY, _fortify(2), _RELRO),
+    "openssf": (
+        _CANARY,
+        _fortify(3),
+        _STACK_CLASH,
+        _CET,
+        _PIE,
+        _BINDNOW,
+        Option(link=("-Wl,-z,noexecstack",)),
+        Option(("-D_GLIBCXX_ASSERTIONS",)),
+        Option(("-fstrict-flex-arrays=3",), gcc=13, clang=16),
+        Option(("-fno-delete-null-pointer-checks",)),
+        Option(("-fno-strict-overflow",)),
+        Option(("-fno-strict-aliasing",)),
+        _AUTO_INIT,
+    ),
+}
+
+
+def options(hardening: str) -> tuple[Option, ...]:
+    """The protections of a preset, or the one option of that name. KeyError for neither."""
+    return _PRESETS[hardening] if hardening in _PRESETS else (_SINGLE[hardening],)
+
+
+def hardening_flags(kind: Kind, hardening: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Flags at compilation and at the link, without those that this compiler does not know."""
+    known = [option for option in options(hardening) if option.known_to(kind)]
+    compiling = tuple(flag for option in known for flag in option.compile)
+    return compiling, tuple(flag for option in known for flag in option.link)
+
+
+def unknown_hardening(kind: Kind, hardening: str) -> str:
+    """Why a single option cannot be had from this compiler; empty where it can, or for presets."""
+    option = _SINGLE.get(hardening)
+    if option is None or option.known_to(kind):
+        return ""
+    return f"{' '.join(option.compile)} needs {kind.family.value} {_since(kind, option)}"
+
+
+def _since(kind: Kind, option: Option) -> int:
+    return option.gcc if kind.family is Family.GCC else option.clang

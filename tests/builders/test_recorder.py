@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ensign.builders.build import build_variants
+from ensign.builders.recorder import (
+    Changes,
+    Recorded,
+    compile_commands,
+    read_calls,
+    recorded_programs,
+    set_up,
+)
+from ensign.builders.request import BuildPorts
+from ensign.host.meter import find_meter
+from ensign.model.calls import Call, Output
+from ensign.toolchains.find import Toolchain
+from ensign.toolchains.table import Family, Kind
+from small_studies import CLANG_LTO, GCC_O2, request
+
+
+def toolchain(family: Family, cc: str) -> Toolchain:
+    return Toolchain(
+        name="x", kind=Kind(family, (19, 0, 0)), version_line="", cc=cc, cxx="", ar="/bin/llvm-ar",
+        ranlib="/bin/llvm-ranlib", nm="/bin/llvm-nm", ld="/bin/ld.lld", linker_flag="",
+        linker_version="", identity="",
+    )  # fmt: skip
+
+
+def test_the_variants_compiler_is_called_cc_and_plain_ar_stays_what_it_is(tmp_path: Path) -> None:
+    for name in ("ar", "gcc"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    found = {
+        each.name: each.program
+        for each in recorded_programs(toolchain(Family.CLANG, "/opt/clang-19"), str(tmp_path))
+    }
+    assert found["clang-19"] == found["cc"] == found["clang"] == "/opt/clang-19"
+    assert found["ar"] == str(tmp_path / "ar")
+    assert found["gcc"] == str(tmp_path / "gcc")
+    assert found["llvm-ar"] == "/bin/llvm-ar"
+    assert "g++" not in found
+
+
+def test_settings_are_what_the_recorder_reads(tmp_path: Path) -> None:
+    programs = [Recorded("cc", "cc", "/usr/bin/gcc")]
+    set_up(tmp_path / "r", "/seen", Path("/m"), programs, Changes(("-O3",), (), ("-g",)))
+    assert (tmp_path / "r/bin/cc").readlink() == Path("/m")
+    assert json.loads((tmp_path / "r/settings.json").read_text()) == {
+        "schema": 1,
+        "log": "/seen/calls.jsonl",
+        "tools": {"cc": {"tool": "cc", "program": "/usr/bin/gcc"}},
+        "compile": ["-O3"],
+        "link": [],
+        "remove": ["-g"],
+    }
+
+
+def test_compile_commands_name_each_source_that_was_compiled() -> None:
+    def call(*words: str, exit_status: int = 0) -> Call:
+        outputs = (Output("/b/a.o", "", 1),)
+        return Call("cc", "/usr/bin/gcc", ("cc",), ("cc", *words), "/b", 0, 0, exit_status, outputs)
+
+    assert compile_commands(
+        [call("-c", "a.c"), call("-c", "bad.c", exit_status=1), call("a.o", "-o", "p")]
+    ) == [
+        {
+            "directory": "/b",
+            "file": "a.c",
+            "arguments": ["/usr/bin/gcc", "-c", "a.c"],
+            "output": "/b/a.o",
+        }
+    ]
+
+
+@pytest.mark.usefixtures("project")
+def test_a_build_keeps_its_calls(tmp_path: Path, recording_ports: BuildPorts) -> None:
+    report = build_variants(request(tmp_path, GCC_O2, CLANG_LTO), recording_ports)
+    for result, compiler in zip(report.results, ("gcc-12", "clang-19"), strict=True):
+        assert result.files is not None
+        calls = read_calls(result.files.parent / "calls.jsonl")
+        assert {call.argv[0] for call in calls if call.tool == "cc"} == {compiler}
+        made = {output.path: call for call in calls for output in call.outputs}
+        link = next(call for path, call in made.items() if path.endswith("/program"))
+        assert set(result.facts.link_flags) <= set(link.argv)
+        assert json.loads((result.files.parent / "compile_commands.json").read_text())
+
+
+@pytest.mark.usefixtures("project")
+def test_a_project_that_does_not_listen_gets_its_flags(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    deaf = [["make", "CC=cc", "program"]]
+    rewrite = {"compile": ["{cflags}"], "link": ["{ldflags}"], "remove": ["-O?"]}
+    report = build_variants(
+        request(tmp_path, CLANG_LTO, commands=deaf, rewrite=rewrite), recording_ports
+    )
+    files = report.results[0].files
+    assert files is not None
+    calls = read_calls(files.parent / "calls.jsonl")
+    compiled = [call for call in calls if "-c" in call.ran]
+    assert compiled
+    assert all({"-O3", "-flto"} <= set(call.ran) for call in compiled)
+    assert {call.program.rsplit("/", 1)[-1] for call in compiled} == {"clang-19"}
+    assert find_meter().exists()
