@@ -231,3 +231,15 @@ def test_a_stripped_program_was_judged_before_and_is_smaller(
         [str(report.results[1].artefact)], capture_output=True, text=True, check=True
     )
     assert out.stdout.startswith("sum 376")
+
+
+@pytest.mark.usefixtures("project")
+def test_what_cannot_be_is_left_out_with_the_reason(tmp_path: Path, ports: BuildPorts) -> None:
+    thin = replace(GCC_O2, name="thin", lto="thin")
+    wanted = request(tmp_path, GCC_O2, thin)
+    assert dict(outlook(wanted, ports).left_out) == {"thin": "gcc has no thin LTO"}
+    report = build_variants(wanted, ports)
+    assert [result.facts.status for result in report.results] == ["built", "left out"]
+    assert [finding.code for finding in report.findings] == ["variant-left-out"]
+    with pytest.raises(CommandFailed, match="baseline cannot be built: gcc has no thin LTO"):
+        build_variants(request(tmp_path, thin, GCC_O2), ports)

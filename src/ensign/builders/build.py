@@ -13,8 +13,8 @@ from ensign.builders.isolation import Isolation, choose_isolation
 from ensign.builders.outcomes import (
     BuildReport,
     describe_toolchain,
-    failed_result,
     findings_of,
+    left_out_result,
     result_of,
     same_bytes,
 )
@@ -55,7 +55,7 @@ def build_variants(
     ends, cached = Graph(plan, site, workshop, on_event).run()
     remember_seconds(request.study.name, plan.stages, ends, ports.cache)
     results = tuple(
-        failed_result(variant, toolchains[variant.compiler], complaints[variant.name])
+        left_out_result(variant, toolchains[variant.compiler], complaints[variant.name])
         if variant.name in complaints
         else result_of(variant, toolchains[variant.compiler], plan, ends, cached)
         for variant in request.variants

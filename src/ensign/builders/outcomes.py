@@ -86,10 +86,16 @@ def result_of(
     return BuildResult(facts, files / stage.artefact, files, tools)
 
 
+def left_out_result(variant: Variant, toolchain: Toolchain, reason: str) -> BuildResult:
+    """Give the result of a variant that cannot exist here; nothing was tried."""
+    result = failed_result(variant, toolchain, reason)
+    return replace(result, facts=replace(result.facts, status="left out"))
+
+
 def failed_result(
     variant: Variant, toolchain: Toolchain, reason: str, *, tail: str = "", log_path: str = ""
 ) -> BuildResult:
-    """Give the result of a variant that could not be built."""
+    """Give the result of a variant whose build failed."""
     flags = toolchain.flags(variant)
     facts = BuildFacts(
         variant=variant.name,
@@ -129,14 +135,22 @@ def findings_of(
     findings = []
     for variant, result in zip(variants, results, strict=True):
         if result.artefact is None:
-            text = f"{variant.name} could not be built: {result.facts.log_tail.splitlines()[-1]}"
-            findings.append(Finding("build-failed", Severity.WARNING, text, variant.name))
+            findings.append(_unbuilt(result.facts))
             continue
         entry = ends[plan.stage_of[variant.name]].entry
         if entry is not None:
             evidence = _evidence(entry)
             findings += judge(evidence, variant.optimization, variant.lto, variant.name)
     return tuple(findings)
+
+
+def _unbuilt(facts: BuildFacts) -> Finding:
+    reason = facts.log_tail.splitlines()[-1]
+    if facts.status == "left out":
+        text = f"{facts.variant} is left out: {reason}"
+        return Finding("variant-left-out", Severity.NOTE, text, facts.variant)
+    text = f"{facts.variant} could not be built: {reason}"
+    return Finding("build-failed", Severity.WARNING, text, facts.variant)
 
 
 def same_bytes(results: tuple[BuildResult, ...], baseline: str) -> tuple[BuildResult, ...]:

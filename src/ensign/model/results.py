@@ -12,12 +12,13 @@ from ensign.model.trials import Metric, Mode, Trial
 
 @dataclass(frozen=True, slots=True)
 class BuildFacts:
-    """One variant as built. `status` is `built`, `cached`, `failed` or `same as NAME`.
+    """One variant as built.
 
+    `status` is `built`, `cached`, `failed`, `left out` (nothing was tried) or `same as NAME`.
     `flags` are the compile flags asked for, `link_flags` those at the link; `choices` the axis
     values. `build_s` is the time of the build itself, also when it came from the cache, without
     its dependencies. Sizes are of the artefact: file, and `.text`. `loadable_sha256` hashes the
-    bytes that get loaded. `log_tail` has the last lines of a failed build. `evidence` says what
+    bytes that get loaded. `log_tail` has the last lines of a failed build, or the reason. `evidence` says what
     the artefact shows of the flags.
     """
 

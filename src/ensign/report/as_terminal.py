@@ -287,8 +287,8 @@ def _builds(paper: _Paper, builds: tuple[BuildFacts, ...]) -> None:
             _text(clean(build.variant)),
             Text(clean(build.status), style="bold red" if failed else ""),
             _text(figures.seconds(build.build_s)),
-            _text("" if failed else figures.size(build.size_bytes)),
-            _text("" if failed else figures.size(build.text_bytes)),
+            _text(figures.size(build.size_bytes) if build.size_bytes else ""),
+            _text(figures.size(build.text_bytes) if build.size_bytes else ""),
         )
     paper.table(table)
     for build in builds:

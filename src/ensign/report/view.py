@@ -234,6 +234,8 @@ def _unmeasured(result: StudyResult, measured: set[str]) -> tuple[Unmeasured, ..
 def _why(build: BuildFacts) -> str:
     if build.status == "failed":
         return "its build failed"
+    if build.status == "left out":
+        return f"left out: {clean(build.log_tail)}"
     if build.status.startswith("same as "):
         return f"{clean(build.status)}: no effect on the binary"
     return "not measured"
