@@ -18,8 +18,8 @@ class BuildFacts:
     `flags` are the compile flags asked for, `link_flags` those at the link; `choices` the axis
     values. `build_s` is the time of the build itself, also when it came from the cache, without
     its dependencies. Sizes are of the artefact: file, and `.text`. `loadable_sha256` hashes the
-    bytes that get loaded. `log_tail` has the last lines of a failed build, or the reason. `evidence` says what
-    the artefact shows of the flags.
+    bytes that get loaded. `log_tail` has the last lines of a failed build, or the reason why one
+    was left out. `evidence` says what the artefact shows of the flags.
     """
 
     variant: str
