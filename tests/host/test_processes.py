@@ -27,7 +27,7 @@ def test_a_request_reaches_the_meter_with_nothing_inherited(tmp_path: Path) -> N
     assert verb == "exec"
     assert request["process"] == {
         "argv": ["make", "-j1"], "env": {"LC_ALL": "C"}, "clear_env": True, "cwd": str(tmp_path),
-        "stdout": f"{log}.part", "stderr": f"{log}.part",
+        "stdin": None, "stdout": f"{log}.part", "stderr": f"{log}.part",
         "deadline_ns": 10**9, "limits": {"file_bytes": 4},
     }  # fmt: skip
     assert outcome.ok
