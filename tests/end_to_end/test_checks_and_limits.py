@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from end_to_end.conftest import Ensign
+import signal
+
+from end_to_end.conftest import Ensign, wait_for
 from end_to_end.small_study import BATCH, write_study
 from end_to_end.test_study import results
 
@@ -112,3 +114,19 @@ def test_background_processes_of_a_build_are_ended_and_named(ensign: Ensign) -> 
         assert finding["subject"] == "gcc-12-O2"
         assert "left sleep running, which was ended" in finding["text"]
         assert ensign("run", "study.toml").status == 0
+
+
+def test_an_interrupted_check_leaves_nothing_and_the_run_goes_on(ensign: Ensign) -> None:
+    wait = f"test -e {ensign.folder}/go || {ensign.mark} exec sleep 1000"
+    write_study(ensign.folder, f'check.commands = [["sh", "-c", "{wait}"]]\n' + BATCH)
+    process = ensign.start("run", "study.toml")
+    wait_for(lambda: "sleep 1000" in ensign.processes().values(), "no check")
+    process.send_signal(signal.SIGINT)
+    done = ensign.end(process)
+    assert done.status == 4
+    assert "interrupted" in done.complaint
+    ensign.nothing_left()
+    (ensign.folder / "go").touch()
+    done = ensign("run", "study.toml")
+    assert done.status == 0, done.err
+    assert "gcc-12-O2: already there" in done.err

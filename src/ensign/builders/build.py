@@ -66,7 +66,7 @@ def build_variants(
     )
     findings = findings_of(results, request.variants, plan, ends)
     results = same_bytes(results, request.baseline)
-    results = _check(request, source, workshop, results, _Watch(ports.cores, on_event))
+    results = _check(request, source, workshop, results, ports.cores, on_event)
     return BuildReport(
         results=results,
         findings=(*findings, *check_findings(results)),
@@ -75,18 +75,13 @@ def build_variants(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Watch:
-    cores: int
-    on_event: OnEvent
-
-
 def _check(
     request: BuildRequest,
     source: SourceTree,
     workshop: Workshop,
     results: tuple[BuildResult, ...],
-    watch: _Watch,
+    cores: int,
+    on_event: OnEvent,
 ) -> tuple[BuildResult, ...]:
     check = request.study.check
     if check is None:
@@ -94,7 +89,7 @@ def _check(
     baseline = next(each for each in results if each.facts.variant == request.baseline)
     folder = request.path.absolute().parent
     ground = Ground(request.study, check, source.tree, source.sha256, folder, baseline, workshop)
-    return check_variants(ground, results, watch.cores, watch.on_event)
+    return check_variants(ground, results, cores, on_event)
 
 
 @dataclass(frozen=True, slots=True)

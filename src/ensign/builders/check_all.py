@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from threading import Lock
 
 from ensign.builders.check import Checked, Ground, cached_check, check_key, perform_check
 from ensign.builders.events import BuildEvent, EventKind, OnEvent
@@ -86,6 +87,7 @@ class _Checks:
     ground: Ground
     cores: int
     on_event: OnEvent
+    telling: Lock = field(default_factory=Lock)
 
     def run(self, results: Sequence[BuildResult], baseline: Checked | None) -> list[Checked]:
         """How each ended, in order; what is in the cache is taken from there."""
@@ -136,12 +138,14 @@ class _Checks:
 
     def _tell(self, kind: EventKind, result: BuildResult, elapsed_ns: int, text: str = "") -> None:
         label = f"check of {_name(result)}"
-        self.on_event(BuildEvent(kind, label, elapsed_ns / 1e9, 0.0, text))
+        with self.telling:
+            self.on_event(BuildEvent(kind, label, elapsed_ns / 1e9, 0.0, text))
 
 
 def _wait(futures: list[Future[Checked]]) -> None:
+    """Return when all are done; raise the first error at once."""
     left = set(futures)
     while left:
         done, left = wait(left, timeout=_WAKE_UP_S, return_when=FIRST_EXCEPTION)
-        if any(future.exception() for future in done):
-            return
+        for future in done:
+            future.result()
