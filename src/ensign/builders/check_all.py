@@ -39,8 +39,10 @@ def check_variants(
             f"the baseline {ground.baseline.facts.variant} fails the study's check, so it says "
             f"nothing about the others: {baseline.failed}; log: {baseline.log}\n{baseline.tail}"
         )
-    built = [result for result in results if result.artefact is not None]
-    ends = dict(zip((_name(each) for each in built), checks.run(built, baseline), strict=True))
+    first = _name(ground.baseline)
+    built = [each for each in results if each.artefact is not None and _name(each) != first]
+    ends = dict(zip(map(_name, built), checks.run(built, baseline), strict=True))
+    ends[first] = baseline
     return tuple(_with_end(result, ends.get(_name(result))) for result in results)
 
 
