@@ -11,17 +11,9 @@ from ensign.builders.cache import Cache
 from ensign.builders.events import BuildEvent
 from ensign.builders.request import BuildPorts
 from ensign.host.files import file_sha256
-from ensign.host.processes import Outcome, ProcessRequest
 from ensign.model.errors import CommandFailed, InputError, Interrupted
-from real_processes import PlainProcesses
+from real_processes import PlainProcesses, WithoutNamespaces
 from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, GCC_O3, request
-
-
-class WithoutNamespaces(PlainProcesses):
-    def run(self, request: ProcessRequest) -> Outcome:
-        if request.argv[0].endswith("bwrap"):
-            return Outcome(1, None, "exited", tail="bwrap: No permissions to create namespace\n")
-        return super().run(request)
 
 
 def commands(processes: PlainProcesses) -> list[list[str]]:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ensign.host.disk_watch import DiskLimit
 from ensign.host.meter import FakeMeter, Json, Verb
 from ensign.host.processes import Limits, MeterProcesses, ProcessRequest, read_tail
 from ensign.model.errors import InternalError, Interrupted
@@ -27,7 +29,7 @@ def test_a_request_reaches_the_meter_with_nothing_inherited(tmp_path: Path) -> N
     assert verb == "exec"
     assert request["process"] == {
         "argv": ["make", "-j1"], "env": {"LC_ALL": "C"}, "clear_env": True, "cwd": str(tmp_path),
-        "stdout": f"{log}.part", "stderr": f"{log}.part",
+        "stdin": None, "stdout": f"{log}.part", "stderr": f"{log}.part",
         "deadline_ns": 10**9, "limits": {"file_bytes": 4},
     }  # fmt: skip
     assert outcome.ok
@@ -91,3 +93,64 @@ def test_the_tail_of_a_log_starts_with_a_whole_line(tmp_path: Path) -> None:
     log.write_text("".join(f"line {number}\n" for number in range(100)))
     assert read_tail(log, 20) == "line 98\nline 99\n"
     assert read_tail(tmp_path / "none") == ""
+
+
+def test_what_a_command_left_running_is_named_once_and_without_numbers() -> None:
+    def warning(code: str, text: str) -> Json:
+        return {"type": "warning", "code": code, "text": text}
+
+    meter = FakeMeter(
+        [
+            [
+                warning("left-running", "ended what was left running: sleep (12), my tool (13)"),
+                warning("left-running", "ended what was left running: sleep (14)"),
+                warning("escape", "daemon (15) left the process tree and was ended"),
+                warning("escape", "other (16) left its process tree; it was found again"),
+                warning("overshoot", "ended (17) late"),
+                OUTCOME,
+            ]
+        ]
+    )
+    outcome = MeterProcesses(meter).run(ProcessRequest(("make",)))
+    assert outcome.left_running == ("sleep", "my tool", "daemon")
+    assert outcome.ok
+
+
+class FillingMeter(FakeMeter):
+    """Writes until it is told to end that request, as a command does that fills the disk."""
+
+    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+        self.requests.append((verb, request))
+        process = request["process"]
+        assert isinstance(process, dict)
+        folder = Path(process["cwd"])
+        give_up = time.monotonic() + 10
+        while request not in self.ended and time.monotonic() < give_up:
+            with (folder / "file").open("ab") as file:
+                file.write(b"x" * 10_000)
+            time.sleep(0.001)
+        yield {"type": "end", "status": "interrupted"}
+
+
+def test_a_command_that_writes_too_much_is_ended_by_itself(tmp_path: Path) -> None:
+    meter = FillingMeter([])
+    disk = DiskLimit((tmp_path,), 10**6, 0)
+    outcome = MeterProcesses(meter).run(ProcessRequest(("dd",), cwd=tmp_path, disk=disk))
+    assert outcome.reason == "disk"
+    assert not outcome.ok
+    assert outcome.describe() == "wrote more than it may, and was ended"
+    assert meter.ended == [meter.requests[0][1]]
+    assert not meter.interrupted
+
+
+def test_standard_output_may_be_kept_out_of_the_log(tmp_path: Path) -> None:
+    meter = FakeMeter([[OUTCOME]])
+    request = ProcessRequest(
+        ("prog",), log=tmp_path / "log", stdin=tmp_path / "in", stdout=tmp_path / "out"
+    )
+    MeterProcesses(meter).run(request)
+    process = meter.requests[0][1]["process"]
+    assert isinstance(process, dict)
+    assert process["stdin"] == str(tmp_path / "in")
+    assert process["stdout"] == str(tmp_path / "out")
+    assert process["stderr"] == str(tmp_path / "log.part")

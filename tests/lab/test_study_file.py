@@ -299,3 +299,47 @@ def test_named_workloads_are_kept_alone_with_their_checks() -> None:
     assert chosen.race.slice_check == ["put"]
     with pytest.raises(InputError, match="no workload called 'gte'; nearest is 'get'"):
         file.with_workloads(["put", "gte"])
+
+
+CHECKED = """
+[check]
+commands = [["./test", "{artefact}", "{tmp}", "{jobs}", "{load-it}"]]
+"""
+BATCH = '\n[[workloads]]\nname = "solve"\ncommand = ["{artefact}", "--fast"]\n'
+
+
+def test_a_check_names_commands_and_workloads() -> None:
+    text = STUDY + BATCH + CHECKED + 'same_output = ["solve"]\ntolerance = 1e-6\n'
+    file = parse_study(text, Path("s.toml"))
+    assert file.study.check is not None
+    assert file.with_workloads(["solve"]).study.check == file.study.check
+    without = file.with_workloads(["get"]).study.check
+    assert without is not None
+    assert without.same_output == []
+
+
+def test_a_check_of_output_alone_goes_with_its_workloads() -> None:
+    text = STUDY + BATCH + '[check]\nsame_output = ["solve"]\n'
+    assert parse_study(text, Path("s.toml")).with_workloads(["get"]).study.check is None
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ('same_output = ["solv"]', "no workload is called 'solv'; nearest is 'solve'"),
+        ('same_output = ["get"]', "workload 'get' has no 'command', so it has no output"),
+        ('same_output = ["solve", "solve"]', "'solve' is given twice"),
+        ('same_output = ["told"]', "workload 'told' uses {port} or {arm}"),
+        ('commands = [["./test", "{port}"]]', "placeholder {port} is not known here"),
+        ('commands = [["./test", "{artifact}"]]', "{artifact} is unknown; nearest is {artefact}"),
+        ("deadline = '1m'", "[check] needs 'commands' or 'same_output'"),
+        ('commands = [["a"]]\ntolerance = 0.1', "'tolerance' is for the numbers"),
+    ],
+)
+def test_mistakes_of_a_check_have_their_line(check: str, said: str) -> None:
+    text = STUDY + BATCH + BATCH.replace('"solve"', '"told"').replace("--fast", "{port}")
+    lines = (text + "\n[check]\n" + check + "\n").split("\n")
+    [error] = errors_of("\n".join(lines))
+    assert said in error
+    number = int(error.split(":")[1])
+    assert lines[number - 1].startswith(("[check]", *check.split("\n")))

@@ -69,3 +69,18 @@ def test_too_few_executions_is_not_a_percentage() -> None:
     verdict = compare_verdict(compared(comparisons=(unbounded("new"),)))
     assert "too few for an interval" in verdict.headline
     assert "%" not in verdict.headline
+
+
+def failing(name: str) -> Finding:
+    return Finding("check-failed", Severity.ERROR, "fails the check: 'make' ended", name)
+
+
+def test_where_every_variant_fails_its_check_there_is_no_winner() -> None:
+    rows = suite(("a", -0.08, 0.01), ("b", -0.03, 0.01))
+    none = study_verdict(study(suite=rows, findings=(failing("a"), failing("b"))))
+    assert none.headline == "No winner: every variant was measured, but none is to be used."
+    assert sum("fails the check: 'make' ended" in caveat for caveat in none.caveats) == 2
+    one = study_verdict(study(suite=rows[:1], findings=(failing("a"),)))
+    assert one.headline == "No winner: a was measured, but is not to be used."
+    twin = SuiteComparison(comparison("twin", 0.0, 0.001), 14)
+    assert study_verdict(study(suite=(*rows[:1], twin), findings=(failing("a"),))) == one

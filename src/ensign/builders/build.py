@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ensign.builders.cache import Cache, key_of
+from ensign.builders.check import Ground
+from ensign.builders.check_all import check_findings, check_variants
 from ensign.builders.estimate import BuildEstimate, estimate_of, expected_seconds, remember_seconds
 from ensign.builders.events import BuildEvent, OnEvent, ignore
 from ensign.builders.graph import Graph, Site
 from ensign.builders.isolation import Isolation, choose_isolation
 from ensign.builders.outcomes import (
     BuildReport,
+    BuildResult,
     describe_toolchain,
     findings_of,
     left_out_result,
@@ -35,8 +38,9 @@ def build_variants(
 ) -> BuildReport:
     """Build every variant, or take it from the cache. A failing build is a failed variant.
 
-    CommandFailed if the baseline fails, InputError if a compiler or the source is missing or the
-    source is not what its lock file pins, StorageFailed if the disk is full, Interrupted.
+    What was built is checked then. CommandFailed if the baseline fails, InputError if a compiler or
+    the source is missing or the source is not what its lock file pins, StorageFailed if the disk is
+    full, Interrupted.
     """
     toolchains = find_toolchains(request, ports)
     complaints = complaints_of(request, ports, toolchains)
@@ -60,12 +64,32 @@ def build_variants(
         else result_of(variant, toolchains[variant.compiler], plan, ends, cached)
         for variant in request.variants
     )
+    findings = findings_of(results, request.variants, plan, ends)
+    results = same_bytes(results, request.baseline)
+    results = _check(request, source, workshop, results, ports.cores, on_event)
     return BuildReport(
-        results=same_bytes(results, request.baseline),
-        findings=findings_of(results, request.variants, plan, ends),
+        results=results,
+        findings=(*findings, *check_findings(results)),
         source=source.facts,
         toolchains=tuple((each.name, describe_toolchain(each)) for each in toolchains.values()),
     )
+
+
+def _check(
+    request: BuildRequest,
+    source: SourceTree,
+    workshop: Workshop,
+    results: tuple[BuildResult, ...],
+    cores: int,
+    on_event: OnEvent,
+) -> tuple[BuildResult, ...]:
+    check = request.study.check
+    if check is None:
+        return results
+    baseline = next(each for each in results if each.facts.variant == request.baseline)
+    folder = request.path.absolute().parent
+    ground = Ground(request.study, check, source.tree, source.sha256, folder, baseline, workshop)
+    return check_variants(ground, results, cores, on_event)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -104,16 +104,45 @@ class OneFolder:
                     remove_tree(left)
 
 
+class Alone:
+    """The rooms of another isolation, each with a loopback of its own where there is no network.
+
+    Commands that share a network take turns: what listens on a port is in the others' way.
+    """
+
+    def __init__(self, isolation: Isolation, *, network: bool) -> None:
+        self._isolation = isolation
+        self._network = network
+        self.build_path = isolation.build_path
+        self.temporary_path = isolation.temporary_path
+        self.concurrent = isolation.concurrent and not network
+
+    @contextmanager
+    def room(self) -> Iterator[Room]:
+        """See `Isolation.room`."""
+        with self._isolation.room() as room:
+            if self._network or not room.argv:
+                yield room
+            else:
+                yield replace(room, argv=(*room.argv[:-1], "--unshare-net", room.argv[-1]))
+
+    def works(self, room: Room, processes: Processes) -> bool:
+        """Whether commands can be run so in a room whose tree is there."""
+        return bool(room.argv) and _runs(room, processes)
+
+
 def choose_isolation(cache: Cache, processes: Processes) -> Isolation:
     """Take bubblewrap if it works here, else one folder."""
     program = shutil.which("bwrap")
     if program is None:
         return OneFolder(cache)
     bubblewrap = Bubblewrap(cache, program)
-    env = {"PATH": os.environ.get("PATH", os.defpath)}
     with bubblewrap.room() as room:
         room.tree.mkdir()
-        trial = processes.run(
-            ProcessRequest((*room.argv, "true"), env, room.cwd, deadline_ns=10**10)
-        )
-    return bubblewrap if trial.ok else OneFolder(cache)
+        return bubblewrap if _runs(room, processes) else OneFolder(cache)
+
+
+def _runs(room: Room, processes: Processes) -> bool:
+    env = {"PATH": os.environ.get("PATH", os.defpath)}
+    request = ProcessRequest((*room.argv, "true"), env, room.cwd, deadline_ns=10**10)
+    return processes.run(request).ok

@@ -141,7 +141,19 @@ def findings_of(
         if entry is not None:
             evidence = _evidence(entry)
             findings += judge(evidence, variant.optimization, variant.lto, variant.name)
-    return tuple(findings)
+    return (*findings, *_left_running(plan, ends))
+
+
+def _left_running(plan: Plan, ends: Mapping[str, Made]) -> list[Finding]:
+    found = []
+    for stage in plan.stages:
+        end = ends.get(stage.key)
+        names = [] if end is None or end.entry is None else end.entry.facts.get("left_running")
+        if isinstance(names, list) and names:
+            text = f"{stage.label}: its build left {', '.join(names)} running, which was ended"
+            subject = stage.label if stage.kind == "program" else ""
+            found.append(Finding("left-running", Severity.WARNING, text, subject))
+    return found
 
 
 def _unbuilt(facts: BuildFacts) -> Finding:

@@ -8,7 +8,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ensign.builders import recorder
@@ -17,8 +17,10 @@ from ensign.builders.isolation import Isolation, Room
 from ensign.builders.plan import Commands, Stage, with_jobs
 from ensign.builders.verify import read_artefact, read_evidence
 from ensign.host.clock import Clock
+from ensign.host.disk_watch import DiskLimit, used_bytes
 from ensign.host.files import copy_tree, remove_tree, storage_errors
 from ensign.host.processes import Limits, Outcome, Processes, ProcessRequest, read_tail
+from ensign.model.units import format_size
 
 # Any fixed moment does; this is 2000-01-01.
 _SOURCE_DATE_EPOCH = "946684800"
@@ -68,14 +70,14 @@ def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> 
             copy_tree(parent, room.tree)
             _record(stage, room, workshop)
             started_ns = workshop.clock.monotonic_ns()
-            deadline_ns = started_ns + stage.deadline_ns
-            run = _Run(stage, room, workshop, deadline_ns)
+            run = _Run(stage, room, workshop, _bounds(stage, room, started_ns))
             run.commands(with_jobs(stage.commands, jobs))
             build_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
             run.commands(with_jobs(stage.tool_commands, jobs))
             shutil.copyfile(log, folder / _LOG)
             _keep_calls(room, folder)
             facts: dict[str, object] = {"label": stage.label, "build_s": build_s}
+            facts["left_running"] = sorted(set(run.left_running))
             if stage.kind == "dependencies":
                 room.tree.rename(folder / "tree")
                 return facts
@@ -98,23 +100,44 @@ def log_path(cache: Cache, stage: Stage) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What all commands of a stage may take together."""
+
+    deadline_ns: int
+    disk: DiskLimit
+
+
+def _bounds(stage: Stage, room: Room, started_ns: int) -> _Bounds:
+    folders = (room.tree, room.temporary)
+    limit = DiskLimit(folders, stage.disk_bytes, used_bytes(folders))
+    return _Bounds(started_ns + stage.deadline_ns, limit)
+
+
+@dataclass(frozen=True, slots=True)
 class _Run:
     stage: Stage
     room: Room
     workshop: Workshop
-    deadline_ns: int
+    bounds: _Bounds
+    left_running: list[str] = field(default_factory=list)
 
     def commands(self, commands: Commands) -> None:
         for argv in commands:
             outcome = self._command(argv)
+            self.left_running.extend(outcome.left_running)
             if not outcome.ok:
-                raise _StageFailedError(f"'{argv[0]}' {outcome.describe()}")
+                raise _StageFailedError(f"'{argv[0]}' {outcome.describe()}{self._limit(outcome)}")
+
+    def _limit(self, outcome: Outcome) -> str:
+        if outcome.reason == "disk":
+            return f" ('build.disk' is {format_size(self.stage.disk_bytes)})"
+        return ""
 
     def _command(self, argv: tuple[str, ...]) -> Outcome:
         log = log_path(self.workshop.cache, self.stage)
         with storage_errors(log), log.open("a") as file:
             file.write(f"$ {shlex.join(argv)}\n")
-        left_ns = self.deadline_ns - self.workshop.clock.monotonic_ns()
+        left_ns = self.bounds.deadline_ns - self.workshop.clock.monotonic_ns()
         if left_ns <= 0:
             return Outcome(None, None, "deadline")
         return self.workshop.processes.run(
@@ -125,6 +148,7 @@ class _Run:
                 log=log,
                 deadline_ns=left_ns,
                 limits=Limits(file_bytes=self.stage.disk_bytes),
+                disk=self.bounds.disk,
             )
         )
 

@@ -48,8 +48,11 @@ def find_meter() -> Path:
 class StoppableMeter(Meter, Protocol):
     """A meter whose runs may be ended from another thread."""
 
-    def interrupt(self) -> None:
-        """End all runs under way: their records stop after `end` with status `interrupted`."""
+    def interrupt(self, only: Json | None = None) -> None:
+        """End all runs under way: their records stop after `end` with status `interrupted`.
+
+        With `only`, a request given to `run`, end the run of that request alone.
+        """
         ...
 
 
@@ -62,7 +65,7 @@ class LocalMeter:
     def __init__(self, executable: Path | None = None, *, end_within_s: float = 10.0) -> None:
         self._executable = executable
         self._end_within_s = end_within_s
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._running: dict[subprocess.Popen[bytes], Json] = {}
         self._lock = threading.Lock()
 
     def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
@@ -75,20 +78,21 @@ class LocalMeter:
             start_new_session=True,
         )
         with self._lock:
-            self._running.add(process)
+            self._running[process] = request
         try:
             yield from self._records(process, request)
         finally:
             with signals_deferred():
                 with self._lock:
-                    self._running.discard(process)
+                    self._running.pop(process, None)
                 self._end(process)
 
-    def interrupt(self) -> None:
+    def interrupt(self, only: Json | None = None) -> None:
         """See `StoppableMeter.interrupt`."""
         with self._lock:
-            for process in self._running:
-                process.terminate()
+            for process, request in self._running.items():
+                if only is None or request is only:
+                    process.terminate()
 
     def _records(self, process: subprocess.Popen[bytes], request: Json) -> Iterator[Json]:
         assert process.stdin is not None  # noqa: S101  # both are pipes
@@ -126,12 +130,16 @@ class FakeMeter:
     replies: Sequence[Iterable[Json]]
     requests: list[tuple[Verb, Json]] = field(default_factory=list)
     interrupted: bool = False
+    ended: list[Json] = field(default_factory=list)
 
     def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
         """The next canned reply; IndexError when there are no more."""
         self.requests.append((verb, request))
         yield from self.replies[len(self.requests) - 1]
 
-    def interrupt(self) -> None:
-        """See `StoppableMeter.interrupt`."""
-        self.interrupted = True
+    def interrupt(self, only: Json | None = None) -> None:
+        """See `StoppableMeter.interrupt`; `ended` has the requests ended alone."""
+        if only is None:
+            self.interrupted = True
+        else:
+            self.ended.append(only)

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from ensign.host.disk_watch import DiskLimit, DiskWatch
 from ensign.host.meter import Json, StoppableMeter
 from ensign.model.errors import InternalError, Interrupted
 
-Reason = Literal["exited", "deadline", "ended", "not-found"]
+Reason = Literal["exited", "deadline", "disk", "ended", "not-found"]
 
 TAIL_BYTES = 2000
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_LEFT_RUNNING = re.compile(r"(?:^|[:,] )([^:,]+) \(\d+\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ class ProcessRequest:
     """One command. `env` is the whole environment, nothing is inherited.
 
     `log` takes standard output and standard error together, and is appended to. Without it the
-    last `TAIL_BYTES` of each come back in the outcome. `deadline_ns` is wall time.
+    last `TAIL_BYTES` of each come back in the outcome. `stdin` is a file to read, `stdout` one that
+    is written anew and kept out of the log. `deadline_ns` is wall time. With `disk`, all that is
+    below some folders may grow by so much together; beyond it the command is ended.
     """
 
     argv: tuple[str, ...]
@@ -54,6 +58,9 @@ class ProcessRequest:
     log: Path | None = None
     deadline_ns: int | None = None
     limits: Limits = Limits()
+    disk: DiskLimit | None = None
+    stdin: Path | None = None
+    stdout: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,8 @@ class Outcome:
     """How a command ended: `exit` or `signal` is set, neither if it never ran.
 
     Times count the whole process tree; `wall_ns` is from start to end. `tail` holds the last
-    bytes of the log, or of standard output and error where there was no log.
+    bytes of the log, or of standard output and error where there was no log. `left_running` names
+    the background processes that it left behind, which were ended.
     """
 
     exit: int | None
@@ -73,6 +81,7 @@ class Outcome:
     peak_memory_bytes: int = 0
     tail: str = ""
     stdout: str = ""
+    left_running: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -85,6 +94,8 @@ class Outcome:
             return "was not found"
         if self.reason == "deadline":
             return "met its deadline"
+        if self.reason == "disk":
+            return "wrote more than it may, and was ended"
         if self.reason == "ended":
             return "was ended"
         if self.signal is not None:
@@ -116,9 +127,13 @@ class MeterProcesses:
         """See `Processes.run`. InternalError where the meter itself fails."""
         if self._stopped.is_set():
             raise Interrupted("interrupted")
-        records = self._run(request)
+        watch = DiskWatch(request.disk)
+        records = self._run(request, watch)
         if self._stopped.is_set():
             raise Interrupted("interrupted")
+        if watch.exceeded:
+            tail = "" if request.log is None else read_tail(request.log)
+            return Outcome(None, None, "disk", tail=tail)
         return _outcome(request, records)
 
     def interrupt(self) -> None:
@@ -126,18 +141,22 @@ class MeterProcesses:
         self._stopped.set()
         self._meter.interrupt()
 
-    def _run(self, request: ProcessRequest) -> tuple[Json, ...]:
+    def _run(self, request: ProcessRequest, watch: DiskWatch) -> tuple[Json, ...]:
         if request.log is None:
-            return tuple(self._meter.run("exec", self._as_json(request, None)))
+            return self._records(self._as_json(request, None), watch)
         # The meter empties the files it writes; the log holds earlier commands too.
         part = request.log.with_name(f"{request.log.name}.part")
         try:
-            return tuple(self._meter.run("exec", self._as_json(request, str(part))))
+            return self._records(self._as_json(request, str(part)), watch)
         finally:
             if part.exists():
                 with part.open("rb") as new, request.log.open("ab") as log:
                     shutil.copyfileobj(new, log)
                 part.unlink()
+
+    def _records(self, request: Json, watch: DiskWatch) -> tuple[Json, ...]:
+        with watch.calling(lambda: self._meter.interrupt(request)):
+            return tuple(self._meter.run("exec", request))
 
     def _as_json(self, request: ProcessRequest, log: str | None) -> Json:
         return {
@@ -148,7 +167,8 @@ class MeterProcesses:
                 "env": dict(request.env),
                 "clear_env": True,
                 "cwd": None if request.cwd is None else str(request.cwd),
-                "stdout": log,
+                "stdin": None if request.stdin is None else str(request.stdin),
+                "stdout": log if request.stdout is None else str(request.stdout),
                 "stderr": log,
                 "deadline_ns": request.deadline_ns,
                 "limits": request.limits.as_json(),
@@ -159,11 +179,14 @@ class MeterProcesses:
 def _outcome(request: ProcessRequest, records: Iterable[Json]) -> Outcome:
     outcome: Json = {}
     error: Json = {}
+    left: list[str] = []
     for record in records:
         if record.get("type") == "outcome":
             outcome = record
         elif record.get("type") == "error":
             error = record
+        elif record.get("type") == "warning":
+            left += _names_left(record)
     if error.get("code") in ("not-found", "not-executable"):
         return Outcome(None, None, "not-found", tail=_text(error, "text"))
     if not outcome:
@@ -186,7 +209,16 @@ def _outcome(request: ProcessRequest, records: Iterable[Json]) -> Outcome:
         peak_memory_bytes=_integer(outcome, "peak_memory_bytes") or 0,
         tail=tail if request.log is None else read_tail(request.log),
         stdout=stdout,
+        left_running=tuple(dict.fromkeys(left)),
     )
+
+
+def _names_left(warning: Json) -> list[str]:
+    """The programs that the meter ended, without their process numbers."""
+    text = _text(warning, "text")
+    if warning.get("code") not in ("left-running", "escape") or "ended" not in text:
+        return []
+    return [name.strip() for name in _LEFT_RUNNING.findall(text)]
 
 
 def _text(record: Json, key: str) -> str:

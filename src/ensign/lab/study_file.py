@@ -11,7 +11,7 @@ from pathlib import Path
 from ensign.host.text import read_text
 from ensign.lab.toml_positions import Positions, find_positions
 from ensign.model.errors import InputError, StudyError
-from ensign.model.study import Study
+from ensign.model.study import Check, Study
 from ensign.model.study_problems import Problem, Where, check_shape, suggestion
 from ensign.model.study_rules import absent_cpus, broken_rules
 from ensign.model.variants import Variant
@@ -54,6 +54,7 @@ class StudyFile:
             update={
                 "workloads": [workload for workload in study.workloads if workload.name in names],
                 "race": study.race.model_copy(update={"slice_check": check}),
+                "check": _check_of(study, names),
             }
         )
         return replace(self, study=chosen)
@@ -61,6 +62,16 @@ class StudyFile:
     def error(self, text: str, *where: str | int) -> StudyError:
         """An error about a key that shows later, such as a compiler that is not installed."""
         return StudyError(text, path=str(self.path), line=self.positions.line(where))
+
+
+def _check_of(study: Study, names: Sequence[str]) -> Check | None:
+    """The check without the output of workloads that are left out."""
+    if study.check is None:
+        return None
+    same = [name for name in study.check.same_output if name in names]
+    if not same and not study.check.commands:
+        return None
+    return study.check.model_copy(update={"same_output": same})
 
 
 def read_study(path: Path, *, machine_cpus: frozenset[int] | None = None) -> StudyFile:

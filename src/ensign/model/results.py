@@ -19,7 +19,9 @@ class BuildFacts:
     values. `build_s` is the time of the build itself, also when it came from the cache, without
     its dependencies. Sizes are of the artefact: file, and `.text`. `loadable_sha256` hashes the
     bytes that get loaded. `log_tail` has the last lines of a failed build, or the reason why one
-    was left out. `evidence` says what the artefact shows of the flags.
+    was left out. `evidence` says what the artefact shows of the flags. `check` is `passed`,
+    `failed` or `not checked`; `check_failed` says what failed, `check_tail` has the last lines of
+    the check's log then.
     """
 
     variant: str
@@ -35,6 +37,9 @@ class BuildFacts:
     log_path: str = ""
     log_tail: str = ""
     evidence: tuple[str, ...] = ()
+    check: str = "not checked"
+    check_failed: str = ""
+    check_tail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
         *_server(study),
         *_workload_names(study),
         *_slice_check(study),
+        *_check(study),
         *(
             problem
             for index, workload in enumerate(study.workloads)
@@ -104,6 +105,34 @@ def _slice_check(study: Study) -> Iterator[Problem]:
         yield Problem(("race", "slice_check"), text)
 
 
+def _check(study: Study) -> Iterator[Problem]:
+    check = study.check
+    if check is None:
+        return
+    if not check.commands and not check.same_output:
+        yield Problem(("check",), "[check] needs 'commands' or 'same_output'")
+    allowed = ("artefact", "tmp", "jobs", *study.build.tools)
+    for index, argv in enumerate(check.commands):
+        yield from _unknown(argv, ("check", "commands", index), allowed)
+    if check.tolerance and not check.same_output:
+        text = "'tolerance' is for the numbers of 'same_output', which names no workload"
+        yield Problem(("check", "tolerance"), text)
+    known = {workload.name: workload for workload in study.workloads}
+    runs = [name for name, workload in known.items() if workload.command is not None]
+    yield from _repeated(check.same_output, ("check", "same_output"), "'same_output'")
+    for index, name in enumerate(check.same_output):
+        where = ("check", "same_output", index)
+        if name not in known:
+            near = suggestion(name, runs)
+            yield Problem(where, f"'same_output': no workload is called '{name}'{near}")
+        elif known[name].command is None:
+            text = f"workload '{name}' has no 'command', so it has no output of its own"
+            yield Problem(where, f"'same_output': {text}")
+        elif _uses((*(known[name].command or ()), known[name].input or ""), "port", "arm"):
+            text = f"workload '{name}' uses {{port}} or {{arm}}, which a check has not"
+            yield Problem(where, f"'same_output': {text}")
+
+
 def _workload(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
     called = f"workload '{workload.name}'"
     if (workload.load is None) == (workload.command is None):
@@ -154,8 +183,8 @@ def _server_texts(server: Server) -> tuple[str, ...]:
     return (*server.command, *server.env.values())
 
 
-def _uses(texts: Iterable[str], name: str) -> bool:
-    return any(name in placeholders.names_in(text) for text in texts)
+def _uses(texts: Iterable[str], *names: str) -> bool:
+    return any(name in placeholders.names_in(text) for text in texts for name in names)
 
 
 def _unknown(argv: Sequence[str], where: Where, allowed: Sequence[str]) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from ensign.model.results import BuildFacts, StudyResult
 from ensign.report import charts, figures, palette, words
 from ensign.report.notes import BY_MINIMUM, study_notes
 from ensign.report.verdict import study_verdict, twin_sentence
-from ensign.report.view import Row, StudyView, VariantWorkloads, study_view
+from ensign.report.view import Row, StudyView, VariantWorkloads, status_of, study_view
 from ensign.report.words import clean, counted, plain_share
 
 _SEVERITY_ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
@@ -54,6 +54,7 @@ class Built:
     sha256: str
     log_tail: str
     log_path: str
+    check_tail: str
 
 
 def study(result: StudyResult) -> str:
@@ -182,8 +183,8 @@ def _built(build: BuildFacts) -> Built:
     failed = build.status == "failed"
     return Built(
         name=clean(build.variant),
-        status=clean(build.status),
-        tone="error" if failed else "",
+        status=status_of(build),
+        tone="error" if failed or build.check == "failed" else "",
         flags=clean(" ".join(build.flags)) or "none",
         link_flags=clean(" ".join(build.link_flags)) or "none",
         compiler=clean(dict(build.choices).get("compiler") or build.compiler),
@@ -193,4 +194,5 @@ def _built(build: BuildFacts) -> Built:
         sha256=clean(build.loadable_sha256),
         log_tail=words.clean_block(build.log_tail),
         log_path=clean(build.log_path),
+        check_tail=words.clean_block(build.check_tail),
     )

@@ -129,6 +129,9 @@ def _build(build: BuildFacts) -> dict[str, Json]:
         "loadable_sha256": build.loadable_sha256,
         "log_path": build.log_path,
         "log_tail": build.log_tail,
+        "check": build.check,
+        "check_failed": build.check_failed,
+        "check_tail": build.check_tail,
     }
 
 

@@ -18,7 +18,7 @@ from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResul
 from ensign.report import figures, plot, words
 from ensign.report.notes import BY_MINIMUM, NAMED_HEADING, Note, compare_notes, study_notes
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict, twin_sentence
-from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, study_view
+from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, status_of, study_view
 from ensign.report.words import clean
 
 _WIDE = 100
@@ -283,18 +283,25 @@ def _builds(paper: _Paper, builds: tuple[BuildFacts, ...]) -> None:
         table.add_column(header, justify="right", no_wrap=True)
     for build in builds:
         failed = build.status == "failed"
+        bad = failed or build.check == "failed"
         table.add_row(
             _text(clean(build.variant)),
-            Text(clean(build.status), style="bold red" if failed else ""),
+            Text(status_of(build), style="bold red" if bad else ""),
             _text(figures.seconds(build.build_s)),
             _text(figures.size(build.size_bytes) if build.size_bytes else ""),
             _text(figures.size(build.text_bytes) if build.size_bytes else ""),
         )
     paper.table(table)
     for build in builds:
-        if build.status == "failed" and build.log_tail:
-            paper.heading(f"{clean(build.variant)}: last lines of its log")
-            paper.show(Padding(Text(words.clean_block(build.log_tail)), (0, 0, 1, 2)))
+        if build.status == "failed":
+            _tail(paper, f"{clean(build.variant)}: last lines of its log", build.log_tail)
+        _tail(paper, f"{clean(build.variant)}: last lines of its check", build.check_tail)
+
+
+def _tail(paper: _Paper, heading: str, text: str) -> None:
+    if text:
+        paper.heading(heading)
+        paper.show(Padding(Text(words.clean_block(text)), (0, 0, 1, 2)))
 
 
 def _compare_table(result: CompareResult, rows: list[Row], *, with_costs: bool) -> Table:

@@ -28,7 +28,8 @@ def study_verdict(result: StudyResult) -> Verdict:
     caveats = (*_study_caveats(result, barred & {e.comparison.arm for e in entries}),)
     faster = [entry for entry in able if entry.comparison.direction is Direction.FASTER]
     if not faster:
-        return Verdict(_no_winner(able, result), _others(able, result), caveats)
+        headline = _no_winner(able, result) if able or not entries else _all_barred(entries)
+        return Verdict(headline, _others(able, result), caveats)
     best = min(faster, key=lambda entry: entry.comparison.ratio)
     over = f"over {counted(best.workloads, 'workload')} (geometric mean)"
     said = words.sentence(best.comparison, result.margin, against=True)
@@ -93,6 +94,12 @@ def _no_winner(able: list[SuiteComparison], result: StudyResult) -> str:
         limit = plain_share(result.margin)
         return f"No variant differs from {baseline} by more than {limit}."
     return f"No variant is shown to be faster than {baseline}."
+
+
+def _all_barred(entries: list[SuiteComparison]) -> str:
+    if len(entries) == 1:
+        return f"No winner: {clean(entries[0].comparison.arm)} was measured, but is not to be used."
+    return "No winner: every variant was measured, but none is to be used."
 
 
 def _others(able: list[SuiteComparison], result: StudyResult) -> tuple[str, ...]:

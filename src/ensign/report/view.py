@@ -133,6 +133,12 @@ def study_view(result: StudyResult) -> StudyView:
     )
 
 
+def status_of(build: BuildFacts) -> str:
+    """`built`, and how the check of it ended, if there was one."""
+    said = {"passed": ", check passed", "failed": ", check FAILED"}
+    return f"{clean(build.status)}{said.get(build.check, '')}"
+
+
 def row_of(comparison: Comparison, margin: float | None, *, twin: bool) -> Row:
     """A comparison with its cells in words."""
     name = clean(comparison.arm)
@@ -158,8 +164,11 @@ def _suite_rows(suite: tuple[SuiteComparison, ...], result: StudyResult) -> tupl
 
 def _suite_row(entry: SuiteComparison, result: StudyResult) -> Row:
     twin = entry.comparison.arm == result.twin
+    row = row_of(entry.comparison, result.margin, twin=twin)
+    failed = {build.variant for build in result.builds if build.check == "failed"}
     return replace(
-        row_of(entry.comparison, result.margin, twin=twin),
+        row,
+        label=f"{row.label} (fails its check)" if row.name in failed else row.label,
         workloads=entry.workloads,
         no_slower="" if twin else _no_slower(entry),
     )

@@ -1,0 +1,282 @@
+"""Checking what was built: the program's own tests, and output that must be the baseline's.
+
+A check runs in a copy of the source tree. What decides its outcome is hashed into the key of a
+cache entry, which keeps the log and the outputs; only an end at a limit is not kept.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ensign.builders.cache import Entry, key_of
+from ensign.builders.isolation import Room
+from ensign.builders.outcomes import BuildResult
+from ensign.builders.perform import Workshop
+from ensign.builders.same_output import difference
+from ensign.host.disk_watch import DiskLimit, used_bytes
+from ensign.host.files import copy_tree, file_sha256, storage_errors, tree_entries, tree_sha256
+from ensign.host.processes import Limits, ProcessRequest, read_tail
+from ensign.model.placeholders import fill_all
+from ensign.model.study import Check, Study, Workload
+from ensign.model.units import format_size, parse_duration_ns, parse_size_bytes
+
+_KIND = "check"
+_SCHEMA = 1
+_LOG = "log.txt"
+_OUTPUTS = "outputs"
+# What ends a command at a limit says as much about this machine as about the program.
+_NOT_KEPT = ("deadline", "disk", "ended")
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What all checks of a study share.
+
+    `source` is the pristine tree and `source_sha256` its hash; relative paths of workloads start at
+    `folder`. `baseline` was built, and has the tools.
+    """
+
+    study: Study
+    check: Check
+    source: Path
+    source_sha256: str
+    folder: Path
+    baseline: BuildResult
+    workshop: Workshop
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """Those whose output is compared."""
+        return tuple(each for each in self.study.workloads if each.name in self.check.same_output)
+
+    @property
+    def tools(self) -> Mapping[str, str]:
+        """Name and place in the tree of the baseline's tools."""
+        return self.study.build.tools
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """How a check ended: what failed, empty if nothing did; the last lines of its log.
+
+    `outputs` has the output of each workload that is compared, as far as it came.
+    """
+
+    failed: str
+    tail: str
+    log: Path
+    outputs: Path
+
+
+def check_key(ground: Ground, result: BuildResult) -> str:
+    """The hash of all that decides how the check of a variant ends."""
+    return key_of(
+        {
+            "schema": _SCHEMA,
+            "source": ground.source_sha256,
+            "place": ground.workshop.isolation.build_path,
+            "check": ground.check.model_dump(mode="json", exclude={"deadline"}),
+            "artefact": [ground.study.build.artefact, result.facts.loadable_sha256],
+            "kept": _kept(ground, result),
+            "tools": {name: file_sha256(path) for name, path in ground.baseline.tools.items()},
+            "baseline": ground.baseline.facts.loadable_sha256 if ground.workloads else "",
+            "workloads": [
+                [each.name, each.command, each.input, _input_sha256(ground, each)]
+                for each in ground.workloads
+            ],
+        }
+    )
+
+
+def _kept(ground: Ground, result: BuildResult) -> dict[str, str]:
+    """Files kept beside the artefact, which may be read when it runs."""
+    if result.files is None or not ground.study.build.keep:
+        return {}
+    apart = {ground.study.build.artefact, *ground.tools.values()}
+    return {
+        name: file_sha256(path)
+        for name, path in tree_entries(result.files)
+        if path.is_file() and name not in apart
+    }
+
+
+def _input_sha256(ground: Ground, workload: Workload) -> str:
+    if workload.input is None:
+        return ""
+    path = ground.folder / workload.input
+    if path.is_dir():
+        return tree_sha256(path)
+    return file_sha256(path) if path.is_file() else ""
+
+
+def cached_check(ground: Ground, key: str) -> Checked | None:
+    """How an earlier check with this key ended; None if there was none."""
+    entry = ground.workshop.cache.get(_KIND, key)
+    return None if entry is None else _checked(entry)
+
+
+def _checked(entry: Entry) -> Checked:
+    log = entry.folder / _LOG
+    failed = str(entry.facts["failed"])
+    return Checked(failed, read_tail(log) if failed else "", log, entry.folder / _OUTPUTS)
+
+
+class _LimitMetError(Exception):  # ends `fill`, is never seen outside
+    pass
+
+
+def perform_check(
+    ground: Ground, result: BuildResult, key: str, expected: Path | None, jobs: int
+) -> Checked:
+    """Check one variant. What fails is a result, not an error.
+
+    `expected` has the baseline's outputs; None for the baseline itself. StorageFailed if the disk
+    is full, Interrupted if the processes were interrupted.
+    """
+    cache = ground.workshop.cache
+    log = cache.folder / "logs" / f"{_KIND}-{key[:20]}.log"
+    with storage_errors(log):
+        log.write_bytes(b"")
+
+    def fill(folder: Path) -> Mapping[str, object]:
+        (folder / _OUTPUTS).mkdir()
+        with ground.workshop.isolation.room() as room:
+            _furnish(ground, result, room)
+            run = _Run(ground, room, log, folder / _OUTPUTS, _Bounds.of(ground, room))
+            failed = run.commands(jobs) or run.workloads(expected)
+        shutil.copyfile(log, folder / _LOG)
+        return {"variant": result.facts.variant, "failed": failed}
+
+    try:
+        entry = cache.make(_KIND, key, fill)
+    except _LimitMetError as met:
+        return Checked(str(met), read_tail(log), log, log.parent)
+    log.unlink(missing_ok=True)
+    return _checked(entry)
+
+
+def _furnish(ground: Ground, result: BuildResult, room: Room) -> None:
+    """Copy the source, then the baseline's tools, then what the variant has of its own."""
+    copy_tree(ground.source, room.tree)
+    build, own = ground.study.build, result.files
+    if own is None:
+        raise FileNotFoundError(f"{result.facts.variant} was not built")
+    for name, path in ground.baseline.tools.items():
+        _put(path, room.tree / build.tools[name])
+    if build.keep:
+        apart = set(build.tools.values())
+        for name, path in tree_entries(own):
+            if path.is_file() and name not in apart:
+                _put(path, room.tree / name)
+    _put(own / build.artefact, room.tree / build.artefact)
+
+
+def _put(source: Path, target: Path) -> None:
+    with storage_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        shutil.copy2(source, target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    deadline_ns: int
+    disk: DiskLimit
+
+    @classmethod
+    def of(cls, ground: Ground, room: Room) -> _Bounds:
+        deadline_ns = parse_duration_ns(ground.check.deadline)
+        folders = (room.tree, room.temporary)
+        disk_bytes = parse_size_bytes(ground.study.build.disk)
+        disk = DiskLimit(folders, disk_bytes, used_bytes(folders))
+        return cls(ground.workshop.clock.monotonic_ns() + deadline_ns, disk)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    ground: Ground
+    room: Room
+    log: Path
+    outputs: Path
+    bounds: _Bounds
+
+    def commands(self, jobs: int) -> str:
+        for argv in self.ground.check.commands:
+            values = {**self._values(), "jobs": str(jobs)}
+            failed = self._one(ProcessRequest(fill_all(argv, values)), argv[0])
+            if failed:
+                return failed
+        return ""
+
+    def workloads(self, expected: Path | None) -> str:
+        """Run in the study's folder, as races do."""
+        for workload in self.ground.workloads:
+            command = fill_all(workload.command or (), self._values())
+            output = self.outputs / workload.name
+            request = ProcessRequest(
+                ("env", "-C", str(self.ground.folder), *command),
+                stdin=None if workload.input is None else self.ground.folder / workload.input,
+                stdout=output,
+            )
+            failed = self._one(request, f"workload {workload.name}")
+            if failed:
+                return failed
+            if expected is not None:
+                differs = difference(
+                    _text(expected / workload.name), _text(output), self.ground.check.tolerance
+                )
+                if differs:
+                    return (
+                        f"the output of workload {workload.name} is not the baseline's: {differs}"
+                    )
+        return ""
+
+    def _one(self, request: ProcessRequest, called: str) -> str:
+        """Say what failed; empty if nothing did."""
+        with storage_errors(self.log), self.log.open("a") as file:
+            file.write(f"$ {shlex.join(request.argv)}\n")
+        workshop, isolation = self.ground.workshop, self.ground.workshop.isolation
+        left_ns = self.bounds.deadline_ns - workshop.clock.monotonic_ns()
+        outcome = workshop.processes.run(
+            replace(
+                request,
+                argv=(*self.room.argv, *request.argv),
+                env={
+                    "PATH": workshop.path,
+                    "HOME": isolation.temporary_path,
+                    "TMPDIR": isolation.temporary_path,
+                    "LC_ALL": "C",
+                    "TZ": "UTC",
+                },
+                cwd=self.room.cwd,
+                log=self.log,
+                deadline_ns=max(1, left_ns),
+                limits=Limits(file_bytes=self.bounds.disk.size_bytes),
+                disk=self.bounds.disk,
+            )
+        )
+        if outcome.ok:
+            return ""
+        limit = {
+            "deadline": f" ('check.deadline' is {self.ground.check.deadline})",
+            "disk": f" ('build.disk' is {format_size(self.bounds.disk.size_bytes)})",
+        }
+        failed = f"'{called}' {outcome.describe()}{limit.get(outcome.reason, '')}"
+        if outcome.reason in _NOT_KEPT:
+            raise _LimitMetError(failed)
+        return failed
+
+    def _values(self) -> dict[str, str]:
+        isolation = self.ground.workshop.isolation
+        place = isolation.build_path
+        tools = {name: f"{place}/{path}" for name, path in self.ground.tools.items()}
+        artefact = f"{place}/{self.ground.study.build.artefact}"
+        return {**tools, "artefact": artefact, "tmp": isolation.temporary_path}
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode(errors="surrogateescape")

@@ -1,0 +1,153 @@
+"""Checking all variants of a study, the baseline first, as parallel as cores allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from threading import Lock
+
+from ensign.builders.check import Checked, Ground, cached_check, check_key, perform_check
+from ensign.builders.events import BuildEvent, EventKind, OnEvent
+from ensign.builders.isolation import Alone, Isolation
+from ensign.builders.outcomes import BuildResult
+from ensign.builders.plan import jobs_for
+from ensign.host.processes import Processes
+from ensign.model.errors import CommandFailed, Interrupted
+from ensign.model.findings import Finding, Severity
+
+PASSED = "passed"
+FAILED = "failed"
+
+_WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread
+
+
+def check_variants(
+    ground: Ground, results: Sequence[BuildResult], cores: int, on_event: OnEvent
+) -> tuple[BuildResult, ...]:
+    """Check what was built; the results with how it ended in their facts.
+
+    Variants with equal bytes are checked once. CommandFailed if the baseline fails: a check that
+    it does not pass says nothing about the others. Interrupted on Ctrl-C.
+    """
+    isolation = alone(ground.workshop.isolation, ground.workshop.processes)
+    ground = replace(ground, workshop=replace(ground.workshop, isolation=isolation))
+    checks = _Checks(ground, cores, on_event)
+    baseline = checks.run([ground.baseline], None)[0]
+    if baseline.failed:
+        raise CommandFailed(
+            f"the baseline {ground.baseline.facts.variant} fails the study's check, so it says "
+            f"nothing about the others: {baseline.failed}; log: {baseline.log}\n{baseline.tail}"
+        )
+    first = _name(ground.baseline)
+    built = [each for each in results if each.artefact is not None and _name(each) != first]
+    ends = dict(zip(map(_name, built), checks.run(built, baseline), strict=True))
+    ends[first] = baseline
+    return tuple(_with_end(result, ends.get(_name(result))) for result in results)
+
+
+def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
+    """Say which variants failed: they are measured, but cannot win."""
+    return tuple(
+        Finding("check-failed", Severity.ERROR, f"fails the check: {each.check_failed}", name)
+        for each, name in ((result.facts, _name(result)) for result in results)
+        if each.check == FAILED
+    )
+
+
+def alone(isolation: Isolation, processes: Processes) -> Isolation:
+    """The same rooms without a network but their own loopback, so that no ports collide.
+
+    Where that is not to be had, checks share the network and take turns.
+    """
+    apart = Alone(isolation, network=False)
+    with apart.room() as room:
+        room.tree.mkdir()
+        if apart.works(room, processes):
+            return apart
+    return Alone(isolation, network=True)
+
+
+def _name(result: BuildResult) -> str:
+    return result.facts.variant
+
+
+def _with_end(result: BuildResult, end: Checked | None) -> BuildResult:
+    if end is None:
+        return result
+    facts = replace(
+        result.facts,
+        check=FAILED if end.failed else PASSED,
+        check_failed=end.failed,
+        check_tail=end.tail,
+    )
+    return replace(result, facts=facts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    ground: Ground
+    cores: int
+    on_event: OnEvent
+    telling: Lock = field(default_factory=Lock)
+
+    def run(self, results: Sequence[BuildResult], baseline: Checked | None) -> list[Checked]:
+        """How each ended, in order; what is in the cache is taken from there."""
+        keys = [check_key(self.ground, result) for result in results]
+        first = dict(reversed([*zip(keys, results, strict=True)]))
+        ends: dict[str, Checked] = {}
+        for key, result in first.items():
+            end = cached_check(self.ground, key)
+            if end is not None:
+                ends[key] = end
+                self._tell("cached", result, 0)
+        missing = {key: result for key, result in first.items() if key not in ends}
+        ends |= self._perform(missing, baseline)
+        return [ends[key] for key in keys]
+
+    def _perform(
+        self, missing: Mapping[str, BuildResult], baseline: Checked | None
+    ) -> dict[str, Checked]:
+        if not missing:
+            return {}
+        processes = self.ground.workshop.processes
+        at_once = self.cores if self.ground.workshop.isolation.concurrent else 1
+        jobs = jobs_for(self.cores, min(at_once, len(missing)))
+        with ThreadPoolExecutor(at_once) as pool:
+            futures = {
+                key: pool.submit(self._one, key, result, baseline, jobs)
+                for key, result in missing.items()
+            }
+            try:
+                _wait(list(futures.values()))
+                return {key: future.result() for key, future in futures.items()}
+            except BaseException as error:
+                pool.shutdown(wait=False, cancel_futures=True)
+                processes.interrupt()
+                if isinstance(error, KeyboardInterrupt):
+                    raise Interrupted("interrupted while checking; the builds are kept") from None
+                raise
+
+    def _one(self, key: str, result: BuildResult, baseline: Checked | None, jobs: int) -> Checked:
+        clock = self.ground.workshop.clock
+        started_ns = clock.monotonic_ns()
+        self._tell("started", result, 0)
+        expected = None if baseline is None else baseline.outputs
+        end = perform_check(self.ground, result, key, expected, jobs)
+        elapsed_ns = clock.monotonic_ns() - started_ns
+        self._tell("failed" if end.failed else "finished", result, elapsed_ns, end.failed)
+        return end
+
+    def _tell(self, kind: EventKind, result: BuildResult, elapsed_ns: int, text: str = "") -> None:
+        label = f"check of {_name(result)}"
+        with self.telling:
+            self.on_event(BuildEvent(kind, label, elapsed_ns / 1e9, 0.0, text))
+
+
+def _wait(futures: list[Future[Checked]]) -> None:
+    """Return when all are done; raise the first error at once."""
+    left = set(futures)
+    while left:
+        done, left = wait(left, timeout=_WAKE_UP_S, return_when=FIRST_EXCEPTION)
+        for future in done:
+            future.result()

@@ -1,0 +1,54 @@
+"""Whether a program's output is the baseline's, with numbers up to a tolerance. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import zip_longest
+
+_NUMBER = re.compile(
+    r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?\b(?:nan|inf(?:inity)?)\b)", re.IGNORECASE
+)
+_LONGEST_LINE = 80
+
+
+def difference(expected: str, actual: str, tolerance: float = 0.0) -> str:
+    """The first line in which two outputs differ, in words; empty where they are the same.
+
+    With a tolerance above 0, numbers may differ by that share of the larger one; all other text,
+    blanks too, must be equal. So 0 differs from every other number, and NaN equals NaN.
+    """
+    if expected == actual:
+        return ""
+    lines = zip_longest(expected.splitlines(), actual.splitlines())
+    for number, (wanted, given) in enumerate(lines, start=1):
+        if wanted is None:
+            return f"line {number}: {_shown(given)} where the baseline ends"
+        if given is None:
+            return f"it ends before line {number}: {_shown(wanted)}"
+        if not _alike(wanted, given, tolerance):
+            return f"line {number}: {_shown(given)} instead of {_shown(wanted)}"
+    if tolerance:
+        return ""
+    return "the ends of its lines differ"
+
+
+def _alike(wanted: str, given: str, tolerance: float) -> bool:
+    if wanted == given:
+        return True
+    if not tolerance:
+        return False
+    # Splitting at the numbers leaves text at even places, numbers at odd ones.
+    parts, others = _NUMBER.split(wanted), _NUMBER.split(given)
+    return len(parts) == len(others) and all(
+        part == other or (place % 2 == 1 and _close(float(part), float(other), tolerance))
+        for place, (part, other) in enumerate(zip(parts, others, strict=True))
+    )
+
+
+def _close(one: float, other: float, tolerance: float) -> bool:
+    return (math.isnan(one) and math.isnan(other)) or math.isclose(one, other, rel_tol=tolerance)
+
+
+def _shown(line: str) -> str:
+    return repr(line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + "…")

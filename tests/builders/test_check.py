@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ensign.builders.build import build_variants
+from ensign.builders.events import BuildEvent
+from ensign.builders.outcomes import BuildReport
+from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.model.errors import CommandFailed
+from ensign.model.findings import Severity
+from ensign.model.study import Check
+from ensign.model.variants import Variant
+from real_processes import PlainProcesses, WithoutNamespaces
+from small_studies import GCC_O2, GCC_O3, request
+
+PRINTS = {"commands": [["sh", "-c", "{artefact} | grep -x 'sum 376 main.c'"]]}
+WRONG = replace(GCC_O3, name="wrong", flags="-DWRONG=1")
+
+
+def checked(folder: Path, check: object, *variants: Variant, **build: object) -> BuildRequest:
+    wanted = request(folder, *variants, **build)
+    study = wanted.study.model_copy(update={"check": Check.model_validate(check)})
+    return replace(wanted, study=study)
+
+
+@pytest.fixture(autouse=True)
+def _wrong_by_a_flag(project: Path) -> None:
+    """With -DWRONG the small program prints another sum."""
+    main = project / "main.c"
+    text = main.read_text()
+    assert "sum" in text
+    text = '#ifdef WRONG\n#define printf(...) puts("sum 376.5 main.c")\n#endif\n' + text
+    main.write_text(text.replace("#ifdef WRONG", "#include <stdio.h>\n#ifdef WRONG", 1))
+
+
+def checks(processes: PlainProcesses) -> list[str]:
+    return [each.argv[-1] for each in processes.requests if "grep" in each.argv[-1]]
+
+
+def ends(report: BuildReport) -> dict[str, str]:
+    return {each.facts.variant: each.facts.check for each in report.results}
+
+
+def test_a_variant_that_fails_its_check_is_built_and_found(
+    tmp_path: Path, ports: BuildPorts, processes: PlainProcesses
+) -> None:
+    report = build_variants(checked(tmp_path, PRINTS, GCC_O2, GCC_O3, WRONG), ports)
+    assert ends(report) == {"gcc-O2": "passed", "gcc-O3": "passed", "wrong": "failed"}
+    [finding] = report.findings
+    assert (finding.code, finding.severity) == ("check-failed", Severity.ERROR)
+    assert finding.subject == "wrong"
+    assert "'sh' ended with status 1" in finding.text
+    wrong = report.result("wrong")
+    assert wrong.artefact is not None
+    assert wrong.facts.check_tail.startswith("$ sh -c")
+    assert len(checks(processes)) == 3
+
+
+def test_checks_are_cached_until_the_check_or_the_program_changes(
+    tmp_path: Path, ports: BuildPorts, processes: PlainProcesses
+) -> None:
+    build_variants(checked(tmp_path, PRINTS, GCC_O2, WRONG), ports)
+    processes.requests.clear()
+    events: list[BuildEvent] = []
+    again = build_variants(checked(tmp_path, PRINTS, GCC_O2, WRONG), ports, events.append)
+    assert checks(processes) == []
+    assert ends(again) == {"gcc-O2": "passed", "wrong": "failed"}
+    assert [finding.code for finding in again.findings] == ["check-failed"]
+    assert "check of wrong" in {event.label for event in events if event.kind == "cached"}
+    other = {"commands": [["sh", "-c", "{artefact} | grep sum"]]}
+    changed = build_variants(checked(tmp_path, other, GCC_O2, WRONG), ports)
+    assert ends(changed) == {"gcc-O2": "passed", "wrong": "passed"}
+    assert len(checks(processes)) == 2
+
+
+def test_equal_programs_are_checked_once(
+    tmp_path: Path, ports: BuildPorts, processes: PlainProcesses
+) -> None:
+    same = replace(GCC_O2, name="more-debug", flags="-g3")
+    report = build_variants(checked(tmp_path, PRINTS, GCC_O2, same), ports)
+    assert ends(report) == {"gcc-O2": "passed", "more-debug": "passed"}
+    assert len(checks(processes)) == 1
+
+
+def test_a_check_sees_the_source_the_tools_and_kept_files_at_their_places(
+    tmp_path: Path, ports: BuildPorts
+) -> None:
+    script = (
+        "test -f twice.c && test ! -e main.o && test -x program && ./tool >{tmp}/out && "
+        "test {load} -ef tool && cmp kept flags && test {jobs} -ge 1 && grep -q O kept"
+    )
+    commands = [
+        ["sh", "-c", "make CC={cc} AR={ar} CFLAGS='{cflags}' LDFLAGS='{ldflags}' program tool"],
+        ["sh", "-c", "echo '{cflags}' >kept; cp kept flags"],
+    ]
+    wanted = checked(
+        tmp_path,
+        {"commands": [["sh", "-xc", script]]},
+        GCC_O2,
+        GCC_O3,
+        dependencies=[],
+        commands=commands,
+        tool_commands=[],
+        tools={"load": "tool"},
+        keep=["kept", "fla*"],
+    )
+    report = build_variants(wanted, ports)
+    assert ends(report) == {"gcc-O2": "passed", "gcc-O3": "passed"}
+
+
+def test_output_is_compared_with_the_baselines_up_to_the_tolerance(
+    tmp_path: Path, ports: BuildPorts
+) -> None:
+    strict = build_variants(checked(tmp_path, {"same_output": ["run"]}, GCC_O2, WRONG), ports)
+    assert ends(strict) == {"gcc-O2": "passed", "wrong": "failed"}
+    text = strict.findings[0].text
+    assert "output of workload run is not the baseline's" in text
+    assert "'sum 376.5 main.c' instead of 'sum 376 main.c'" in text
+    lenient = {"same_output": ["run"], "tolerance": 0.01}
+    report = build_variants(checked(tmp_path, lenient, GCC_O2, WRONG), ports)
+    assert ends(report) == {"gcc-O2": "passed", "wrong": "passed"}
+
+
+def test_a_baseline_that_fails_ends_it(tmp_path: Path, ports: BuildPorts) -> None:
+    with pytest.raises(CommandFailed, match=r"(?s)baseline wrong fails .* log: .*grep -x"):
+        build_variants(checked(tmp_path, PRINTS, WRONG, GCC_O3), ports)
+
+
+def test_an_end_at_the_deadline_fails_and_is_not_kept(
+    tmp_path: Path, ports: BuildPorts, processes: PlainProcesses
+) -> None:
+    slow = "{artefact} | grep -qx 'sum 376 main.c' || exec sleep 60"
+    wanted = checked(
+        tmp_path, {"commands": [["sh", "-c", slow]], "deadline": "500ms"}, GCC_O2, WRONG
+    )
+    for _ in range(2):
+        report = build_variants(wanted, ports)
+        assert ends(report) == {"gcc-O2": "passed", "wrong": "failed"}
+        assert "'sh' met its deadline ('check.deadline' is 500ms)" in report.findings[0].text
+    assert len(checks(processes)) == 3  # the baseline's is kept
+
+
+def test_a_variant_that_was_not_built_is_not_checked(tmp_path: Path, ports: BuildPorts) -> None:
+    broken = replace(GCC_O3, name="broken", flags="-DBREAK")
+    report = build_variants(checked(tmp_path, PRINTS, GCC_O2, broken), ports)
+    assert ends(report) == {"gcc-O2": "passed", "broken": "not checked"}
+
+
+def test_checks_take_turns_where_there_are_no_namespaces(tmp_path: Path, ports: BuildPorts) -> None:
+    ports = replace(ports, processes=WithoutNamespaces())
+    report = build_variants(checked(tmp_path, PRINTS, GCC_O2, WRONG), ports)
+    assert ends(report) == {"gcc-O2": "passed", "wrong": "failed"}

@@ -1,0 +1,57 @@
+"""How each report shows that a variant fails its check."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from ensign.model.results import StudyResult
+from ensign.report import as_html, as_json, as_markdown, as_terminal
+from ensign.report.view import status_of, study_view
+from report_data import build, study
+
+FASTEST = "clang-19-O3-lto"
+
+
+@pytest.fixture
+def result() -> StudyResult:
+    facts = {
+        FASTEST: {
+            "check": "failed",
+            "check_failed": "'./runtest' ended with status 1",
+            "check_tail": "[err]: <strings> differ\n",
+        },
+        "gcc-12-O3": {"check": "passed"},
+    }
+    plain = study()
+    return replace(
+        plain, builds=tuple(replace(b, **facts.get(b.variant, {})) for b in plain.builds)
+    )
+
+
+def test_the_row_of_a_variant_that_fails_says_so(result: StudyResult) -> None:
+    labels = {row.name: row.label for row in study_view(result).suite}
+    assert labels[FASTEST] == f"{FASTEST} (fails its check)"
+    assert labels["gcc-12-O3"] == "gcc-12-O3"
+
+
+def test_the_status_of_a_build_has_its_check() -> None:
+    assert status_of(build("gcc-12-O2", "cached")) == "cached"
+    assert status_of(replace(build("gcc-12-O2"), check="passed")) == "built, check passed"
+
+
+def test_every_report_shows_it(result: StudyResult) -> None:
+    text = as_terminal.study(result, as_terminal.Screen(width=120))
+    assert "built, check FAILED" in text
+    assert f"{FASTEST}: last lines of its check" in text
+    assert "[err]: <strings> differ" in text
+    html = as_html.study(result)
+    assert "built, check FAILED" in html
+    assert "[err]: &lt;strings&gt; differ" in html
+    assert "(fails its check)" in as_markdown.study(result)
+    builds = {one["variant"]: one for one in json.loads(as_json.study(result))["builds"]}
+    assert builds[FASTEST]["check"] == "failed"
+    assert builds[FASTEST]["check_failed"] == "'./runtest' ended with status 1"
+    assert builds["gcc-12-O2"]["check"] == "not checked"
