@@ -18,7 +18,7 @@ class BuildFacts:
     values. `build_s` is the time of the build itself, also when it came from the cache, without
     its dependencies. Sizes are of the artefact: file, and `.text`. `loadable_sha256` hashes the
     bytes that get loaded. `log_tail` has the last lines of a failed build. `evidence` says what
-    the artefact shows of the flags.
+    the artefact shows of the flags. `layouts` has the loadable hash of each relink.
     """
 
     variant: str
@@ -34,6 +34,7 @@ class BuildFacts:
     log_path: str = ""
     log_tail: str = ""
     evidence: tuple[str, ...] = ()
+    layouts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
