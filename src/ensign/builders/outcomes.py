@@ -84,6 +84,7 @@ def result_of(
         log_path=str(end.log),
         evidence=describe(_evidence(end.entry)),
         layouts=_relinked(end.entry).hashes,
+        layout_kind=_relinked(end.entry).kind,
     )
     tools = {name: files / path for name, path in stage.tools}
     layouts = tuple(

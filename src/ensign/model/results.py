@@ -18,7 +18,8 @@ class BuildFacts:
     values. `build_s` is the time of the build itself, also when it came from the cache, without
     its dependencies. Sizes are of the artefact: file, and `.text`. `loadable_sha256` hashes the
     bytes that get loaded. `log_tail` has the last lines of a failed build. `evidence` says what
-    the artefact shows of the flags. `layouts` has the loadable hash of each relink.
+    the artefact shows of the flags. `layouts` has the loadable hash of each relink,
+    and `layout_kind` says in what they differ.
     """
 
     variant: str
@@ -35,6 +36,7 @@ class BuildFacts:
     log_tail: str = ""
     evidence: tuple[str, ...] = ()
     layouts: tuple[str, ...] = ()
+    layout_kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,54 @@ class NamedWorkloads:
 
 
 @dataclass(frozen=True, slots=True)
+class LayoutSplit:
+    """What part of a variant's spread comes from layouts, and what from executions.
+
+    Standard deviations of log ratios (0.01 is about 1 %); `layout_high` is an upper bound at the
+    study's level. `executions` counts those of all relinks together.
+    """
+
+    variant: str
+    relinks: int
+    executions: int
+    layout_sd: float
+    layout_high: float
+    execution_sd: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutBand:
+    """Cost ratios of relinks of the baseline over its natural link; `workload` is empty for all.
+
+    `least` and `greatest` are measured; one more relink lies in `low` to `high` at the level of
+    the study.
+    """
+
+    workload: str
+    relinks: int
+    least: float
+    greatest: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutFacts:
+    """Relinks in a study. `raced` is how many of each variant the sweeps used in turn, or 0.
+
+    `kind` says in what relinks differ; `unable` names variants that were raced as one binary all
+    the same. `bands` come from a race of the baseline's relinks against its natural link, the band
+    of the whole suite first.
+    """
+
+    raced: int
+    kind: str
+    unable: tuple[str, ...] = ()
+    splits: tuple[LayoutSplit, ...] = ()
+    bands: tuple[LayoutBand, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MachineFacts:
     """What this machine is: ordered pairs of name and value, for people and for comparison."""
 
@@ -131,6 +181,7 @@ class StudyResult:
     band_edges: tuple[float, ...] = ()
     bands: tuple[VariantBands, ...] = ()
     named: tuple[NamedWorkloads, ...] = ()
+    layouts: LayoutFacts | None = None
     extra: dict[str, str] = field(default_factory=dict)
 
 
