@@ -10,6 +10,7 @@ from pathlib import Path
 from ensign.builders.cache import Entry
 from ensign.builders.perform import Made
 from ensign.builders.plan import Plan
+from ensign.builders.relinking import FOLDER, Relinked
 from ensign.builders.verify import Evidence, describe, judge
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts
@@ -21,13 +22,14 @@ from ensign.toolchains.find import Toolchain
 class BuildResult:
     """One variant. `artefact` is its program and `files` the root of all that was kept with it.
 
-    Both are None if it failed. `tools` is filled for the baseline alone.
+    Both are None if it failed. `tools` is filled for the baseline alone. `layouts` are its relinks.
     """
 
     facts: BuildFacts
     artefact: Path | None
     files: Path | None
     tools: Mapping[str, Path]
+    layouts: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,15 @@ def result_of(
         loadable_sha256=str(artefact["loadable_sha256"]),
         log_path=str(end.log),
         evidence=describe(_evidence(end.entry)),
+        layouts=_relinked(end.entry).hashes,
+        layout_kind=_relinked(end.entry).kind,
     )
     tools = {name: files / path for name, path in stage.tools}
-    return BuildResult(facts, files / stage.artefact, files, tools)
+    layouts = tuple(
+        end.entry.folder / FOLDER / str(number) / stage.artefact
+        for number in range(len(facts.layouts))
+    )
+    return BuildResult(facts, files / stage.artefact, files, tools, layouts)
 
 
 def left_out_result(variant: Variant, toolchain: Toolchain, reason: str) -> BuildResult:
@@ -119,6 +127,30 @@ def _object(entry: Entry, name: str) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
+def _relinked(entry: Entry) -> Relinked:
+    raw = entry.facts.get("relinks")
+    if not isinstance(raw, Mapping):
+        return Relinked()
+    return Relinked(
+        hashes=tuple(raw["hashes"]),
+        kind=str(raw["kind"]),
+        obstacle=str(raw["obstacle"]),
+        notes=tuple(raw["notes"]),
+    )
+
+
+def relink_findings(entry: Entry, variant: str) -> list[Finding]:
+    """Why a variant has no relinks, or fewer, or other ones than were asked for."""
+    relinked = _relinked(entry)
+    findings = [
+        Finding("relinks", Severity.NOTE, f"{variant}: {note}", variant) for note in relinked.notes
+    ]
+    if relinked.obstacle:
+        text = f"{variant} cannot be relinked: {relinked.obstacle}"
+        findings.append(Finding("not-relinked", Severity.WARNING, text, variant))
+    return findings
+
+
 def _evidence(entry: Entry) -> Evidence:
     raw = json.loads(json.dumps(entry.facts["evidence"]))
     levels = tuple((str(level), int(count)) for level, count in raw.pop("levels"))
@@ -141,6 +173,7 @@ def findings_of(
         if entry is not None:
             evidence = _evidence(entry)
             findings += judge(evidence, variant.optimization, variant.lto, variant.name)
+            findings += relink_findings(entry, variant.name)
     return (*findings, *_left_running(plan, ends))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ensign.builders import recorder
+from ensign.builders import recorder, relinking
 from ensign.builders.cache import Cache, Entry
 from ensign.builders.isolation import Isolation, Room
 from ensign.builders.plan import Commands, Stage, with_jobs
@@ -73,6 +73,7 @@ def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> 
             run = _Run(stage, room, workshop, _bounds(stage, room, started_ns))
             run.commands(with_jobs(stage.commands, jobs))
             build_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
+            relinked = _relink(stage, room, workshop, folder)
             run.commands(with_jobs(stage.tool_commands, jobs))
             shutil.copyfile(log, folder / _LOG)
             _keep_calls(room, folder)
@@ -81,7 +82,7 @@ def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> 
             if stage.kind == "dependencies":
                 room.tree.rename(folder / "tree")
                 return facts
-            facts |= _take(stage, room.tree, folder)
+            facts |= relinked | _take(stage, room.tree, folder)
             if stage.strip:
                 facts |= _strip(stage, room, folder, run)
             return facts
@@ -123,7 +124,7 @@ class _Run:
 
     def commands(self, commands: Commands) -> None:
         for argv in commands:
-            outcome = self._command(argv)
+            outcome = self.command(argv)
             self.left_running.extend(outcome.left_running)
             if not outcome.ok:
                 raise _StageFailedError(f"'{argv[0]}' {outcome.describe()}{self._limit(outcome)}")
@@ -133,7 +134,7 @@ class _Run:
             return f" ('build.disk' is {format_size(self.stage.disk_bytes)})"
         return ""
 
-    def _command(self, argv: tuple[str, ...]) -> Outcome:
+    def command(self, argv: tuple[str, ...]) -> Outcome:
         log = log_path(self.workshop.cache, self.stage)
         with storage_errors(log), log.open("a") as file:
             file.write(f"$ {shlex.join(argv)}\n")
@@ -187,6 +188,23 @@ def _keep_calls(room: Room, folder: Path) -> None:
         shutil.copyfile(log, folder / recorder.CALLS)
         commands = json.dumps(recorder.compile_commands(calls), indent=1)
         (folder / recorder.COMPILE_COMMANDS).write_text(commands + "\n")
+
+
+def _relink(stage: Stage, room: Room, workshop: Workshop, folder: Path) -> dict[str, object]:
+    """Make the relinks that are asked for, while objects are there; the facts about them."""
+    if stage.relinks is None:
+        return {}
+    deadline_ns = workshop.clock.monotonic_ns() + stage.deadline_ns
+    seen = workshop.isolation.temporary_path
+    bench = relinking.Bench(
+        run=_Run(stage, room, workshop, deadline_ns).command,
+        calls=recorder.read_calls(room.temporary / recorder.FOLDER / recorder.CALLS),
+        tree=(room.tree, workshop.isolation.build_path),
+        scratch=(room.temporary / relinking.FOLDER, f"{seen}/{relinking.FOLDER}"),
+        artefact=stage.artefact,
+    )
+    relinked = relinking.make_relinks(stage.relinks, bench, folder / relinking.FOLDER)
+    return {"relinks": dataclasses.asdict(relinked)}
 
 
 def _take(stage: Stage, tree: Path, folder: Path) -> dict[str, object]:

@@ -16,12 +16,14 @@ from typing import Literal
 
 from ensign.builders.cache import key_of
 from ensign.builders.recorder import NO_CHANGES, Changes, Recorded, recorded_programs
+from ensign.builders.relink import Relinks, as_inputs, seed_of
 from ensign.model.errors import InputError
-from ensign.model.study import Build, Rewrite, Study
+from ensign.model.study import Build, Layouts, Rewrite, Study
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant
 from ensign.toolchains.find import Toolchain
-from ensign.toolchains.table import Flags
+from ensign.toolchains.spelling import with_separate_functions
+from ensign.toolchains.table import Family, Flags
 
 Kind = Literal["dependencies", "program"]
 Commands = tuple[tuple[str, ...], ...]
@@ -58,6 +60,7 @@ class Stage:
     strip: bool = False
     recorded: tuple[Recorded, ...] = ()
     changes: Changes = NO_CHANGES
+    relinks: Relinks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ def plan_builds(
     stage_of: dict[str, str] = {}
     flags_of: dict[str, Flags] = {}
     for variant in variants:
-        ground = _Ground(study.build, toolchains[variant.compiler], place)
+        ground = _Ground(study.build, toolchains[variant.compiler], place, study.layouts)
         flags_of[variant.name] = ground.flags(variant)
         parent = ""
         if study.build.dependencies:
@@ -133,9 +136,25 @@ class _Ground:
     build: Build
     toolchain: Toolchain
     place: Place
+    layouts: Layouts | None = None
 
     def flags(self, variant: Variant) -> Flags:
-        return variant_flags(self.build, self.toolchain, variant)
+        flags = variant_flags(self.build, self.toolchain, variant)
+        shuffled = self.layouts is not None and self.layouts.how == "shuffle"
+        return with_separate_functions(flags) if shuffled else flags
+
+    def relinks(self, variant: Variant, *, is_baseline: bool) -> Relinks | None:
+        """The baseline of a race of relinks has as many again, for its twin."""
+        layouts = self.layouts
+        if layouts is None or not (is_baseline or layouts.variants == "all"):
+            return None
+        count = layouts.count * (2 if is_baseline and layouts.variants == "all" else 1)
+        return Relinks(
+            how=layouts.how,
+            seeds=tuple(seed_of(variant.name, layouts.seed, number) for number in range(count)),
+            gcc=self.toolchain.kind.family is Family.GCC,
+            profiled=variant.pgo == "on",
+        )
 
     def values(self, seen: Variant | None) -> dict[str, str]:
         """Of the toolchain, and of the flags that the dependencies see; `seen` is whose."""
@@ -220,13 +239,15 @@ def _program(ground: _Ground, variant: Variant, parent: str, *, is_baseline: boo
         (name, _filled(text, values, "build.env")) for name, text in sorted(build.env.items())
     )
     changes = _changes(build.rewrite, flags)
-    taken = {
+    relinks = ground.relinks(variant, is_baseline=is_baseline)
+    taken: dict[str, object] = {
         "strip": variant.strip,
         "changes": [changes.compile, changes.link, changes.remove],
         "tool_commands": tool_commands,
         "artefact": build.artefact,
         "tools": tools,
         "keep": build.keep,
+        **({} if relinks is None else {"relinks": as_inputs(relinks)}),
     }
     return Stage(
         kind="program",
@@ -245,6 +266,7 @@ def _program(ground: _Ground, variant: Variant, parent: str, *, is_baseline: boo
         strip=variant.strip == "yes",
         recorded=ground.recorded(),
         changes=changes,
+        relinks=relinks,
     )
 
 

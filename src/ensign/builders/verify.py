@@ -144,11 +144,12 @@ def _count_objects(tree: Path) -> tuple[int, int]:
     for name, path in tree_entries(tree):
         if name.endswith(".o") and path.is_file() and not path.is_symlink():
             objects += 1
-            lto_objects += _holds_intermediate(path)
+            lto_objects += holds_intermediate(path)
     return objects, lto_objects
 
 
-def _holds_intermediate(path: Path) -> bool:
+def holds_intermediate(path: Path) -> bool:
+    """Whether an object file is for LTO."""
     with path.open("rb") as file:
         if file.read(4) in _BITCODE:
             return True

@@ -21,7 +21,8 @@ class BuildFacts:
     bytes that get loaded. `log_tail` has the last lines of a failed build, or the reason why one
     was left out. `evidence` says what the artefact shows of the flags. `check` is `passed`,
     `failed` or `not checked`; `check_failed` says what failed, `check_tail` has the last lines of
-    the check's log then.
+    the check's log then. `layouts` has the loadable hash of each relink, and `layout_kind` says in
+    what they differ.
     """
 
     variant: str
@@ -40,6 +41,8 @@ class BuildFacts:
     check: str = "not checked"
     check_failed: str = ""
     check_tail: str = ""
+    layouts: tuple[str, ...] = ()
+    layout_kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,54 @@ class NamedWorkloads:
 
 
 @dataclass(frozen=True, slots=True)
+class LayoutSplit:
+    """What part of a variant's spread comes from layouts, and what from executions.
+
+    Standard deviations of log ratios (0.01 is about 1 %); `layout_high` is an upper bound at the
+    study's level. `executions` counts those of all relinks together.
+    """
+
+    variant: str
+    relinks: int
+    executions: int
+    layout_sd: float
+    layout_high: float
+    execution_sd: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutBand:
+    """Cost ratios of relinks of the baseline over its natural link; `workload` is empty for all.
+
+    `least` and `greatest` are measured; one more relink lies in `low` to `high` at the level of
+    the study.
+    """
+
+    workload: str
+    relinks: int
+    least: float
+    greatest: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutFacts:
+    """Relinks in a study. `raced` is how many of each variant the sweeps used in turn, or 0.
+
+    `kind` says in what relinks differ; `unable` names variants that were raced as one binary all
+    the same. `bands` come from a race of the baseline's relinks against its natural link, the band
+    of the whole suite first.
+    """
+
+    raced: int
+    kind: str
+    unable: tuple[str, ...] = ()
+    splits: tuple[LayoutSplit, ...] = ()
+    bands: tuple[LayoutBand, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MachineFacts:
     """What this machine is: ordered pairs of name and value, for people and for comparison."""
 
@@ -136,6 +187,7 @@ class StudyResult:
     band_edges: tuple[float, ...] = ()
     bands: tuple[VariantBands, ...] = ()
     named: tuple[NamedWorkloads, ...] = ()
+    layouts: LayoutFacts | None = None
     extra: dict[str, str] = field(default_factory=dict)
 
 

@@ -302,6 +302,7 @@ class Layouts(Section):
     variants: Literal["all", "baseline"] = Field(
         default="all", description="all: sweeps rotate through them; baseline: its band is measured"
     )
+    seed: int = Field(default=1, ge=1, le=10**6, description="another one gives fresh relinks")
 
 
 class Study(Section):

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding
-from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
+from ensign.model.results import ArmFacts, BuildFacts, CompareResult, LayoutFacts, StudyResult
 from ensign.model.trials import ArmTotals, SliceRecord, Trial
 
 Json = str | int | float | bool | None | list["Json"] | Mapping[str, "Json"]
@@ -18,7 +18,10 @@ _SLICE_COLUMNS = ("arm", "start_ns", "wall_ns", "cpu_ns", "load_cpu_ns", "filler
 
 
 def study(result: StudyResult) -> str:
-    """`suite`, `workloads`, `bands`, `named`, `builds`, `findings`; `study` is about all of it."""
+    """`suite`, `workloads`, `bands`, `named`, `builds`, `findings`; `study` is about all of it.
+
+    `layouts` is there where relinks were raced; a band's ratios are over the natural link.
+    """
     return _written(
         {
             "study": _about_study(result),
@@ -59,6 +62,7 @@ def study(result: StudyResult) -> str:
                 }
                 for entry in result.named
             ],
+            **({} if result.layouts is None else {"layouts": _layouts(result.layouts)}),
             "builds": [_build(build) for build in result.builds],
             "findings": [_finding(finding) for finding in result.findings],
         }
@@ -132,6 +136,16 @@ def _build(build: BuildFacts) -> dict[str, Json]:
         "check": build.check,
         "check_failed": build.check_failed,
         "check_tail": build.check_tail,
+    }
+
+
+def _layouts(layouts: LayoutFacts) -> dict[str, Json]:
+    return {
+        "raced": layouts.raced,
+        "kind": layouts.kind,
+        "unable": list(layouts.unable),
+        "splits": [asdict(split) for split in layouts.splits],
+        "bands": [asdict(band) for band in layouts.bands],
     }
 
 

@@ -8,6 +8,7 @@ from ensign.model.results import CompareResult, Stopped, StudyResult
 from ensign.model.trials import Metric, Mode
 from ensign.model.units import format_duration
 from ensign.report import figures
+from ensign.report.layouts import ONE_LAYOUT, layout_text, scope
 from ensign.report.words import counted, plain_share
 
 _METRICS = {
@@ -45,7 +46,8 @@ def study_notes(result: StudyResult) -> tuple[Note, ...]:
     return (
         Note("What was measured", measured),
         Note("How to read it", _SPEEDUP),
-        Note("What an interval speaks of", _SCOPE),
+        Note("What an interval speaks of", scope(result)),
+        *([Note("Layouts", said)] if (said := layout_text(result)) else []),
         Note("Several variants", _several(result.level)),
         *([Note("Named after Holm", _named(result.level))] if result.named else []),
         Note("No workload slower", _no_slower(result.margin)),
@@ -73,7 +75,7 @@ def compare_notes(result: CompareResult) -> tuple[Note, ...]:
     return (
         Note("What was measured", measured),
         Note(f"What the {level} cover", _capitalised(covers)),
-        Note("Of what it speaks", _SCOPE),
+        Note("Of what it speaks", ONE_LAYOUT),
     )
 
 
@@ -121,11 +123,6 @@ _SPEEDUP = (
     "Speedup is the baseline's cost over the variant's cost, minus 1: +5 % does 5 % more work in "
     "the same time. Where no difference is shown, the interval stands alone and the answer is "
     "“unclear”."
-)
-_SCOPE = (
-    "These binaries, this host and boot, these workloads. Without relinks it speaks of these "
-    "binaries, not of these flags: the order of code in memory alone can move a program by as "
-    "much as a flag does."
 )
 _TWIN = (
     "The baseline takes part twice, the second time from its own copy of its files. The twin's "

@@ -8,6 +8,7 @@ from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import CompareResult, StudyResult, SuiteComparison
 from ensign.report import words
+from ensign.report.layouts import beside_band
 from ensign.report.words import clean, counted, listed, plain_share, span_of
 
 
@@ -33,7 +34,9 @@ def study_verdict(result: StudyResult) -> Verdict:
     best = min(faster, key=lambda entry: entry.comparison.ratio)
     over = f"over {counted(best.workloads, 'workload')} (geometric mean)"
     said = words.sentence(best.comparison, result.margin, against=True)
-    return Verdict(f"{said}, {over}.", (*_claim(best, result), *_rivals(best, able)), caveats)
+    beyond, inside = beside_band(best.comparison, result)
+    details = (*_claim(best, result), *_rivals(best, able), *filter(None, [beyond]))
+    return Verdict(f"{said}, {over}.", details, (*caveats, *filter(None, [inside])))
 
 
 def compare_verdict(result: CompareResult) -> Verdict:

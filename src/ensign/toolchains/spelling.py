@@ -67,6 +67,12 @@ def flags_for(kind: Kind, variant: Variant, linker_flag: str, linker_folder: str
     )
 
 
+def with_separate_functions(flags: Flags) -> Flags:
+    """Give every function a section of its own, at an LTO link, too: code is generated there."""
+    extra = "-ffunction-sections"
+    return Flags((*flags.compile, extra), (*flags.link, extra))
+
+
 def _generating(flags: tuple[str, ...]) -> tuple[str, ...]:
     """Without preprocessor definitions: at an LTO link code is generated, but nothing included."""
     return tuple(flag for flag in flags if not flag.startswith(("-D", "-U")))

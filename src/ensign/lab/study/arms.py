@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ensign.model.placeholders import fill_all
 from ensign.model.requests import ArmSpec, Load, ProcessSpec, RaceRequest, Readiness
@@ -26,13 +26,25 @@ class Field:
     """Who takes part: variants in order, the baseline first, each with its program's path.
 
     `tools` are the paths behind `{NAME}` placeholders. Relative paths in commands start at
-    `folder`; a server has a folder of its own.
+    `folder`; a server has a folder of its own. `relinks` has paths of relinks by arm, of which each
+    sweep uses the next of `rotation`; an arm without them is the same program in every sweep.
     """
 
     artefacts: tuple[tuple[str, str], ...]
     tools: Mapping[str, str]
     seats: Seats
     folder: str | None = None
+    relinks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rotation: int = 0
+    twin: str | None = None
+
+    def in_sweep(self, sweep: int) -> Field:
+        """Who takes part in that sweep: each arm's relink of it, the twin's own one, too."""
+        if not self.rotation:
+            return self
+        chosen = {arm: paths[sweep % self.rotation] for arm, paths in self.relinks.items()}
+        artefacts = tuple((name, chosen.get(name, path)) for name, path in self.artefacts)
+        return replace(self, artefacts=artefacts, twin=chosen.get(TWIN))
 
     def only_baseline(self) -> Field:
         """The baseline alone (it still gets its twin)."""
@@ -46,9 +58,10 @@ def race_request(
     arms = [
         _arm(study, field, workload, name, artefact, requests) for name, artefact in field.artefacts
     ]
-    twin = replace(arms[0], name=TWIN)
+    baseline, path = field.artefacts[0]
+    twin = _arm(study, field, workload, baseline, field.twin or path, requests)
     return RaceRequest(
-        arms=(*arms, twin),
+        arms=(*arms, replace(twin, name=TWIN)),
         mode=Mode(study.race.mode),
         slice_ns=parse_duration_ns(study.race.slice),
         executions=1,

@@ -21,6 +21,7 @@ _GROWTH = 8
 _SHARE_OF_BUDGET = 0.92
 _SHORTEST_NS = 40_000_000
 LONGER_EXECUTIONS = 6
+BAND_EXECUTIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ def one_trial(
     sweep: int,
 ) -> Trial:
     """One execution of one workload, as the trial of that sweep."""
+    field = field.in_sweep(sweep)
     request = race_request(study, field, workload, requests, seed=study.race.seed + sweep)
     with closing(race(meter, request, workload=workload.name, first_sweep=sweep)) as trials:
         for trial in trials:
@@ -78,12 +80,12 @@ def requests_per_workload(
     """Requests per arm and execution. Pure. `arms` counts the twin; `spent_ns` of the budget.
 
     Each execution gets the same running time: what is left of the budget after every start-up,
-    divided by executions and arms; at least 40 ms.
+    divided by all runs of all arms; at least 40 ms.
     """
     budget_ns = parse_duration_ns(study.race.budget) * _SHARE_OF_BUDGET - spent_ns
-    executions = {name: executions_of(study, name) for name in pilots}
-    startups_ns = arms * sum(pilots[name].startup_ns * n for name, n in executions.items())
-    target_ns = (budget_ns - startups_ns) / (arms * sum(executions.values()))
+    runs = {name: arm_runs(study, name, arms) for name in pilots}
+    startups_ns = sum(pilots[name].startup_ns * n for name, n in runs.items())
+    target_ns = (budget_ns - startups_ns) / sum(runs.values())
     target_ns = max(target_ns, _SHORTEST_NS)
     return {
         workload.name: _requests(workload, pilots[workload.name], target_ns)
@@ -94,15 +96,22 @@ def requests_per_workload(
 def expected_racing_ns(
     study: Study, pilots: Mapping[str, Pilot], requests: Mapping[str, int | None], arms: int
 ) -> int:
-    """Racing time of all sweeps and of the check at longer slices. Pure."""
+    """Racing time of all sweeps, of the check at longer slices, and of the relinks. Pure."""
     return round(
         sum(
-            executions_of(study, name)
-            * arms
+            arm_runs(study, name, arms)
             * (measured.startup_ns + measured.ns_per_request * (requests[name] or 1))
             for name, measured in pilots.items()
         )
     )
+
+
+def arm_runs(study: Study, workload: str, arms: int) -> int:
+    """Runs of single arms of a workload: executions times arms, and the relinks' own race. Pure."""
+    relinks = 0
+    if study.layouts is not None and study.layouts.variants == "baseline":
+        relinks = BAND_EXECUTIONS * (study.layouts.count + 2)
+    return executions_of(study, workload) * arms + relinks
 
 
 def executions_of(study: Study, workload: str) -> int:

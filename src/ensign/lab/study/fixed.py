@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ensign.host.meter import Meter
@@ -28,17 +28,23 @@ class FixedPlan:
     findings: tuple[Finding, ...]
 
 
-def plan_key(study: Study, hashes: Mapping[str, str]) -> str:
+def plan_key(
+    study: Study, hashes: Mapping[str, str], relinks: Mapping[str, Sequence[str]] | None = None
+) -> str:
     """Names everything that a trial depends on: programs, workloads, server, race. Pure.
 
-    `hashes` are the loadable bytes per variant. Trials under one key may be compared.
+    `hashes` are the loadable bytes per variant, `relinks` those of the relinks that are raced.
+    Trials under one key may be compared.
     """
     said = study.model_dump(
         mode="json",
         include={"server", "cpus", "race", "workloads"},
         exclude={"race": {"margin", "slice_check"}},
     )
-    text = json.dumps({"study": said, "programs": dict(hashes)}, sort_keys=True)
+    programs: dict[str, object] = {"study": said, "programs": dict(hashes)}
+    if relinks:
+        programs["relinks"] = {name: list(each) for name, each in relinks.items()}
+    text = json.dumps(programs, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARACTERS]
 
 

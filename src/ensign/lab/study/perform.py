@@ -13,6 +13,7 @@ from ensign.lab.machine import MachineState, cpu_seats, machine_state
 from ensign.lab.ports import Ports
 from ensign.lab.study.arms import Field
 from ensign.lab.study.fixed import FixedPlan, fixed_plan, plan_key
+from ensign.lab.study.layouts import band_race, rotating
 from ensign.lab.study.longer_slices import longer_key, with_longer_slices
 from ensign.lab.study.prepare import Programs, build_programs, require_commands
 from ensign.lab.study.record import StudyRecord, read_record, usable_record, write_record
@@ -71,7 +72,9 @@ def stored_result(file: StudyFile) -> StudyResult:
             f"measured: 'ensign run {file.path}' measures those that it has now"
         )
     longer = folder.trials(longer_key(record.key))
-    return study_result(file.with_workloads(record.workloads).study, record, trials, longer)
+    relinked = folder.trials(record.band_key) if record.band_key else ()
+    chosen = file.with_workloads(record.workloads).study
+    return study_result(chosen, record, trials, longer, relinked)
 
 
 def _race(
@@ -79,26 +82,35 @@ def _race(
 ) -> None:
     study = file.study
     seats, seat_findings = cpu_seats(study.cpus)
-    field = Field(programs.artefacts, dict(programs.tools), seats, str(file.folder))
-    hashes = {
-        result.facts.variant: result.facts.loadable_sha256 for result in programs.report.results
-    }
-    key = plan_key(study, hashes)
+    natural = Field(programs.artefacts, dict(programs.tools), seats, str(file.folder))
+    field = rotating(study, natural, programs.relinks)
+    facts = [result.facts for result in programs.report.results]
+    hashes = {each.variant: each.loadable_sha256 for each in facts}
+    raced = {each.variant: each.layouts for each in facts if each.variant in field.relinks}
+    key = plan_key(study, hashes, raced)
     folder.sweep_leftovers()
     before = machine_state()
     fixed = fixed_plan(ports.meter, study, field, key, folder, telling.pilot)
     longer_study, longer = with_longer_slices(study, fixed.sweeps)
+    races = [(study, field, fixed.sweeps), (longer_study, field, longer)]
+    band = band_race(study, natural, fixed.sweeps, facts[0], programs.relinks)
+    if band is not None:
+        races.append((study, *band))
     known = usable_record(folder)
-    if known is not None and known.key == key and known.complete:
-        # A trial that was damaged and deleted is raced again.
-        missing = missing_trials(study, fixed.sweeps, folder)
-        if not missing and not missing_trials(longer_study, longer, folder):
-            return
+    # A trial that was damaged and deleted is raced again.
+    missing = any(missing_trials(each, plan, folder) for each, _, plan in races)
+    if known is not None and known.key == key and known.complete and not missing:
+        return
     record = _record(study, programs, fixed, before)
-    record = replace(record, findings=(*record.findings, *seat_findings))
+    record = replace(
+        record,
+        findings=(*record.findings, *seat_findings),
+        relinks=field.rotation,
+        band_key="" if band is None else band[1].key,
+    )
     write_record(folder, record)
-    run_sweeps(ports.meter, study, field, fixed.sweeps, folder, telling.trial)
-    run_sweeps(ports.meter, longer_study, field, longer, folder, telling.trial)
+    for raced_study, arms, plan in races:
+        run_sweeps(ports.meter, raced_study, arms, plan, folder, telling.trial)
     write_record(folder, _ended(record, before, machine_state()))
 
 

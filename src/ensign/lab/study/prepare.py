@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ensign.builders.build import build_variants
@@ -28,12 +28,13 @@ from ensign.toolchains.find import MissingCompiler
 class Programs:
     """What takes part, the baseline first: variant and path. Equal variants are left out.
 
-    `tools` are other programs of the baseline's build, by name.
+    `tools` are other programs of the baseline's build, by name; `relinks` are paths by variant.
     """
 
     report: BuildReport
     artefacts: tuple[tuple[str, str], ...]
     tools: tuple[tuple[str, str], ...]
+    relinks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def open_study(path: Path) -> StudyFile:
@@ -60,7 +61,8 @@ def build_programs(
     request = BuildRequest(file.study, file.path, file.variants, file.variants[0].name, update_lock)
     with compilers_by_line(file):
         report = build_variants(request, build_ports(cache, ports), on_event)
-    return Programs(report, *_raced(report, file.variants[0].name))
+    relinks = {result.facts.variant: tuple(map(str, result.layouts)) for result in report.results}
+    return Programs(report, *_raced(report, file.variants[0].name), relinks)
 
 
 @contextmanager

@@ -21,7 +21,8 @@ class StudyRecord:
 
     `commands` has what ran per workload, `made_at` when it was written (ISO 8601); `complete` says
     whether everything that was planned is measured. `workloads` are those that were raced; empty
-    means all of the study.
+    means all of the study. `relinks` is how many of each variant the sweeps used in turn,
+    `band_key` names the trials of the baseline's relinks; 0 and empty where there were none.
     """
 
     key: str
@@ -37,6 +38,8 @@ class StudyRecord:
     made_at: str
     complete: bool
     workloads: tuple[str, ...] = ()
+    relinks: int = 0
+    band_key: str = ""
 
 
 _RECORD = TypeAdapter(StudyRecord)

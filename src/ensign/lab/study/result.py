@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ensign.lab.study.layouts import layout_facts
 from ensign.lab.study.longer_slices import slice_length_findings
 from ensign.lab.study.record import StudyRecord
 from ensign.model.findings import Finding
@@ -15,23 +16,30 @@ from ensign.model.trials import TWIN, Metric, Trial
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.stats.bands import ABOUT_EQUAL, band_edges, variant_bands
 from ensign.stats.holm import named_workloads
+from ensign.stats.layouts import by_relink
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads, workload_comparison
 from ensign.stats.sweeps import SweepCosts, sweep_costs, sweep_findings
 from ensign.stats.twin import judge_twin
 
 
 def study_result(
-    study: Study, record: StudyRecord, trials: tuple[Trial, ...], longer: tuple[Trial, ...] = ()
+    study: Study,
+    record: StudyRecord,
+    trials: tuple[Trial, ...],
+    longer: tuple[Trial, ...] = (),
+    relinked: tuple[Trial, ...] = (),
 ) -> StudyResult:
     """The result of the whole sweeps. InputError without a single one.
 
-    `longer` are the trials at longer slices, if there are any.
+    `longer` are the trials at longer slices, `relinked` those of the baseline's relinks, if there
+    are any. Where sweeps took turns with relinks, all intervals count these.
     """
     metric = Metric(study.race.metric)
     other = Metric.WALL if metric is Metric.CPU else Metric.CPU
     names = tuple(workload.name for workload in study.workloads)
     arms = (*record.raced, TWIN)
-    costs = sweep_costs(trials, arms, names, metric)
+    executions = sweep_costs(trials, arms, names, metric)
+    costs = _units(executions, record)
     rule = suite_rule(study)
     baseline, *others = arms
     edges = band_edges(ABOUT_EQUAL if rule.margin is None else rule.margin)
@@ -46,7 +54,7 @@ def study_result(
         metric=metric.value,
         margin=rule.margin,
         level=study.race.level,
-        sweeps_done=len(costs.sweeps),
+        sweeps_done=len(executions.sweeps),
         sweeps_planned=record.sweeps_planned,
         racing_s=sum(trial.wall_ns for trial in trials) / 1e9,
         mode=first.mode.value,
@@ -55,14 +63,18 @@ def study_result(
         running_share=sum(trial.running_share for trial in trials) / len(trials),
         builds=record.builds,
         suite=_suite(costs, baseline, arms, rule),
-        suite_wall=_suite(sweep_costs(trials, arms, names, other), baseline, arms, rule),
-        workloads=_workloads(costs, baseline, arms, rule, trials),
+        suite_wall=_suite(
+            _units(sweep_costs(trials, arms, names, other), record), baseline, arms, rule
+        ),
+        workloads=_workloads(
+            costs, arms, rule, [trial for trial in trials if trial.sweep in executions.sweeps]
+        ),
         workload_names=names,
         commands=record.commands,
         machine=record.machine,
         findings=(
             *judged.findings,
-            *sweep_findings(costs),
+            *sweep_findings(executions),
             *slice_length_findings(study, record.raced, trials, longer),
             *record.findings,
             *trial_findings(trials),
@@ -74,7 +86,13 @@ def study_result(
         band_edges=edges,
         bands=tuple(variant_bands(costs, arm, baseline, edges) for arm in others),
         named=tuple(named_workloads(costs, arm, baseline, rule.level_each) for arm in others),
+        layouts=layout_facts(study, record, executions, relinked),
     )
+
+
+def _units(executions: SweepCosts, record: StudyRecord) -> SweepCosts:
+    """What n counts: relinks where they took turns, else executions."""
+    return by_relink(executions, record.relinks) if record.relinks else executions
 
 
 def suite_rule(study: Study) -> SuiteRule:
@@ -111,19 +129,14 @@ def _suite(
 
 
 def _workloads(
-    costs: SweepCosts,
-    baseline: str,
-    arms: Sequence[str],
-    rule: SuiteRule,
-    trials: Sequence[Trial],
+    costs: SweepCosts, arms: Sequence[str], rule: SuiteRule, trials: Sequence[Trial]
 ) -> tuple[WorkloadComparison, ...]:
+    baseline, *others = arms
     of_workload: dict[str, list[Trial]] = {}
     for trial in trials:
-        if trial.sweep in costs.sweeps:
-            of_workload.setdefault(trial.workload, []).append(trial)
+        of_workload.setdefault(trial.workload, []).append(trial)
     return tuple(
         workload_comparison(of_workload[workload], workload, comparison)
-        for arm in arms
-        if arm != baseline
+        for arm in others
         for workload, comparison in compare_workloads(costs, arm, baseline, rule)
     )

@@ -1,0 +1,143 @@
+"""Carrying out relinks in the room in which the program was built, right after its build."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ensign.builders import relink
+from ensign.builders.relink import Link, Relinks
+from ensign.builders.verify import holds_intermediate, read_artefact
+from ensign.host.files import file_sha256
+from ensign.host.processes import Outcome
+from ensign.model.calls import Call
+
+FOLDER = "layouts"
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where relinks are made. Paths come as pairs: here, and as commands in the room see it.
+
+    `run` runs one command in the room; `scratch` is a folder of the room's own.
+    """
+
+    run: Callable[[tuple[str, ...]], Outcome]
+    calls: Sequence[Call]
+    tree: tuple[Path, str]
+    scratch: tuple[Path, str]
+    artefact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relinked:
+    """What came of it: hashes of the loadable bytes of each distinct relink, in order.
+
+    `obstacle` says why there is none; `notes` what is less than was asked for.
+    """
+
+    hashes: tuple[str, ...] = ()
+    kind: str = ""
+    obstacle: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class _CannotError(Exception):
+    pass
+
+
+def make_relinks(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
+    """Make the relinks, as `folder/NUMBER/ARTEFACT`. What cannot be relinked is no failure."""
+    try:
+        return _make(asked, bench, folder)
+    except _CannotError as error:
+        return Relinked(obstacle=str(error))
+
+
+def _make(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
+    built = bench.tree[0] / bench.artefact
+    if not bench.calls:
+        raise _CannotError("the calls of its build were not recorded")
+    digest = file_sha256(built) if built.is_file() else ""
+    call = relink.link_call(bench.calls, f"{bench.tree[1]}/{bench.artefact}", digest)
+    if call is None:
+        raise _CannotError("no recorded call of a compiler linked it")
+    link = relink.link_of(call)
+    obstacle = relink.obstacle(link, asked)
+    if obstacle:
+        raise _CannotError(obstacle)
+    bench.scratch[0].mkdir(parents=True, exist_ok=True)
+    _check_same(link, bench, built)
+    if link.lto:
+        link = _generated(link, asked, bench)
+    found: dict[str, None] = {}
+    for seed in asked.seeds:
+        made = _relink(link, asked, seed, bench)
+        facts = read_artefact(made)
+        if facts is not None and facts.loadable_sha256 not in found:
+            target = folder / str(len(found)) / bench.artefact
+            target.parent.mkdir(parents=True)
+            shutil.copy2(made, target)
+            found[facts.loadable_sha256] = None
+        made.unlink()
+    notes = list(relink.notes_on(link, asked))
+    if len(found) < len(asked.seeds):
+        notes.append(f"{len(asked.seeds)} relinks gave only {len(found)} different programs")
+    return Relinked(tuple(found), relink.kind_of_relink(link, asked), "", tuple(notes))
+
+
+def _check_same(link: Link, bench: Bench, built: Path) -> None:
+    """What was changed after its link (by BOLT, say) is not what a relink gives."""
+    output = bench.scratch[0] / "again"
+    _run(bench, link, relink.again(link, f"{bench.scratch[1]}/again"))
+    here, there = read_artefact(built), read_artefact(output)
+    output.unlink()
+    if here is None or there is None or here.loadable_sha256 != there.loadable_sha256:
+        raise _CannotError(
+            "its recorded link, done again, gives another program: it was changed after the link"
+        )
+
+
+def _generated(link: Link, asked: Relinks, bench: Bench) -> Link:
+    """The link after code generation, which is done once for all relinks."""
+    here, seen = bench.scratch[0] / "lto", f"{bench.scratch[1]}/lto"
+    here.mkdir()
+    _run(bench, link, relink.code_generation(link, seen, gcc=asked.gcc))
+    pattern = relink.generated_pattern(gcc=asked.gcc)
+    objects = []
+    for name in relink.in_number_order([path.name for path in here.glob(pattern)]):
+        made = f"{seen}/{name}"
+        if asked.gcc:
+            made = f"{seen}/{name.removesuffix('.s')}.o"
+            _run(bench, link, relink.assembling(link, f"{seen}/{name}", made))
+        objects.append(made)
+    intermediate = frozenset(word for word in link.units if _is_intermediate(word, link, bench))
+    if not objects or not intermediate:
+        raise _CannotError("its LTO link left no generated code to link again")
+    return relink.with_generated(link, intermediate, objects)
+
+
+def _is_intermediate(word: str, link: Link, bench: Bench) -> bool:
+    seen = PurePosixPath(link.cwd) / word
+    if not seen.is_relative_to(bench.tree[1]):
+        return False
+    path = bench.tree[0] / seen.relative_to(bench.tree[1])
+    return path.is_file() and holds_intermediate(path)
+
+
+def _relink(link: Link, asked: Relinks, seed: int, bench: Bench) -> Path:
+    here, seen = bench.scratch
+    padding = f"{seen}/padding.o"
+    if not relink.shuffles(link, asked):
+        (here / "padding.c").write_text(relink.padding_source(seed))
+        _run(bench, link, relink.assembling(link, f"{seen}/padding.c", padding))
+    _run(bench, link, relink.relink(link, asked, seed, f"{seen}/relinked", padding))
+    return here / "relinked"
+
+
+def _run(bench: Bench, link: Link, argv: tuple[str, ...]) -> None:
+    outcome = bench.run(("env", "-C", link.cwd, *argv))
+    if not outcome.ok:
+        raise _CannotError(f"its link, done again, {outcome.describe()}")

@@ -1,0 +1,115 @@
+"""What relinks add to a report: of what an interval speaks, the band, the parts of the spread."""
+
+from __future__ import annotations
+
+import math
+
+from ensign.model.comparisons import Comparison, Direction
+from ensign.model.results import LayoutBand, LayoutFacts, LayoutSplit, StudyResult
+from ensign.model.units import speedup
+from ensign.report.words import Span, between, clean, counted, listed, percent, plain_share, signed
+
+ONE_LAYOUT = (
+    "These binaries, this host and boot, these workloads. Without relinks it speaks of these "
+    "binaries, not of these flags: the order of code in memory alone can move a program by as "
+    "much as a flag does."
+)
+
+
+def scope(result: StudyResult) -> str:
+    """Of what the intervals of a study speak."""
+    layouts = result.layouts
+    if layouts is None:
+        return ONE_LAYOUT
+    if layouts.raced:
+        said = (
+            "These flags, layouts as sampled, this host and boot, these workloads. Sweeps took "
+            f"turns with {layouts.raced} relinks of each variant ({clean(layouts.kind)}), the "
+            "twin with its own; an interval counts relinks, not executions."
+        )
+        if layouts.unable:
+            said += (
+                f" {listed(layouts.unable)} could not be relinked: there it speaks of one binary."
+            )
+        return said
+    return (
+        "These binaries, this host and boot, these workloads. It speaks of these binaries, not of "
+        "these flags: only the baseline was relinked, to see how much the order of code in memory "
+        "moves a program."
+    )
+
+
+def layout_text(result: StudyResult) -> str:
+    """The band of the baseline's relinks, and the parts of the spread; empty without any."""
+    layouts = result.layouts
+    if layouts is None:
+        return ""
+    parts = [_band(layouts, result)] if layouts.bands else []
+    parts += [_split(split, layouts, result) for split in layouts.splits]
+    if layouts.raced and not layouts.splits:
+        parts.append(
+            "Each relink ran once, so layout and execution cannot be told apart: that takes more "
+            f"than {counted(layouts.raced, 'sweep')}."
+        )
+    return " ".join(parts)
+
+
+def beside_band(comparison: Comparison, result: StudyResult) -> tuple[str, str]:
+    """What the band says of a variant that is shown to differ: a detail or a caveat, or neither."""
+    layouts = result.layouts
+    if layouts is None or not layouts.bands or comparison.direction is Direction.UNCLEAR:
+        return "", ""
+    band = layouts.bands[0]
+    range_ = f"{_ends(band)} ({plain_share(result.level)})"
+    if band.low <= comparison.ratio <= band.high:
+        name = clean(comparison.arm)
+        return "", (
+            f"Another relink of {clean(result.baseline)} alone lies {range_}: the binaries differ, "
+            f"but that the flags of {name} are the reason is not shown."
+        )
+    return f"That is beyond what a relink of the baseline does: {range_}.", ""
+
+
+def _ends(band: LayoutBand) -> str:
+    return between(_span(band.low, band.high))
+
+
+def _span(low_ratio: float, high_ratio: float) -> Span:
+    return Span(speedup(high_ratio), speedup(low_ratio), 0.0)
+
+
+def _band(layouts: LayoutFacts, result: StudyResult) -> str:
+    whole, *each = layouts.bands
+    measured = between(_span(whole.least, whole.greatest))
+    text = (
+        f"{counted(whole.relinks, 'relink')} of {clean(result.baseline)} ({clean(layouts.kind)}), "
+        f"raced against its natural link over all workloads, lay {measured}; another one lies "
+        f"{_ends(whole)} ({plain_share(result.level)})."
+    )
+    if each:
+        cells = (
+            f"{clean(band.workload)} {signed(speedup(band.greatest))} to "
+            f"{percent(speedup(band.least))}"
+            for band in each
+        )
+        text += f" Measured by workload: {', '.join(cells)}."
+    return text
+
+
+def _split(split: LayoutSplit, layouts: LayoutFacts, result: StudyResult) -> str:
+    whose = f"{clean(split.variant)} against the baseline" if layouts.raced else "The relinks"
+    parts = (
+        f"{whose}: standard deviation between layouts {_share(split.layout_sd)} (at most "
+        f"{_share(split.layout_high)} at {plain_share(result.level)}), of an execution "
+        f"{_share(split.execution_sd)}"
+    )
+    total = split.layout_sd**2 + split.execution_sd**2
+    if total > 0:
+        parts += f"; layouts are {split.layout_sd**2 / total:.0%} of the variance".replace(
+            "%", " %"
+        )
+    return f"{parts}."
+
+
+def _share(log_sd: float) -> str:
+    return f"{100 * math.expm1(log_sd):.2f} %"

@@ -1,0 +1,150 @@
+"""Relinks as the units of a sample: what n counts, and where the spread comes from. Pure.
+
+A relink is the highest level that is randomised. Executions of one relink share its layout, so
+they are averaged first, and n counts relinks (Kalibera and Jones, ISMM 2013: repetition counts at
+the highest level of variation).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensign.model.errors import InputError
+from ensign.stats.student import two_sided_critical
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ensign.stats.sweeps import SweepCosts
+
+Floats = NDArray[np.float64]
+
+_FEWEST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Spread of log ratios in its parts: standard deviations between layouts, and of executions.
+
+    `layout_high` is an upper bound of the first, at the level asked for, one-sided.
+    """
+
+    relinks: int
+    executions: int
+    layout_sd: float
+    layout_high: float
+    execution_sd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Log ratios of relinks over the natural link: the least, the greatest, and the mean.
+
+    `low` to `high` holds one more relink, measured alike, with the probability asked for.
+    """
+
+    relinks: int
+    least: float
+    greatest: float
+    mean: float
+    low: float
+    high: float
+
+
+def by_relink(costs: SweepCosts, relinks: int) -> SweepCosts:
+    """One column for each relink: the mean over the sweeps that used it (sweep modulo relinks).
+
+    Intervals over these columns count relinks, not executions.
+    """
+    used = [sweep % relinks for sweep in costs.sweeps]
+    present = tuple(sorted(set(used)))
+    columns = [costs.y[..., [u == relink for u in used]].mean(axis=-1) for relink in present]
+    y = np.stack(columns, axis=-1) if columns else costs.y
+    return replace(costs, sweeps=present, y=y)
+
+
+def nested_split(groups: Sequence[Sequence[float]], level: float = 0.95) -> Split | None:
+    """One-way random effects: each group holds the executions of one relink.
+
+    layout variance = (MSB - MSW) / n0 with n0 = (N - Σ nᵢ²/N)/(k - 1), never below 0 (analysis of
+    variance; Searle, Casella and McCulloch, Variance Components, 3.6). The bound is Williams':
+    (MSB - F·MSW)/ (n0·χ²) turned to an upper end. None without a relink executed twice.
+    """
+    sizes = np.array([len(group) for group in groups], dtype=np.float64)
+    total, k = float(sizes.sum()), len(groups)
+    if k < _FEWEST or total <= k:
+        return None
+    means = np.array([float(np.mean(group)) for group in groups])
+    grand = float((sizes * means).sum() / total)
+    between = float((sizes * (means - grand) ** 2).sum()) / (k - 1)
+    inside = sum(
+        float(((np.asarray(g) - m) ** 2).sum()) for g, m in zip(groups, means, strict=True)
+    )
+    within = inside / (total - k)
+    n0 = (total - float((sizes**2).sum()) / total) / (k - 1)
+    return _split(_Squares(between, within, k - 1, int(total) - k), n0, (k, int(total)), level)
+
+
+def blocked_split(d: Floats, level: float = 0.95) -> Split | None:
+    """As `nested_split` for d[relink, execution] where each execution has every relink.
+
+    What an execution does to all of them is taken out: a two-way layout without interaction.
+    None without two relinks in two executions.
+    """
+    k, n = d.shape
+    if k < _FEWEST or n < _FEWEST:
+        return None
+    rows, columns, grand = d.mean(axis=1), d.mean(axis=0), float(d.mean())
+    between = n * float(((rows - grand) ** 2).sum()) / (k - 1)
+    rest = d - rows[:, None] - columns[None, :] + grand
+    within = float((rest**2).sum()) / ((k - 1) * (n - 1))
+    squares = _Squares(between, within, k - 1, (k - 1) * (n - 1))
+    return _split(squares, float(n), (k, k * n), level)
+
+
+def relink_band(d: Floats, level: float = 0.95) -> Band:
+    """The band of d[relink, execution], the log ratios of relinks over the natural link.
+
+    low, high = mean ± t(k - 1)·s·√(1 + 1/k) with s over the relinks' means: the interval of one
+    more draw from a normal law. InputError without two relinks.
+    """
+    means = d.mean(axis=1)
+    k = len(means)
+    if k < _FEWEST:
+        raise InputError("a band needs two relinks or more")
+    reach = two_sided_critical(level, k - 1) * float(means.std(ddof=1)) * math.sqrt(1 + 1 / k)
+    mean = float(means.mean())
+    return Band(k, float(means.min()), float(means.max()), mean, mean - reach, mean + reach)
+
+
+@dataclass(frozen=True, slots=True)
+class _Squares:
+    between: float
+    within: float
+    between_degrees: int
+    within_degrees: int
+
+
+def _split(squares: _Squares, n0: float, counts: tuple[int, int], level: float) -> Split:
+    """Upper bound: the layout variance that leaves so small an MSB with probability 1 - level.
+
+    MSB ~ (n0·σ²_layout + σ²_execution)·χ²/(k - 1), with the estimate of σ²_execution put in.
+    """
+    from scipy.special import chdtri  # noqa: PLC0415 - a quarter of a second, at first use
+
+    variance = max(0.0, (squares.between - squares.within) / n0)
+    quantile = float(chdtri(squares.between_degrees, level))
+    most = squares.between * squares.between_degrees / quantile
+    high = max(variance, (most - squares.within) / n0)
+    return Split(
+        relinks=counts[0],
+        executions=counts[1],
+        layout_sd=math.sqrt(variance),
+        layout_high=math.sqrt(high),
+        execution_sd=math.sqrt(squares.within),
+    )

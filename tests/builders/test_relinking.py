@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from ensign.builders.build import build_variants
+from ensign.builders.outcomes import BuildReport
+from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.verify import read_artefact
+from ensign.host.processes import ProcessRequest
+from ensign.model.study import Layouts
+from ensign.model.variants import Variant
+from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, request
+
+
+def relinked(
+    folder: Path, ports: BuildPorts, variant: Variant, layouts: Layouts, **build: object
+) -> BuildReport:
+    asked = request(folder, variant, **build)
+    study = asked.study.model_copy(update={"layouts": layouts})
+    return build_variants(BuildRequest(study, asked.path, asked.variants, asked.baseline), ports)
+
+
+def functions(program: Path) -> dict[str, int]:
+    with program.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        return {
+            each.name: each["st_value"]
+            for each in table.iter_symbols()
+            if each["st_info"]["type"] == "STT_FUNC" and each["st_value"]
+        }
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("variant", "how"),
+    [
+        (GCC_O2, "order"),
+        (GCC_LTO, "order"),
+        (GCC_LTO, "shuffle"),
+        (CLANG_O2, "order"),
+        (CLANG_O2, "shuffle"),
+        (CLANG_LTO, "order"),
+        (CLANG_LTO, "shuffle"),
+    ],
+)
+def test_relinks_are_the_same_program_laid_out_otherwise(
+    tmp_path: Path, recording_ports: BuildPorts, variant: Variant, how: str
+) -> None:
+    asked = Layouts.model_validate({"count": 3, "how": how, "variants": "baseline"})
+    report = relinked(tmp_path, recording_ports, variant, asked)
+    result = report.results[0]
+    assert "not-relinked" not in [each.code for each in report.findings], report.findings
+    assert len(result.layouts) == len(result.facts.layouts) >= 2
+    assert result.artefact is not None
+    natural = functions(result.artefact)
+    places = set()
+    for path, digest in zip(result.layouts, result.facts.layouts, strict=True):
+        facts = read_artefact(path)
+        assert facts is not None
+        assert facts.loadable_sha256 == digest != result.facts.loadable_sha256
+        here = functions(path)
+        assert here.keys() == natural.keys()
+        places.add(tuple(here.items()))
+        done = recording_ports.processes.run(ProcessRequest((str(path),)))
+        original = recording_ports.processes.run(ProcessRequest((str(result.artefact),)))
+        assert (done.exit, done.stdout) == (original.exit, original.stdout)
+    assert len(places) == len(result.layouts)
+
+
+@pytest.mark.usefixtures("project")
+def test_the_baseline_of_raced_relinks_has_its_twins_too(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    report = relinked(tmp_path, recording_ports, GCC_O2, Layouts(count=2))
+    assert len(set(report.results[0].facts.layouts)) == 4
+
+
+@pytest.mark.usefixtures("project")
+def test_a_program_changed_after_its_link_is_not_relinked(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    patch = ["sh", "-c", "printf 'changed' | dd of=program bs=1 seek=4096 conv=notrunc"]
+    commands = [["make", "CC={cc}", "program"], patch]
+    report = relinked(tmp_path, recording_ports, GCC_O2, Layouts(count=2), commands=commands)
+    (finding,) = [each for each in report.findings if each.code == "not-relinked"]
+    assert "changed after the link" in finding.text
+    assert report.results[0].layouts == ()
+
+
+@pytest.mark.usefixtures("project")
+def test_without_recorded_calls_nothing_is_relinked(tmp_path: Path, ports: BuildPorts) -> None:
+    report = relinked(tmp_path, ports, GCC_O2, Layouts(count=2))
+    (finding,) = [each for each in report.findings if each.code == "not-relinked"]
+    assert finding.subject == "gcc-O2"
+    assert "not recorded" in finding.text
+
+
+@pytest.mark.usefixtures("project")
+def test_objects_that_are_gone_leave_the_build_as_it_is(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    commands = [["make", "CC={cc}", "program"], ["rm", "main.o"]]
+    report = relinked(tmp_path, recording_ports, GCC_O2, Layouts(count=2), commands=commands)
+    assert report.results[0].artefact is not None
+    assert [each.code for each in report.findings if "relink" in each.code] == ["not-relinked"]

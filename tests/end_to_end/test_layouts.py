@@ -1,0 +1,40 @@
+"""Relinks through `ensign run`, with real builds and races."""
+
+from __future__ import annotations
+
+import json
+
+from end_to_end.conftest import Ensign
+from end_to_end.small_study import BATCH, write_study
+
+
+def report_of(ensign: Ensign, layouts: str) -> dict[str, object]:
+    write_study(ensign.folder, f"{BATCH}\n[layouts]\n{layouts}\n")
+    done = ensign("run", "study.toml")
+    assert done.status == 0, done.err
+    again = ensign("run", "study.toml")
+    assert again.status == 0, again.err
+    report = ensign("report", "study.toml", "--json")
+    assert report.status == 0, report.err
+    parsed: dict[str, object] = json.loads(report.out)
+    parsed["text"] = " ".join(done.out.split())
+    return parsed
+
+
+def test_sweeps_take_turns_with_relinks(ensign: Ensign) -> None:
+    said = report_of(ensign, "count = 2")
+    assert said["layouts"]["raced"] == 2  # type: ignore[index]
+    assert said["layouts"]["unable"] == []  # type: ignore[index]
+    assert "These flags, layouts as sampled" in str(said["text"])
+    assert {row["executions"] for row in said["workloads"]} == {2}  # type: ignore[attr-defined]
+    assert len(list(ensign.folder.glob(".ensign/*/trials/*/*.parquet"))) == 6
+
+
+def test_the_band_of_the_baseline_is_measured_apart(ensign: Ensign) -> None:
+    said = report_of(ensign, 'count = 3\nvariants = "baseline"')
+    bands = said["layouts"]["bands"]  # type: ignore[index]
+    assert [band["workload"] for band in bands] == ["", "short", "long"]
+    assert all(band["low"] <= band["least"] <= band["greatest"] <= band["high"] for band in bands)
+    assert "only the baseline was relinked" in str(said["text"])
+    assert {row["executions"] for row in said["workloads"]} == {3}  # type: ignore[attr-defined]
+    assert len(list(ensign.folder.glob(".ensign/*/trials/*/*.parquet"))) == 6 + 6

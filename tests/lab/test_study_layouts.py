@@ -1,0 +1,213 @@
+"""Relinks in a study: turns, requests, the band's own race, and what n counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ensign.lab.study.arms import Field, Seats, race_request
+from ensign.lab.study.calibrate import BAND_EXECUTIONS, Pilot, arm_runs, expected_racing_ns
+from ensign.lab.study.fixed import plan_key
+from ensign.lab.study.layouts import band_race, rotating
+from ensign.lab.study.record import StudyRecord
+from ensign.lab.study.result import study_result
+from ensign.lab.study.sweeps import SweepPlan, run_sweeps
+from ensign.measure.probe import Place, trials
+from ensign.model.comparisons import Direction
+from ensign.model.results import BuildFacts, MachineFacts, StudyResult
+from ensign.model.study import Study
+from ensign.model.trials import TWIN, Trial
+from ensign.report.layouts import scope
+from ensign.store.folder import StudyFolder
+from races import SimulatedMeter, execution
+
+NATURAL = Field(
+    (("gcc-O2", "/b/O2"), ("gcc-O3", "/b/O3"), ("gcc-bolt", "/b/bolt")), {}, Seats((1,), (0,), (0,))
+)
+RELINKS = {
+    "gcc-O2": tuple(f"/b/O2-{k}" for k in range(6)),
+    "gcc-O3": tuple(f"/b/O3-{k}" for k in range(3)),
+    "gcc-bolt": (),
+}
+START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "gated"}
+
+
+def a_study(variants: str = "all", count: int = 3, sweeps: int = 6) -> Study:
+    return Study.model_validate(
+        {
+            "name": "s",
+            "source": {"kind": "path", "path": "x"},
+            "build": {"commands": [["make"]], "artefact": "program"},
+            "axes": {"compiler": ["gcc-12"], "optimization": ["-O2", "-O3"]},
+            "baseline": {"compiler": "gcc-12", "optimization": "-O2"},
+            "layouts": {"count": count, "variants": variants},
+            "race": {"sweeps": sweeps},
+            "workloads": [{"name": name, "command": ["{artefact}", name]} for name in ("a", "b")],
+        }
+    )
+
+
+def built(variant: str, relinks: int) -> BuildFacts:
+    return BuildFacts(
+        variant=variant, choices=(), compiler="", flags=(), link_flags=(), status="built",
+        build_s=1.0, size_bytes=1, text_bytes=1, loadable_sha256=variant,
+        layouts=tuple(f"{variant} {k}" for k in range(relinks)), layout_kind="object order",
+    )  # fmt: skip
+
+
+def record(*builds: BuildFacts, relinks: int) -> StudyRecord:
+    return StudyRecord(
+        key="key", raced=tuple(each.variant for each in builds), sweeps_planned=6, builds=builds,
+        machine=MachineFacts(()), findings=(), commands=(), toolchains=(), source=(), version="0",
+        made_at="now", complete=True, relinks=relinks,
+    )  # fmt: skip
+
+
+def test_each_sweep_takes_the_next_relink_of_every_arm_and_the_twin_its_own() -> None:
+    field = rotating(a_study(), NATURAL, RELINKS)
+    programs = []
+    for sweep in range(4):
+        request = race_request(
+            a_study(), field.in_sweep(sweep), a_study().workloads[0], None, seed=1
+        )
+        programs.append([arm.program.argv[0] for arm in request.arms])
+        assert [arm.name for arm in request.arms] == ["gcc-O2", "gcc-O3", "gcc-bolt", TWIN]
+        assert request.env_padding
+    assert programs[0] == ["/b/O2-0", "/b/O3-0", "/b/bolt", "/b/O2-3"]
+    assert programs[1] == ["/b/O2-1", "/b/O3-1", "/b/bolt", "/b/O2-4"]
+    assert programs[3] == programs[0]
+
+
+def test_where_too_few_relinks_differ_the_twin_has_another_turn() -> None:
+    few = rotating(a_study(), NATURAL, {**RELINKS, "gcc-O2": ("/b/x", "/b/y")})
+    assert few.rotation == 2
+    assert few.relinks[TWIN] == ("/b/y", "/b/x")
+
+
+def test_without_relinks_of_the_baseline_nothing_is_perturbed() -> None:
+    assert rotating(a_study(), NATURAL, {**RELINKS, "gcc-O2": ()}) == NATURAL
+    assert rotating(a_study("baseline"), NATURAL, RELINKS) == NATURAL
+    assert NATURAL.in_sweep(5) == NATURAL
+
+
+def test_the_band_is_a_race_of_its_own_on_natural_and_relinked_baseline(tmp_path: Path) -> None:
+    study, plan = a_study("baseline"), SweepPlan("key", 6, {"a": None, "b": None}, 0)
+    race = band_race(study, NATURAL, plan, built("gcc-O2", 6), RELINKS)
+    assert race is not None
+    field, band_plan = race
+    assert band_plan.key != plan.key
+    meter = SimulatedMeter(lambda _arm, _n: 1_000_000)
+    run_sweeps(meter, study, field, band_plan, StudyFolder(tmp_path), lambda _: None)
+    names = [arm["name"] for arm in meter.requests[0][1]["arms"]]  # type: ignore[attr-defined]
+    assert names == ["natural", *(f"relink-{k}" for k in range(1, 7)), TWIN]
+    assert len(meter.requests) == BAND_EXECUTIONS * 2
+    assert band_race(a_study(), NATURAL, plan, built("gcc-O2", 6), RELINKS) is None
+    assert band_race(study, NATURAL, plan, built("gcc-O2", 0), {}) is None
+
+
+def test_the_band_takes_its_part_of_the_budget() -> None:
+    pilots = {"a": Pilot(None, 100, 0), "b": Pilot(None, 100, 0)}
+    with_band = expected_racing_ns(a_study("baseline"), pilots, {"a": None, "b": None}, arms=4)
+    without = expected_racing_ns(a_study(), pilots, {"a": None, "b": None}, arms=4)
+    assert with_band - without == 2 * 100 * BAND_EXECUTIONS * 5
+    assert arm_runs(a_study(), "a", 4) == 24
+
+
+def test_other_relinks_are_other_trials_and_a_band_leaves_the_sweeps_as_they_are() -> None:
+    plain = plan_key(a_study(), {"x": "1"})
+    assert plan_key(a_study("baseline"), {"x": "1"}, {}) == plain
+    assert plan_key(a_study(), {"x": "1"}, {"x": ["2"]}) != plain
+
+
+def raced(
+    cost: Callable[[str, int], float], sweeps: int, arms: tuple[str, ...]
+) -> tuple[Trial, ...]:
+    """Trials of both workloads; `cost` is the log cost of an arm in a sweep."""
+    rng = np.random.default_rng(3)
+    done: list[Trial] = []
+    for workload in ("a", "b"):
+        for sweep in range(sweeps):
+            costs = {
+                arm: int(1e9 * np.exp(cost(arm, sweep) + rng.normal(0, 0.001))) for arm in arms
+            }
+            done += trials([START, *execution(0, costs)], Place(workload, sweep, 1, 5_000_000))
+    return tuple(done)
+
+
+def suite_row(result: StudyResult, arm: str) -> tuple[Direction, int]:
+    (row,) = [each.comparison for each in result.suite if each.comparison.arm == arm]
+    return row.direction, row.executions
+
+
+def test_one_binary_says_faster_and_the_layouts_say_no() -> None:
+    """Flags that do nothing, in a program whose layouts differ by 2 %.
+
+    One link of each variant happens to lie well: every execution agrees that it is faster.
+    """
+    places = np.random.default_rng(1).normal(0, 0.02, (2, 8))
+    places[1, 0] = places[0, 0] - 0.03
+    arms = ("gcc-O2", "gcc-O3", TWIN)
+
+    def one_binary(arm: str, _sweep: int) -> float:
+        return float(places[arms.index(arm) % 2, 0])
+
+    def relinked(arm: str, sweep: int) -> float:
+        row = arms.index(arm) % 2
+        return float(places[row, (sweep + (4 if arm == TWIN else 0)) % 8])
+
+    builds = (built("gcc-O2", 8), built("gcc-O3", 8))
+    study = a_study(count=8, sweeps=16)
+    single = study_result(study, record(*builds, relinks=0), raced(one_binary, 16, arms))
+    layouts = study_result(study, record(*builds, relinks=8), raced(relinked, 16, arms))
+    assert suite_row(single, "gcc-O3") == (Direction.FASTER, 16)
+    assert "not of these flags" in scope(single)
+    assert suite_row(layouts, "gcc-O3") == (Direction.UNCLEAR, 8)
+    assert scope(layouts).startswith("These flags")
+    assert layouts.layouts is not None
+    split = next(each for each in layouts.layouts.splits if each.variant == "gcc-O3")
+    assert (split.relinks, split.executions) == (8, 16)
+    assert split.layout_sd > 10 * split.execution_sd
+
+
+def test_executions_of_one_relink_are_one_observation() -> None:
+    result = study_result(
+        a_study(sweeps=10),
+        record(built("gcc-O2", 6), built("gcc-O3", 3), relinks=3),
+        raced(lambda _arm, _sweep: 0.0, 10, ("gcc-O2", "gcc-O3", TWIN)),
+    )
+    assert {each.comparison.executions for each in result.suite} == {3}
+    assert {each.comparison.executions for each in result.workloads} == {3}
+    assert result.sweeps_done == 10
+
+
+def test_a_variant_without_relinks_is_named() -> None:
+    builds = (built("gcc-O2", 6), built("gcc-bolt", 0))
+    trials_of = raced(lambda _arm, _sweep: 0.0, 6, ("gcc-O2", "gcc-bolt", TWIN))
+    result = study_result(a_study(), record(*builds, relinks=3), trials_of)
+    assert result.layouts is not None
+    assert result.layouts.unable == ("gcc-bolt",)
+
+
+def test_the_band_of_the_relinked_baseline_is_found() -> None:
+    places = {"natural": 0.0} | {f"relink-{k}": 0.005 * k for k in range(1, 9)}
+    arms = (*places, TWIN)
+    band = raced(lambda arm, _sweep: float(places.get(arm, 0)), 3, arms)
+    sweeps = raced(lambda _arm, _sweep: 0.0, 6, ("gcc-O2", "gcc-O3", TWIN))
+    study = a_study("baseline", count=8)
+    builds = (built("gcc-O2", 8), built("gcc-O3", 0))
+    result = study_result(study, record(*builds, relinks=0), sweeps, (), band)
+    assert result.layouts is not None
+    whole, *each = result.layouts.bands
+    assert (whole.workload, whole.relinks) == ("", 8)
+    assert [one.workload for one in each] == ["a", "b"]
+    assert 1.003 < whole.least < 1.007
+    assert 1.038 < whole.greatest < 1.043
+    assert whole.low < whole.least < whole.greatest < whole.high
+    (split,) = result.layouts.splits
+    assert split.execution_sd < 0.003
+    assert split.layout_sd > 0.008
+    without = study_result(study, replace(record(*builds, relinks=0)), sweeps)
+    assert without.layouts is None
