@@ -15,10 +15,10 @@ class BuildFacts:
     """One variant as built. `status` is `built`, `cached`, `failed` or `same as NAME`.
 
     `flags` are the compile flags asked for, `link_flags` those at the link; `choices` the axis
-    values. `build_s` is the time of the build itself, also when it came from the cache, without
-    its dependencies. Sizes are of the artefact: file, and `.text`. `loadable_sha256` hashes the
-    bytes that get loaded. `log_tail` has the last lines of a failed build. `evidence` says what
-    the artefact shows of the flags.
+    values. `build_s` is the time of the build itself, also when it came from the cache, with the
+    collection of its profile, without its dependencies. Sizes are of the artefact: file, and
+    `.text`. `loadable_sha256` hashes the bytes that get loaded. `log_tail` has the last lines of a
+    failed build. `evidence` says what the artefact shows of the flags.
     """
 
     variant: str
