@@ -19,7 +19,7 @@ from ensign.builders.outcomes import (
     same_bytes,
 )
 from ensign.builders.perform import Workshop
-from ensign.builders.plan import Place, Plan, plan_builds, trained, variant_flags
+from ensign.builders.plan import Place, Plan, plan_builds, variant_flags
 from ensign.builders.profiles import files_named
 from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
@@ -27,7 +27,7 @@ from ensign.builders.sources.obtain import SourcePorts, SourceTree, lock_path, o
 from ensign.host.files import file_sha256
 from ensign.host.processor import read_processor
 from ensign.model.errors import CommandFailed
-from ensign.model.variants import Variant
+from ensign.model.variants import Variant, trained
 from ensign.toolchains.find import Toolchain, ToolchainFinder
 from ensign.toolchains.spelling import refusal
 

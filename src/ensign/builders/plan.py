@@ -27,7 +27,7 @@ from ensign.builders.profiles import (
 from ensign.builders.recorder import NO_CHANGES, Changes, Recorded, recorded_programs
 from ensign.model.study import Build, Rewrite, Study
 from ensign.model.units import parse_duration_ns, parse_size_bytes
-from ensign.model.variants import Variant
+from ensign.model.variants import Variant, trained
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.profiling import instrumenting, using
 from ensign.toolchains.table import Flags
@@ -142,11 +142,6 @@ def plan_builds(
             add(stage)
             stage_of[variant.name] = stage.key
     return Plan(tuple(stages.values()), stage_of, flags_of)
-
-
-def trained(variant: Variant) -> bool:
-    """Whether a variant needs a profile."""
-    return "on" in (variant.pgo, variant.bolt)
 
 
 def _trains(study: Study, variants: Iterable[Variant]) -> bool:

@@ -45,6 +45,11 @@ class Variant:
         )
 
 
+def trained(variant: Variant) -> bool:
+    """Whether a variant needs a profile."""
+    return "on" in (variant.pgo, variant.bolt)
+
+
 _NO_AXES = ("name", "profile")
 AXES: tuple[str, ...] = tuple(field.name for field in fields(Variant) if field.name not in _NO_AXES)
 DEFAULTS: dict[str, str] = {

@@ -58,6 +58,38 @@ def race_request(
     )
 
 
+def training_request(
+    study: Study,
+    field: Field,
+    workload: Workload,
+    env: tuple[tuple[str, str], ...],
+    deadline_ns: int,
+) -> RaceRequest:
+    """One run of the one program in `field`, which gets `env`; a server is asked to stop."""
+    ((name, artefact),) = field.artefacts
+    arm = _arm(study, field, workload, name, artefact, workload.requests)
+    program = replace(arm.program, env=(*arm.program.env, *env))
+    if arm.load is None:
+        program = replace(program, deadline_ns=_sooner(program, deadline_ns))
+    else:
+        load = replace(arm.load.process, deadline_ns=_sooner(arm.load.process, deadline_ns))
+        arm = replace(arm, load=replace(arm.load, process=load))
+    return RaceRequest(
+        arms=(replace(arm, program=program, ask_to_stop=True),),
+        mode=Mode.WHOLE,
+        slice_ns=parse_duration_ns(study.race.slice),
+        executions=1,
+        seed=study.race.seed,
+        ports=study.race.ports,
+        env_padding=False,
+        counters=(),
+    )
+
+
+def _sooner(process: ProcessSpec, deadline_ns: int) -> int:
+    return min(deadline_ns, process.deadline_ns or deadline_ns)
+
+
 def _arm(
     study: Study, field: Field, workload: Workload, name: str, artefact: str, requests: int | None
 ) -> ArmSpec:

@@ -24,7 +24,7 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
     baseline = file.variants[0].name
     request = BuildRequest(study, file.path, file.variants, baseline)
     with compilers_by_line(file):
-        ahead = outlook(request, build_ports(cache, ports))
+        ahead = outlook(request, build_ports(file, cache, ports))
     builds = ahead.estimate
     seats, _ = cpu_seats(study.cpus)
     total = study.race.sweeps * len(study.workloads)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ensign.lab.study.longer_slices import slice_length_findings
+from ensign.lab.study.overlap import overlap_findings
 from ensign.lab.study.record import StudyRecord
 from ensign.model.findings import Finding
 from ensign.model.results import StudyResult, SuiteComparison, WorkloadComparison
@@ -61,6 +62,7 @@ def study_result(
         commands=record.commands,
         machine=record.machine,
         findings=(
+            *overlap_findings(study),
             *judged.findings,
             *sweep_findings(costs),
             *slice_length_findings(study, record.raced, trials, longer),
