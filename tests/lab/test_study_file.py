@@ -115,6 +115,27 @@ def test_the_demo_is_right() -> None:
             "s.toml:26: 'load' of workload 'get' has no {requests} and there is no 'requests'",
         ),
         (
+            '["-O2", "-O3"]',
+            '["-O2", "-O3"]\nbolt = ["off", "on"]',
+            "s.toml:15: 'bolt' needs a profile: add [[training.workloads]] to learn from",
+        ),
+        (
+            "[server]",
+            '[[include]]\noptimization = "-O1"\npgo = "on"\n[server]',
+            "s.toml:22: 'pgo' needs a profile: add [[training.workloads]] to learn from",
+        ),
+        (
+            "[[workloads]]",
+            '[[training.workloads]]\nname = "t"\nload = ["{load-it}", "{port}", "{requests}"]\n'
+            "[[workloads]]",
+            "s.toml:23: training workload 't' uses {requests}: add 'requests'",
+        ),
+        (
+            "[[workloads]]",
+            '[[training.workloads]]\nname = "t"\ncommand = ["true"]\n[[workloads]]',
+            "s.toml:25: 'command' of workload 't' has no {artefact}",
+        ),
+        (
             '"{artefact}", "{port}"]',
             '"{artefact}"]',
             "s.toml:21: 'command' has no {port} to become ready on",
