@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from builders.test_plan import PLACE, TOOLCHAINS
 from ensign.builders.order import needed
-from ensign.builders.plan import Place, Plan, Stage, plan_builds
+from ensign.builders.plan import Place, Plan, plan_builds
+from ensign.builders.profiles import Learning
 from ensign.model.study import Study
 from ensign.model.variants import Variant
 from ensign.toolchains.profiling import Profilers
@@ -22,6 +23,7 @@ def plan(
     training: dict[str, object] | None = None,
     place: Place = PLACE,
     bolt: str = "bolt-19",
+    perf: str = "",
 ) -> Plan:
     study = Study.model_validate(
         {
@@ -34,31 +36,25 @@ def plan(
             "workloads": [{"name": "run", "command": ["{artefact}"]}],
         }
     )
-    profilers = Profilers("/bin/profdata", "", "/bin/llvm-bolt", "/lib/rt", "/bin/merge", bolt)
+    profilers = Profilers(
+        "/bin/profdata", "", "/bin/llvm-bolt", "/lib/rt", "/bin/merge", perf, bolt
+    )
     found = {name: replace(each, profilers=profilers) for name, each in TOOLCHAINS.items()}
     return plan_builds(study, variants, variants[0].name, found, place)
 
 
-def chain(planned: Plan, variant: Variant) -> list[Stage]:
-    """The stage of a variant, and what it is made from."""
-    stage = planned.stage(planned.stage_of[variant.name])
-    last = Plan((replace(stage, variants=("x",)), *planned.stages), {}, {}).stages
-    ends = [replace(each, variants=()) if each.key != stage.key else each for each in last]
-    return needed(ends, lambda _: False)
-
-
 def test_counting_training_and_rebuilding_are_stages() -> None:
-    stages = chain(plan(GCC_O2, _PGO), _PGO)
-    assert sorted(stage.kind for stage in stages) == [
-        "dependencies", "instrumented", "profile", "program",
-    ]  # fmt: skip
+    planned = plan(GCC_O2, _PGO)
+    stages = planned.chain(planned.stage_of["clang-pgo"])
+    assert sorted(stage.kind for stage in stages) == ["instrumented", "profile", "program"]
     by_kind = {stage.kind: stage for stage in stages}
     assert "-fprofile-generate" in " ".join(by_kind["instrumented"].commands[0])
     assert by_kind["profile"].parent == by_kind["instrumented"].key
     program = by_kind["program"]
     assert program.profile == by_kind["profile"].key
     assert "-fprofile-use=/ensign/build/ensign.profdata" in " ".join(program.commands[0])
-    assert by_kind["instrumented"].parent == program.parent == by_kind["dependencies"].key
+    assert by_kind["instrumented"].parent == program.parent
+    assert planned.stage(program.parent).kind == "dependencies"
 
 
 def test_bolt_comes_after_the_link_and_shares_the_compilers_profile() -> None:
@@ -132,3 +128,22 @@ def test_dependencies_that_get_the_flags_are_counted_and_trained_too() -> None:
     assert planned.stage(program.parent).profile == program.profile
     counting = planned.stage(planned.stage(program.profile).parent)
     assert counting.parent not in ("", program.parent)
+
+
+def test_where_branches_are_recorded_the_linked_program_itself_is_trained() -> None:
+    bolt = replace(CLANG_O2, name="bolt", bolt="on")
+
+    def learning(perf: str) -> Learning:
+        planned = plan(GCC_O2, bolt, perf=perf)
+        (profile,) = (stage for stage in planned.stages if stage.kind == "profile")
+        assert profile.learning is not None
+        return profile.learning
+
+    assert learning("").wrapper == ()
+    assert "-instrument" in learning("").instrument[0]
+    recorded = learning("/bin/perf")
+    assert recorded.instrument == ()
+    assert recorded.wrapper[0] == "/bin/perf"
+    assert "{counts}/{workload}.data" in recorded.wrapper
+    assert recorded.merge[0][3] == "/bin/perf2bolt"
+    assert recorded.key != learning("").key

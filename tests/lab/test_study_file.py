@@ -37,6 +37,11 @@ preload = [["{load-it}", "{port}"]]
 load = ["{load-it}", "{port}",
     "{requests}"]
 """
+_LEARN = """\
+[[training.workloads]]
+name = "t"
+load = ["{load-it}", "{port}", "{requests}"]
+"""
 
 
 def errors_of(text: str, cpus: frozenset[int] | None = None) -> list[str]:
@@ -126,8 +131,7 @@ def test_the_demo_is_right() -> None:
         ),
         (
             "[[workloads]]",
-            '[[training.workloads]]\nname = "t"\nload = ["{load-it}", "{port}", "{requests}"]\n'
-            "[[workloads]]",
+            f"{_LEARN}[[workloads]]",
             "s.toml:23: training workload 't' uses {requests}: add 'requests'",
         ),
         (

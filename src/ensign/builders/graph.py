@@ -151,7 +151,8 @@ class Graph:
         if made.entry is not None:
             self._tell("finished", stage, elapsed_s)
             return
-        self._tell("failed", stage, elapsed_s, made.reason)
+        if stage.variants or stage.key in self._progress.started_ns:
+            self._tell("failed", stage, elapsed_s, made.reason)
         if stage.key == self._site.baseline:
             raise CommandFailed(
                 f"the baseline {stage.label} could not be built: {made.reason}; "

@@ -17,7 +17,7 @@ from ensign.builders.commands import Commands, with_folders, with_jobs
 from ensign.builders.isolation import Isolation, Room
 from ensign.builders.plan import Stage
 from ensign.builders.profile_files import bolt_facts, count_facts, lay, left_something, warnings_in
-from ensign.builders.profiles import COUNTS, PROFILE, Learning
+from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning
 from ensign.builders.training import Trainer, TrainingRun
 from ensign.builders.verify import read_artefact, read_evidence
 from ensign.host.clock import Clock
@@ -160,12 +160,14 @@ class _Run:
         self.commands(with_folders(learning.instrument, folders))
         env = [(name, text.replace(COUNTS, str(counts))) for name, text in learning.env]
         for workload in learning.workloads:
+            placed = {**folders, WORKLOAD: workload.name}
             run = TrainingRun(
                 program=self.room.tree / self.stage.artefact,
                 workload=workload,
                 env=tuple(env),
                 tools=tools,
                 deadline_ns=self.deadline_ns - self.workshop.clock.monotonic_ns(),
+                wrapper=with_folders((learning.wrapper,), placed)[0],
             )
             self._train(run)
         if not left_something(counts):

@@ -91,6 +91,17 @@ class Plan:
                 return stage
         raise KeyError(key)
 
+    def chain(self, key: str) -> tuple[Stage, ...]:
+        """Return the stage of that key and all that it is made from, without dependencies."""
+        found: dict[str, Stage] = {}
+        waiting = [key]
+        while waiting:
+            stage = self.stage(waiting.pop())
+            if stage.kind != "dependencies":
+                found[stage.key] = stage
+                waiting += [each for each in (stage.parent, stage.profile) if each]
+        return tuple(found.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -161,15 +172,18 @@ def _stages(ground: _Ground, variant: Variant, tools_from: str) -> Iterator[Stag
         # BOLT's flags change no count: with and without it, the profile is the same.
         plain = replace(variant, bolt="off")
         learning = compiler_learning(shared, ground.toolchain, ground.place.build_path)
-        for counting in _built(ground, plain, _Use(ground.flags_counting(plain), counts=True)):
-            yield counting
+        *before, counting = _built(ground, plain, _Use(ground.flags_counting(plain), counts=True))
+        yield from (*before, counting)
         collected = _profile(counting, learning, f"profile of {name}")
         yield collected
         profile = collected.key
-    for program in _built(ground, variant, _Use(ground.flags_in_use(variant), profile)):
-        yield program if variant.bolt == "off" else replace(program, variants=())
-    if variant.bolt == "on":
+    *before, program = _built(ground, variant, _Use(ground.flags_in_use(variant), profile))
+    yield from before
+    if variant.bolt == "off":
+        yield program
+    else:
         program = replace(program, variants=(), label=f"{name} before BOLT")
+        yield program
         learning = bolt_learning(shared, ground.toolchain, study.build.artefact)
         collected = _profile(program, learning, f"BOLT's profile of {name}")
         yield collected

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 from ensign.builders.cache import key_of
 from ensign.builders.commands import Commands
@@ -17,18 +18,21 @@ from ensign.model.study import Study, Workload
 from ensign.model.units import parse_duration_ns
 from ensign.toolchains import profiling
 from ensign.toolchains.find import Toolchain
+from ensign.toolchains.profiling import Profilers
 from ensign.toolchains.table import Family
 
-COUNTS, PROFILE = "{counts}", "{profile}"
+COUNTS, PROFILE, WORKLOAD = "{counts}", "{profile}", "{workload}"
 FUNCTIONS = "functions.txt"
 
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """How one profile is collected. `env` is what the trained program alone gets.
+    """How one profile is collected.
 
-    `tools_from` is the key of the stage whose tools the training needs, `index` counts profiles
-    that are collected independently from 1, `server` and `files_sha256` are for the key.
+    `env` is what the trained program alone gets, `wrapper` what goes in front of its command;
+    `{workload}` in it is the name of the run. `tools_from` is the key of the stage whose tools
+    the training needs, `index` counts profiles that are collected independently from 1, `server`
+    and `files_sha256` are for the key.
     """
 
     workloads: tuple[Workload, ...]
@@ -40,6 +44,7 @@ class Learning:
     env: tuple[tuple[str, str], ...] = ()
     instrument: Commands = ()
     merge: Commands = ()
+    wrapper: tuple[str, ...] = ()
     tools_sha256: str = ""
 
     @property
@@ -52,7 +57,7 @@ class Learning:
                 "files": self.files_sha256,
                 "index": self.index,
                 "tools": [self.tools_from, self.tools_sha256],
-                "commands": [self.env, self.instrument, self.merge],
+                "commands": [self.env, self.instrument, self.merge, self.wrapper],
             }
         )
 
@@ -124,8 +129,10 @@ def compiler_learning(learning: Learning, toolchain: Toolchain, build_path: str)
 
 
 def bolt_learning(learning: Learning, toolchain: Toolchain, artefact: str) -> Learning:
-    """For a linked program that BOLT makes count."""
+    """For a linked program that BOLT makes count, or whose branches this processor records."""
     found = toolchain.profilers
+    if found.perf:
+        return _recorded_branches(learning, found, artefact)
     counting = profiling.bolt_instrument(found.bolt, artefact, f"{COUNTS}/counts")
     made = f"{PROFILE}/{profiling.FDATA}"
     script = 'exec "$0" -o "$1" "$2"/*'
@@ -133,6 +140,21 @@ def bolt_learning(learning: Learning, toolchain: Toolchain, artefact: str) -> Le
         learning,
         instrument=(counting, ("mv", f"{artefact}.bolt", artefact)),
         merge=(("sh", "-c", script, found.merge_fdata, made, COUNTS),),
+        tools_sha256=found.identity,
+    )
+
+
+def _recorded_branches(learning: Learning, found: Profilers, artefact: str) -> Learning:
+    script = (
+        'for data in "$2"/*.data; do "$0" "$3" -p "$data" -o "${data%.data}.fdata" || exit; done; '
+        'exec "$4" -o "$1" "$2"/*.fdata'
+    )
+    perf2bolt = str(PurePosixPath(found.bolt).parent / "perf2bolt")
+    made = f"{PROFILE}/{profiling.FDATA}"
+    return replace(
+        learning,
+        wrapper=profiling.branch_recording(found.perf, f"{COUNTS}/{WORKLOAD}.data"),
+        merge=(("sh", "-c", script, perf2bolt, made, COUNTS, artefact, found.merge_fdata),),
         tools_sha256=found.identity,
     )
 

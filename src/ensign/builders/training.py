@@ -14,8 +14,9 @@ from ensign.model.study import Workload
 class TrainingRun:
     """One run of one training workload.
 
-    `env` is added to the environment of the program alone, not to that of what loads it. `tools`
-    are the programs behind `{NAME}` placeholders. `deadline_ns` is what is left for this profile.
+    `env` is added to the environment of the program alone, not to that of what loads it, and
+    `wrapper` goes in front of its command. `tools` are the programs behind `{NAME}` placeholders.
+    `deadline_ns` is what is left for this profile.
     """
 
     program: Path
@@ -23,6 +24,7 @@ class TrainingRun:
     env: tuple[tuple[str, str], ...]
     tools: Mapping[str, Path]
     deadline_ns: int
+    wrapper: tuple[str, ...] = ()
 
 
 class Trainer(Protocol):

@@ -14,7 +14,7 @@ from ensign.host.files import file_sha256
 from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
-from ensign.toolchains.profiling import NO_PROFILERS, Profilers, instrumenting
+from ensign.toolchains.profiling import NO_PROFILERS, Profilers, branch_recording, instrumenting
 from ensign.toolchains.spelling import flags_for
 from ensign.toolchains.table import (
     Family,
@@ -135,6 +135,7 @@ class ToolchainFinder:
             bolt=bolt,
             bolt_runtime=str(runtime) if bolt and runtime.is_file() else "",
             merge_fdata=self._first((str(Path(bolt).parent / "merge-fdata"), "merge-fdata")),
+            perf=self._branch_recorder() if bolt else "",
             identity=_digest([file_sha256(path.resolve()) for path in decisive]),
         )
 
@@ -152,11 +153,18 @@ class ToolchainFinder:
         if variant.bolt == "on":
             if not found.bolt or not found.merge_fdata:
                 return f"there is no llvm-bolt; {_install('bolt-19')}"
-            if not found.bolt_runtime:
+            if not found.bolt_runtime and not found.perf:
                 version = re.search(r"llvm-(\d+)", found.bolt)
                 package = f"libbolt-{version[1] if version else 19}-dev"
                 return f"BOLT's runtime for counting programs is missing; {_install(package)}"
         return ""
+
+    def _branch_recorder(self) -> str:
+        perf = self._first(("perf",))
+        if not perf:
+            return ""
+        argv = branch_recording(perf, os.devnull)
+        return perf if self._run(*argv, "true").ok else ""
 
     def _first(self, names: tuple[str, ...]) -> str:
         return next((place for n in names if (place := shutil.which(n, path=self._path))), "")

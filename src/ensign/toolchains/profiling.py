@@ -21,7 +21,8 @@ FDATA = "ensign.fdata"
 class Profilers:
     """Programs around profiles, as found here; a path is empty where there is none.
 
-    `bolt` is where the program really lies: BOLT looks for its runtime beside that path.
+    `bolt` is where the program really lies: BOLT looks for its runtime beside that path. `perf` is
+    there only where this processor's branches can be recorded.
     `identity` hashes those whose output decides the code.
     """
 
@@ -30,6 +31,7 @@ class Profilers:
     bolt: str = ""
     bolt_runtime: str = ""
     merge_fdata: str = ""
+    perf: str = ""
     identity: str = ""
 
 
@@ -78,6 +80,11 @@ def bolt_instrument(bolt: str, program: str, counts: str) -> tuple[str, ...]:
         "-o",
         f"{program}.bolt",
     )
+
+
+def branch_recording(perf: str, data: str) -> tuple[str, ...]:
+    """What goes in front of a command whose taken branches are to be recorded."""
+    return (perf, "record", "-e", "cycles:u", "-j", "any,u", "-o", data, "--")
 
 
 def bolt_optimize(bolt: str, program: str, profile: str) -> tuple[str, ...]:

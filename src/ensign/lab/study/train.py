@@ -40,14 +40,14 @@ class MeterTrainer:
             seats=Seats(cpus, cpus, cpus),
             folder=str(self.folder),
         )
-        request = training_request(self.study, field, run.workload, run.env, run.deadline_ns)
+        request = training_request(self.study, field, run)
         with closing(self.meter.run("race", race_json(request))) as stream:
             records = tuple(stream)
-        place = Place(run.workload.name, 0, request.seed, request.slice_ns)
+        place = Place("", 0, request.seed, request.slice_ns, names={_ARM: ""})
         try:
             done = tuple(trials(records, place))
         except (CommandFailed, InputError) as error:
-            return str(error).removeprefix(f"{run.workload.name}: ")
+            return str(error)
         if not done:
             raise Interrupted("interrupted while training")
         return _killed(records)
