@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ensign.builders.plan import Place, Plan, in_order, jobs_for, plan_builds, with_jobs
+from ensign.builders.commands import with_jobs
+from ensign.builders.order import in_order, jobs_for
+from ensign.builders.plan import Place, Plan, plan_builds
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
 from ensign.toolchains.find import Linker, Toolchain

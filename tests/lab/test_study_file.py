@@ -37,6 +37,11 @@ preload = [["{load-it}", "{port}"]]
 load = ["{load-it}", "{port}",
     "{requests}"]
 """
+_LEARN = """\
+[[training.workloads]]
+name = "t"
+load = ["{load-it}", "{port}", "{requests}"]
+"""
 
 
 def errors_of(text: str, cpus: frozenset[int] | None = None) -> list[str]:
@@ -113,6 +118,26 @@ def test_the_demo_is_right() -> None:
             '    "{requests}"]',
             '    "5"]',
             "s.toml:26: 'load' of workload 'get' has no {requests} and there is no 'requests'",
+        ),
+        (
+            '["-O2", "-O3"]',
+            '["-O2", "-O3"]\nbolt = ["off", "on"]',
+            "s.toml:15: 'bolt' needs a profile: add [[training.workloads]] to learn from",
+        ),
+        (
+            "[server]",
+            '[[include]]\noptimization = "-O1"\npgo = "on"\n[server]',
+            "s.toml:22: 'pgo' needs a profile: add [[training.workloads]] to learn from",
+        ),
+        (
+            "[[workloads]]",
+            f"{_LEARN}[[workloads]]",
+            "s.toml:23: training workload 't' uses {requests}: add 'requests'",
+        ),
+        (
+            "[[workloads]]",
+            '[[training.workloads]]\nname = "t"\ncommand = ["true"]\n[[workloads]]',
+            "s.toml:25: 'command' of workload 't' has no {artefact}",
         ),
         (
             '"{artefact}", "{port}"]',

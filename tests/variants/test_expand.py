@@ -228,3 +228,16 @@ def test_names_tell_the_axis_where_the_value_does_not() -> None:
         dependencies="flags", target="x86-64-v3", allocator="libc",
     )  # fmt: skip
     assert plain_name(variant) == "gcc-12-O2-x86-64-v3-pgo-bolt-no-interposition-fp-fast-libc-deps"
+
+
+def test_every_trained_variant_is_there_once_per_profile() -> None:
+    axes = {"compiler": ["gcc-12"], "pgo": ["off", "on"]}
+    training = {"workloads": [{"name": "t", "command": ["{artefact}"]}], "profiles": 2}
+    variants = expand(study(axes, {"pgo": "off"}, training=training))
+    assert [(each.name, each.profile) for each in variants] == [
+        ("gcc-12-O2", 1),
+        ("gcc-12-O2-pgo-p1", 1),
+        ("gcc-12-O2-pgo-p2", 2),
+    ]
+    once = expand(study(axes, {"pgo": "off"}, training={**training, "profiles": 1}))
+    assert [each.name for each in once] == ["gcc-12-O2", "gcc-12-O2-pgo"]

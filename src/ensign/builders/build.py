@@ -23,12 +23,14 @@ from ensign.builders.outcomes import (
 )
 from ensign.builders.perform import Workshop
 from ensign.builders.plan import Place, Plan, plan_builds, variant_flags
+from ensign.builders.profiles import files_named
 from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
+from ensign.host.files import file_sha256
 from ensign.host.processor import read_processor
 from ensign.model.errors import CommandFailed
-from ensign.model.variants import Variant
+from ensign.model.variants import Variant, trained
 from ensign.toolchains.find import Toolchain, ToolchainFinder
 from ensign.toolchains.spelling import refusal
 
@@ -48,13 +50,19 @@ def build_variants(
         raise CommandFailed(f"the baseline cannot be built: {complaints[request.baseline]}")
     source = _obtain(request, ports, on_event)
     isolation = choose_isolation(ports.cache, ports.processes)
-    place = _place(source.sha256, isolation, ports)
+    place = _place(source.sha256, isolation, request, ports)
     buildable = [each for each in request.variants if each.name not in complaints]
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
     expected_s = expected_seconds(request.study.name, plan.stages, ports.cache)
     site = Site(source.tree, plan.stage_of[request.baseline], ports.cores, expected_s)
     workshop = Workshop(
-        ports.processes, ports.cache, isolation, ports.clock, place.path, ports.meter
+        processes=ports.processes,
+        cache=ports.cache,
+        isolation=isolation,
+        clock=ports.clock,
+        path=place.path,
+        meter=ports.meter,
+        trainer=ports.trainer,
     )
     ends, cached = Graph(plan, site, workshop, on_event).run()
     remember_seconds(request.study.name, plan.stages, ends, ports.cache)
@@ -109,7 +117,7 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     """
     lock = read_lock(lock_path(request.path))
     isolation = choose_isolation(ports.cache, ports.processes)
-    place = _place("" if lock is None else lock.tree_sha256, isolation, ports)
+    place = _place("" if lock is None else lock.tree_sha256, isolation, request, ports)
     toolchains = find_toolchains(request, ports)
     left_out = complaints_of(request, ports, toolchains)
     built = [variant for variant in request.variants if variant.name not in left_out]
@@ -118,7 +126,9 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     return Outlook(plan, estimate, toolchains, left_out)
 
 
-def _place(source_sha256: str, isolation: Isolation, ports: BuildPorts) -> Place:
+def _place(
+    source_sha256: str, isolation: Isolation, request: BuildRequest, ports: BuildPorts
+) -> Place:
     recorded = ports.meter is not None
     return Place(
         source_sha256=source_sha256,
@@ -126,7 +136,15 @@ def _place(source_sha256: str, isolation: Isolation, ports: BuildPorts) -> Place
         processor=read_processor().identity,
         path=ports.env.get("PATH", "/usr/bin:/bin"),
         recorder_path=f"{isolation.temporary_path}/{FOLDER}/bin" if recorded else "",
+        training_sha256=_training_sha256(request),
     )
+
+
+def _training_sha256(request: BuildRequest) -> str:
+    """Hash of the files beside the study that its training names."""
+    folder = request.path.absolute().parent
+    files = [(name, folder / name) for name in files_named(request.study) if name]
+    return key_of([(name, file_sha256(path)) for name, path in files if path.is_file()])
 
 
 def find_toolchains(request: BuildRequest, ports: BuildPorts) -> dict[str, Toolchain]:
@@ -134,7 +152,11 @@ def find_toolchains(request: BuildRequest, ports: BuildPorts) -> dict[str, Toolc
     with ports.cache.temporary() as scratch:
         finder = ToolchainFinder(ports.processes, scratch, ports.env.get("PATH"))
         names = dict.fromkeys(variant.compiler for variant in request.variants)
-        return {name: finder.find(name) for name in names}
+        found = {name: finder.find(name) for name in names}
+        for name in {variant.compiler for variant in request.variants if trained(variant)}:
+            profilers = finder.profilers(found[name])
+            found[name] = replace(found[name], profilers=profilers)
+        return found
 
 
 def complaints_of(
@@ -152,11 +174,21 @@ def complaints_of(
                 complaint = f"this processor lacks {', '.join(lacking)}"
             else:
                 complaint = refusal(toolchain.kind, variant)
+            if not complaint and trained(variant):
+                complaint = _profiling_complaint(finder, toolchain, variant, ports)
             if not complaint:
                 complaint = _probe(finder, request, toolchain, variant, ports.cache)
             if complaint:
                 complaints[variant.name] = complaint
     return complaints
+
+
+def _profiling_complaint(
+    finder: ToolchainFinder, toolchain: Toolchain, variant: Variant, ports: BuildPorts
+) -> str:
+    if ports.trainer is None:
+        return "nothing here can run the training"
+    return finder.profiling_complaint(toolchain, variant)
 
 
 def _probe(

@@ -10,8 +10,8 @@ from threading import Lock
 from ensign.builders.check import Checked, Ground, cached_check, check_key, perform_check
 from ensign.builders.events import BuildEvent, EventKind, OnEvent
 from ensign.builders.isolation import Alone, Isolation
+from ensign.builders.order import jobs_for
 from ensign.builders.outcomes import BuildResult
-from ensign.builders.plan import jobs_for
 from ensign.host.processes import Processes
 from ensign.model.errors import CommandFailed, Interrupted
 from ensign.model.findings import Finding, Severity

@@ -6,12 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ensign.builders.cache import Cache, key_of
+from ensign.builders.order import needed
 from ensign.builders.perform import Made
 from ensign.builders.plan import Stage
 
 # For a program of some 100,000 lines on one core; the first real build replaces them.
-DEFAULT_SECONDS: Mapping[str, float] = {"dependencies": 60.0, "program": 60.0}
-DEFAULT_BYTES: Mapping[str, int] = {"dependencies": 100 * 2**20, "program": 20 * 2**20}
+DEFAULT_SECONDS: Mapping[str, float] = {
+    "dependencies": 60.0,
+    "instrumented": 60.0,
+    "profile": 30.0,
+    "program": 60.0,
+}
+DEFAULT_BYTES: Mapping[str, int] = {
+    "dependencies": 100 * 2**20,
+    "instrumented": 20 * 2**20,
+    "profile": 2**20,
+    "program": 20 * 2**20,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +63,23 @@ def remember_seconds(
 
 
 def estimate_of(study: str, stages: Sequence[Stage], cores: int, cache: Cache) -> BuildEstimate:
-    """Add up what is not in the cache; a stage's dependencies come before it."""
-    programs = [each for each in stages if each.kind == "program" and not _has(each, cache)]
-    parents = {each.parent for each in programs}
-    needed = [each for each in stages if each.key in parents and not _has(each, cache)]
-    waiting = [*needed, *programs]
+    """Add up what is not in the cache; what a stage is made from comes before it."""
+    there: set[str] = set()
+
+    def cached(stage: Stage) -> bool:
+        if _has(stage, cache):
+            there.add(stage.key)
+        return stage.key in there
+
+    waiting = [each for each in needed(stages, cached) if each.key not in there]
     expected_s = expected_seconds(study, waiting, cache)
-    chains = [expected_s[each.key] + expected_s.get(each.parent, 0.0) for each in programs]
+    ready_s: dict[str, float] = {}
+    for each in waiting:  # parents come before children
+        before_s = max((ready_s.get(key, 0.0) for key in each.inputs), default=0.0)
+        ready_s[each.key] = before_s + expected_s[each.key]
     known = all(cache.recall(_question(study, each)) is not None for each in waiting)
     return BuildEstimate(
-        wall_s=max(sum(expected_s.values()) / max(1, cores), *chains, 0.0),
+        wall_s=max(sum(expected_s.values()) / max(1, cores), *ready_s.values(), 0.0),
         disk_bytes=sum(DEFAULT_BYTES[each.kind] for each in waiting),
         known=known,
         waiting=len(waiting),

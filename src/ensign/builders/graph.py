@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ensign.builders.events import BuildEvent, EventKind, OnEvent
-from ensign.builders.perform import Made, Workshop, perform_stage
-from ensign.builders.plan import Plan, Stage, in_order, jobs_for
+from ensign.builders.order import in_order, jobs_for, needed
+from ensign.builders.perform import Inputs, Made, Workshop, perform_stage
+from ensign.builders.plan import Plan, Stage
 from ensign.model.errors import CommandFailed, Interrupted
 
 _WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread
@@ -74,59 +75,61 @@ class Graph:
         return progress.made, progress.cached
 
     def _take_cached(self) -> None:
-        """Take programs first: the dependencies of cached programs need not be there."""
-        progress = self._progress
-        for stage in self._plan.stages:
-            if stage.kind == "program":
-                self._try_cache(stage)
-        needed = {stage.parent for stage in progress.waiting.values()}
-        for stage in self._plan.stages:
-            if stage.kind == "dependencies" and stage.key in needed:
-                self._try_cache(stage)
-            elif stage.kind == "dependencies":
-                del progress.waiting[stage.key]
+        """Look for programs first: what leads to cached ones need not be there."""
+        of_use = {stage.key for stage in needed(self._plan.stages, self._try_cache)}
+        for key in list(self._progress.waiting):
+            if key not in of_use:
+                del self._progress.waiting[key]
 
-    def _try_cache(self, stage: Stage) -> None:
+    def _try_cache(self, stage: Stage) -> bool:
         entry = self._workshop.cache.get(stage.kind, stage.key)
-        if entry is not None:
-            del self._progress.waiting[stage.key]
-            self._progress.made[stage.key] = Made(entry, entry.folder / "log.txt")
-            self._progress.cached.add(stage.key)
-            self._tell("cached", stage, 0.0)
+        if entry is None:
+            return False
+        del self._progress.waiting[stage.key]
+        self._progress.made[stage.key] = Made(entry, entry.folder / "log.txt")
+        self._progress.cached.add(stage.key)
+        self._tell("cached", stage, 0.0)
+        return True
 
     def _start_ready(self) -> None:
         site, progress = self._site, self._progress
         ready = [
             stage
             for stage in progress.waiting.values()
-            if not stage.parent or stage.parent in progress.made
+            if all(key in progress.made for key in stage.inputs)
         ]
         most = site.cores if self._workshop.isolation.concurrent else 1
         at_work = min(most, progress.running + len(progress.waiting))
         for stage in in_order(ready, site.baseline, site.expected_s):
-            parent = progress.made.get(stage.parent)
-            if parent is not None and parent.entry is None:
+            inputs = {key: progress.made[key] for key in stage.inputs}
+            failed = next((made for made in inputs.values() if made.entry is None), None)
+            if failed is not None:
                 del progress.waiting[stage.key]
-                self._finish(stage, Made(None, parent.log, parent.reason, parent.tail))
+                self._finish(stage, Made(None, failed.log, failed.reason, failed.tail))
             elif progress.running < most:
                 del progress.waiting[stage.key]
-                tree = (
-                    site.source
-                    if parent is None or parent.entry is None
-                    else (parent.entry.folder / "tree")
-                )
-                self._start(stage, tree, jobs_for(site.cores, at_work))
+                self._start(stage, self._inputs(stage), jobs_for(site.cores, at_work))
 
-    def _start(self, stage: Stage, tree: Path, jobs: int) -> None:
+    def _inputs(self, stage: Stage) -> Inputs:
+        made = {key: self._progress.made[key].entry for key in stage.inputs}
+        tools: dict[str, Path] = {}
+        if stage.learning is not None and stage.learning.tools_from:
+            source = self._plan.stage(stage.learning.tools_from)
+            entry = made[source.key]
+            if entry is not None:
+                tools = {name: entry.folder / "files" / path for name, path in source.tools}
+        return Inputs(self._site.source, made.get(stage.parent), made.get(stage.profile), tools)
+
+    def _start(self, stage: Stage, inputs: Inputs, jobs: int) -> None:
         self._progress.started_ns[stage.key] = self._workshop.clock.monotonic_ns()
         self._tell("started", stage, 0.0)
-        thread = threading.Thread(target=self._work, args=(stage, tree, jobs), daemon=True)
+        thread = threading.Thread(target=self._work, args=(stage, inputs, jobs), daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def _work(self, stage: Stage, tree: Path, jobs: int) -> None:
+    def _work(self, stage: Stage, inputs: Inputs, jobs: int) -> None:
         try:
-            self._results.put((stage, perform_stage(stage, tree, jobs, self._workshop)))
+            self._results.put((stage, perform_stage(stage, inputs, jobs, self._workshop)))
         except BaseException as error:  # noqa: BLE001  # raised again in the main thread
             self._results.put((stage, error))
 
@@ -148,7 +151,8 @@ class Graph:
         if made.entry is not None:
             self._tell("finished", stage, elapsed_s)
             return
-        self._tell("failed", stage, elapsed_s, made.reason)
+        if stage.variants or stage.key in self._progress.started_ns:
+            self._tell("failed", stage, elapsed_s, made.reason)
         if stage.key == self._site.baseline:
             raise CommandFailed(
                 f"the baseline {stage.label} could not be built: {made.reason}; "

@@ -10,6 +10,7 @@ from pathlib import Path
 from ensign.builders.cache import Entry
 from ensign.builders.perform import Made
 from ensign.builders.plan import Plan
+from ensign.builders.profiles import describe_profile
 from ensign.builders.relinking import FOLDER, Relinked
 from ensign.builders.verify import Evidence, describe, judge
 from ensign.model.findings import Finding, Severity
@@ -77,12 +78,15 @@ def result_of(
         flags=flags.compile,
         link_flags=flags.link,
         status="cached" if stage.key in cached else "built",
-        build_s=float(str(end.entry.facts["build_s"])),
+        build_s=float(str(end.entry.facts["chain_s"])),
         size_bytes=int(str(artefact["size_bytes"])),
         text_bytes=int(str(artefact["text_bytes"])),
         loadable_sha256=str(artefact["loadable_sha256"]),
         log_path=str(end.log),
-        evidence=describe(_evidence(end.entry)),
+        evidence=(
+            *describe(_evidence(end.entry)),
+            *describe_profile(_object(end.entry, "profile")),
+        ),
         layouts=_relinked(end.entry).hashes,
         layout_kind=_relinked(end.entry).kind,
     )
@@ -123,7 +127,7 @@ def failed_result(
 
 
 def _object(entry: Entry, name: str) -> Mapping[str, object]:
-    value = entry.facts[name]
+    value = entry.facts.get(name)
     return value if isinstance(value, Mapping) else {}
 
 

@@ -13,8 +13,12 @@ from pathlib import Path
 
 from ensign.builders import recorder, relinking
 from ensign.builders.cache import Cache, Entry
+from ensign.builders.commands import Commands, with_folders, with_jobs
 from ensign.builders.isolation import Isolation, Room
-from ensign.builders.plan import Commands, Stage, with_jobs
+from ensign.builders.plan import Stage
+from ensign.builders.profile_files import bolt_facts, count_facts, lay, left_something, warnings_in
+from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning
+from ensign.builders.training import Trainer, TrainingRun
 from ensign.builders.verify import read_artefact, read_evidence
 from ensign.host.clock import Clock
 from ensign.host.disk_watch import DiskLimit, used_bytes
@@ -31,7 +35,8 @@ _LOG = "log.txt"
 class Workshop:
     """All that a stage needs besides its plan; `path` is the PATH of its commands.
 
-    `meter` is the program that records calls; without it none are recorded.
+    `meter` is the program that records calls; without it none are recorded. `trainer` runs what
+    collects profiles.
     """
 
     processes: Processes
@@ -40,6 +45,36 @@ class Workshop:
     clock: Clock
     path: str
     meter: Path | None = None
+    trainer: Trainer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a stage is made from: the source's tree, or its parent's; a profile; tools by name."""
+
+    source: Path
+    parent: Entry | None = None
+    profile: Entry | None = None
+    tools: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def tree(self) -> Path:
+        """The tree that the stage gets a copy of: of a program, the files that were kept."""
+        if self.parent is None:
+            return self.source
+        return self.parent.folder / ("tree" if self.parent.kind == "dependencies" else "files")
+
+    @property
+    def linked(self) -> Entry | None:
+        """The parent, where it is a program already."""
+        return self.parent if self.parent is not None and self.parent.kind == "program" else None
+
+    @property
+    def chain_s(self) -> float:
+        """What it took to come here, without dependencies."""
+        before = [each for each in (self.parent, self.profile) if each is not None]
+        chains = [each.facts["chain_s"] for each in before if each.kind != "dependencies"]
+        return max((float(str(each)) for each in chains), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +91,8 @@ class _StageFailedError(Exception):  # ends `fill`, is never seen outside
     pass
 
 
-def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> Made:
-    """Build a stage in a copy of the tree `parent`. A failing command is a result, not an error.
+def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -> Made:
+    """Build a stage in a copy of its tree. A failing command is a result, not an error.
 
     StorageFailed if the disk is full, Interrupted if the processes were interrupted.
     """
@@ -67,22 +102,28 @@ def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> 
 
     def fill(folder: Path) -> Mapping[str, object]:
         with workshop.isolation.room() as room:
-            copy_tree(parent, room.tree)
+            copy_tree(inputs.tree, room.tree)
+            if inputs.profile is not None:
+                lay(inputs.profile.folder / "profile", room.tree)
             _record(stage, room, workshop)
             started_ns = workshop.clock.monotonic_ns()
             run = _Run(stage, room, workshop, _bounds(stage, room, started_ns))
-            run.commands(with_jobs(stage.commands, jobs))
+            facts: dict[str, object] = {"label": stage.label}
+            if stage.learning is not None:
+                facts["profile"] = run.collect(stage.learning, inputs.tools, folder / "profile")
+            else:
+                run.commands(with_jobs(stage.commands, jobs))
             build_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
+            facts |= {"build_s": build_s, "chain_s": build_s + inputs.chain_s}
             relinked = _relink(stage, room, workshop, folder)
             run.commands(with_jobs(stage.tool_commands, jobs))
             shutil.copyfile(log, folder / _LOG)
-            _keep_calls(room, folder)
-            facts: dict[str, object] = {"label": stage.label, "build_s": build_s}
             facts["left_running"] = sorted(set(run.left_running))
+            _keep_calls(room, folder, inputs)
             if stage.kind == "dependencies":
                 room.tree.rename(folder / "tree")
-                return facts
-            facts |= relinked | _take(stage, room.tree, folder)
+            elif stage.kind != "profile":
+                facts |= relinked | _take(stage, room.tree, folder, inputs)
             if stage.strip:
                 facts |= _strip(stage, room, folder, run)
             return facts
@@ -134,6 +175,47 @@ class _Run:
             return f" ('build.disk' is {format_size(self.stage.disk_bytes)})"
         return ""
 
+    def collect(
+        self, learning: Learning, tools: Mapping[str, Path], profile: Path
+    ) -> dict[str, object]:
+        """Train the program of this room; its profile goes to a new folder. Facts about it."""
+        counts = self.room.temporary / "counts"
+        for folder in (counts, profile):
+            folder.mkdir()
+        folders = {COUNTS: str(counts), PROFILE: str(profile)}
+        self.commands(with_folders(learning.instrument, folders))
+        env = [(name, text.replace(COUNTS, str(counts))) for name, text in learning.env]
+        for workload in learning.workloads:
+            placed = {**folders, WORKLOAD: workload.name}
+            run = TrainingRun(
+                program=self.room.tree / self.stage.artefact,
+                workload=workload,
+                env=tuple(env),
+                tools=tools,
+                deadline_ns=self.bounds.deadline_ns - self.workshop.clock.monotonic_ns(),
+                wrapper=with_folders((learning.wrapper,), placed)[0],
+            )
+            self._train(run)
+        if not left_something(counts):
+            raise _StageFailedError("the profile is empty: the training left no counts")
+        self.commands(with_folders(learning.merge, folders))
+        log = log_path(self.workshop.cache, self.stage)
+        facts = count_facts(profile, counts, log)
+        if facts is None:
+            raise _StageFailedError("the profile is empty: no function ran in the training")
+        return facts
+
+    def _train(self, run: TrainingRun) -> None:
+        trainer, name = self.workshop.trainer, run.workload.name
+        log = log_path(self.workshop.cache, self.stage)
+        with storage_errors(log), log.open("a") as file:
+            file.write(f"training: {name}\n")
+        if run.deadline_ns <= 0:
+            raise _StageFailedError(f"the training met its deadline before '{name}'")
+        reason = "there is no trainer" if trainer is None else trainer.train(run)
+        if reason:
+            raise _StageFailedError(f"training '{name}': {reason}")
+
     def command(self, argv: tuple[str, ...]) -> Outcome:
         log = log_path(self.workshop.cache, self.stage)
         with storage_errors(log), log.open("a") as file:
@@ -180,8 +262,13 @@ def _record(stage: Stage, room: Room, workshop: Workshop) -> None:
         recorder.set_up(place, seen_as, workshop.meter, stage.recorded, stage.changes)
 
 
-def _keep_calls(room: Room, folder: Path) -> None:
-    """Put the calls of this stage into its folder."""
+def _keep_calls(room: Room, folder: Path, inputs: Inputs) -> None:
+    """Put the calls of this stage into its folder; what BOLT makes has those of the link."""
+    if inputs.linked is not None:
+        for name in (recorder.CALLS, recorder.COMPILE_COMMANDS):
+            if (inputs.linked.folder / name).exists():
+                shutil.copyfile(inputs.linked.folder / name, folder / name)
+        return
     log = room.temporary / recorder.FOLDER / recorder.CALLS
     calls = recorder.read_calls(log)
     if calls:
@@ -194,10 +281,10 @@ def _relink(stage: Stage, room: Room, workshop: Workshop, folder: Path) -> dict[
     """Make the relinks that are asked for, while objects are there; the facts about them."""
     if stage.relinks is None:
         return {}
-    deadline_ns = workshop.clock.monotonic_ns() + stage.deadline_ns
+    bounds = _bounds(stage, room, workshop.clock.monotonic_ns())
     seen = workshop.isolation.temporary_path
     bench = relinking.Bench(
-        run=_Run(stage, room, workshop, deadline_ns).command,
+        run=_Run(stage, room, workshop, bounds).command,
         calls=recorder.read_calls(room.temporary / recorder.FOLDER / recorder.CALLS),
         tree=(room.tree, workshop.isolation.build_path),
         scratch=(room.temporary / relinking.FOLDER, f"{seen}/{relinking.FOLDER}"),
@@ -207,7 +294,7 @@ def _relink(stage: Stage, room: Room, workshop: Workshop, folder: Path) -> dict[
     return {"relinks": dataclasses.asdict(relinked)}
 
 
-def _take(stage: Stage, tree: Path, folder: Path) -> dict[str, object]:
+def _take(stage: Stage, tree: Path, folder: Path, inputs: Inputs) -> dict[str, object]:
     """Copy what is kept of a program's tree to `folder/files`; the facts about it."""
     files = folder / "files"
     wanted = [stage.artefact, *(path for _, path in stage.tools)]
@@ -221,8 +308,29 @@ def _take(stage: Stage, tree: Path, folder: Path) -> dict[str, object]:
     artefact = read_artefact(files / stage.artefact)
     if artefact is None:
         raise _StageFailedError(f"'{stage.artefact}' is not a program in ELF format")
-    evidence = read_evidence(files / stage.artefact, tree)
-    return {"artefact": dataclasses.asdict(artefact), "evidence": dataclasses.asdict(evidence)}
+    facts: dict[str, object] = {"artefact": dataclasses.asdict(artefact)}
+    if stage.kind == "instrumented":
+        return facts
+    evidence = dataclasses.asdict(read_evidence(files / stage.artefact, tree))
+    if inputs.linked is not None:
+        linked = json.loads(json.dumps(inputs.linked.facts["evidence"]))
+        evidence |= {name: linked[name] for name in ("objects", "lto_objects")}
+    return facts | {"evidence": evidence, "profile": _profile_facts(folder / _LOG, inputs)}
+
+
+def _profile_facts(log: Path, inputs: Inputs) -> dict[str, object]:
+    """What is known of the profiles that a program was made with."""
+    facts: dict[str, object] = {}
+    for entry in (inputs.linked, inputs.profile):
+        known = None if entry is None else entry.facts.get("profile")
+        facts |= known if isinstance(known, dict) else {}
+    if inputs.linked is not None:
+        facts |= bolt_facts(log)
+        if facts.get("bolt") == [0, 0]:
+            raise _StageFailedError("BOLT found no function of the profile in the program")
+    elif inputs.profile is not None:
+        facts["warnings"] = warnings_in(log)
+    return facts
 
 
 def _strip(stage: Stage, room: Room, folder: Path, run: _Run) -> dict[str, object]:

@@ -1,36 +1,42 @@
 """What must be built, in which order, under which key. Pure.
 
-The chain is: source tree, then dependencies (once per compiler), then a program per variant. Each
-stage runs in a copy of its parent's tree. Its key hashes all that decides its bytes, so equal keys
-are the same build, and a changed flag changes the keys of its variants alone.
+The chain is: source tree, then dependencies (once per compiler), then a program per variant. With
+PGO a counting program and a profile come before that; with BOLT a profile of the linked program,
+and a program that is laid out by it. Each stage runs in a copy of its parent's tree. Its key hashes
+all that decides its bytes, so equal keys are the same build, and a changed flag changes the keys of
+its variants alone.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
 
 from ensign.builders.cache import key_of
+from ensign.builders.commands import OF_VARIANT, Commands, filled, filled_all
+from ensign.builders.profiles import (
+    Learning,
+    bolt_commands,
+    bolt_learning,
+    compiler_learning,
+    learning_of,
+    uses_tools,
+)
 from ensign.builders.recorder import NO_CHANGES, Changes, Recorded, recorded_programs
 from ensign.builders.relink import Relinks, as_inputs, seed_of
-from ensign.model.errors import InputError
-from ensign.model.study import Build, Layouts, Rewrite, Study
+from ensign.model.study import Build, Rewrite, Study
 from ensign.model.units import parse_duration_ns, parse_size_bytes
-from ensign.model.variants import Variant
+from ensign.model.variants import Variant, trained
 from ensign.toolchains.find import Toolchain
+from ensign.toolchains.profiling import instrumenting, using
 from ensign.toolchains.spelling import with_separate_functions
 from ensign.toolchains.table import Family, Flags
 
-Kind = Literal["dependencies", "program"]
-Commands = tuple[tuple[str, ...], ...]
+Kind = Literal["dependencies", "instrumented", "profile", "program"]
 
-_SCHEMA = 2
-_PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_]+)\}")
-_OF_VARIANT = ("cflags", "ldflags")
+_SCHEMA = 3
 _OF_DEPENDENCIES = ("dependency_cflags", "dependency_ldflags")
 _OF_TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
 
@@ -38,6 +44,9 @@ _OF_TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One stage of the chain. `parent` is the key of another stage, or empty for the source.
+
+    `profile` is the key of a profile whose files are laid into the tree before the commands;
+    `learning` says how a profile is collected. `variants` is empty for what leads to others alone.
 
     Commands still hold `{jobs}`; `tool_commands` follow, and are no part of the build time.
     `artefact`, `tools` (name and path) and `keep` (globs) are what is taken out of the tree at the
@@ -61,6 +70,14 @@ class Stage:
     recorded: tuple[Recorded, ...] = ()
     changes: Changes = NO_CHANGES
     relinks: Relinks | None = None
+    profile: str = ""
+    learning: Learning | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Keys of the stages that must be there before this one."""
+        tools_from = "" if self.learning is None else self.learning.tools_from
+        return tuple(key for key in (self.parent, self.profile, tools_from) if key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +95,25 @@ class Plan:
                 return stage
         raise KeyError(key)
 
+    def chain(self, key: str) -> tuple[Stage, ...]:
+        """Return the stage of that key and all that it is made from, without dependencies."""
+        found: dict[str, Stage] = {}
+        waiting = [key]
+        while waiting:
+            stage = self.stage(waiting.pop())
+            if stage.kind != "dependencies":
+                found[stage.key] = stage
+                waiting += [each for each in (stage.parent, stage.profile) if each]
+        return tuple(found.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """What is built where: the hash of the source tree, and the path at which commands see it.
 
     `processor` identifies the one of this machine, for code that is made for it. `path` is the
-    builds' PATH; `recorder_path` the folder in which they see recorded programs, empty if nothing
-    is recorded.
+    builds' PATH; `training_sha256` hashes the files that the training names; `recorder_path` is the
+    folder in which builds see recorded programs, empty if nothing is recorded.
     """
 
     source_sha256: str
@@ -93,6 +121,7 @@ class Place:
     processor: str = ""
     path: str = ""
     recorder_path: str = ""
+    training_sha256: str = ""
 
 
 def plan_builds(
@@ -106,20 +135,122 @@ def plan_builds(
     stages: dict[str, Stage] = {}
     stage_of: dict[str, str] = {}
     flags_of: dict[str, Flags] = {}
+
+    def add(stage: Stage) -> None:
+        known = stages.get(stage.key, replace(stage, variants=()))
+        stages[stage.key] = replace(known, variants=(*known.variants, *stage.variants))
+
+    tools_from = ""
     for variant in variants:
-        ground = _Ground(study.build, toolchains[variant.compiler], place, study.layouts)
-        flags_of[variant.name] = ground.flags(variant)
-        parent = ""
-        if study.build.dependencies:
-            stage = _dependencies(ground, variant if variant.dependencies == "flags" else None)
-            parent = stages.setdefault(stage.key, stage).key
-        stage = _program(ground, variant, parent, is_baseline=variant.name == baseline)
-        if stage.key in stages:
-            joined = stages[stage.key]
-            stage = replace(joined, variants=(*joined.variants, variant.name))
-        stages[stage.key] = stage
-        stage_of[variant.name] = stage.key
+        if variant.name == baseline and _trains(study, variants):
+            plain = replace(variant, pgo="off", bolt="off")
+            ground = _Ground(study, toolchains[variant.compiler], place, is_baseline=True)
+            for stage in _stages(ground, plain, ""):
+                add(replace(stage, variants=()))
+                tools_from = stage.key
+    for variant in variants:
+        ground = _Ground(
+            study, toolchains[variant.compiler], place, is_baseline=variant.name == baseline
+        )
+        flags_of[variant.name] = ground.flags_in_use(variant)
+        for stage in _stages(ground, variant, tools_from):
+            add(stage)
+            stage_of[variant.name] = stage.key
     return Plan(tuple(stages.values()), stage_of, flags_of)
+
+
+def _trains(study: Study, variants: Iterable[Variant]) -> bool:
+    """Whether profiles are to be collected with programs of the baseline's build."""
+    return uses_tools(study) and any(trained(variant) for variant in variants)
+
+
+def _stages(ground: _Ground, variant: Variant, tools_from: str) -> Iterator[Stage]:
+    """The stages of a variant in order, the program itself last."""
+    study, name = ground.study, variant.name
+    shared = learning_of(study, variant.profile, tools_from, ground.place.training_sha256)
+    if not trained(variant) or shared is None:
+        yield from _built(ground, variant, _Use(ground.flags(variant)))
+        return
+    profile = ""
+    if variant.pgo == "on":
+        # BOLT's flags change no count: with and without it, the profile is the same.
+        plain = replace(variant, bolt="off")
+        learning = compiler_learning(shared, ground.toolchain, ground.place.build_path)
+        *before, counting = _built(ground, plain, _Use(ground.flags_counting(plain), counts=True))
+        yield from (*before, counting)
+        collected = _profile(counting, learning, f"profile of {name}")
+        yield collected
+        profile = collected.key
+    *before, program = _built(ground, variant, _Use(ground.flags_in_use(variant), profile))
+    yield from before
+    if variant.bolt == "off":
+        yield program
+    else:
+        program = replace(program, variants=(), label=f"{name} before BOLT")
+        yield program
+        learning = bolt_learning(shared, ground.toolchain, study.build.artefact)
+        collected = _profile(program, learning, f"BOLT's profile of {name}")
+        yield collected
+        yield _bolted(ground, variant, program, collected.key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """The flags of a build, the key of the profile it uses, and whether it makes one."""
+
+    flags: Flags
+    profile: str = ""
+    counts: bool = False
+
+
+def _built(ground: _Ground, variant: Variant, use: _Use) -> Iterator[Stage]:
+    parent = ""
+    if ground.build.dependencies:
+        own = variant.dependencies == "flags"
+        stage = _dependencies(ground, variant if own else None, use)
+        yield stage
+        parent = stage.key
+    yield _program(ground, variant, parent, use)
+
+
+def _profile(program: Stage, learning: Learning, label: str) -> Stage:
+    return replace(
+        program,
+        kind="profile",
+        key=key_of({"schema": _SCHEMA, "program": program.key, "learning": learning.key}),
+        parent=program.key,
+        label=label if learning.index == 1 else f"{label} ({learning.index})",
+        variants=(),
+        commands=learning.instrument,
+        deadline_ns=learning.deadline_ns,
+        tool_commands=(),
+        profile="",
+        learning=learning,
+    )
+
+
+def _bolted(ground: _Ground, variant: Variant, program: Stage, profile: str) -> Stage:
+    commands = bolt_commands(ground.toolchain, program.artefact)
+    bolt = ground.toolchain.profilers.identity
+    inputs = {
+        "program": program.key,
+        "profile": profile,
+        "commands": commands,
+        "bolt": bolt,
+        "strip": variant.strip,
+    }
+    return replace(
+        program,
+        key=key_of({"schema": _SCHEMA, **inputs}),
+        parent=program.key,
+        profile=profile,
+        label=variant.name,
+        variants=(variant.name,),
+        commands=commands,
+        tool_commands=(),
+        strip=variant.strip == "yes",
+        relinks=ground.relinks(variant),
+    )
 
 
 def variant_flags(build: Build, toolchain: Toolchain, variant: Variant) -> Flags:
@@ -133,22 +264,27 @@ def variant_flags(build: Build, toolchain: Toolchain, variant: Variant) -> Flags
 class _Ground:
     """What all stages of one compiler share."""
 
-    build: Build
+    study: Study
     toolchain: Toolchain
     place: Place
-    layouts: Layouts | None = None
+    is_baseline: bool
+
+    @property
+    def build(self) -> Build:
+        return self.study.build
 
     def flags(self, variant: Variant) -> Flags:
         flags = variant_flags(self.build, self.toolchain, variant)
-        shuffled = self.layouts is not None and self.layouts.how == "shuffle"
+        layouts = self.study.layouts
+        shuffled = layouts is not None and layouts.how == "shuffle"
         return with_separate_functions(flags) if shuffled else flags
 
-    def relinks(self, variant: Variant, *, is_baseline: bool) -> Relinks | None:
+    def relinks(self, variant: Variant) -> Relinks | None:
         """The baseline of a race of relinks has as many again, for its twin."""
-        layouts = self.layouts
-        if layouts is None or not (is_baseline or layouts.variants == "all"):
+        layouts = self.study.layouts
+        if layouts is None or not (self.is_baseline or layouts.variants == "all"):
             return None
-        count = layouts.count * (2 if is_baseline and layouts.variants == "all" else 1)
+        count = layouts.count * (2 if self.is_baseline and layouts.variants == "all" else 1)
         return Relinks(
             how=layouts.how,
             seeds=tuple(seed_of(variant.name, layouts.seed, number) for number in range(count)),
@@ -156,10 +292,21 @@ class _Ground:
             profiled=variant.pgo == "on",
         )
 
-    def values(self, seen: Variant | None) -> dict[str, str]:
-        """Of the toolchain, and of the flags that the dependencies see; `seen` is whose."""
+    def flags_counting(self, variant: Variant) -> Flags:
+        more = instrumenting(self.toolchain.kind)
+        flags = self.flags(variant)
+        return Flags((*flags.compile, *more), (*flags.link, *more))
+
+    def flags_in_use(self, variant: Variant) -> Flags:
+        flags = self.flags(variant)
+        if variant.pgo == "off":
+            return flags
+        more = using(self.toolchain.kind, self.place.build_path)
+        return Flags((*flags.compile, *more), (*flags.link, *more))
+
+    def values(self, flags: Flags) -> dict[str, str]:
+        """Of the toolchain, and of the flags that the dependencies see."""
         tools = {name: self._called(str(getattr(self.toolchain, name))) for name in _OF_TOOLCHAIN}
-        flags = self.flags(seen) if seen is not None else Flags((), ())
         texts = (" ".join(flags.compile), " ".join(flags.link))
         return {**tools, **dict(zip(_OF_DEPENDENCIES, texts, strict=True))}
 
@@ -195,53 +342,58 @@ def _natives(flags: str) -> tuple[str, ...]:
     return tuple(flag.partition("=")[2] for flag in flags.split() if flag.startswith("-m"))
 
 
-def _dependencies(ground: _Ground, variant: Variant | None) -> Stage:
+def _dependencies(ground: _Ground, variant: Variant | None, use: _Use) -> Stage:
     """Once per compiler; for a variant alone where it gives them its flags."""
-    build, values = ground.build, ground.values(variant)
-    commands = _filled_all(build.dependencies, values, "build.dependencies")
+    build = ground.build
+    values = ground.values(Flags((), ()) if variant is None else use.flags)
+    profile = "" if variant is None else use.profile
+    label = f"dependencies with {ground.toolchain.name}"
+    if variant is not None:
+        label = f"dependencies of {variant.name}{' (counting)' if use.counts else ''}"
+    commands = filled_all(build.dependencies, values, "build.dependencies")
     env = tuple(
-        (name, _filled(text, values, "build.env"))
+        (name, filled(text, values, "build.env"))
         for name, text in sorted(build.env.items())
-        if not any(f"{{{key}}}" in text for key in (*_OF_VARIANT, "allocator"))
+        if not any(f"{{{key}}}" in text for key in OF_VARIANT)
     )
     return Stage(
         kind="dependencies",
-        key=ground.key("dependencies", variant, commands=commands, env=env),
+        key=ground.key("dependencies", variant, commands=commands, env=env, profile=profile),
         parent="",
-        label=f"dependencies with {ground.toolchain.name}"
-        if variant is None
-        else f"dependencies of {variant.name}",
+        label=label,
         variants=(),
         commands=commands,
         env=env,
         deadline_ns=parse_duration_ns(build.deadline),
         disk_bytes=parse_size_bytes(build.disk),
         recorded=ground.recorded(),
+        profile=profile,
     )
 
 
-def _program(ground: _Ground, variant: Variant, parent: str, *, is_baseline: bool) -> Stage:
-    build = ground.build
-    flags = ground.flags(variant)
+def _program(ground: _Ground, variant: Variant, parent: str, use: _Use) -> Stage:
+    build, flags = ground.build, use.flags
     values = {
-        **ground.values(variant if variant.dependencies == "flags" else None),
+        **ground.values(flags if variant.dependencies == "flags" else Flags((), ())),
         "cflags": " ".join(flags.compile),
         "ldflags": " ".join(flags.link),
         "allocator": build.allocators.get(variant.allocator, ""),
     }
-    commands = _filled_all(build.commands, values, "build.commands")
+    commands = filled_all(build.commands, values, "build.commands")
     tool_commands: Commands = ()
     tools: tuple[tuple[str, str], ...] = ()
-    if is_baseline:
-        tool_commands = _filled_all(build.tool_commands, values, "build.tool_commands")
+    if ground.is_baseline and not use.counts:
+        tool_commands = filled_all(build.tool_commands, values, "build.tool_commands")
         tools = tuple(sorted(build.tools.items()))
     env = tuple(
-        (name, _filled(text, values, "build.env")) for name, text in sorted(build.env.items())
+        (name, filled(text, values, "build.env")) for name, text in sorted(build.env.items())
     )
     changes = _changes(build.rewrite, flags)
-    relinks = ground.relinks(variant, is_baseline=is_baseline)
+    kind: Kind = "instrumented" if use.counts else "program"
+    relinks = None if use.counts or variant.bolt == "on" else ground.relinks(variant)
     taken: dict[str, object] = {
         "strip": variant.strip,
+        "profile": use.profile,
         "changes": [changes.compile, changes.link, changes.remove],
         "tool_commands": tool_commands,
         "artefact": build.artefact,
@@ -250,11 +402,11 @@ def _program(ground: _Ground, variant: Variant, parent: str, *, is_baseline: boo
         **({} if relinks is None else {"relinks": as_inputs(relinks)}),
     }
     return Stage(
-        kind="program",
-        key=ground.key("program", variant, parent=parent, commands=commands, env=env, **taken),
+        kind=kind,
+        key=ground.key(kind, variant, parent=parent, commands=commands, env=env, **taken),
         parent=parent,
-        label=variant.name,
-        variants=(variant.name,),
+        label=f"{variant.name} (counting)" if use.counts else variant.name,
+        variants=() if use.counts else (variant.name,),
         commands=commands,
         env=env,
         deadline_ns=parse_duration_ns(build.deadline),
@@ -263,10 +415,11 @@ def _program(ground: _Ground, variant: Variant, parent: str, *, is_baseline: boo
         artefact=build.artefact,
         tools=tools,
         keep=tuple(build.keep),
-        strip=variant.strip == "yes",
+        strip=kind == "program" and variant.bolt == "off" and variant.strip == "yes",
         recorded=ground.recorded(),
         changes=changes,
         relinks=relinks,
+        profile=use.profile,
     )
 
 
@@ -277,56 +430,4 @@ def _changes(rewrite: Rewrite, flags: Flags) -> Changes:
         tuple(flag for word in rewrite.compile for flag in words.get(word, (word,))),
         tuple(flag for word in rewrite.link for flag in words.get(word, (word,))),
         tuple(rewrite.remove),
-    )
-
-
-def _filled_all(
-    commands: Iterable[Sequence[str]], values: Mapping[str, str], where: str
-) -> Commands:
-    return tuple(tuple(_filled(word, values, where) for word in argv) for argv in commands)
-
-
-def _filled(text: str, values: Mapping[str, str], where: str) -> str:
-    def replace(match: re.Match[str]) -> str:
-        name = match[1]
-        if name == "jobs":
-            return match[0]
-        if name == "cxx" and not values.get(name):
-            raise InputError(f"{where} uses {{cxx}}, but this compiler's C++ driver is missing")
-        if name in values:
-            return values[name]
-        if name in (*_OF_VARIANT, "allocator"):
-            raise InputError(f"{where} uses {{{name}}}, but it is run once for all variants")
-        near = difflib.get_close_matches(name, (*values, "jobs"), n=1)
-        hint = f"; did you mean {{{near[0]}}}?" if near else ""
-        raise InputError(f"{where} has an unknown placeholder {{{name}}}{hint}")
-
-    return _PLACEHOLDER.sub(replace, text)
-
-
-def with_jobs(commands: Commands, jobs: int) -> Commands:
-    """Put the number of parallel jobs into commands."""
-    return tuple(tuple(word.replace("{jobs}", str(jobs)) for word in argv) for argv in commands)
-
-
-def jobs_for(cores: int, stages_at_work: int) -> int:
-    """Tell how many jobs a stage may use when so many run or could: all together, the cores."""
-    return max(1, cores // max(1, min(cores, stages_at_work)))
-
-
-def in_order(
-    ready: Iterable[Stage], baseline_key: str, expected_s: Mapping[str, float]
-) -> list[Stage]:
-    """Sort stages that could start now: dependencies, the baseline, then the longest first.
-
-    The baseline is early because nothing can be compared without it.
-    """
-    return sorted(
-        ready,
-        key=lambda stage: (
-            stage.kind != "dependencies",
-            stage.key != baseline_key,
-            -expected_s.get(stage.key, 0.0),
-            stage.key,
-        ),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.builders.cache import Cache
+from ensign.builders.training import Trainer
 from ensign.host.clock import Clock
 from ensign.host.processes import Processes
 from ensign.model.study import Study
@@ -31,7 +32,8 @@ class BuildRequest:
 class BuildPorts:
     """The effects of building. `env` is the caller's environment, of which builds get PATH alone.
 
-    `meter` is the program that records the calls of compilers; without it none are recorded. The
+    `meter` is the program that records the calls of compilers; without it none are recorded.
+    `trainer` runs programs that collect profiles; without it there is neither PGO nor BOLT. The
     cache holds what was built until it is closed: keep it open while the artefacts are used.
     """
 
@@ -41,3 +43,4 @@ class BuildPorts:
     cores: int
     env: Mapping[str, str]
     meter: Path | None = None
+    trainer: Trainer | None = None

@@ -16,7 +16,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
         *_repeated_values(study),
         *_build(study),
         *_server(study),
-        *_workload_names(study),
+        *_workload_names(study.workloads, ("workloads",)),
         *_slice_check(study),
         *_check(study),
         *(
@@ -24,6 +24,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
             for index, workload in enumerate(study.workloads)
             for problem in _workload(study, workload, ("workloads", index))
         ),
+        *_training(study),
     )
 
 
@@ -85,13 +86,37 @@ def _server(study: Study) -> Iterator[Problem]:
         yield Problem(("server", "command"), text)
 
 
-def _workload_names(study: Study) -> Iterator[Problem]:
-    names = [workload.name for workload in study.workloads]
+def _workload_names(workloads: Sequence[Workload], where: Where) -> Iterator[Problem]:
+    names = [workload.name for workload in workloads]
     for index, name in enumerate(names):
         if name in names[:index]:
-            yield Problem(
-                ("workloads", index, "name"), f"'name': two workloads are called '{name}'"
-            )
+            yield Problem((*where, index, "name"), f"'name': two workloads are called '{name}'")
+
+
+def _training(study: Study) -> Iterator[Problem]:
+    if study.training is None:
+        yield from _untrained(study)
+        return
+    where = ("training", "workloads")
+    yield from _workload_names(study.training.workloads, where)
+    for index, workload in enumerate(study.training.workloads):
+        yield from _workload(study, workload, (*where, index))
+        texts = [*(workload.load or ()), *(word for argv in workload.preload for word in argv)]
+        if workload.requests is None and _uses(texts, "requests"):
+            text = f"training workload '{workload.name}' uses {{requests}}: add 'requests'"
+            yield Problem((*where, index), text)
+
+
+def _untrained(study: Study) -> Iterator[Problem]:
+    """Each place that asks for a profile where there is nothing to learn from."""
+    for axis in ("pgo", "bolt"):
+        text = f"'{axis}' needs a profile: add [[training.workloads]] to learn from"
+        values = getattr(study.axes, axis)
+        if "on" in values:
+            yield Problem(("axes", axis, values.index("on")), text)
+        for index, choice in enumerate(study.include):
+            if getattr(choice, axis) == "on":
+                yield Problem(("include", index, axis), text)
 
 
 def _slice_check(study: Study) -> Iterator[Problem]:

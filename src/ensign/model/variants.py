@@ -13,6 +13,7 @@ class Variant:
 
     The default of an axis leaves the matter to the compiler or to the project. `dependencies` is
     `plain` where the bundled ones are built without the variant's flags, `flags` where with them.
+    `profile` is no axis: it counts profiles that are collected independently.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Variant:
     allocator: str = "default"
     dependencies: str = "plain"
     strip: str = "no"
+    profile: int = 1
 
     @property
     def choices(self) -> tuple[tuple[str, str], ...]:
@@ -43,9 +45,15 @@ class Variant:
         )
 
 
-AXES: tuple[str, ...] = tuple(field.name for field in fields(Variant) if field.name != "name")
+def trained(variant: Variant) -> bool:
+    """Whether a variant needs a profile."""
+    return "on" in (variant.pgo, variant.bolt)
+
+
+_NO_AXES = ("name", "profile")
+AXES: tuple[str, ...] = tuple(field.name for field in fields(Variant) if field.name not in _NO_AXES)
 DEFAULTS: dict[str, str] = {
     field.name: field.default if isinstance(field.default, str) else ""
     for field in fields(Variant)
-    if field.name != "name"
+    if field.name not in _NO_AXES
 }

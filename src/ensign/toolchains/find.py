@@ -14,6 +14,7 @@ from ensign.host.files import file_sha256
 from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
+from ensign.toolchains.profiling import NO_PROFILERS, Profilers, branch_recording, instrumenting
 from ensign.toolchains.spelling import flags_for
 from ensign.toolchains.table import (
     Family,
@@ -51,6 +52,7 @@ class Toolchain:
     and its linker. A distribution's patch keeps the version, so the contents count too.
     `linker_flag` selects the linker of all its variants (see `table`), `linker_version` names it.
     `cxx` is empty where there is no C++ driver. `linkers` are those that can be asked for.
+    `profilers` are looked for on request (see `ToolchainFinder`).
     """
 
     name: str
@@ -66,6 +68,7 @@ class Toolchain:
     linker_version: str
     identity: str
     linkers: tuple[Linker, ...] = ()
+    profilers: Profilers = NO_PROFILERS
 
     def identity_for(self, variant: Variant) -> str:
         """As `identity`, with the linker that the variant asks for."""
@@ -133,6 +136,67 @@ class ToolchainFinder:
             identity=self._identity(kind, cc, version_line, ld),
             linkers=self._linkers(cc),
         )
+
+    def profilers(self, toolchain: Toolchain) -> Profilers:
+        """Find the programs that collect, merge and use profiles; the newest BOLT there is."""
+        major = toolchain.kind.version[0]
+        bolt = _real(self._newest("llvm-bolt"))
+        runtime = Path(bolt).parent.parent / "lib/libbolt_rt_instr.a"
+        tools = Path(toolchain.cc).resolve().parent
+        clang = toolchain.kind.family is Family.CLANG
+        profdata = self._first((f"llvm-profdata-{major}", str(tools / "llvm-profdata")))
+        decisive = [Path(path) for path in (bolt, profdata if clang else "") if path]
+        return Profilers(
+            profdata=profdata if clang else "",
+            gcov_dump="" if clang else self._first((f"gcov-dump-{major}", "gcov-dump")),
+            bolt=bolt,
+            bolt_runtime=str(runtime) if bolt and runtime.is_file() else "",
+            merge_fdata=self._first((str(Path(bolt).parent / "merge-fdata"), "merge-fdata")),
+            perf=self._branch_recorder() if bolt else "",
+            identity=_digest([file_sha256(path.resolve()) for path in decisive]),
+        )
+
+    def profiling_complaint(self, toolchain: Toolchain, variant: Variant) -> str:
+        """Why PGO or BOLT cannot be had, with the package to install; empty where they can."""
+        major, found = toolchain.kind.version[0], toolchain.profilers
+        if variant.pgo == "on" and toolchain.kind.family is Family.CLANG:
+            if not found.profdata:
+                return f"there is no llvm-profdata of version {major}; {_install(f'llvm-{major}')}"
+            flags = (*instrumenting(toolchain.kind), toolchain.linker_flag)
+            said = self.complaint(toolchain.cc, (), tuple(flag for flag in flags if flag))
+            if said:
+                advice = _install(f"libclang-rt-{major}-dev")
+                return f"{toolchain.name} cannot link a counting program ({said}); {advice}"
+        if variant.bolt == "on":
+            if not found.bolt or not found.merge_fdata:
+                return f"there is no llvm-bolt; {_install('bolt-19')}"
+            if not found.bolt_runtime and not found.perf:
+                version = re.search(r"llvm-(\d+)", found.bolt)
+                package = f"libbolt-{version[1] if version else 19}-dev"
+                return f"BOLT's runtime for counting programs is missing; {_install(package)}"
+        return ""
+
+    def _branch_recorder(self) -> str:
+        perf = self._first(("perf",))
+        if not perf:
+            return ""
+        argv = branch_recording(perf, os.devnull)
+        return perf if self._run(*argv, "true").ok else ""
+
+    def _first(self, names: tuple[str, ...]) -> str:
+        return next((place for n in names if (place := shutil.which(n, path=self._path))), "")
+
+    def _newest(self, name: str) -> str:
+        """The program of that name, else the one with the highest version behind a dash."""
+        numbered = re.compile(rf"{re.escape(name)}-(\d+)")
+        versions = [
+            int(match[1])
+            for folder in self._path.split(os.pathsep)
+            if folder and Path(folder).is_dir()
+            for entry in Path(folder).iterdir()
+            if (match := numbered.fullmatch(entry.name))
+        ]
+        return self._first((name, *(f"{name}-{n}" for n in sorted(versions, reverse=True))))
 
     def complaint(self, cc: str, compiling: tuple[str, ...], linking: tuple[str, ...]) -> str:
         """Empty if a tiny program can be compiled and linked with these flags, else the reason."""
@@ -226,6 +290,10 @@ def _numbers(path: Path) -> list[int]:
 def _telling(lines: list[str]) -> str:
     """The line that says what is wrong; the last one often says only that something was."""
     return next((line for line in lines if _REASON.search(line)), lines[-1])
+
+
+def _real(program: str) -> str:
+    return str(Path(program).resolve()) if program else ""
 
 
 def _install(package: str) -> str:

@@ -11,7 +11,7 @@ from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.model.study_axes import Axes, Choice
 from ensign.model.study_problems import Problem, Where, nearest
-from ensign.model.variants import AXES, Variant
+from ensign.model.variants import AXES, Variant, trained
 from ensign.variants.naming import named
 
 _SHOWN = 5
@@ -21,13 +21,25 @@ _MOST = 1000
 def expand(study: Study) -> tuple[Variant, ...]:
     """All variants of a study: the baseline, the product in the file's order, what was included.
 
+    Where several profiles are asked for, a variant that needs one is there once for each.
+
     InputError, with the first of `expansion_problems`, where the rules make no sense.
     """
     for problem in expansion_problems(study):
         raise InputError(problem.text)
     variants = _all(study)
     baseline = _baselines(study, variants)[0]
-    return (baseline, *(variant for variant in variants if variant is not baseline))
+    ordered = (baseline, *(variant for variant in variants if variant is not baseline))
+    profiles = 1 if study.training is None else study.training.profiles
+    return tuple(each for variant in ordered for each in _per_profile(variant, profiles))
+
+
+def _per_profile(variant: Variant, profiles: int) -> Iterator[Variant]:
+    if profiles == 1 or not trained(variant):
+        yield variant
+        return
+    for index in range(1, profiles + 1):
+        yield replace(variant, name=f"{variant.name}-p{index}", profile=index)
 
 
 def expansion_problems(study: Study) -> tuple[Problem, ...]:

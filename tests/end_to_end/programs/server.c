@@ -1,11 +1,18 @@
-/* Answers each byte with a byte. `server PORT [crash REQUESTS | deaf | hang REQUESTS]` */
+/* Answers each byte with a byte. `server PORT [crash REQUESTS | deaf | hang REQUESTS | polite]` */
 #include <arpa/inet.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+static void leave(int number)
+{
+    (void)number;
+    exit(0); /* writes what a counting program counted */
+}
 
 int main(int argc, char **argv)
 {
@@ -14,6 +21,8 @@ int main(int argc, char **argv)
     if (!strcmp(fault, "deaf"))
         for (;;)
             pause();
+    if (!strcmp(fault, "polite"))
+        signal(SIGTERM, leave);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(atoi(argv[1]))};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ensign.builders.training import TrainingRun
 from ensign.model.placeholders import fill_all
 from ensign.model.requests import ArmSpec, Load, ProcessSpec, RaceRequest, Readiness
 from ensign.model.study import Server, Study, Workload
@@ -68,6 +69,38 @@ def race_request(
         seed=seed,
         meter_cpus=field.seats.meter,
         ports=study.race.ports,
+    )
+
+
+def training_request(study: Study, field: Field, run: TrainingRun) -> RaceRequest:
+    """The training of the one program in `field`; a server is asked to stop.
+
+    A workload's deadline counts only where the study sets it: counting programs are slow.
+    """
+    ((name, artefact),) = field.artefacts
+    arm = _arm(study, field, run.workload, name, artefact, run.workload.requests)
+    program = replace(
+        arm.program,
+        argv=(*run.wrapper, *arm.program.argv),
+        env=(*arm.program.env, *run.env),
+    )
+    deadline_ns = run.deadline_ns
+    if "deadline" in run.workload.model_fields_set:
+        deadline_ns = min(deadline_ns, parse_duration_ns(run.workload.deadline))
+    if arm.load is None:
+        program = replace(program, deadline_ns=deadline_ns)
+    else:
+        process = replace(arm.load.process, deadline_ns=deadline_ns)
+        arm = replace(arm, load=replace(arm.load, process=process))
+    return RaceRequest(
+        arms=(replace(arm, program=program, ask_to_stop=True),),
+        mode=Mode.WHOLE,
+        slice_ns=parse_duration_ns(study.race.slice),
+        executions=1,
+        seed=study.race.seed,
+        ports=study.race.ports,
+        env_padding=False,
+        counters=(),
     )
 
 

@@ -24,7 +24,7 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
     baseline = file.variants[0].name
     request = BuildRequest(study, file.path, file.variants, baseline)
     with compilers_by_line(file):
-        ahead = outlook(request, build_ports(cache, ports))
+        ahead = outlook(request, build_ports(file, cache, ports))
     builds = ahead.estimate
     seats, _ = cpu_seats(study.cpus)
     total = study.race.sweeps * len(study.workloads)
@@ -57,13 +57,14 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
 
 def _planned(variant: Variant, ahead: Outlook, *, is_baseline: bool) -> PlannedVariant:
     key = ahead.plan.stage_of[variant.name]
+    seconds = ahead.estimate.seconds
     return PlannedVariant(
         name=variant.name,
         compiler=ahead.toolchains[variant.compiler].version_line,
         flags=ahead.plan.flags_of[variant.name].compile,
         link_flags=ahead.plan.flags_of[variant.name].link,
         is_baseline=is_baseline,
-        build_s=ahead.estimate.seconds.get(key, 0.0),
+        build_s=sum(seconds.get(stage.key, 0.0) for stage in ahead.plan.chain(key)),
     )
 
 

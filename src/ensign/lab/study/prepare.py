@@ -17,6 +17,7 @@ from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.meter import find_meter
 from ensign.host.processes import MeterProcesses
 from ensign.lab.ports import Ports
+from ensign.lab.study.train import MeterTrainer
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.errors import InputError
 from ensign.model.placeholders import names_in
@@ -60,7 +61,7 @@ def build_programs(
     """Builds what is missing. CommandFailed if the baseline fails; see `build_variants`."""
     request = BuildRequest(file.study, file.path, file.variants, file.variants[0].name, update_lock)
     with compilers_by_line(file):
-        report = build_variants(request, build_ports(cache, ports), on_event)
+        report = build_variants(request, build_ports(file, cache, ports), on_event)
     relinks = {result.facts.variant: tuple(map(str, result.layouts)) for result in report.results}
     return Programs(report, *_raced(report, file.variants[0].name), relinks)
 
@@ -87,7 +88,14 @@ def compilers_by_line(file: StudyFile) -> Iterator[None]:
 
 def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
     """StudyError where a program that workloads name is missing: before the builds, not after."""
-    for index, workload in enumerate(file.study.workloads):
+    training = file.study.training
+    for start, workload in (
+        *((("workloads", index), each) for index, each in enumerate(file.study.workloads)),
+        *(
+            (("training", "workloads", index), each)
+            for index, each in enumerate(() if training is None else training.workloads)
+        ),
+    ):
         named: list[tuple[Where, list[str] | None]] = [
             (("load",), workload.load),
             (("command",), workload.command),
@@ -102,17 +110,24 @@ def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
                 raise file.error(
                     f"workload '{workload.name}': there is no program '{program}'; "
                     "install it, or correct its name",
-                    "workloads",
-                    index,
+                    *start,
                     *where,
                 )
 
 
-def build_ports(cache: Cache, ports: Ports) -> BuildPorts:
+def build_ports(file: StudyFile, cache: Cache, ports: Ports) -> BuildPorts:
     """The effects of building."""
     cores = len(os.sched_getaffinity(0))
     processes = MeterProcesses(ports.meter)
-    return BuildPorts(processes, ports.clock, cache, cores, ports.env, find_meter())
+    return BuildPorts(
+        processes=processes,
+        clock=ports.clock,
+        cache=cache,
+        cores=cores,
+        env=ports.env,
+        meter=find_meter(),
+        trainer=MeterTrainer(ports.meter, file.study, file.folder),
+    )
 
 
 def built_programs(path: Path, variants: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ensign.lab.study.layouts import layout_facts
 from ensign.lab.study.longer_slices import slice_length_findings
+from ensign.lab.study.overlap import overlap_findings
 from ensign.lab.study.record import StudyRecord
 from ensign.model.findings import Finding
 from ensign.model.results import StudyResult, SuiteComparison, WorkloadComparison
@@ -73,6 +74,7 @@ def study_result(
         commands=record.commands,
         machine=record.machine,
         findings=(
+            *overlap_findings(study),
             *judged.findings,
             *sweep_findings(executions),
             *slice_length_findings(study, record.raced, trials, longer),

@@ -1,0 +1,63 @@
+"""Files of profiles: laid into trees, and read for what they hold."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from ensign.builders.profiles import FUNCTIONS
+from ensign.host.files import tree_entries
+from ensign.toolchains.profiling import (
+    FDATA,
+    PROFDATA,
+    ProfileCount,
+    bolt_count,
+    gcov_count,
+    profdata_count,
+    profile_warnings,
+)
+
+
+def lay(profile: Path, tree: Path) -> None:
+    """Copy the files of a profile to their places in a tree."""
+    shutil.copytree(profile, tree, dirs_exist_ok=True, copy_function=shutil.copyfile)
+
+
+def left_something(counts: Path) -> bool:
+    """Whether a trained program wrote any count."""
+    return any(path.is_file() and path.stat().st_size for _, path in tree_entries(counts))
+
+
+def count_facts(profile: Path, counts: Path, log: Path) -> dict[str, object] | None:
+    """What a merged profile holds, for the facts of its build; None if nothing ran."""
+    if (profile / FDATA).exists():
+        return {} if _taken(profile / FDATA) else None
+    count: ProfileCount | None = None
+    if (profile / PROFDATA).exists():
+        count = profdata_count(log.read_text(errors="replace"))
+    elif (counts / FUNCTIONS).exists():
+        with (counts / FUNCTIONS).open(errors="replace") as lines:
+            count = gcov_count(lines)
+    if count is None:
+        return {"pgo": None}
+    return {"pgo": [count.functions, count.profiled]} if count.profiled else None
+
+
+def _taken(fdata: Path) -> bool:
+    """Whether any branch or call in a profile of BOLT's was taken; its lines end in the count."""
+    with fdata.open(errors="replace") as lines:
+        return any(line.rsplit(" ", 1)[-1].strip() not in ("", "0") for line in lines)
+
+
+def bolt_facts(log: Path) -> dict[str, object]:
+    """What BOLT says of its profile, from the log of its stage."""
+    count = bolt_count(log.read_text(errors="replace"))
+    if count is None:
+        return {"bolt": None}
+    return {"bolt": [count.functions, count.profiled] if count.profiled else [0, 0]}
+
+
+def warnings_in(log: Path) -> dict[str, int]:
+    """The compiler's complaints about the profile, counted by flag."""
+    with log.open(errors="replace") as lines:
+        return profile_warnings(lines)

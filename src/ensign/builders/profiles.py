@@ -1,0 +1,182 @@
+"""What is run to collect a profile, and what is read from it. Pure.
+
+A profile is collected in a copy of the counting program's files: commands that make it count (BOLT
+alone), the training, commands that merge. `{counts}` is the folder where counts go, `{profile}` the
+one whose files are laid into the trees that use the profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from ensign.builders.cache import key_of
+from ensign.builders.commands import Commands
+from ensign.model import placeholders
+from ensign.model.study import Study, Workload
+from ensign.model.units import parse_duration_ns
+from ensign.toolchains import profiling
+from ensign.toolchains.find import Toolchain
+from ensign.toolchains.profiling import Profilers
+from ensign.toolchains.table import Family
+
+COUNTS, PROFILE, WORKLOAD = "{counts}", "{profile}", "{workload}"
+FUNCTIONS = "functions.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """How one profile is collected.
+
+    `env` is what the trained program alone gets, `wrapper` what goes in front of its command;
+    `{workload}` in it is the name of the run. `tools_from` is the key of the stage whose tools
+    the training needs, `index` counts profiles that are collected independently from 1, `server`
+    and `files_sha256` are for the key.
+    """
+
+    workloads: tuple[Workload, ...]
+    deadline_ns: int
+    server: str
+    files_sha256: str
+    index: int
+    tools_from: str = ""
+    env: tuple[tuple[str, str], ...] = ()
+    instrument: Commands = ()
+    merge: Commands = ()
+    wrapper: tuple[str, ...] = ()
+    tools_sha256: str = ""
+
+    @property
+    def key(self) -> str:
+        """Hash of all that decides which profile comes out, but for the program."""
+        return key_of(
+            {
+                "workloads": [each.model_dump(mode="json") for each in self.workloads],
+                "server": self.server,
+                "files": self.files_sha256,
+                "index": self.index,
+                "tools": [self.tools_from, self.tools_sha256],
+                "commands": [self.env, self.instrument, self.merge, self.wrapper],
+            }
+        )
+
+
+def learning_of(study: Study, index: int, tools_from: str, files_sha256: str) -> Learning | None:
+    """What all profiles of a study share; None where it has no training."""
+    training = study.training
+    if training is None:
+        return None
+    return Learning(
+        workloads=tuple(training.workloads),
+        deadline_ns=parse_duration_ns(training.deadline),
+        server="" if study.server is None else study.server.model_dump_json(),
+        files_sha256=files_sha256,
+        index=index,
+        tools_from=tools_from,
+    )
+
+
+def uses_tools(study: Study) -> bool:
+    """Whether the training runs programs of the baseline's build."""
+    return any(
+        name in study.build.tools for text in _texts(study) for name in placeholders.names_in(text)
+    )
+
+
+def files_named(study: Study) -> tuple[str, ...]:
+    """Words of the training that may name files: their content belongs to the profile's key."""
+    return tuple(sorted(set(_texts(study))))
+
+
+def _texts(study: Study) -> Iterable[str]:
+    if study.training is None:
+        return
+    if study.server is not None:
+        yield from study.server.command
+    for workload in study.training.workloads:
+        yield from workload.load or ()
+        yield from workload.command or ()
+        for argv in workload.preload:
+            yield from argv
+        if workload.input:
+            yield workload.input
+
+
+def compiler_learning(learning: Learning, toolchain: Toolchain, build_path: str) -> Learning:
+    """For a program that the compiler made count."""
+    kind, found = toolchain.kind, toolchain.profilers
+    merge: Commands
+    if kind.family is Family.CLANG:
+        made = f"{PROFILE}/{profiling.PROFDATA}"
+        merge = (
+            (found.profdata, "merge", "-o", made, COUNTS),
+            (found.profdata, "show", "--value-cutoff=1", made),
+        )
+    else:
+        # libgcov has merged what several processes counted; `cp` gives it the build's own paths.
+        merge = (("cp", "-R", f"{COUNTS}{build_path}/.", PROFILE),)
+        if found.gcov_dump:
+            script = 'find "$1" -name "*.gcda" -exec "$0" -l {} + > "$2"'
+            dumped = f"{COUNTS}/{FUNCTIONS}"
+            merge = (*merge, ("sh", "-c", script, found.gcov_dump, PROFILE, dumped))
+    return replace(
+        learning,
+        env=profiling.counting_environment(kind, COUNTS),
+        merge=merge,
+        tools_sha256=found.identity,
+    )
+
+
+def bolt_learning(learning: Learning, toolchain: Toolchain, artefact: str) -> Learning:
+    """For a linked program that BOLT makes count, or whose branches this processor records."""
+    found = toolchain.profilers
+    if found.perf:
+        return _recorded_branches(learning, found, artefact)
+    counting = profiling.bolt_instrument(found.bolt, artefact, f"{COUNTS}/counts")
+    made = f"{PROFILE}/{profiling.FDATA}"
+    script = 'exec "$0" -o "$1" "$2"/*'
+    return replace(
+        learning,
+        instrument=(counting, ("mv", f"{artefact}.bolt", artefact)),
+        merge=(("sh", "-c", script, found.merge_fdata, made, COUNTS),),
+        tools_sha256=found.identity,
+    )
+
+
+def _recorded_branches(learning: Learning, found: Profilers, artefact: str) -> Learning:
+    script = (
+        'for data in "$2"/*.data; do "$0" "$3" -p "$data" -o "${data%.data}.fdata" || exit; done; '
+        'exec "$4" -o "$1" "$2"/*.fdata'
+    )
+    perf2bolt = str(PurePosixPath(found.bolt).parent / "perf2bolt")
+    made = f"{PROFILE}/{profiling.FDATA}"
+    return replace(
+        learning,
+        wrapper=profiling.branch_recording(found.perf, f"{COUNTS}/{WORKLOAD}.data"),
+        merge=(("sh", "-c", script, perf2bolt, made, COUNTS, artefact, found.merge_fdata),),
+        tools_sha256=found.identity,
+    )
+
+
+def bolt_commands(toolchain: Toolchain, artefact: str) -> Commands:
+    """From a linked program and its profile to the program as BOLT lays it out."""
+    optimize = profiling.bolt_optimize(toolchain.profilers.bolt, artefact, profiling.FDATA)
+    return (optimize, ("mv", f"{artefact}.bolt", artefact))
+
+
+def describe_profile(facts: Mapping[str, object]) -> tuple[str, ...]:
+    """Say in sentences what was kept of profiles with a program; nothing without one."""
+    lines = []
+    for name, meaning in (("pgo", "PGO"), ("bolt", "BOLT")):
+        count = facts.get(name)
+        if isinstance(count, list):
+            functions, profiled = count
+            share = profiled / functions if functions else 0.0
+            lines.append(f"{meaning}: {profiled} of {functions} functions profiled ({share:.0%})")
+        elif name in facts:
+            lines.append(f"{meaning}: share of functions with a profile is unknown")
+    warnings = facts.get("warnings")
+    if isinstance(warnings, Mapping):
+        lines += [f"-W{name}: {count} warnings" for name, count in warnings.items()]
+    return tuple(lines)

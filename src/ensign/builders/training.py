@@ -1,0 +1,51 @@
+"""The port for running an instrumented program on what it is to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from ensign.model.study import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRun:
+    """One run of one training workload.
+
+    `env` is added to the environment of the program alone, not to that of what loads it, and
+    `wrapper` goes in front of its command. `tools` are the programs behind `{NAME}` placeholders.
+    `deadline_ns` is what is left for this profile.
+    """
+
+    program: Path
+    workload: Workload
+    env: tuple[tuple[str, str], ...]
+    tools: Mapping[str, Path]
+    deadline_ns: int
+    wrapper: tuple[str, ...] = ()
+
+
+class Trainer(Protocol):
+    """Runs programs under training; may be used from several threads at once."""
+
+    def train(self, run: TrainingRun) -> str:
+        """Run it to its end, a server until it has stopped by itself. Why it failed, or empty.
+
+        Interrupted if everything was interrupted meanwhile.
+        """
+        ...
+
+
+@dataclass
+class FakeTrainer:
+    """Keeps the runs for the test to read, and answers each with the same text."""
+
+    answer: str = ""
+    runs: list[TrainingRun] = field(default_factory=list)
+
+    def train(self, run: TrainingRun) -> str:
+        """See `Trainer.train`."""
+        self.runs.append(run)
+        return self.answer

@@ -1,0 +1,51 @@
+"""What is learned from must not be what is measured. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ensign.model.findings import Finding, Severity
+from ensign.model.study import Study, Workload
+
+_NUMBER = r"\d+"
+
+
+def overlap_findings(study: Study) -> tuple[Finding, ...]:
+    """An error where a training workload is a test: by its name, or by its command.
+
+    Commands are equal whatever number stands for `{requests}`.
+    """
+    if study.training is None:
+        return ()
+    pairs = [
+        f"{trained.name} is {'the test' if trained.name == test.name else 'the command of'} "
+        f"{test.name}"
+        for trained in study.training.workloads
+        for test in study.workloads
+        if trained.name == test.name or _same_command(trained, test)
+    ]
+    if not pairs:
+        return ()
+    text = (
+        f"training and tests overlap ({'; '.join(pairs)}): what PGO and BOLT gain here, "
+        "they gain on what they have seen"
+    )
+    return (Finding("training-overlaps-tests", Severity.ERROR, text),)
+
+
+def _same_command(one: Workload, other: Workload) -> bool:
+    commands = (one.load or one.command or (), other.load or other.command or ())
+    return one.input == other.input and _same(*commands)
+
+
+def _same(one: Sequence[str], other: Sequence[str]) -> bool:
+    return len(one) == len(other) and all(
+        a == b or _matches(a, b) or _matches(b, a) for a, b in zip(one, other, strict=True)
+    )
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Whether `text` is `pattern` with a number for `{requests}`."""
+    parts = [re.escape(part) for part in pattern.split("{requests}")]
+    return re.fullmatch(_NUMBER.join(parts), text) is not None

@@ -1,0 +1,65 @@
+"""Runs counting programs on their training, through the meter."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensign.builders.training import TrainingRun
+from ensign.host.meter import Meter
+from ensign.host.topology import allowed_cpus
+from ensign.lab.study.arms import Field, Seats, training_request
+from ensign.measure.plan import race_json
+from ensign.measure.probe import Place, trials
+from ensign.model.errors import CommandFailed, InputError, Interrupted
+from ensign.model.study import Study
+
+_ARM = "training"
+
+
+@dataclass(frozen=True, slots=True)
+class MeterTrainer:
+    """A `Trainer`: one execution per workload, not sliced, on all CPUs that ensign may use.
+
+    Relative paths in commands start at `folder`, as they do when the program is raced.
+    """
+
+    meter: Meter
+    study: Study
+    folder: Path
+
+    def train(self, run: TrainingRun) -> str:
+        """See `Trainer.train`."""
+        cpus = tuple(sorted(allowed_cpus()))
+        field = Field(
+            artefacts=((_ARM, str(run.program)),),
+            tools={name: str(path) for name, path in run.tools.items()},
+            seats=Seats(cpus, cpus, cpus),
+            folder=str(self.folder),
+        )
+        request = training_request(self.study, field, run)
+        with closing(self.meter.run("race", race_json(request))) as stream:
+            records = tuple(stream)
+        place = Place("", 0, request.seed, request.slice_ns, names={_ARM: ""})
+        try:
+            done = tuple(trials(records, place))
+        except (CommandFailed, InputError) as error:
+            return str(error)
+        if not done:
+            raise Interrupted("interrupted while training")
+        return _killed(records)
+
+
+def _killed(records: Sequence[Mapping[str, object]]) -> str:
+    """A server that had to be killed wrote no profile, or half of one."""
+    for record in records:
+        server = record.get("type") == "outcome" and record.get("role") == "server"
+        if server and record.get("signal") == signal.SIGKILL:
+            return (
+                "the server did not end within two seconds of SIGTERM and was killed, "
+                "so its profile is lost"
+            )
+    return ""

@@ -1,0 +1,155 @@
+"""Profile-guided builds: the programs, the flags and what they print, for each family. Pure.
+
+GCC and Clang count with atomic increments, or a threaded program's counts would not fit together.
+Clang instruments its intermediate code (`-fprofile-generate`), which is what `llvm-profdata` calls
+level IR. What a use of a profile complains about is shown, not turned into an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ensign.toolchains.table import Family, Kind
+
+PROFDATA = "ensign.profdata"
+FDATA = "ensign.fdata"
+
+
+@dataclass(frozen=True, slots=True)
+class Profilers:
+    """Programs around profiles, as found here; a path is empty where there is none.
+
+    `bolt` is where the program really lies: BOLT looks for its runtime beside that path. `perf` is
+    there only where this processor's branches can be recorded.
+    `identity` hashes those whose output decides the code.
+    """
+
+    profdata: str = ""
+    gcov_dump: str = ""
+    bolt: str = ""
+    bolt_runtime: str = ""
+    merge_fdata: str = ""
+    perf: str = ""
+    identity: str = ""
+
+
+NO_PROFILERS = Profilers()
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileCount:
+    """How many functions there are, and how many of them were seen running."""
+
+    functions: int
+    profiled: int
+
+
+def instrumenting(kind: Kind) -> tuple[str, ...]:
+    """Flags of compiler and link for a build that counts."""
+    del kind  # both families say the same
+    return ("-fprofile-generate", "-fprofile-update=atomic")
+
+
+def using(kind: Kind, folder: str) -> tuple[str, ...]:
+    """Flags for a build that uses the profile in `folder`.
+
+    GCC finds its counts beside the objects, where the counting build had them.
+    """
+    if kind.family is Family.CLANG:
+        return (f"-fprofile-use={folder}/{PROFDATA}",)
+    return ("-fprofile-use", "-Wmissing-profile", "-Wno-error=coverage-mismatch")
+
+
+def counting_environment(kind: Kind, folder: str) -> tuple[tuple[str, str], ...]:
+    """What tells a counting program where its counts go."""
+    if kind.family is Family.CLANG:
+        return (("LLVM_PROFILE_FILE", f"{folder}/%p-%m.profraw"),)
+    return (("GCOV_PREFIX", folder),)
+
+
+def bolt_instrument(bolt: str, program: str, counts: str) -> tuple[str, ...]:
+    """Make `program` count itself; each process writes a file whose name begins with `counts`."""
+    return (
+        bolt,
+        program,
+        "-instrument",
+        f"--instrumentation-file={counts}",
+        "--instrumentation-file-append-pid",
+        "-o",
+        f"{program}.bolt",
+    )
+
+
+def branch_recording(perf: str, data: str) -> tuple[str, ...]:
+    """What goes in front of a command whose taken branches are to be recorded."""
+    return (perf, "record", "-e", "cycles:u", "-j", "any,u", "-o", data, "--")
+
+
+def bolt_optimize(bolt: str, program: str, profile: str) -> tuple[str, ...]:
+    """Lay `program` out by its profile. The options are those that BOLT's own guide advises."""
+    return (
+        bolt,
+        program,
+        f"-data={profile}",
+        "-reorder-blocks=ext-tsp",
+        "-reorder-functions=cdsort",
+        "-split-functions",
+        "-split-all-cold",
+        "-split-eh",
+        "-icf=1",
+        "-update-debug-sections",
+        "-o",
+        f"{program}.bolt",
+    )
+
+
+_TOTAL = re.compile(r"^Total functions: (\d+)$", re.MULTILINE)
+_SEEN = re.compile(r"maximum count \(>= 1\): (\d+)$", re.MULTILINE)
+_VALUES = re.compile(r":\s+\d+:((?: \d+)+)\s*$")
+_BOLT = re.compile(r"BOLT-INFO: (\d+) out of (\d+) functions in the binary .* non-empty")
+_WARNING = re.compile(
+    r"\[-W(?:error=)?(missing-profile|coverage-mismatch|profile-instr-[a-z-]+|backend-plugin)\]"
+)
+
+
+def profdata_count(text: str) -> ProfileCount | None:
+    """Read `llvm-profdata show --value-cutoff=1`; None where it says no counts."""
+    total, seen = _TOTAL.search(text), _SEEN.search(text)
+    if total is None or seen is None:
+        return None
+    return ProfileCount(int(total[1]), int(seen[1]))
+
+
+def gcov_count(lines: Iterable[str]) -> ProfileCount:
+    """Read `gcov-dump -l`: functions, and those of which an arc was taken."""
+    functions = profiled = 0
+    arcs = waiting = False
+    for line in lines:
+        if ":FUNCTION" in line:
+            functions += 1
+            waiting = True
+        if ":COUNTERS" in line:
+            arcs = ":COUNTERS arcs" in line
+            continue
+        values = _VALUES.search(line) if arcs and waiting else None
+        if values is not None and any(int(value) for value in values[1].split()):
+            profiled += 1
+            waiting = False
+    return ProfileCount(functions, profiled)
+
+
+def bolt_count(text: str) -> ProfileCount | None:
+    """Read what `llvm-bolt` says of the profile it was given."""
+    found = _BOLT.search(text)
+    return None if found is None else ProfileCount(int(found[2]), int(found[1]))
+
+
+def profile_warnings(lines: Iterable[str]) -> dict[str, int]:
+    """Count the compiler's complaints about missing and outdated profiles, by their flag."""
+    counts: dict[str, int] = {}
+    for line in lines:
+        for name in _WARNING.findall(line):
+            counts[name] = counts.get(name, 0) + 1
+    return dict(sorted(counts.items()))

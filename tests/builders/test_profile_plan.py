@@ -1,0 +1,149 @@
+"""Which stages PGO and BOLT make, and which of them variants share. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from builders.test_plan import PLACE, TOOLCHAINS
+from ensign.builders.order import needed
+from ensign.builders.plan import Place, Plan, plan_builds
+from ensign.builders.profiles import Learning
+from ensign.model.study import Study
+from ensign.model.variants import Variant
+from ensign.toolchains.profiling import Profilers
+from small_studies import BUILD, CLANG_O2, GCC_O2
+
+_PGO = replace(CLANG_O2, name="clang-pgo", pgo="on")
+_BOTH = replace(_PGO, name="clang-pgo-bolt", bolt="on")
+_LEARN = {"name": "learn", "command": ["{artefact}", "1"]}
+
+
+def plan(
+    *variants: Variant,
+    training: dict[str, object] | None = None,
+    place: Place = PLACE,
+    bolt: str = "bolt-19",
+    perf: str = "",
+) -> Plan:
+    study = Study.model_validate(
+        {
+            "name": "small",
+            "source": {"kind": "path", "path": "source"},
+            "build": BUILD,
+            "axes": {"compiler": ["gcc-12"]},
+            "baseline": {"compiler": "gcc-12"},
+            "training": training or {"workloads": [_LEARN]},
+            "workloads": [{"name": "run", "command": ["{artefact}"]}],
+        }
+    )
+    profilers = Profilers(
+        "/bin/profdata", "", "/bin/llvm-bolt", "/lib/rt", "/bin/merge", perf, bolt
+    )
+    found = {name: replace(each, profilers=profilers) for name, each in TOOLCHAINS.items()}
+    return plan_builds(study, variants, variants[0].name, found, place)
+
+
+def test_counting_training_and_rebuilding_are_stages() -> None:
+    planned = plan(GCC_O2, _PGO)
+    stages = planned.chain(planned.stage_of["clang-pgo"])
+    assert sorted(stage.kind for stage in stages) == ["instrumented", "profile", "program"]
+    by_kind = {stage.kind: stage for stage in stages}
+    assert "-fprofile-generate" in " ".join(by_kind["instrumented"].commands[0])
+    assert by_kind["profile"].parent == by_kind["instrumented"].key
+    program = by_kind["program"]
+    assert program.profile == by_kind["profile"].key
+    assert "-fprofile-use=/ensign/build/ensign.profdata" in " ".join(program.commands[0])
+    assert by_kind["instrumented"].parent == program.parent
+    assert planned.stage(program.parent).kind == "dependencies"
+
+
+def test_bolt_comes_after_the_link_and_shares_the_compilers_profile() -> None:
+    planned = plan(GCC_O2, _PGO, _BOTH)
+    kinds = [stage.kind for stage in planned.stages]
+    assert kinds.count("instrumented") == 1
+    assert kinds.count("profile") == 2
+    bolted = planned.stage(planned.stage_of["clang-pgo-bolt"])
+    linked = planned.stage(bolted.parent)
+    assert (linked.kind, linked.variants) == ("program", ())
+    assert "--emit-relocs" in " ".join(linked.commands[0])
+    assert planned.stage(bolted.profile).parent == linked.key
+    assert linked.profile == planned.stage(planned.stage_of["clang-pgo"]).profile
+
+
+def test_a_profile_is_collected_again_when_what_it_comes_from_changes() -> None:
+    def key(planned: Plan) -> str:
+        return planned.stage_of["clang-pgo"]
+
+    same = key(plan(GCC_O2, _PGO))
+    assert key(plan(GCC_O2, _PGO)) == same
+    learn_more = {"workloads": [{**_LEARN, "command": ["{artefact}", "2"]}]}
+    assert key(plan(GCC_O2, _PGO, training=learn_more)) != same
+    assert key(plan(GCC_O2, _PGO, place=replace(PLACE, training_sha256="x"))) != same
+    later = {"workloads": [_LEARN], "deadline": "1h"}
+    assert key(plan(GCC_O2, _PGO, training=later)) == same
+    assert plan(GCC_O2, _PGO).stage_of["gcc-O2"] == plan(GCC_O2, _BOTH).stage_of["gcc-O2"]
+
+
+def test_another_bolt_changes_the_program_that_it_makes() -> None:
+    bolt = replace(CLANG_O2, name="bolt", bolt="on")
+    one, other = plan(GCC_O2, bolt), plan(GCC_O2, bolt, bolt="bolt-20")
+    assert one.stage_of["bolt"] != other.stage_of["bolt"]
+
+
+def test_a_second_profile_comes_from_the_same_counting_program() -> None:
+    second = replace(_PGO, name="clang-pgo-p2", profile=2)
+    planned = plan(GCC_O2, _PGO, second)
+    profiles = [stage for stage in planned.stages if stage.kind == "profile"]
+    assert len({stage.key for stage in profiles}) == 2
+    assert len({stage.parent for stage in profiles}) == 1
+    assert planned.stage_of["clang-pgo"] != planned.stage_of["clang-pgo-p2"]
+
+
+def test_training_with_tools_waits_for_the_baseline_even_where_that_is_trained() -> None:
+    uses_tool = {"workloads": [{"name": "learn", "command": ["{tool}", "{artefact}"]}]}
+    baseline = replace(GCC_O2, pgo="on")
+    planned = plan(baseline, training=uses_tool)
+    (profile,) = (stage for stage in planned.stages if stage.kind == "profile")
+    assert profile.learning is not None
+    tools = planned.stage(profile.learning.tools_from)
+    assert tools.tools == (("tool", "tool"),)
+    assert "-fprofile" not in " ".join(tools.commands[0])
+    keys = [stage.key for stage in planned.stages]
+    for stage in planned.stages:
+        assert all(keys.index(key) < keys.index(stage.key) for key in stage.inputs)
+
+
+def test_what_leads_to_cached_programs_is_not_needed() -> None:
+    planned = plan(GCC_O2, _PGO)
+    there = {planned.stage_of["clang-pgo"]}
+    left = needed(planned.stages, lambda stage: stage.key in there)
+    assert {stage.kind for stage in left} == {"dependencies", "program"}
+    assert len(left) == 3  # the baseline, its dependencies, and the cached program itself
+
+
+def test_dependencies_that_get_the_flags_are_counted_and_trained_too() -> None:
+    deps = replace(_PGO, dependencies="flags")
+    planned = plan(GCC_O2, deps)
+    program = planned.stage(planned.stage_of["clang-pgo"])
+    assert planned.stage(program.parent).profile == program.profile
+    counting = planned.stage(planned.stage(program.profile).parent)
+    assert counting.parent not in ("", program.parent)
+
+
+def test_where_branches_are_recorded_the_linked_program_itself_is_trained() -> None:
+    bolt = replace(CLANG_O2, name="bolt", bolt="on")
+
+    def learning(perf: str) -> Learning:
+        planned = plan(GCC_O2, bolt, perf=perf)
+        (profile,) = (stage for stage in planned.stages if stage.kind == "profile")
+        assert profile.learning is not None
+        return profile.learning
+
+    assert learning("").wrapper == ()
+    assert "-instrument" in learning("").instrument[0]
+    recorded = learning("/bin/perf")
+    assert recorded.instrument == ()
+    assert recorded.wrapper[0] == "/bin/perf"
+    assert "{counts}/{workload}.data" in recorded.wrapper
+    assert recorded.merge[0][3] == "/bin/perf2bolt"
+    assert recorded.key != learning("").key
