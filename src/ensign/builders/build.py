@@ -60,8 +60,9 @@ def build_variants(
         else result_of(variant, toolchains[variant.compiler], plan, ends, cached)
         for variant in request.variants
     )
+    results = same_bytes(results, request.baseline)
     return BuildReport(
-        results=same_bytes(results, request.baseline),
+        results=results,
         findings=findings_of(results, request.variants, plan, ends),
         source=source.facts,
         toolchains=tuple((each.name, describe_toolchain(each)) for each in toolchains.values()),

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +15,19 @@ from ensign.builders import recorder
 from ensign.builders.cache import Cache, Entry
 from ensign.builders.isolation import Isolation, Room
 from ensign.builders.plan import Commands, Stage, with_jobs
-from ensign.builders.verify import read_artefact, read_evidence
+from ensign.builders.proof.link import Place
+from ensign.builders.proof.read import as_json, link_of, read_proof
+from ensign.builders.proof.relink import command_for_map, read_map
+from ensign.builders.verify import read_artefact
 from ensign.host.clock import Clock
 from ensign.host.files import copy_tree, remove_tree, storage_errors
 from ensign.host.processes import Limits, Outcome, Processes, ProcessRequest, read_tail
+from ensign.model.calls import Call
 
 # Any fixed moment does; this is 2000-01-01.
 _SOURCE_DATE_EPOCH = "946684800"
 _LOG = "log.txt"
+_TREE = "tree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,12 @@ def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> 
             build_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
             run.commands(with_jobs(stage.tool_commands, jobs))
             shutil.copyfile(log, folder / _LOG)
-            _keep_calls(room, folder)
+            _keep_calls(room, folder, parent)
             facts: dict[str, object] = {"label": stage.label, "build_s": build_s}
             if stage.kind == "dependencies":
-                room.tree.rename(folder / "tree")
+                room.tree.rename(folder / _TREE)
                 return facts
-            return facts | _take(stage, room.tree, folder)
+            return facts | _take(run, folder)
 
     try:
         entry = workshop.cache.make(stage.kind, stage.key, fill)
@@ -107,6 +112,21 @@ class _Run:
             if not outcome.ok:
                 raise _StageFailedError(f"'{argv[0]}' {outcome.describe()}")
 
+    def map_text(self, calls: Sequence[Call]) -> str | None:
+        """The linker's map of the artefact, by linking it once more into the scratch folder."""
+        link = link_of(calls, self.place, self.room.tree / self.stage.artefact)
+        argv = command_for_map(link, self.workshop.isolation.temporary_path)
+        left_ns = self.deadline_ns - self.workshop.clock.monotonic_ns()
+        if not argv or left_ns <= 0:
+            return None
+        self.workshop.processes.run(self._request(argv, None, left_ns))
+        return read_map(self.room.temporary)
+
+    @property
+    def place(self) -> Place:
+        """Where the paths in recorded calls are here."""
+        return Place(self.room.tree, self.workshop.isolation.build_path)
+
     def _command(self, argv: tuple[str, ...]) -> Outcome:
         log = log_path(self.workshop.cache, self.stage)
         with storage_errors(log), log.open("a") as file:
@@ -114,15 +134,16 @@ class _Run:
         left_ns = self.deadline_ns - self.workshop.clock.monotonic_ns()
         if left_ns <= 0:
             return Outcome(None, None, "deadline")
-        return self.workshop.processes.run(
-            ProcessRequest(
-                argv=(*self.room.argv, *argv),
-                env=_environment(self.stage, self.workshop),
-                cwd=self.room.cwd,
-                log=log,
-                deadline_ns=left_ns,
-                limits=Limits(file_bytes=self.stage.disk_bytes),
-            )
+        return self.workshop.processes.run(self._request(argv, log, left_ns))
+
+    def _request(self, argv: tuple[str, ...], log: Path | None, left_ns: int) -> ProcessRequest:
+        return ProcessRequest(
+            argv=(*self.room.argv, *argv),
+            env=_environment(self.stage, self.workshop),
+            cwd=self.room.cwd,
+            log=log,
+            deadline_ns=left_ns,
+            limits=Limits(file_bytes=self.stage.disk_bytes),
         )
 
 
@@ -152,8 +173,11 @@ def _record(stage: Stage, room: Room, workshop: Workshop) -> None:
         recorder.set_up(place, seen_as, workshop.meter, stage.recorded, stage.changes)
 
 
-def _keep_calls(room: Room, folder: Path) -> None:
-    """Put the calls of this stage into its folder."""
+def _keep_calls(room: Room, folder: Path, parent: Path) -> None:
+    """Put the calls of this stage into its folder, and those of its dependencies beside them."""
+    before = parent.parent / recorder.CALLS
+    if parent.name == _TREE and before.is_file():
+        shutil.copyfile(before, folder / recorder.DEPENDENCY_CALLS)
     log = room.temporary / recorder.FOLDER / recorder.CALLS
     calls = recorder.read_calls(log)
     if calls:
@@ -162,9 +186,9 @@ def _keep_calls(room: Room, folder: Path) -> None:
         (folder / recorder.COMPILE_COMMANDS).write_text(commands + "\n")
 
 
-def _take(stage: Stage, tree: Path, folder: Path) -> dict[str, object]:
+def _take(run: _Run, folder: Path) -> dict[str, object]:
     """Copy what is kept of a program's tree to `folder/files`; the facts about it."""
-    files = folder / "files"
+    stage, tree, files = run.stage, run.room.tree, folder / "files"
     wanted = [stage.artefact, *(path for _, path in stage.tools)]
     for pattern in stage.keep:
         matches = sorted(str(path.relative_to(tree)) for path in tree.glob(pattern))
@@ -176,8 +200,9 @@ def _take(stage: Stage, tree: Path, folder: Path) -> dict[str, object]:
     artefact = read_artefact(files / stage.artefact)
     if artefact is None:
         raise _StageFailedError(f"'{stage.artefact}' is not a program in ELF format")
-    evidence = read_evidence(files / stage.artefact, tree)
-    return {"artefact": dataclasses.asdict(artefact), "evidence": dataclasses.asdict(evidence)}
+    calls = recorder.read_calls(folder / recorder.CALLS)
+    proof = read_proof(files / stage.artefact, run.place, calls, run.map_text(calls))
+    return {"artefact": dataclasses.asdict(artefact), "proof": as_json(proof)}
 
 
 def _copy_out(tree: Path, name: str, files: Path) -> None:

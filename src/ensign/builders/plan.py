@@ -26,7 +26,7 @@ from ensign.toolchains.table import Flags
 Kind = Literal["dependencies", "program"]
 Commands = tuple[tuple[str, ...], ...]
 
-_SCHEMA = 2
+_SCHEMA = 3
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_]+)\}")
 _OF_VARIANT = ("cflags", "ldflags")
 _OF_DEPENDENCIES = ("dependency_cflags", "dependency_ldflags")
