@@ -30,10 +30,13 @@ class Intermediate:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An object of an archive, with the global symbols it defines and needs."""
+    """An object of an archive, with the global symbols that its machine code defines and needs.
+
+    A `slim` one has an intermediate language alone; its symbols are a few of the compiler's own.
+    """
 
     name: str
-    language: str
+    slim: bool
     defines: frozenset[str]
     needs: frozenset[str]
 
@@ -102,12 +105,13 @@ def _index(content: bytes, *, wide: bool) -> Iterator[str]:
 
 
 def _member(name: str, content: bytes) -> Member:
-    language = intermediate(content).language
+    found = intermediate(content)
+    slim = bool(found.language) and not found.fat
     try:
         defines, needs = symbols(io.BytesIO(content))
     except READ_ERRORS:
         defines, needs = frozenset(), frozenset()
-    return Member(name, language, defines, needs)
+    return Member(name, slim, defines, needs)
 
 
 def intermediate(content: bytes) -> Intermediate:

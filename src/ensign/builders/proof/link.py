@@ -127,11 +127,12 @@ def _library(word: Word, link: Link, place: Place) -> Path | None:
 
 def _is_lto(each: Input, link: Link, place: Place) -> bool:
     if each.kind == "archive":
-        return any(member.language and not member.defines for member in each.members)
-    if each.kind not in ("object", "other") or each.defines:
-        return False
+        return any(member.slim for member in each.members)
     path = place.find(each.word.text, link.cwd)
-    return path.is_file() and bool(intermediate(path.read_bytes()).language)
+    if each.kind == "shared" or not path.is_file():
+        return False
+    found = intermediate(path.read_bytes())
+    return bool(found.language) and not found.fat
 
 
 def defined_names(artefact: Path) -> frozenset[str]:

@@ -76,7 +76,7 @@ def _unindexed(path: Path, name: str) -> UnindexedArchive | None:
     if archive is None:
         return None
     # An object without machine code has its symbols in the intermediate language alone.
-    slim = [each for each in archive.members if each.language and not each.defines]
+    slim = [each for each in archive.members if each.slim]
     plain = {symbol for each in archive.members for symbol in each.defines}
     if slim and not (archive.index or frozenset()) - plain:
         return UnindexedArchive(name, len(slim))

@@ -138,7 +138,8 @@ def _debug(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
         text = "the artefact has no debug information, so its flags cannot be proved from it"
         yield seen.finding("no-debug-info", Severity.WARNING, text)
     unrecorded = [unit.source for unit in units if unit.words is None]
-    if unrecorded and request is not None and _RECORDING in request.flags.compile:
+    known = bool(seen.calls) or len(unrecorded) == len(units)
+    if unrecorded and known and request is not None and _RECORDING in request.flags.compile:
         text = (
             f"{len(unrecorded)} of {len(units)} compile units record no flags although "
             f"{_RECORDING} was asked for, so no flag reached them: {shown(unrecorded)}"
