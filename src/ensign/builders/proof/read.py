@@ -60,7 +60,7 @@ def read_tree(tree: Path) -> tuple[Objects, tuple[UnindexedArchive, ...]]:
             found = intermediate(path.read_bytes())
             languages.append((found.language, found.fat))
         elif name.endswith(".a"):
-            archive = _unindexed(path, name)
+            archive = unindexed_archive(path, name)
             unindexed += [archive] if archive else []
     objects = Objects(
         count=len(languages),
@@ -71,7 +71,8 @@ def read_tree(tree: Path) -> tuple[Objects, tuple[UnindexedArchive, ...]]:
     return objects, tuple(unindexed)
 
 
-def _unindexed(path: Path, name: str) -> UnindexedArchive | None:
+def unindexed_archive(path: Path, name: str) -> UnindexedArchive | None:
+    """The archive, to be called `name`, if its index leaves out LTO objects; else None."""
     archive = read_archive(path)
     if archive is None:
         return None

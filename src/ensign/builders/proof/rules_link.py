@@ -8,26 +8,27 @@ from collections.abc import Iterator
 from ensign.builders.proof.facts import Order, UnitKind
 from ensign.builders.proof.flags import level_of, lto_of
 from ensign.builders.proof.rules_flags import ltrans_levels
-from ensign.builders.proof.seen import Seen, shown, units_of_build
+from ensign.builders.proof.seen import Seen, own_units, shown, units_of_build
 from ensign.model.findings import Finding, Severity
 
 
 def link_findings(seen: Seen) -> Iterator[Finding]:
     """All that concerns how objects became one artefact."""
     yield from _lto(seen)
-    yield from _archiver(seen)
+    yield from archiver_findings(seen)
     yield from _compilers(seen)
     yield from _order(seen)
 
 
 def _lto(seen: Seen) -> Iterator[Finding]:
-    units = seen.proof.binary.units
+    units = units_of_build(seen)
     early = [unit for unit in units if unit.kind is UnitKind.EARLY]
-    clang = [unit for unit in units if unit.kind is UnitKind.CLANG and lto_of(unit.flags)]
     ltrans = [unit for unit in units if unit.kind is UnitKind.LTRANS]
-    if not early and not clang and not ltrans:
+    compiled = [each.source for each in own_units(seen) if lto_of(each.words)]
+    if not compiled and not ltrans:
         return
     link = seen.link
+    clang = link is not None and "clang" in link.program
     at_link = None if link is None else lto_of(link.ran[1:])
     if early and not ltrans:
         text = (
@@ -37,13 +38,13 @@ def _lto(seen: Seen) -> Iterator[Finding]:
         yield seen.finding("lto-not-linked", Severity.WARNING, text)
     elif clang and at_link is False and seen.proof.objects.fat:
         text = (
-            f"{len(clang)} units were compiled for LTO, but the link took the machine code of "
+            f"{len(compiled)} units were compiled for LTO, but the link took the machine code of "
             "fat objects: LTO did not happen; pass -flto when linking, too"
         )
         yield seen.finding("lto-not-linked", Severity.WARNING, text)
     elif at_link is False:
         text = (
-            f"-flto is passed when compiling ({shown([each.name for each in early or clang])}) "
+            f"-flto is passed when compiling ({shown(compiled)}) "
             "but not when linking; the linker did LTO all the same, with options of its own choice"
         )
         yield seen.finding("lto-compile-only", Severity.WARNING, text)
@@ -61,7 +62,8 @@ def _lto(seen: Seen) -> Iterator[Finding]:
             yield seen.finding("flag-overridden", Severity.WARNING, text + " ".join(levels))
 
 
-def _archiver(seen: Seen) -> Iterator[Finding]:
+def archiver_findings(seen: Seen) -> Iterator[Finding]:
+    """Archives whose index leaves out LTO objects."""
     for archive in seen.proof.unindexed:
         text = (
             f"{archive.path} holds {archive.lto_members} LTO objects that its index leaves out: "
