@@ -73,6 +73,7 @@ def _binary(elf: ELFFile, path: Path) -> Binary:
         plt_imports=sum(name not in exports for name in slots),
         bolted=".note.bolt_info" in names or ".bolt.org.text" in names,
         has_symbols=".symtab" in names,
+        read=True,
     )  # fmt: skip
 
 

@@ -53,7 +53,10 @@ class Hardening:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """An ELF program or shared library. `own_plt` are functions of its own called by the PLT."""
+    """An ELF program or shared library. `own_plt` are functions of its own called by the PLT.
+
+    `read` is False where there is no such file, as after a dry run.
+    """
 
     path: str
     shared_library: bool = False
@@ -64,6 +67,7 @@ class Binary:
     plt_imports: int = 0
     bolted: bool = False
     has_symbols: bool = False
+    read: bool = False
 
 
 @dataclass(frozen=True, slots=True)

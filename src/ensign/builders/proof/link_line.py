@@ -38,6 +38,11 @@ class Word:
     grouped: bool = False
 
     @property
+    def is_object(self) -> bool:
+        """Whether it is an object file by its name."""
+        return self.text.endswith((".o", ".lo"))
+
+    @property
     def is_library(self) -> bool:
         """Whether it stands for an archive or a shared library."""
         return self.text.startswith("-l") or self.text.endswith(".a") or is_shared(self.text)
@@ -175,7 +180,7 @@ def used_by_symbols(inputs: Sequence[Input], defined: frozenset[str]) -> Used:
 
 def order_facts(inputs: Sequence[Input], used: Used) -> tuple[OrderFact, ...]:
     """What the order of the inputs did, given which members of archives were used."""
-    facts = list(_duplicates(inputs))
+    facts = [*_duplicates(inputs), *_unread(inputs)]
     twice = {fact.library for fact in facts}
     given = {name for each in inputs if each.kind == "object" for name in each.defines}
     for each in inputs:
@@ -197,6 +202,15 @@ def _duplicates(inputs: Sequence[Input]) -> Iterator[OrderFact]:
         each.word.text for each in inputs if each.word.is_library and not each.word.grouped
     )
     yield from (OrderFact(Order.DUPLICATE, text) for text, count in counts.items() if count > 1)
+
+
+def _unread(inputs: Sequence[Input]) -> Iterator[OrderFact]:
+    """Archives that are not there to be read, before objects."""
+    for index, each in enumerate(inputs):
+        after = [other.word.text for other in inputs[index + 1 :] if other.word.is_object]
+        plain = each.kind == "other" and not each.word.whole and not each.word.grouped
+        if plain and each.word.text.endswith(".a") and after:
+            yield OrderFact(Order.BEFORE_OBJECTS, each.word.text, after[0])
 
 
 def _archive(

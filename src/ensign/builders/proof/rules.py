@@ -43,7 +43,8 @@ def _lines(seen: Seen) -> Iterator[str]:
     objects = seen.proof.objects
     if objects.count:
         yield f"{objects.lto} of {objects.count} object files are for LTO"
-    yield f"protections: {_protections(seen)}"
+    if binary.read:
+        yield f"protections: {_protections(seen)}"
     if binary.shared_library:
         yield (
             f"calls through the PLT: {len(binary.own_plt)} functions of its own, "

@@ -33,7 +33,7 @@ def flag_findings(seen: Seen) -> Iterator[Finding]:
         if not any(finding.code == "flag-missing" for finding in found):
             yield from _debug(seen, units)
         yield from _unrequested_lto(seen, seen.request, units)
-    elif not seen.proof.binary.units:
+    elif seen.proof.binary.read and not seen.proof.binary.units:
         yield seen.finding(
             "no-debug-info",
             Severity.NOTE,

@@ -92,7 +92,7 @@ def _order(seen: Seen) -> Iterator[Finding]:
         match fact.order:
             case Order.BEFORE_OBJECTS:
                 text = (
-                    f"{fact.library} stands before {fact.other}, which needs {symbols} of it; "
+                    f"{fact.library} stands before {fact.other}{_needing(symbols)}; "
                     "a linker takes nothing from an archive for what comes later"
                 )
             case Order.AFTER_SHARED:
@@ -108,3 +108,7 @@ def _order(seen: Seen) -> Iterator[Finding]:
             Severity.NOTE if fact.order in (Order.DUPLICATE, Order.UNUSED) else Severity.WARNING
         )
         yield seen.finding(fact.order.value, severity, f"{text} (by {by or 'the link line'})")
+
+
+def _needing(symbols: str) -> str:
+    return f", which needs {symbols} of it" if symbols else ""

@@ -110,11 +110,7 @@ def units_of_build(seen: Seen) -> tuple[Unit, ...]:
         unit
         for unit in seen.proof.binary.units
         if "/libgcc" not in unit.folder
-        and (
-            not inside
-            or unit.kind is UnitKind.LTRANS
-            or _path(unit.folder, unit.name).startswith(inside)
-        )
+        and (_path(unit.folder, unit.name).startswith(inside) or unit.kind is UnitKind.LTRANS)
     )
 
 

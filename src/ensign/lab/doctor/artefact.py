@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.builders.proof.archives import is_archive
@@ -40,7 +40,7 @@ class _Evidence:
     calls: tuple[Call, ...]
     maps: tuple[Path, ...]
     sources: tuple[str, ...]
-    objects: Objects = Objects()
+    objects: Objects
 
 
 def examine_path(path: Path, processes: Processes) -> ArtefactCheckup:
@@ -71,7 +71,7 @@ def _file(path: Path) -> ArtefactCheckup:
 
 def _folder(folder: Path, processes: Processes) -> ArtefactCheckup:
     objects, unindexed = read_tree(folder)
-    evidence = replace(_evidence(folder.absolute(), processes), objects=objects)
+    evidence = _evidence(folder.absolute(), processes, objects)
     seen = tuple(_artefacts(folder.absolute(), evidence))
     if not seen and not objects.count and not unindexed:
         raise InputError(
@@ -118,21 +118,21 @@ def _map_of(artefact: Path, maps: Sequence[Path]) -> str | None:
     return chosen[0].read_text(errors="replace") if chosen else None
 
 
-def _evidence(folder: Path, processes: Processes) -> _Evidence:
+def _evidence(folder: Path, processes: Processes, objects: Objects) -> _Evidence:
     names = {name: path for name, path in tree_entries(folder) if path.is_file()}
     maps = tuple(path for name, path in names.items() if name.endswith(".map"))
     sources = tuple(f"linker map {path.name}" for path in maps)
     place = Place(folder)
     if CALLS in names:
-        return _Evidence(place, read_calls(names[CALLS]), maps, (*sources, CALLS))
+        return _Evidence(place, read_calls(names[CALLS]), maps, (*sources, CALLS), objects)
     if any(name in names for name in _MAKEFILES):
         place, calls = _dry_run(folder, processes)
-        return _Evidence(place, calls, maps, (*sources, "a dry run of make"))
+        return _Evidence(place, calls, maps, (*sources, "a dry run of make"), objects)
     if COMPILE_COMMANDS in names:
         entries = json.loads(names[COMPILE_COMMANDS].read_text())
         calls = calls_of_commands(entries)
-        return _Evidence(place, calls, maps, (*sources, COMPILE_COMMANDS))
-    return _Evidence(place, (), maps, sources)
+        return _Evidence(place, calls, maps, (*sources, COMPILE_COMMANDS), objects)
+    return _Evidence(place, (), maps, sources, objects)
 
 
 def _dry_run(folder: Path, processes: Processes) -> tuple[Place, tuple[Call, ...]]:
