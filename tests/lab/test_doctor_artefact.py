@@ -5,7 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from ensign.cli.main import app
 from ensign.lab.doctor.artefact import examine_path
 from ensign.model.checkup import ArtefactCheckup
 from ensign.model.errors import InputError
@@ -126,3 +128,16 @@ def test_wrong_paths_are_wrong_use(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=words):
             examine(tmp_path / name)
+
+
+def test_fail_on_makes_a_finding_exit_status_1(tmp_path: Path) -> None:
+    folder = project("right", tmp_path / "p")
+    make(folder, GCC, "-O3", "")
+    program = str(folder / "program")
+    for words, status in (
+        ([], 0),
+        (["--fail-on", "warning"], 0),
+        (["--fail-on", "note"], 1),
+        (["--fail-on", "note", "--json"], 1),
+    ):
+        assert CliRunner().invoke(app, ["doctor", program, *words]).exit_code == status, words
