@@ -3,9 +3,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from ensign.builders.verify import Artefact, describe, judge, read_artefact, read_evidence
+from ensign.builders.verify import Artefact, read_artefact
 
 SOURCE = "int main(int argc, char **argv) { return argv[argc] != 0; }\n"
 
@@ -49,40 +47,3 @@ def test_a_script_is_no_artefact(tmp_path: Path) -> None:
     script = tmp_path / "program"
     script.write_text("#!/bin/sh\n")
     assert read_artefact(script) is None
-
-
-def test_gcc_shows_its_level_and_lto(tmp_path: Path) -> None:
-    program = compile_program(tmp_path, "-g", "-O3", "-flto")
-    evidence = read_evidence(program, tmp_path)
-    assert dict(evidence.levels).keys() == {"-O3"}
-    assert evidence.lto_units == 1
-    assert (evidence.objects, evidence.lto_objects) == (1, 1)
-    assert judge(evidence, "-O3", "full", "v") == []
-    assert [finding.code for finding in judge(evidence, "-O2", "off", "v")] == [
-        "flag-without-trace",
-        "flag-without-trace",
-    ]
-
-
-def test_lost_lto_is_found(tmp_path: Path) -> None:
-    evidence = read_evidence(compile_program(tmp_path, "-g", "-O3"), tmp_path)
-    (finding,) = judge(evidence, "-O3", "full", "v")
-    assert "no object file holds an intermediate language" in finding.text
-    assert finding.subject == "v"
-
-
-@pytest.mark.parametrize("flags", [["-g"], ["-g", "-gdwarf-4"]])
-def test_what_clang_does_not_record_is_unknown_not_wrong(tmp_path: Path, flags: list[str]) -> None:
-    program = compile_program(tmp_path, "-O3", "-flto", "-fuse-ld=lld", *flags, compiler="clang-19")
-    evidence = read_evidence(program, tmp_path)
-    assert evidence.levels == (("?", 1),)
-    assert evidence.lto_objects == 1
-    assert judge(evidence, "-O3", "full", "v") == []
-    assert any("record no level" in line for line in describe(evidence))
-
-
-def test_without_debug_information_nothing_is_claimed(tmp_path: Path) -> None:
-    evidence = read_evidence(compile_program(tmp_path, "-O2"), tmp_path)
-    assert evidence.levels == ()
-    assert judge(evidence, "-O3", "off", "v") == []
-    assert any("add -g" in line for line in describe(evidence))

@@ -58,6 +58,9 @@ from ensign.cli.main import run_command_line
         ("plan nosuch.toml", "there is no such file"),
         ("report nosuch.toml", "there is no such file"),
         ("doctor nosuch.toml", "there is no such file"),
+        ("doctor nosuchprogram", "there is no 'nosuchprogram'"),
+        ("doctor /etc/passwd", "is no ELF program"),
+        ("doctor true --fail-on always", "--fail-on knows note, warning, error"),
         ("clean --older-than soon", "soon"),
     ],
 )

@@ -72,8 +72,8 @@ def build_variants(
         else result_of(variant, toolchains[variant.compiler], plan, ends, cached)
         for variant in request.variants
     )
-    findings = findings_of(results, request.variants, plan, ends)
     results = same_bytes(results, request.baseline)
+    findings = findings_of(results, request.variants, plan, ends)
     results = _check(request, source, workshop, results, ports.cores, on_event)
     return BuildReport(
         results=results,

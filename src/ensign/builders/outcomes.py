@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +10,19 @@ from ensign.builders.cache import Entry
 from ensign.builders.perform import Made
 from ensign.builders.plan import Plan
 from ensign.builders.profiles import describe_profile
+from ensign.builders.proof.read import from_json
+from ensign.builders.proof.rules import describe, judge
+from ensign.builders.proof.rules_log import unknown_lto
+from ensign.builders.proof.seen import Request, Seen
+from ensign.builders.recorder import CALLS, DEPENDENCY_CALLS, read_calls
 from ensign.builders.relinking import FOLDER, Relinked
-from ensign.builders.verify import Evidence, describe, judge
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts
 from ensign.model.variants import Variant
 from ensign.toolchains.find import Toolchain
+from ensign.toolchains.table import Flags
+
+_SAME = "same as "
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ def result_of(
         loadable_sha256=str(artefact["loadable_sha256"]),
         log_path=str(end.log),
         evidence=(
-            *describe(_evidence(end.entry)),
+            *describe(_seen(variant, flags, end.entry)),
             *describe_profile(_object(end.entry, "profile")),
         ),
         layouts=_relinked(end.entry).hashes,
@@ -155,10 +161,16 @@ def relink_findings(entry: Entry, variant: str) -> list[Finding]:
     return findings
 
 
-def _evidence(entry: Entry) -> Evidence:
-    raw = json.loads(json.dumps(entry.facts["evidence"]))
-    levels = tuple((str(level), int(count)) for level, count in raw.pop("levels"))
-    return Evidence(levels=levels, comments=tuple(raw.pop("comments")), **raw)
+def _seen(variant: Variant, flags: Flags, entry: Entry) -> Seen:
+    log = entry.folder / "log.txt"
+    return Seen(
+        subject=variant.name,
+        proof=from_json(entry.facts["proof"]),
+        request=Request(variant, flags),
+        calls=read_calls(entry.folder / CALLS),
+        dependency_calls=read_calls(entry.folder / DEPENDENCY_CALLS),
+        log=log.read_text(errors="replace") if log.exists() else "",
+    )
 
 
 def findings_of(
@@ -167,17 +179,16 @@ def findings_of(
     plan: Plan,
     ends: Mapping[str, Made],
 ) -> tuple[Finding, ...]:
-    """Say which variants failed, and which flags have no trace in what was built."""
-    findings = []
+    """Say which variants failed and why, and what the artefacts prove of the others' flags."""
+    findings: list[Finding] = []
     for variant, result in zip(variants, results, strict=True):
+        end = ends.get(plan.stage_of.get(variant.name, ""))
         if result.artefact is None:
-            findings.append(_unbuilt(result.facts))
-            continue
-        entry = ends[plan.stage_of[variant.name]].entry
-        if entry is not None:
-            evidence = _evidence(entry)
-            findings += judge(evidence, variant.optimization, variant.lto, variant.name)
-            findings += relink_findings(entry, variant.name)
+            findings.append(_unbuilt(result, plan, ends))
+        elif end is not None and end.entry is not None:
+            findings += judge(_seen(variant, plan.flags_of[variant.name], end.entry))
+            findings += relink_findings(end.entry, variant.name)
+            findings += _no_effect(result)
     return (*findings, *_left_running(plan, ends))
 
 
@@ -193,13 +204,36 @@ def _left_running(plan: Plan, ends: Mapping[str, Made]) -> list[Finding]:
     return found
 
 
-def _unbuilt(facts: BuildFacts) -> Finding:
-    reason = facts.log_tail.splitlines()[-1]
+def _unbuilt(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Finding:
+    facts = result.facts
     if facts.status == "left out":
-        text = f"{facts.variant} is left out: {reason}"
+        text = f"{facts.variant} is left out: {facts.log_tail}"
         return Finding("variant-left-out", Severity.NOTE, text, facts.variant)
-    text = f"{facts.variant} could not be built: {reason}"
-    return Finding("build-failed", Severity.WARNING, text, facts.variant)
+    return _failure(result, plan, ends)
+
+
+def _failure(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Finding:
+    name, tail = result.facts.variant, result.facts.log_tail
+    code, text = "build-failed", f"{name} could not be built: {tail.splitlines()[-1]}"
+    key = plan.stage_of.get(name)
+    parent = ends.get(plan.stage(key).parent) if key is not None else None
+    if unknown_lto(tail):
+        code = "unknown-lto-flag"
+        text = f"{name}: the compiler does not know the LTO flag: {unknown_lto(tail)}"
+    elif parent is not None and parent.entry is None:
+        code = "dependencies-broken"
+        text = f"{name}: its bundled dependencies cannot be built with its flags: {parent.reason}"
+        if plan.stage(plan.stage(key or "").parent).label.startswith("dependencies with"):
+            text = f"{name}: the bundled dependencies cannot be built: {parent.reason}"
+    return Finding(code, Severity.WARNING, text, name)
+
+
+def _no_effect(result: BuildResult) -> tuple[Finding, ...]:
+    name, status = result.facts.variant, result.facts.status
+    if not status.startswith(_SAME):
+        return ()
+    text = f"{name}: no effect on the binary, its loaded bytes are those of {status[len(_SAME) :]}"
+    return (Finding("same-bytes", Severity.NOTE, text, name),)
 
 
 def same_bytes(results: tuple[BuildResult, ...], baseline: str) -> tuple[BuildResult, ...]:
@@ -215,5 +249,5 @@ def same_bytes(results: tuple[BuildResult, ...], baseline: str) -> tuple[BuildRe
 def _marked(result: BuildResult, same: str | None) -> BuildResult:
     if same is None or same == result.facts.variant:
         return result
-    facts = replace(result.facts, status=f"same as {same}")
+    facts = replace(result.facts, status=f"{_SAME}{same}")
     return replace(result, facts=facts)

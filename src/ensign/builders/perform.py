@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,17 +18,22 @@ from ensign.builders.isolation import Isolation, Room
 from ensign.builders.plan import Stage
 from ensign.builders.profile_files import bolt_facts, count_facts, lay, left_something, warnings_in
 from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning
+from ensign.builders.proof.link import Place
+from ensign.builders.proof.read import as_json, from_json, link_of, proof_after, read_proof
+from ensign.builders.proof.relink import command_for_map, read_map
 from ensign.builders.training import Trainer, TrainingRun
-from ensign.builders.verify import read_artefact, read_evidence
+from ensign.builders.verify import read_artefact
 from ensign.host.clock import Clock
 from ensign.host.disk_watch import DiskLimit, used_bytes
 from ensign.host.files import copy_tree, remove_tree, storage_errors
 from ensign.host.processes import Limits, Outcome, Processes, ProcessRequest, read_tail
+from ensign.model.calls import Call
 from ensign.model.units import format_size
 
 # Any fixed moment does; this is 2000-01-01.
 _SOURCE_DATE_EPOCH = "946684800"
 _LOG = "log.txt"
+_TREE = "tree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +128,7 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
             if stage.kind == "dependencies":
                 room.tree.rename(folder / "tree")
             elif stage.kind != "profile":
-                facts |= relinked | _take(stage, room.tree, folder, inputs)
+                facts |= relinked | _take(run, folder, inputs)
             if stage.strip:
                 facts |= _strip(stage, room, folder, run)
             return facts
@@ -216,6 +221,21 @@ class _Run:
         if reason:
             raise _StageFailedError(f"training '{name}': {reason}")
 
+    def map_text(self, calls: Sequence[Call]) -> str | None:
+        """The linker's map of the artefact, by linking it once more into the scratch folder."""
+        link = link_of(calls, self.place, self.room.tree / self.stage.artefact)
+        argv = command_for_map(link, self.workshop.isolation.temporary_path)
+        left_ns = self.bounds.deadline_ns - self.workshop.clock.monotonic_ns()
+        if not argv or left_ns <= 0:
+            return None
+        self.workshop.processes.run(self._request(argv, None, left_ns))
+        return read_map(self.room.temporary)
+
+    @property
+    def place(self) -> Place:
+        """Where the paths in recorded calls are here."""
+        return Place(self.room.tree, self.workshop.isolation.build_path)
+
     def command(self, argv: tuple[str, ...]) -> Outcome:
         log = log_path(self.workshop.cache, self.stage)
         with storage_errors(log), log.open("a") as file:
@@ -223,16 +243,17 @@ class _Run:
         left_ns = self.bounds.deadline_ns - self.workshop.clock.monotonic_ns()
         if left_ns <= 0:
             return Outcome(None, None, "deadline")
-        return self.workshop.processes.run(
-            ProcessRequest(
-                argv=(*self.room.argv, *argv),
-                env=_environment(self.stage, self.workshop),
-                cwd=self.room.cwd,
-                log=log,
-                deadline_ns=left_ns,
-                limits=Limits(file_bytes=self.stage.disk_bytes),
-                disk=self.bounds.disk,
-            )
+        return self.workshop.processes.run(self._request(argv, log, left_ns))
+
+    def _request(self, argv: tuple[str, ...], log: Path | None, left_ns: int) -> ProcessRequest:
+        return ProcessRequest(
+            argv=(*self.room.argv, *argv),
+            env=_environment(self.stage, self.workshop),
+            cwd=self.room.cwd,
+            log=log,
+            deadline_ns=left_ns,
+            limits=Limits(file_bytes=self.stage.disk_bytes),
+            disk=self.bounds.disk,
         )
 
 
@@ -263,12 +284,18 @@ def _record(stage: Stage, room: Room, workshop: Workshop) -> None:
 
 
 def _keep_calls(room: Room, folder: Path, inputs: Inputs) -> None:
-    """Put the calls of this stage into its folder; what BOLT makes has those of the link."""
+    """Put the calls of this stage into its folder, and those of its dependencies beside them.
+
+    What BOLT makes has the calls of the link.
+    """
     if inputs.linked is not None:
-        for name in (recorder.CALLS, recorder.COMPILE_COMMANDS):
+        for name in (recorder.CALLS, recorder.DEPENDENCY_CALLS, recorder.COMPILE_COMMANDS):
             if (inputs.linked.folder / name).exists():
                 shutil.copyfile(inputs.linked.folder / name, folder / name)
         return
+    before = inputs.tree.parent / recorder.CALLS
+    if inputs.tree.name == _TREE and before.is_file():
+        shutil.copyfile(before, folder / recorder.DEPENDENCY_CALLS)
     log = room.temporary / recorder.FOLDER / recorder.CALLS
     calls = recorder.read_calls(log)
     if calls:
@@ -294,9 +321,9 @@ def _relink(stage: Stage, room: Room, workshop: Workshop, folder: Path) -> dict[
     return {"relinks": dataclasses.asdict(relinked)}
 
 
-def _take(stage: Stage, tree: Path, folder: Path, inputs: Inputs) -> dict[str, object]:
+def _take(run: _Run, folder: Path, inputs: Inputs) -> dict[str, object]:
     """Copy what is kept of a program's tree to `folder/files`; the facts about it."""
-    files = folder / "files"
+    stage, tree, files = run.stage, run.room.tree, folder / "files"
     wanted = [stage.artefact, *(path for _, path in stage.tools)]
     for pattern in stage.keep:
         matches = sorted(str(path.relative_to(tree)) for path in tree.glob(pattern))
@@ -311,11 +338,13 @@ def _take(stage: Stage, tree: Path, folder: Path, inputs: Inputs) -> dict[str, o
     facts: dict[str, object] = {"artefact": dataclasses.asdict(artefact)}
     if stage.kind == "instrumented":
         return facts
-    evidence = dataclasses.asdict(read_evidence(files / stage.artefact, tree))
-    if inputs.linked is not None:
-        linked = json.loads(json.dumps(inputs.linked.facts["evidence"]))
-        evidence |= {name: linked[name] for name in ("objects", "lto_objects")}
-    return facts | {"evidence": evidence, "profile": _profile_facts(folder / _LOG, inputs)}
+    calls = recorder.read_calls(folder / recorder.CALLS)
+    if inputs.linked is None:
+        proof = read_proof(files / stage.artefact, run.place, calls, run.map_text(calls))
+    else:
+        proof = proof_after(from_json(inputs.linked.facts["proof"]), files / stage.artefact)
+    facts["proof"] = as_json(proof)
+    return facts | {"profile": _profile_facts(folder / _LOG, inputs)}
 
 
 def _profile_facts(log: Path, inputs: Inputs) -> dict[str, object]:

@@ -15,6 +15,7 @@ from ensign.toolchains.table import Family
 
 FOLDER = "recorder"
 CALLS = "calls.jsonl"
+DEPENDENCY_CALLS = "dependency-calls.jsonl"
 COMPILE_COMMANDS = "compile_commands.json"
 
 _SCHEMA = 1

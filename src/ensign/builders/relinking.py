@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ensign.builders import relink
+from ensign.builders.proof.archives import intermediate
 from ensign.builders.relink import Link, Relinks
-from ensign.builders.verify import holds_intermediate, read_artefact
+from ensign.builders.verify import read_artefact
 from ensign.host.files import file_sha256
 from ensign.host.processes import Outcome
 from ensign.model.calls import Call
@@ -124,7 +125,7 @@ def _is_intermediate(word: str, link: Link, bench: Bench) -> bool:
     if not seen.is_relative_to(bench.tree[1]):
         return False
     path = bench.tree[0] / seen.relative_to(bench.tree[1])
-    return path.is_file() and holds_intermediate(path)
+    return path.is_file() and bool(intermediate(path.read_bytes()).language)
 
 
 def _relink(link: Link, asked: Relinks, seed: int, bench: Bench) -> Path:

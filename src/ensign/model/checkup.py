@@ -35,3 +35,24 @@ class Checkup:
     checks: tuple[Check, ...]
     machine: MachineFacts
     findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A program, library or archive that was looked at, and what it shows, in sentences."""
+
+    path: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArtefactCheckup:
+    """What `ensign doctor PATH` found in a binary or in a folder where something was built.
+
+    `sources` names what else was evidence: maps, recorded calls, a dry run of a Makefile.
+    """
+
+    path: str
+    examined: tuple[Examined, ...]
+    sources: tuple[str, ...]
+    findings: tuple[Finding, ...]

@@ -1,0 +1,141 @@
+"""What was read from an artefact and from what it was made of. Pure data, kept with the build."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class UnitKind(StrEnum):
+    """Who wrote a compile unit's debug information, and when.
+
+    With GCC's LTO there are `early` units (of the compiler, with the flags of the compilation) and
+    `ltrans` units (of the link, with the flags it generated code by). `whole` is GCC without LTO.
+    """
+
+    EARLY = "early"
+    LTRANS = "ltrans"
+    WHOLE = "whole"
+    CLANG = "clang"
+    ASSEMBLER = "assembler"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A compile unit (`DW_AT_producer`). `flags` is None where the compiler recorded none."""
+
+    name: str
+    folder: str
+    kind: UnitKind
+    compiler: str
+    flags: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hardening:
+    """Protections visible in the bytes.
+
+    `checked` are imports such as `__printf_chk`, `unchecked` those that FORTIFY would have
+    replaced. `cet` is the GNU property note of the whole program: one object without it, such as
+    a C library's start file, takes it away.
+    """
+
+    pie: bool = False
+    relro: bool = False
+    bind_now: bool = False
+    executable_stack: bool = False
+    canary: bool = False
+    checked: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    cet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An ELF program or shared library. `own_plt` are functions of its own called by the PLT.
+
+    `read` is False where there is no such file, as after a dry run.
+    """
+
+    path: str
+    shared_library: bool = False
+    units: tuple[Unit, ...] = ()
+    comments: tuple[str, ...] = ()
+    hardening: Hardening = Hardening()
+    own_plt: tuple[str, ...] = ()
+    plt_imports: int = 0
+    bolted: bool = False
+    has_symbols: bool = False
+    read: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Object files of a tree, and how many hold an intermediate language: GCC's, or bitcode.
+
+    `fat` ones hold machine code beside it.
+    """
+
+    count: int = 0
+    gcc_lto: int = 0
+    bitcode: int = 0
+    fat: int = 0
+
+    @property
+    def lto(self) -> int:
+        """Those that take part in an LTO link."""
+        return self.gcc_lto + self.bitcode
+
+
+@dataclass(frozen=True, slots=True)
+class UnindexedArchive:
+    """An archive whose index lacks the symbols of LTO objects: a wrong archiver made it."""
+
+    path: str
+    lto_members: int
+
+
+class Order(StrEnum):
+    """What is odd about a link line; the values are the findings' codes."""
+
+    BEFORE_OBJECTS = "archive-before-objects"
+    AFTER_SHARED = "archive-after-shared"
+    DUPLICATE = "duplicate-library"
+    UNUSED = "archive-unused"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderFact:
+    """One oddity: the archive or library, the other file concerned, and the symbols."""
+
+    order: Order
+    library: str
+    other: str = ""
+    symbols: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFacts:
+    """The link of the artefact. `unknown` says why its order could not be judged, or is empty.
+
+    `by` names the evidence: a linker map, or the symbols of the artefact.
+    """
+
+    order: tuple[OrderFact, ...] = ()
+    unknown: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """All that was read of one artefact and of the tree it was built in.
+
+    `build_path` is the folder that its build saw, empty where that is not known.
+    """
+
+    binary: Binary
+    objects: Objects = Objects()
+    unindexed: tuple[UnindexedArchive, ...] = ()
+    link: LinkFacts = LinkFacts(unknown="no link was recorded")
+    build_path: str = ""

@@ -1,0 +1,43 @@
+"""Doing a recorded link once more, only for the linker's map. Pure, but for the file read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ensign.builders.proof.flags import lto_of
+from ensign.builders.proof.link_line import input_words
+from ensign.model.calls import Call
+
+_LONGEST_NS = 20 * 10**9
+_MAP, _OUTPUT = "link.map", "relinked"
+
+
+def command_for_map(call: Call | None, folder: str) -> tuple[str, ...]:
+    """The command that writes a map of that link into `folder`; empty where it is not worth it.
+
+    A link with LTO generates all code again and its map shows no archive members, so it is left
+    alone, and so is one without archives, or one that took long.
+    """
+    if call is None or call.wall_ns > _LONGEST_NS or lto_of(call.ran):
+        return ()
+    if not any(word.is_library for word in input_words(call.ran)):
+        return ()
+    words = (*_without_output(call.ran[1:]), "-o", f"{folder}/{_OUTPUT}")
+    there = ("sh", "-c", 'cd "$0" && exec "$@"', call.cwd)
+    return (*there, call.program, *words, f"-Wl,-Map={folder}/{_MAP}")
+
+
+def _without_output(words: Sequence[str]) -> Iterator[str]:
+    skip = False
+    for word in words:
+        if skip or word == "-o":
+            skip = not skip
+        else:
+            yield word
+
+
+def read_map(folder: Path) -> str | None:
+    """The map that the command wrote; None if there is none."""
+    path = folder / _MAP
+    return path.read_text(errors="replace") if path.is_file() else None

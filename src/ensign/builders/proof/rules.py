@@ -1,0 +1,96 @@
+"""All rules in their order, and what was seen in sentences. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ensign.builders.proof.facts import Unit, UnitKind
+from ensign.builders.proof.flags import level_of
+from ensign.builders.proof.rules_binary import binary_findings
+from ensign.builders.proof.rules_flags import flag_findings
+from ensign.builders.proof.rules_link import link_findings
+from ensign.builders.proof.rules_log import bolt_share, log_findings
+from ensign.builders.proof.seen import Seen
+from ensign.model.findings import Finding
+
+_NO_DEBUG = "flags: unknown, because there is no debug information (add -g)"
+_NO_FLAGS = "record no flags (Clang: add -grecord-command-line)"
+
+
+def judge(seen: Seen) -> tuple[Finding, ...]:
+    """All findings. What cannot be known is no finding, but is said by `describe`."""
+    return (
+        *flag_findings(seen),
+        *link_findings(seen),
+        *binary_findings(seen),
+        *log_findings(seen),
+    )
+
+
+def describe(seen: Seen) -> tuple[str, ...]:
+    """Say in sentences what was seen, and what is unknown, because of what."""
+    return tuple(_lines(seen))
+
+
+def _lines(seen: Seen) -> Iterator[str]:
+    binary = seen.proof.binary
+    compiled = [unit for unit in binary.units if unit.kind is not UnitKind.LTRANS]
+    ltrans = [unit for unit in binary.units if unit.kind is UnitKind.LTRANS]
+    yield from _units(compiled) if compiled else (_NO_DEBUG,)
+    if ltrans:
+        yield f"generated at the link: {_levels(ltrans)}"
+    objects = seen.proof.objects
+    if objects.count:
+        yield f"{objects.lto} of {objects.count} object files are for LTO"
+    if binary.read:
+        yield f"protections: {_protections(seen)}"
+    if binary.shared_library:
+        yield (
+            f"calls through the PLT: {len(binary.own_plt)} functions of its own, "
+            f"{binary.plt_imports} of others"
+        )
+    link = seen.proof.link
+    yield (
+        f"link order: unknown, because {link.unknown}"
+        if link.unknown
+        else f"link order judged by {link.by}"
+    )
+    share = bolt_share(seen.log)
+    if share is not None:
+        yield f"BOLT: {share[0]} of {share[1]} functions have a profile"
+    elif binary.bolted:
+        yield "BOLT: applied; its share of functions is unknown, because no log says it"
+    yield from binary.comments
+
+
+def _units(units: list[Unit]) -> Iterator[str]:
+    recorded = [unit for unit in units if unit.flags is not None]
+    assembler = sum(unit.kind is UnitKind.ASSEMBLER for unit in units)
+    silent = len(units) - len(recorded) - assembler
+    if recorded:
+        yield f"compile units by level: {_levels(recorded)}"
+    if silent:
+        yield f"flags: unknown for {silent} compile units, because they {_NO_FLAGS}"
+    compilers = Counter(unit.compiler for unit in units if unit.kind is not UnitKind.ASSEMBLER)
+    yield "compilers: " + ", ".join(f"{name} {count}" for name, count in sorted(compilers.items()))
+
+
+def _levels(units: list[Unit]) -> str:
+    levels = Counter(level_of(unit.flags) or "no -O" for unit in units)
+    return ", ".join(f"{level} {count}" for level, count in sorted(levels.items()))
+
+
+def _protections(seen: Seen) -> str:
+    found = seen.proof.binary.hardening
+    names = {
+        "PIE": found.pie,
+        "RELRO": found.relro,
+        "BIND_NOW": found.bind_now,
+        "canaries": found.canary,
+        "FORTIFY": bool(found.checked),
+        "CET": found.cet,
+    }
+    there = [name for name, is_there in names.items() if is_there]
+    lacking = [name for name, is_there in names.items() if not is_there]
+    return f"{', '.join(there) or 'none'}; not seen: {', '.join(lacking) or 'none'}"

@@ -1,0 +1,196 @@
+"""Flags of compile units against the flags that were asked for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ensign.builders.proof.facts import UnitKind
+from ensign.builders.proof.flags import effect, effects, level_of, lto_of
+from ensign.builders.proof.seen import Compiled, Request, Seen, own_units, shown
+from ensign.model.findings import Finding, Severity
+
+_RECORDING = "-grecord-command-line"
+
+
+@dataclass(frozen=True, slots=True)
+class _Miss:
+    """A requested flag that a unit does not have; `instead` is what overrules it."""
+
+    flag: str
+    source: str
+    instead: str
+    overridden: bool
+
+
+def flag_findings(seen: Seen) -> Iterator[Finding]:
+    """Missing, overridden and differing flags, debug information, leaks into dependencies."""
+    if seen.request is not None:
+        units = own_units(seen)
+        yield from _leaks(seen, seen.request)
+        found = tuple(_against(seen, seen.request, units))
+        yield from found
+        if not any(finding.code == "flag-missing" for finding in found):
+            yield from _debug(seen, units)
+        yield from _unrequested_lto(seen, seen.request, units)
+    elif seen.proof.binary.read and not seen.proof.binary.units:
+        yield seen.finding(
+            "no-debug-info",
+            Severity.NOTE,
+            "no debug information, so its flags are unknown (build with -g; Clang: also "
+            f"{_RECORDING})",
+        )
+
+
+def _against(seen: Seen, request: Request, units: Sequence[Compiled]) -> Iterator[Finding]:
+    wanted = _wanted(request)
+    misses = [miss for unit in units for miss in _misses(unit, wanted)]
+    flags = list(dict.fromkeys(miss.flag for miss in misses))
+    missing = []
+    for flag in flags:
+        those = [miss for miss in misses if miss.flag == flag]
+        where = shown([miss.source for miss in those])
+        overridden = [miss for miss in those if miss.overridden]
+        judged = [unit for unit in units if _can_judge(unit, flag)]
+        if overridden:
+            text = f"{flag} is overridden later on the command line by {overridden[0].instead}"
+            where = shown([miss.source for miss in overridden])
+            yield seen.finding("flag-overridden", Severity.WARNING, f"{text}: {where}")
+        elif len(those) == len(judged):
+            instead = sorted({miss.instead for miss in those} - {""})
+            missing.append(f"{flag} (there is {', '.join(instead)})" if instead else flag)
+        elif seen.calls:  # otherwise a bundled dependency cannot be told from the program
+            text = (
+                f"{flag} was asked for, but {len(those)} of {len(judged)} compile units "
+                f"lack it: {where}"
+            )
+            yield seen.finding("flags-differ", Severity.WARNING, text)
+    if missing:
+        count = len(units)
+        text = f"no compile unit ({count}) has {', '.join(missing)}, which was asked for"
+        yield seen.finding("flag-missing", Severity.WARNING, text)
+
+
+def _wanted(request: Request) -> dict[str, str]:
+    """Subject to the requested flag that counts."""
+    flags: dict[str, str] = {}
+    for flag in request.flags.compile:
+        pair = effect(flag)
+        if pair is not None and pair[0] != "g":
+            flags[pair[0]] = flag
+    return flags
+
+
+def _misses(unit: Compiled, wanted: dict[str, str]) -> Iterator[_Miss]:
+    has = effects(unit.words or ())
+    has |= {key: value for key, value in effects(unit.asked).items() if key.startswith("D:")}
+    for subject, flag in wanted.items():
+        pair = effect(flag)
+        value = has.get(subject)
+        if pair is None or value == pair[1] or not _can_judge(unit, flag):
+            continue
+        if _as_good(subject, pair[1], value):
+            continue
+        both = (*(unit.words or ()), *unit.asked)
+        overridden = value is not None and flag in both
+        yield _Miss(flag, unit.source, _instead(both, subject, value), overridden)
+
+
+def _as_good(subject: str, wanted: str, value: str | None) -> bool:
+    """Spellings that a compiler records differently from what it was told."""
+    if wanted == "off" or (subject == "D:_FORTIFY_SOURCE" and wanted == "undefined"):
+        return value in (None, "off", "undefined")
+    if wanted == "native":
+        return value is not None
+    return subject == "O" and {wanted, value} == {"-O0", None}
+
+
+def _can_judge(unit: Compiled, flag: str) -> bool:
+    """A definition is to be seen in calls, and in what Clang recorded."""
+    if flag.startswith(("-D", "-U")):
+        recorded = unit.unit is not None and unit.unit.kind is UnitKind.CLANG
+        return unit.call is not None or (recorded and unit.words is not None)
+    return unit.words is not None
+
+
+def _instead(words: Iterable[str], subject: str, value: str | None) -> str:
+    found = ""
+    for word in words:
+        if effect(word) == (subject, value):
+            found = word
+    return found
+
+
+def _debug(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
+    """Without debug information the artefact proves nothing; ensign always asks for it."""
+    request = seen.request
+    if request is not None and request.variant.strip == "yes":
+        return
+    bare = [
+        unit.source
+        for unit in units
+        if unit.unit is None and effects(unit.asked).get("g", "off") == "off"
+    ]
+    if bare:
+        text = f"{len(bare)} of {len(units)} compile units have no debug information: "
+        yield seen.finding("no-debug-info", Severity.WARNING, text + shown(bare))
+    elif not seen.proof.binary.units:
+        text = "the artefact has no debug information, so its flags cannot be proved from it"
+        yield seen.finding("no-debug-info", Severity.WARNING, text)
+    unrecorded = [unit.source for unit in units if unit.words is None]
+    known = bool(seen.calls) or len(unrecorded) == len(units)
+    if unrecorded and known and request is not None and _RECORDING in request.flags.compile:
+        text = (
+            f"{len(unrecorded)} of {len(units)} compile units record no flags although "
+            f"{_RECORDING} was asked for, so no flag reached them: {shown(unrecorded)}"
+        )
+        code = "flag-missing" if len(unrecorded) == len(units) else "flags-differ"
+        yield seen.finding(code, Severity.WARNING, text)
+
+
+def _unrequested_lto(seen: Seen, request: Request, units: Sequence[Compiled]) -> Iterator[Finding]:
+    if request.variant.lto != "off" or lto_of(request.flags.compile):
+        return
+    lto = [unit.source for unit in units if lto_of(unit.words)]
+    if lto:
+        text = f"LTO was not asked for, but {len(lto)} compile units have it: {shown(lto)}"
+        yield seen.finding("lto-not-asked", Severity.WARNING, text)
+
+
+def _leaks(seen: Seen, request: Request) -> Iterator[Finding]:
+    """Dependencies that were built once more in the program's stage, with the variant's flags."""
+    if request.variant.dependencies != "plain":
+        return
+    before = {
+        output.path: call
+        for call in seen.dependency_calls
+        for output in call.outputs
+        if output.path.endswith((".o", ".lo"))
+    }
+    wanted = _wanted(request)
+    leaked: dict[str, list[str]] = {}
+    for call in seen.calls:
+        for output in call.outputs:
+            old = before.get(output.path)
+            if old is None:
+                continue
+            had, has = effects(old.ran[1:]), effects(call.ran[1:])
+            for subject, flag in wanted.items():
+                pair = effect(flag)
+                if pair and has.get(subject) == pair[1] != had.get(subject):
+                    leaked.setdefault(output.path, []).append(flag)
+    if leaked:
+        flags = list(dict.fromkeys(flag for each in leaked.values() for flag in each))
+        text = (
+            f"{' '.join(flags)} leaked into a bundled dependency, whose {len(leaked)} objects "
+            f"were built again by the program's build: {shown(list(leaked))}"
+        )
+        yield seen.finding("flag-leaked-into-dependency", Severity.WARNING, text)
+
+
+def ltrans_levels(seen: Seen) -> list[str]:
+    """The optimisation levels at which GCC generated code at the link."""
+    levels = {
+        level_of(unit.flags) for unit in seen.proof.binary.units if unit.kind is UnitKind.LTRANS
+    }
+    return sorted(levels)

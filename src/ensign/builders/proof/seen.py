@@ -1,0 +1,163 @@
+"""What the rules judge: the proof, the recorded calls, the log, and what was asked for. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ensign.builders.proof.facts import Proof, Unit, UnitKind
+from ensign.builders.proof.link_line import input_words, links, output_of, sources
+from ensign.model.calls import Call
+from ensign.model.findings import Finding, Severity
+from ensign.model.variants import Variant
+from ensign.toolchains.table import Flags
+
+COMPILERS = ("cc", "cxx")
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The variant that was asked for, and the flags that it was to pass."""
+
+    variant: Variant
+    flags: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All evidence of one build. `request` is None for what was built without ensign.
+
+    `calls` are of the program's own stage, `dependency_calls` of the stage before it. `subject`
+    is what findings are about: a variant, or a path.
+    """
+
+    subject: str
+    proof: Proof
+    request: Request | None = None
+    calls: tuple[Call, ...] = ()
+    dependency_calls: tuple[Call, ...] = ()
+    log: str = ""
+
+    def finding(self, code: str, severity: Severity, text: str) -> Finding:
+        """A finding about this build."""
+        return Finding(code, severity, f"{self.subject}: {text}", self.subject)
+
+    @property
+    def link(self) -> Call | None:
+        """The call that linked the artefact, or the last one that linked at all."""
+        name = PurePosixPath(self.proof.binary.path).name
+        found = [
+            call
+            for call in self.calls
+            if call.tool in COMPILERS and call.exit == 0 and links(call.ran)
+        ]
+        named = [call for call in found if PurePosixPath(output_of(call.ran)).name == name]
+        found = named or found
+        return found[-1] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A source file of the program: its unit in the artefact, its recorded call, or both.
+
+    `words` are the flags that its compiler had; None where neither says.
+    """
+
+    source: str
+    unit: Unit | None
+    call: Call | None
+
+    @property
+    def words(self) -> tuple[str, ...] | None:
+        """Of the artefact's unit, where it has some, else of the call."""
+        if self.unit is not None and self.unit.flags is not None:
+            return self.unit.flags
+        return None if self.call is None else self.call.ran[1:]
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The words of its call, all that there is to see of definitions."""
+        return () if self.call is None else self.call.ran[1:]
+
+
+def own_units(seen: Seen) -> tuple[Compiled, ...]:
+    """What the artefact was compiled from, without dependencies that see no flags.
+
+    Units of the artefact; where recorded calls show that more objects went into it, these too.
+    """
+    foreign = _foreign_sources(seen)
+    calls = {source: call for call in linked_calls(seen) for source in _sources(call)}
+    found: dict[str, Compiled] = {}
+    for unit in units_of_build(seen):
+        if unit.kind in (UnitKind.LTRANS, UnitKind.ASSEMBLER, UnitKind.OTHER):
+            continue
+        source = _path(unit.folder, unit.name)
+        if source not in foreign:
+            found.setdefault(source, Compiled(source, unit, calls.get(source)))
+    for source, call in calls.items():
+        if source not in found and source not in foreign and not source.endswith((".s", ".S")):
+            found[source] = Compiled(source, None, call)
+    return tuple(found.values())
+
+
+def units_of_build(seen: Seen) -> tuple[Unit, ...]:
+    """The artefact's units without those that came compiled, with the compiler or the system."""
+    inside = seen.proof.build_path
+    return tuple(
+        unit
+        for unit in seen.proof.binary.units
+        if "/libgcc" not in unit.folder
+        and (_path(unit.folder, unit.name).startswith(inside) or unit.kind is UnitKind.LTRANS)
+    )
+
+
+def _foreign_sources(seen: Seen) -> frozenset[str]:
+    if seen.request is not None and seen.request.variant.dependencies != "plain":
+        return frozenset()
+    return frozenset(source for call in seen.dependency_calls for source in _sources(call))
+
+
+def linked_calls(seen: Seen) -> Iterator[Call]:
+    """Calls that compiled what the artefact's link took, directly or in an archive."""
+    link = seen.link
+    if link is None:
+        return
+    wanted = {_path(link.cwd, word.text) for word in input_words(link.ran)}
+    names = {f"lib{w.text[2:]}.a" for w in input_words(link.ran) if w.text.startswith("-l")}
+    plain = seen.request is None or seen.request.variant.dependencies == "plain"
+    calls = seen.calls if plain else (*seen.dependency_calls, *seen.calls)
+    for call in calls:
+        if call.tool == "ar" and any(_archive_of(call, wanted, names)):
+            wanted |= {_path(call.cwd, word) for word in call.ran if word.endswith((".o", ".lo"))}
+    for call in calls:
+        if call.tool not in COMPILERS or call.exit != 0 or not _sources(call):
+            continue
+        if call is link or any(output.path in wanted for output in call.outputs):
+            yield call
+
+
+def _archive_of(call: Call, wanted: set[str], names: set[str]) -> Iterator[str]:
+    for word in call.ran[1:]:
+        path = _path(call.cwd, word)
+        if word.endswith(".a") and (path in wanted or PurePosixPath(word).name in names):
+            yield path
+
+
+def _sources(call: Call) -> tuple[str, ...]:
+    if call.tool not in COMPILERS:
+        return ()
+    return tuple(_path(call.cwd, word) for word in sources(call.ran))
+
+
+def _path(folder: str, name: str) -> str:
+    return os.path.normpath(str(PurePosixPath(folder) / name))
+
+
+def shown(names: Sequence[str]) -> str:
+    """A few file names and how many more."""
+    short = [PurePosixPath(name).name for name in names[:_SHOWN]]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(short) + more

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from ensign.builders.proof.archives import Member
+from ensign.builders.proof.facts import Order
+from ensign.builders.proof.link_line import (
+    Input,
+    Word,
+    order_facts,
+    used_by_map,
+    used_by_symbols,
+)
+
+
+def an_object(name: str, defines: str, needs: str = "") -> Input:
+    return Input(Word(name), name, "object", frozenset(defines.split()), frozenset(needs.split()))
+
+
+def archive(name: str, **members: str) -> Input:
+    found = tuple(
+        Member(f"{each}.o", slim=False, defines=frozenset(names.split()), needs=frozenset())
+        for each, names in members.items()
+    )
+    return Input(Word(name), name, "archive", members=found)
+
+
+MAIN = an_object("main.o", "main", "fast slow")
+
+
+def test_members_seen_in_maps_of_all_linkers() -> None:
+    gnu = "Archive member included\n\n./liba.a(x.o)    main.o (fast)\n"
+    lld = "  11c0  11c0  4  16   /b/liba.a(y.o):(.text)\n"
+    assert used_by_map(gnu + lld) == {("liba.a", "x.o"), ("liba.a", "y.o")}
+
+
+def test_a_member_whose_symbols_an_object_defines_itself_left_no_trace() -> None:
+    inputs = (MAIN, archive("liba.a", x="main", y="fast"))
+    assert used_by_symbols(inputs, frozenset({"main", "fast"})) == {"liba.a": frozenset({"y.o"})}
+
+
+def test_one_symbol_from_the_archive_and_one_silently_from_the_shared_library() -> None:
+    shared = Input(Word("-lslow"), "libslow.so", "shared", frozenset({"slow"}))
+    inputs = (MAIN, shared, archive("liba.a", x="fast", y="slow"))
+    (fact,) = order_facts(inputs, {"liba.a": frozenset({"x.o"})})
+    assert (fact.order, fact.other, fact.symbols) == (Order.AFTER_SHARED, "-lslow", ("slow",))
+
+
+def test_an_archive_twice_around_another_is_one_duplicate() -> None:
+    a, b = archive("liba.a", x="fast"), archive("libb.a", y="slow")
+    used = {"liba.a": frozenset({"x.o"}), "libb.a": frozenset({"y.o"})}
+    (fact,) = order_facts((MAIN, a, b, a), used)
+    assert (fact.order, fact.library) == (Order.DUPLICATE, "liba.a")
+
+
+def test_whole_archives_and_groups_are_meant() -> None:
+    whole = Input(Word("liba.a", whole=True), "liba.a", "archive")
+    libm = Input(Word("-lm", grouped=True), "libm.so", "shared")
+    assert order_facts((MAIN, whole, libm, libm), {}) == ()

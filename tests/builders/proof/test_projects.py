@@ -1,0 +1,136 @@
+"""Miniature projects, each wrong in one way, and what is found in each; and right ones."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ensign.builders.build import build_variants
+from ensign.builders.outcomes import BuildReport
+from ensign.builders.request import BuildPorts
+from ensign.model.variants import Variant
+from small_studies import request
+
+PROJECTS = Path(__file__).parents[2] / "projects" / "proof"
+COMPILERS = ("gcc-12", "clang-19")
+
+MAKE = ["make", "-j2", "CC={cc}", "AR={ar}", "CFLAGS={cflags}", "LDFLAGS={ldflags}"]
+
+
+def build(name: str, tmp_path: Path, ports: BuildPorts, *variants: Variant) -> BuildReport:
+    shutil.copytree(PROJECTS / "parts", tmp_path / "source")
+    shutil.copytree(PROJECTS / name, tmp_path / "source", dirs_exist_ok=True)
+    dependencies = [["make", "CC={cc}", "AR={ar}", "DEPENDENCY={dependency_cflags}", "libother.a"]]
+    staged = name in ("right-dependency", "leaks-into-dependency", "dependency-breaks")
+    shape = {
+        "commands": [[*MAKE, "program"]],
+        "tool_commands": [],
+        "tools": {},
+        "dependencies": dependencies if staged else [],
+    }
+    return build_variants(request(tmp_path, *variants, **shape), ports)
+
+
+def codes(report: BuildReport) -> list[str]:
+    return [finding.code for finding in report.findings]
+
+
+def a_variant(compiler: str, **axes: str) -> Variant:
+    return Variant("v", **{"compiler": compiler, "optimization": "-O3"} | axes)  # type: ignore[arg-type]
+
+
+FULL = {"lto": "full"}
+WRONG_FOR_BOTH: list[tuple[str, dict[str, str], str]] = [
+    ("ignores-flags", {}, "flag-missing"),
+    ("ignores-flags", FULL, "flag-missing"),
+    ("overrides-level", {}, "flag-overridden"),
+    ("one-unit-differs", {}, "flags-differ"),
+    ("one-unit-differs", FULL, "flags-differ"),
+    ("no-debug", {}, "no-debug-info"),
+    ("one-unit-without-debug", {}, "no-debug-info"),
+    ("lto-compile-only", FULL, "lto-compile-only"),
+    ("lto-not-linked", FULL, "lto-not-linked"),
+    ("no-level-at-link", FULL, "optimisation-missing-at-link"),
+    ("other-level-at-link", FULL, "flag-overridden"),
+    ("wrong-archiver", FULL, "wrong-archiver"),
+    ("mixed-compilers", {}, "mixed-compilers"),
+    ("hardening-lost-at-link", {"hardening": "bindnow"}, "hardening-missing"),
+    ("fortify-lost", {"hardening": "fortify"}, "flag-overridden"),
+    ("own-plt", {}, "plt-calls"),
+    ("archive-after-shared", {}, "archive-after-shared"),
+    ("duplicate-library", {}, "duplicate-library"),
+    ("unused-archive", {}, "archive-unused"),
+    ("leaks-into-dependency", {}, "flag-leaked-into-dependency"),
+]
+WRONG = [
+    *(
+        (name, compiler, axes, code)
+        for name, axes, code in WRONG_FOR_BOTH
+        for compiler in COMPILERS
+    ),
+    ("archive-before-objects", "gcc-12", {}, "archive-before-objects"),
+    ("profile-missing", "gcc-12", {}, "profile-missing"),
+]
+RIGHT: list[tuple[str, dict[str, str]]] = [
+    ("right", {}),
+    ("right", FULL),
+    ("right", {"hardening": "openssf"}),
+    ("right", {"hardening": "none"}),
+    ("right", {"hardening": "debian", "lto": "full"}),
+    ("right", {"target": "native", "plt": "off", "aliasing": "relaxed", "floating_point": "fast"}),
+    ("right", {"linker": "mold", "interposition": "off", "target": "generic"}),
+    ("right-library", {"interposition": "off"}),
+    ("right-dependency", {}),
+    ("right-order", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "compiler", "axes", "code"), WRONG)
+def test_a_wrong_project_has_exactly_its_finding(
+    name: str,
+    compiler: str,
+    axes: dict[str, str],
+    code: str,
+    tmp_path: Path,
+    recording_ports: BuildPorts,
+) -> None:
+    report = build(name, tmp_path, recording_ports, a_variant(compiler, **axes))
+    assert codes(report) == [code], [finding.text for finding in report.findings]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize(("name", "axes"), RIGHT)
+def test_a_right_project_has_none(
+    name: str, axes: dict[str, str], compiler: str, tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    report = build(name, tmp_path, recording_ports, a_variant(compiler, **axes))
+    assert [finding.text for finding in report.findings] == []
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_an_lto_word_that_the_compiler_does_not_know(
+    compiler: str, tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    variants = (Variant("plain", compiler, "-O2"), Variant("fast", compiler, "-O3"))
+    report = build("unknown-lto", tmp_path, recording_ports, *variants)
+    assert codes(report) == ["unknown-lto-flag"]
+    assert "-flto=" in report.findings[0].text
+    assert report.findings[0].subject == "fast"
+
+
+def test_flags_that_break_a_dependency(tmp_path: Path, recording_ports: BuildPorts) -> None:
+    plain = Variant("plain", "gcc-12", "-O2")
+    fast = Variant("fast", "gcc-12", "-O2", floating_point="fast", dependencies="flags")
+    report = build("dependency-breaks", tmp_path, recording_ports, plain, fast)
+    assert codes(report) == ["dependencies-broken"]
+    assert report.findings[0].subject == "fast"
+
+
+def test_a_flag_without_effect_on_the_binary(tmp_path: Path, recording_ports: BuildPorts) -> None:
+    plain = Variant("plain", "gcc-12", "-O2")
+    same = Variant("same", "gcc-12", "-O2", flags="-fno-math-errno")
+    report = build("right", tmp_path, recording_ports, plain, same)
+    assert codes(report) == ["same-bytes"]
+    assert report.results[1].facts.status == "same as plain"
