@@ -166,29 +166,29 @@ def _trains(study: Study, variants: Iterable[Variant]) -> bool:
 
 def _stages(ground: _Ground, variant: Variant, tools_from: str) -> Iterator[Stage]:
     """The stages of a variant in order, the program itself last."""
-    study, name = ground.study, variant.name
-    shared = learning_of(study, variant.profile, tools_from, ground.place.training_sha256)
+    name = variant.name
+    shared = learning_of(ground.study, variant.profile, tools_from, ground.place.training_sha256)
     if not trained(variant) or shared is None:
         yield from _built(ground, variant, _Use(ground.flags(variant)))
         return
     profile = ""
     if variant.pgo == "on":
-        # BOLT's flags change no count: with and without it, the profile is the same.
-        plain = replace(variant, bolt="off")
+        # BOLT's flags change no count: with and without it, the profile is the same one.
+        plain = replace(variant, bolt="off", strip="no")
         learning = compiler_learning(shared, ground.toolchain, ground.place.build_path)
         *before, counting = _built(ground, plain, _Use(ground.flags_counting(plain), counts=True))
         yield from (*before, counting)
         collected = _profile(counting, learning, f"profile of {name}")
         yield collected
         profile = collected.key
-    *before, program = _built(ground, variant, _Use(ground.flags_in_use(variant), profile))
+    linked = variant if variant.bolt == "off" else replace(variant, strip="no")
+    *before, program = _built(ground, linked, _Use(ground.flags_in_use(variant), profile))
     yield from before
     if variant.bolt == "off":
         yield program
     else:
-        program = replace(program, variants=(), label=f"{name} before BOLT")
-        yield program
-        learning = bolt_learning(shared, ground.toolchain, study.build.artefact)
+        yield (program := replace(program, variants=(), label=f"{name} before BOLT"))
+        learning = bolt_learning(shared, ground.toolchain, program.artefact)
         collected = _profile(program, learning, f"BOLT's profile of {name}")
         yield collected
         yield _bolted(ground, variant, program, collected.key)
@@ -231,17 +231,11 @@ def _profile(program: Stage, learning: Learning, label: str) -> Stage:
 
 def _bolted(ground: _Ground, variant: Variant, program: Stage, profile: str) -> Stage:
     commands = bolt_commands(ground.toolchain, program.artefact)
-    bolt = ground.toolchain.profilers.identity
-    inputs = {
-        "program": program.key,
-        "profile": profile,
-        "commands": commands,
-        "bolt": bolt,
-        "strip": variant.strip,
-    }
+    identity = ground.toolchain.profilers.identity
+    inputs = [program.key, profile, commands, identity, variant.strip]
     return replace(
         program,
-        key=key_of({"schema": _SCHEMA, **inputs}),
+        key=key_of({"schema": _SCHEMA, "bolted": inputs}),
         parent=program.key,
         profile=profile,
         label=variant.name,
