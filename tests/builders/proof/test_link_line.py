@@ -55,3 +55,9 @@ def test_whole_archives_and_groups_are_meant() -> None:
     whole = Input(Word("liba.a", whole=True), "liba.a", "archive")
     libm = Input(Word("-lm", grouped=True), "libm.so", "shared")
     assert order_facts((MAIN, whole, libm, libm), {}) == ()
+
+
+def test_an_archive_of_the_project_may_be_useless_one_of_the_system_is_nobodys_fault() -> None:
+    stub = Input(Word("-ldl"), "/usr/lib/x86_64-linux-gnu/libdl.a", "archive")
+    (fact,) = order_facts((MAIN, stub, archive("libspare.a", x="spare")), {})
+    assert (fact.order, fact.library) == (Order.UNUSED, "libspare.a")

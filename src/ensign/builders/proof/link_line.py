@@ -25,6 +25,8 @@ _SHARED = re.compile(r"\.so(\.[\d.]+)?$")
 _MEMBER = re.compile(r"(\S+\.a)[(:]([^()\s]+?)\)")
 _SOURCES = re.compile(r"\.(c|cc|cpp|cxx|c\+\+|C|m|mm|i|ii|s|S)$")
 _SOME = 5
+# Today's C libraries keep empty archives (libdl.a, librt.a) for the sake of old link lines.
+_SYSTEM = ("/usr/lib", "/lib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +232,7 @@ def _archive(
         needing = next(other for other in inputs[index + 1 :] if _needs((other,), used) & after)
         symbols = _some(after)
         yield OrderFact(Order.BEFORE_OBJECTS, archive.word.text, needing.word.text, symbols)
-    elif not taken:
+    elif not taken and not archive.path.startswith(_SYSTEM):
         yield OrderFact(Order.UNUSED, archive.word.text)
 
 
