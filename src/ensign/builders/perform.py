@@ -15,6 +15,7 @@ from ensign.builders import recorder, relinking
 from ensign.builders.cache import Cache, Entry
 from ensign.builders.isolation import Isolation, Room
 from ensign.builders.plan import Commands, Stage, with_jobs
+from ensign.builders.relink import bolt_call
 from ensign.builders.verify import read_artefact, read_evidence
 from ensign.host.clock import Clock
 from ensign.host.files import copy_tree, remove_tree, storage_errors
@@ -67,12 +68,13 @@ def perform_stage(stage: Stage, parent: Path, jobs: int, workshop: Workshop) -> 
         with workshop.isolation.room() as room:
             copy_tree(parent, room.tree)
             _record(stage, room, workshop)
+            bolted = _bolt_relinks(stage, room, workshop, folder)
             started_ns = workshop.clock.monotonic_ns()
             deadline_ns = started_ns + stage.deadline_ns
             run = _Run(stage, room, workshop, deadline_ns)
             run.commands(with_jobs(stage.commands, jobs))
             build_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
-            relinked = _relink(stage, room, workshop, folder)
+            relinked = bolted or _relinks(stage, room, workshop, folder)
             run.commands(with_jobs(stage.tool_commands, jobs))
             shutil.copyfile(log, folder / _LOG)
             _keep_calls(room, folder)
@@ -163,21 +165,35 @@ def _keep_calls(room: Room, folder: Path) -> None:
         (folder / recorder.COMPILE_COMMANDS).write_text(commands + "\n")
 
 
-def _relink(stage: Stage, room: Room, workshop: Workshop, folder: Path) -> dict[str, object]:
+def _relinks(stage: Stage, room: Room, workshop: Workshop, folder: Path) -> dict[str, object]:
     """Make the relinks that are asked for, while objects are there; the facts about them."""
     if stage.relinks is None:
         return {}
+    bench = _bench(stage, room, workshop)
+    relinked = relinking.make_relinks(stage.relinks, bench, folder / relinking.FOLDER)
+    return {"relinks": dataclasses.asdict(relinked)}
+
+
+def _bolt_relinks(stage: Stage, room: Room, workshop: Workshop, folder: Path) -> dict[str, object]:
+    """Of a program that BOLT lays out: before it does, while its input is still there."""
+    argv = bolt_call(stage.commands)
+    if stage.relinks is None or not argv:
+        return {}
+    bench = _bench(stage, room, workshop)
+    relinked = relinking.make_bolted(stage.relinks, argv, bench, folder / relinking.FOLDER)
+    return {"relinks": dataclasses.asdict(relinked)}
+
+
+def _bench(stage: Stage, room: Room, workshop: Workshop) -> relinking.Bench:
     deadline_ns = workshop.clock.monotonic_ns() + stage.deadline_ns
     seen = workshop.isolation.temporary_path
-    bench = relinking.Bench(
+    return relinking.Bench(
         run=_Run(stage, room, workshop, deadline_ns).command,
         calls=recorder.read_calls(room.temporary / recorder.FOLDER / recorder.CALLS),
         tree=(room.tree, workshop.isolation.build_path),
         scratch=(room.temporary / relinking.FOLDER, f"{seen}/{relinking.FOLDER}"),
         artefact=stage.artefact,
     )
-    relinked = relinking.make_relinks(stage.relinks, bench, folder / relinking.FOLDER)
-    return {"relinks": dataclasses.asdict(relinked)}
 
 
 def _take(stage: Stage, tree: Path, folder: Path) -> dict[str, object]:

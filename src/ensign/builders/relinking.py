@@ -72,9 +72,38 @@ def _make(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
     _check_same(link, bench, built)
     if link.lto:
         link = _generated(link, asked, bench)
+    found = _distinct(asked, bench, folder, lambda seed: _relink(link, asked, seed, bench))
+    notes = (*relink.notes_on(link, asked), *_too_few(found, asked))
+    return Relinked(found, relink.kind_of_relink(link, asked), "", notes)
+
+
+def make_bolted(asked: Relinks, argv: tuple[str, ...], bench: Bench, folder: Path) -> Relinked:
+    """As `make_relinks`, by BOLT's `argv`, while the program that it reads is in the tree."""
+    bench.scratch[0].mkdir(parents=True, exist_ok=True)
+
+    def make(seed: int) -> Path:
+        outcome = bench.run(relink.bolt_again(argv, seed, f"{bench.scratch[1]}/relinked"))
+        if not outcome.ok:
+            raise _CannotError(f"BOLT, run again, {outcome.describe()}")
+        return bench.scratch[0] / "relinked"
+
+    try:
+        found = _distinct(asked, bench, folder, make)
+    except _CannotError as error:
+        return Relinked(obstacle=str(error))
+    notes = _too_few(found, asked)
+    if asked.how == "order":
+        notes = ("BOLT can only order hot functions at random, not mildly", *notes)
+    return Relinked(found, "hot functions in random order by BOLT", "", notes)
+
+
+def _distinct(
+    asked: Relinks, bench: Bench, folder: Path, make: Callable[[int], Path]
+) -> tuple[str, ...]:
+    """Keep what differs; the hashes in order."""
     found: dict[str, None] = {}
     for seed in asked.seeds:
-        made = _relink(link, asked, seed, bench)
+        made = make(seed)
         facts = read_artefact(made)
         if facts is not None and facts.loadable_sha256 not in found:
             target = folder / str(len(found)) / bench.artefact
@@ -82,10 +111,13 @@ def _make(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
             shutil.copy2(made, target)
             found[facts.loadable_sha256] = None
         made.unlink()
-    notes = list(relink.notes_on(link, asked))
-    if len(found) < len(asked.seeds):
-        notes.append(f"{len(asked.seeds)} relinks gave only {len(found)} different programs")
-    return Relinked(tuple(found), relink.kind_of_relink(link, asked), "", tuple(notes))
+    return tuple(found)
+
+
+def _too_few(found: Sequence[str], asked: Relinks) -> tuple[str, ...]:
+    if len(found) == len(asked.seeds):
+        return ()
+    return (f"{len(asked.seeds)} relinks gave only {len(found)} different programs",)
 
 
 def _check_same(link: Link, bench: Bench, built: Path) -> None:
