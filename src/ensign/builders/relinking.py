@@ -69,9 +69,11 @@ def _make(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
     if obstacle:
         raise _CannotError(obstacle)
     bench.scratch[0].mkdir(parents=True, exist_ok=True)
-    _check_same(link, bench, built)
     if link.lto:
-        link = _generated(link, asked, bench)
+        link = _generated(link, asked, bench, built)
+    else:
+        _run(bench, link, relink.again(link, f"{bench.scratch[1]}/again"))
+        _check_same(bench.scratch[0] / "again", built)
     found = _distinct(asked, bench, folder, lambda seed: _relink(link, asked, seed, bench))
     notes = (*relink.notes_on(link, asked), *_too_few(found, asked))
     return Relinked(found, relink.kind_of_relink(link, asked), "", notes)
@@ -120,23 +122,22 @@ def _too_few(found: Sequence[str], asked: Relinks) -> tuple[str, ...]:
     return (f"{len(asked.seeds)} relinks gave only {len(found)} different programs",)
 
 
-def _check_same(link: Link, bench: Bench, built: Path) -> None:
-    """What was changed after its link (by BOLT, say) is not what a relink gives."""
-    output = bench.scratch[0] / "again"
-    _run(bench, link, relink.again(link, f"{bench.scratch[1]}/again"))
-    here, there = read_artefact(built), read_artefact(output)
-    output.unlink()
+def _check_same(again: Path, built: Path) -> None:
+    """What was changed after its link is not what a relink gives."""
+    here, there = read_artefact(built), read_artefact(again)
+    again.unlink()
     if here is None or there is None or here.loadable_sha256 != there.loadable_sha256:
         raise _CannotError(
             "its recorded link, done again, gives another program: it was changed after the link"
         )
 
 
-def _generated(link: Link, asked: Relinks, bench: Bench) -> Link:
+def _generated(link: Link, asked: Relinks, bench: Bench, built: Path) -> Link:
     """The link after code generation, which is done once for all relinks."""
     here, seen = bench.scratch[0] / "lto", f"{bench.scratch[1]}/lto"
     here.mkdir()
     _run(bench, link, relink.code_generation(link, seen, gcc=asked.gcc))
+    _check_same(here / "program", built)
     pattern = relink.generated_pattern(gcc=asked.gcc)
     objects = []
     for name in relink.in_number_order([path.name for path in here.glob(pattern)]):
