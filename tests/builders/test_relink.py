@@ -7,6 +7,8 @@ import pytest
 from ensign.builders.relink import (
     Link,
     Relinks,
+    bolt_again,
+    bolt_call,
     in_number_order,
     link_call,
     link_of,
@@ -115,6 +117,18 @@ def test_what_cannot_be_relinked_is_said() -> None:
     assert "bfd" in obstacle(link("-flto", "a.o"), clang)
     assert obstacle(link("-flto", "-fuse-ld=lld", "a.o"), clang) == ""
     assert obstacle(link("-flto", "-fno-lto", "a.o"), clang) == ""
+
+
+def test_bolt_is_run_again_with_hot_functions_at_random() -> None:
+    lay_out = ("/bin/llvm-bolt-19", "p", "-data=f", "--reorder-functions=cdsort", "-o", "p.bolt")
+    move = ("mv", "p.bolt", "p")
+    assert bolt_call([lay_out, move]) == lay_out
+    assert bolt_call([("/bin/llvm-bolt-19", "p", "-instrument")]) == ()
+    assert bolt_call([move, lay_out]) == bolt_call([]) == ()
+    assert bolt_again(lay_out, 7, "/out") == (
+        *("/bin/llvm-bolt-19", "p", "-data=f"),
+        *("-reorder-functions=random", "-bolt-seed=7", "-o", "/out"),
+    )
 
 
 def test_numbers_sort_as_numbers() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,40 @@ def test_objects_that_are_gone_leave_the_build_as_it_is(
     report = relinked(tmp_path, recording_ports, GCC_O2, Layouts(count=2), commands=commands)
     assert report.results[0].artefact is not None
     assert [each.code for each in report.findings if "relink" in each.code] == ["not-relinked"]
+
+
+@pytest.mark.usefixtures("project")
+def test_bolt_orders_hot_functions_otherwise(tmp_path: Path, recording_ports: BuildPorts) -> None:
+    bolt = shutil.which("llvm-bolt-19") or shutil.which("llvm-bolt")
+    if bolt is None:
+        pytest.skip("BOLT is not installed")
+    functions_of = range(8)
+    (tmp_path / "source/many.c").write_text(
+        "volatile int sum;\n"
+        + "".join(
+            f"__attribute__((noinline)) int f{i}(int x) {{ sum += x * {i + 3}; return sum; }}\n"
+            for i in functions_of
+        )
+        + "int main(void) { int t = 0;"
+        + "".join(f" t += f{i}({i});" for i in functions_of)
+        + " return t == 0; }\n"
+    )
+    (tmp_path / "source/p.fdata").write_text(
+        "".join(f"1 main 0 1 f{i} 0 0 {100 - i}\n" for i in functions_of)
+    )
+    link = ["{cc}", "-O2", "-fno-reorder-blocks-and-partition", "-Wl,--emit-relocs", "many.c",
+            "-o", "program"]  # fmt: skip
+    lay_out = [bolt, "program", "-data=p.fdata", "-reorder-functions=cdsort", "-o", "laid-out"]
+    report = relinked(
+        tmp_path, recording_ports, GCC_O2, Layouts(count=2), tool_commands=[], tools={},
+        dependencies=[link], commands=[lay_out, ["mv", "laid-out", "program"]],
+    )  # fmt: skip
+    result = report.results[0]
+    assert result.artefact is not None
+    assert "not-relinked" not in [each.code for each in report.findings], report.findings
+    orders = set()
+    for path in (result.artefact, *result.layouts):
+        here = functions(path)
+        orders.add(tuple(sorted((f"f{i}" for i in functions_of), key=here.__getitem__)))
+        assert recording_ports.processes.run(ProcessRequest((str(path),))).exit == 0
+    assert len(orders) == 5

@@ -21,6 +21,7 @@ from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning
 from ensign.builders.proof.link import Place
 from ensign.builders.proof.read import as_json, from_json, link_of, proof_after, read_proof
 from ensign.builders.proof.relink import command_for_map, read_map
+from ensign.builders.relink import bolt_call
 from ensign.builders.training import Trainer, TrainingRun
 from ensign.builders.verify import read_artefact
 from ensign.host.clock import Clock
@@ -111,6 +112,7 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
             if inputs.profile is not None:
                 lay(inputs.profile.folder / "profile", room.tree)
             _record(stage, room, workshop)
+            bolted = _bolt_relinks(stage, room, workshop, folder)
             started_ns = workshop.clock.monotonic_ns()
             run = _Run(stage, room, workshop, _bounds(stage, room, started_ns))
             facts: dict[str, object] = {"label": stage.label}
@@ -120,7 +122,7 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
                 run.commands(with_jobs(stage.commands, jobs))
             build_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
             facts |= {"build_s": build_s, "chain_s": build_s + inputs.chain_s}
-            relinked = _relink(stage, room, workshop, folder)
+            relinked = bolted or _relinks(stage, room, workshop, folder)
             run.commands(with_jobs(stage.tool_commands, jobs))
             shutil.copyfile(log, folder / _LOG)
             facts["left_running"] = sorted(set(run.left_running))
@@ -304,21 +306,35 @@ def _keep_calls(room: Room, folder: Path, inputs: Inputs) -> None:
         (folder / recorder.COMPILE_COMMANDS).write_text(commands + "\n")
 
 
-def _relink(stage: Stage, room: Room, workshop: Workshop, folder: Path) -> dict[str, object]:
+def _relinks(stage: Stage, room: Room, workshop: Workshop, folder: Path) -> dict[str, object]:
     """Make the relinks that are asked for, while objects are there; the facts about them."""
     if stage.relinks is None:
         return {}
+    bench = _bench(stage, room, workshop)
+    relinked = relinking.make_relinks(stage.relinks, bench, folder / relinking.FOLDER)
+    return {"relinks": dataclasses.asdict(relinked)}
+
+
+def _bolt_relinks(stage: Stage, room: Room, workshop: Workshop, folder: Path) -> dict[str, object]:
+    """Of a program that BOLT lays out: before it does, while its input is still there."""
+    argv = bolt_call(stage.commands)
+    if stage.relinks is None or not argv:
+        return {}
+    bench = _bench(stage, room, workshop)
+    relinked = relinking.make_bolted(stage.relinks, argv, bench, folder / relinking.FOLDER)
+    return {"relinks": dataclasses.asdict(relinked)}
+
+
+def _bench(stage: Stage, room: Room, workshop: Workshop) -> relinking.Bench:
     bounds = _bounds(stage, room, workshop.clock.monotonic_ns())
     seen = workshop.isolation.temporary_path
-    bench = relinking.Bench(
+    return relinking.Bench(
         run=_Run(stage, room, workshop, bounds).command,
         calls=recorder.read_calls(room.temporary / recorder.FOLDER / recorder.CALLS),
         tree=(room.tree, workshop.isolation.build_path),
         scratch=(room.temporary / relinking.FOLDER, f"{seen}/{relinking.FOLDER}"),
         artefact=stage.artefact,
     )
-    relinked = relinking.make_relinks(stage.relinks, bench, folder / relinking.FOLDER)
-    return {"relinks": dataclasses.asdict(relinked)}
 
 
 def _take(run: _Run, folder: Path, inputs: Inputs) -> dict[str, object]:

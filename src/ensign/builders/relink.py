@@ -191,6 +191,26 @@ def again(link: Link, output: str) -> tuple[str, ...]:
     return (link.program, *link.words, "-o", output)
 
 
+def bolt_call(commands: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The first command, where it is BOLT that lays out a program by a profile; else nothing."""
+    first = commands[0] if commands else ("",)
+    is_bolt = first[0].rpartition("/")[2].startswith("llvm-bolt")
+    by_profile = any(word.startswith(("-data=", "--data=")) for word in first)
+    return first if is_bolt and by_profile else ()
+
+
+def bolt_again(argv: tuple[str, ...], seed: int, output: str) -> tuple[str, ...]:
+    """The same layout by BOLT, with hot functions in a random order; cold ones stay apart."""
+    words = []
+    rest = iter(argv)
+    for word in rest:
+        if word == "-o":
+            next(rest, None)
+        elif not word.lstrip("-").startswith("reorder-functions="):
+            words.append(word)
+    return (*words, "-reorder-functions=random", f"-bolt-seed={seed}", "-o", output)
+
+
 def kind_of_relink(link: Link, asked: Relinks) -> str:
     """What differs between these relinks, in words."""
     if shuffles(link, asked):

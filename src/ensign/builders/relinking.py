@@ -70,12 +70,43 @@ def _make(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
     if obstacle:
         raise _CannotError(obstacle)
     bench.scratch[0].mkdir(parents=True, exist_ok=True)
-    _check_same(link, bench, built)
     if link.lto:
-        link = _generated(link, asked, bench)
+        link = _generated(link, asked, bench, built)
+    else:
+        _run(bench, link, relink.again(link, f"{bench.scratch[1]}/again"))
+        _check_same(bench.scratch[0] / "again", built)
+    found = _distinct(asked, bench, folder, lambda seed: _relink(link, asked, seed, bench))
+    notes = (*relink.notes_on(link, asked), *_too_few(found, asked))
+    return Relinked(found, relink.kind_of_relink(link, asked), "", notes)
+
+
+def make_bolted(asked: Relinks, argv: tuple[str, ...], bench: Bench, folder: Path) -> Relinked:
+    """As `make_relinks`, by BOLT's `argv`, while the program that it reads is in the tree."""
+    bench.scratch[0].mkdir(parents=True, exist_ok=True)
+
+    def make(seed: int) -> Path:
+        outcome = bench.run(relink.bolt_again(argv, seed, f"{bench.scratch[1]}/relinked"))
+        if not outcome.ok:
+            raise _CannotError(f"BOLT, run again, {outcome.describe()}")
+        return bench.scratch[0] / "relinked"
+
+    try:
+        found = _distinct(asked, bench, folder, make)
+    except _CannotError as error:
+        return Relinked(obstacle=str(error))
+    notes = _too_few(found, asked)
+    if asked.how == "order":
+        notes = ("BOLT can only order hot functions at random, not mildly", *notes)
+    return Relinked(found, "hot functions in random order by BOLT", "", notes)
+
+
+def _distinct(
+    asked: Relinks, bench: Bench, folder: Path, make: Callable[[int], Path]
+) -> tuple[str, ...]:
+    """Keep what differs; the hashes in order."""
     found: dict[str, None] = {}
     for seed in asked.seeds:
-        made = _relink(link, asked, seed, bench)
+        made = make(seed)
         facts = read_artefact(made)
         if facts is not None and facts.loadable_sha256 not in found:
             target = folder / str(len(found)) / bench.artefact
@@ -83,29 +114,31 @@ def _make(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
             shutil.copy2(made, target)
             found[facts.loadable_sha256] = None
         made.unlink()
-    notes = list(relink.notes_on(link, asked))
-    if len(found) < len(asked.seeds):
-        notes.append(f"{len(asked.seeds)} relinks gave only {len(found)} different programs")
-    return Relinked(tuple(found), relink.kind_of_relink(link, asked), "", tuple(notes))
+    return tuple(found)
 
 
-def _check_same(link: Link, bench: Bench, built: Path) -> None:
-    """What was changed after its link (by BOLT, say) is not what a relink gives."""
-    output = bench.scratch[0] / "again"
-    _run(bench, link, relink.again(link, f"{bench.scratch[1]}/again"))
-    here, there = read_artefact(built), read_artefact(output)
-    output.unlink()
+def _too_few(found: Sequence[str], asked: Relinks) -> tuple[str, ...]:
+    if len(found) == len(asked.seeds):
+        return ()
+    return (f"{len(asked.seeds)} relinks gave only {len(found)} different programs",)
+
+
+def _check_same(again: Path, built: Path) -> None:
+    """What was changed after its link is not what a relink gives."""
+    here, there = read_artefact(built), read_artefact(again)
+    again.unlink()
     if here is None or there is None or here.loadable_sha256 != there.loadable_sha256:
         raise _CannotError(
             "its recorded link, done again, gives another program: it was changed after the link"
         )
 
 
-def _generated(link: Link, asked: Relinks, bench: Bench) -> Link:
+def _generated(link: Link, asked: Relinks, bench: Bench, built: Path) -> Link:
     """The link after code generation, which is done once for all relinks."""
     here, seen = bench.scratch[0] / "lto", f"{bench.scratch[1]}/lto"
     here.mkdir()
     _run(bench, link, relink.code_generation(link, seen, gcc=asked.gcc))
+    _check_same(here / "program", built)
     pattern = relink.generated_pattern(gcc=asked.gcc)
     objects = []
     for name in relink.in_number_order([path.name for path in here.glob(pattern)]):

@@ -16,6 +16,8 @@ _UNKNOWN_LTO = re.compile(
     r"|unused during compilation: '-flto).*$",
     re.MULTILINE,
 )
+# The flags that ask for such a warning stand in the commands of a log, too.
+_SAYS = re.compile(r"\b(?:warning|error):")
 _MISSING_PROFILE = re.compile(
     r"-Wmissing-profile|profile count data file not found|-Wprofile-instr-unprofiled"
     r"|no profile data available for (?:file|function)"
@@ -59,7 +61,9 @@ def profile_findings(seen: Seen) -> Iterator[Finding]:
         ("profile-missing", _MISSING_PROFILE, "there is no profile"),
         ("profile-stale", _STALE_PROFILE, "the profile does not fit the source"),
     ):
-        lines = [line for line in seen.log.splitlines() if pattern.search(line)]
+        lines = [
+            line for line in seen.log.splitlines() if _SAYS.search(line) and pattern.search(line)
+        ]
         if lines:
             of = f" ({units} compile units in all)" if units else ""
             text = f"{len(lines)} warnings say that {what}{of}: {lines[0].strip()}"
