@@ -304,6 +304,7 @@ def test_the_quick_redis_study() -> None:
         "clang-19-O2",
         "clang-19-O3",
         "clang-19-O3-lto",
+        "clang-19-O3-lto-pgo-bolt",
     ]
     names = [workload.name for workload in file.study.workloads]
     assert {"set", "get", "incr", "lpush", "rpush", "lpop", "sadd", "hset", "zadd"} <= set(names)
