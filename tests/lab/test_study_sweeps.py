@@ -3,7 +3,13 @@ from pathlib import Path
 import pytest
 
 from ensign.lab.study.arms import Field, Seats, race_request
-from ensign.lab.study.calibrate import Pilot, expected_racing_ns, pilot, requests_per_workload
+from ensign.lab.study.calibrate import (
+    Pilot,
+    expected_racing_ns,
+    pilot,
+    requests_per_workload,
+    trial_seed,
+)
 from ensign.lab.study.fixed import fixed_plan, plan_key
 from ensign.lab.study.sweeps import SweepPlan, SweepProgress, order_of, run_sweeps
 from ensign.model.errors import InputError
@@ -148,3 +154,10 @@ def test_the_key_follows_what_trials_depend_on_and_not_the_margin() -> None:
     assert plan_key(a_study(margin="2%"), hashes) == key
     assert plan_key(a_study(slice="2ms"), hashes) != key
     assert plan_key(a_study(), {**hashes, "gcc-O3": "3"}) != key
+
+
+def test_every_trial_has_orders_of_its_own_and_keeps_them() -> None:
+    seeds = [trial_seed(1, sweep, name) for sweep in range(20) for name in ("set", "get", "incr")]
+    assert len(set(seeds)) == len(seeds)
+    assert trial_seed(1, 4, "get") == trial_seed(1, 4, "get") != trial_seed(2, 4, "get")
+    assert all(0 <= seed < 2**32 for seed in seeds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -67,11 +68,23 @@ def one_trial(
 ) -> Trial:
     """One execution of one workload, as the trial of that sweep."""
     field = field.in_sweep(sweep)
-    request = race_request(study, field, workload, requests, seed=study.race.seed + sweep)
+    seed = trial_seed(study.race.seed, sweep, workload.name)
+    request = race_request(study, field, workload, requests, seed=seed)
     with closing(race(meter, request, workload=workload.name, first_sweep=sweep)) as trials:
         for trial in trials:
             return trial
     raise InternalError(f"{workload.name}: the meter gave no execution")
+
+
+def trial_seed(study_seed: int, sweep: int, workload: str) -> int:
+    """Each trial has its own orders, the same on every resumption.
+
+    An arm's place in the order moves its cost: of two equal arms the earlier one took 0.4 ± 0.3 %
+    more (288 trials of the quick Redis study). With one order for all workloads of a sweep that
+    would not average out over the workloads: the sweep's geometric mean would have all of it.
+    """
+    trial = random.Random(f"{study_seed} {sweep} {workload}")  # noqa: S311  # not for secrets
+    return trial.getrandbits(32)
 
 
 def requests_per_workload(
