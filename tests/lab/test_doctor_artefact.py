@@ -141,3 +141,12 @@ def test_fail_on_makes_a_finding_exit_status_1(tmp_path: Path) -> None:
         (["--fail-on", "note", "--json"], 1),
     ):
         assert CliRunner().invoke(app, ["doctor", program, *words]).exit_code == status, words
+
+
+def test_a_source_seen_in_the_program_and_in_a_dry_run_is_one(tmp_path: Path) -> None:
+    folder = project("lto-compile-only", tmp_path / "built")
+    make(folder, GCC, "-O2 -flto -g", "")
+    (finding,) = examine(folder).findings
+    files = finding.text.partition("(")[2].partition(")")[0].split(", ")
+    assert len(files) == len(set(files)) > 1
+    assert "more" not in finding.text

@@ -143,5 +143,7 @@ def _dry_run(folder: Path, processes: Processes) -> tuple[Place, tuple[Call, ...
         env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": scratch}
         argv = ("make", "-n", "-B", "-w")
         processes.run(ProcessRequest(argv, env, copy, log=log, deadline_ns=_DEADLINE_NS))
-        text = read_tail(log, _LONGEST_DRY_RUN_BYTES)
-        return Place(folder, str(copy)), calls_of_dry_run(text, str(copy))
+        # What was built in the folder says the folder's own path.
+        own = str(folder.resolve())
+        text = read_tail(log, _LONGEST_DRY_RUN_BYTES).replace(str(copy), own)
+        return Place(folder, own), calls_of_dry_run(text, own)
