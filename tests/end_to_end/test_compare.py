@@ -10,7 +10,7 @@ import pytest
 
 from end_to_end.conftest import Ensign, Programs
 
-BUDGET = ("--budget", "400ms")
+BUDGET = ("--budget", "1s")
 
 
 def finding_codes(path: Path) -> set[str]:

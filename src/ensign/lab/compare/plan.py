@@ -66,9 +66,9 @@ def budget_ns(options: Options, execution_ns: int, spent_ns: int) -> int:
     if options.budget_ns < spent_ns + _FEWEST * execution_ns:
         need = spent_ns + FEWEST_FOR_LOOKS * execution_ns
         raise InputError(
-            f"--budget {format_duration(options.budget_ns)} is too small: one execution of all "
-            f"arms takes about {format_duration(execution_ns)}; pass --budget "
-            f"{_ceil_seconds(need)}s or more"
+            f"--budget {format_duration(options.budget_ns)} is too small: looking at the commands "
+            f"took {format_duration(spent_ns)}, and one execution of all arms takes about "
+            f"{format_duration(execution_ns)}; pass --budget {_ceil_seconds(need)}s or more"
         )
     return options.budget_ns
 
