@@ -29,7 +29,8 @@ _SAME = "same as "
 class BuildResult:
     """One variant. `artefact` is its program and `files` the root of all that was kept with it.
 
-    Both are None if it failed. `tools` is filled for the baseline alone. `layouts` are its relinks.
+    Both are None if it failed. `tools` is filled for the baseline alone. `layouts` are its relinks,
+    `seen` is what its flags are proved from.
     """
 
     facts: BuildFacts
@@ -37,6 +38,7 @@ class BuildResult:
     files: Path | None
     tools: Mapping[str, Path]
     layouts: tuple[Path, ...] = ()
+    seen: Seen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ def result_of(
     artefact = _object(end.entry, "artefact")
     flags = plan.flags_of[variant.name]
     files = end.entry.folder / "files"
+    seen = _seen(variant, flags, end.entry)
+    relinked = _relinked(end.entry)
     facts = BuildFacts(
         variant=variant.name,
         choices=variant.choices,
@@ -90,18 +94,18 @@ def result_of(
         loadable_sha256=str(artefact["loadable_sha256"]),
         log_path=str(end.log),
         evidence=(
-            *describe(_seen(variant, flags, end.entry)),
+            *describe(seen),
             *describe_profile(_object(end.entry, "profile")),
         ),
-        layouts=_relinked(end.entry).hashes,
-        layout_kind=_relinked(end.entry).kind,
+        layouts=relinked.hashes,
+        layout_kind=relinked.kind,
     )
     tools = {name: files / path for name, path in stage.tools}
     layouts = tuple(
         end.entry.folder / FOLDER / str(number) / stage.artefact
         for number in range(len(facts.layouts))
     )
-    return BuildResult(facts, files / stage.artefact, files, tools, layouts)
+    return BuildResult(facts, files / stage.artefact, files, tools, layouts, seen)
 
 
 def left_out_result(variant: Variant, toolchain: Toolchain, reason: str) -> BuildResult:
@@ -185,8 +189,8 @@ def findings_of(
         end = ends.get(plan.stage_of.get(variant.name, ""))
         if result.artefact is None:
             findings.append(_unbuilt(result, plan, ends))
-        elif end is not None and end.entry is not None:
-            findings += judge(_seen(variant, plan.flags_of[variant.name], end.entry))
+        elif result.seen is not None and end is not None and end.entry is not None:
+            findings += judge(result.seen)
             findings += relink_findings(end.entry, variant.name)
             findings += _no_effect(result)
     return (*findings, *_left_running(plan, ends))

@@ -10,9 +10,10 @@ from ensign.builders.proof.flags import level_of
 from ensign.builders.proof.rules_binary import binary_findings
 from ensign.builders.proof.rules_flags import flag_findings
 from ensign.builders.proof.rules_link import link_findings
-from ensign.builders.proof.rules_log import bolt_share, log_findings
+from ensign.builders.proof.rules_log import log_findings
 from ensign.builders.proof.seen import Seen
 from ensign.model.findings import Finding
+from ensign.toolchains.profiling import bolt_count
 
 _NO_DEBUG = "flags: unknown, because there is no debug information (add -g)"
 _NO_FLAGS = "record no flags (Clang: add -grecord-command-line)"
@@ -56,9 +57,9 @@ def _lines(seen: Seen) -> Iterator[str]:
         if link.unknown
         else f"link order judged by {link.by}"
     )
-    share = bolt_share(seen.log)
-    if share is not None:
-        yield f"BOLT: {share[0]} of {share[1]} functions have a profile"
+    count = bolt_count(seen.log)
+    if count is not None:
+        yield f"BOLT: {count.profiled} of {count.functions} functions have a profile"
     elif binary.bolted:
         yield "BOLT: applied; its share of functions is unknown, because no log says it"
     yield from binary.comments

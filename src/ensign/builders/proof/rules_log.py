@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ensign.builders.proof.seen import Seen
 from ensign.model.findings import Finding, Severity
+from ensign.toolchains.profiling import bolt_count
 
 _UNKNOWN_LTO = re.compile(
     r"^.*(?:unrecognized argument to .?-flto=|unsupported argument '[^']*' to option '-flto="
@@ -29,9 +30,6 @@ _STALE_PROFILE = re.compile(
 _NO_PROFILE = re.compile(
     r"could not read profile|[Cc]ould not (?:open|read) .*\.profdata|[Ee]mpty [Rr]aw [Pp]rofile"
     r"|no profile can be merged|profile file is empty"
-)
-_BOLT_SHARE = re.compile(
-    r"BOLT-INFO: (\d+) out of (\d+) functions in the binary \([\d.]+%\) have non-empty"
 )
 _BOLT_STALE = re.compile(r"BOLT-WARNING: (\d+) \([\d.]+% of all profiled\) functions? ha[sv]e? inv")
 _FEW_SHARE = 0.01
@@ -70,16 +68,10 @@ def profile_findings(seen: Seen) -> Iterator[Finding]:
             yield seen.finding(code, Severity.WARNING, text)
 
 
-def bolt_share(log: str) -> tuple[int, int] | None:
-    """Functions with a profile, and all functions, as BOLT counted them."""
-    found = _BOLT_SHARE.findall(log)
-    return (int(found[-1][0]), int(found[-1][1])) if found else None
-
-
 def _bolt(seen: Seen) -> Iterator[Finding]:
-    share = bolt_share(seen.log)
-    if share is not None and share[0] < _FEW_SHARE * share[1]:
-        text = f"BOLT had a profile for {share[0]} of {share[1]} functions only"
+    count = bolt_count(seen.log)
+    if count is not None and count.profiled < _FEW_SHARE * count.functions:
+        text = f"BOLT had a profile for {count.profiled} of {count.functions} functions only"
         yield seen.finding("bolt-profile-thin", Severity.WARNING, text)
     stale = _BOLT_STALE.findall(seen.log)
     if stale:
