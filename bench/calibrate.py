@@ -1,6 +1,6 @@
 """The calibration: is ensign honest, and how does it compare? Writes docs/calibration.md.
 
-    python bench/calibrate.py              everything, about 45 minutes; nothing else may run
+    python bench/calibrate.py              everything, more than an hour; nothing else may run
     python bench/calibrate.py --only aa    one section; the others keep their last results
 
 Each run of each comparison is reported; none is repeated. Raw results: bench/results/*.json.
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import redis_slices
+import redis_twins
 import statistics_speed
 from calibration_page import render
 from material import write_inputs
@@ -119,12 +120,18 @@ def slices(_: Bench) -> Rows:
     return redis_slices.measure()
 
 
+def twins(bench: Bench) -> Rows:
+    """Is any place among the arms of a race favoured? Seven copies of one Redis."""
+    return redis_twins.measure(bench.repetitions)
+
+
 SECTIONS: dict[str, Callable[[Bench], Rows]] = {
     "aa": false_alarms,
     "detection": detection,
     "precision": time_to_precision,
     "statistics": statistics,
     "slices": slices,
+    "twins": twins,
 }
 
 

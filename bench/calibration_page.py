@@ -107,12 +107,26 @@ def _slices(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _twins(rows: list[Row]) -> str:
+    lines = [
+        "## Seven copies of one Redis: does an arm's place matter?\n",
+        "Server CPU per request over the mean of the copies, geometric mean of 16 workloads, ± one standard error; the true value is 0.\n",
+        "| | " + " | ".join(str(place) for place in range(1, 8)) + " |",
+        "| --- " * 8 + "|",
+    ]
+    for (by,), group in _grouped(rows, "by"):
+        cells = (f"{_number(row, 'percent'):+.2f} ± {_number(row, 'error'):.2f} %" for row in group)
+        lines.append(f"| {by} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
 SECTIONS: dict[str, Callable[[list[Row]], str]] = {
     "aa": _false_alarms,
     "detection": _detection,
     "precision": _precision,
     "statistics": _statistics,
     "slices": _slices,
+    "twins": _twins,
 }
 
 

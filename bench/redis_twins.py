@@ -1,0 +1,103 @@
+"""Is any place among the arms favoured? Seven copies of one Redis race each other.
+
+All arms are the same file, so every true ratio is 1. A copy's number is its place in the request
+(the twin of a study is the last one); which copy gets the first slice is drawn anew for each trial.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from ensign.lab.machine import cpu_seats
+from ensign.lab.ports import Ports
+from ensign.lab.study.arms import Field, race_request
+from ensign.lab.study.calibrate import trial_seed
+from ensign.lab.study.prepare import built_programs, open_study
+from ensign.measure.perform import race
+from ensign.model.requests import ArmSpec
+from ensign.model.study import Study, Workload
+from ensign.model.trials import TWIN, Metric, Trial
+
+STUDY = Path(__file__).parents[1] / "studies" / "redis" / "quick.toml"
+PROGRAM = "gcc-12-O2"
+COPIES = 7
+TARGET_NS = 60_000_000
+
+Floats = NDArray[np.float64]
+
+
+def measure(sweeps: int) -> list[dict[str, object]]:
+    """Log cost by place, over the mean of all copies, in percent, with its standard error.
+
+    All copies run all workloads of the quick study, `sweeps` times; a sweep is one observation.
+    """
+    programs, tools = built_programs(STUDY, (PROGRAM,))
+    study = open_study(STUDY).study
+    seats, _ = cpu_seats(study.cpus)
+    copies = tuple((f"copy-{n}", programs[PROGRAM]) for n in range(COPIES - 1))
+    field = Field(copies, tools, seats)
+    sizes = {each.name: _size(study, field, each) for each in study.workloads}
+    by_number, by_start = [], []
+    for sweep in range(sweeps):
+        trials = [_trial(study, field, each, sizes[each.name], sweep) for each in study.workloads]
+        costs = np.array([_costs(trial) for trial in trials])
+        order = np.array([_first_slices(trial) for trial in trials])
+        by_number.append(costs.mean(axis=0))
+        by_start.append(np.take_along_axis(costs, order, axis=1).mean(axis=0))
+        sys.stdout.write(f"twins: sweep {sweep + 1} of {sweeps}\n")
+        sys.stdout.flush()
+    return [
+        *_effects("place in the request", np.array(by_number)),
+        *_effects("order of first slices", np.array(by_start)),
+    ]
+
+
+def _size(study: Study, field: Field, workload: Workload) -> int:
+    number = 50 * workload.rounding
+    trial = _trial(study, field.only_baseline(), workload, number, 0)
+    per_request = trial.arms[0].wall_ns / number
+    return max(1, round(TARGET_NS / per_request / workload.rounding)) * workload.rounding
+
+
+def _trial(study: Study, field: Field, workload: Workload, requests: int, sweep: int) -> Trial:
+    seed = trial_seed(study.race.seed, sweep, workload.name)
+    request = race_request(study, field, workload, requests, seed=seed)
+    request = replace(request, arms=tuple(_named(request.arms)))
+    with closing(race(Ports().meter, request, workload=workload.name)) as trials:
+        return next(trials)
+
+
+def _named(arms: tuple[ArmSpec, ...]) -> Iterator[ArmSpec]:
+    last = len(arms) - 1
+    yield from (replace(arm, name=f"copy-{last}") if arm.name == TWIN else arm for arm in arms)
+
+
+def _costs(trial: Trial) -> Floats:
+    copies = [trial.arm(f"copy-{number}") for number in range(COPIES)]
+    logs = np.array([math.log(copy.cost(Metric.CPU)) for copy in copies])
+    return np.asarray(logs - logs.mean())
+
+
+def _first_slices(trial: Trial) -> list[int]:
+    names = list(dict.fromkeys(each.arm for each in trial.slices))
+    return [int(name.removeprefix("copy-")) for name in names]
+
+
+def _effects(by: str, rows: Floats) -> Iterator[dict[str, object]]:
+    error = stats.sem(rows, axis=0)
+    for place, (mean, sem) in enumerate(zip(rows.mean(axis=0), error, strict=True)):
+        yield {
+            "by": by,
+            "place": place + 1,
+            "percent": round(100 * mean, 4),
+            "error": round(100 * sem, 4),
+        }
