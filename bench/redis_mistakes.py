@@ -49,6 +49,11 @@ class Case:
     flags: str = RIGHT
     dependencies: str = DEPENDENCIES
 
+    @property
+    def compiler(self) -> str:
+        """Of the baseline too: some link lines are one compiler's alone."""
+        return "clang-19" if "clang-19" in self.variant else "gcc-12"
+
 
 CASES = (
     # -flto reaches the compiler, and nothing says so to the link.
@@ -130,7 +135,7 @@ dependencies = {dependencies}
 commands = [['sh', '-c', '''{PROGRAM} {case.flags} {keep} redis-server''']]
 artefact = "src/redis-server"
 [axes]
-compiler = ["gcc-12"]
+compiler = ["{case.compiler}"]
 [[include]]
 {case.variant}
 [baseline]

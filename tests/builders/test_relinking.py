@@ -8,9 +8,12 @@ from elftools.elf.elffile import ELFFile
 
 from ensign.builders.build import build_variants
 from ensign.builders.outcomes import BuildReport
+from ensign.builders.relink import Relinks
+from ensign.builders.relinking import Bench, make_relinks
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.verify import read_artefact
-from ensign.host.processes import ProcessRequest
+from ensign.host.processes import Outcome, ProcessRequest
+from ensign.model.calls import Call, Output
 from ensign.model.study import Layouts
 from ensign.model.variants import Variant
 from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, request
@@ -144,3 +147,33 @@ def test_bolt_orders_hot_functions_otherwise(tmp_path: Path, recording_ports: Bu
         orders.add(tuple(sorted((f"f{i}" for i in functions_of), key=here.__getitem__)))
         assert recording_ports.processes.run(ProcessRequest((str(path),))).exit == 0
     assert len(orders) == 5
+
+
+def test_an_order_in_which_the_linker_does_not_end_is_left_out_and_told(tmp_path: Path) -> None:
+    programs = iter(("/bin/false", None, "/bin/ls"))
+    limits = []
+
+    def run(argv: tuple[str, ...], limit_ns: int | None) -> Outcome:
+        limits.append(limit_ns)
+        made = tmp_path / Path(argv[-1]).name
+        source = next(programs) if made.name == "relinked" else "/bin/true"
+        if source is None:
+            return Outcome(None, None, "deadline")
+        shutil.copy(source, made)
+        return Outcome(0, None, "exited")
+
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    shutil.copy("/bin/true", tree / "program")
+    argv = ("gcc", "-fuse-ld=mold", "a.o", "b.o", "-o", "program")
+    made = Output("/build/program", "", 1)
+    call = Call("cc", "gcc", argv, argv, "/build", 0, 2_000_000_000, 0, (made,))
+    bench = Bench(run, [call], (tree, "/build"), (tmp_path, "/scratch"), "program")
+    asked = Relinks("shuffle", (1, 2, 3), gcc=True, profiled=False)
+    found = make_relinks(asked, bench, tmp_path / "layouts")
+    assert len(found.hashes) == 2
+    assert found.notes == (
+        "3 relinks gave only 2 different programs",
+        "the linker did not end in 1 of 3 orders",
+    )
+    assert limits == [None, 20_000_000_000, 20_000_000_000, 20_000_000_000]

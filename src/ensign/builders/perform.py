@@ -238,13 +238,15 @@ class _Run:
         """Where the paths in recorded calls are here."""
         return Place(self.room.tree, self.workshop.isolation.build_path)
 
-    def command(self, argv: tuple[str, ...]) -> Outcome:
+    def command(self, argv: tuple[str, ...], limit_ns: int | None = None) -> Outcome:
         log = log_path(self.workshop.cache, self.stage)
         with storage_errors(log), log.open("a") as file:
             file.write(f"$ {shlex.join(argv)}\n")
         left_ns = self.bounds.deadline_ns - self.workshop.clock.monotonic_ns()
         if left_ns <= 0:
             return Outcome(None, None, "deadline")
+        if limit_ns is not None:
+            left_ns = min(left_ns, limit_ns)
         return self.workshop.processes.run(self._request(argv, log, left_ns))
 
     def _request(self, argv: tuple[str, ...], log: Path | None, left_ns: int) -> ProcessRequest:

@@ -16,16 +16,19 @@ from ensign.host.processes import Outcome
 from ensign.model.calls import Call
 
 FOLDER = "layouts"
+# mold 1.10 goes round for ever on some orders; a link that ends takes about as long as the first.
+_TIMES_ITS_LINK, _LEAST_NS = 10, 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
     """Where relinks are made. Paths come as pairs: here, and as commands in the room see it.
 
-    `run` runs one command in the room; `scratch` is a folder of the room's own.
+    `run` runs one command in the room, for so many nanoseconds at most where it is told a number;
+    `scratch` is a folder of the room's own.
     """
 
-    run: Callable[[tuple[str, ...]], Outcome]
+    run: Callable[[tuple[str, ...], int | None], Outcome]
     calls: Sequence[Call]
     tree: tuple[Path, str]
     scratch: tuple[Path, str]
@@ -47,6 +50,25 @@ class Relinked:
 
 class _CannotError(Exception):
     pass
+
+
+class _EndlessError(Exception):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Hashes of what differs, in order, and how many links did not end."""
+
+    hashes: tuple[str, ...]
+    endless: int
+
+    def notes(self, asked: Relinks) -> tuple[str, ...]:
+        many, few = len(asked.seeds), len(self.hashes)
+        said = () if few == many else (f"{many} relinks gave only {few} different programs",)
+        if self.endless:
+            said = (*said, f"the linker did not end in {self.endless} of {many} orders")
+        return said
 
 
 def make_relinks(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
@@ -75,9 +97,14 @@ def _make(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
     else:
         _run(bench, link, relink.again(link, f"{bench.scratch[1]}/again"))
         _check_same(bench.scratch[0] / "again", built)
-    found = _distinct(asked, bench, folder, lambda seed: _relink(link, asked, seed, bench))
-    notes = (*relink.notes_on(link, asked), *_too_few(found, asked))
-    return Relinked(found, relink.kind_of_relink(link, asked), "", notes)
+    limit_ns = max(_LEAST_NS, _TIMES_ITS_LINK * call.wall_ns)
+    found = _distinct(
+        asked, bench, folder, lambda seed: _relink(link, asked, seed, bench, limit_ns)
+    )
+    notes = (*relink.notes_on(link, asked), *found.notes(asked))
+    if not found.hashes:
+        raise _CannotError(notes[-1])
+    return Relinked(found.hashes, relink.kind_of_relink(link, asked), "", notes)
 
 
 def make_bolted(asked: Relinks, argv: tuple[str, ...], bench: Bench, folder: Path) -> Relinked:
@@ -85,7 +112,7 @@ def make_bolted(asked: Relinks, argv: tuple[str, ...], bench: Bench, folder: Pat
     bench.scratch[0].mkdir(parents=True, exist_ok=True)
 
     def make(seed: int) -> Path:
-        outcome = bench.run(relink.bolt_again(argv, seed, f"{bench.scratch[1]}/relinked"))
+        outcome = bench.run(relink.bolt_again(argv, seed, f"{bench.scratch[1]}/relinked"), None)
         if not outcome.ok:
             raise _CannotError(f"BOLT, run again, {outcome.describe()}")
         return bench.scratch[0] / "relinked"
@@ -94,19 +121,22 @@ def make_bolted(asked: Relinks, argv: tuple[str, ...], bench: Bench, folder: Pat
         found = _distinct(asked, bench, folder, make)
     except _CannotError as error:
         return Relinked(obstacle=str(error))
-    notes = _too_few(found, asked)
+    notes = found.notes(asked)
     if asked.how == "order":
         notes = ("BOLT can only order hot functions at random, not mildly", *notes)
-    return Relinked(found, "hot functions in random order by BOLT", "", notes)
+    return Relinked(found.hashes, "hot functions in random order by BOLT", "", notes)
 
 
-def _distinct(
-    asked: Relinks, bench: Bench, folder: Path, make: Callable[[int], Path]
-) -> tuple[str, ...]:
-    """Keep what differs; the hashes in order."""
+def _distinct(asked: Relinks, bench: Bench, folder: Path, make: Callable[[int], Path]) -> _Found:
+    """Keep what differs."""
     found: dict[str, None] = {}
+    endless = 0
     for seed in asked.seeds:
-        made = make(seed)
+        try:
+            made = make(seed)
+        except _EndlessError:
+            endless += 1
+            continue
         facts = read_artefact(made)
         if facts is not None and facts.loadable_sha256 not in found:
             target = folder / str(len(found)) / bench.artefact
@@ -114,13 +144,7 @@ def _distinct(
             shutil.copy2(made, target)
             found[facts.loadable_sha256] = None
         made.unlink()
-    return tuple(found)
-
-
-def _too_few(found: Sequence[str], asked: Relinks) -> tuple[str, ...]:
-    if len(found) == len(asked.seeds):
-        return ()
-    return (f"{len(asked.seeds)} relinks gave only {len(found)} different programs",)
+    return _Found(tuple(found), endless)
 
 
 def _check_same(again: Path, built: Path) -> None:
@@ -161,17 +185,19 @@ def _is_intermediate(word: str, link: Link, bench: Bench) -> bool:
     return path.is_file() and bool(intermediate(path.read_bytes()).language)
 
 
-def _relink(link: Link, asked: Relinks, seed: int, bench: Bench) -> Path:
+def _relink(link: Link, asked: Relinks, seed: int, bench: Bench, limit_ns: int) -> Path:
     here, seen = bench.scratch
     padding = f"{seen}/padding.o"
     if not relink.shuffles(link, asked):
         (here / "padding.c").write_text(relink.padding_source(seed))
         _run(bench, link, relink.assembling(link, f"{seen}/padding.c", padding))
-    _run(bench, link, relink.relink(link, asked, seed, f"{seen}/relinked", padding))
+    _run(bench, link, relink.relink(link, asked, seed, f"{seen}/relinked", padding), limit_ns)
     return here / "relinked"
 
 
-def _run(bench: Bench, link: Link, argv: tuple[str, ...]) -> None:
-    outcome = bench.run(("env", "-C", link.cwd, *argv))
+def _run(bench: Bench, link: Link, argv: tuple[str, ...], limit_ns: int | None = None) -> None:
+    outcome = bench.run(("env", "-C", link.cwd, *argv), limit_ns)
+    if limit_ns is not None and outcome.reason == "deadline":
+        raise _EndlessError
     if not outcome.ok:
         raise _CannotError(f"its link, done again, {outcome.describe()}")
