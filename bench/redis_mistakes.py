@@ -40,7 +40,7 @@ CODES = (
 class Case:
     """A variant beside a plain baseline, how Redis is built, and the finding expected for it.
 
-    Empty `dependencies` leave them to Redis' own Makefile, as its users do.
+    Without `keep` Redis' Makefile builds the dependencies anew, as its flags have changed.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Case:
     variant: str
     flags: str = RIGHT
     dependencies: str = DEPENDENCIES
+    keep: bool = True
 
     @property
     def compiler(self) -> str:
@@ -114,7 +115,7 @@ CASES = (
         "flag-leaked-into-dependency",
         'compiler = "gcc-12"\noptimization = "-O1"',
         'OPTIMIZATION="{cflags}" LDFLAGS="{ldflags}"',
-        dependencies="",
+        keep=False,
     ),
     Case("right", "", GCC_LTO),
 )
@@ -122,8 +123,7 @@ CASES = (
 
 def study_of(case: Case) -> str:
     """The study file of a case; its workload is never run."""
-    dependencies = f"[['sh', '-c', '''{case.dependencies}''']]" if case.dependencies else "[]"
-    keep = KEEP if case.dependencies else ""
+    keep = KEEP if case.keep else ""
     return f"""name = "redis-{case.name}"
 [source]
 kind = "debian"
@@ -131,7 +131,7 @@ package = "redis"
 version = "7.0.15"
 sha256 = "4b1dc4ee6d622a09fff9c6777191209750fb5e5a725ef78ea012d6eef4c22982"
 [build]
-dependencies = {dependencies}
+dependencies = [['sh', '-c', '''{case.dependencies}''']]
 commands = [['sh', '-c', '''{PROGRAM} {case.flags} {keep} redis-server''']]
 artefact = "src/redis-server"
 [axes]
