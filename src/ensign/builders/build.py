@@ -22,11 +22,12 @@ from ensign.builders.outcomes import (
     same_bytes,
 )
 from ensign.builders.perform import Workshop
-from ensign.builders.plan import Place, Plan, plan_builds, variant_flags
+from ensign.builders.plan import Place, plan_builds, variant_flags
 from ensign.builders.profiles import files_named
 from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
+from ensign.builders.stages import Plan
 from ensign.host.files import file_sha256
 from ensign.host.processor import read_processor
 from ensign.model.errors import CommandFailed

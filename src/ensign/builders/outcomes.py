@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ensign.builders.cache import Entry
 from ensign.builders.perform import Made
-from ensign.builders.plan import Plan
 from ensign.builders.profiles import describe_profile
 from ensign.builders.proof.read import from_json
 from ensign.builders.proof.rules import describe, judge
@@ -16,6 +15,7 @@ from ensign.builders.proof.rules_log import unknown_lto
 from ensign.builders.proof.seen import Request, Seen
 from ensign.builders.recorder import CALLS, DEPENDENCY_CALLS, read_calls
 from ensign.builders.relinking import FOLDER, Relinked
+from ensign.builders.stages import Plan
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts
 from ensign.model.variants import Variant

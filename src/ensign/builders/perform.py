@@ -15,13 +15,13 @@ from ensign.builders import recorder, relinking
 from ensign.builders.cache import Cache, Entry
 from ensign.builders.commands import Commands, with_folders, with_jobs
 from ensign.builders.isolation import Isolation, Room
-from ensign.builders.plan import Stage
 from ensign.builders.profile_files import bolt_facts, count_facts, lay, left_something, warnings_in
 from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning
 from ensign.builders.proof.link import Place
 from ensign.builders.proof.read import as_json, from_json, link_of, proof_after, read_proof
 from ensign.builders.proof.relink import command_for_map, read_map
 from ensign.builders.relink import bolt_call
+from ensign.builders.stages import Stage
 from ensign.builders.training import Trainer, TrainingRun
 from ensign.builders.verify import read_artefact
 from ensign.host.clock import Clock
