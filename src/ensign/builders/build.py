@@ -21,13 +21,13 @@ from ensign.builders.outcomes import (
     result_of,
     same_bytes,
 )
-from ensign.builders.perform import Workshop
 from ensign.builders.plan import Place, plan_builds, variant_flags
 from ensign.builders.profiles import files_named
 from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
 from ensign.builders.stages import Plan
+from ensign.builders.workshop import Workshop
 from ensign.host.files import file_sha256
 from ensign.host.processor import read_processor
 from ensign.model.errors import CommandFailed
