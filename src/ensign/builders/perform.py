@@ -103,15 +103,17 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
                 run.commands(with_jobs(stage.commands, jobs))
             build_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
             facts |= {"build_s": build_s, "chain_s": build_s + inputs.chain_s}
-            relinked = bolted or _relinks(stage, start, folder)
+            calls = recorder.read_calls(_calls_log(room))
+            relinked = bolted or _relinks(stage, start, calls, folder)
             run.commands(with_jobs(stage.tool_commands, jobs))
             shutil.copyfile(log, folder / _LOG)
             facts["left_running"] = sorted(set(run.left_running))
-            _keep_calls(room, folder, inputs)
+            calls += recorder.read_calls(_calls_log(room), skip=len(calls))
+            _keep_calls(room, calls, folder, inputs)
             if stage.kind == "dependencies":
                 room.tree.rename(folder / _TREE)
             elif stage.kind != "profile":
-                facts |= relinked | _take(run, folder, inputs)
+                facts |= relinked | _take(run, calls, folder, inputs)
             if stage.strip:
                 facts |= _strip(run, folder)
             return facts
@@ -226,7 +228,11 @@ def _record(stage: Stage, room: Room, workshop: Workshop) -> None:
         recorder.set_up(place, seen_as, workshop.meter, stage.recorded, stage.changes)
 
 
-def _keep_calls(room: Room, folder: Path, inputs: Inputs) -> None:
+def _calls_log(room: Room) -> Path:
+    return room.temporary / recorder.FOLDER / recorder.CALLS
+
+
+def _keep_calls(room: Room, calls: Sequence[Call], folder: Path, inputs: Inputs) -> None:
     """Put the calls of this stage into its folder, and those of its dependencies beside them.
 
     What BOLT makes has the calls of the link.
@@ -236,22 +242,25 @@ def _keep_calls(room: Room, folder: Path, inputs: Inputs) -> None:
             if (inputs.linked.folder / name).exists():
                 shutil.copyfile(inputs.linked.folder / name, folder / name)
         return
-    before = inputs.tree.parent / recorder.CALLS
-    if inputs.tree.name == _TREE and before.is_file():
-        shutil.copyfile(before, folder / recorder.DEPENDENCY_CALLS)
-    log = room.temporary / recorder.FOLDER / recorder.CALLS
-    calls = recorder.read_calls(log)
+    parent = inputs.parent
+    if parent is not None and parent.kind == "dependencies":
+        before = parent.folder / recorder.CALLS
+        if before.is_file():
+            shutil.copyfile(before, folder / recorder.DEPENDENCY_CALLS)
     if calls:
-        shutil.copyfile(log, folder / recorder.CALLS)
+        shutil.copyfile(_calls_log(room), folder / recorder.CALLS)
         commands = json.dumps(recorder.compile_commands(calls), indent=1)
         (folder / recorder.COMPILE_COMMANDS).write_text(commands + "\n")
 
 
-def _relinks(stage: Stage, start: Callable[[], _Run], folder: Path) -> dict[str, object]:
+def _relinks(
+    stage: Stage, start: Callable[[], _Run], calls: Sequence[Call], folder: Path
+) -> dict[str, object]:
     """Make the relinks that are asked for, while objects are there; the facts about them."""
     if stage.relinks is None:
         return {}
-    relinked = relinking.make_relinks(stage.relinks, _bench(start()), folder / relinking.FOLDER)
+    bench = _bench(start(), calls)
+    relinked = relinking.make_relinks(stage.relinks, bench, folder / relinking.FOLDER)
     return {"relinks": dataclasses.asdict(relinked)}
 
 
@@ -260,16 +269,16 @@ def _bolt_relinks(stage: Stage, start: Callable[[], _Run], folder: Path) -> dict
     argv = bolt_call(stage.commands)
     if stage.relinks is None or not argv:
         return {}
-    bench = _bench(start())
+    bench = _bench(start(), ())
     relinked = relinking.make_bolted(stage.relinks, argv, bench, folder / relinking.FOLDER)
     return {"relinks": dataclasses.asdict(relinked)}
 
 
-def _bench(run: _Run) -> relinking.Bench:
+def _bench(run: _Run, calls: Sequence[Call]) -> relinking.Bench:
     room, isolation = run.runner.room, run.runner.workshop.isolation
     return relinking.Bench(
         run=run.runner.run,
-        calls=recorder.read_calls(room.temporary / recorder.FOLDER / recorder.CALLS),
+        calls=calls,
         tree=(room.tree, isolation.build_path),
         scratch=(
             room.temporary / relinking.FOLDER,
@@ -279,7 +288,7 @@ def _bench(run: _Run) -> relinking.Bench:
     )
 
 
-def _take(run: _Run, folder: Path, inputs: Inputs) -> dict[str, object]:
+def _take(run: _Run, calls: Sequence[Call], folder: Path, inputs: Inputs) -> dict[str, object]:
     """Copy what is kept of a program's tree to `folder/files`; the facts about it."""
     stage, tree, files = run.stage, run.runner.room.tree, folder / "files"
     wanted = [stage.artefact, *(path for _, path in stage.tools)]
@@ -296,7 +305,6 @@ def _take(run: _Run, folder: Path, inputs: Inputs) -> dict[str, object]:
     facts: dict[str, object] = {"artefact": dataclasses.asdict(artefact)}
     if stage.kind == "instrumented":
         return facts
-    calls = recorder.read_calls(folder / recorder.CALLS)
     if inputs.linked is None:
         proof = read_proof(files / stage.artefact, run.place, calls, run.map_text(calls))
     else:

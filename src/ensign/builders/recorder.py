@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from ensign.host.files import write_atomically
@@ -98,12 +99,12 @@ def environment(seen_as: str, path: str) -> dict[str, str]:
     return {"PATH": f"{seen_as}/bin:{path}", "ENSIGN_RECORDER": f"{seen_as}/settings.json"}
 
 
-def read_calls(file: Path) -> tuple[Call, ...]:
-    """The calls in the order in which they ended; none where nothing was recorded."""
+def read_calls(file: Path, skip: int = 0) -> tuple[Call, ...]:
+    """The calls after the first `skip`, in the order in which they ended; none without a file."""
     if not file.exists():
         return ()
     with file.open() as lines:
-        return tuple(_call(json.loads(line)) for line in lines)
+        return tuple(_call(json.loads(line)) for line in islice(lines, skip, None))
 
 
 def _call(raw: dict[str, object]) -> Call:
