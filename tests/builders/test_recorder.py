@@ -77,12 +77,16 @@ def test_compile_commands_name_each_source_that_was_compiled() -> None:
         return Call("cc", "/usr/bin/gcc", ("cc",), ("cc", *words), "/b", 0, 0, exit_status, outputs)
 
     assert compile_commands(
-        [call("-c", "a.c"), call("-c", "bad.c", exit_status=1), call("a.o", "-o", "p")]
+        [
+            call("-include", "b.c", "-c", "a.c"),
+            call("-c", "bad.c", exit_status=1),
+            call("a.o", "-o", "p"),
+        ]
     ) == [
         {
             "directory": "/b",
             "file": "a.c",
-            "arguments": ["/usr/bin/gcc", "-c", "a.c"],
+            "arguments": ["/usr/bin/gcc", "-include", "b.c", "-c", "a.c"],
             "output": "/b/a.o",
         }
     ]

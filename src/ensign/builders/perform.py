@@ -279,7 +279,7 @@ def _bench(run: _Run, calls: Sequence[Call]) -> relinking.Bench:
     return relinking.Bench(
         run=run.runner.run,
         calls=calls,
-        tree=(room.tree, isolation.build_path),
+        place=run.place,
         scratch=(
             room.temporary / relinking.FOLDER,
             f"{isolation.temporary_path}/{relinking.FOLDER}",
