@@ -23,8 +23,7 @@ def command_for_map(call: Call | None, folder: str) -> tuple[str, ...]:
     if not any(word.is_library for word in input_words(call.ran)):
         return ()
     words = (*without_output(call.ran[1:]), "-o", f"{folder}/{_OUTPUT}")
-    there = ("sh", "-c", 'cd "$0" && exec "$@"', call.cwd)
-    return (*there, call.program, *words, f"-Wl,-Map={folder}/{_MAP}")
+    return ("env", "-C", call.cwd, call.program, *words, f"-Wl,-Map={folder}/{_MAP}")
 
 
 def read_map(folder: Path) -> str | None:
