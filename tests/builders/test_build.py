@@ -11,6 +11,7 @@ from ensign.builders.cache import Cache
 from ensign.builders.events import BuildEvent
 from ensign.builders.request import BuildPorts
 from ensign.host.files import file_sha256
+from ensign.host.processes import Outcome, ProcessRequest
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from real_processes import PlainProcesses, WithoutNamespaces
 from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, GCC_O3, request
@@ -77,6 +78,32 @@ def test_nothing_is_rebuilt_and_a_changed_flag_rebuilds_its_variant_alone(
     assert [argv[-1] for argv in commands(processes)] == ["program"]
     assert "CFLAGS=-O3 -g -fno-inline" in commands(processes)[0]
     assert [result.facts.status for result in third.results] == ["cached", "built"]
+
+
+class Leaving(PlainProcesses):
+    """As if the build of dependencies left something running, and that of the program as well."""
+
+    def run(self, request: ProcessRequest) -> Outcome:
+        outcome = super().run(request)
+        left = {"libpart.a": ("part-daemon",), "program": ("daemon",)}
+        return replace(outcome, left_running=left.get(request.argv[-1], ()))
+
+
+@pytest.mark.usefixtures("project")
+def test_what_was_left_running_is_said_again_when_all_comes_from_the_cache(
+    tmp_path: Path, ports: BuildPorts
+) -> None:
+    ports = replace(ports, processes=Leaving())
+    first = build_variants(request(tmp_path, GCC_O2), ports)
+    again = build_variants(request(tmp_path, GCC_O2), ports)
+    assert again.results[0].facts.status == "cached"
+    said = [(each.code, each.subject, each.text) for each in again.findings]
+    assert said == [(each.code, each.subject, each.text) for each in first.findings]
+    assert [(code, subject) for code, subject, _ in said] == [
+        ("left-running", ""),
+        ("left-running", "gcc-O2"),
+    ]
+    assert "dependencies with gcc-12: its build left part-daemon running" in said[0][2]
 
 
 @pytest.mark.usefixtures("project")

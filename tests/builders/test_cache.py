@@ -149,6 +149,21 @@ def test_a_full_disk_is_no_fault_of_the_users(
         Cache(tmp_path / "new")
 
 
+def test_reading_facts_is_no_use_of_an_entry(tmp_path: Path) -> None:
+    clock = FakeClock()
+    with Cache(tmp_path, clock=clock) as cache:
+        assert cache.facts("program", "key") is None
+        make(cache, "key")
+        used = tmp_path / "entries/program-key/used"
+    before_ns = used.stat().st_mtime_ns
+    clock.advance_ns(10**11)
+    with Cache(tmp_path, clock=clock) as cache:
+        assert cache.facts("program", "key") == {"made": 64 * KIB}
+        assert used.stat().st_mtime_ns == before_ns
+        assert cache.clean() > 0
+        assert cache.facts("program", "key") is None
+
+
 def test_small_facts_are_remembered(tmp_path: Path) -> None:
     with Cache(tmp_path) as cache:
         assert cache.recall("q") is None

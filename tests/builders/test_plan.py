@@ -6,7 +6,8 @@ import pytest
 
 from ensign.builders.commands import with_jobs
 from ensign.builders.order import in_order, jobs_for
-from ensign.builders.plan import Place, Plan, plan_builds
+from ensign.builders.plan import Place, plan_builds
+from ensign.builders.stages import Plan
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
 from ensign.toolchains.find import Linker, Toolchain

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from builders.test_plan import PLACE, TOOLCHAINS
 from ensign.builders.order import needed
-from ensign.builders.plan import Place, Plan, plan_builds
+from ensign.builders.plan import Place, plan_builds
 from ensign.builders.profiles import Learning
+from ensign.builders.stages import Plan
 from ensign.model.study import Study
 from ensign.model.variants import Variant
 from ensign.toolchains.profiling import Profilers

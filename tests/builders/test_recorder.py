@@ -59,18 +59,34 @@ def test_settings_are_what_the_recorder_reads(tmp_path: Path) -> None:
     }
 
 
+def test_calls_are_read_on_from_where_reading_ended(tmp_path: Path) -> None:
+    file = tmp_path / "calls.jsonl"
+    assert read_calls(file) == ()
+    raw = {"tool": "cc", "program": "/cc", "argv": [], "ran": [], "cwd": "/", "wall_ns": 1,
+           "started_unix_ns": 1, "outputs": []}  # fmt: skip
+    lines = [json.dumps({**raw, "exit": status}) + "\n" for status in range(3)]
+    file.write_text("".join(lines[:2]))
+    assert [call.exit for call in read_calls(file)] == [0, 1]
+    file.write_text("".join(lines))
+    assert [call.exit for call in read_calls(file, skip=2)] == [2]
+
+
 def test_compile_commands_name_each_source_that_was_compiled() -> None:
     def call(*words: str, exit_status: int = 0) -> Call:
         outputs = (Output("/b/a.o", "", 1),)
         return Call("cc", "/usr/bin/gcc", ("cc",), ("cc", *words), "/b", 0, 0, exit_status, outputs)
 
     assert compile_commands(
-        [call("-c", "a.c"), call("-c", "bad.c", exit_status=1), call("a.o", "-o", "p")]
+        [
+            call("-include", "b.c", "-c", "a.c"),
+            call("-c", "bad.c", exit_status=1),
+            call("a.o", "-o", "p"),
+        ]
     ) == [
         {
             "directory": "/b",
             "file": "a.c",
-            "arguments": ["/usr/bin/gcc", "-c", "a.c"],
+            "arguments": ["/usr/bin/gcc", "-include", "b.c", "-c", "a.c"],
             "output": "/b/a.o",
         }
     ]
@@ -86,7 +102,14 @@ def test_a_build_keeps_its_calls(tmp_path: Path, recording_ports: BuildPorts) ->
         made = {output.path: call for call in calls for output in call.outputs}
         link = next(call for path, call in made.items() if path.endswith("/program"))
         assert set(result.facts.link_flags) <= set(link.argv)
-        assert json.loads((result.files.parent / "compile_commands.json").read_text())
+        assert sum(path.endswith("/tool") for path in made) == (compiler == "gcc-12")
+        before = read_calls(result.files.parent / "dependency-calls.jsonl")
+        assert [call.outputs[0].path.rpartition("/")[2] for call in before] == [
+            "part.o",
+            "libpart.a",
+        ]
+        compiled = json.loads((result.files.parent / "compile_commands.json").read_text())
+        assert sorted(each["file"] for each in compiled) == ["main.c", "twice.c"]
 
 
 @pytest.mark.usefixtures("project")

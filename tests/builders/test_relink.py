@@ -117,6 +117,7 @@ def test_what_cannot_be_relinked_is_said() -> None:
     assert "bfd" in obstacle(link("-flto", "a.o"), clang)
     assert obstacle(link("-flto", "-fuse-ld=lld", "a.o"), clang) == ""
     assert obstacle(link("-flto", "-fno-lto", "a.o"), clang) == ""
+    assert obstacle(link("-flto-partition=none", "a.o"), clang) == ""
 
 
 def test_bolt_is_run_again_with_hot_functions_at_random() -> None:

@@ -8,6 +8,7 @@ from elftools.elf.elffile import ELFFile
 
 from ensign.builders.build import build_variants
 from ensign.builders.outcomes import BuildReport
+from ensign.builders.proof.link import Place
 from ensign.builders.relink import Relinks
 from ensign.builders.relinking import Bench, make_relinks
 from ensign.builders.request import BuildPorts, BuildRequest
@@ -168,7 +169,7 @@ def test_an_order_in_which_the_linker_does_not_end_is_left_out_and_told(tmp_path
     argv = ("gcc", "-fuse-ld=mold", "a.o", "b.o", "-o", "program")
     made = Output("/build/program", "", 1)
     call = Call("cc", "gcc", argv, argv, "/build", 0, 2_000_000_000, 0, (made,))
-    bench = Bench(run, [call], (tree, "/build"), (tmp_path, "/scratch"), "program")
+    bench = Bench(run, [call], Place(tree, "/build"), (tmp_path, "/scratch"), "program")
     asked = Relinks("shuffle", (1, 2, 3), gcc=True, profiled=False)
     found = make_relinks(asked, bench, tmp_path / "layouts")
     assert len(found.hashes) == 2

@@ -18,15 +18,18 @@ from ensign.builders.outcomes import (
     describe_toolchain,
     findings_of,
     left_out_result,
+    left_running,
     result_of,
     same_bytes,
 )
-from ensign.builders.perform import Workshop
-from ensign.builders.plan import Place, Plan, plan_builds, variant_flags
+from ensign.builders.perform import Made
+from ensign.builders.plan import Place, plan_builds, variant_flags
 from ensign.builders.profiles import files_named
 from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
+from ensign.builders.stages import Plan
+from ensign.builders.workshop import Workshop
 from ensign.host.files import file_sha256
 from ensign.host.processor import read_processor
 from ensign.model.errors import CommandFailed
@@ -73,7 +76,10 @@ def build_variants(
         for variant in request.variants
     )
     results = same_bytes(results, request.baseline)
-    findings = findings_of(results, request.variants, plan, ends)
+    findings = (
+        *findings_of(results, request.variants, plan, ends),
+        *left_running(plan, _facts_of_stages(plan, ends, ports.cache)),
+    )
     results = _check(request, source, workshop, results, ports.cores, on_event)
     return BuildReport(
         results=results,
@@ -81,6 +87,20 @@ def build_variants(
         source=source.facts,
         toolchains=tuple((each.name, describe_toolchain(each)) for each in toolchains.values()),
     )
+
+
+def _facts_of_stages(
+    plan: Plan, ends: Mapping[str, Made], cache: Cache
+) -> dict[str, Mapping[str, object]]:
+    """What was recorded of each stage, also of those that led to what was in the cache."""
+    found: dict[str, Mapping[str, object]] = {}
+    for stage in plan.stages:
+        end = ends.get(stage.key)
+        if end is None:
+            found[stage.key] = cache.facts(stage.kind, stage.key) or {}
+        elif end.entry is not None:
+            found[stage.key] = end.entry.facts
+    return found
 
 
 def _check(

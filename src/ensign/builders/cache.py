@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import platformdirs
 
@@ -125,15 +125,19 @@ class Cache:
         folder = self._place(kind, key)
         if not self._hold(folder):
             return None
-        try:
-            meta = json.loads((folder / _META).read_text())
-        except (OSError, ValueError):
+        meta = _meta(folder)
+        if meta is None:
             self._release(folder)
             return None
         with suppress(OSError):
             now = self._clock.unix_s()
             os.utime(folder / _USED, (now, now))
         return Entry(kind, key, folder, meta["facts"], meta["size_bytes"])
+
+    def facts(self, kind: str, key: str) -> Mapping[str, object] | None:
+        """Return what was recorded of an entry, which is no use of it; None if it is not there."""
+        meta = _meta(self._place(kind, key))
+        return None if meta is None else meta["facts"]
 
     def make(self, kind: str, key: str, fill: Fill) -> Entry:
         """Make an entry: `fill` puts files into a new folder and returns the facts to record.
@@ -288,6 +292,14 @@ class Cache:
                     if descriptor is not None:
                         remove_tree(left)
                         os.close(descriptor)
+
+
+def _meta(folder: Path) -> dict[str, Any] | None:
+    try:
+        meta: dict[str, Any] = json.loads((folder / _META).read_text())
+    except (OSError, ValueError):
+        return None
+    return meta
 
 
 @contextmanager

@@ -6,20 +6,18 @@ cache entry, which keeps the log and the outputs; only an end at a limit is not 
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.builders.cache import Entry, key_of
 from ensign.builders.isolation import Room
 from ensign.builders.outcomes import BuildResult
-from ensign.builders.perform import Workshop
 from ensign.builders.same_output import difference
-from ensign.host.disk_watch import DiskLimit, used_bytes
+from ensign.builders.workshop import Bounds, Runner, Workshop
 from ensign.host.files import copy_tree, file_sha256, storage_errors, tree_entries, tree_sha256
-from ensign.host.processes import Limits, ProcessRequest, read_tail
+from ensign.host.processes import Outcome, read_tail
 from ensign.model.placeholders import fill_all
 from ensign.model.study import Check, Study, Workload
 from ensign.model.units import format_size, parse_duration_ns, parse_size_bytes
@@ -138,15 +136,13 @@ def perform_check(
     is full, Interrupted if the processes were interrupted.
     """
     cache = ground.workshop.cache
-    log = cache.folder / "logs" / f"{_KIND}-{key[:20]}.log"
-    with storage_errors(log):
-        log.write_bytes(b"")
+    log = ground.workshop.new_log(_KIND, key)
 
     def fill(folder: Path) -> Mapping[str, object]:
         (folder / _OUTPUTS).mkdir()
         with ground.workshop.isolation.room() as room:
             _furnish(ground, result, room)
-            run = _Run(ground, room, log, folder / _OUTPUTS, _Bounds.of(ground, room))
+            run = _Run(ground, _runner(ground, room, log), folder / _OUTPUTS)
             failed = run.commands(jobs) or run.workloads(expected)
         shutil.copyfile(log, folder / _LOG)
         return {"variant": result.facts.variant, "failed": failed}
@@ -182,32 +178,23 @@ def _put(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    deadline_ns: int
-    disk: DiskLimit
-
-    @classmethod
-    def of(cls, ground: Ground, room: Room) -> _Bounds:
-        deadline_ns = parse_duration_ns(ground.check.deadline)
-        folders = (room.tree, room.temporary)
-        disk_bytes = parse_size_bytes(ground.study.build.disk)
-        disk = DiskLimit(folders, disk_bytes, used_bytes(folders))
-        return cls(ground.workshop.clock.monotonic_ns() + deadline_ns, disk)
+def _runner(ground: Ground, room: Room, log: Path) -> Runner:
+    workshop = ground.workshop
+    deadline_ns = workshop.clock.monotonic_ns() + parse_duration_ns(ground.check.deadline)
+    bounds = Bounds.of(room, deadline_ns, parse_size_bytes(ground.study.build.disk))
+    return Runner(workshop, room, bounds, log, workshop.environment)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
     ground: Ground
-    room: Room
-    log: Path
+    runner: Runner
     outputs: Path
-    bounds: _Bounds
 
     def commands(self, jobs: int) -> str:
         for argv in self.ground.check.commands:
             values = {**self._values(), "jobs": str(jobs)}
-            failed = self._one(ProcessRequest(fill_all(argv, values)), argv[0])
+            failed = self._failure(self.runner.run(fill_all(argv, values)), argv[0])
             if failed:
                 return failed
         return ""
@@ -217,12 +204,12 @@ class _Run:
         for workload in self.ground.workloads:
             command = fill_all(workload.command or (), self._values())
             output = self.outputs / workload.name
-            request = ProcessRequest(
+            outcome = self.runner.run(
                 ("env", "-C", str(self.ground.folder), *command),
                 stdin=None if workload.input is None else self.ground.folder / workload.input,
                 stdout=output,
             )
-            failed = self._one(request, f"workload {workload.name}")
+            failed = self._failure(outcome, f"workload {workload.name}")
             if failed:
                 return failed
             if expected is not None:
@@ -235,35 +222,13 @@ class _Run:
                     )
         return ""
 
-    def _one(self, request: ProcessRequest, called: str) -> str:
+    def _failure(self, outcome: Outcome, called: str) -> str:
         """Say what failed; empty if nothing did."""
-        with storage_errors(self.log), self.log.open("a") as file:
-            file.write(f"$ {shlex.join(request.argv)}\n")
-        workshop, isolation = self.ground.workshop, self.ground.workshop.isolation
-        left_ns = self.bounds.deadline_ns - workshop.clock.monotonic_ns()
-        outcome = workshop.processes.run(
-            replace(
-                request,
-                argv=(*self.room.argv, *request.argv),
-                env={
-                    "PATH": workshop.path,
-                    "HOME": isolation.temporary_path,
-                    "TMPDIR": isolation.temporary_path,
-                    "LC_ALL": "C",
-                    "TZ": "UTC",
-                },
-                cwd=self.room.cwd,
-                log=self.log,
-                deadline_ns=max(1, left_ns),
-                limits=Limits(file_bytes=self.bounds.disk.size_bytes),
-                disk=self.bounds.disk,
-            )
-        )
         if outcome.ok:
             return ""
         limit = {
             "deadline": f" ('check.deadline' is {self.ground.check.deadline})",
-            "disk": f" ('build.disk' is {format_size(self.bounds.disk.size_bytes)})",
+            "disk": f" ('build.disk' is {format_size(self.runner.bounds.disk.size_bytes)})",
         }
         failed = f"'{called}' {outcome.describe()}{limit.get(outcome.reason, '')}"
         if outcome.reason in _NOT_KEPT:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ensign.builders.cache import Cache, key_of
 from ensign.builders.order import needed
 from ensign.builders.perform import Made
-from ensign.builders.plan import Stage
+from ensign.builders.stages import Stage
 
 # For a program of some 100,000 lines on one core; the first real build replaces them.
 DEFAULT_SECONDS: Mapping[str, float] = {

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from ensign.builders.events import BuildEvent, EventKind, OnEvent
 from ensign.builders.order import in_order, jobs_for, needed
-from ensign.builders.perform import Inputs, Made, Workshop, perform_stage
-from ensign.builders.plan import Plan, Stage
+from ensign.builders.perform import Inputs, Made, perform_stage
+from ensign.builders.stages import Plan, Stage
+from ensign.builders.workshop import Workshop
 from ensign.model.errors import CommandFailed, Interrupted
 
 _WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ensign.builders.plan import Stage
+from ensign.builders.stages import Stage
 
 
 def needed(stages: Iterable[Stage], there: Callable[[Stage], bool]) -> list[Stage]:

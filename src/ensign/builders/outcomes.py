@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ensign.builders.cache import Entry
 from ensign.builders.perform import Made
-from ensign.builders.plan import Plan
 from ensign.builders.profiles import describe_profile
 from ensign.builders.proof.read import from_json
 from ensign.builders.proof.rules import describe, judge
@@ -16,6 +15,7 @@ from ensign.builders.proof.rules_log import unknown_lto
 from ensign.builders.proof.seen import Request, Seen
 from ensign.builders.recorder import CALLS, DEPENDENCY_CALLS, read_calls
 from ensign.builders.relinking import FOLDER, Relinked
+from ensign.builders.stages import Plan
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts
 from ensign.model.variants import Variant
@@ -193,19 +193,19 @@ def findings_of(
             findings += judge(result.seen)
             findings += relink_findings(end.entry, variant.name)
             findings += _no_effect(result)
-    return (*findings, *_left_running(plan, ends))
+    return tuple(findings)
 
 
-def _left_running(plan: Plan, ends: Mapping[str, Made]) -> list[Finding]:
+def left_running(plan: Plan, facts: Mapping[str, Mapping[str, object]]) -> tuple[Finding, ...]:
+    """Name what builds left running, now or when they were made; `facts` are by stages' keys."""
     found = []
     for stage in plan.stages:
-        end = ends.get(stage.key)
-        names = [] if end is None or end.entry is None else end.entry.facts.get("left_running")
+        names = facts.get(stage.key, {}).get("left_running")
         if isinstance(names, list) and names:
             text = f"{stage.label}: its build left {', '.join(names)} running, which was ended"
             subject = stage.label if stage.kind == "program" else ""
             found.append(Finding("left-running", Severity.WARNING, text, subject))
-    return found
+    return tuple(found)
 
 
 def _unbuilt(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Finding:

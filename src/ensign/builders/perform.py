@@ -5,29 +5,28 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ensign.builders import recorder, relinking
-from ensign.builders.cache import Cache, Entry
+from ensign.builders.cache import Entry
 from ensign.builders.commands import Commands, with_folders, with_jobs
-from ensign.builders.isolation import Isolation, Room
-from ensign.builders.plan import Stage
+from ensign.builders.isolation import Room
 from ensign.builders.profile_files import bolt_facts, count_facts, lay, left_something, warnings_in
 from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning
 from ensign.builders.proof.link import Place
 from ensign.builders.proof.read import as_json, from_json, link_of, proof_after, read_proof
 from ensign.builders.proof.relink import command_for_map, read_map
 from ensign.builders.relink import bolt_call
-from ensign.builders.training import Trainer, TrainingRun
+from ensign.builders.stages import Stage
+from ensign.builders.training import TrainingRun
 from ensign.builders.verify import read_artefact
-from ensign.host.clock import Clock
-from ensign.host.disk_watch import DiskLimit, used_bytes
-from ensign.host.files import copy_tree, remove_tree, storage_errors
-from ensign.host.processes import Limits, Outcome, Processes, ProcessRequest, read_tail
+from ensign.builders.workshop import Bounds, Runner, Workshop
+from ensign.host.files import copy_tree, remove_tree
+from ensign.host.processes import Outcome, read_tail
 from ensign.model.calls import Call
 from ensign.model.units import format_size
 
@@ -35,23 +34,6 @@ from ensign.model.units import format_size
 _SOURCE_DATE_EPOCH = "946684800"
 _LOG = "log.txt"
 _TREE = "tree"
-
-
-@dataclass(frozen=True, slots=True)
-class Workshop:
-    """All that a stage needs besides its plan; `path` is the PATH of its commands.
-
-    `meter` is the program that records calls; without it none are recorded. `trainer` runs what
-    collects profiles.
-    """
-
-    processes: Processes
-    cache: Cache
-    isolation: Isolation
-    clock: Clock
-    path: str
-    meter: Path | None = None
-    trainer: Trainer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +50,7 @@ class Inputs:
         """The tree that the stage gets a copy of: of a program, the files that were kept."""
         if self.parent is None:
             return self.source
-        return self.parent.folder / ("tree" if self.parent.kind == "dependencies" else "files")
+        return self.parent.folder / (_TREE if self.parent.kind == "dependencies" else "files")
 
     @property
     def linked(self) -> Entry | None:
@@ -102,9 +84,7 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
 
     StorageFailed if the disk is full, Interrupted if the processes were interrupted.
     """
-    log = log_path(workshop.cache, stage)
-    with storage_errors(log):
-        log.write_bytes(b"")
+    log = workshop.new_log(stage.kind, stage.key)
 
     def fill(folder: Path) -> Mapping[str, object]:
         with workshop.isolation.room() as room:
@@ -112,9 +92,10 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
             if inputs.profile is not None:
                 lay(inputs.profile.folder / "profile", room.tree)
             _record(stage, room, workshop)
-            bolted = _bolt_relinks(stage, room, workshop, folder)
+            start = partial(_start, stage, room, workshop, log)
+            bolted = _bolt_relinks(stage, start, folder)
             started_ns = workshop.clock.monotonic_ns()
-            run = _Run(stage, room, workshop, _bounds(stage, room, started_ns))
+            run = start()
             facts: dict[str, object] = {"label": stage.label}
             if stage.learning is not None:
                 facts["profile"] = run.collect(stage.learning, inputs.tools, folder / "profile")
@@ -122,17 +103,19 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
                 run.commands(with_jobs(stage.commands, jobs))
             build_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
             facts |= {"build_s": build_s, "chain_s": build_s + inputs.chain_s}
-            relinked = bolted or _relinks(stage, room, workshop, folder)
+            calls = recorder.read_calls(_calls_log(room))
+            relinked = bolted or _relinks(stage, start, calls, folder)
             run.commands(with_jobs(stage.tool_commands, jobs))
             shutil.copyfile(log, folder / _LOG)
             facts["left_running"] = sorted(set(run.left_running))
-            _keep_calls(room, folder, inputs)
+            calls += recorder.read_calls(_calls_log(room), skip=len(calls))
+            _keep_calls(room, calls, folder, inputs)
             if stage.kind == "dependencies":
-                room.tree.rename(folder / "tree")
+                room.tree.rename(folder / _TREE)
             elif stage.kind != "profile":
-                facts |= relinked | _take(run, folder, inputs)
+                facts |= relinked | _take(run, calls, folder, inputs)
             if stage.strip:
-                facts |= _strip(stage, room, folder, run)
+                facts |= _strip(run, folder)
             return facts
 
     try:
@@ -143,36 +126,22 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
     return Made(entry, entry.folder / _LOG)
 
 
-def log_path(cache: Cache, stage: Stage) -> Path:
-    """Where the log is while the stage is being built, and stays if it fails."""
-    return cache.folder / "logs" / f"{stage.kind}-{stage.key[:20]}.log"
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """What all commands of a stage may take together."""
-
-    deadline_ns: int
-    disk: DiskLimit
-
-
-def _bounds(stage: Stage, room: Room, started_ns: int) -> _Bounds:
-    folders = (room.tree, room.temporary)
-    limit = DiskLimit(folders, stage.disk_bytes, used_bytes(folders))
-    return _Bounds(started_ns + stage.deadline_ns, limit)
+def _start(stage: Stage, room: Room, workshop: Workshop, log: Path) -> _Run:
+    """Commands of a stage that may take, from now on and together, what its limits allow."""
+    deadline_ns = workshop.clock.monotonic_ns() + stage.deadline_ns
+    bounds = Bounds.of(room, deadline_ns, stage.disk_bytes)
+    return _Run(stage, Runner(workshop, room, bounds, log, _environment(stage, workshop)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
     stage: Stage
-    room: Room
-    workshop: Workshop
-    bounds: _Bounds
+    runner: Runner
     left_running: list[str] = field(default_factory=list)
 
     def commands(self, commands: Commands) -> None:
         for argv in commands:
-            outcome = self.command(argv)
+            outcome = self.runner.run(argv)
             self.left_running.extend(outcome.left_running)
             if not outcome.ok:
                 raise _StageFailedError(f"'{argv[0]}' {outcome.describe()}{self._limit(outcome)}")
@@ -186,7 +155,7 @@ class _Run:
         self, learning: Learning, tools: Mapping[str, Path], profile: Path
     ) -> dict[str, object]:
         """Train the program of this room; its profile goes to a new folder. Facts about it."""
-        counts = self.room.temporary / "counts"
+        counts = self.runner.room.temporary / "counts"
         for folder in (counts, profile):
             folder.mkdir()
         folders = {COUNTS: str(counts), PROFILE: str(profile)}
@@ -195,28 +164,25 @@ class _Run:
         for workload in learning.workloads:
             placed = {**folders, WORKLOAD: workload.name}
             run = TrainingRun(
-                program=self.room.tree / self.stage.artefact,
+                program=self.runner.room.tree / self.stage.artefact,
                 workload=workload,
                 env=tuple(env),
                 tools=tools,
-                deadline_ns=self.bounds.deadline_ns - self.workshop.clock.monotonic_ns(),
+                deadline_ns=self.runner.left_ns,
                 wrapper=with_folders((learning.wrapper,), placed)[0],
             )
             self._train(run)
         if not left_something(counts):
             raise _StageFailedError("the profile is empty: the training left no counts")
         self.commands(with_folders(learning.merge, folders))
-        log = log_path(self.workshop.cache, self.stage)
-        facts = count_facts(profile, counts, log)
+        facts = count_facts(profile, counts, self.runner.log)
         if facts is None:
             raise _StageFailedError("the profile is empty: no function ran in the training")
         return facts
 
     def _train(self, run: TrainingRun) -> None:
-        trainer, name = self.workshop.trainer, run.workload.name
-        log = log_path(self.workshop.cache, self.stage)
-        with storage_errors(log), log.open("a") as file:
-            file.write(f"training: {name}\n")
+        trainer, name = self.runner.workshop.trainer, run.workload.name
+        self.runner.note(f"training: {name}")
         if run.deadline_ns <= 0:
             raise _StageFailedError(f"the training met its deadline before '{name}'")
         reason = "there is no trainer" if trainer is None else trainer.train(run)
@@ -225,40 +191,19 @@ class _Run:
 
     def map_text(self, calls: Sequence[Call]) -> str | None:
         """The linker's map of the artefact, by linking it once more into the scratch folder."""
-        link = link_of(calls, self.place, self.room.tree / self.stage.artefact)
-        argv = command_for_map(link, self.workshop.isolation.temporary_path)
-        left_ns = self.bounds.deadline_ns - self.workshop.clock.monotonic_ns()
-        if not argv or left_ns <= 0:
+        workshop, room = self.runner.workshop, self.runner.room
+        link = link_of(calls, self.place, room.tree / self.stage.artefact)
+        argv = command_for_map(link, workshop.isolation.temporary_path)
+        if not argv:
             return None
-        self.workshop.processes.run(self._request(argv, None, left_ns))
-        return read_map(self.room.temporary)
+        self.runner.run_unlogged(argv)
+        return read_map(room.temporary)
 
     @property
     def place(self) -> Place:
         """Where the paths in recorded calls are here."""
-        return Place(self.room.tree, self.workshop.isolation.build_path)
-
-    def command(self, argv: tuple[str, ...], limit_ns: int | None = None) -> Outcome:
-        log = log_path(self.workshop.cache, self.stage)
-        with storage_errors(log), log.open("a") as file:
-            file.write(f"$ {shlex.join(argv)}\n")
-        left_ns = self.bounds.deadline_ns - self.workshop.clock.monotonic_ns()
-        if left_ns <= 0:
-            return Outcome(None, None, "deadline")
-        if limit_ns is not None:
-            left_ns = min(left_ns, limit_ns)
-        return self.workshop.processes.run(self._request(argv, log, left_ns))
-
-    def _request(self, argv: tuple[str, ...], log: Path | None, left_ns: int) -> ProcessRequest:
-        return ProcessRequest(
-            argv=(*self.room.argv, *argv),
-            env=_environment(self.stage, self.workshop),
-            cwd=self.room.cwd,
-            log=log,
-            deadline_ns=left_ns,
-            limits=Limits(file_bytes=self.stage.disk_bytes),
-            disk=self.bounds.disk,
-        )
+        runner = self.runner
+        return Place(runner.room.tree, runner.workshop.isolation.build_path)
 
 
 def _environment(stage: Stage, workshop: Workshop) -> dict[str, str]:
@@ -268,11 +213,7 @@ def _environment(stage: Stage, workshop: Workshop) -> dict[str, str]:
         path = dict(stage.env).get("PATH", workshop.path)
         recording = recorder.environment(f"{isolation.temporary_path}/{recorder.FOLDER}", path)
     return {
-        "PATH": workshop.path,
-        "HOME": isolation.temporary_path,
-        "TMPDIR": isolation.temporary_path,
-        "LC_ALL": "C",
-        "TZ": "UTC",
+        **workshop.environment,
         "SOURCE_DATE_EPOCH": _SOURCE_DATE_EPOCH,
         "GIT_CEILING_DIRECTORIES": str(Path(isolation.build_path).parent),
         **dict(stage.env),
@@ -287,7 +228,11 @@ def _record(stage: Stage, room: Room, workshop: Workshop) -> None:
         recorder.set_up(place, seen_as, workshop.meter, stage.recorded, stage.changes)
 
 
-def _keep_calls(room: Room, folder: Path, inputs: Inputs) -> None:
+def _calls_log(room: Room) -> Path:
+    return room.temporary / recorder.FOLDER / recorder.CALLS
+
+
+def _keep_calls(room: Room, calls: Sequence[Call], folder: Path, inputs: Inputs) -> None:
     """Put the calls of this stage into its folder, and those of its dependencies beside them.
 
     What BOLT makes has the calls of the link.
@@ -297,51 +242,55 @@ def _keep_calls(room: Room, folder: Path, inputs: Inputs) -> None:
             if (inputs.linked.folder / name).exists():
                 shutil.copyfile(inputs.linked.folder / name, folder / name)
         return
-    before = inputs.tree.parent / recorder.CALLS
-    if inputs.tree.name == _TREE and before.is_file():
-        shutil.copyfile(before, folder / recorder.DEPENDENCY_CALLS)
-    log = room.temporary / recorder.FOLDER / recorder.CALLS
-    calls = recorder.read_calls(log)
+    parent = inputs.parent
+    if parent is not None and parent.kind == "dependencies":
+        before = parent.folder / recorder.CALLS
+        if before.is_file():
+            shutil.copyfile(before, folder / recorder.DEPENDENCY_CALLS)
     if calls:
-        shutil.copyfile(log, folder / recorder.CALLS)
+        shutil.copyfile(_calls_log(room), folder / recorder.CALLS)
         commands = json.dumps(recorder.compile_commands(calls), indent=1)
         (folder / recorder.COMPILE_COMMANDS).write_text(commands + "\n")
 
 
-def _relinks(stage: Stage, room: Room, workshop: Workshop, folder: Path) -> dict[str, object]:
+def _relinks(
+    stage: Stage, start: Callable[[], _Run], calls: Sequence[Call], folder: Path
+) -> dict[str, object]:
     """Make the relinks that are asked for, while objects are there; the facts about them."""
     if stage.relinks is None:
         return {}
-    bench = _bench(stage, room, workshop)
+    bench = _bench(start(), calls)
     relinked = relinking.make_relinks(stage.relinks, bench, folder / relinking.FOLDER)
     return {"relinks": dataclasses.asdict(relinked)}
 
 
-def _bolt_relinks(stage: Stage, room: Room, workshop: Workshop, folder: Path) -> dict[str, object]:
+def _bolt_relinks(stage: Stage, start: Callable[[], _Run], folder: Path) -> dict[str, object]:
     """Of a program that BOLT lays out: before it does, while its input is still there."""
     argv = bolt_call(stage.commands)
     if stage.relinks is None or not argv:
         return {}
-    bench = _bench(stage, room, workshop)
+    bench = _bench(start(), ())
     relinked = relinking.make_bolted(stage.relinks, argv, bench, folder / relinking.FOLDER)
     return {"relinks": dataclasses.asdict(relinked)}
 
 
-def _bench(stage: Stage, room: Room, workshop: Workshop) -> relinking.Bench:
-    bounds = _bounds(stage, room, workshop.clock.monotonic_ns())
-    seen = workshop.isolation.temporary_path
+def _bench(run: _Run, calls: Sequence[Call]) -> relinking.Bench:
+    room, isolation = run.runner.room, run.runner.workshop.isolation
     return relinking.Bench(
-        run=_Run(stage, room, workshop, bounds).command,
-        calls=recorder.read_calls(room.temporary / recorder.FOLDER / recorder.CALLS),
-        tree=(room.tree, workshop.isolation.build_path),
-        scratch=(room.temporary / relinking.FOLDER, f"{seen}/{relinking.FOLDER}"),
-        artefact=stage.artefact,
+        run=run.runner.run,
+        calls=calls,
+        place=run.place,
+        scratch=(
+            room.temporary / relinking.FOLDER,
+            f"{isolation.temporary_path}/{relinking.FOLDER}",
+        ),
+        artefact=run.stage.artefact,
     )
 
 
-def _take(run: _Run, folder: Path, inputs: Inputs) -> dict[str, object]:
+def _take(run: _Run, calls: Sequence[Call], folder: Path, inputs: Inputs) -> dict[str, object]:
     """Copy what is kept of a program's tree to `folder/files`; the facts about it."""
-    stage, tree, files = run.stage, run.room.tree, folder / "files"
+    stage, tree, files = run.stage, run.runner.room.tree, folder / "files"
     wanted = [stage.artefact, *(path for _, path in stage.tools)]
     for pattern in stage.keep:
         matches = sorted(str(path.relative_to(tree)) for path in tree.glob(pattern))
@@ -356,7 +305,6 @@ def _take(run: _Run, folder: Path, inputs: Inputs) -> dict[str, object]:
     facts: dict[str, object] = {"artefact": dataclasses.asdict(artefact)}
     if stage.kind == "instrumented":
         return facts
-    calls = recorder.read_calls(folder / recorder.CALLS)
     if inputs.linked is None:
         proof = read_proof(files / stage.artefact, run.place, calls, run.map_text(calls))
     else:
@@ -380,12 +328,12 @@ def _profile_facts(log: Path, inputs: Inputs) -> dict[str, object]:
     return facts
 
 
-def _strip(stage: Stage, room: Room, folder: Path, run: _Run) -> dict[str, object]:
+def _strip(run: _Run, folder: Path) -> dict[str, object]:
     """Strip what is kept, after it was judged: the facts of the artefact that will run."""
-    inside = room.temporary / "stripped"
-    program = folder / "files" / stage.artefact
+    inside = run.runner.room.temporary / "stripped"
+    program = folder / "files" / run.stage.artefact
     shutil.copy2(program, inside)
-    run.commands((("strip", f"{run.workshop.isolation.temporary_path}/{inside.name}"),))
+    run.commands((("strip", f"{run.runner.workshop.isolation.temporary_path}/{inside.name}"),))
     shutil.copy2(inside, program)
     artefact = read_artefact(program)
     return {} if artefact is None else {"artefact": dataclasses.asdict(artefact)}

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Literal
 
 from ensign.builders.cache import key_of
 from ensign.builders.commands import OF_VARIANT, Commands, filled, filled_all
@@ -24,8 +23,9 @@ from ensign.builders.profiles import (
     learning_of,
     uses_tools,
 )
-from ensign.builders.recorder import NO_CHANGES, Changes, Recorded, recorded_programs
+from ensign.builders.recorder import Changes, Recorded, recorded_programs
 from ensign.builders.relink import Relinks, as_inputs, seed_of
+from ensign.builders.stages import Kind, Plan, Stage
 from ensign.model.study import Build, Rewrite, Study
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
@@ -34,77 +34,9 @@ from ensign.toolchains.profiling import instrumenting, using
 from ensign.toolchains.spelling import with_separate_functions
 from ensign.toolchains.table import Family, Flags
 
-Kind = Literal["dependencies", "instrumented", "profile", "program"]
-
 _SCHEMA = 3
 _OF_DEPENDENCIES = ("dependency_cflags", "dependency_ldflags")
 _OF_TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One stage of the chain. `parent` is the key of another stage, or empty for the source.
-
-    `profile` is the key of a profile whose files are laid into the tree before the commands;
-    `learning` says how a profile is collected. `variants` is empty for what leads to others alone.
-
-    Commands still hold `{jobs}`; `tool_commands` follow, and are no part of the build time.
-    `artefact`, `tools` (name and path) and `keep` (globs) are what is taken out of the tree at the
-    end, all relative to it; dependencies keep the tree itself.
-    """
-
-    kind: Kind
-    key: str
-    parent: str
-    label: str
-    variants: tuple[str, ...]
-    commands: Commands
-    env: tuple[tuple[str, str], ...]
-    deadline_ns: int
-    disk_bytes: int
-    tool_commands: Commands = ()
-    artefact: str = ""
-    tools: tuple[tuple[str, str], ...] = ()
-    keep: tuple[str, ...] = ()
-    strip: bool = False
-    recorded: tuple[Recorded, ...] = ()
-    changes: Changes = NO_CHANGES
-    relinks: Relinks | None = None
-    profile: str = ""
-    learning: Learning | None = None
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Keys of the stages that must be there before this one."""
-        tools_from = "" if self.learning is None else self.learning.tools_from
-        return tuple(key for key in (self.parent, self.profile, tools_from) if key)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """All stages, parents before children; which stage makes which variant, and with what flags."""
-
-    stages: tuple[Stage, ...]
-    stage_of: Mapping[str, str]
-    flags_of: Mapping[str, Flags]
-
-    def stage(self, key: str) -> Stage:
-        """Return the stage of that key; KeyError if there is none."""
-        for stage in self.stages:
-            if stage.key == key:
-                return stage
-        raise KeyError(key)
-
-    def chain(self, key: str) -> tuple[Stage, ...]:
-        """Return the stage of that key and all that it is made from, without dependencies."""
-        found: dict[str, Stage] = {}
-        waiting = [key]
-        while waiting:
-            stage = self.stage(waiting.pop())
-            if stage.kind != "dependencies":
-                found[stage.key] = stage
-                waiting += [each for each in (stage.parent, stage.profile) if each]
-        return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)

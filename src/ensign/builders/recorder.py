@@ -6,8 +6,10 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
+from ensign.builders.driver_line import is_compiler, sources
 from ensign.host.files import write_atomically
 from ensign.model.calls import Call, Output
 from ensign.toolchains.find import Toolchain
@@ -19,7 +21,6 @@ DEPENDENCY_CALLS = "dependency-calls.jsonl"
 COMPILE_COMMANDS = "compile_commands.json"
 
 _SCHEMA = 1
-_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".m", ".mm", ".i", ".ii", ".s", ".S")
 # Names that projects call whatever they are told; these stay the system's own programs.
 _PLAIN = {"ar": "ar", "ranlib": "ranlib", "nm": "nm", "ld": "ld"}
 _OTHER_DRIVERS = {"gcc": "cc", "g++": "cxx", "clang": "cc", "clang++": "cxx"}
@@ -98,12 +99,12 @@ def environment(seen_as: str, path: str) -> dict[str, str]:
     return {"PATH": f"{seen_as}/bin:{path}", "ENSIGN_RECORDER": f"{seen_as}/settings.json"}
 
 
-def read_calls(file: Path) -> tuple[Call, ...]:
-    """The calls in the order in which they ended; none where nothing was recorded."""
+def read_calls(file: Path, skip: int = 0) -> tuple[Call, ...]:
+    """The calls after the first `skip`, in the order in which they ended; none without a file."""
     if not file.exists():
         return ()
     with file.open() as lines:
-        return tuple(_call(json.loads(line)) for line in lines)
+        return tuple(_call(json.loads(line)) for line in islice(lines, skip, None))
 
 
 def _call(raw: dict[str, object]) -> Call:
@@ -136,13 +137,12 @@ def compile_commands(calls: Sequence[Call]) -> list[dict[str, object]]:
 
 def _compile_commands(calls: Sequence[Call]) -> Iterator[dict[str, object]]:
     for call in calls:
-        if call.tool not in ("cc", "cxx") or call.exit != 0 or not call.outputs:
+        if not is_compiler(call) or call.exit != 0 or not call.outputs:
             continue
-        for word in call.ran[1:]:
-            if word.endswith(_SOURCES) and not word.startswith("-"):
-                yield {
-                    "directory": call.cwd,
-                    "file": word,
-                    "arguments": [call.program, *call.ran[1:]],
-                    "output": call.outputs[0].path,
-                }
+        for source in sources(call.ran):
+            yield {
+                "directory": call.cwd,
+                "file": source,
+                "arguments": [call.program, *call.ran[1:]],
+                "output": call.outputs[0].path,
+            }

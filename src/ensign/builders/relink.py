@@ -13,19 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ensign.builders.driver_line import (
+    is_compiler,
+    is_object,
+    is_source,
+    places_of_files,
+    without_output,
+)
+from ensign.builders.proof.flags import lto_of
 from ensign.model.calls import Call
 
 How = Literal["order", "shuffle"]
 
-_OBJECTS = (".o", ".lo", ".obj", ".os", ".bc")
-_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".s", ".S")
-_WITH_VALUE = frozenset(
-    (
-        *("-o", "-L", "-l", "-T", "-u", "-z", "-x", "-I", "-D", "-U", "-e", "-B", "-MF", "-MT"),
-        *("-MQ", "-Xlinker", "-Xassembler", "-Xpreprocessor", "-include", "-isystem", "--param"),
-        *("-target", "-idirafter", "-iquote", "-imacros", "-arch"),
-    )
-)
 # Words after which the linker sees what follows with other eyes, or which resolve symbols.
 _BARRIER = re.compile(r"-(l|Wl,|Xlinker|T)")
 _FOR_PADDING = ("-m", "-fcf-protection", "--target=", "-fPIC", "-fPIE", "-fpic", "-fpie")
@@ -65,8 +64,7 @@ class Link:
     @property
     def lto(self) -> bool:
         """Whether code is generated at this link."""
-        said = [word for word in self.words if word.startswith(("-flto", "-fno-lto"))]
-        return bool(said) and said[-1].startswith("-flto")
+        return lto_of(self.words)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -80,9 +78,12 @@ class Link:
 
 
 def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
-    """The last successful compiler call that made the file of that path or content."""
+    """The last successful compiler call that made the file of that path or content.
+
+    Stricter than `proof.read.link_of`, which must do with names where a dry run recorded no files.
+    """
     for call in reversed(calls):
-        if call.tool not in ("cc", "cxx") or call.exit != 0:
+        if not is_compiler(call) or call.exit != 0:
             continue
         if any(path == made.path or (sha256 and sha256 == made.sha256) for made in call.outputs):
             return call
@@ -91,14 +92,9 @@ def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
 
 def link_of(call: Call) -> Link:
     """Take a link call apart. Temporary files that it was told to keep are left out."""
-    words: list[str] = []
-    rest = iter(call.ran[1:])
-    for word in rest:
-        if word == "-o":
-            next(rest, None)
-        elif not (word.startswith(("-o", "-save-temps", "--output=")) and word != "-object"):
-            words.append(word)
-    return Link(call.program, call.cwd, tuple(words))
+    words = without_output(call.ran[1:])
+    kept = (word for word in words if not word.startswith("-save-temps"))
+    return Link(call.program, call.cwd, tuple(kept))
 
 
 def obstacle(link: Link, asked: Relinks) -> str:
@@ -149,7 +145,7 @@ def with_generated(link: Link, intermediate: frozenset[str], objects: Sequence[s
     gone = [
         at
         for at in _unit_places(link.words)
-        if link.words[at] in intermediate or link.words[at].endswith(_SOURCES)
+        if link.words[at] in intermediate or is_source(link.words[at])
     ]
     if not gone:
         return link
@@ -250,32 +246,20 @@ def _rng(seed: int, what: str) -> random.Random:
 
 
 def _unit_places(words: Sequence[str]) -> Iterator[int]:
-    value_of = ""
-    for at, word in enumerate(words):
-        if value_of:
-            value_of = ""
-        elif word in _WITH_VALUE:
-            value_of = word
-        elif not word.startswith("-") and _is_unit(word):
-            yield at
+    return (at for at in places_of_files(words) if _is_unit(words[at]))
 
 
 def _is_unit(word: str) -> bool:
-    return word.endswith((*_OBJECTS, *_SOURCES)) or re.search(r"/lto\.o\d*$", word) is not None
+    return is_object(word) or is_source(word) or re.search(r"/lto\.o\d*$", word) is not None
 
 
 def _runs(words: Sequence[str]) -> list[list[int]]:
     """Places of units that nothing separates."""
     runs: list[list[int]] = [[]]
-    units = set(_unit_places(words))
-    value_of = ""
+    files, units = set(places_of_files(words)), set(_unit_places(words))
     for at, word in enumerate(words):
         if at in units:
             runs[-1].append(at)
-        elif value_of:
-            value_of = ""
-        else:
-            value_of = word if word in _WITH_VALUE else ""
-            if _BARRIER.match(word) or not word.startswith("-"):
-                runs.append([])
+        elif at in files or _BARRIER.match(word):
+            runs.append([])
     return [run for run in runs if run]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ensign.builders import relink
 from ensign.builders.proof.archives import intermediate
+from ensign.builders.proof.link import Place
 from ensign.builders.relink import Link, Relinks
 from ensign.builders.verify import read_artefact
 from ensign.host.files import file_sha256
@@ -22,15 +23,16 @@ _TIMES_ITS_LINK, _LEAST_NS = 10, 10_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where relinks are made. Paths come as pairs: here, and as commands in the room see it.
+    """Where relinks are made, of the artefact at that path in the tree of `place`.
 
     `run` runs one command in the room, for so many nanoseconds at most where it is told a number;
-    `scratch` is a folder of the room's own.
+    `scratch` is a folder of the room's own, as a pair: its path here, and as commands in the room
+    see it.
     """
 
     run: Callable[[tuple[str, ...], int | None], Outcome]
     calls: Sequence[Call]
-    tree: tuple[Path, str]
+    place: Place
     scratch: tuple[Path, str]
     artefact: str
 
@@ -80,11 +82,11 @@ def make_relinks(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
 
 
 def _make(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
-    built = bench.tree[0] / bench.artefact
+    built = bench.place.tree / bench.artefact
     if not bench.calls:
         raise _CannotError("the calls of its build were not recorded")
     digest = file_sha256(built) if built.is_file() else ""
-    call = relink.link_call(bench.calls, f"{bench.tree[1]}/{bench.artefact}", digest)
+    call = relink.link_call(bench.calls, f"{bench.place.seen_as}/{bench.artefact}", digest)
     if call is None:
         raise _CannotError("no recorded call of a compiler linked it")
     link = relink.link_of(call)
@@ -178,10 +180,7 @@ def _generated(link: Link, asked: Relinks, bench: Bench, built: Path) -> Link:
 
 
 def _is_intermediate(word: str, link: Link, bench: Bench) -> bool:
-    seen = PurePosixPath(link.cwd) / word
-    if not seen.is_relative_to(bench.tree[1]):
-        return False
-    path = bench.tree[0] / seen.relative_to(bench.tree[1])
+    path = bench.place.find(word, link.cwd)
     return path.is_file() and bool(intermediate(path.read_bytes()).language)
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from ensign.builders.driver_line import links
 from ensign.builders.proof.dry_run import calls_of_commands, calls_of_dry_run
-from ensign.builders.proof.link_line import input_words, links, output_of
 
 PRINTED = """\
 make: Entering directory '/t'
@@ -38,18 +38,3 @@ def test_both_forms_of_a_compile_commands_file() -> None:
         ]
     )
     assert [call.outputs[0].path for call in calls] == ["/d/a.o", "/d/b.o"]
-
-
-def test_words_of_a_link_line() -> None:
-    line = (
-        "cc -O2 -Lx -L y main.o -Wl,--whole-archive liba.a -Wl,--no-whole-archive -Wl,-Bstatic "
-        "-lz -Wl,-Bdynamic -Wl,--start-group -lm -Wl,--end-group -Xlinker -z -Xlinker now -o out"
-    )
-    argv = line.split()
-    words = input_words(argv)
-    assert [word.text for word in words] == ["main.o", "liba.a", "-lz", "-lm"]
-    assert [word.whole for word in words] == [False, True, False, False]
-    assert [word.static for word in words] == [False, False, True, False]
-    assert [word.grouped for word in words] == [False, False, False, True]
-    assert words[2].folders == ("x", "y")
-    assert output_of(argv) == "out"

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
+from ensign.builders.driver_line import Word
 from ensign.builders.proof.archives import Member
 from ensign.builders.proof.facts import Order
 from ensign.builders.proof.link_line import (
     Input,
-    Word,
     order_facts,
     used_by_map,
     used_by_symbols,

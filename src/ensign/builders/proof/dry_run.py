@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from ensign.builders.proof.link_line import output_of, sources
+from ensign.builders.driver_line import output_of, sources
 from ensign.model.calls import Call, Output
 
 _COMPILER = re.compile(r"(?:[\w.]+-)*(gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?")

@@ -11,15 +11,13 @@ from pathlib import Path, PurePosixPath
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from ensign.builders.driver_line import Word, input_words, is_shared
 from ensign.builders.proof.archives import intermediate, is_archive, read_archive
 from ensign.builders.proof.elf import READ_ERRORS, exported, symbols
 from ensign.builders.proof.facts import LinkFacts, OrderFact
 from ensign.builders.proof.link_line import (
     Input,
     Used,
-    Word,
-    input_words,
-    is_shared,
     order_facts,
     used_by_map,
     used_by_symbols,

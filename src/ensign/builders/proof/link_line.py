@@ -1,4 +1,4 @@
-"""Link lines: what is on them, and what their order did. Pure."""
+"""What the order of a link line did. Pure."""
 
 from __future__ import annotations
 
@@ -6,48 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import PurePosixPath
 
+from ensign.builders.driver_line import Word
 from ensign.builders.proof.archives import Member
 from ensign.builders.proof.facts import Order, OrderFact
 
-# Options of compiler drivers whose argument is a word of its own.
-_WITH_ARGUMENT = frozenset(
-    re.split(
-        r"\s+",
-        "-o -x -I -L -T -u -D -U -e -z -Xlinker -Xassembler -Xpreprocessor -Xclang -include "
-        "-isystem -idirafter -iquote -MF -MT -MQ -arch -target -dumpdir --param -rpath -soname",
-    )
-)
-_NO_LINK = ("-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "--version", "-v", "-dM")
-_SHARED = re.compile(r"\.so(\.[\d.]+)?$")
 _MEMBER = re.compile(r"(\S+\.a)[(:]([^()\s]+?)\)")
-_SOURCES = re.compile(r"\.(c|cc|cpp|cxx|c\+\+|C|m|mm|i|ii|s|S)$")
 _SOME = 5
 # Today's C libraries keep empty archives (libdl.a, librt.a) for the sake of old link lines.
 _SYSTEM = ("/usr/lib", "/lib")
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """An input as written: a path, or `-lNAME` with the folders searched for it."""
-
-    text: str
-    folders: tuple[str, ...] = ()
-    static: bool = False
-    whole: bool = False
-    grouped: bool = False
-
-    @property
-    def is_object(self) -> bool:
-        """Whether it is an object file by its name."""
-        return self.text.endswith((".o", ".lo"))
-
-    @property
-    def is_library(self) -> bool:
-        """Whether it stands for an archive or a shared library."""
-        return self.text.startswith("-l") or self.text.endswith(".a") or is_shared(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,99 +28,6 @@ class Input:
     defines: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     members: tuple[Member, ...] = field(default=())
-
-
-def is_shared(name: str) -> bool:
-    """Whether a file name is that of a shared library."""
-    return _SHARED.search(name) is not None
-
-
-def is_source(word: str) -> bool:
-    """Whether a word of a compiler's command is a source file."""
-    return not word.startswith("-") and _SOURCES.search(word) is not None
-
-
-def links(argv: Sequence[str]) -> bool:
-    """Whether a call of a compiler driver links."""
-    return not any(word in _NO_LINK for word in argv[1:]) and any(_inputs_in(argv))
-
-
-def _inputs_in(argv: Sequence[str]) -> Iterator[str]:
-    yield from (word.text for word in input_words(argv))
-    yield from sources(argv)
-
-
-def sources(argv: Sequence[str]) -> tuple[str, ...]:
-    """The source files of a call."""
-    return tuple(word for word in _positional(argv) if is_source(word))
-
-
-def output_of(argv: Sequence[str]) -> str:
-    """What `-o` names; empty without it."""
-    for index, word in enumerate(argv):
-        if word == "-o" and index + 1 < len(argv):
-            return argv[index + 1]
-        if word.startswith("-o") and len(word) > len("-o") and not word.startswith("-object"):
-            return word[2:]
-    return ""
-
-
-def _positional(argv: Sequence[str]) -> Iterator[str]:
-    skip = False
-    for word in argv[1:]:
-        if skip:
-            skip = False
-        elif word in _WITH_ARGUMENT:
-            skip = True
-        elif not word.startswith("-"):
-            yield word
-
-
-def input_words(argv: Sequence[str]) -> tuple[Word, ...]:
-    """Objects and libraries of a link in their order, without source files."""
-    folders = tuple(_folders(argv))
-    static = "-static" in argv
-    whole = grouped = False
-    found = []
-    words = _flattened(argv)
-    for word in words:
-        if word in ("-Bstatic", "-dn", "-non_shared"):
-            static = True
-        elif word in ("-Bdynamic", "-dy", "-call_shared"):
-            static = False
-        elif word in ("--whole-archive", "--no-whole-archive"):
-            whole = word == "--whole-archive"
-        elif word in ("--start-group", "-(", "--end-group", "-)"):
-            grouped = word in ("--start-group", "-(")
-        elif word.startswith("-l") and len(word) > len("-l"):
-            found.append(Word(word, folders, static, whole, grouped))
-        elif not word.startswith("-") and not is_source(word):
-            found.append(Word(word, (), static, whole, grouped))
-    return tuple(found)
-
-
-def _flattened(argv: Sequence[str]) -> Iterator[str]:
-    """Words that matter to the linker; those after `-Wl,` one by one, arguments left out."""
-    skip = False
-    for before, word in pairwise(argv):
-        if skip:
-            skip = False
-            if before == "-Xlinker" and word.startswith("-"):
-                yield word
-        elif word in _WITH_ARGUMENT:
-            skip = True
-        elif word.startswith("-Wl,"):
-            yield from (part for part in word.split(",")[1:] if part.startswith("-"))
-        else:
-            yield word
-
-
-def _folders(argv: Sequence[str]) -> Iterator[str]:
-    for word, after in zip(argv, [*argv[1:], ""], strict=True):
-        if word == "-L":
-            yield after
-        elif word.startswith("-L"):
-            yield word[2:]
 
 
 def used_by_map(text: str) -> frozenset[tuple[str, str]]:

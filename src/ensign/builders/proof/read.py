@@ -8,16 +8,15 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from ensign.builders.driver_line import is_compiler, links, output_of
 from ensign.builders.proof.archives import intermediate, read_archive
 from ensign.builders.proof.elf import read_binary
 from ensign.builders.proof.facts import Binary, LinkFacts, Objects, Proof, UnindexedArchive
 from ensign.builders.proof.link import Link, Place, read_link
-from ensign.builders.proof.link_line import links, output_of
 from ensign.host.files import tree_entries
 from ensign.model.calls import Call
 
 _PROOF = TypeAdapter(Proof)
-_COMPILERS = ("cc", "cxx")
 
 
 def read_proof(
@@ -44,7 +43,7 @@ def link_of(calls: Sequence[Call], place: Place, artefact: Path) -> Call | None:
     name = artefact.name
     found = None
     for call in calls:
-        if call.tool not in _COMPILERS or call.exit != 0 or not links(call.ran):
+        if not is_compiler(call) or call.exit != 0 or not links(call.ran):
             continue
         output = place.find(output_of(call.ran) or "a.out", call.cwd)
         if output.name == name and (not output.exists() or _same(output, artefact)):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ensign.builders.driver_line import input_words, without_output
 from ensign.builders.proof.flags import lto_of
-from ensign.builders.proof.link_line import input_words
 from ensign.model.calls import Call
 
 _LONGEST_NS = 20 * 10**9
@@ -23,18 +22,8 @@ def command_for_map(call: Call | None, folder: str) -> tuple[str, ...]:
         return ()
     if not any(word.is_library for word in input_words(call.ran)):
         return ()
-    words = (*_without_output(call.ran[1:]), "-o", f"{folder}/{_OUTPUT}")
-    there = ("sh", "-c", 'cd "$0" && exec "$@"', call.cwd)
-    return (*there, call.program, *words, f"-Wl,-Map={folder}/{_MAP}")
-
-
-def _without_output(words: Sequence[str]) -> Iterator[str]:
-    skip = False
-    for word in words:
-        if skip or word == "-o":
-            skip = not skip
-        else:
-            yield word
+    words = (*without_output(call.ran[1:]), "-o", f"{folder}/{_OUTPUT}")
+    return ("env", "-C", call.cwd, call.program, *words, f"-Wl,-Map={folder}/{_MAP}")
 
 
 def read_map(folder: Path) -> str | None:

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from ensign.builders.driver_line import input_words, is_compiler, links, output_of, sources
 from ensign.builders.proof.facts import Proof, Unit, UnitKind
-from ensign.builders.proof.link_line import input_words, links, output_of, sources
 from ensign.model.calls import Call
 from ensign.model.findings import Finding, Severity
 from ensign.model.variants import Variant
 from ensign.toolchains.table import Flags
 
-COMPILERS = ("cc", "cxx")
 _SHOWN = 3
 
 
@@ -50,9 +49,7 @@ class Seen:
         """The call that linked the artefact, or the last one that linked at all."""
         name = PurePosixPath(self.proof.binary.path).name
         found = [
-            call
-            for call in self.calls
-            if call.tool in COMPILERS and call.exit == 0 and links(call.ran)
+            call for call in self.calls if is_compiler(call) and call.exit == 0 and links(call.ran)
         ]
         named = [call for call in found if PurePosixPath(output_of(call.ran)).name == name]
         found = named or found
@@ -133,7 +130,7 @@ def linked_calls(seen: Seen) -> Iterator[Call]:
         if call.tool == "ar" and any(_archive_of(call, wanted, names)):
             wanted |= {_path(call.cwd, word) for word in call.ran if word.endswith((".o", ".lo"))}
     for call in calls:
-        if call.tool not in COMPILERS or call.exit != 0 or not _sources(call):
+        if not is_compiler(call) or call.exit != 0 or not _sources(call):
             continue
         if call is link or any(output.path in wanted for output in call.outputs):
             yield call
@@ -147,7 +144,7 @@ def _archive_of(call: Call, wanted: set[str], names: set[str]) -> Iterator[str]:
 
 
 def _sources(call: Call) -> tuple[str, ...]:
-    if call.tool not in COMPILERS:
+    if not is_compiler(call):
         return ()
     return tuple(_path(call.cwd, word) for word in sources(call.ran))
 

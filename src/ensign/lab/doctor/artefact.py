@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensign.builders.driver_line import is_compiler, links, output_of
 from ensign.builders.proof.archives import is_archive
 from ensign.builders.proof.dry_run import calls_of_commands, calls_of_dry_run
 from ensign.builders.proof.elf import read_binary
 from ensign.builders.proof.facts import Binary, LinkFacts, Objects, Proof
 from ensign.builders.proof.link import Link, Place, read_link
-from ensign.builders.proof.link_line import links, output_of
 from ensign.builders.proof.read import link_of, read_tree, unindexed_archive
 from ensign.builders.proof.rules import describe, judge
 from ensign.builders.proof.rules_link import archiver_findings
-from ensign.builders.proof.seen import COMPILERS, Seen
+from ensign.builders.proof.seen import Seen
 from ensign.builders.recorder import CALLS, COMPILE_COMMANDS, read_calls
 from ensign.host.files import copy_tree, tree_entries
 from ensign.host.processes import Processes, ProcessRequest, read_tail
@@ -96,7 +96,7 @@ def _artefacts(folder: Path, evidence: _Evidence) -> Iterator[Seen]:
             yield _seen(name, path, binary, evidence)
     if not built:
         for call in evidence.calls:
-            if call.tool in COMPILERS and links(call.ran):
+            if is_compiler(call) and links(call.ran):
                 path = evidence.place.find(output_of(call.ran) or "a.out", call.cwd)
                 yield _seen(path.name, path, Binary(str(path)), evidence)
 

@@ -1,0 +1,81 @@
+"""The stages of builds, and all of them together as a plan. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ensign.builders.commands import Commands
+from ensign.builders.profiles import Learning
+from ensign.builders.recorder import NO_CHANGES, Changes, Recorded
+from ensign.builders.relink import Relinks
+from ensign.toolchains.table import Flags
+
+Kind = Literal["dependencies", "instrumented", "profile", "program"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of the chain. `parent` is the key of another stage, or empty for the source.
+
+    `profile` is the key of a profile whose files are laid into the tree before the commands;
+    `learning` says how a profile is collected. `variants` is empty for what leads to others alone.
+
+    Commands still hold `{jobs}`; `tool_commands` follow, and are no part of the build time.
+    `artefact`, `tools` (name and path) and `keep` (globs) are what is taken out of the tree at the
+    end, all relative to it; dependencies keep the tree itself.
+    """
+
+    kind: Kind
+    key: str
+    parent: str
+    label: str
+    variants: tuple[str, ...]
+    commands: Commands
+    env: tuple[tuple[str, str], ...]
+    deadline_ns: int
+    disk_bytes: int
+    tool_commands: Commands = ()
+    artefact: str = ""
+    tools: tuple[tuple[str, str], ...] = ()
+    keep: tuple[str, ...] = ()
+    strip: bool = False
+    recorded: tuple[Recorded, ...] = ()
+    changes: Changes = NO_CHANGES
+    relinks: Relinks | None = None
+    profile: str = ""
+    learning: Learning | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Keys of the stages that must be there before this one."""
+        tools_from = "" if self.learning is None else self.learning.tools_from
+        return tuple(key for key in (self.parent, self.profile, tools_from) if key)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All stages, parents before children; which stage makes which variant, and with what flags."""
+
+    stages: tuple[Stage, ...]
+    stage_of: Mapping[str, str]
+    flags_of: Mapping[str, Flags]
+
+    def stage(self, key: str) -> Stage:
+        """Return the stage of that key; KeyError if there is none."""
+        for stage in self.stages:
+            if stage.key == key:
+                return stage
+        raise KeyError(key)
+
+    def chain(self, key: str) -> tuple[Stage, ...]:
+        """Return the stage of that key and all that it is made from, without dependencies."""
+        found: dict[str, Stage] = {}
+        waiting = [key]
+        while waiting:
+            stage = self.stage(waiting.pop())
+            if stage.kind != "dependencies":
+                found[stage.key] = stage
+                waiting += [each for each in (stage.parent, stage.profile) if each]
+        return tuple(found.values())

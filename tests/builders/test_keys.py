@@ -1,0 +1,80 @@
+"""Keys of the cache, as they were: another one makes every build in users' caches anew.
+
+A change here is right where what is built, or checked, changes; then `_SCHEMA` changes with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from builders.test_plan import PLACE, TOOLCHAINS
+from ensign.builders.cache import Cache
+from ensign.builders.check import Ground, check_key
+from ensign.builders.isolation import Bubblewrap
+from ensign.builders.outcomes import BuildResult
+from ensign.builders.plan import plan_builds
+from ensign.builders.workshop import Workshop
+from ensign.host.clock import SystemClock
+from ensign.model.results import BuildFacts
+from ensign.model.study import Check, Study
+from ensign.toolchains.profiling import Profilers
+from real_processes import PlainProcesses
+from small_studies import BUILD, CLANG_O2, GCC_LTO, GCC_O2
+
+_TRAINED = replace(CLANG_O2, name="trained", pgo="on", bolt="on", strip="yes")
+_FLAGS = replace(GCC_LTO, name="all", dependencies="flags", target="native")
+_STAGES = {
+    "dependencies with gcc-12": ("dependencies", "fbbad2fa1cdeb45c"),
+    "gcc-O2": ("program", "bcef2a9e3cb3be88"),
+    "dependencies with clang-19": ("dependencies", "f8b031633f900142"),
+    "trained (counting)": ("instrumented", "77bc99dfd3cc3c3b"),
+    "profile of trained": ("profile", "697e4d63f62ce1dd"),
+    "trained before BOLT": ("program", "4c03309a5562136e"),
+    "BOLT's profile of trained": ("profile", "8dd9476d1084c034"),
+    "trained": ("program", "24e9055c024f78ae"),
+    "dependencies of all": ("dependencies", "dd7cf60760b797f1"),
+    "all": ("program", "84445a05c3a5bf16"),
+}
+
+
+def study(**build: object) -> Study:
+    return Study.model_validate(
+        {
+            "name": "small",
+            "source": {"kind": "path", "path": "source"},
+            "build": BUILD | build,
+            "axes": {"compiler": ["gcc-12"]},
+            "baseline": {"compiler": "gcc-12"},
+            "training": {"workloads": [{"name": "learn", "command": ["{tool}", "{artefact}"]}]},
+            "layouts": {"count": 2},
+            "check": {"commands": [["{artefact}"]], "same_output": ["run"]},
+            "workloads": [{"name": "run", "command": ["{artefact}"]}],
+        }
+    )
+
+
+def test_stages_keep_their_keys() -> None:
+    found = {
+        name: replace(each, profilers=Profilers("/p", "", "/bolt", "/rt", "/m", "", "bolt-19"))
+        for name, each in TOOLCHAINS.items()
+    }
+    place = replace(PLACE, processor="this", path="/bin", recorder_path="/r", training_sha256="t")
+    asked = study(env={"A": "{cflags}"}, keep=["k"], rewrite={"compile": ["{cflags}"]})
+    planned = plan_builds(asked, (GCC_O2, _TRAINED, _FLAGS), GCC_O2.name, found, place)
+    assert {stage.label: (stage.kind, stage.key[:16]) for stage in planned.stages} == _STAGES
+
+
+def test_checks_keep_their_keys(tmp_path: Path, cache: Cache) -> None:
+    for name in ("program", "tool", "k"):
+        (tmp_path / name).write_text(name)
+    asked = study(keep=["k"])
+    facts = BuildFacts(
+        variant="gcc-O2", choices={}, compiler="", flags=(), link_flags=(), status="built",
+        build_s=0.0, size_bytes=0, text_bytes=0, loadable_sha256="loadable", log_path="",
+    )  # fmt: skip
+    result = BuildResult(facts, tmp_path / "program", tmp_path, {"tool": tmp_path / "tool"})
+    workshop = Workshop(PlainProcesses(), cache, Bubblewrap(cache, "bwrap"), SystemClock(), "/bin")
+    check = Check.model_validate(asked.check)
+    ground = Ground(asked, check, tmp_path, "source", tmp_path, result, workshop)
+    assert check_key(ground, result)[:16] == "81e1a0e40e78a106"
