@@ -45,7 +45,7 @@ def _lto(seen: Seen) -> Iterator[Finding]:
     elif at_link is False:
         text = (
             f"-flto is passed when compiling ({shown(compiled)}) "
-            "but not when linking; the linker did LTO all the same, with options of its own choice"
+            "but not when linking, which leaves it to the linker whether and how LTO is done"
         )
         yield seen.finding("lto-compile-only", Severity.WARNING, text)
     elif link is not None and at_link and not level_of(link.ran[1:]):
