@@ -68,7 +68,7 @@ def test_nothing_is_rebuilt_and_a_changed_flag_rebuilds_its_variant_alone(
 ) -> None:
     first = build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
     processes.requests.clear()
-    assert outlook(request(tmp_path, GCC_O2, GCC_O3), ports).estimate.waiting == 0
+    assert outlook(request(tmp_path, GCC_O2, GCC_O3), ports).estimate.builds.waiting == 0
     second = build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
     assert commands(processes) == []
     assert [result.facts.status for result in second.results] == ["cached", "cached"]
@@ -199,12 +199,17 @@ def test_a_missing_compiler_is_one_line(tmp_path: Path, ports: BuildPorts) -> No
 @pytest.mark.usefixtures("project")
 def test_an_estimate_uses_what_the_last_build_took(tmp_path: Path, ports: BuildPorts) -> None:
     before = outlook(request(tmp_path, GCC_O2, GCC_O3), ports).estimate
-    assert (before.waiting, before.known, before.wall_s) == (3, False, 120.0)
+    assert (before.builds.waiting, before.builds.basis) == (3, "guess")
+    assert before.builds.wall_s == 120.0
+    assert before.builds.disk_bytes == 140 * 2**20
+    assert (before.relinks.waiting, before.checks.waiting) == (0, 0)
     build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
     changed = replace(GCC_O3, flags="-fno-inline")
     after = outlook(request(tmp_path, GCC_O2, changed), ports).estimate
-    assert (after.waiting, after.cached, after.known) == (1, 2, True)
-    assert 0 < after.wall_s < 60
+    assert (after.builds.waiting, after.builds.there) == (1, 2)
+    assert after.builds.basis == "measured"
+    assert 0 < after.builds.wall_s < 60
+    assert 0 < after.builds.disk_bytes < 2**20
 
 
 @pytest.mark.usefixtures("project")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.builders.build import build_variants
+from ensign.builders.build import build_variants, outlook
 from ensign.builders.events import BuildEvent
 from ensign.builders.outcomes import BuildReport
 from ensign.builders.request import BuildPorts, BuildRequest
@@ -122,6 +122,28 @@ def test_output_is_compared_with_the_baselines_up_to_the_tolerance(
     lenient = {"same_output": ["run"], "tolerance": 0.01}
     report = build_variants(checked(tmp_path, lenient, GCC_O2, WRONG), ports)
     assert ends(report) == {"gcc-O2": "passed", "wrong": "passed"}
+
+
+def test_checks_ahead_are_counted_and_take_what_they_took(
+    tmp_path: Path, ports: BuildPorts
+) -> None:
+    first = checked(tmp_path, PRINTS, GCC_O2, GCC_O3)
+    before = outlook(first, ports).estimate.checks
+    assert (before.waiting, before.there, before.basis) == (2, 0, "guess")
+    assert before.wall_s == 60 + 60 / 2  # the baseline's, then the other on one of two cores
+    events: list[BuildEvent] = []
+    build_variants(first, ports, events.append)
+    after = outlook(first, ports).estimate.checks
+    assert (after.waiting, after.there, after.wall_s) == (0, 2, 0)
+    more = outlook(checked(tmp_path, PRINTS, GCC_O2, GCC_O3, WRONG), ports).estimate.checks
+    assert (more.waiting, more.there, more.basis) == (1, 2, "measured")
+    assert 0 < more.wall_s < 60
+    assert 0 < more.disk_bytes < 2**20
+    other = {"commands": [["sh", "-c", "{artefact} | grep sum"]]}
+    changed = outlook(checked(tmp_path, other, GCC_O2, GCC_O3), ports).estimate.checks
+    assert (changed.waiting, changed.there) == (2, 0)
+    expected = [each.expected_s for each in events if each.label.startswith("check of")]
+    assert expected[0] == 60
 
 
 def test_a_baseline_that_fails_ends_it(tmp_path: Path, ports: BuildPorts) -> None:

@@ -110,7 +110,7 @@ def test_bolt_alone_and_nothing_is_done_twice(
     bolt = Variant("bolt", "gcc-12", "-O2", bolt="on")
     first = build_variants(asked(folder, bolt), training_ports)
     assert [each.facts.status for each in first.results] == ["built", "built"]
-    assert outlook(asked(folder, bolt), training_ports).estimate.waiting == 0
+    assert outlook(asked(folder, bolt), training_ports).estimate.builds.waiting == 0
     again = build_variants(asked(folder, bolt), training_ports)
     assert [each.facts.status for each in again.results] == ["cached", "cached"]
     assert len(trainer.runs) == 1

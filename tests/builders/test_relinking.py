@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from ensign.builders.build import build_variants
+from ensign.builders.build import build_variants, outlook
 from ensign.builders.outcomes import BuildReport
 from ensign.builders.proof.link import Place
 from ensign.builders.relink import Relinks
@@ -23,9 +23,13 @@ from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, request
 def relinked(
     folder: Path, ports: BuildPorts, variant: Variant, layouts: Layouts, **build: object
 ) -> BuildReport:
+    return build_variants(laid_out(folder, variant, layouts, **build), ports)
+
+
+def laid_out(folder: Path, variant: Variant, layouts: Layouts, **build: object) -> BuildRequest:
     asked = request(folder, variant, **build)
     study = asked.study.model_copy(update={"layouts": layouts})
-    return build_variants(BuildRequest(study, asked.path, asked.variants, asked.baseline), ports)
+    return BuildRequest(study, asked.path, asked.variants, asked.baseline)
 
 
 def functions(program: Path) -> dict[str, int]:
@@ -81,6 +85,24 @@ def test_the_baseline_of_raced_relinks_has_its_twins_too(
 ) -> None:
     report = relinked(tmp_path, recording_ports, GCC_O2, Layouts(count=2))
     assert len(set(report.results[0].facts.layouts)) == 4
+
+
+@pytest.mark.usefixtures("project")
+def test_relinks_ahead_are_counted_and_take_what_they_took(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    first = laid_out(tmp_path, GCC_O2, Layouts(count=2))
+    before = outlook(first, recording_ports).estimate
+    assert (before.relinks.waiting, before.relinks.basis) == (4, "guess")
+    assert before.relinks.wall_s == 4 * 2.0  # one stage makes them, in turn
+    build_variants(first, recording_ports)
+    after = outlook(first, recording_ports).estimate
+    assert (after.relinks.waiting, after.relinks.there, after.relinks.wall_s) == (0, 4, 0)
+    more = outlook(laid_out(tmp_path, GCC_O2, Layouts(count=3)), recording_ports).estimate
+    assert (more.relinks.waiting, more.relinks.there, more.relinks.basis) == (6, 0, "measured")
+    assert 0 < more.relinks.wall_s < 4 * 2.0
+    assert 0 < more.relinks.disk_bytes < 2**20
+    assert more.builds.wall_s + more.relinks.wall_s == sum(more.seconds.values())
 
 
 @pytest.mark.usefixtures("project")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ensign.builders.cache import Cache, key_of
 from ensign.builders.check import Ground
-from ensign.builders.check_all import check_findings, check_variants
-from ensign.builders.estimate import BuildEstimate, estimate_of, expected_seconds, remember_seconds
+from ensign.builders.check_all import check_findings, check_variants, count_missing
+from ensign.builders.estimate import BuildEstimate, estimate_of, expected_seconds, remember_costs
 from ensign.builders.events import BuildEvent, OnEvent, ignore
 from ensign.builders.graph import Graph, Site
 from ensign.builders.isolation import Isolation, choose_isolation
@@ -33,6 +34,7 @@ from ensign.builders.workshop import Workshop
 from ensign.host.files import file_sha256
 from ensign.host.processor import read_processor
 from ensign.model.errors import CommandFailed
+from ensign.model.study import Check
 from ensign.model.variants import Variant, trained
 from ensign.toolchains.find import Toolchain, ToolchainFinder
 from ensign.toolchains.spelling import refusal
@@ -58,17 +60,9 @@ def build_variants(
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
     expected_s = expected_seconds(request.study.name, plan.stages, ports.cache)
     site = Site(source.tree, plan.stage_of[request.baseline], ports.cores, expected_s)
-    workshop = Workshop(
-        processes=ports.processes,
-        cache=ports.cache,
-        isolation=isolation,
-        clock=ports.clock,
-        path=place.path,
-        meter=ports.meter,
-        trainer=ports.trainer,
-    )
+    workshop = _workshop(ports, isolation, place)
     ends, cached = Graph(plan, site, workshop, on_event).run()
-    remember_seconds(request.study.name, plan.stages, ends, ports.cache)
+    remember_costs(request.study.name, plan.stages, ends, ports.cache)
     results = tuple(
         left_out_result(variant, toolchains[variant.compiler], complaints[variant.name])
         if variant.name in complaints
@@ -142,8 +136,58 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     left_out = complaints_of(request, ports, toolchains)
     built = [variant for variant in request.variants if variant.name not in left_out]
     plan = plan_builds(request.study, built, request.baseline, toolchains, place)
-    estimate = estimate_of(request.study.name, plan.stages, ports.cores, ports.cache)
+    checks = (0, 0)
+    if request.study.check is not None:
+        workshop = _workshop(ports, isolation, place)
+        results = _cached_results(built, plan, toolchains, ports.cache)
+        checks = _count_checks(request, request.study.check, place, workshop, results)
+        checks = (checks[0] + len(built) - len(results), checks[1])
+    name = request.study.name
+    estimate = estimate_of(name, plan.stages, checks, ports.cores, ports.cache)
     return Outlook(plan, estimate, toolchains, left_out)
+
+
+def _cached_results(
+    variants: Sequence[Variant], plan: Plan, toolchains: Mapping[str, Toolchain], cache: Cache
+) -> tuple[BuildResult, ...]:
+    """The results of variants whose programs are in the cache."""
+    found = []
+    for variant in variants:
+        stage = plan.stage(plan.stage_of[variant.name])
+        entry = cache.get(stage.kind, stage.key)
+        if entry is not None:
+            made = {stage.key: Made(entry, entry.folder / "log.txt")}
+            found.append(result_of(variant, toolchains[variant.compiler], plan, made, {stage.key}))
+    return tuple(found)
+
+
+def _count_checks(
+    request: BuildRequest,
+    check: Check,
+    place: Place,
+    workshop: Workshop,
+    results: Sequence[BuildResult],
+) -> tuple[int, int]:
+    """How many checks of these wait, and how many are in the cache; all wait for the baseline's."""
+    baseline = next((each for each in results if each.facts.variant == request.baseline), None)
+    if baseline is None:
+        return len(results), 0
+    folder = request.path.absolute().parent
+    nowhere = Path()  # nothing is fetched yet, and a key needs the source's hash alone
+    ground = Ground(request.study, check, nowhere, place.source_sha256, folder, baseline, workshop)
+    return count_missing(ground, results)
+
+
+def _workshop(ports: BuildPorts, isolation: Isolation, place: Place) -> Workshop:
+    return Workshop(
+        processes=ports.processes,
+        cache=ports.cache,
+        isolation=isolation,
+        clock=ports.clock,
+        path=place.path,
+        meter=ports.meter,
+        trainer=ports.trainer,
+    )
 
 
 def _place(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.builders.cache import Entry, key_of
+from ensign.builders.estimate import remember_check
 from ensign.builders.isolation import Room
 from ensign.builders.outcomes import BuildResult
 from ensign.builders.same_output import difference
@@ -135,7 +136,8 @@ def perform_check(
     `expected` has the baseline's outputs; None for the baseline itself. StorageFailed if the disk
     is full, Interrupted if the processes were interrupted.
     """
-    cache = ground.workshop.cache
+    cache, clock = ground.workshop.cache, ground.workshop.clock
+    started_ns = clock.monotonic_ns()
     log = ground.workshop.new_log(_KIND, key)
 
     def fill(folder: Path) -> Mapping[str, object]:
@@ -152,7 +154,11 @@ def perform_check(
     except _LimitMetError as met:
         return Checked(str(met), read_tail(log), log, log.parent)
     log.unlink(missing_ok=True)
-    return _checked(entry)
+    checked = _checked(entry)
+    if not checked.failed:  # a failure may have come early
+        check_s = (clock.monotonic_ns() - started_ns) / 1e9
+        remember_check(ground.study.name, check_s, entry.size_bytes, cache)
+    return checked
 
 
 def _furnish(ground: Ground, result: BuildResult, room: Room) -> None:

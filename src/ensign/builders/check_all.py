@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 
 from ensign.builders.check import Checked, Ground, cached_check, check_key, perform_check
+from ensign.builders.estimate import check_cost
 from ensign.builders.events import BuildEvent, EventKind, OnEvent
 from ensign.builders.isolation import Alone, Isolation
 from ensign.builders.order import jobs_for
@@ -53,6 +54,13 @@ def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
         for each, name in ((result.facts, _name(result)) for result in results)
         if each.check == FAILED
     )
+
+
+def count_missing(ground: Ground, results: Sequence[BuildResult]) -> tuple[int, int]:
+    """How many checks of these programs wait, and how many are in the cache."""
+    keys = {check_key(ground, result) for result in results}
+    there = sum(cached_check(ground, key) is not None for key in keys)
+    return len(keys) - there, there
 
 
 def alone(isolation: Isolation, processes: Processes) -> Isolation:
@@ -131,17 +139,26 @@ class _Checks:
     def _one(self, key: str, result: BuildResult, baseline: Checked | None, jobs: int) -> Checked:
         clock = self.ground.workshop.clock
         started_ns = clock.monotonic_ns()
-        self._tell("started", result, 0)
-        expected = None if baseline is None else baseline.outputs
-        end = perform_check(self.ground, result, key, expected, jobs)
+        expected = check_cost(self.ground.study.name, self.ground.workshop.cache)
+        self._tell("started", result, 0, expected_s=expected.seconds)
+        outputs = None if baseline is None else baseline.outputs
+        end = perform_check(self.ground, result, key, outputs, jobs)
         elapsed_ns = clock.monotonic_ns() - started_ns
-        self._tell("failed" if end.failed else "finished", result, elapsed_ns, end.failed)
+        self._tell("failed" if end.failed else "finished", result, elapsed_ns, text=end.failed)
         return end
 
-    def _tell(self, kind: EventKind, result: BuildResult, elapsed_ns: int, text: str = "") -> None:
+    def _tell(
+        self,
+        kind: EventKind,
+        result: BuildResult,
+        elapsed_ns: int,
+        *,
+        expected_s: float = 0.0,
+        text: str = "",
+    ) -> None:
         label = f"check of {_name(result)}"
         with self.telling:
-            self.on_event(BuildEvent(kind, label, elapsed_ns / 1e9, 0.0, text))
+            self.on_event(BuildEvent(kind, label, elapsed_ns / 1e9, expected_s, text))
 
 
 def _wait(futures: list[Future[Checked]]) -> None:

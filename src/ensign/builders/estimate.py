@@ -1,96 +1,186 @@
-"""What builds will take, from what earlier ones took."""
+"""What builds, relinks and checks will take, from what earlier ones took."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
-from ensign.builders.cache import Cache, key_of
+from ensign.builders.cache import Cache, Entry, key_of
 from ensign.builders.order import needed
 from ensign.builders.perform import Made
 from ensign.builders.stages import Stage
+from ensign.model.expectation import Basis, Work
 
-# For a program of some 100,000 lines on one core; the first real build replaces them.
-DEFAULT_SECONDS: Mapping[str, float] = {
-    "dependencies": 60.0,
-    "instrumented": 60.0,
-    "profile": 30.0,
-    "program": 60.0,
-}
-DEFAULT_BYTES: Mapping[str, int] = {
-    "dependencies": 100 * 2**20,
-    "instrumented": 20 * 2**20,
-    "profile": 2**20,
-    "program": 20 * 2**20,
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a stage or a check takes by itself: seconds, and bytes in the cache.
+
+    `relink_s` and `relink_bytes` are of one relink, and come on top. `seen` and `relink_seen` say
+    whether it was measured; what was not is a guess.
+    """
+
+    seconds: float
+    size_bytes: int
+    relink_s: float = 2.0
+    relink_bytes: int = 5 * 2**20
+    seen: bool = False
+    relink_seen: bool = False
+
+
+# For a program of some 100,000 lines on one core; the first real ones replace them.
+GUESSES: Mapping[str, Cost] = {
+    "dependencies": Cost(60.0, 100 * 2**20),
+    "instrumented": Cost(60.0, 20 * 2**20),
+    "profile": Cost(30.0, 2**20),
+    "program": Cost(60.0, 20 * 2**20),
+    "check": Cost(60.0, 2**20),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class BuildEstimate:
-    """What a study's builds will take.
+    """What a study's builds, relinks and checks will take.
 
-    `wall_s` is for everything that is not in the cache, on all cores; `disk_bytes` what it will
-    add to the cache. `known` says whether all of it was built before, so that this is no default.
-    `waiting` and `cached` count stages. `seconds` has, by the key of each stage that waits, what it
-    is expected to take by itself.
+    A relink is made right after its build, so `relinks` takes what it adds to the builds' time.
+    `seconds` has, by the key of each stage that waits, what it takes by itself, relinks included.
     """
 
-    wall_s: float
-    disk_bytes: int
-    known: bool
-    waiting: int
-    cached: int
+    builds: Work
+    relinks: Work
+    checks: Work
     seconds: Mapping[str, float]
 
 
 def expected_seconds(study: str, stages: Iterable[Stage], cache: Cache) -> dict[str, float]:
-    """Tell what each stage is expected to take, by its key: as last time, else a default."""
-    expected: dict[str, float] = {}
-    for stage in stages:
-        known = cache.recall(_question(study, stage))
-        expected[stage.key] = DEFAULT_SECONDS[stage.kind] if known is None else float(known)
-    return expected
+    """Tell what each stage is expected to take, by its key: as last time, else a guess."""
+    return {each.key: _seconds(each, _cost_of(study, each, cache)) for each in stages}
 
 
-def remember_seconds(
+def remember_costs(
     study: str, stages: Iterable[Stage], ends: Mapping[str, Made], cache: Cache
 ) -> None:
     """Keep what each stage took, for the next estimate."""
     for stage in stages:
         end = ends.get(stage.key)
         if end is not None and end.entry is not None:
-            cache.remember(_question(study, stage), str(end.entry.facts["build_s"]))
+            cost = _measured(stage, end.entry, _cost_of(study, stage, cache))
+            _remember(cache, _question(study, stage.kind, stage.label), cost)
 
 
-def estimate_of(study: str, stages: Sequence[Stage], cores: int, cache: Cache) -> BuildEstimate:
-    """Add up what is not in the cache; what a stage is made from comes before it."""
+def check_cost(study: str, cache: Cache) -> Cost:
+    """Tell what the check of one variant is expected to take: all of a study do the same."""
+    return _recall(cache, "check", _question(study, "check"))
+
+
+def remember_check(study: str, seconds: float, size_bytes: int, cache: Cache) -> None:
+    """Keep what a check took that was passed, for the next estimate."""
+    _remember(cache, _question(study, "check"), Cost(seconds, size_bytes, seen=True))
+
+
+def estimate_of(
+    study: str, stages: Sequence[Stage], checks: tuple[int, int], cores: int, cache: Cache
+) -> BuildEstimate:
+    """Add up what is not in the cache; what a stage is made from comes before it.
+
+    `checks` counts those that wait, and those in the cache.
+    """
     there: set[str] = set()
 
     def cached(stage: Stage) -> bool:
-        if _has(stage, cache):
+        if cache.get(stage.kind, stage.key) is not None:
             there.add(stage.key)
         return stage.key in there
 
     waiting = [each for each in needed(stages, cached) if each.key not in there]
-    expected_s = expected_seconds(study, waiting, cache)
-    ready_s: dict[str, float] = {}
-    for each in waiting:  # parents come before children
-        before_s = max((ready_s.get(key, 0.0) for key in each.inputs), default=0.0)
-        ready_s[each.key] = before_s + expected_s[each.key]
-    known = all(cache.recall(_question(study, each)) is not None for each in waiting)
-    return BuildEstimate(
-        wall_s=max(sum(expected_s.values()) / max(1, cores), *ready_s.values(), 0.0),
-        disk_bytes=sum(DEFAULT_BYTES[each.kind] for each in waiting),
-        known=known,
+    costs = {each.key: _cost_of(study, each, cache) for each in waiting}
+    seconds = {each.key: _seconds(each, costs[each.key]) for each in waiting}
+    builds_s = _wall_s(waiting, {key: cost.seconds for key, cost in costs.items()}, cores)
+    builds = Work(
+        "builds",
         waiting=len(waiting),
-        cached=len(stages) - len(waiting),
-        seconds=expected_s,
+        there=len(stages) - len(waiting),
+        wall_s=builds_s,
+        disk_bytes=sum(cost.size_bytes for cost in costs.values()),
+        basis=_basis(cost.seen for cost in costs.values()),
+    )
+    relinked = [each for each in waiting if each.relinks is not None]
+    relinks = Work(
+        "relinks",
+        waiting=sum(map(_relinks, relinked)),
+        there=sum(_relinks(each) for each in stages if each.key not in costs),
+        wall_s=_wall_s(waiting, seconds, cores) - builds_s,
+        disk_bytes=sum(_relinks(each) * costs[each.key].relink_bytes for each in relinked),
+        basis=_basis(costs[each.key].relink_seen for each in relinked),
+    )
+    return BuildEstimate(builds, relinks, _checks(study, *checks, cores, cache), seconds)
+
+
+def _checks(study: str, waiting: int, there: int, cores: int, cache: Cache) -> Work:
+    """The baseline's comes first, the others then side by side."""
+    one = check_cost(study, cache)
+    turns = min(waiting, 1) + max(waiting - 1, 0) / max(1, cores)
+    return Work(
+        "checks",
+        waiting=waiting,
+        there=there,
+        wall_s=one.seconds * turns,
+        disk_bytes=one.size_bytes * waiting,
+        basis=_basis([one.seen]),
     )
 
 
-def _has(stage: Stage, cache: Cache) -> bool:
-    return cache.get(stage.kind, stage.key) is not None
+def _wall_s(stages: Iterable[Stage], seconds: Mapping[str, float], cores: int) -> float:
+    """Time of all on so many cores; `stages` has parents before children."""
+    ready_s: dict[str, float] = {}
+    for each in stages:
+        before_s = max((ready_s.get(key, 0.0) for key in each.inputs), default=0.0)
+        ready_s[each.key] = before_s + seconds[each.key]
+    return max(sum(seconds.values()) / max(1, cores), *ready_s.values(), 0.0)
 
 
-def _question(study: str, stage: Stage) -> str:
-    return key_of(["seconds", study, stage.kind, stage.label])
+def _basis(seen: Iterable[bool]) -> Basis:
+    return "measured" if all(seen) else "guess"
+
+
+def _relinks(stage: Stage) -> int:
+    return 0 if stage.relinks is None else len(stage.relinks.seeds)
+
+
+def _seconds(stage: Stage, cost: Cost) -> float:
+    return cost.seconds + _relinks(stage) * cost.relink_s
+
+
+def _measured(stage: Stage, entry: Entry, before: Cost) -> Cost:
+    """What an entry took; where it has no relinks, those of `before` stay."""
+    artefact = entry.facts.get("artefact")
+    one_bytes = int(artefact["size_bytes"]) if isinstance(artefact, Mapping) else 0
+    cost = replace(
+        before,
+        seconds=float(str(entry.facts["build_s"])),
+        size_bytes=max(entry.size_bytes - _relinks(stage) * one_bytes, 0),
+        relink_bytes=one_bytes,
+        seen=True,
+    )
+    taken_s = entry.facts.get("relink_s")
+    if taken_s is None or not _relinks(stage):
+        return cost
+    return replace(cost, relink_s=float(str(taken_s)) / _relinks(stage), relink_seen=True)
+
+
+def _cost_of(study: str, stage: Stage, cache: Cache) -> Cost:
+    return _recall(cache, stage.kind, _question(study, stage.kind, stage.label))
+
+
+def _recall(cache: Cache, kind: str, question: str) -> Cost:
+    known = cache.recall(question)
+    return GUESSES[kind] if known is None else Cost(**json.loads(known))
+
+
+def _remember(cache: Cache, question: str, cost: Cost) -> None:
+    cache.remember(question, json.dumps(asdict(cost)))
+
+
+def _question(study: str, kind: str, label: str = "") -> str:
+    return key_of(["cost", study, kind, label])

@@ -259,9 +259,11 @@ def _relinks(
     """Make the relinks that are asked for, while objects are there; the facts about them."""
     if stage.relinks is None:
         return {}
-    bench = _bench(start(), calls)
+    run = start()
+    clock = run.runner.workshop.clock
+    bench, started_ns = _bench(run, calls), clock.monotonic_ns()
     relinked = relinking.make_relinks(stage.relinks, bench, folder / relinking.FOLDER)
-    return {"relinks": dataclasses.asdict(relinked)}
+    return _relink_facts(relinked, clock.monotonic_ns() - started_ns)
 
 
 def _bolt_relinks(stage: Stage, start: Callable[[], _Run], folder: Path) -> dict[str, object]:
@@ -269,9 +271,15 @@ def _bolt_relinks(stage: Stage, start: Callable[[], _Run], folder: Path) -> dict
     argv = bolt_call(stage.commands)
     if stage.relinks is None or not argv:
         return {}
-    bench = _bench(start(), ())
+    run = start()
+    clock = run.runner.workshop.clock
+    bench, started_ns = _bench(run, ()), clock.monotonic_ns()
     relinked = relinking.make_bolted(stage.relinks, argv, bench, folder / relinking.FOLDER)
-    return {"relinks": dataclasses.asdict(relinked)}
+    return _relink_facts(relinked, clock.monotonic_ns() - started_ns)
+
+
+def _relink_facts(relinked: relinking.Relinked, wall_ns: int) -> dict[str, object]:
+    return {"relinks": dataclasses.asdict(relinked), "relink_s": wall_ns / 1e9}
 
 
 def _bench(run: _Run, calls: Sequence[Call]) -> relinking.Bench:

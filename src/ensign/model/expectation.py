@@ -3,6 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+# Earlier ones of the same study; numbers of thumb; or what the study allows.
+Basis = Literal["measured", "guess", "budget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Work of one kind: how many pieces wait, and how many are there already.
+
+    `wall_s` is what those that wait take on all cores, `disk_bytes` what stays of them on disk;
+    `basis` says what both rest on.
+    """
+
+    name: str
+    waiting: int
+    there: int
+    wall_s: float
+    disk_bytes: int
+    basis: Basis
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +39,13 @@ class PlannedVariant:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What `ensign plan` shows. `build_s` and `disk_bytes` are for what is not in the cache.
-
-    `racing_s` is the racing that is left; `known` says whether `build_s` rests on earlier builds.
-    """
+    """What `ensign plan` shows. `work` is in its order: builds, relinks, checks, racing."""
 
     name: str
     title: str
     variants: tuple[PlannedVariant, ...]
     workloads: tuple[tuple[str, str], ...]
-    stages_waiting: int
-    stages_cached: int
-    build_s: float
-    disk_bytes: int
-    known: bool
-    racing_s: float
+    work: tuple[Work, ...]
     sweeps: int
-    trials_done: int
-    trials_total: int
     cpus: tuple[tuple[str, tuple[int, ...]], ...]
     left_out: tuple[tuple[str, str], ...] = ()

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 
-from ensign.model.expectation import Expectation, PlannedVariant
+from ensign.model.expectation import Basis, Expectation, PlannedVariant, Work
 from ensign.model.units import format_duration, format_size
 
 _INDENT = "    "
+_BASIS: Mapping[Basis, str] = {
+    "measured": "as before",
+    "guess": "a guess",
+    "budget": "the budget",
+}
 
 
 def plan(expected: Expectation, width: int = 80) -> str:
@@ -20,8 +26,7 @@ def plan(expected: Expectation, width: int = 80) -> str:
     lines += [""]
     for variant, why in expected.left_out:
         lines += _wrapped(f"Left out: {variant}: {why}", width)
-    for sentence in (_build(expected), _race(expected), _cpus(expected)):
-        lines += _wrapped(sentence, width)
+    lines += ["Expected:", *_work(expected.work), "", *_wrapped(_cpus(expected), width)]
     return "\n".join(lines) + "\n"
 
 
@@ -39,25 +44,33 @@ def _variants(variants: tuple[PlannedVariant, ...], width: int) -> list[str]:
     return lines
 
 
-def _build(expected: Expectation) -> str:
-    if not expected.stages_waiting:
-        return f"Builds: all {expected.stages_cached} stages are in the cache."
-    basis = "as before" if expected.known else "a guess until it was built once"
-    return (
-        f"Builds: {expected.stages_waiting} stages to build, "
-        f"{expected.stages_cached} in the cache; "
-        f"about {format_duration(expected.build_s * 1e9)} ({basis}), "
-        f"{format_size(expected.disk_bytes)} of disk."
-    )
+def _work(work: tuple[Work, ...]) -> list[str]:
+    """A row for each kind of work and one for all of it."""
+    rows = [("", "to do", "there", "time", "disk", "")]
+    rows += [
+        (each.name, str(each.waiting), str(each.there), *_expected(each.wall_s, each.disk_bytes),
+         _BASIS[each.basis] if each.waiting else "")
+        for each in work
+    ]  # fmt: skip
+    wall_s, disk_bytes = sum(each.wall_s for each in work), sum(each.disk_bytes for each in work)
+    rows.append(("in all", "", "", *_expected(wall_s, disk_bytes), ""))
+    name, *numbers, basis = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return [
+        "  ".join(
+            (
+                row[0].ljust(name),
+                *(cell.rjust(width) for cell, width in zip(row[1:-1], numbers, strict=True)),
+                row[-1].ljust(basis),
+            )
+        ).rstrip()
+        for row in rows
+    ]
 
 
-def _race(expected: Expectation) -> str:
-    if expected.trials_done >= expected.trials_total:
-        return f"Racing: all {expected.trials_total} trials are there."
+def _expected(wall_s: float, disk_bytes: int) -> tuple[str, str]:
     return (
-        f"Racing: {expected.trials_total - expected.trials_done} of "
-        f"{expected.trials_total} trials, "
-        f"about {format_duration(expected.racing_s * 1e9)}."
+        format_duration(wall_s * 1e9) if wall_s > 0 else "",
+        format_size(disk_bytes) if disk_bytes else "",
     )
 
 

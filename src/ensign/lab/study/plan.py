@@ -11,7 +11,7 @@ from ensign.lab.study.perform import folder_of
 from ensign.lab.study.prepare import build_ports, compilers_by_line, require_commands
 from ensign.lab.study.record import usable_record
 from ensign.lab.study_file import StudyFile
-from ensign.model.expectation import Expectation, PlannedVariant
+from ensign.model.expectation import Expectation, PlannedVariant, Work
 from ensign.model.placeholders import shown
 from ensign.model.units import parse_duration_ns
 from ensign.model.variants import Variant
@@ -27,8 +27,6 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
         ahead = outlook(request, build_ports(file, cache, ports))
     builds = ahead.estimate
     seats, _ = cpu_seats(study.cpus)
-    total = study.race.sweeps * len(study.workloads)
-    done = _trials_done(file)
     return Expectation(
         name=study.name,
         title=study.title,
@@ -41,15 +39,12 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
             (workload.name, shown(workload.load or workload.command or ()))
             for workload in study.workloads
         ),
-        stages_waiting=builds.waiting,
-        stages_cached=builds.cached,
-        build_s=builds.wall_s,
-        disk_bytes=builds.disk_bytes,
-        known=builds.known,
-        racing_s=parse_duration_ns(study.race.budget) / 1e9 * (1 - done / total),
+        work=tuple(
+            each
+            for each in (builds.builds, builds.relinks, builds.checks, _racing(file))
+            if each.waiting or each.there
+        ),
         sweeps=study.race.sweeps,
-        trials_done=done,
-        trials_total=total,
         left_out=tuple(ahead.left_out.items()),
         cpus=(("programs", seats.program), ("load generators", seats.load), ("meter", seats.meter)),
     )
@@ -66,6 +61,14 @@ def _planned(variant: Variant, ahead: Outlook, *, is_baseline: bool) -> PlannedV
         is_baseline=is_baseline,
         build_s=sum(seconds.get(stage.key, 0.0) for stage in ahead.plan.chain(key)),
     )
+
+
+def _racing(file: StudyFile) -> Work:
+    race = file.study.race
+    total = race.sweeps * len(file.study.workloads)
+    done = _trials_done(file)
+    wall_s = parse_duration_ns(race.budget) / 1e9 * (1 - done / total)
+    return Work("trials", total - done, done, wall_s, 0, "budget")
 
 
 def _trials_done(file: StudyFile) -> int:

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from ensign.model.expectation import Expectation, PlannedVariant, Work
+from ensign.report.as_plan import plan
+
+_WORK = (
+    Work("builds", 3, 5, 90.0, 100 * 2**20, "measured"),
+    Work("relinks", 16, 0, 32.0, 80 * 2**20, "guess"),
+    Work("checks", 0, 4, 0.0, 0, "measured"),
+    Work("trials", 30, 0, 300.0, 0, "budget"),
+)
+
+
+def planned(*work: Work) -> str:
+    variant = PlannedVariant("gcc-12-O2", "gcc 12.2", ("-O2",), (), is_baseline=True)
+    return plan(
+        Expectation("small", "", (variant,), (("run", "program"),), work, 10, (("meter", (1,)),)),
+        width=60,
+    )
+
+
+def test_each_kind_of_work_has_its_time_its_disk_and_what_they_rest_on() -> None:
+    table = planned(*_WORK).split("Expected:\n")[1].split("\n\n")[0]
+    assert table.splitlines() == [
+        "         to do  there        time       disk",
+        "builds       3      5  1 min 30 s  100.0 MiB  as before",
+        "relinks     16      0        32 s   80.0 MiB  a guess",
+        "checks       0      4",
+        "trials      30      0  5 min 00 s             the budget",
+        "in all                 7 min 02 s  180.0 MiB",
+    ]
+
+
+def test_lines_fit_the_width() -> None:
+    assert max(map(len, planned(*_WORK).splitlines())) <= 60
