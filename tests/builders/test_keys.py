@@ -25,16 +25,16 @@ from small_studies import BUILD, CLANG_O2, GCC_LTO, GCC_O2
 _TRAINED = replace(CLANG_O2, name="trained", pgo="on", bolt="on", strip="yes")
 _FLAGS = replace(GCC_LTO, name="all", dependencies="flags", target="native")
 _STAGES = {
-    "dependencies with gcc-12": ("dependencies", "fbbad2fa1cdeb45c"),
-    "gcc-O2": ("program", "bcef2a9e3cb3be88"),
-    "dependencies with clang-19": ("dependencies", "f8b031633f900142"),
-    "trained (counting)": ("instrumented", "77bc99dfd3cc3c3b"),
-    "profile of trained": ("profile", "697e4d63f62ce1dd"),
-    "trained before BOLT": ("program", "4c03309a5562136e"),
-    "BOLT's profile of trained": ("profile", "8dd9476d1084c034"),
-    "trained": ("program", "24e9055c024f78ae"),
-    "dependencies of all": ("dependencies", "dd7cf60760b797f1"),
-    "all": ("program", "84445a05c3a5bf16"),
+    "dependencies with gcc-12": ("dependencies", "ac5ac9feeb7cbcc0"),
+    "gcc-O2": ("program", "e2341fce7c930b0e"),
+    "dependencies with clang-19": ("dependencies", "f418eb32679f1da1"),
+    "trained (counting)": ("instrumented", "a67a3c41a835d13d"),
+    "profile of trained": ("profile", "37104e299923fe4b"),
+    "trained before BOLT": ("program", "254149509736a862"),
+    "BOLT's profile of trained": ("profile", "dae5d1b165a596a4"),
+    "trained": ("program", "e4b3270501b0316b"),
+    "dependencies of all": ("dependencies", "e0e9c18c26822b90"),
+    "all": ("program", "7657f7a761f0305d"),
 }
 
 

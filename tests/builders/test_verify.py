@@ -33,6 +33,13 @@ def test_debug_information_and_build_id_do_not_count_code_does(tmp_path: Path) -
     assert 0 < plain.text_bytes < plain.size_bytes
 
 
+def test_code_outside_of_text_counts(tmp_path: Path) -> None:
+    before = artefact(compile_program(tmp_path / "a", "-O2"))
+    apart = '-Dmain=__attribute__((section(".apart")))main'
+    after = artefact(compile_program(tmp_path / "b", "-O2", apart))
+    assert abs(after.text_bytes - before.text_bytes) <= 32  # alignment
+
+
 def test_one_changed_byte_of_data_is_seen(tmp_path: Path) -> None:
     program = compile_program(tmp_path, "-O2")
     before = artefact(program).loadable_sha256

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
+from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section
 from elftools.elf.segments import NoteSegment
 
 _WIDE_BITS = 64
@@ -16,7 +18,13 @@ _WIDE_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
-    """An ELF file. `loadable_sha256` hashes the bytes that are loaded, without the build id."""
+    """An ELF file. `loadable_sha256` hashes the bytes that are loaded, without the build id.
+
+    `text_bytes` is all code that is loaded: every executable section, not `.text` alone, which
+    after BOLT is the hot part. BOLT leaves the whole original code in the file (`.bolt.org.text`),
+    and functions without a profile run there; the originals of those that it moved are dead, but
+    loaded, and counted.
+    """
 
     size_bytes: int
     text_bytes: int
@@ -28,12 +36,18 @@ def read_artefact(path: Path) -> Artefact | None:
     with path.open("rb") as file:
         try:
             elf = ELFFile(file)
-            text = elf.get_section_by_name(".text")
+            text_bytes = sum(int(each["sh_size"]) for each in _code_sections(elf))
             digest = _loadable_sha256(elf)
         except (ELFError, ValueError):
             return None
-        text_bytes = 0 if text is None else int(text["sh_size"])
         return Artefact(path.stat().st_size, text_bytes, digest)
+
+
+def _code_sections(elf: ELFFile) -> Iterator[Section]:
+    loaded_code = SH_FLAGS.SHF_ALLOC | SH_FLAGS.SHF_EXECINSTR
+    for section in elf.iter_sections():
+        if section["sh_flags"] & loaded_code == loaded_code:
+            yield section
 
 
 def _loadable_sha256(elf: ELFFile) -> str:

@@ -17,12 +17,12 @@ class BuildFacts:
     `status` is `built`, `cached`, `failed`, `left out` (nothing was tried) or `same as NAME`.
     `flags` are the compile flags asked for, `link_flags` those at the link; `choices` the axis
     values. `build_s` is the time of the build itself, also when it came from the cache, with the
-    collection of its profile, without its dependencies. Sizes are of the artefact: file, and
-    `.text`. `loadable_sha256` hashes the bytes that get loaded. `log_tail` has the last lines of a
-    failed build, or the reason why one was left out. `evidence` says what the artefact shows of the
-    flags. `check` is `passed`, `failed` or `not checked`; `check_failed` says what failed,
-    `check_tail` has the last lines of the check's log then. `layouts` has the loadable hash of each
-    relink, and `layout_kind` says in what they differ.
+    collection of its profile, without its dependencies. Sizes are of the artefact: file, and all
+    executable sections. `loadable_sha256` hashes the bytes that get loaded. `log_tail` has the last
+    lines of a failed build, or the reason why one was left out. `evidence` says what the artefact
+    shows of the flags. `check` is `passed`, `failed` or `not checked`; `check_failed` says what
+    failed, `check_tail` has the last lines of the check's log then. `layouts` has the loadable hash
+    of each relink, and `layout_kind` says in what they differ.
     """
 
     variant: str

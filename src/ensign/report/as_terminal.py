@@ -279,7 +279,7 @@ def _builds(paper: _Paper, builds: tuple[BuildFacts, ...]) -> None:
     table = _new_table("Builds")
     _name_column(table, "variant")
     table.add_column("status", overflow="fold")
-    for header in ("time", "file", "text"):
+    for header in ("time", "file", "code"):
         table.add_column(header, justify="right", no_wrap=True)
     for build in builds:
         failed = build.status == "failed"
