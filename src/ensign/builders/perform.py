@@ -314,7 +314,8 @@ def _take(run: _Run, calls: Sequence[Call], folder: Path, inputs: Inputs) -> dic
     if stage.kind == "instrumented":
         return facts
     if inputs.linked is None:
-        proof = read_proof(files / stage.artefact, run.place, calls, run.map_text(calls))
+        processes, map_text = run.runner.workshop.processes, run.map_text(calls)
+        proof = read_proof(files / stage.artefact, run.place, calls, processes, map_text)
     else:
         proof = proof_after(from_json(inputs.linked.facts["proof"]), files / stage.artefact)
     facts["proof"] = as_json(proof)

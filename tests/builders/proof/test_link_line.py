@@ -17,7 +17,7 @@ def an_object(name: str, defines: str, needs: str = "") -> Input:
 
 def archive(name: str, **members: str) -> Input:
     found = tuple(
-        Member(f"{each}.o", slim=False, defines=frozenset(names.split()), needs=frozenset())
+        Member(f"{each}.o", language="", defines=frozenset(names.split()), needs=frozenset())
         for each, names in members.items()
     )
     return Input(Word(name), name, "archive", members=found)

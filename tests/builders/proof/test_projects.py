@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from ensign.builders.build import build_variants
 from ensign.builders.outcomes import BuildReport
@@ -41,6 +42,12 @@ def a_variant(compiler: str, **axes: str) -> Variant:
     return Variant("v", **{"compiler": compiler, "optimization": "-O3"} | axes)  # type: ignore[arg-type]
 
 
+def imports(program: Path) -> set[str]:
+    with program.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".dynsym")
+        return {each.name for each in table.iter_symbols() if each["st_shndx"] == "SHN_UNDEF"}
+
+
 FULL = {"lto": "full"}
 WRONG_FOR_BOTH: list[tuple[str, dict[str, str], str]] = [
     ("ignores-flags", {}, "flag-missing"),
@@ -60,8 +67,11 @@ WRONG_FOR_BOTH: list[tuple[str, dict[str, str], str]] = [
     ("fortify-lost", {"hardening": "fortify"}, "flag-overridden"),
     ("own-plt", {}, "plt-calls"),
     ("archive-after-shared", {}, "archive-after-shared"),
+    ("archive-after-shared", FULL, "archive-after-shared"),
     ("duplicate-library", {}, "duplicate-library"),
+    ("duplicate-library", FULL, "duplicate-library"),
     ("unused-archive", {}, "archive-unused"),
+    ("unused-archive", FULL, "archive-unused"),
     ("leaks-into-dependency", {}, "flag-leaked-into-dependency"),
 ]
 WRONG = [
@@ -71,6 +81,7 @@ WRONG = [
         for compiler in COMPILERS
     ),
     ("archive-before-objects", "gcc-12", {}, "archive-before-objects"),
+    ("archive-before-objects", "gcc-12", FULL, "archive-before-objects"),
     ("profile-missing", "gcc-12", {}, "profile-missing"),
 ]
 RIGHT: list[tuple[str, dict[str, str]]] = [
@@ -84,6 +95,7 @@ RIGHT: list[tuple[str, dict[str, str]]] = [
     ("right-library", {"interposition": "off"}),
     ("right-dependency", {}),
     ("right-order", {}),
+    ("right-order", FULL),
 ]
 
 
@@ -107,6 +119,32 @@ def test_a_right_project_has_none(
 ) -> None:
     report = build(name, tmp_path, recording_ports, a_variant(compiler, **axes))
     assert [finding.text for finding in report.findings] == []
+
+
+@pytest.mark.parametrize("lto", ["full", "thin"])
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_the_order_of_an_lto_link_is_judged_by_symbols(
+    compiler: str, lto: str, tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    if compiler.startswith("gcc") and lto == "thin":
+        pytest.skip("GCC has no thin LTO")
+    report = build("right", tmp_path, recording_ports, a_variant(compiler, lto=lto))
+    linker = "ld" if compiler.startswith("gcc") else "lld"
+    said = f"link order judged by the symbols of its inputs, taken as {linker} does"
+    assert said in report.results[0].facts.evidence
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_lld_takes_from_an_archive_before_the_objects(
+    compiler: str, tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    linker = {"linker": "mold"} if compiler.startswith("gcc") else {}
+    variant = a_variant(compiler, lto="full", **linker)
+    report = build("archive-before-objects", tmp_path, recording_ports, variant)
+    assert [finding.text for finding in report.findings] == []
+    program = report.results[0].artefact
+    assert program is not None
+    assert "other" not in imports(program)
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -14,6 +14,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from ensign.builders.proof.elf import READ_ERRORS, symbols
+from ensign.builders.proof.lto_symbols import gcc_symbols
 
 _MAGIC, _THIN = b"!<arch>\n", b"!<thin>\n"
 _HEADER_BYTES = 60
@@ -27,16 +28,22 @@ class Intermediate:
     language: str = ""
     fat: bool = False
 
+    @property
+    def slim(self) -> str:
+        """The language, where there is nothing else."""
+        return "" if self.fat else self.language
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An object of an archive, with the global symbols that its machine code defines and needs.
+    """An object of an archive, with the global symbols that it defines and needs.
 
-    A `slim` one has an intermediate language alone; its symbols are a few of the compiler's own.
+    `language` is the intermediate one of an object that has nothing else. Symbols of `llvm` are not
+    read here.
     """
 
     name: str
-    slim: bool
+    language: str
     defines: frozenset[str]
     needs: frozenset[str]
 
@@ -106,12 +113,21 @@ def _index(content: bytes, *, wide: bool) -> Iterator[str]:
 
 def _member(name: str, content: bytes) -> Member:
     found = intermediate(content)
-    slim = bool(found.language) and not found.fat
     try:
-        defines, needs = symbols(io.BytesIO(content))
+        defines, needs = symbols_of(content, found)
     except READ_ERRORS:
         defines, needs = frozenset(), frozenset()
-    return Member(name, slim, defines, needs)
+    return Member(name, found.slim, defines, needs)
+
+
+def symbols_of(content: bytes, found: Intermediate) -> tuple[frozenset[str], frozenset[str]]:
+    """Global symbols that an object defines and needs; none of bitcode. READ_ERRORS for others."""
+    if found.slim == "llvm":
+        return frozenset(), frozenset()
+    if found.slim == "gcc":
+        read = gcc_symbols(ELFFile(io.BytesIO(content)))
+        return read.defines, read.needs
+    return symbols(io.BytesIO(content))
 
 
 def intermediate(content: bytes) -> Intermediate:

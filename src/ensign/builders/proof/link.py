@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from ensign.builders.driver_line import Word, input_words, is_shared
-from ensign.builders.proof.archives import intermediate, is_archive, read_archive
-from ensign.builders.proof.elf import READ_ERRORS, exported, symbols
+from ensign.builders.driver_line import Word, input_words, is_shared, sources
+from ensign.builders.proof.archives import intermediate, is_archive, read_archive, symbols_of
+from ensign.builders.proof.elf import READ_ERRORS, exported
 from ensign.builders.proof.facts import LinkFacts, OrderFact
+from ensign.builders.proof.flags import lto_of
 from ensign.builders.proof.link_line import (
     Input,
     Used,
@@ -22,6 +23,9 @@ from ensign.builders.proof.link_line import (
     used_by_map,
     used_by_symbols,
 )
+from ensign.builders.proof.lto_symbols import Symbols, UnreadError, bitcode_symbols
+from ensign.builders.proof.resolution import linker_of, used_by_resolution
+from ensign.host.processes import Processes
 
 _IN_SCRIPT = re.compile(r"/\S+\.so[.\d]*")
 _LONGEST_SCRIPT_BYTES = 10_000
@@ -45,20 +49,25 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A call that linked: its words after rewriting, and its folder."""
+    """A call that linked: its program, its words after rewriting, and its folder."""
 
+    program: str
     argv: tuple[str, ...]
     cwd: str
 
 
-def read_link(link: Link, place: Place, artefact: Path, map_text: str | None) -> LinkFacts:
-    """Judge the order of a link by a map, or by the symbols that the artefact has."""
+def read_link(
+    link: Link, place: Place, artefact: Path, map_text: str | None, processes: Processes
+) -> LinkFacts:
+    """Judge the order of a link by a map, or by the symbols that the artefact has.
+
+    With LTO neither shows what was taken, so it is told from the symbols of the inputs.
+    """
     inputs = tuple(_input(word, link, place) for word in input_words(link.argv))
     if not any(each.kind == "archive" for each in inputs):
         return LinkFacts(order_facts(inputs, {}), by="the link line")
-    if any(_is_lto(each, link, place) for each in inputs):
-        unknown = "the objects hold LTO's intermediate language, whose symbols are not read"
-        return LinkFacts(order_facts_of_words(inputs), unknown)
+    if lto_of(link.argv[1:]) or any(each.language for each in inputs):
+        return _lto_link(link, inputs, processes)
     if map_text is not None:
         by_map = used_by_map(map_text)
         used = {each.path: _used_in(each, by_map) for each in inputs if each.kind == "archive"}
@@ -69,6 +78,42 @@ def read_link(link: Link, place: Place, artefact: Path, map_text: str | None) ->
         return LinkFacts(order_facts_of_words(inputs), unknown)
     used_here: Used = used_by_symbols(inputs, defined)
     return LinkFacts(order_facts(inputs, used_here), by="the symbols of the artefact")
+
+
+def _lto_link(link: Link, inputs: Sequence[Input], processes: Processes) -> LinkFacts:
+    try:
+        _require_symbols(link, inputs)
+        read = [_with_bitcode(each, link, processes) for each in inputs]
+    except UnreadError as error:
+        return LinkFacts(order_facts_of_words(inputs), str(error))
+    used = used_by_resolution(read, link.argv)
+    by = f"the symbols of its inputs, taken as {linker_of(link.argv)} does"
+    return LinkFacts(order_facts(read, used), by=by)
+
+
+def _require_symbols(link: Link, inputs: Sequence[Input]) -> None:
+    compiled = sources(link.argv)
+    if compiled:
+        raise UnreadError(f"the symbols of {compiled[0]}, compiled at the link, are not kept")
+    for each in inputs:
+        if each.kind == "other" and not each.word.text.startswith("-l"):
+            raise UnreadError(f"the symbols of {each.word.text} cannot be read")
+
+
+def _with_bitcode(each: Input, link: Link, processes: Processes) -> Input:
+    """The input with the symbols of the bitcode in it."""
+    if each.language != "llvm":
+        return each
+    found = bitcode_symbols(Path(each.path), link.program, processes)
+    if each.kind == "object":
+        own = found.get("", Symbols())
+        return replace(each, defines=own.defines, needs=own.needs)
+    members = []
+    for member in each.members:
+        own = found.get(member.name, Symbols())
+        read = replace(member, defines=own.defines, needs=own.needs)
+        members.append(read if member.language == "llvm" else member)
+    return replace(each, members=tuple(members))
 
 
 def order_facts_of_words(inputs: Sequence[Input]) -> tuple[OrderFact, ...]:
@@ -88,12 +133,14 @@ def _input(word: Word, link: Link, place: Place) -> Input:
         if is_archive(path):
             archive = read_archive(path)
             members = archive.members if archive is not None else ()
-            return Input(word, str(path), "archive", members=members)
+            language = next((each.language for each in members if each.language), "")
+            return Input(word, str(path), "archive", members=members, language=language)
         if is_shared(path.name):
             return Input(word, str(path), "shared", _offered(path))
-        with path.open("rb") as file:
-            defines, needs = symbols(file)
-        return Input(word, str(path), "object", defines, needs)
+        content = path.read_bytes()
+        found = intermediate(content)
+        defines, needs = symbols_of(content, found)
+        return Input(word, str(path), "object", defines, needs, language=found.slim)
     except READ_ERRORS:
         return Input(word, str(path), "other")
 
@@ -121,16 +168,6 @@ def _library(word: Word, link: Link, place: Place) -> Path | None:
             if path.is_file():
                 return path
     return None
-
-
-def _is_lto(each: Input, link: Link, place: Place) -> bool:
-    if each.kind == "archive":
-        return any(member.slim for member in each.members)
-    path = place.find(each.word.text, link.cwd)
-    if each.kind == "shared" or not path.is_file():
-        return False
-    found = intermediate(path.read_bytes())
-    return bool(found.language) and not found.fat
 
 
 def defined_names(artefact: Path) -> frozenset[str]:

@@ -20,7 +20,11 @@ _SYSTEM = ("/usr/lib", "/lib")
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input as found. `members` is for archives, `defines` and `needs` for the others."""
+    """An input as found. `members` is for archives, `defines` and `needs` for the others.
+
+    `language` is the intermediate one of an object for which code is generated at the link, or of
+    such a member.
+    """
 
     word: Word
     path: str
@@ -28,6 +32,7 @@ class Input:
     defines: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     members: tuple[Member, ...] = field(default=())
+    language: str = ""
 
 
 def used_by_map(text: str) -> frozenset[tuple[str, str]]:

@@ -14,13 +14,18 @@ from ensign.builders.proof.elf import read_binary
 from ensign.builders.proof.facts import Binary, LinkFacts, Objects, Proof, UnindexedArchive
 from ensign.builders.proof.link import Link, Place, read_link
 from ensign.host.files import tree_entries
+from ensign.host.processes import Processes
 from ensign.model.calls import Call
 
 _PROOF = TypeAdapter(Proof)
 
 
 def read_proof(
-    artefact: Path, place: Place, calls: Sequence[Call], map_text: str | None = None
+    artefact: Path,
+    place: Place,
+    calls: Sequence[Call],
+    processes: Processes,
+    map_text: str | None = None,
 ) -> Proof:
     """Read all there is. `calls` are those of the stage that made the artefact."""
     binary = read_binary(artefact) or Binary(str(artefact))
@@ -28,7 +33,9 @@ def read_proof(
     call = link_of(calls, place, artefact)
     link = LinkFacts(unknown="no link of it was recorded")
     if call is not None:
-        link = read_link(Link(call.ran, call.cwd), place, artefact, map_text)
+        link = read_link(
+            Link(call.program, call.ran, call.cwd), place, artefact, map_text, processes
+        )
     return Proof(binary, objects, unindexed, link, place.seen_as)
 
 
@@ -82,10 +89,12 @@ def unindexed_archive(path: Path, name: str) -> UnindexedArchive | None:
     archive = read_archive(path)
     if archive is None:
         return None
-    # An object without machine code has its symbols in the intermediate language alone.
-    slim = [each for each in archive.members if each.slim]
-    plain = {symbol for each in archive.members for symbol in each.defines}
-    if slim and not (archive.index or frozenset()) - plain:
+    slim = [each for each in archive.members if each.language]
+    own = {symbol for each in slim for symbol in each.defines}
+    plain = {symbol for each in archive.members for symbol in each.defines} - own
+    index = archive.index or frozenset()
+    # Symbols of bitcode are not known here: there it is whatever else the index has.
+    if slim and not (index & own if own else index - plain):
         return UnindexedArchive(name, len(slim))
     return None
 

@@ -72,7 +72,7 @@ def _file(path: Path) -> ArtefactCheckup:
 def _folder(folder: Path, processes: Processes) -> ArtefactCheckup:
     objects, unindexed = read_tree(folder)
     evidence = _evidence(folder.absolute(), processes, objects)
-    seen = tuple(_artefacts(folder.absolute(), evidence))
+    seen = tuple(_artefacts(folder.absolute(), evidence, processes))
     if not seen and not objects.count and not unindexed:
         raise InputError(
             f"nothing was built in '{folder}': it has no ELF program or library, no object, "
@@ -84,7 +84,7 @@ def _folder(folder: Path, processes: Processes) -> ArtefactCheckup:
     return ArtefactCheckup(str(folder), examined, evidence.sources, tuple(findings))
 
 
-def _artefacts(folder: Path, evidence: _Evidence) -> Iterator[Seen]:
+def _artefacts(folder: Path, evidence: _Evidence, processes: Processes) -> Iterator[Seen]:
     """What was built; where nothing is, what would be linked."""
     built = 0
     for name, path in tree_entries(folder):
@@ -93,20 +93,21 @@ def _artefacts(folder: Path, evidence: _Evidence) -> Iterator[Seen]:
         binary = read_binary(path)
         if binary is not None:
             built += 1
-            yield _seen(name, path, binary, evidence)
+            yield _seen(name, path, binary, evidence, processes)
     if not built:
         for call in evidence.calls:
             if is_compiler(call) and links(call.ran):
                 path = evidence.place.find(output_of(call.ran) or "a.out", call.cwd)
-                yield _seen(path.name, path, Binary(str(path)), evidence)
+                yield _seen(path.name, path, Binary(str(path)), evidence, processes)
 
 
-def _seen(name: str, path: Path, binary: Binary, evidence: _Evidence) -> Seen:
+def _seen(name: str, path: Path, binary: Binary, evidence: _Evidence, processes: Processes) -> Seen:
     call = link_of(evidence.calls, evidence.place, path)
     link = _NO_LINK
     if call is not None:
         map_text = _map_of(path, evidence.maps)
-        link = read_link(Link(call.ran, call.cwd), evidence.place, path, map_text)
+        words = Link(call.program, call.ran, call.cwd)
+        link = read_link(words, evidence.place, path, map_text, processes)
     calls = evidence.calls if call is not None else ()
     return Seen(name, Proof(binary, evidence.objects, link=link), calls=calls)
 
