@@ -11,6 +11,9 @@ from ensign.model.results import (
     ArmFacts,
     BuildFacts,
     CompareResult,
+    LayoutBand,
+    LayoutFacts,
+    LayoutSplit,
     MachineFacts,
     NamedWorkloads,
     Stopped,
@@ -46,6 +49,17 @@ MACHINE = MachineFacts(
         ("huge pages", "madvise"),
         ("steal time", "0.4 %"),
     )
+)
+
+
+BAND = LayoutFacts(
+    raced=0,
+    kind="object order and padding",
+    splits=(LayoutSplit("gcc-12-O2", 8, 24, 0.012, 0.021, 0.004),),
+    bands=(
+        LayoutBand("", 8, 0.99, 1.02, 0.975, 1.03),
+        LayoutBand("set", 8, 0.98, 1.01, 0.96, 1.04),
+    ),
 )
 
 

@@ -42,7 +42,7 @@ def test_a_study_from_source_to_report(ensign: Ensign) -> None:
     said = results(ensign)
     suite = {
         "variant": str, "ratio": float, "low": float, "high": float, "level": float,
-        "direction": str, "size": str, "workloads": int,
+        "direction": str, "size": str, "workloads": int, "within_layout_band": type(None),
     }  # fmt: skip
     assert [entry["variant"] for entry in said["suite"]] == ["gcc-12-O2", "gcc-12-O0", "twin"]
     for entry in said["suite"]:
@@ -50,6 +50,7 @@ def test_a_study_from_source_to_report(ensign: Ensign) -> None:
     workload = {
         "workload": str, "variant": str, "metric": str, "ratio": float, "low": float,
         "high": float, "direction": str, "size": str, "executions": int,
+        "within_layout_band": type(None),
     }  # fmt: skip
     assert len(said["workloads"]) == 6
     for entry in said["workloads"]:

@@ -9,8 +9,10 @@ from ensign.report import as_json
 def test_a_study_has_the_documented_keys() -> None:
     content = json.loads(as_json.study(data.study()))
     suite = {"variant", "ratio", "low", "high", "level", "direction", "size", "workloads"}
+    suite |= {"within_layout_band"}
     workload = {
         "workload", "variant", "metric", "ratio", "low", "high", "direction", "size", "executions",
+        "within_layout_band",
     }  # fmt: skip
     assert {"suite", "workloads", "builds", "findings"} <= set(content)
     assert all(set(row) == suite for row in content["suite"])

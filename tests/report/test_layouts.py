@@ -5,21 +5,13 @@ import json
 from dataclasses import replace
 
 import report_data as data
-from ensign.model.results import LayoutBand, LayoutFacts, LayoutSplit, SuiteComparison
+from ensign.model.results import LayoutFacts, SuiteComparison
 from ensign.report import as_html, as_json, as_markdown, as_terminal
 from ensign.report.layouts import layout_text, scope
 from ensign.report.verdict import study_verdict
-from report_data import comparison, study
+from ensign.report.view import study_view
+from report_data import BAND, comparison, study
 
-BAND = LayoutFacts(
-    raced=0,
-    kind="object order and padding",
-    splits=(LayoutSplit("gcc-12-O2", 8, 24, 0.012, 0.021, 0.004),),
-    bands=(
-        LayoutBand("", 8, 0.99, 1.02, 0.975, 1.03),
-        LayoutBand("set", 8, 0.98, 1.01, 0.96, 1.04),
-    ),
-)
 RACED = LayoutFacts(raced=6, kind="shuffled sections", unable=("clang-19-O3-lto-bolt",))
 
 
@@ -66,6 +58,39 @@ def test_a_difference_inside_the_band_is_a_doubt_and_beyond_it_none() -> None:
     details, caveats = verdict_of(-0.08)
     assert any("beyond what a relink of the baseline does" in each for each in details)
     assert not any("reason" in each for each in caveats)
+
+
+def test_rows_whose_whole_interval_lies_in_the_band_are_marked() -> None:
+    rows = tuple(
+        SuiteComparison(comparison(name, log_ratio, half), 14)
+        for name, log_ratio, half in (
+            ("inside", -0.015, 0.004),
+            ("reaches-out", -0.015, 0.02),
+            ("beyond", -0.08, 0.004),
+            ("twin", 0.0, 0.001),
+        )
+    )
+    result = study(suite=rows, layouts=BAND, twin="twin")
+    marked = {row.name for row in study_view(result).suite if row.within_band}
+    assert marked == {"inside"}
+    said = {each["variant"]: each for each in json.loads(as_json.study(result))["suite"]}
+    assert {name: each["within_layout_band"] for name, each in said.items()} == {
+        "inside": True, "reaches-out": False, "beyond": False, "twin": None,
+    }  # fmt: skip
+    without = study_view(study(suite=rows))
+    assert not any(row.within_band for row in without.suite)
+
+
+def test_a_workload_is_told_by_its_own_band() -> None:
+    inside = replace(BAND.bands[1], low=0.5, high=2.0)
+    result = study(layouts=replace(BAND, bands=(BAND.bands[0], inside)))
+    for variant in study_view(result).variants:
+        marked = {entry.row.name for entry in variant.rows if entry.row.within_band}
+        assert marked == (set() if variant.is_twin else {"set"})
+    page = as_html.study(result)
+    assert page.count(">within the layout band<") == as_markdown.study(result).count("<sub>within")
+    one = study(layouts=BAND, names=("set",))
+    assert any(entry.row.within_band for each in study_view(one).variants for entry in each.rows)
 
 
 def test_a_split_without_any_spread_has_no_shares() -> None:

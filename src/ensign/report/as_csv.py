@@ -9,18 +9,21 @@ from collections.abc import Iterable, Sequence
 
 from ensign.model.comparisons import Comparison
 from ensign.model.results import CompareResult, StudyResult
+from ensign.report.layouts import within_band
 
 _COMPARISON = (
     "metric", "ratio", "low", "high", "level", "direction", "size", "executions", "rule",
 )  # fmt: skip
 _STUDY = (
     "scope", "workload", "variant", "baseline", *_COMPARISON,
-    "workloads", "baseline_cost_ns", "variant_cost_ns", "user_share",
+    "workloads", "baseline_cost_ns", "variant_cost_ns", "user_share", "within_layout_band",
 )  # fmt: skip
 _COMPARE = (
     "arm", "baseline", "is_twin", *_COMPARISON,
     "user_s", "system_s", "wall_s", "peak_memory_bytes", "cost_ns", "command",
 )  # fmt: skip
+
+_INSIDE = {None: "", False: "false", True: "true"}
 
 Cell = str | int | float
 
@@ -31,11 +34,13 @@ def study(result: StudyResult) -> str:
     for scope, entries in (("suite", result.suite), ("suite-wall", result.suite_wall)):
         for entry in entries:
             names = [scope, "", entry.comparison.arm, entry.comparison.baseline]
-            rows.append([*names, *_cells(entry.comparison), entry.workloads, "", "", ""])
+            inside = _INSIDE[within_band(entry.comparison, result)]
+            rows.append([*names, *_cells(entry.comparison), entry.workloads, "", "", "", inside])
     for one in result.workloads:
         names = ["workload", one.workload, one.comparison.arm, one.comparison.baseline]
         costs = (one.baseline_cost_ns, one.arm_cost_ns, one.user_share)
-        rows.append([*names, *_cells(one.comparison), "", *map(_number, costs)])
+        inside = _INSIDE[within_band(one.comparison, result, one.workload)]
+        rows.append([*names, *_cells(one.comparison), "", *map(_number, costs), inside])
     return _written(_STUDY, rows)
 
 

@@ -13,6 +13,7 @@ from ensign.model.comparisons import Direction
 from ensign.model.findings import Severity
 from ensign.model.results import BuildFacts, StudyResult
 from ensign.report import charts, figures, palette, words
+from ensign.report.layouts import WITHIN_BAND, WITHIN_BAND_NOTE
 from ensign.report.notes import BY_MINIMUM, study_notes
 from ensign.report.verdict import study_verdict, twin_sentence
 from ensign.report.view import Row, StudyView, VariantWorkloads, status_of, study_view
@@ -79,6 +80,8 @@ def study(result: StudyResult) -> str:
             findings=sorted(result.findings, key=lambda one: _SEVERITY_ORDER.index(one.severity)),
             notes=study_notes(result),
             by_minimum=BY_MINIMUM,
+            within_band=WITHIN_BAND,
+            within_band_note=WITHIN_BAND_NOTE,
             redo=result.extra.get("redo", "ensign run STUDY.toml"),
             light=Markup(palette.variables(dark=False)),  # noqa: S704  # constants of this package
             dark=Markup(palette.variables(dark=True)),  # noqa: S704

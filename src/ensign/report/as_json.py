@@ -11,6 +11,7 @@ from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding
 from ensign.model.results import ArmFacts, BuildFacts, CompareResult, LayoutFacts, StudyResult
 from ensign.model.trials import ArmTotals, SliceRecord, Trial
+from ensign.report.layouts import within_band
 
 Json = str | int | float | bool | None | list["Json"] | Mapping[str, "Json"]
 
@@ -21,6 +22,7 @@ def study(result: StudyResult) -> str:
     """`suite`, `workloads`, `bands`, `named`, `builds`, `findings`; `study` is about all of it.
 
     `layouts` is there where relinks were raced; a band's ratios are over the natural link.
+    `within_layout_band` says whether the whole interval lies in it; null where there is none.
     """
     return _written(
         {
@@ -32,6 +34,7 @@ def study(result: StudyResult) -> str:
                     "level": entry.comparison.level,
                     **_statements(entry.comparison),
                     "workloads": entry.workloads,
+                    "within_layout_band": within_band(entry.comparison, result),
                 }
                 for entry in result.suite
             ],
@@ -43,6 +46,7 @@ def study(result: StudyResult) -> str:
                     **_interval(entry.comparison),
                     **_statements(entry.comparison),
                     "executions": entry.comparison.executions,
+                    "within_layout_band": within_band(entry.comparison, result, entry.workload),
                 }
                 for entry in result.workloads
             ],

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from ensign.model.findings import Finding
 from ensign.model.results import CompareResult, StudyResult
 from ensign.report import figures
+from ensign.report.layouts import WITHIN_BAND
 from ensign.report.notes import BY_MINIMUM, NAMED_HEADING, Note, compare_notes, study_notes
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, study_view
@@ -132,7 +133,8 @@ def _heads(level: float | None, margin: float | None, first: str) -> list[str]:
 
 def _cells(row: Row, margin: float | None) -> list[str]:
     size = [] if margin is None else [row.size]
-    return [_safe(row.label), row.interval, row.speedup, *size]
+    mark = f" <sub>{WITHIN_BAND}</sub>" if row.within_band else ""
+    return [f"{_safe(row.label)}{mark}", row.interval, row.speedup, *size]
 
 
 def _baseline(name: str, margin: float | None) -> list[str]:

@@ -16,12 +16,14 @@ from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
 from ensign.report import figures, plot, words
+from ensign.report.layouts import WITHIN_BAND_NOTE
 from ensign.report.notes import BY_MINIMUM, NAMED_HEADING, Note, compare_notes, study_notes
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict, twin_sentence
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, status_of, study_view
 from ensign.report.words import clean
 
 _WIDE = 100
+_MARK = "*"
 _NARROWEST = 40
 _NO_BREAK = "\ue000"  # rich breaks lines at a no-break space too
 _STYLES = {Direction.FASTER: "cyan", Direction.SLOWER: "yellow", Direction.UNCLEAR: "dim"}
@@ -204,6 +206,7 @@ def _suite(paper: _Paper, result: StudyResult, view: StudyView) -> None:
             cells.append(_text(row.no_slower))
         table.add_row(*cells)
     paper.show(table)
+    _explain_mark(paper, view.suite)
     for missing in view.unmeasured:
         paper.line(f"{missing.label}: {missing.reason}", "dim")
     paper.blank()
@@ -217,7 +220,8 @@ def _comparison_columns(table: Table, interval: str, margin: float | None) -> No
 
 
 def _comparison_cells(row: Row, margin: float | None) -> list[Text]:
-    cells = [_text(row.label), _text(row.interval), _text(row.speedup, row.direction)]
+    label = f"{row.label} {_MARK}" if row.within_band else row.label
+    cells = [_text(label), _text(row.interval), _text(row.speedup, row.direction)]
     return cells if margin is None else [*cells, _text(row.size, row.direction)]
 
 
@@ -270,7 +274,14 @@ def _workloads(paper: _Paper, variant: VariantWorkloads, margin: float | None) -
         if wide:
             cells += [_text(entry.baseline_cost), _text(entry.arm_cost), _text(entry.user_share)]
         table.add_row(*cells)
-    paper.table(table)
+    paper.show(table)
+    _explain_mark(paper, [entry.row for entry in variant.rows])
+    paper.blank()
+
+
+def _explain_mark(paper: _Paper, rows: Iterable[Row]) -> None:
+    if any(row.within_band for row in rows):
+        paper.line(f"{_MARK} {WITHIN_BAND_NOTE}", "dim")
 
 
 def _builds(paper: _Paper, builds: tuple[BuildFacts, ...]) -> None:

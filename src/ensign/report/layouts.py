@@ -16,6 +16,10 @@ ONE_LAYOUT = (
 )
 
 
+WITHIN_BAND = "within the layout band"
+WITHIN_BAND_NOTE = f"{WITHIN_BAND}: another relink of the baseline alone may do as much"
+
+
 def scope(result: StudyResult) -> str:
     """Of what the intervals of a study speak."""
     layouts = result.layouts
@@ -68,6 +72,22 @@ def beside_band(comparison: Comparison, result: StudyResult) -> tuple[str, str]:
             f"but that the flags of {name} are the reason is not shown."
         )
     return f"That is beyond what a relink of the baseline does: {range_}.", ""
+
+
+def within_band(comparison: Comparison, result: StudyResult, workload: str = "") -> bool | None:
+    """Whether a variant's whole interval lies where another relink of the baseline would lie.
+
+    Over all workloads, or of one. None where there is no band of the same metric to tell by.
+    """
+    layouts = result.layouts
+    is_other = comparison.arm == result.twin or comparison.metric.value != result.metric
+    if layouts is None or is_other:
+        return None
+    only = workload if len(result.workload_names) > 1 else ""
+    band = next((each for each in layouts.bands if each.workload == only), None)
+    if band is None:
+        return None
+    return band.low <= comparison.low and comparison.high <= band.high
 
 
 def _ends(band: LayoutBand) -> str:

@@ -15,12 +15,16 @@ from ensign.model.results import (
 )
 from ensign.report import figures, words
 from ensign.report.bands import Band, bands
+from ensign.report.layouts import within_band
 from ensign.report.words import Span, clean
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One comparison, ready to show. `is_twin` marks the A/A twin."""
+    """One comparison, ready to show. `is_twin` marks the A/A twin.
+
+    `within_band`: its whole interval lies in the band of the baseline's relinks.
+    """
 
     name: str
     label: str
@@ -34,6 +38,7 @@ class Row:
     is_twin: bool = False
     workloads: int = 0
     no_slower: str = ""
+    within_band: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +176,7 @@ def _suite_row(entry: SuiteComparison, result: StudyResult) -> Row:
         label=f"{row.label} (fails its check)" if row.name in failed else row.label,
         workloads=entry.workloads,
         no_slower="" if twin else _no_slower(entry),
+        within_band=bool(within_band(entry.comparison, result)),
     )
 
 
@@ -194,7 +200,7 @@ def _variant(name: str, result: StudyResult) -> VariantWorkloads:
     place = {workload: index for index, workload in enumerate(result.workload_names)}
     entries.sort(key=lambda entry: place.get(entry.workload, len(place)))
     twin = name == result.twin
-    rows = tuple(_workload_row(entry, result.margin) for entry in entries)
+    rows = tuple(_workload_row(entry, result) for entry in entries)
     counted = next((one for one in result.bands if one.variant == name), None)
     cells = () if counted is None else map(BandCell, counted.by_mean, counted.by_minimum)
     label = row_of(entries[0].comparison, None, twin=twin).label if entries else clean(name)
@@ -212,10 +218,11 @@ def _named(name: str, result: StudyResult) -> str:
     return ", ".join(parts) or "none"
 
 
-def _workload_row(entry: WorkloadComparison, margin: float | None) -> WorkloadRow:
-    row = row_of(entry.comparison, margin, twin=False)
+def _workload_row(entry: WorkloadComparison, result: StudyResult) -> WorkloadRow:
+    row = row_of(entry.comparison, result.margin, twin=False)
+    inside = bool(within_band(entry.comparison, result, entry.workload))
     return WorkloadRow(
-        row=replace(row, name=entry.workload, label=clean(entry.workload)),
+        row=replace(row, name=entry.workload, label=clean(entry.workload), within_band=inside),
         baseline_cost=figures.cost(entry.baseline_cost_ns),
         arm_cost=figures.cost(entry.arm_cost_ns),
         user_share=figures.share(entry.user_share),
