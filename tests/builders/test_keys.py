@@ -26,15 +26,15 @@ _TRAINED = replace(CLANG_O2, name="trained", pgo="on", bolt="on", strip="yes")
 _FLAGS = replace(GCC_LTO, name="all", dependencies="flags", target="native")
 _STAGES = {
     "dependencies with gcc-12": ("dependencies", "ac5ac9feeb7cbcc0"),
-    "gcc-O2": ("program", "e2341fce7c930b0e"),
+    "gcc-O2": ("program", "6986a5640519900c"),
     "dependencies with clang-19": ("dependencies", "f418eb32679f1da1"),
     "trained (counting)": ("instrumented", "a67a3c41a835d13d"),
-    "profile of trained": ("profile", "37104e299923fe4b"),
-    "trained before BOLT": ("program", "254149509736a862"),
-    "BOLT's profile of trained": ("profile", "dae5d1b165a596a4"),
-    "trained": ("program", "e4b3270501b0316b"),
+    "profile of trained": ("profile", "e3f3cd58f3830d1b"),
+    "trained before BOLT": ("program", "d0d238621c1f1b57"),
+    "BOLT's profile of trained": ("profile", "08d1c049788c146e"),
+    "trained": ("program", "1e0318158ecc830b"),
     "dependencies of all": ("dependencies", "e0e9c18c26822b90"),
-    "all": ("program", "7657f7a761f0305d"),
+    "all": ("program", "db386a8d9caf32e8"),
 }
 
 

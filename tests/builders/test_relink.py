@@ -140,3 +140,13 @@ def test_paddings_and_seeds_differ() -> None:
     assert len({padding_source(seed) for seed in range(8)}) == 8
     assert len({seed_of(name, 1, k) for name in ("a", "b") for k in range(9)}) == 18
     assert seed_of("a", 1, 0) == seed_of("a", 1, 0) != seed_of("a", 2, 0)
+
+
+def test_lld_is_told_not_to_order_by_calls_what_is_shuffled() -> None:
+    clang = replace(SHUFFLE, gcc=False, profiled=True)
+    line = link("-fuse-ld=lld", *MANY)
+    assert "-Wl,--no-call-graph-profile-sort" in relink(line, clang, 1, "/out", "pad.o")
+    for other in (replace(clang, gcc=True), replace(clang, profiled=False)):
+        assert "-Wl,--no-call-graph-profile-sort" not in relink(line, other, 1, "/out", "pad.o")
+    (note,) = notes_on(line, replace(clang, how="order"))
+    assert note == "lld orders hot functions by counted calls, so only the others change places"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,10 @@ def functions(program: Path) -> dict[str, int]:
         (CLANG_O2, "shuffle"),
         (CLANG_LTO, "order"),
         (CLANG_LTO, "shuffle"),
+        (replace(CLANG_LTO, name="clang-thin", lto="thin"), "order"),
+        (replace(CLANG_LTO, name="clang-thin", lto="thin"), "shuffle"),
+        (replace(GCC_O2, name="gcc-mold", linker="mold"), "shuffle"),
+        (replace(CLANG_O2, name="clang-mold", linker="mold"), "shuffle"),
     ],
 )
 def test_relinks_are_the_same_program_laid_out_otherwise(
@@ -77,6 +82,9 @@ def test_relinks_are_the_same_program_laid_out_otherwise(
         original = recording_ports.processes.run(ProcessRequest((str(result.artefact),)))
         assert (done.exit, done.stdout) == (original.exit, original.stdout)
     assert len(places) == len(result.layouts)
+    able = variant.compiler.startswith("clang") or variant.linker == "mold"
+    shuffled = result.facts.layout_kind == "shuffled sections"
+    assert shuffled == (how == "shuffle" and able)
 
 
 @pytest.mark.usefixtures("project")

@@ -32,6 +32,8 @@ _LINKER = re.compile(r"-fuse-ld=(?:\S*ld\.)?(\w+)\S*")
 _PAD_STEP_BYTES, _PAD_STEPS = 16, 256
 # Sections of functions that a profile called hot, or never run, keep to themselves.
 _CLASSES = (".text.hot*", ".text.unlikely*", ".text.[!hu]*")
+# An order by counted calls comes before any shuffle, and is what keeps hot and cold apart.
+_UNSORTED = ("-Wl,--no-call-graph-profile-sort", "-Wl,-z,keep-text-section-prefix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,8 @@ def notes_on(link: Link, asked: Relinks) -> tuple[str, ...]:
     said = []
     if asked.how == "shuffle" and not shuffles(link, asked):
         said.append(f"{link.linker} shuffles no sections as needed; objects change places instead")
+    if not shuffles(link, asked) and _sorted_by_calls(link, asked):
+        said.append("lld orders hot functions by counted calls, so only the others change places")
     if not shuffles(link, asked) and not link.movable:
         said.append("its link has one object alone, so its relinks differ in padding only")
     return tuple(said)
@@ -226,7 +230,7 @@ def notes_on(link: Link, asked: Relinks) -> tuple[str, ...]:
 
 def as_inputs(asked: Relinks) -> Mapping[str, object]:
     """What of it decides bytes, for a stage's key."""
-    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 1}
+    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 2}
 
 
 def seed_of(variant: str, seed: int, number: int) -> int:
@@ -238,7 +242,13 @@ def _shuffle(link: Link, asked: Relinks, seed: int) -> tuple[str, ...]:
     if link.linker == "mold":
         return (f"-Wl,--shuffle-sections={seed}",)
     globs = _CLASSES if asked.profiled else (".text*",)
-    return tuple(f"-Wl,--shuffle-sections={glob}={seed}" for glob in globs)
+    places = tuple(f"-Wl,--shuffle-sections={glob}={seed}" for glob in globs)
+    return (*_UNSORTED, *places) if _sorted_by_calls(link, asked) else places
+
+
+def _sorted_by_calls(link: Link, asked: Relinks) -> bool:
+    """Whether lld puts functions in order by the calls that Clang's profile counted."""
+    return link.linker == "lld" and asked.profiled and not asked.gcc
 
 
 def _rng(seed: int, what: str) -> random.Random:
