@@ -85,8 +85,8 @@ def test_lld_shuffles_sections_within_the_classes_of_a_profile() -> None:
     profiled = relink(line, replace(SHUFFLE, profiled=True), 7, "/out", "")
     shuffled = [word for word in profiled if "shuffle" in word]
     assert shuffled[:2] == [
-        "-Wl,--shuffle-sections=.text.hot*=7",
-        "-Wl,--shuffle-sections=.text.unlikely*=7",
+        "-Wl,--shuffle-sections=.text.hot.*=7",
+        "-Wl,--shuffle-sections=.text.unlikely.*=7",
     ]
     assert "-Wl,--shuffle-sections=.text*=7" not in shuffled
 

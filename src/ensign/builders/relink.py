@@ -31,7 +31,10 @@ _FOR_PADDING = ("-m", "-fcf-protection", "--target=", "-fPIC", "-fPIE", "-fpic",
 _LINKER = re.compile(r"-fuse-ld=(?:\S*ld\.)?(\w+)\S*")
 _PAD_STEP_BYTES, _PAD_STEPS = 16, 256
 # Sections of functions that a profile called hot, or never run, keep to themselves.
-_CLASSES = (".text.hot*", ".text.unlikely*", ".text.[!hu]*")
+_CLASSES = (
+    *(".text.hot.*", ".text.unlikely.*", ".text.[!hu]*"),
+    *(".text.h[!o]*", ".text.u[!n]*"),  # functions whose own names begin like these classes
+)
 # An order by counted calls comes before any shuffle, and is what keeps hot and cold apart.
 _UNSORTED = ("-Wl,--no-call-graph-profile-sort", "-Wl,-z,keep-text-section-prefix")
 

@@ -49,7 +49,7 @@ def layout_text(result: StudyResult) -> str:
     if layouts is None:
         return ""
     parts = [_band(layouts, result)] if layouts.bands else []
-    parts += [_split(split, layouts, result) for split in layouts.splits]
+    parts += _splits(layouts, result)
     if layouts.raced and not layouts.splits:
         parts.append(
             "Each relink ran once, so layout and execution cannot be told apart: that takes more "
@@ -116,19 +116,26 @@ def _band(layouts: LayoutFacts, result: StudyResult) -> str:
     return text
 
 
-def _split(split: LayoutSplit, layouts: LayoutFacts, result: StudyResult) -> str:
-    whose = f"{clean(split.variant)} against the baseline" if layouts.raced else "The relinks"
-    parts = (
-        f"{whose}: standard deviation between layouts {_share(split.layout_sd)} (at most "
-        f"{_share(split.layout_high)} at {plain_share(result.level)}), of an execution "
-        f"{_share(split.execution_sd)}"
+def _splits(layouts: LayoutFacts, result: StudyResult) -> list[str]:
+    if not layouts.splits:
+        return []
+    head = (
+        f"Standard deviation between layouts (with its upper bound at {plain_share(result.level)}) "
+        "and of an execution"
     )
+    if not layouts.raced:
+        return [f"{head}: {_split(layouts.splits[0])}."]
+    each = "; ".join(f"{clean(split.variant)} {_split(split)}" for split in layouts.splits)
+    return [f"{head}, against the baseline: {each}."]
+
+
+def _split(split: LayoutSplit) -> str:
+    bound = f"at most {_share(split.layout_high)}" if split.layout_high else "none seen"
+    text = f"{_share(split.layout_sd)} ({bound}) and {_share(split.execution_sd)}"
     total = split.layout_sd**2 + split.execution_sd**2
     if total > 0:
-        parts += f"; layouts are {split.layout_sd**2 / total:.0%} of the variance".replace(
-            "%", " %"
-        )
-    return f"{parts}."
+        text += f", layouts being {round(100 * split.layout_sd**2 / total)} % of the variance"
+    return text
 
 
 def _share(log_sd: float) -> str:
