@@ -67,14 +67,19 @@ def parts(rng: np.random.Generator, studies: int) -> None:
 def _one(
     rng: np.random.Generator, layout_sd: float, shared_sd: float
 ) -> tuple[float, float, bool, bool]:
-    """8 relinks in 3 executions; a ninth relink says whether the band holds."""
-    d = rng.normal(0, layout_sd, (9, 1)) + rng.normal(0, EXECUTION_SD, (9, 3))
-    d += rng.normal(0, shared_sd, (1, 3))
-    split = nested_split(d[:8].tolist()) if shared_sd == 0 else blocked_split(d[:8])
-    band = relink_band(d[:8])
+    """8 relinks in 3 executions; the true ratio of a ninth says whether the band holds.
+
+    The natural link, from which ratios count, and its twin have noise of their own.
+    """
+    truth = rng.normal(0, layout_sd, 9)
+    drift = rng.normal(0, shared_sd, (1, 3))
+    d = truth[:8, None] + rng.normal(0, EXECUTION_SD, (8, 3)) + drift
+    split = nested_split(d.tolist()) if shared_sd == 0 else blocked_split(d)
+    natural = rng.normal(0, EXECUTION_SD, (2, 3)) + drift
+    band = relink_band(d - natural.mean(axis=0))
     if split is None:
         raise AssertionError
-    new = float(d[8].mean())
+    new = float(truth[8])
     return (
         split.layout_sd,
         split.execution_sd,

@@ -45,7 +45,7 @@ class Split:
 class Band:
     """Log ratios of relinks over the natural link: the least, the greatest, and the mean.
 
-    `low` to `high` holds one more relink, measured alike, with the probability asked for.
+    `low` to `high` holds the true ratio of one more relink with the probability asked for.
     """
 
     relinks: int
@@ -111,7 +111,9 @@ def relink_band(d: Floats, level: float = 0.95) -> Band:
     """The band of d[relink, execution], the log ratios of relinks over the natural link.
 
     low, high = mean ± t(k - 1)·s·√(1 + 1/k) with s over the relinks' means: the interval of one
-    more draw from a normal law. InputError without two relinks.
+    more draw from a normal law. It is for the true ratio: the noise that the draw would have had
+    stands for that of the natural link, which all ratios share and s does not see (and which is
+    half as large where they are ratios to the mean of two). InputError without two relinks.
     """
     means = d.mean(axis=1)
     k = len(means)

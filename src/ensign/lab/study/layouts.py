@@ -109,10 +109,12 @@ def _band(
 ) -> tuple[tuple[LayoutSplit, ...], tuple[LayoutBand, ...]]:
     names = [_relink(number) for number in range(len(baseline.layouts))]
     workloads = tuple(workload.name for workload in study.workloads)
-    costs = sweep_costs(relinked, (_NATURAL, *names), workloads, Metric(study.race.metric))
+    arms = (_NATURAL, TWIN, *names)
+    costs = sweep_costs(relinked, arms, workloads, Metric(study.race.metric))
     if not costs.sweeps:
         return (), ()
-    d = np.stack([costs.log_ratios(name, _NATURAL) for name in names])
+    natural = costs.log_ratios(TWIN, _NATURAL) / 2  # of the mean of it and its twin
+    d = np.stack([costs.log_ratios(name, _NATURAL) - natural for name in names])
     suite = sweep_geomeans(d)
     split = blocked_split(suite, study.race.level)
     bands = [("", suite)]
