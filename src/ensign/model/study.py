@@ -91,7 +91,16 @@ Level = Annotated[float, AfterValidator(_level)]
 CpuList = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 
 
-class DebianSource(Section):
+class _Origin(Section):
+    """What all sources have."""
+
+    apply: list[Annotated[str, Field(min_length=1)]] = Field(
+        default_factory=list,
+        description="the study's own patches (patch -p1), relative to the study file",
+    )
+
+
+class DebianSource(_Origin):
     """A Debian source package, pinned by the checksum of its upstream (`orig`) archive."""
 
     kind: Literal["debian"]
@@ -101,7 +110,7 @@ class DebianSource(Section):
     patches: bool = Field(default=False, description="apply Debian's patches")
 
 
-class PathSource(Section):
+class PathSource(_Origin):
     """A folder of this machine; its content is hashed, it is copied before it is built."""
 
     kind: Literal["path"]
@@ -109,7 +118,7 @@ class PathSource(Section):
     exclude: list[str] = Field(default_factory=list, description="glob patterns left out")
 
 
-class GitSource(Section):
+class GitSource(_Origin):
     """A git repository at a commit."""
 
     kind: Literal["git"]
@@ -117,7 +126,7 @@ class GitSource(Section):
     commit: Reference = Field(description="commit, tag or branch; the lock file pins the commit")
 
 
-class ArchiveSource(Section):
+class ArchiveSource(_Origin):
     """An archive by address or path, pinned by its checksum."""
 
     kind: Literal["archive"]

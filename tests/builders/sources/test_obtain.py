@@ -207,3 +207,53 @@ def test_a_system_without_apt_is_told_what_to_do(study: Path, cache: Cache) -> N
     source = DebianSource(kind="debian", package="demo", version="1.0", sha256="0" * 64)
     with pytest.raises(InputError, match=r"apt-get install apt|kind = .archive"):
         obtain(source, study, SourcePorts(absent, cache, {}), update_lock=False)
+
+
+PATCH = """\
+--- a/main.c
++++ b/main.c
+@@ -1 +1,2 @@
+ int x;
++int y;
+"""
+
+
+def test_a_studys_own_patches_are_applied_and_pinned_by_content(
+    tmp_path: Path, study: Path, ports: SourcePorts
+) -> None:
+    path, digest = orig_archive(tmp_path)
+    source = ArchiveSource(kind="archive", url=path.name, sha256=digest, apply=["more.patch"])
+    with pytest.raises(InputError, match=r"there is no patch .*more\.patch"):
+        obtain(source, study, ports, update_lock=False)
+    (tmp_path / "more.patch").write_text(PATCH)
+    tree = obtain(source, study, ports, update_lock=False)
+    assert (tree.tree / "main.c").read_text() == "int x;\nint y;\n"
+    assert obtain(source, study, offline(ports), update_lock=False) == tree
+    (tmp_path / "more.patch").write_text(PATCH.replace("int y", "int z"))
+    with pytest.raises(InputError, match=r"is not what demo\.lock\.json pins"):
+        obtain(source, study, ports, update_lock=False)
+    fresh = obtain(source, study, ports, update_lock=True)
+    assert (fresh.tree / "main.c").read_text() == "int x;\nint z;\n"
+
+
+def test_a_patch_that_does_not_fit_is_named(
+    tmp_path: Path, study: Path, ports: SourcePorts
+) -> None:
+    path, digest = orig_archive(tmp_path)
+    (tmp_path / "wrong.patch").write_text(PATCH.replace("int x", "int w"))
+    source = ArchiveSource(kind="archive", url=path.name, sha256=digest, apply=["wrong.patch"])
+    with pytest.raises(InputError, match=r"the patch wrong\.patch does not fit the source"):
+        obtain(source, study, ports, update_lock=False)
+
+
+def test_a_patch_leaves_the_users_own_folder_alone(
+    tmp_path: Path, study: Path, ports: SourcePorts
+) -> None:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "main.c").write_text("int x;\n")
+    (tmp_path / "more.patch").write_text(PATCH)
+    source = PathSource(kind="path", path="source", apply=["more.patch"])
+    tree = obtain(source, study, ports, update_lock=False)
+    assert (tree.tree / "main.c").read_text() == "int x;\nint y;\n"
+    assert (folder / "main.c").read_text() == "int x;\n"

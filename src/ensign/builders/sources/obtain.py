@@ -13,6 +13,7 @@ from ensign.builders.sources.debian import fetch_debian
 from ensign.builders.sources.fetched import Fetched, Fetcher
 from ensign.builders.sources.folder import fetch_folder
 from ensign.builders.sources.git import fetch_git
+from ensign.builders.sources.patches import patched, request_of
 from ensign.host.files import copy_tree, tree_sha256, write_atomically
 from ensign.host.processes import Processes
 from ensign.model.errors import InputError
@@ -82,17 +83,17 @@ def obtain(source: Source, study: Path, ports: SourcePorts, *, update_lock: bool
     """
     path = lock_path(study)
     lock = None if update_lock else read_lock(path)
-    request = source.model_dump(mode="json")
+    request = request_of(source, study)
     if lock is not None and lock.request != request:
         raise InputError(f"[source] of {study} is not what {path.name} pins; {_UPDATE}")
     if lock is not None and not isinstance(source, PathSource):
         entry = ports.cache.get("source", lock.tree_sha256)
         if entry is not None:
-            return _tree(entry, source, lock)
+            return _tree(entry, request, lock)
     with ports.cache.temporary() as work:
         pinned = {} if lock is None else lock.resolved
         fetcher = Fetcher(ports.processes, ports.cache, ports.env, study, work, pinned)
-        fetched = _fetch(source, fetcher)
+        fetched = patched(source, _fetch(source, fetcher), fetcher)
         digest = tree_sha256(fetched.tree, fetched.exclude)
         if lock is not None and lock.tree_sha256 != digest:
             raise InputError(f"the source has changed since {path} was written; {_UPDATE}")
@@ -100,7 +101,7 @@ def obtain(source: Source, study: Path, ports: SourcePorts, *, update_lock: bool
     fresh = Lock(request, dict(fetched.resolved), digest)
     if lock is None and read_lock_text(path) != fresh.as_text():
         write_atomically(path, fresh.as_text().encode())
-    return _tree(entry, source, lock or fresh)
+    return _tree(entry, request, lock or fresh)
 
 
 def read_lock_text(path: Path) -> str:
@@ -128,7 +129,7 @@ def _keep(fetched: Fetched, digest: str, cache: Cache) -> Entry:
     return cache.make("source", digest, fill)
 
 
-def _tree(entry: Entry, source: Source, lock: Lock) -> SourceTree:
-    asked = [(name, str(value)) for name, value in source.model_dump(mode="json").items()]
+def _tree(entry: Entry, request: Mapping[str, object], lock: Lock) -> SourceTree:
+    asked = [(name, str(value)) for name, value in request.items()]
     facts = (*asked, *sorted(lock.resolved.items()), ("tree_sha256", entry.key))
     return SourceTree(entry.folder / "tree", entry.key, facts)
