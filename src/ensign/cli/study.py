@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file (TOML).")]
+EvidencePath = Annotated[
+    Path, typer.Argument(metavar="STUDY", help="A study file, or a bundle of one (zip).")
+]
 UpdateLock = Annotated[
     bool, typer.Option("--update-lock", help="Accept a source that changed since the lock file.")
 ]
@@ -16,6 +19,7 @@ Workloads = Annotated[
     typer.Option("--workload", help="Race only this workload; may be given several times."),
 ]
 
+_STUDIES = (".toml", ".zip")
 _OPTIONAL_VALUES = ("--html", "--markdown", "--csv", "--json")
 BY_DEFAULT = "-"
 
@@ -28,7 +32,11 @@ def with_optional_values(argv: list[str]) -> list[str]:
     for index, word in enumerate(argv):
         filled.append(word)
         following = argv[index + 1 : index + 2]
-        alone = not following or following[0].startswith("-") or following[0].endswith(".toml")
+        alone = (
+            not following
+            or following[0].startswith("-")
+            or following[0].endswith((".toml", ".zip"))
+        )
         if word in _OPTIONAL_VALUES and alone and following != [BY_DEFAULT]:
             filled.append(BY_DEFAULT)
     return filled
@@ -52,11 +60,11 @@ def run(study: StudyPath, *, workload: Workloads = None, update_lock: UpdateLock
 
 
 def report(
-    study: StudyPath,
+    study: EvidencePath,
     *,
     html: Annotated[
         str | None,
-        typer.Option(help="One self-contained file (default: beside the results)."),
+        typer.Option(help="One self-contained file (default: beside the results or the bundle)."),
     ] = None,
     markdown: Annotated[
         str | None, typer.Option(help="For a pull request (default: standard output).")
@@ -76,6 +84,30 @@ def report(
 
     files = study_run.Files(html=html, markdown=markdown, csv=csv, json=json)
     study_run.report(study, files, every_workload=every_workload)
+
+
+def bundle(
+    study: StudyPath,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="The bundle (default: NAME.bundle.zip beside STUDY)."),
+    ] = None,
+) -> None:
+    """Put a study and all that its report follows from into one file, for `report` anywhere."""
+    from ensign.cli import study_run  # noqa: PLC0415
+
+    study_run.bundle(study, output)
+
+
+def unbundle(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="What 'ensign bundle' made.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Made where it is missing.")],
+) -> None:
+    """Take study file and lock file out of a bundle, to run the study again."""
+    from ensign.cli import study_run  # noqa: PLC0415
+
+    study_run.unbundle(bundle, folder)
 
 
 def clean(

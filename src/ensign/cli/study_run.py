@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.cli.output import say
+from ensign.cli.output import complain, say
 from ensign.cli.progress import BuildProgress, StatusLine, SweepsProgress, screen_of
 from ensign.cli.study import BY_DEFAULT
 from ensign.host.files import check_writable, write_atomically
 from ensign.lab.ports import Ports
-from ensign.lab.study import perform
+from ensign.lab.study import evidence, perform
 from ensign.lab.study.plan import expectation
 from ensign.lab.study.prepare import open_cache, open_study
 from ensign.model.results import StudyResult
@@ -50,9 +50,11 @@ def run(path: Path, workloads: Sequence[str], *, update_lock: bool) -> None:
             pilot=lambda workload: line.show(f"pilot: {workload}"),
             trial=sweeps.show,
         )
-        result = perform.run_study(file, cache, ports, telling, update_lock=update_lock)
+        perform.run_study(file, cache, ports, telling, update_lock=update_lock)
+    with evidence.opened(path) as found:
+        result = found.result()
     say(as_terminal.study(result, screen_of(sys.stdout)))
-    page = perform.folder_of(file).root / "report.html"
+    page = found.page
     if not _is_current(page, result):
         write_html(result, page)
     say(f"Report: {page}\n")
@@ -60,15 +62,14 @@ def run(path: Path, workloads: Sequence[str], *, update_lock: bool) -> None:
 
 def report(path: Path, files: Files, *, every_workload: bool) -> None:
     """See `ensign.cli.study.report`."""
-    file = open_study(path)
-    result = perform.stored_result(file)
+    with evidence.opened(path) as found:
+        result = found.result()
     if files == Files(None, None, None, None):
         screen = screen_of(sys.stdout)
         say(as_terminal.study(result, screen, every_workload=every_workload))
         return
     if files.html is not None:
-        beside = perform.folder_of(file).root / "report.html"
-        say(f"Report: {write_html(result, _path(files.html, beside))}\n")
+        say(f"Report: {write_html(result, _path(files.html, found.page))}\n")
     for target, render in (
         (files.markdown, as_markdown.study),
         (files.csv, as_csv.study),
@@ -78,6 +79,24 @@ def report(path: Path, files: Files, *, every_workload: bool) -> None:
             say(render(result))
         elif target is not None:
             write_atomically(_path(target, Path(target)), render(result).encode())
+
+
+def bundle(path: Path, output: Path | None) -> None:
+    """See `ensign.cli.study.bundle`."""
+    if output is not None:
+        check_writable(output)
+    made = evidence.bundle(path, output)
+    say(f"Bundle: {made.path} ({format_size(made.size_bytes)}, SHA-256 {made.sha256})\n")
+
+
+def unbundle(path: Path, folder: Path) -> None:
+    """See `ensign.cli.study.unbundle`."""
+    given, missing = evidence.unbundle(path, folder)
+    for each in given:
+        say(f"{each}\n")
+    say(f"To run it again: ensign run {given[0]}\n")
+    if missing:
+        complain(missing)
 
 
 def clean(older_than: str | None) -> None:

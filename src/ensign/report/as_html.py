@@ -83,6 +83,7 @@ def study(result: StudyResult) -> str:
             within_band=WITHIN_BAND,
             within_band_note=WITHIN_BAND_NOTE,
             redo=result.extra.get("redo", "ensign run STUDY.toml"),
+            redo_with=result.extra.get("redo_with", ""),
             light=Markup(palette.variables(dark=False)),  # noqa: S704  # constants of this package
             dark=Markup(palette.variables(dark=True)),  # noqa: S704
             chart_rules=Markup(palette.chart_rules()),  # noqa: S704

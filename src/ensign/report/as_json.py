@@ -176,6 +176,7 @@ def _about_study(result: StudyResult) -> dict[str, Json]:
         "source": dict(result.source),
         "version": result.version,
         "made_at": result.made_at,
+        **dict(sorted(result.extra.items())),
     }
 
 

@@ -9,7 +9,14 @@ from ensign.model.findings import Finding
 from ensign.model.results import CompareResult, StudyResult
 from ensign.report import figures
 from ensign.report.layouts import WITHIN_BAND
-from ensign.report.notes import BY_MINIMUM, NAMED_HEADING, Note, compare_notes, study_notes
+from ensign.report.notes import (
+    BY_MINIMUM,
+    NAMED_HEADING,
+    Note,
+    compare_notes,
+    redo_notes,
+    study_notes,
+)
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, study_view
 from ensign.report.words import clean, plain_share
@@ -29,7 +36,7 @@ def study(result: StudyResult) -> str:
         _suite(result, view),
         *_findings(result.findings),
     ]
-    notes = _folded("How this was measured", _notes(study_notes(result)))
+    notes = _folded("How this was measured", _notes((*study_notes(result), *redo_notes(result))))
     if any(variant.bands for variant in view.variants):
         parts.append(_folded("Workloads by estimated speedup", _bands(view)))
     named = [variant for variant in view.variants if variant.named]

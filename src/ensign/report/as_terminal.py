@@ -17,7 +17,14 @@ from ensign.model.findings import Finding, Severity
 from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
 from ensign.report import figures, plot, words
 from ensign.report.layouts import WITHIN_BAND_NOTE
-from ensign.report.notes import BY_MINIMUM, NAMED_HEADING, Note, compare_notes, study_notes
+from ensign.report.notes import (
+    BY_MINIMUM,
+    NAMED_HEADING,
+    Note,
+    compare_notes,
+    redo_notes,
+    study_notes,
+)
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict, twin_sentence
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, status_of, study_view
 from ensign.report.words import clean
@@ -61,7 +68,7 @@ def study(result: StudyResult, screen: Screen = Screen(), *, every_workload: boo
         paper.blank()
     _builds(paper, result.builds)
     paper.findings(result.findings)
-    paper.notes(study_notes(result))
+    paper.notes((*study_notes(result), *redo_notes(result)))
     return paper.text()
 
 

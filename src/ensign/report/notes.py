@@ -9,7 +9,7 @@ from ensign.model.trials import Metric, Mode
 from ensign.model.units import format_duration
 from ensign.report import figures
 from ensign.report.layouts import ONE_LAYOUT, layout_text, scope
-from ensign.report.words import counted, plain_share
+from ensign.report.words import clean, counted, plain_share
 
 _METRICS = {
     Metric.CPU.value: "CPU time of the program per operation",
@@ -53,6 +53,14 @@ def study_notes(result: StudyResult) -> tuple[Note, ...]:
         Note("No workload slower", _no_slower(result.margin)),
         Note("A/A twin", _TWIN),
     )
+
+
+def redo_notes(result: StudyResult) -> tuple[Note, ...]:
+    """How to repeat the study, where that is known; the HTML has a section for it."""
+    command, needed = result.extra.get("redo", ""), result.extra.get("redo_with", "")
+    if not command:
+        return ()
+    return (Note("To do it again", clean(f"{command} (with {needed})" if needed else command)),)
 
 
 def compare_notes(result: CompareResult) -> tuple[Note, ...]:

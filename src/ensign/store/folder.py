@@ -45,14 +45,14 @@ class StudyFolder:
 
     def write_json(self, name: str, value: Json) -> Path:
         """Writes `NAME.json` in one step."""
-        path = self.root / f"{name}.json"
+        path = self.json_file(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
         return path
 
     def read_json(self, name: str) -> dict[str, object] | None:
         """The object in `NAME.json`, or None if there is none. InputError if it is broken."""
-        path = self.root / f"{name}.json"
+        path = self.json_file(name)
         try:
             value = json.loads(path.read_bytes())
         except FileNotFoundError:
@@ -62,6 +62,10 @@ class StudyFolder:
         if not isinstance(value, dict):
             raise InputError(f"{path} is damaged; delete it and run again")
         return value
+
+    def json_file(self, name: str) -> Path:
+        """Where `NAME.json` is, or would be."""
+        return self.root / f"{name}.json"
 
     def write_trial(self, plan: str, trial: Trial) -> Path:
         """Writes a trial of that plan: to a temporary name, synced, renamed."""
@@ -83,12 +87,16 @@ class StudyFolder:
     def trials(self, plan: str, *, with_slices: bool = False) -> tuple[Trial, ...]:
         """All trials of that plan, in the order of sweeps. InputError if a file is damaged."""
         read: list[Trial] = []
-        for path in sorted(self._trials(plan).glob("*.parquet")):
+        for path in self.trial_files(plan):
             try:
                 read.append(from_bytes(path.read_bytes(), with_slices=with_slices))
             except InputError as error:
                 raise InputError(f"{path}: {error}; delete the file and run again") from None
         return tuple(read)
+
+    def trial_files(self, plan: str) -> tuple[Path, ...]:
+        """The files of all trials of that plan, as stored."""
+        return tuple(sorted(self._trials(plan).glob("*.parquet")))
 
     def _trials(self, plan: str) -> Path:
         return self.root / "trials" / plan

@@ -1,0 +1,149 @@
+"""Evidence that travels: a study with its results as one bundle, and results from either."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ensign import __version__
+from ensign.builders.sources.obtain import lock_path
+from ensign.host.files import file_sha256, storage_errors, write_atomically
+from ensign.lab.study.longer_slices import longer_key
+from ensign.lab.study.perform import folder_of, stored_result
+from ensign.lab.study.prepare import open_study
+from ensign.lab.study.record import StudyRecord, read_record
+from ensign.lab.study_file import StudyFile, read_study
+from ensign.model.errors import InputError
+from ensign.model.results import StudyResult
+from ensign.model.study import PathSource
+from ensign.store.bundle import SUFFIX, is_bundle, pack, unpack
+
+_SHOWN_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A study with its results, from a study file or from a bundle, which `path` names.
+
+    `page` is where its HTML report goes unless told otherwise. Files of a bundle are there only as
+    long as `opened` is.
+    """
+
+    path: Path
+    file: StudyFile
+    page: Path
+
+    def result(self) -> StudyResult:
+        """Everything anew from the raw trials. InputError where nothing is measured yet."""
+        result = stored_result(self.file)
+        every = result.workload_names == tuple(each.name for each in self.file.study.workloads)
+        chosen = () if every else result.workload_names
+        redo = {"redo": _redo(self, chosen), "redo_with": _redo_with(self, result.version)}
+        return replace(result, extra={**result.extra, **redo})
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """A bundle that was written: its hash is what to cite."""
+
+    path: Path
+    size_bytes: int
+    sha256: str
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Evidence]:
+    """A study file with the results beside it, or a bundle, which needs nothing of this machine.
+
+    InputError as `read_study` and `unpack`.
+    """
+    if not is_bundle(path):
+        file = open_study(path)
+        yield Evidence(path, file, folder_of(file).root / "report.html")
+        return
+    with tempfile.TemporaryDirectory(prefix="ensign-bundle-") as folder:
+        manifest = unpack(path, Path(folder))
+        yield Evidence(path, read_study(Path(folder) / manifest.study), path.with_suffix(".html"))
+
+
+def bundle(path: Path, target: Path | None) -> Bundled:
+    """Writes all that the study's report follows from: study and lock file, record, plans, trials.
+
+    `target` is a file, None for `NAME.bundle.zip` beside the study. InputError where nothing is
+    measured yet, StorageFailed.
+    """
+    if is_bundle(path):
+        raise InputError(f"{path} is a bundle already")
+    file = open_study(path)
+    stored_result(file)
+    target = file.folder / f"{path.stem}.bundle{SUFFIX}" if target is None else target
+    data = pack(path.name, __version__, {name: each.read_bytes() for name, each in _members(file)})
+    write_atomically(target.absolute(), data)
+    return Bundled(target, len(data), file_sha256(target))
+
+
+def unbundle(path: Path, folder: Path) -> tuple[tuple[Path, ...], str]:
+    """Gives study file and lock file back to run again: their paths, and what is missing for that.
+
+    InputError where `path` is no bundle, or where the folder has such files already.
+    """
+    if not is_bundle(path):
+        raise InputError(f"{path} is no bundle; 'ensign bundle STUDY' makes one")
+    with opened(path) as evidence:
+        study = evidence.file.path
+        sources = [each for each in (study, lock_path(study)) if each.exists()]
+        targets = tuple(folder / each.name for each in sources)
+        for target in targets:
+            if target.exists():
+                raise InputError(f"{target} is there already; choose another folder")
+        with storage_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        for source, target in zip(sources, targets, strict=True):
+            write_atomically(target, source.read_bytes())
+        asked = evidence.file.study.source
+    if isinstance(asked, PathSource):
+        return targets, f"the source is not in a bundle: put it at {folder / asked.path}"
+    return targets, ""
+
+
+def _members(file: StudyFile) -> Iterator[tuple[str, Path]]:
+    """Names in the bundle, laid out as beside a study file, and the files themselves."""
+    yield file.path.name, file.path
+    lock = lock_path(file.path)
+    if lock.exists():
+        yield lock.name, lock
+    folder, record = folder_of(file), read_record(folder_of(file))
+    if record is None:
+        raise InputError(f"nothing of {file.path} is measured yet: 'ensign run {file.path}'")
+    paths = [folder.json_file(name) for name in ("study", f"plans/{record.key}")]
+    paths += [trial for key in _trial_keys(record) for trial in folder.trial_files(key)]
+    for path in paths:
+        if path.exists():
+            yield str(path.relative_to(folder.root.parent.parent)), path
+
+
+def _trial_keys(record: StudyRecord) -> tuple[str, ...]:
+    keys = (record.key, longer_key(record.key), record.band_key)
+    return tuple(key for key in keys if key)
+
+
+def _redo(evidence: Evidence, workloads: Sequence[str]) -> str:
+    """The command line that repeats the study, or those of its workloads that were raced."""
+    study = evidence.file.path.name
+    options = [word for name in workloads for word in ("--workload", name)]
+    if not is_bundle(evidence.path):
+        return shlex.join(["ensign", "run", study, *options])
+    unpacked = shlex.join(["ensign", "unbundle", evidence.path.name, "again"])
+    return f"{unpacked} && {shlex.join(['ensign', 'run', f'again/{study}', *options])}"
+
+
+def _redo_with(evidence: Evidence, version: str) -> str:
+    """What that command must find to repeat this study: version, and files by SHA-256."""
+    study = evidence.file.path
+    files = [each for each in (study, lock_path(study)) if each.exists()]
+    hashed = (f"{each.name} {file_sha256(each)[:_SHOWN_DIGITS]}…" for each in files)
+    return f"ensign {version}, {', '.join(hashed)}"

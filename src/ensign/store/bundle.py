@@ -1,0 +1,177 @@
+"""Files as one bundle: a zip with a manifest of their hashes, the same bytes for the same files."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pydantic import BaseModel, ConfigDict
+
+from ensign.host.files import storage_errors
+from ensign.model.errors import InputError
+from ensign.model.units import format_size
+
+SCHEMA = 1
+SUFFIX = ".zip"
+_MANIFEST = "manifest.json"
+_START = b"PK\x03\x04"
+_TIME = (1980, 1, 1, 0, 0, 0)
+_FILE_MODE = 0o100644
+_UNIX = 3
+_COMPRESSED = (".parquet",)
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_MANIFEST_LIMIT_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a bundle may hold at most, before anything of it is unpacked."""
+
+    members: int = 200_000
+    member_bytes: int = 256 << 20
+    size_bytes: int = 4 << 30
+
+
+class _Member(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    sha256: str
+    size_bytes: int
+
+
+class Manifest(BaseModel):
+    """What a bundle holds: the name of its study file, who made it, hash and size by name."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    schema_version: int
+    study: str
+    ensign: str
+    members: Mapping[str, _Member]
+
+
+def pack(study: str, version: str, members: Mapping[str, bytes]) -> bytes:
+    """The bundle of these files. Pure; equal files give equal bytes, whenever they were made.
+
+    `study` is the study file's name among the members, `version` that of the ensign that packs.
+    """
+    said = {
+        "schema_version": SCHEMA,
+        "study": study,
+        "ensign": version,
+        "members": {
+            name: {"sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
+            for name, data in members.items()
+        },
+    }
+    manifest = json.dumps(said, indent=1, sort_keys=True).encode() + b"\n"
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in [(_MANIFEST, manifest), *sorted(members.items())]:
+            info = zipfile.ZipInfo(name, _TIME)
+            info.create_system, info.external_attr = _UNIX, _FILE_MODE << 16
+            stored = name.endswith(_COMPRESSED)
+            info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+    return buffer.getvalue()
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether a file is one by its first bytes or its name: also where the rest is damaged."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_START)) == _START or path.suffix == SUFFIX
+    except OSError:
+        return False
+
+
+def unpack(path: Path, folder: Path, limits: Limits = Limits()) -> Manifest:
+    """Writes the files of a bundle below an empty folder.
+
+    InputError where it is cut off, changed, of a newer ensign, too large, or where a name leads out
+    of the folder; names and sizes are judged before anything is written.
+    """
+    try:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            infos = {info.filename: info for info in archive.infolist()}
+            if len(infos) != len(archive.infolist()):
+                raise InputError(f"{path} is damaged: it has two files of one name")
+            manifest = _manifest(path, archive, infos.pop(_MANIFEST, None))
+            _check_members(path, manifest, infos, limits)
+            for name, info in infos.items():
+                data = archive.read(info)
+                if hashlib.sha256(data).hexdigest() != manifest.members[name].sha256:
+                    raise _changed(path, name)
+                _write(folder / name, data)
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        raise InputError(
+            f"{path} is no whole bundle of ensign ({error}); copy or make it again"
+        ) from None
+    return manifest
+
+
+def _manifest(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo | None) -> Manifest:
+    if info is None or info.file_size > _MANIFEST_LIMIT_BYTES or not _is_plain(info):
+        raise InputError(f"{path} is no bundle of ensign: it has no {_MANIFEST}")
+    try:
+        said = json.loads(archive.read(info))
+        schema = said["schema_version"]
+        if isinstance(schema, int) and schema > SCHEMA:
+            raise InputError(
+                f"{path} is a bundle of schema {schema}, made by ensign {said.get('ensign')}; this "
+                f"ensign reads schema {SCHEMA}: use a newer one"
+            )
+        return Manifest.model_validate(said)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise InputError(f"{path} is damaged: its {_MANIFEST} cannot be read") from None
+
+
+def _check_members(
+    path: Path, manifest: Manifest, infos: Mapping[str, zipfile.ZipInfo], limits: Limits
+) -> None:
+    sizes = [info.file_size for info in infos.values()]
+    large = max(sizes, default=0) > limits.member_bytes or sum(sizes) > limits.size_bytes
+    if large or len(sizes) > limits.members:
+        raise InputError(
+            f"{path} is refused: it would unpack to {len(sizes)} files, "
+            f"{format_size(sum(sizes))} in all, the largest of {format_size(max(sizes))}"
+        )
+    for name, info in infos.items():
+        if not _is_safe(name):
+            raise InputError(f"{path} is refused: {name!r} would lead out of its folder")
+        known = manifest.members.get(name)
+        if known is None or known.size_bytes != info.file_size or not _is_plain(info):
+            raise _changed(path, name)
+    missing = sorted(set(manifest.members).difference(infos))
+    if missing or manifest.study not in infos:
+        raise _changed(path, (missing or [manifest.study])[0])
+
+
+def _changed(path: Path, name: str) -> InputError:
+    return InputError(
+        f"{path} was changed after it was made: {name!r} is not what its manifest says"
+    )
+
+
+def _is_plain(info: zipfile.ZipInfo) -> bool:
+    return info.compress_type in _METHODS
+
+
+def _is_safe(name: str) -> bool:
+    pure = PurePosixPath(name)
+    odd = "\\" in name or not name.isprintable()
+    return not (odd or pure.is_absolute() or ".." in pure.parts or str(pure) != name or name == ".")
+
+
+def _write(target: Path, data: bytes) -> None:
+    with storage_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
