@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.findings import Finding, Severity
@@ -11,6 +12,7 @@ from ensign.model.results import (
     ArmFacts,
     BuildFacts,
     CompareResult,
+    Confirmation,
     LayoutBand,
     LayoutFacts,
     LayoutSplit,
@@ -190,6 +192,23 @@ def study(
         "extra": {"redo": "ensign run studies/redis/quick.toml"},
     }  # fmt: skip
     return StudyResult(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def confirmed_study(**changes: object) -> StudyResult:
+    """A study whose two best variants were confirmed, one of which is not faster after all."""
+    second = study(
+        {"clang-19-O3-lto": 0.968, "gcc-12-O3-lto": 0.999}, WORKLOADS[:3], level=0.975,
+        sweeps_done=16, sweeps_planned=16, findings=(),
+    )  # fmt: skip
+    fields: dict[str, object] = {
+        "finalists": ("clang-19-O3-lto", "gcc-12-O3-lto"), "sweeps": 16, "sweeps_done": 16,
+        "level": 0.975, "plan_sha256": "ab" * 32, "fresh": ("executions", "relinks"),
+        "result": second,
+    }  # fmt: skip
+    phase = Confirmation(**{**fields, **changes})  # type: ignore[arg-type]
+    explored = study(names=WORKLOADS[:3], sweeps_done=7, named=(), confirmation=phase)
+    suite = (replace(entry, no_slower=None, not_shown=()) for entry in explored.suite)
+    return replace(explored, suite=tuple(suite))
 
 
 def _suite(arm: str, true: float, rows: list[WorkloadComparison]) -> SuiteComparison:

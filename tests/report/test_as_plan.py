@@ -33,3 +33,9 @@ def test_each_kind_of_work_has_its_time_its_disk_and_what_they_rest_on() -> None
 
 def test_lines_fit_the_width() -> None:
     assert max(map(len, planned(*_WORK).splitlines())) <= 60
+
+
+def test_a_confirmation_is_announced() -> None:
+    expected = Expectation("s", "", (), (), (), 7, (), confirming=(3, 16))
+    assert "at most 3) are built afresh and confirmed in 16 sweeps" in plan(expected, 200)
+    assert "confirmed" not in planned(*_WORK)

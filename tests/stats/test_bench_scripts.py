@@ -19,6 +19,7 @@ BENCH = Path(__file__).parents[2] / "bench"
             ["| 0.95 | 5 | 9 |", "0.0155 (used)"],
         ),
         ("statistics_error_rates.py", ["--races", "400"], ["False alarms of one pair", "twin"]),
+        ("statistics_confirmation.py", ["--studies", "200"], ["flattered by", "| 50 | 0.4 % |"]),
         ("statistics_layouts.py", ["--studies", "200"], ["counting relinks", "band holds"]),
         ("statistics_speed.py", ["--samples", "2000"], ["on 2000 samples", "signed rank"]),
     ],

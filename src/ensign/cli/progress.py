@@ -11,9 +11,9 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
+from ensign.builders.events import BuildEvent
 from ensign.cli.output import write
 from ensign.lab.compare.perform import Progress
-from ensign.lab.study.perform import BuildEvent
 from ensign.lab.study.sweeps import SweepProgress
 from ensign.model.comparisons import Comparison
 from ensign.model.units import format_duration, format_percent, speedup

@@ -15,6 +15,7 @@ from ensign.lab.ports import Ports
 from ensign.lab.study import evidence, perform
 from ensign.lab.study.plan import expectation
 from ensign.lab.study.prepare import open_cache, open_study
+from ensign.lab.study.telling import Telling
 from ensign.model.results import StudyResult
 from ensign.model.units import format_size, parse_duration_ns
 from ensign.report import as_csv, as_html, as_json, as_markdown, as_plan, as_terminal
@@ -45,7 +46,7 @@ def run(path: Path, workloads: Sequence[str], *, update_lock: bool) -> None:
     file = open_study(path).with_workloads(workloads)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         sweeps = SweepsProgress(line)
-        telling = perform.Telling(
+        telling = Telling(
             build=BuildProgress(line, sys.stderr).show,
             pilot=lambda workload: line.show(f"pilot: {workload}"),
             trial=sweeps.show,

@@ -39,7 +39,10 @@ class PlannedVariant:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What `ensign plan` shows. `work` is in its order: builds, relinks, checks, racing."""
+    """What `ensign plan` shows. `work` is in its order: builds, relinks, checks, racing.
+
+    `confirming` is how many finalists at most, and how many sweeps of these, follow the `sweeps`.
+    """
 
     name: str
     title: str
@@ -49,3 +52,4 @@ class Expectation:
     sweeps: int
     cpus: tuple[tuple[str, tuple[int, ...]], ...]
     left_out: tuple[tuple[str, str], ...] = ()
+    confirming: tuple[int, int] | None = None

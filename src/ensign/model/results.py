@@ -154,7 +154,8 @@ class StudyResult:
     """Everything a report may show. Rows are against `baseline`; `twin` is its A/A twin's name.
 
     `band_edges` are the speedups (0.05 for +5 %) between the bands that `bands` counts.
-    `extra` has further pairs for people; `redo` is the command line that repeats the study.
+    `extra` has further pairs for people; `redo` is the command line that repeats the study. With a
+    `confirmation` all other rows are an exploration, of which nothing is claimed.
     """
 
     name: str
@@ -188,7 +189,27 @@ class StudyResult:
     bands: tuple[VariantBands, ...] = ()
     named: tuple[NamedWorkloads, ...] = ()
     layouts: LayoutFacts | None = None
+    confirmation: Confirmation | None = None
     extra: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """The second phase of a study whose sweeps only explore; claims come from here alone.
+
+    `plan_sha256` hashes the plan that was written before the first confirming trial; it is empty
+    while the exploration is not finished. Without `finalists` nothing was worth confirming.
+    `level` is that of each finalist's claims; `fresh` says what was made anew. `result` is None
+    until all `sweeps` of it are there: nothing is looked at before.
+    """
+
+    finalists: tuple[str, ...]
+    sweeps: int
+    sweeps_done: int
+    level: float
+    plan_sha256: str
+    fresh: tuple[str, ...]
+    result: StudyResult | None = None
 
 
 class Stopped(StrEnum):

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ensign.model.errors import InputError
 from ensign.model.study_axes import Allocator, Axes, Choice, Section
 from ensign.model.units import parse_duration_ns, parse_share, parse_size_bytes
 
 _LEVELS = (0.9, 0.95, 0.975, 0.99)
+_SWEEPS_THAT_EXPLORE, _SWEEPS_FOR_ONE, _SWEEPS_FOR_MORE = 7, 12, 16
 _FIRST_PORT, _LAST_PORT, _FEWEST_PORTS = 1024, 65_535, 100
 
 
@@ -244,14 +245,33 @@ class Workload(Section):
     deadline: Duration = Field(default="60s", description="running time of one execution")
 
 
+class Confirm(Section):
+    """The best variants of the sweeps are raced again, afresh; claims rest on that alone."""
+
+    finalists: int = Field(default=3, ge=1, le=3, description="most variants that are confirmed")
+    sweeps: int | None = Field(
+        default=None, ge=5, le=1000, description="without it 12 for one finalist, 16 for more"
+    )
+
+    def sweeps_for(self, finalists: int) -> int:
+        """Sweeps that confirm so many variants."""
+        return self.sweeps or (_SWEEPS_FOR_ONE if finalists == 1 else _SWEEPS_FOR_MORE)
+
+
 class Race(Section):
-    """How it is measured. `budget` is racing time; sweeps are fixed before the first one."""
+    """How it is measured. `budget` is racing time; sweeps are fixed before the first one.
+
+    With `confirm` the sweeps explore only, and 7 of them are the default.
+    """
 
     margin: Annotated[Share | None, BeforeValidator(_none_of_text)] = Field(
         default="1%", description='a smaller difference does not matter; "none" for no margin'
     )
     budget: Duration = Field(default="5m", description="racing time of the whole study")
     sweeps: int = Field(default=8, ge=3, le=1000, description="executions of every workload")
+    confirm: Confirm | None = Field(
+        default=None, description="explore with the sweeps, then confirm the best afresh"
+    )
     slice_check: list[str] = Field(
         default_factory=list,
         description="workloads raced again at four times the slice, to see whether ratios move",
@@ -266,6 +286,13 @@ class Race(Section):
     ports: Annotated[tuple[int, int], Field(strict=False), AfterValidator(_ports)] = Field(
         default=(20_000, 29_999), description="first and last port that servers may get"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fewer_sweeps_explore(cls, said: object) -> object:
+        if isinstance(said, dict) and said.get("confirm") is not None:
+            return {"sweeps": _SWEEPS_THAT_EXPLORE, **said}
+        return said
 
 
 class Training(Section):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from ensign.model.comparisons import Comparison
 from ensign.model.results import CompareResult, StudyResult
+from ensign.report.confirmation import confirmed
 from ensign.report.layouts import within_band
 
 _COMPARISON = (
@@ -29,19 +30,29 @@ Cell = str | int | float
 
 
 def study(result: StudyResult) -> str:
-    """Rows of scope `suite`, `suite-wall` (by wall time) and `workload`, the twin's included."""
+    """Rows of scope `suite`, `suite-wall` (by wall time) and `workload`, the twin's included.
+
+    Those of a confirmation come first, as `confirmed-suite` and so on; then the others explored.
+    """
+    second = confirmed(result)
+    rows = [] if second is None else _rows(second, "confirmed-")
+    return _written(_STUDY, [*rows, *_rows(result)])
+
+
+def _rows(result: StudyResult, prefix: str = "") -> list[list[Cell]]:
     rows: list[list[Cell]] = []
-    for scope, entries in (("suite", result.suite), ("suite-wall", result.suite_wall)):
+    scopes = ((f"{prefix}suite", result.suite), (f"{prefix}suite-wall", result.suite_wall))
+    for scope, entries in scopes:
         for entry in entries:
             names = [scope, "", entry.comparison.arm, entry.comparison.baseline]
             inside = _INSIDE[within_band(entry.comparison, result)]
             rows.append([*names, *_cells(entry.comparison), entry.workloads, "", "", "", inside])
     for one in result.workloads:
-        names = ["workload", one.workload, one.comparison.arm, one.comparison.baseline]
+        names = [f"{prefix}workload", one.workload, one.comparison.arm, one.comparison.baseline]
         costs = (one.baseline_cost_ns, one.arm_cost_ns, one.user_share)
         inside = _INSIDE[within_band(one.comparison, result, one.workload)]
         rows.append([*names, *_cells(one.comparison), "", *map(_number, costs), inside])
-    return _written(_STUDY, rows)
+    return rows
 
 
 def compare(result: CompareResult) -> str:

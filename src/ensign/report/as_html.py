@@ -10,9 +10,16 @@ from markupsafe import Markup, escape
 
 from ensign import __version__
 from ensign.model.comparisons import Direction
-from ensign.model.findings import Severity
+from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts, StudyResult
 from ensign.report import charts, figures, palette, words
+from ensign.report.confirmation import (
+    confirmation_text,
+    confirmed,
+    exploration_text,
+    findings_of,
+    plan_text,
+)
 from ensign.report.layouts import WITHIN_BAND, WITHIN_BAND_NOTE
 from ensign.report.notes import BY_MINIMUM, study_notes
 from ensign.report.verdict import study_verdict, twin_sentence
@@ -37,6 +44,19 @@ class Block:
     variant: VariantWorkloads
     chart: Markup
     is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """The second phase of a study: what the page shows of it, before the exploration."""
+
+    text: str
+    view: StudyView
+    level: str
+    chart: Pair | None
+    wall: dict[str, Row]
+    blocks: list[Block]
+    twin: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +97,11 @@ def study(result: StudyResult) -> str:
             wall={row.name: row for row in view.wall},
             twin=_twin(result, view),
             builds=[_built(build) for build in result.builds],
-            findings=sorted(result.findings, key=lambda one: _SEVERITY_ORDER.index(one.severity)),
+            confirmation=_confirmation(result),
+            exploration=exploration_text(result),
+            findings=sorted(
+                findings_of(result), key=lambda one: _SEVERITY_ORDER.index(one.severity)
+            ),
             notes=study_notes(result),
             by_minimum=BY_MINIMUM,
             within_band=WITHIN_BAND,
@@ -124,6 +148,26 @@ def _prose(text: str) -> Markup:
     return Markup(" ").join(
         Markup('<span class="whole">{}</span>').format(token) if "-" in token else escape(token)
         for token in tokens
+    )
+
+
+def _severity(finding: Finding) -> int:
+    return _SEVERITY_ORDER.index(finding.severity)
+
+
+def _confirmation(result: StudyResult) -> Phase | None:
+    second = confirmed(result)
+    if second is None or result.confirmation is None:
+        return None
+    view = study_view(second)
+    return Phase(
+        text=f"{confirmation_text(result.confirmation)} {plan_text(result.confirmation)}",
+        view=view,
+        level=plain_share(second.level),
+        chart=_suite_chart(second, view),
+        wall={row.name: row for row in view.wall},
+        blocks=_blocks(second, view),
+        twin=_twin(second, view),
     )
 
 

@@ -9,7 +9,14 @@ from dataclasses import asdict
 
 from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding
-from ensign.model.results import ArmFacts, BuildFacts, CompareResult, LayoutFacts, StudyResult
+from ensign.model.results import (
+    ArmFacts,
+    BuildFacts,
+    CompareResult,
+    Confirmation,
+    LayoutFacts,
+    StudyResult,
+)
 from ensign.model.trials import ArmTotals, SliceRecord, Trial
 from ensign.report.layouts import within_band
 
@@ -21,56 +28,73 @@ _SLICE_COLUMNS = ("arm", "start_ns", "wall_ns", "cpu_ns", "load_cpu_ns", "filler
 def study(result: StudyResult) -> str:
     """`suite`, `workloads`, `bands`, `named`, `builds`, `findings`; `study` is about all of it.
 
-    `layouts` is there where relinks were raced; a band's ratios are over the natural link.
-    `within_layout_band` says whether the whole interval lies in it; null where there is none.
+    `confirmation` is there where the study has that phase, with the same rows once it is finished;
+    all others are an exploration then. `layouts` is there where relinks were raced; a band's ratios
+    are over the natural link. `within_layout_band` says whether the whole interval lies in it; null
+    where there is none.
     """
-    return _written(
-        {
-            "study": _about_study(result),
-            "suite": [
-                {
-                    "variant": entry.comparison.arm,
-                    **_interval(entry.comparison),
-                    "level": entry.comparison.level,
-                    **_statements(entry.comparison),
-                    "workloads": entry.workloads,
-                    "within_layout_band": within_band(entry.comparison, result),
-                }
-                for entry in result.suite
-            ],
-            "workloads": [
-                {
-                    "workload": entry.workload,
-                    "variant": entry.comparison.arm,
-                    "metric": entry.comparison.metric.value,
-                    **_interval(entry.comparison),
-                    **_statements(entry.comparison),
-                    "executions": entry.comparison.executions,
-                    "within_layout_band": within_band(entry.comparison, result, entry.workload),
-                }
-                for entry in result.workloads
-            ],
-            "bands": [
-                {
-                    "variant": entry.variant,
-                    "by_mean": list(entry.by_mean),
-                    "by_minimum": list(entry.by_minimum),
-                }
-                for entry in result.bands
-            ],
-            "named": [
-                {
-                    "variant": entry.variant,
-                    "slower": list(entry.slower),
-                    "faster": list(entry.faster),
-                }
-                for entry in result.named
-            ],
-            **({} if result.layouts is None else {"layouts": _layouts(result.layouts)}),
-            "builds": [_build(build) for build in result.builds],
-            "findings": [_finding(finding) for finding in result.findings],
-        }
-    )
+    phase = result.confirmation
+    second = {} if phase is None else {"confirmation": _confirmation(phase)}
+    return _written({"study": _about_study(result), **second, **_rows_of(result)})
+
+
+def _confirmation(phase: Confirmation) -> dict[str, Json]:
+    return {
+        "finalists": list(phase.finalists),
+        "sweeps": phase.sweeps,
+        "sweeps_done": phase.sweeps_done,
+        "level": phase.level,
+        "plan_sha256": phase.plan_sha256,
+        "fresh": list(phase.fresh),
+        **({} if phase.result is None else _rows_of(phase.result)),
+    }
+
+
+def _rows_of(result: StudyResult) -> dict[str, Json]:
+    return {
+        "suite": [
+            {
+                "variant": entry.comparison.arm,
+                **_interval(entry.comparison),
+                "level": entry.comparison.level,
+                **_statements(entry.comparison),
+                "workloads": entry.workloads,
+                "within_layout_band": within_band(entry.comparison, result),
+            }
+            for entry in result.suite
+        ],
+        "workloads": [
+            {
+                "workload": entry.workload,
+                "variant": entry.comparison.arm,
+                "metric": entry.comparison.metric.value,
+                **_interval(entry.comparison),
+                **_statements(entry.comparison),
+                "executions": entry.comparison.executions,
+                "within_layout_band": within_band(entry.comparison, result, entry.workload),
+            }
+            for entry in result.workloads
+        ],
+        "bands": [
+            {
+                "variant": entry.variant,
+                "by_mean": list(entry.by_mean),
+                "by_minimum": list(entry.by_minimum),
+            }
+            for entry in result.bands
+        ],
+        "named": [
+            {
+                "variant": entry.variant,
+                "slower": list(entry.slower),
+                "faster": list(entry.faster),
+            }
+            for entry in result.named
+        ],
+        **({} if result.layouts is None else {"layouts": _layouts(result.layouts)}),
+        "builds": [_build(build) for build in result.builds],
+        "findings": [_finding(finding) for finding in result.findings],
+    }
 
 
 def compare(result: CompareResult, others: Sequence[Comparison] = ()) -> str:

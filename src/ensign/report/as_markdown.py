@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from ensign.model.findings import Finding
 from ensign.model.results import CompareResult, StudyResult
 from ensign.report import figures
+from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.layouts import WITHIN_BAND
 from ensign.report.notes import (
     BY_MINIMUM,
@@ -33,8 +34,10 @@ def study(result: StudyResult) -> str:
     parts = [
         f"### {_safe(result.title)}",
         *_verdict(study_verdict(result)),
+        *_confirmation(result),
+        *([_safe(explored)] if (explored := exploration_text(result)) else []),
         _suite(result, view),
-        *_findings(result.findings),
+        *_findings(findings_of(result)),
     ]
     notes = _folded("How this was measured", _notes((*study_notes(result), *redo_notes(result))))
     if any(variant.bands for variant in view.variants):
@@ -108,6 +111,18 @@ def _suite(result: StudyResult, view: StudyView) -> str:
     table = _table(header, body)
     missing = [f"- {_safe(entry.label)}: {_safe(entry.reason)}" for entry in view.unmeasured]
     return "\n\n".join([table, "\n".join(missing)]) if missing else table
+
+
+def _confirmation(result: StudyResult) -> list[str]:
+    second = confirmed(result)
+    if second is None:
+        return []
+    view = study_view(second)
+    tables = [
+        _folded(f"{_html(one.label)}: {one.summary}", _workloads(one, second.margin))
+        for one in view.variants
+    ]
+    return [f"#### {HEADING}", _suite(second, view), *tables]
 
 
 def _workloads(variant: VariantWorkloads, margin: float | None) -> str:

@@ -23,6 +23,13 @@ def plan(expected: Expectation, width: int = 80) -> str:
     lines += ["", f"{len(expected.workloads)} workloads, {expected.sweeps} sweeps of all of them:"]
     for name, command in expected.workloads:
         lines += _wrapped(f"  {name}: {command}", width)
+    if expected.confirming is not None:
+        finalists, sweeps = expected.confirming
+        lines += _wrapped(
+            f"These explore; then the best (at most {finalists}) are built afresh and confirmed in "
+            f"{sweeps} sweeps, within the same budget.",
+            width,
+        )
     lines += [""]
     for variant, why in expected.left_out:
         lines += _wrapped(f"Left out: {variant}: {why}", width)

@@ -16,6 +16,7 @@ from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
 from ensign.report import figures, plot, words
+from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.layouts import WITHIN_BAND_NOTE
 from ensign.report.notes import (
     BY_MINIMUM,
@@ -56,6 +57,21 @@ def study(result: StudyResult, screen: Screen = Screen(), *, every_workload: boo
     view = study_view(result)
     paper.verdict(study_verdict(result))
     paper.blank()
+    second = confirmed(result)
+    if second is not None:
+        paper.heading(HEADING)
+        _phase(paper, second, study_view(second), every_workload=every_workload)
+    if result.confirmation is not None:
+        paper.line(exploration_text(result), "bold")
+        paper.blank()
+    _phase(paper, result, view, every_workload=every_workload)
+    _builds(paper, result.builds)
+    paper.findings(findings_of(result))
+    paper.notes((*study_notes(result), *redo_notes(result)))
+    return paper.text()
+
+
+def _phase(paper: _Paper, result: StudyResult, view: StudyView, *, every_workload: bool) -> None:
     _suite(paper, result, view)
     paper.plot([(row.label, row.span) for row in view.suite])
     _bands(paper, view)
@@ -66,10 +82,6 @@ def study(result: StudyResult, screen: Screen = Screen(), *, every_workload: boo
     if not every_workload and len(shown) > 1:
         paper.line(f"{words.counted(len(shown) - 1, 'more variant')} in the HTML, CSV and JSON.")
         paper.blank()
-    _builds(paper, result.builds)
-    paper.findings(result.findings)
-    paper.notes((*study_notes(result), *redo_notes(result)))
-    return paper.text()
 
 
 def compare(result: CompareResult, screen: Screen = Screen()) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ensign.model.results import CompareResult, Stopped, StudyResult
+from ensign.model.results import CompareResult, Confirmation, Stopped, StudyResult
 from ensign.model.trials import Metric, Mode
 from ensign.model.units import format_duration
 from ensign.report import figures
+from ensign.report.confirmation import exploration_text, plan_text
 from ensign.report.layouts import ONE_LAYOUT, layout_text, scope
 from ensign.report.words import clean, counted, plain_share
 
@@ -34,7 +35,23 @@ class Note:
 
 
 def study_notes(result: StudyResult) -> tuple[Note, ...]:
-    """How the study's numbers came about, and of what they speak."""
+    """How the study's numbers came about, and of what they speak: those of the confirmation."""
+    confirmation = result.confirmation
+    if confirmation is not None and confirmation.result is not None:
+        second = (each for each in study_notes(confirmation.result) if each.heading != _MANY)
+        return (*_phases(result, confirmation), *second)
+    return (*_phases(result, confirmation), *_study_notes(result))
+
+
+def _phases(result: StudyResult, confirmation: Confirmation | None) -> tuple[Note, ...]:
+    if confirmation is None:
+        return ()
+    together = f"Together the finalists' claims hold at {plain_share(result.level)}."
+    texts = (exploration_text(result), plan_text(confirmation), together)
+    return (Note("Two phases", " ".join(filter(None, texts))),)
+
+
+def _study_notes(result: StudyResult) -> tuple[Note, ...]:
     metric = _METRICS.get(result.metric, result.metric)
     sweeps = f"{result.sweeps_done} of {counted(result.sweeps_planned, 'sweep')}"
     measured = (
@@ -48,7 +65,7 @@ def study_notes(result: StudyResult) -> tuple[Note, ...]:
         Note("How to read it", _SPEEDUP),
         Note("What an interval speaks of", scope(result)),
         *([Note("Layouts", said)] if (said := layout_text(result)) else []),
-        Note("Several variants", _several(result.level)),
+        Note(_MANY, _several(result.level)),
         *([Note("Named after Holm", _named(result.level))] if result.named else []),
         Note("No workload slower", _no_slower(result.margin)),
         Note("A/A twin", _TWIN),
@@ -126,6 +143,7 @@ BY_MINIMUM = (
     "In brackets, where it differs: by the minimum over the sweeps, as the Redis compiler study "
     "counted. It falls as sweeps are added, also where nothing differs."
 )
+_MANY = "Several variants"
 NAMED_HEADING = "Workloads shown to differ (named after Holm)"
 _SPEEDUP = (
     "Speedup is the baseline's cost over the variant's cost, minus 1: +5 % does 5 % more work in "

@@ -8,6 +8,7 @@ from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import CompareResult, StudyResult, SuiteComparison
 from ensign.report import words
+from ensign.report.confirmation import confirmation_text, pending_text
 from ensign.report.layouts import beside_band
 from ensign.report.words import clean, counted, listed, plain_share, span_of
 
@@ -22,7 +23,25 @@ class Verdict:
 
 
 def study_verdict(result: StudyResult) -> Verdict:
-    """The verdict over the suite: the best variant that nothing speaks against, or none."""
+    """The verdict over the suite: the best variant that nothing speaks against, or none.
+
+    Where sweeps only explored it is that of the confirmation; before its end nothing is claimed.
+    """
+    confirmation = result.confirmation
+    if confirmation is None:
+        return _of_suite(result)
+    if confirmation.result is None:
+        said = (confirmation_text(confirmation),) if confirmation.finalists else ()
+        return Verdict(
+            pending_text(confirmation, result.baseline), said, tuple(_study_caveats(result, set()))
+        )
+    verdict = _of_suite(confirmation.result)
+    return Verdict(
+        verdict.headline, (*verdict.details, confirmation_text(confirmation)), verdict.caveats
+    )
+
+
+def _of_suite(result: StudyResult) -> Verdict:
     entries = [entry for entry in result.suite if entry.comparison.arm != result.twin]
     barred = _barred(result.findings)
     able = [entry for entry in entries if entry.comparison.arm not in barred]

@@ -73,8 +73,8 @@ def signed(share: float, digits: int = 1) -> str:
 
 
 def plain_share(share: float) -> str:
-    """`1 %`, `0.5 %`, `95 %`: a share that somebody chose, without needless zeros."""
-    return f"{share * 100:.10g} %"
+    """`1 %`, `0.5 %`, `95 %`, `98.33 %`: a share that somebody chose, to four figures at most."""
+    return f"{share * 100:.4g} %"
 
 
 def interval_cell(comparison: Comparison) -> str:

@@ -94,6 +94,10 @@ class StudyFolder:
                 raise InputError(f"{path}: {error}; delete the file and run again") from None
         return tuple(read)
 
+    def plans(self, prefix: str) -> frozenset[str]:
+        """Names of the plans that have trials and begin like that."""
+        return frozenset(path.parent.name for path in self.root.glob(f"trials/{prefix}*/*.parquet"))
+
     def trial_files(self, plan: str) -> tuple[Path, ...]:
         """The files of all trials of that plan, as stored."""
         return tuple(sorted(self._trials(plan).glob("*.parquet")))

@@ -20,6 +20,7 @@ _LONG_ENOUGH_NS = 60_000_000
 _GROWTH = 8
 # Sweeps are promised before the first one: leave room for a machine that gets slower.
 _SHARE_OF_BUDGET = 0.92
+_NO_VARIANT = 2  # the baseline and its twin
 _SHORTEST_NS = 40_000_000
 LONGER_EXECUTIONS = 6
 BAND_EXECUTIONS = 3
@@ -120,11 +121,18 @@ def expected_racing_ns(
 
 
 def arm_runs(study: Study, workload: str, arms: int) -> int:
-    """Runs of single arms of a workload: executions times arms, and the relinks' own race. Pure."""
-    relinks = 0
+    """Runs of single arms of a workload. Pure.
+
+    Executions times arms, the relinks' own race, and a confirmation of all finalists there may be.
+    """
+    runs = executions_of(study, workload) * arms
     if study.layouts is not None and study.layouts.variants == "baseline":
-        relinks = BAND_EXECUTIONS * (study.layouts.count + 2)
-    return executions_of(study, workload) * arms + relinks
+        runs += BAND_EXECUTIONS * (study.layouts.count + 2)
+    confirm = study.race.confirm
+    if confirm is not None and arms > _NO_VARIANT:
+        finalists = min(confirm.finalists, arms - _NO_VARIANT)
+        runs += confirm.sweeps_for(finalists) * (finalists + _NO_VARIANT)
+    return runs
 
 
 def executions_of(study: Study, workload: str) -> int:

@@ -12,10 +12,11 @@ from pathlib import Path
 from ensign import __version__
 from ensign.builders.sources.obtain import lock_path
 from ensign.host.files import file_sha256, storage_errors, write_atomically
+from ensign.lab.study.confirm_plan import plan_name, read_plan, record_name
 from ensign.lab.study.longer_slices import longer_key
 from ensign.lab.study.perform import folder_of, stored_result
 from ensign.lab.study.prepare import open_study
-from ensign.lab.study.record import StudyRecord, read_record
+from ensign.lab.study.record import STUDY, read_record
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.errors import InputError
 from ensign.model.results import StudyResult
@@ -119,16 +120,17 @@ def _members(file: StudyFile) -> Iterator[tuple[str, Path]]:
     folder, record = folder_of(file), read_record(folder_of(file))
     if record is None:
         raise InputError(f"nothing of {file.path} is measured yet: 'ensign run {file.path}'")
-    paths = [folder.json_file(name) for name in ("study", f"plans/{record.key}")]
-    paths += [trial for key in _trial_keys(record) for trial in folder.trial_files(key)]
+    plan = read_plan(folder, record.key)
+    names = [STUDY, f"plans/{record.key}"]
+    keys = [record.key, longer_key(record.key), *filter(None, [record.band_key])]
+    if plan is not None:
+        names += [plan_name(record.key), record_name(record.key)]
+        keys += sorted(folder.plans(plan.prefix))
+    paths = [folder.json_file(name) for name in names]
+    paths += [trial for key in keys for trial in folder.trial_files(key)]
     for path in paths:
         if path.exists():
             yield str(path.relative_to(folder.root.parent.parent)), path
-
-
-def _trial_keys(record: StudyRecord) -> tuple[str, ...]:
-    keys = (record.key, longer_key(record.key), record.band_key)
-    return tuple(key for key in keys if key)
 
 
 def _redo(evidence: Evidence, workloads: Sequence[str]) -> str:

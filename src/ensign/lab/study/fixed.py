@@ -39,7 +39,7 @@ def plan_key(
     said = study.model_dump(
         mode="json",
         include={"server", "cpus", "race", "workloads"},
-        exclude={"race": {"margin", "slice_check"}},
+        exclude={"race": {"margin", "slice_check", "confirm"}},
     )
     programs: dict[str, object] = {"study": said, "programs": dict(hashes)}
     if relinks:

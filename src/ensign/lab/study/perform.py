@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 
-from ensign import __version__
 from ensign.builders.cache import Cache
-from ensign.builders.events import BuildEvent, OnEvent
-from ensign.lab.machine import MachineState, cpu_seats, machine_state
+from ensign.lab.machine import cpu_seats, machine_state
 from ensign.lab.ports import Ports
 from ensign.lab.study.arms import Field
-from ensign.lab.study.fixed import FixedPlan, fixed_plan, plan_key
+from ensign.lab.study.confirming import Site, confirm, with_confirmation
+from ensign.lab.study.fixed import fixed_plan, plan_key
 from ensign.lab.study.layouts import band_race, rotating
 from ensign.lab.study.longer_slices import longer_key, with_longer_slices
 from ensign.lab.study.prepare import Programs, build_programs, require_commands
 from ensign.lab.study.record import StudyRecord, read_record, usable_record, write_record
+from ensign.lab.study.recording import ended, started
 from ensign.lab.study.result import study_result
-from ensign.lab.study.sweeps import SweepProgress, missing_trials, run_sweeps
+from ensign.lab.study.sweeps import SweepPlan, missing_trials, run_sweeps
+from ensign.lab.study.telling import Telling
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError, Interrupted
-from ensign.model.placeholders import fill_all, shown
 from ensign.model.results import StudyResult
-from ensign.model.study import Study
 from ensign.store.folder import StudyFolder
-
-__all__ = ["BuildEvent", "Telling", "folder_of", "run_study", "stored_result"]
-
-
-@dataclass(frozen=True, slots=True)
-class Telling:
-    """Whom to tell what happens: builds, pilots by workload, trials."""
-
-    build: OnEvent
-    pilot: Callable[[str], None]
-    trial: Callable[[SweepProgress], None]
 
 
 def folder_of(file: StudyFile) -> StudyFolder:
@@ -45,21 +31,31 @@ def folder_of(file: StudyFile) -> StudyFolder:
 
 def run_study(
     file: StudyFile, cache: Cache, ports: Ports, telling: Telling, *, update_lock: bool = False
-) -> StudyResult:
+) -> None:
     """The whole study. Interrupted on Ctrl-C; the same call goes on where it stopped."""
     folder = folder_of(file)
     try:
         with folder.locked():
             require_commands(file, ports.env)
             programs = build_programs(file, cache, ports, telling.build, update_lock=update_lock)
-            _race(file, programs, folder, ports, telling)
-            return stored_result(file)
+            sweeps = _race(file, programs, folder, ports, telling)
+            if file.study.race.confirm is not None:
+                explored, _ = _explored(file)
+                site = Site(cache, ports, folder, telling)
+                confirm(file, explored, sweeps.key, sweeps.requests, site)
     except KeyboardInterrupt:
         raise Interrupted("interrupted; the same command goes on where it stopped") from None
 
 
 def stored_result(file: StudyFile) -> StudyResult:
     """The result of what the store has. InputError where no sweep is complete yet."""
+    explored, record = _explored(file)
+    chosen = file.with_workloads(record.workloads)
+    return with_confirmation(explored, chosen, folder_of(file), record.key)
+
+
+def _explored(file: StudyFile) -> tuple[StudyResult, StudyRecord]:
+    """The result of the sweeps, and what it rests on."""
     folder = folder_of(file)
     record = read_record(folder)
     trials = () if record is None else folder.trials(record.key)
@@ -74,12 +70,12 @@ def stored_result(file: StudyFile) -> StudyResult:
     longer = folder.trials(longer_key(record.key))
     relinked = folder.trials(record.band_key) if record.band_key else ()
     chosen = file.with_workloads(record.workloads).study
-    return study_result(chosen, record, trials, longer, relinked)
+    return study_result(chosen, record, trials, longer, relinked), record
 
 
 def _race(
     file: StudyFile, programs: Programs, folder: StudyFolder, ports: Ports, telling: Telling
-) -> None:
+) -> SweepPlan:
     study = file.study
     seats, seat_findings = cpu_seats(study.cpus)
     natural = Field(programs.artefacts, dict(programs.tools), seats, str(file.folder))
@@ -100,61 +96,16 @@ def _race(
     # A trial that was damaged and deleted is raced again.
     missing = any(missing_trials(each, plan, folder) for each, _, plan in races)
     if known is not None and known.key == key and known.complete and not missing:
-        return
-    record = _record(study, programs, fixed, before)
+        return fixed.sweeps
+    record = started(study, programs, fixed.sweeps, before)
     record = replace(
         record,
-        findings=(*record.findings, *seat_findings),
+        findings=(*record.findings, *fixed.findings, *seat_findings),
         relinks=field.rotation,
         band_key="" if band is None else band[1].key,
     )
     write_record(folder, record)
     for raced_study, arms, plan in races:
         run_sweeps(ports.meter, raced_study, arms, plan, folder, telling.trial)
-    write_record(folder, _ended(record, before, machine_state()))
-
-
-def _record(
-    study: Study, programs: Programs, fixed: FixedPlan, before: MachineState
-) -> StudyRecord:
-    report = programs.report
-    return StudyRecord(
-        key=fixed.sweeps.key,
-        raced=tuple(name for name, _ in programs.artefacts),
-        sweeps_planned=fixed.sweeps.sweeps,
-        builds=tuple(result.facts for result in report.results),
-        machine=before.facts_since(before),
-        findings=(*report.findings, *fixed.findings),
-        commands=commands_of(study, fixed.sweeps.requests),
-        toolchains=report.toolchains,
-        source=report.source,
-        version=__version__,
-        made_at=_now(),
-        complete=False,
-        workloads=tuple(workload.name for workload in study.workloads),
-    )
-
-
-def _ended(record: StudyRecord, before: MachineState, after: MachineState) -> StudyRecord:
-    return replace(
-        record,
-        complete=True,
-        machine=after.facts_since(before),
-        findings=(*record.findings, *before.findings_until(after)),
-        made_at=_now(),
-    )
-
-
-def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple[str, str], ...]:
-    """What ran, per workload and for the server, with the number of requests filled in. Pure."""
-    commands = [] if study.server is None else [("server", shown(study.server.command))]
-    for workload in study.workloads:
-        number = requests.get(workload.name)
-        values = {} if number is None else {"requests": str(number)}
-        argv = fill_all(workload.load or workload.command or (), values)
-        commands.append((workload.name, shown(argv)))
-    return tuple(commands)
-
-
-def _now() -> str:
-    return datetime.now(tz=UTC).isoformat(timespec="seconds")
+    write_record(folder, ended(record, before, machine_state()))
+    return fixed.sweeps

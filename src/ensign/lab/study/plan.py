@@ -13,6 +13,7 @@ from ensign.lab.study.record import usable_record
 from ensign.lab.study_file import StudyFile
 from ensign.model.expectation import Expectation, PlannedVariant, Work
 from ensign.model.placeholders import shown
+from ensign.model.study import Study
 from ensign.model.units import parse_duration_ns
 from ensign.model.variants import Variant
 
@@ -46,8 +47,14 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
         ),
         sweeps=study.race.sweeps,
         left_out=tuple(ahead.left_out.items()),
+        confirming=_confirming(study),
         cpus=(("programs", seats.program), ("load generators", seats.load), ("meter", seats.meter)),
     )
+
+
+def _confirming(study: Study) -> tuple[int, int] | None:
+    confirm = study.race.confirm
+    return None if confirm is None else (confirm.finalists, confirm.sweeps_for(confirm.finalists))
 
 
 def _planned(variant: Variant, ahead: Outlook, *, is_baseline: bool) -> PlannedVariant:

@@ -12,7 +12,7 @@ from ensign.model.findings import Finding
 from ensign.model.results import BuildFacts, MachineFacts
 from ensign.store.folder import StudyFolder
 
-_NAME = "study"
+STUDY = "study"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class StudyRecord:
     whether everything that was planned is measured. `workloads` are those that were raced; empty
     means all of the study. `relinks` is how many of each variant the sweeps used in turn,
     `band_key` names the trials of the baseline's relinks; 0 and empty where there were none.
+    `plan_sha256` is that of the plan by which a confirmation was raced.
     """
 
     key: str
@@ -40,30 +41,31 @@ class StudyRecord:
     workloads: tuple[str, ...] = ()
     relinks: int = 0
     band_key: str = ""
+    plan_sha256: str = ""
 
 
 _RECORD = TypeAdapter(StudyRecord)
 
 
-def write_record(folder: StudyFolder, record: StudyRecord) -> None:
-    """Replaces the record in one step."""
-    folder.write_json(_NAME, json.loads(_RECORD.dump_json(record)))
+def write_record(folder: StudyFolder, record: StudyRecord, name: str = STUDY) -> None:
+    """Replaces the record of the study, or of its confirmation, in one step."""
+    folder.write_json(name, json.loads(_RECORD.dump_json(record)))
 
 
-def usable_record(folder: StudyFolder) -> StudyRecord | None:
+def usable_record(folder: StudyFolder, name: str = STUDY) -> StudyRecord | None:
     """The record; None also where it is damaged or of another version: a run writes it anew."""
     try:
-        return read_record(folder)
+        return read_record(folder, name)
     except InputError:
         return None
 
 
-def read_record(folder: StudyFolder) -> StudyRecord | None:
+def read_record(folder: StudyFolder, name: str = STUDY) -> StudyRecord | None:
     """The record, or None before the first run. InputError if it is damaged."""
-    stored = folder.read_json(_NAME)
+    stored = folder.read_json(name)
     if stored is None:
         return None
     try:
         return _RECORD.validate_json(json.dumps(stored))
     except ValidationError:
-        raise InputError(f"{folder.root}/{_NAME}.json is damaged; run the study again") from None
+        raise InputError(f"{folder.json_file(name)} is damaged; run the study again") from None

@@ -29,11 +29,14 @@ def study_result(
     trials: tuple[Trial, ...],
     longer: tuple[Trial, ...] = (),
     relinked: tuple[Trial, ...] = (),
+    *,
+    finalists: int = 1,
 ) -> StudyResult:
     """The result of the whole sweeps. InputError without a single one.
 
     `longer` are the trials at longer slices, `relinked` those of the baseline's relinks, if there
-    are any. Where sweeps took turns with relinks, all intervals count these.
+    are any. Where sweeps took turns with relinks, all intervals count these. With several
+    `finalists` each is judged more strictly, so that the study's level holds for all of them.
     """
     metric = Metric(study.race.metric)
     other = Metric.WALL if metric is Metric.CPU else Metric.CPU
@@ -41,7 +44,7 @@ def study_result(
     arms = (*record.raced, TWIN)
     executions = sweep_costs(trials, arms, names, metric)
     costs = _units(executions, record)
-    rule = suite_rule(study)
+    rule = suite_rule(study, finalists)
     baseline, *others = arms
     edges = band_edges(ABOUT_EQUAL if rule.margin is None else rule.margin)
     judged = judge_twin(costs, TWIN, baseline, study.race.level)
@@ -54,7 +57,7 @@ def study_result(
         twin=TWIN,
         metric=metric.value,
         margin=rule.margin,
-        level=study.race.level,
+        level=rule.level_each,
         sweeps_done=len(executions.sweeps),
         sweeps_planned=record.sweeps_planned,
         racing_s=sum(trial.wall_ns for trial in trials) / 1e9,
@@ -97,10 +100,10 @@ def _units(executions: SweepCosts, record: StudyRecord) -> SweepCosts:
     return by_relink(executions, record.relinks) if record.relinks else executions
 
 
-def suite_rule(study: Study) -> SuiteRule:
-    """How the suite is judged: each variant alone, at the study's level."""
+def suite_rule(study: Study, finalists: int = 1) -> SuiteRule:
+    """How the suite is judged: the study's level holds for all finalists, or each variant alone."""
     margin = None if study.race.margin is None else parse_share(study.race.margin)
-    return SuiteRule(level=study.race.level, margin=margin)
+    return SuiteRule(level=study.race.level, margin=margin, finalists=finalists)
 
 
 def trial_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:

@@ -1,0 +1,200 @@
+"""The plan of a confirmation: written, with its hash, before the first confirming trial."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import TypeAdapter, ValidationError
+
+from ensign.lab.study_file import StudyFile
+from ensign.model.errors import InputError
+from ensign.model.findings import Severity
+from ensign.model.results import StudyResult
+from ensign.model.study import Confirm, Study
+from ensign.model.variants import Variant, trained
+from ensign.store.folder import StudyFolder
+
+_LARGEST_LAYOUT_SEED = 10**6
+_MOST_RELINKS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmPlan:
+    """What is decided before the first confirming trial; `exploration` is the key of the sweeps.
+
+    Each of the `finalists` (best first; none: nothing is raced) is judged at 1 - (1 - level)/k.
+    `layout_seed` gives fresh relinks (0 where none are raced), `profile` counts the fresh profile.
+    """
+
+    exploration: str
+    baseline: str
+    finalists: tuple[str, ...]
+    workloads: tuple[str, ...]
+    requests: Mapping[str, int | None]
+    metric: str
+    margin: str | None
+    level: float
+    sweeps: int
+    seed: int
+    layout_seed: int
+    profile: int
+
+    @property
+    def sha256(self) -> str:
+        """Hash of all of it; it names the trials, too."""
+        return hashlib.sha256(_text(self).encode()).hexdigest()
+
+    @property
+    def prefix(self) -> str:
+        """How the names of its trials begin, whatever programs were raced."""
+        return f"confirm-{self.sha256[:16]}-"
+
+    @property
+    def level_each(self) -> float:
+        """The level of each finalist's claims."""
+        return 1 - (1 - self.level) / max(1, len(self.finalists))
+
+
+_PLAN = TypeAdapter(ConfirmPlan)
+
+
+def new_plan(
+    file: StudyFile,
+    confirm: Confirm,
+    explored: StudyResult,
+    key: str,
+    requests: Mapping[str, int | None],
+) -> ConfirmPlan:
+    """The plan that follows from an exploration; the same one from the same sweeps. Pure."""
+    study = file.study
+    finalists = choose_finalists(explored, file.variants, confirm.finalists)
+    layouts = study.layouts
+    relinked = layouts is not None and layouts.variants == "all"
+    layout_seed = layouts.seed % _LARGEST_LAYOUT_SEED + 1 if layouts and relinked else 0
+    seed = int(hashlib.sha256(f"confirm {key}".encode()).hexdigest()[:8], 16)
+    return ConfirmPlan(
+        exploration=key,
+        baseline=explored.baseline,
+        finalists=finalists,
+        workloads=explored.workload_names,
+        requests=dict(requests),
+        metric=study.race.metric,
+        margin=study.race.margin,
+        level=study.race.level,
+        sweeps=confirm.sweeps_for(len(finalists)),
+        seed=seed,
+        layout_seed=layout_seed,
+        profile=1 if study.training is None else study.training.profiles + 1,
+    )
+
+
+def choose_finalists(
+    explored: StudyResult, variants: Iterable[Variant], most: int
+) -> tuple[str, ...]:
+    """The best geometric means below the baseline's, of variants that nothing speaks against. Pure.
+
+    Of several profiles of one variant the best stands for all: its profile is collected anew.
+    """
+    barred = {each.subject for each in explored.findings if each.severity is Severity.ERROR}
+    barred |= {each.variant for each in explored.builds if each.check == "failed"}
+    barred |= {explored.twin, explored.baseline}
+    choices = {each.name: each.choices for each in variants}
+    taken = {choices.get(explored.baseline)}
+    chosen: list[str] = []
+    for entry in sorted(explored.suite, key=lambda each: each.comparison.ratio):
+        name = entry.comparison.arm
+        better = entry.comparison.ratio < 1
+        if better and name not in barred and choices.get(name, ()) not in taken:
+            taken.add(choices.get(name, ()))
+            chosen.append(name)
+    return tuple(chosen[:most])
+
+
+def confirming(file: StudyFile, plan: ConfirmPlan) -> StudyFile:
+    """The study of the confirmation: finalists alone, with seeds and profiles of its own. Pure."""
+    chosen = (plan.baseline, *plan.finalists)
+    by_name = {each.name: each for each in file.variants}
+    missing = [name for name in chosen if name not in by_name]
+    if missing:
+        raise InputError(
+            f"{file.path} no longer has {', '.join(missing)}, which is to be confirmed"
+        )
+    variants = (by_name[name] for name in chosen)
+    fresh = (replace(each, profile=plan.profile) if trained(each) else each for each in variants)
+    return replace(file, study=confirming_study(file.study, plan), variants=tuple(fresh))
+
+
+def confirming_study(study: Study, plan: ConfirmPlan) -> Study:
+    """How the confirmation is raced and judged: by its plan, whatever the study says now. Pure."""
+    race = study.race.model_copy(
+        update={
+            "confirm": None,
+            "slice_check": [],
+            "metric": plan.metric,
+            "margin": plan.margin,
+            "level": plan.level,
+            "sweeps": plan.sweeps,
+            "seed": plan.seed,
+        }
+    )
+    layouts = study.layouts
+    if layouts is not None and plan.layout_seed:
+        count = min(plan.sweeps, _MOST_RELINKS)
+        layouts = layouts.model_copy(update={"seed": plan.layout_seed, "count": count})
+    workloads = [each for each in study.workloads if each.name in plan.workloads]
+    return study.model_copy(update={"race": race, "layouts": layouts, "workloads": workloads})
+
+
+def made_afresh(file: StudyFile, plan: ConfirmPlan) -> tuple[str, ...]:
+    """What is not taken over from the exploration, in words. Pure."""
+    by_name = {each.name: each for each in file.variants}
+    chosen = [by_name[name] for name in (plan.baseline, *plan.finalists) if name in by_name]
+    relinks = ("relinks",) if plan.layout_seed else ()
+    profiles = ("profiles",) if any(map(trained, chosen)) else ()
+    return ("executions", *relinks, *profiles)
+
+
+def plan_name(key: str) -> str:
+    """Where the plan of that exploration is, in the results folder."""
+    return f"confirm/{key}"
+
+
+def record_name(key: str) -> str:
+    """Where the record of the confirmation of that exploration is."""
+    return f"confirm/{key}-record"
+
+
+def write_plan(folder: StudyFolder, plan: ConfirmPlan) -> None:
+    """Writes plan and hash in one step."""
+    said = {"plan": json.loads(_text(plan)), "sha256": plan.sha256}
+    folder.write_json(plan_name(plan.exploration), said)
+
+
+def read_plan(folder: StudyFolder, key: str) -> ConfirmPlan | None:
+    """The plan of that exploration, or None. InputError where it was edited afterwards."""
+    stored = folder.read_json(plan_name(key))
+    if stored is None:
+        return None
+    try:
+        plan = _PLAN.validate_python(stored["plan"])
+    except (KeyError, ValidationError):
+        plan = None
+    if plan is None or plan.sha256 != stored.get("sha256") or plan.exploration != key:
+        raise edited(folder, key)
+    return plan
+
+
+def edited(folder: StudyFolder, key: str) -> InputError:
+    """What to say of a plan that is not the one that was written before the trials."""
+    path = folder.json_file(plan_name(key))
+    return InputError(
+        f"{path} was edited after it was written, but a confirmation follows the plan that was "
+        f"fixed before it: put it back, or delete {path.parent} to confirm anew"
+    )
+
+
+def _text(plan: ConfirmPlan) -> str:
+    return json.dumps(_PLAN.dump_python(plan, mode="json"), sort_keys=True)

@@ -1,0 +1,164 @@
+"""The second phase of a study: the best variants built afresh and raced again, by a fixed plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ensign.builders.cache import Cache
+from ensign.lab.machine import cpu_seats, machine_state
+from ensign.lab.ports import Ports
+from ensign.lab.study.arms import Field
+from ensign.lab.study.confirm_plan import (
+    ConfirmPlan,
+    confirming,
+    confirming_study,
+    edited,
+    made_afresh,
+    new_plan,
+    read_plan,
+    record_name,
+    write_plan,
+)
+from ensign.lab.study.fixed import plan_key
+from ensign.lab.study.layouts import rotating
+from ensign.lab.study.prepare import build_programs
+from ensign.lab.study.record import StudyRecord, usable_record, write_record
+from ensign.lab.study.recording import ended, started
+from ensign.lab.study.result import study_result
+from ensign.lab.study.sweeps import SweepPlan, missing_trials, run_sweeps
+from ensign.lab.study.telling import Telling
+from ensign.lab.study_file import StudyFile
+from ensign.model.findings import Finding, Severity
+from ensign.model.results import Confirmation, StudyResult
+from ensign.store.folder import StudyFolder
+
+_KEY_CHARACTERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a confirmation is carried out."""
+
+    cache: Cache
+    ports: Ports
+    folder: StudyFolder
+    telling: Telling
+
+
+def confirm(
+    file: StudyFile, explored: StudyResult, key: str, requests: Mapping[str, int | None], site: Site
+) -> None:
+    """Plans what is not planned, builds and races what is missing; nothing without `confirm`.
+
+    `explored` is the result of the sweeps, of which nothing is pooled in. InputError where the plan
+    was edited; otherwise as `run_study`.
+    """
+    folder, asked = site.folder, file.study.race.confirm
+    plan = read_plan(folder, key)
+    if plan is None:
+        if asked is None:
+            return
+        plan = new_plan(file, asked, explored, key, requests)
+        _record_of(folder, plan)
+        write_plan(folder, plan)
+    if plan.finalists:
+        _race(confirming(file, plan), plan, site)
+
+
+def _race(file: StudyFile, plan: ConfirmPlan, site: Site) -> None:
+    folder, ports = site.folder, site.ports
+    programs = build_programs(file, site.cache, ports, site.telling.build)
+    seats, _ = cpu_seats(file.study.cpus)
+    natural = Field(programs.artefacts, dict(programs.tools), seats, str(file.folder))
+    field = rotating(file.study, natural, programs.relinks)
+    facts = [result.facts for result in programs.report.results]
+    hashes = {each.variant: each.loadable_sha256 for each in facts}
+    raced = {each.variant: each.layouts for each in facts if each.variant in field.relinks}
+    key = plan.prefix + plan_key(file.study, hashes, raced)[:_KEY_CHARACTERS]
+    sweeps = SweepPlan(key, plan.sweeps, plan.requests, 0)
+    known = _record_of(folder, plan)
+    missing = missing_trials(file.study, sweeps, folder)
+    if known is not None and known.key == key and known.complete and not missing:
+        return
+    before, name = machine_state(), record_name(plan.exploration)
+    record = replace(
+        started(file.study, programs, sweeps, before),
+        relinks=field.rotation,
+        plan_sha256=plan.sha256,
+    )
+    write_record(folder, record, name)
+    run_sweeps(ports.meter, file.study, field, sweeps, folder, site.telling.trial)
+    write_record(folder, ended(record, before, machine_state()), name)
+
+
+def with_confirmation(
+    explored: StudyResult, file: StudyFile, folder: StudyFolder, key: str
+) -> StudyResult:
+    """The result with its second phase, where there is one: then the sweeps claim nothing.
+
+    Once a plan is written the phase belongs to the result, also where the study no longer asks for
+    it. InputError where the plan was edited.
+    """
+    plan, asked = read_plan(folder, key), file.study.race.confirm
+    if plan is None:
+        if asked is None:
+            return explored
+        pending = Confirmation((), 0, 0, explored.level, "", ())
+        return replace(_exploring(explored), confirmation=pending)
+    record = _record_of(folder, plan)
+    done = frozenset[tuple[int, str]]() if record is None else folder.done(record.key)
+    confirmation = Confirmation(
+        finalists=plan.finalists,
+        sweeps=plan.sweeps,
+        sweeps_done=len(done) // len(plan.workloads),
+        level=plan.level_each,
+        plan_sha256=plan.sha256,
+        fresh=made_afresh(file, plan),
+    )
+    if record is None or len(done) < plan.sweeps * len(plan.workloads):
+        return replace(_exploring(explored), confirmation=confirmation)
+    study = confirming_study(file.study, plan)
+    count = len(plan.finalists)
+    result = study_result(study, record, folder.trials(record.key), finalists=count)
+    doubts = (*_kept(file, plan), *_restarted(folder, plan, record))
+    result = replace(result, findings=(*doubts, *result.findings))
+    return replace(_exploring(explored), confirmation=replace(confirmation, result=result))
+
+
+def _exploring(explored: StudyResult) -> StudyResult:
+    """The sweeps without claims."""
+    suite = tuple(replace(entry, no_slower=None, not_shown=()) for entry in explored.suite)
+    return replace(explored, suite=suite, named=())
+
+
+def _record_of(folder: StudyFolder, plan: ConfirmPlan) -> StudyRecord | None:
+    """The record of what was raced; InputError where that was by another plan."""
+    record = usable_record(folder, record_name(plan.exploration))
+    if record is not None and record.plan_sha256 != plan.sha256:
+        raise edited(folder, plan.exploration)
+    return record
+
+
+def _kept(file: StudyFile, plan: ConfirmPlan) -> tuple[Finding, ...]:
+    """The study says something else by now."""
+    race = file.study.race
+    if race.margin == plan.margin and race.level == plan.level:
+        return ()
+    text = (
+        f"the confirmation keeps the margin ({plan.margin or 'none'}) and level ({plan.level:g}) "
+        "of its plan, which was fixed before its first trial; the study says otherwise now"
+    )
+    return (Finding("confirm-plan-kept", Severity.WARNING, text),)
+
+
+def _restarted(folder: StudyFolder, plan: ConfirmPlan, record: StudyRecord) -> tuple[Finding, ...]:
+    others = folder.plans(plan.prefix) - {record.key}
+    if not others:
+        return ()
+    count = sum(len(folder.done(name)) for name in others)
+    text = (
+        f"{count} trials of this confirmation were raced with other programs before (the cache "
+        "was emptied, or a profile came out differently) and are not counted"
+    )
+    return (Finding("confirm-restarted", Severity.WARNING, text),)

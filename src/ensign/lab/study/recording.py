@@ -1,0 +1,61 @@
+"""What a race is going to rest on, as the record that is stored with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from ensign import __version__
+from ensign.lab.machine import MachineState
+from ensign.lab.study.prepare import Programs
+from ensign.lab.study.record import StudyRecord
+from ensign.lab.study.sweeps import SweepPlan
+from ensign.model.placeholders import fill_all, shown
+from ensign.model.study import Study
+
+
+def started(study: Study, programs: Programs, plan: SweepPlan, before: MachineState) -> StudyRecord:
+    """The record of a race that is about to begin."""
+    report = programs.report
+    return StudyRecord(
+        key=plan.key,
+        raced=tuple(name for name, _ in programs.artefacts),
+        sweeps_planned=plan.sweeps,
+        builds=tuple(result.facts for result in report.results),
+        machine=before.facts_since(before),
+        findings=report.findings,
+        commands=commands_of(study, plan.requests),
+        toolchains=report.toolchains,
+        source=report.source,
+        version=__version__,
+        made_at=_now(),
+        complete=False,
+        workloads=tuple(workload.name for workload in study.workloads),
+    )
+
+
+def ended(record: StudyRecord, before: MachineState, after: MachineState) -> StudyRecord:
+    """The record of a race that has all its trials; the machine was read before and after."""
+    return replace(
+        record,
+        complete=True,
+        machine=after.facts_since(before),
+        findings=(*record.findings, *before.findings_until(after)),
+        made_at=_now(),
+    )
+
+
+def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple[str, str], ...]:
+    """What ran, per workload and for the server, with the number of requests filled in. Pure."""
+    commands = [] if study.server is None else [("server", shown(study.server.command))]
+    for workload in study.workloads:
+        number = requests.get(workload.name)
+        values = {} if number is None else {"requests": str(number)}
+        argv = fill_all(workload.load or workload.command or (), values)
+        commands.append((workload.name, shown(argv)))
+    return tuple(commands)
+
+
+def _now() -> str:
+    return datetime.now(tz=UTC).isoformat(timespec="seconds")

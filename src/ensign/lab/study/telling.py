@@ -1,0 +1,18 @@
+"""Whom a run tells what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ensign.builders.events import OnEvent
+from ensign.lab.study.sweeps import SweepProgress
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Whom to tell what happens: builds, pilots by workload, trials."""
+
+    build: OnEvent
+    pilot: Callable[[str], None]
+    trial: Callable[[SweepProgress], None]

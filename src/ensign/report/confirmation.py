@@ -1,0 +1,76 @@
+"""A study of two phases in words: what was explored, what was confirmed, and by which plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ensign.model.findings import Finding
+from ensign.model.results import Confirmation, StudyResult
+from ensign.report.words import clean, counted, listed, plain_share
+
+HEADING = "Confirmation"
+_SHOWN_DIGITS = 16
+
+
+def confirmed(result: StudyResult) -> StudyResult | None:
+    """The second phase as a result of its own, once all of it is there."""
+    return None if result.confirmation is None else result.confirmation.result
+
+
+def exploration_text(result: StudyResult) -> str:
+    """What must stand over the tables of an exploration; empty for a study of one phase."""
+    if result.confirmation is None:
+        return ""
+    sweeps = counted(result.sweeps_done, "sweep")
+    return (
+        f"Exploration: {sweeps} of all variants, to choose what to confirm. Nothing is claimed of "
+        "it: the best of several looks better than it is."
+    )
+
+
+def pending_text(confirmation: Confirmation, baseline: str) -> str:
+    """Why nothing is claimed; for a confirmation without result."""
+    if not confirmation.plan_sha256:
+        return "Nothing is claimed yet: this is an exploration, and it is not confirmed."
+    if not confirmation.finalists:
+        return (
+            f"No variant was faster than {clean(baseline)} in the exploration: there was nothing "
+            "to confirm."
+        )
+    done = f"{confirmation.sweeps_done} of {counted(confirmation.sweeps, 'confirming sweep')}"
+    return f"Nothing is claimed yet: {done} are there, and none is looked at before the last."
+
+
+def confirmation_text(confirmation: Confirmation) -> str:
+    """What was raced again, and how its claims are judged."""
+    finalists = listed(confirmation.finalists)
+    which = "finalist" if len(confirmation.finalists) == 1 else "finalists"
+    return (
+        f"Raced again after the exploration, of which nothing is counted: {which} {finalists}, "
+        f"{counted(confirmation.sweeps, 'sweep')} on fresh {listed(confirmation.fresh)}, "
+        f"each claim at {plain_share(confirmation.level)}."
+    )
+
+
+def plan_text(confirmation: Confirmation) -> str:
+    """By which plan; empty where there is none yet."""
+    if not confirmation.plan_sha256:
+        return ""
+    return (
+        "Finalists, metric, margin, level, number of sweeps and seeds were written down before the "
+        f"first confirming trial (SHA-256 of the plan {confirmation.plan_sha256[:_SHOWN_DIGITS]}…)."
+    )
+
+
+def findings_of(result: StudyResult) -> tuple[Finding, ...]:
+    """Findings of both phases; those that only the second one has say so."""
+    second = confirmed(result)
+    if second is None:
+        return result.findings
+    known = {(each.code, each.subject, each.text) for each in result.findings}
+    further = (
+        replace(each, text=f"in the confirmation: {each.text}")
+        for each in second.findings
+        if (each.code, each.subject, each.text) not in known
+    )
+    return (*result.findings, *further)

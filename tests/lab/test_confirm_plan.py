@@ -1,0 +1,207 @@
+"""The plan of a confirmation: who is chosen, what it fixes, and that it stays as it was written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import report_data as data
+from ensign.lab.study.calibrate import arm_runs
+from ensign.lab.study.confirm_plan import (
+    ConfirmPlan,
+    choose_finalists,
+    confirming,
+    made_afresh,
+    new_plan,
+    read_plan,
+    write_plan,
+)
+from ensign.lab.study.confirming import with_confirmation
+from ensign.lab.study.fixed import plan_key
+from ensign.lab.study.record import StudyRecord, write_record
+from ensign.lab.study_file import StudyFile, parse_study
+from ensign.model.errors import InputError
+from ensign.model.findings import Finding, Severity
+from ensign.model.results import MachineFacts, StudyResult
+from ensign.model.variants import Variant
+from ensign.store.folder import StudyFolder
+
+TEXT = """\
+name = "s"
+[source]
+kind = "path"
+path = "x"
+[build]
+commands = [["make"]]
+artefact = "program"
+[axes]
+compiler = ["gcc-12"]
+optimization = ["-O2", "-O3", "-Os"]
+pgo = ["off", "on"]
+[baseline]
+optimization = "-O2"
+pgo = "off"
+[layouts]
+count = 4
+seed = 3
+[training]
+profiles = 2
+[[training.workloads]]
+name = "learn"
+command = ["{artefact}", "learn"]
+[race]
+margin = "2%"
+confirm = {}
+[[workloads]]
+name = "set"
+command = ["{artefact}", "set"]
+[[workloads]]
+name = "get"
+command = ["{artefact}", "get"]
+"""
+FILE = parse_study(TEXT, Path("s.toml"))
+NAMES = [each.name for each in FILE.variants]
+
+
+def explored(**ratios: float) -> StudyResult:
+    truth = {name.replace("_", "-"): ratio for name, ratio in ratios.items()}
+    return replace(data.study(truth, ("set", "get")), baseline=NAMES[0], findings=(), builds=())
+
+
+def plan_of(file: StudyFile, result: StudyResult) -> ConfirmPlan:
+    assert file.study.race.confirm is not None
+    return new_plan(file, file.study.race.confirm, result, "key", {"set": 1000, "get": None})
+
+
+def test_the_names_of_this_study() -> None:
+    assert NAMES == [
+        "gcc-12-O2", "gcc-12-O2-pgo-p1", "gcc-12-O2-pgo-p2", "gcc-12-O3", "gcc-12-O3-pgo-p1",
+        "gcc-12-O3-pgo-p2", "gcc-12-Os", "gcc-12-Os-pgo-p1", "gcc-12-Os-pgo-p2",
+    ]  # fmt: skip
+    assert FILE.study.race.sweeps == 7
+
+
+def test_the_best_that_nothing_speaks_against_are_chosen_once_each() -> None:
+    result = explored(
+        gcc_12_O2_pgo_p1=0.93, gcc_12_O2_pgo_p2=0.92, gcc_12_O3=0.95, gcc_12_Os=0.94,
+        gcc_12_O3_pgo_p1=0.90, gcc_12_Os_pgo_p1=0.96, gcc_12_Os_pgo_p2=1.2,
+    )  # fmt: skip
+    failed = replace(data.build("gcc-12-Os"), check="failed")
+    bad = Finding("flag-lost", Severity.ERROR, "no trace", "gcc-12-O3-pgo-p1")
+    result = replace(result, builds=(failed,), findings=(bad,))
+    chosen = choose_finalists(result, FILE.variants, 3)
+    assert chosen == ("gcc-12-O2-pgo-p2", "gcc-12-O3", "gcc-12-Os-pgo-p1")
+    assert choose_finalists(result, FILE.variants, 1) == chosen[:1]
+    assert choose_finalists(explored(gcc_12_O3=1.01), FILE.variants, 3) == ()
+
+
+def test_the_plan_fixes_everything_and_is_the_same_from_the_same_exploration() -> None:
+    plan = plan_of(FILE, explored(gcc_12_O3=0.95, gcc_12_Os=0.94))
+    assert plan == plan_of(FILE, explored(gcc_12_O3=0.95, gcc_12_Os=0.94))
+    assert plan.finalists == ("gcc-12-Os", "gcc-12-O3")
+    assert (plan.sweeps, plan.margin, plan.metric, plan.level) == (16, "2%", "cpu", 0.95)
+    assert plan.level_each == pytest.approx(0.975)
+    assert plan_of(FILE, explored(gcc_12_O3=0.95)).sweeps == 12
+
+
+def test_relinks_profiles_and_executions_are_fresh_and_the_study_no_longer_matters() -> None:
+    plan = plan_of(FILE, explored(gcc_12_O2_pgo_p2=0.92, gcc_12_O3=0.95))
+    edited = parse_study(TEXT.replace('"2%"', '"5%"'), Path("s.toml"))
+    again = confirming(edited, plan)
+    assert [each.name for each in again.variants] == ["gcc-12-O2", "gcc-12-O2-pgo-p2", "gcc-12-O3"]
+    assert [each.profile for each in again.variants] == [1, 3, 1]
+    layouts, race = again.study.layouts, again.study.race
+    assert layouts is not None
+    assert (layouts.seed, layouts.count) == (4, 16)
+    assert (race.margin, race.sweeps, race.confirm) == ("2%", 16, None)
+    assert race.seed != FILE.study.race.seed
+    assert made_afresh(FILE, plan) == ("executions", "relinks", "profiles")
+    plain = parse_study(TEXT.replace("[layouts]\ncount = 4\nseed = 3\n", ""), Path("s.toml"))
+    assert made_afresh(plain, plan_of(plain, explored(gcc_12_O3=0.95))) == ("executions",)
+
+
+def test_a_finalist_that_the_study_no_longer_has_is_named() -> None:
+    plan = plan_of(FILE, explored(gcc_12_O3=0.95))
+    changed = replace(FILE, variants=(Variant("gcc-12-O2", "gcc-12", "-O2"),))
+    with pytest.raises(InputError, match=r"no longer has gcc-12-O3"):
+        confirming(changed, plan)
+
+
+def test_asking_for_a_confirmation_later_keeps_the_trials() -> None:
+    with_sweeps = TEXT.replace("confirm = {}", "sweeps = 7\nconfirm = {}")
+    without = TEXT.replace("confirm = {}", "sweeps = 7")
+    keys = {plan_key(parse_study(text, Path("s")).study, {}) for text in (with_sweeps, without)}
+    assert len(keys) == 1
+
+
+def test_a_plan_that_was_edited_is_an_error(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    plan = plan_of(FILE, explored(gcc_12_O3=0.95))
+    assert read_plan(folder, "key") is None
+    write_plan(folder, plan)
+    assert read_plan(folder, "key") == plan
+    path = folder.json_file("confirm/key")
+    for change in (
+        ("0.95", "0.9"),
+        ('"2%"', '"5%"'),
+        ("gcc-12-O3", "gcc-12-Os"),
+        ('"seed"', '"s"'),
+    ):
+        write_plan(folder, plan)
+        text = path.read_text()
+        assert change[0] in text
+        path.write_text(text.replace(*change))
+        with pytest.raises(InputError, match=r"edited after it was written.*put it back"):
+            read_plan(folder, "key")
+
+
+def a_record(plan: ConfirmPlan, key: str) -> StudyRecord:
+    return StudyRecord(
+        key=key, raced=(plan.baseline, *plan.finalists), sweeps_planned=plan.sweeps, builds=(),
+        machine=MachineFacts(()), findings=(), commands=(), toolchains=(), source=(), version="0",
+        made_at="now", complete=False, plan_sha256=plan.sha256,
+    )  # fmt: skip
+
+
+def test_another_plan_with_its_own_hash_is_not_the_one_that_was_raced(tmp_path: Path) -> None:
+    folder, result = StudyFolder(tmp_path), explored(gcc_12_O3=0.95)
+    plan = plan_of(FILE, result)
+    write_plan(folder, plan)
+    write_record(folder, a_record(plan, f"{plan.prefix}x"), "confirm/key-record")
+    waiting = with_confirmation(result, FILE, folder, "key").confirmation
+    assert waiting is not None
+    assert (waiting.result, waiting.sweeps_done, waiting.sweeps) == (None, 0, 12)
+    write_plan(folder, replace(plan, margin="5%"))
+    with pytest.raises(InputError, match="edited after it was written"):
+        with_confirmation(result, FILE, folder, "key")
+
+
+def test_an_exploration_claims_nothing_and_a_plain_study_stays_as_it_is(tmp_path: Path) -> None:
+    result = explored(gcc_12_O3=0.95)
+    seen = with_confirmation(result, FILE, StudyFolder(tmp_path), "key")
+    assert seen.confirmation is not None
+    assert seen.confirmation.plan_sha256 == ""
+    assert {entry.no_slower for entry in seen.suite} == {None}
+    assert seen.named == ()
+    plain = parse_study(TEXT.replace("confirm = {}", ""), Path("s.toml"))
+    assert plain.study.race.sweeps == 8
+    assert with_confirmation(result, plain, StudyFolder(tmp_path), "key") == result
+
+
+def test_the_file_is_text_that_people_can_read(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    plan = plan_of(FILE, explored(gcc_12_O3=0.95))
+    write_plan(folder, plan)
+    said = json.loads(folder.json_file("confirm/key").read_text())
+    assert said["sha256"] == plan.sha256
+    assert said["plan"]["finalists"] == ["gcc-12-O3"]
+
+
+def test_the_budget_is_for_both_phases() -> None:
+    plain = parse_study(TEXT.replace("confirm = {}", "sweeps = 7"), Path("s.toml")).study
+    assert arm_runs(FILE.study, "set", 10) - arm_runs(plain, "set", 10) == 16 * 5
+    assert arm_runs(FILE.study, "set", 3) - arm_runs(plain, "set", 3) == 12 * 3
+    assert arm_runs(FILE.study, "set", 2) == arm_runs(plain, "set", 2)
