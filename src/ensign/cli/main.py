@@ -13,7 +13,16 @@ from ensign.cli.compare import compare
 from ensign.cli.doctor import doctor
 from ensign.cli.output import complain, say, write
 from ensign.cli.schema import schema
-from ensign.cli.study import bundle, clean, plan, report, run, unbundle, with_optional_values
+from ensign.cli.study import (
+    bundle,
+    clean,
+    diff_studies,
+    plan,
+    report,
+    run,
+    unbundle,
+    with_optional_values,
+)
 from ensign.host.signals import stopped_by_signals
 from ensign.model.errors import (
     CommandFailed,
@@ -41,7 +50,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (compare, run, plan, report, bundle, unbundle, doctor, schema, clean):
+for command in (compare, run, plan, report, diff_studies, bundle, unbundle, doctor, schema, clean):
     app.command()(command)
 
 

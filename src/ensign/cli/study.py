@@ -26,7 +26,7 @@ BY_DEFAULT = "-"
 
 def with_optional_values(argv: list[str]) -> list[str]:
     """`report --json` means `report --json -`: these options may stand without a file. Pure."""
-    if argv[:1] != ["report"]:
+    if not {"report", "diff-studies"}.intersection(argv[:1]):
         return argv
     filled: list[str] = []
     for index, word in enumerate(argv):
@@ -84,6 +84,21 @@ def report(
 
     files = study_run.Files(html=html, markdown=markdown, csv=csv, json=json)
     study_run.report(study, files, every_workload=every_workload)
+
+
+def diff_studies(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A study file or a bundle.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another host's or date's.")],
+    *,
+    markdown: Annotated[
+        str | None, typer.Option(help="For a pull request (default: standard output).")
+    ] = None,
+    json: Annotated[str | None, typer.Option(help="Default: standard output.")] = None,
+) -> None:
+    """Say what changed between two studies: ratios of ratios, builds, machine, settings."""
+    from ensign.cli import study_run  # noqa: PLC0415
+
+    study_run.diff_studies(a, b, {"markdown": markdown, "json": json})
 
 
 def bundle(

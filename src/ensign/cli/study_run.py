@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +13,13 @@ from ensign.cli.study import BY_DEFAULT
 from ensign.host.files import check_writable, write_atomically
 from ensign.lab.ports import Ports
 from ensign.lab.study import evidence, perform
+from ensign.lab.study.differences import differences
 from ensign.lab.study.plan import expectation
 from ensign.lab.study.prepare import open_cache, open_study
 from ensign.lab.study.telling import Telling
 from ensign.model.results import StudyResult
 from ensign.model.units import format_size, parse_duration_ns
-from ensign.report import as_csv, as_html, as_json, as_markdown, as_plan, as_terminal
+from ensign.report import as_csv, as_difference, as_html, as_json, as_markdown, as_plan, as_terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,19 @@ def report(path: Path, files: Files, *, every_workload: bool) -> None:
         (files.csv, as_csv.study),
         (files.json, as_json.study),
     ):
-        if target == BY_DEFAULT:
-            say(render(result))
-        elif target is not None:
-            write_atomically(_path(target, Path(target)), render(result).encode())
+        if target is not None:
+            _give(render(result), target)
+
+
+def diff_studies(a: Path, b: Path, files: Mapping[str, str | None]) -> None:
+    """See `ensign.cli.study.diff_studies`; `files` says where markdown and JSON go."""
+    found = differences(a, b)
+    asked = {kind: target for kind, target in files.items() if target is not None}
+    if not asked:
+        say(as_difference.text(found, screen_of(sys.stdout).width))
+    for kind, target in asked.items():
+        render = as_difference.markdown if kind == "markdown" else as_difference.as_json
+        _give(render(found), target)
 
 
 def bundle(path: Path, output: Path | None) -> None:
@@ -120,6 +130,13 @@ def _is_current(page: Path, result: StudyResult) -> bool:
         return as_html.shows(page.read_text(encoding="utf-8", errors="replace"), result)
     except OSError:
         return False
+
+
+def _give(text: str, target: str) -> None:
+    if target == BY_DEFAULT:
+        say(text)
+    else:
+        write_atomically(_path(target, Path(target)), text.encode())
 
 
 def _path(target: str, default: Path) -> Path:

@@ -16,6 +16,16 @@ def two_sided_critical(level: float, degrees: float) -> float:
     return one_sided_critical((1 + level) / 2, degrees)
 
 
+def two_sided_criticals(level: float, degrees: ArrayLike) -> Floats:
+    """The same for many degrees of freedom, which may be infinite or broken numbers."""
+    from scipy.special import ndtri, stdtrit  # noqa: PLC0415
+
+    many = np.asarray(degrees, dtype=np.float64)
+    finite = np.isfinite(many)
+    found = stdtrit(np.where(finite, many, 1.0), (1 + level) / 2)
+    return np.asarray(np.where(finite, found, ndtri((1 + level) / 2)), dtype=np.float64)
+
+
 def one_sided_critical(level: float, degrees: float) -> float:
     """T that T stays below with probability `level`."""
     from scipy.special import stdtrit  # noqa: PLC0415
@@ -23,9 +33,9 @@ def one_sided_critical(level: float, degrees: float) -> float:
     return float(stdtrit(degrees, level))
 
 
-def two_sided_p(t: ArrayLike, degrees: int) -> Floats:
+def two_sided_p(t: ArrayLike, degrees: ArrayLike) -> Floats:
     """P(|T| >= |t|) for each t."""
     from scipy.special import stdtr  # noqa: PLC0415
 
-    tail = stdtr(degrees, -np.abs(np.asarray(t, dtype=np.float64)))
+    tail = stdtr(np.asarray(degrees, dtype=np.float64), -np.abs(np.asarray(t, dtype=np.float64)))
     return np.asarray(2 * tail, dtype=np.float64)

@@ -21,6 +21,8 @@ from ensign.lab.study.telling import Telling
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError, Interrupted
 from ensign.model.results import StudyResult
+from ensign.model.study import Study
+from ensign.model.trials import Trial
 from ensign.store.folder import StudyFolder
 
 
@@ -56,6 +58,15 @@ def stored_result(file: StudyFile) -> StudyResult:
 
 def _explored(file: StudyFile) -> tuple[StudyResult, StudyRecord]:
     """The result of the sweeps, and what it rests on."""
+    study, record, trials = stored_sweeps(file)
+    folder = folder_of(file)
+    longer = folder.trials(longer_key(record.key))
+    relinked = folder.trials(record.band_key) if record.band_key else ()
+    return study_result(study, record, trials, longer, relinked), record
+
+
+def stored_sweeps(file: StudyFile) -> tuple[Study, StudyRecord, tuple[Trial, ...]]:
+    """The study as it was raced, its record and its raw trials. InputError where there are none."""
     folder = folder_of(file)
     record = read_record(folder)
     trials = () if record is None else folder.trials(record.key)
@@ -67,10 +78,7 @@ def _explored(file: StudyFile) -> tuple[StudyResult, StudyRecord]:
             f"{file.path} no longer has the workload {', '.join(sorted(missing))}, which was "
             f"measured: 'ensign run {file.path}' measures those that it has now"
         )
-    longer = folder.trials(longer_key(record.key))
-    relinked = folder.trials(record.band_key) if record.band_key else ()
-    chosen = file.with_workloads(record.workloads).study
-    return study_result(chosen, record, trials, longer, relinked), record
+    return file.with_workloads(record.workloads).study, record, trials
 
 
 def _race(

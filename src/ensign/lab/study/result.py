@@ -95,6 +95,13 @@ def study_result(
     )
 
 
+def study_costs(study: Study, record: StudyRecord, trials: Sequence[Trial]) -> SweepCosts:
+    """The costs of the whole sweeps in the study's metric, one column for each of what n counts."""
+    names = tuple(workload.name for workload in study.workloads)
+    costs = sweep_costs(trials, (*record.raced, TWIN), names, Metric(study.race.metric))
+    return _units(costs, record)
+
+
 def _units(executions: SweepCosts, record: StudyRecord) -> SweepCosts:
     """What n counts: relinks where they took turns, else executions."""
     return by_relink(executions, record.relinks) if record.relinks else executions

@@ -1,0 +1,175 @@
+"""Two studies with their results, as one difference: what changed, and what else was not equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ensign.lab.study.evidence import Evidence, opened
+from ensign.lab.study.perform import stored_sweeps
+from ensign.lab.study.record import StudyRecord
+from ensign.lab.study.result import study_costs, suite_rule
+from ensign.model.comparisons import Direction
+from ensign.model.differences import BuildPair, Differing, StudyDifference, StudySide
+from ensign.model.errors import InputError
+from ensign.model.findings import Finding, Severity
+from ensign.model.study import Study
+from ensign.model.trials import TWIN, Trial
+from ensign.stats.changes import ArmChanges, ChangeRule, arm_changes
+from ensign.stats.sweeps import SweepCosts
+
+# These change by the minute on any machine.
+_PASSING = frozenset({"steal", "load average"})
+_Sweeps = tuple[Study, StudyRecord, tuple[Trial, ...]]
+
+
+def differences(a: Path, b: Path) -> StudyDifference:
+    """How B differs from A; each is a study file or a bundle.
+
+    InputError where nothing is measured, or where they cannot be compared.
+    """
+    with opened(a) as first, opened(b) as second:
+        return study_difference(
+            (_label(first), _label(second)),
+            stored_sweeps(first.file),
+            stored_sweeps(second.file),
+        )
+
+
+def _label(evidence: Evidence) -> str:
+    return str(evidence.path)
+
+
+def study_difference(labels: tuple[str, str], a: _Sweeps, b: _Sweeps) -> StudyDifference:
+    """The difference of two studies from their raw trials. Pure; InputError as `differences`."""
+    (study_a, record_a, _), (study_b, record_b, _) = a, b
+    names = [each.name for each in study_a.workloads]
+    shared = [name for name in names if name in {each.name for each in study_b.workloads}]
+    arms = [name for name in record_a.raced[1:] if name in record_b.raced]
+    _require_comparable(labels, a, b, shared)
+    costs_a, costs_b = (_costs(each, shared) for each in (a, b))
+    for label, costs in zip(labels, (costs_a, costs_b), strict=True):
+        if not costs.sweeps:
+            raise InputError(f"{label} has no whole sweep of the workloads that both have")
+    rule = _rule(study_a, study_b)
+    changes = [arm_changes(costs_a, costs_b, arm, record_a.raced[0], rule) for arm in (*arms, TWIN)]
+    return StudyDifference(
+        a=_side(labels[0], study_a, record_a, costs_a),
+        b=_side(labels[1], study_b, record_b, costs_b),
+        baseline=record_a.raced[0],
+        twin=TWIN,
+        level=rule.level,
+        margin=rule.margin,
+        builds=_builds(record_a, record_b, (record_a.raced[0], *arms)),
+        machine=tuple(_differing(_facts(record_a), _facts(record_b))),
+        settings=tuple(_differing(_settings(a, shared), _settings(b, shared))),
+        suite=tuple(each.suite for each in changes),
+        workloads=tuple(change for each in changes for change in each.workloads),
+        named=tuple(each.named for each in changes),
+        only_a=_alone(a, b),
+        only_b=_alone(b, a),
+        findings=_findings(changes[-1]),
+    )
+
+
+def _require_comparable(
+    labels: tuple[str, str], a: _Sweeps, b: _Sweeps, shared: Sequence[str]
+) -> None:
+    (study_a, record_a, trials_a), (study_b, record_b, trials_b) = a, b
+    both = " and ".join(labels)
+    if {each.started_unix_s for each in trials_a} & {each.started_unix_s for each in trials_b}:
+        raise InputError(f"{both} have trials in common: they are the same measurement")
+    if study_a.race.metric != study_b.race.metric:
+        metrics = f"{study_a.race.metric} and {study_b.race.metric}"
+        raise InputError(f"{both} compare by different metrics ({metrics})")
+    if record_a.raced[0] != record_b.raced[0]:
+        baselines = f"{record_a.raced[0]} and {record_b.raced[0]}"
+        raise InputError(f"{both} have different baselines ({baselines})")
+    if not shared:
+        raise InputError(f"{both} have no workload in common")
+
+
+def _costs(sweeps: _Sweeps, shared: Sequence[str]) -> SweepCosts:
+    study, record, trials = sweeps
+    by_name = {each.name: each for each in study.workloads}
+    chosen = study.model_copy(update={"workloads": [by_name[name] for name in shared]})
+    return study_costs(chosen, record, trials)
+
+
+def _rule(a: Study, b: Study) -> ChangeRule:
+    """The stricter of both levels and margins; no margin where one study has none."""
+    rules = (suite_rule(a), suite_rule(b))
+    margins = [each.margin for each in rules if each.margin is not None]
+    margin = min(margins) if len(margins) == len(rules) else None
+    return ChangeRule(max(each.level for each in rules), margin)
+
+
+def _side(label: str, study: Study, record: StudyRecord, costs: SweepCosts) -> StudySide:
+    return StudySide(label, study.name, record.made_at, record.version, len(costs.sweeps))
+
+
+def _builds(a: StudyRecord, b: StudyRecord, names: Sequence[str]) -> tuple[BuildPair, ...]:
+    hashes_a, hashes_b = (
+        {each.variant: each.loadable_sha256 for each in record.builds} for record in (a, b)
+    )
+    return tuple(BuildPair(name, hashes_a.get(name, ""), hashes_b.get(name, "")) for name in names)
+
+
+def _facts(record: StudyRecord) -> dict[str, str]:
+    return {name: value for name, value in record.machine.facts if name not in _PASSING}
+
+
+def _settings(sweeps: _Sweeps, shared: Sequence[str]) -> dict[str, str]:
+    """What decides how it was measured, in words; commands with their numbers of requests."""
+    study, record, trials = sweeps
+    layouts = study.layouts
+    env = {} if study.server is None else study.server.env
+    return {
+        "slice": study.race.slice,
+        "mode": study.race.mode,
+        "stopped by": trials[0].freezer,
+        "margin": study.race.margin or "none",
+        "level": f"{study.race.level:g}",
+        "relinks": f"{record.relinks} in turn" if layouts and record.relinks else "none",
+        "environment of the server": " ".join(f"{key}={env[key]}" for key in sorted(env)),
+        "version of ensign": record.version,
+        **{f"toolchain {name}": version for name, version in record.toolchains},
+        **{f"source {name}": value for name, value in record.source},
+        **{
+            f"command of {name}": command
+            for name, command in record.commands
+            if name in shared or name == "server"
+        },
+        **{
+            f"preload of {each.name}": "; ".join(" ".join(argv) for argv in each.preload)
+            for each in study.workloads
+            if each.name in shared
+        },
+    }
+
+
+def _differing(a: Mapping[str, str], b: Mapping[str, str]) -> list[Differing]:
+    return [
+        Differing(name, a.get(name, ""), b.get(name, ""))
+        for name in dict.fromkeys((*a, *b))
+        if a.get(name, "") != b.get(name, "")
+    ]
+
+
+def _alone(one: _Sweeps, other: _Sweeps) -> tuple[str, ...]:
+    """Variants and workloads that the other study lacks."""
+    variants = [f"variant {name}" for name in one[1].raced if name not in other[1].raced]
+    known = {each.name for each in other[0].workloads}
+    workloads = [f"workload {each.name}" for each in one[0].workloads if each.name not in known]
+    return (*variants, *workloads)
+
+
+def _findings(twin: ArmChanges) -> tuple[Finding, ...]:
+    comparison = twin.suite.comparison
+    if comparison.direction is Direction.UNCLEAR and not (twin.named.slower or twin.named.faster):
+        return ()
+    text = (
+        "the identical copy of the baseline changed against the baseline between the two studies: "
+        "changes of that size mean nothing here"
+    )
+    return (Finding("twin-changed", Severity.WARNING, text, TWIN),)

@@ -1,0 +1,128 @@
+"""The difference of two studies as text, as GitHub Markdown and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from ensign.model.differences import Change, StudyDifference
+from ensign.report.difference import DifferenceView, Table, answer, difference_view
+
+_MARKS = re.compile(r"([\\`*_\[\]|~])")
+_NAMED = "Workloads that moved (named after Holm)"
+_WIDEST_CELL = 48
+
+
+def text(found: StudyDifference, width: int = 80) -> str:
+    """For a terminal or a file: prose wrapped, tables as wide as they must be."""
+    view = difference_view(found)
+    lines = _wrapped(view.headline, width)
+    for sentence in view.sentences:
+        lines += _wrapped(sentence, width)
+    for warning in view.warnings:
+        lines += _wrapped(f"! {warning}", width)
+    for table in _tables(view):
+        lines += ["", *_aligned(table)]
+    lines += ["", _NAMED]
+    for each in view.named:
+        lines += _wrapped(each, width)
+    lines += [""]
+    for note in view.notes:
+        lines += _wrapped(note, width)
+    return "\n".join(lines) + "\n"
+
+
+def markdown(found: StudyDifference) -> str:
+    """For a pull request: the answer, the geometric means; the rest folded."""
+    view = difference_view(found)
+    parts = [
+        f"**{_safe(view.headline)}**",
+        " ".join(map(_safe, view.sentences)),
+        *(f"> ⚠️ {_safe(warning)}" for warning in view.warnings),
+        _grid(view.suite),
+        f"#### {_NAMED}",
+        "\n".join(f"- {_safe(each)}" for each in view.named),
+        *(_folded(table) for table in (*view.differing, *view.workloads)),
+        "\n".join(f"- {_safe(note)}" for note in view.notes),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(found: StudyDifference) -> str:
+    """Ratios of cost ratios (above 1: relatively slower in B); what is infinite is null."""
+    said = {
+        "a": asdict(found.a),
+        "b": asdict(found.b),
+        "baseline": found.baseline,
+        "twin": found.twin,
+        "level": found.level,
+        "margin": found.margin,
+        "suite": [_change(each, found) for each in found.suite],
+        "workloads": [_change(each, found) for each in found.workloads],
+        "named": [asdict(each) for each in found.named],
+        "builds": [{**asdict(each), "same": each.same} for each in found.builds],
+        "machine": [asdict(each) for each in found.machine],
+        "settings": [asdict(each) for each in found.settings],
+        "only_a": found.only_a,
+        "only_b": found.only_b,
+        "findings": [asdict(each) for each in found.findings],
+    }
+    return json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _change(each: Change, found: StudyDifference) -> dict[str, object]:
+    entry = each.comparison
+    return {
+        "variant": entry.arm,
+        "workload": each.workload or None,
+        "metric": entry.metric.value,
+        "ratio_a": each.ratio_a,
+        "ratio_b": each.ratio_b,
+        "ratio": entry.ratio,
+        "low": entry.low,
+        "high": entry.high if math.isfinite(entry.high) else None,
+        "direction": entry.direction.value,
+        "size": None if entry.size is None else entry.size.value,
+        "answer": answer(entry, found.margin),
+    }
+
+
+def _tables(view: DifferenceView) -> tuple[Table, ...]:
+    return (view.suite, *view.workloads, *view.differing)
+
+
+def _aligned(table: Table) -> list[str]:
+    rows = [[textwrap.shorten(cell, _WIDEST_CELL) for cell in row] for row in table.rows]
+    widths = [max(map(len, column)) for column in zip(table.columns, *rows, strict=True)]
+    return [table.heading, *(_line(row, widths) for row in (table.columns, *rows))]
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _grid(table: Table) -> str:
+    rows = [table.columns, ["---"] * len(table.columns)]
+    body = [[_safe(cell) for cell in row] for row in table.rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (*rows, *body))
+
+
+def _folded(table: Table) -> str:
+    summary = _html(table.heading)
+    return f"<details><summary>{summary}</summary>\n\n{_grid(table)}\n\n</details>"
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _html(line: str) -> str:
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _safe(line: str) -> str:
+    return _MARKS.sub(r"\\\1", _html(line))

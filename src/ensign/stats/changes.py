@@ -1,0 +1,91 @@
+"""What changed between two studies: ratios of ratios, over all workloads and for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ensign.model.comparisons import Comparison
+from ensign.model.differences import Change
+from ensign.model.results import NamedWorkloads
+from ensign.stats.holm import holm_adjusted
+from ensign.stats.pair import LogInterval, PairNames, direction_of, exp, size_of
+from ensign.stats.suite import sweep_geomeans
+from ensign.stats.welch import Floats, welch
+
+if TYPE_CHECKING:
+    from ensign.stats.sweeps import SweepCosts
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRule:
+    """How changes are judged: level of each interval, margin as a share of the cost, or None."""
+
+    level: float = 0.95
+    margin: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmChanges:
+    """One variant: its geometric mean, each workload, and those named after Holm."""
+
+    suite: Change
+    workloads: tuple[Change, ...]
+    named: NamedWorkloads
+
+
+def arm_changes(
+    a: SweepCosts, b: SweepCosts, arm: str, baseline: str, rule: ChangeRule
+) -> ArmChanges:
+    """How the cost ratio of an arm changed from study `a` to study `b`, which share no sweep.
+
+    Both have the same workloads in the same order. A ratio of ratios above 1: the arm is relatively
+    slower in `b`. InputError where an arm took no part.
+    """
+    names = PairNames(arm, baseline, a.metric)
+    d_a, d_b = a.log_ratios(arm, baseline), b.log_ratios(arm, baseline)
+    g_a, g_b = sweep_geomeans(d_a), sweep_geomeans(d_b)
+    ((suite, _),) = _changes(names, ("",), (g_a[None], g_b[None]), rule)
+    each = _changes(names, a.workloads, (d_a, d_b), rule)
+    adjusted = holm_adjusted([p for _, p in each])
+    moved = [change for (change, _), p in zip(each, adjusted, strict=True) if p <= 1 - rule.level]
+    named = NamedWorkloads(
+        arm,
+        slower=tuple(change.workload for change in moved if change.comparison.ratio > 1),
+        faster=tuple(change.workload for change in moved if change.comparison.ratio < 1),
+    )
+    return ArmChanges(suite, tuple(change for change, _ in each), named)
+
+
+def _changes(
+    names: PairNames, workloads: tuple[str, ...], d: tuple[Floats, Floats], rule: ChangeRule
+) -> list[tuple[Change, float]]:
+    """A change and its p value for each row of both sides."""
+    found = welch(*d, rule.level)
+    rows = zip(
+        workloads,
+        found.mean.tolist(),
+        found.half_width.tolist(),
+        found.p.tolist(),
+        *(each.mean(axis=-1).tolist() for each in d),
+        strict=True,
+    )
+    executions = d[0].shape[-1] + d[1].shape[-1]
+    changes = []
+    for workload, mean, half, p, mean_a, mean_b in rows:
+        interval = LogInterval(mean, mean - half, mean + half)
+        comparison = Comparison(
+            arm=names.arm,
+            baseline=names.baseline,
+            metric=names.metric,
+            ratio=exp(mean),
+            low=exp(interval.low),
+            high=exp(interval.high),
+            level=rule.level,
+            direction=direction_of(interval),
+            size=size_of(interval, rule.margin),
+            executions=executions,
+            rule="welch",
+        )
+        changes.append((Change(workload, comparison, exp(mean_a), exp(mean_b)), p))
+    return changes
