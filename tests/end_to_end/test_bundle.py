@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 from end_to_end.conftest import Ensign, Line
+from end_to_end.small_study import BATCH, write_study
 
 NOWHERE = "/nonexistent"
 
@@ -48,6 +49,22 @@ def test_every_number_comes_from_the_raw_trials(ensign: Ensign, measured: Path) 
     assert "study.lock.json" in names
     assert not any("report" in name for name in names)
     assert measured.exists()
+
+
+def test_patches_travel_with_the_study(ensign: Ensign) -> None:
+    study = write_study(
+        ensign.folder, BATCH, ('path = "source"', 'path = "source"\napply = ["./fix/one.patch"]')
+    )
+    source = (ensign.folder / "source" / "spin.c").read_text().splitlines()
+    hunk = f"@@ -1 +1,2 @@\n+/* patched */\n {source[0]}\n"
+    (study.parent / "fix").mkdir()
+    (study.parent / "fix" / "one.patch").write_text(f"--- a/spin.c\n+++ b/spin.c\n{hunk}")
+    done = ensign("run", "study.toml")
+    assert done.status == 0, done.err
+    assert ensign("bundle", "study.toml").status == 0
+    given = ensign("unbundle", "study.bundle.zip", "again")
+    assert given.status == 0, given.err
+    assert (ensign.folder / "again" / "fix" / "one.patch").read_text().endswith(hunk)
 
 
 def test_a_study_runs_again_from_its_bundle(ensign: Ensign, measured: Path) -> None:

@@ -114,7 +114,7 @@ def test_what_else_differs_is_listed() -> None:
     text = as_difference.text(found, 200)
     assert "the bytes of gcc-O3 differ" in text
     assert "Another machine" in text
-    assert "Measured otherwise: slice and command of b differ" in text
+    assert "Measured otherwise; what differs: slice and command of b." in text
 
 
 def test_only_what_both_have_is_compared() -> None:

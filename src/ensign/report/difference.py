@@ -108,12 +108,12 @@ def _builds(found: StudyDifference) -> tuple[str, ...]:
 
 def _machine(found: StudyDifference) -> tuple[str, ...]:
     machine = (
-        f"Another machine, or another state of it: {listed(_names(found.machine))} differ."
+        f"Another machine, or another state of it; what differs: {listed(_names(found.machine))}."
         if found.machine
         else "Same machine, as far as its facts tell."
     )
     settings = (
-        f"Measured otherwise: {listed(_names(found.settings))} differ."
+        f"Measured otherwise; what differs: {listed(_names(found.settings))}."
         if found.settings
         else "Same settings."
     )
@@ -169,7 +169,8 @@ def _notes(found: StudyDifference) -> tuple[str, ...]:
     level = plain_share(found.level)
     intervals = (
         "Intervals are Welch's, from the sweeps of both studies, which are independent. Each "
-        f"covers {level} by itself; workloads are named after Holm, at {level} for each variant's list."
+        f"covers {level} by itself; workloads are named after Holm, at {level} for each "
+        "variant's list."
     )
     return (_COLUMNS, intervals, _SCOPE, _NO_EVIDENCE)
 

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ensign import __version__
 from ensign.builders.sources.obtain import lock_path
@@ -72,7 +72,7 @@ def opened(path: Path) -> Iterator[Evidence]:
 
 
 def bundle(path: Path, target: Path | None) -> Bundled:
-    """Writes all that the study's report follows from: study and lock file, record, plans, trials.
+    """Writes what the report follows from: study, lock file and patches, record, plans, trials.
 
     `target` is a file, None for `NAME.bundle.zip` beside the study. InputError where nothing is
     measured yet, StorageFailed.
@@ -88,22 +88,21 @@ def bundle(path: Path, target: Path | None) -> Bundled:
 
 
 def unbundle(path: Path, folder: Path) -> tuple[tuple[Path, ...], str]:
-    """Gives study file and lock file back to run again: their paths, and what is missing for that.
+    """Gives study, lock file and patches back to run again: their paths, and what is missing.
 
     InputError where `path` is no bundle, or where the folder has such files already.
     """
     if not is_bundle(path):
         raise InputError(f"{path} is no bundle; 'ensign bundle STUDY' makes one")
     with opened(path) as evidence:
-        study = evidence.file.path
-        sources = [each for each in (study, lock_path(study)) if each.exists()]
-        targets = tuple(folder / each.name for each in sources)
+        given = dict(_inputs(evidence.file))
+        targets = tuple(folder / name for name in given)
         for target in targets:
             if target.exists():
                 raise InputError(f"{target} is there already; choose another folder")
-        with storage_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        for source, target in zip(sources, targets, strict=True):
+        for source, target in zip(given.values(), targets, strict=True):
+            with storage_errors(target):
+                target.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(target, source.read_bytes())
         asked = evidence.file.study.source
     if isinstance(asked, PathSource):
@@ -113,10 +112,7 @@ def unbundle(path: Path, folder: Path) -> tuple[tuple[Path, ...], str]:
 
 def _members(file: StudyFile) -> Iterator[tuple[str, Path]]:
     """Names in the bundle, laid out as beside a study file, and the files themselves."""
-    yield file.path.name, file.path
-    lock = lock_path(file.path)
-    if lock.exists():
-        yield lock.name, lock
+    yield from _inputs(file)
     folder, record = folder_of(file), read_record(folder_of(file))
     if record is None:
         raise InputError(f"nothing of {file.path} is measured yet: 'ensign run {file.path}'")
@@ -131,6 +127,17 @@ def _members(file: StudyFile) -> Iterator[tuple[str, Path]]:
     for path in paths:
         if path.exists():
             yield str(path.relative_to(folder.root.parent.parent)), path
+
+
+def _inputs(file: StudyFile) -> Iterator[tuple[str, Path]]:
+    """Study file first, lock file, and the patches below the study's folder."""
+    lock = lock_path(file.path)
+    patches = (PurePosixPath(name) for name in file.study.source.apply)
+    below = [each for each in patches if not each.is_absolute() and ".." not in each.parts]
+    named = [(file.path.name, file.path), (lock.name, lock)]
+    for name, path in (*named, *((str(each), file.folder / each) for each in below)):
+        if path.is_file():
+            yield name, path
 
 
 def _redo(evidence: Evidence, workloads: Sequence[str]) -> str:
