@@ -131,6 +131,13 @@ def test_another_compiler_than_the_measured_one_is_found(yard: Yard) -> None:
     assert "gcc-11 links this" in said
 
 
+def test_a_linker_option_that_is_lost_is_found(yard: Yard) -> None:
+    variant = Variant("hashed", "gcc-12", "-O3", flags="-Wl,--hash-style=sysv")
+    verified = yard.ship(variant, COMPILE).verified
+    assert verified.problems == ("at the link, -Wl,--hash-style=sysv is missing",)
+    assert yard.ship(variant, COMPILE, LINK).verified.problems == ()
+
+
 def test_lost_protections_are_found(yard: Yard) -> None:
     lazy = {**LINK, "replace": r"\1 $(OPTIMIZATION) -no-pie \2"}
     said = yard.ship(GCC_LTO, COMPILE, lazy).verified.problems

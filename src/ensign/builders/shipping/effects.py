@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 
 from ensign.builders.driver_line import is_object, sources
 from ensign.builders.proof.facts import Hardening, UnitKind
-from ensign.builders.proof.flags import Effects, effects, lto_of
+from ensign.builders.proof.flags import Effects, effect, effects, lto_of
 from ensign.builders.proof.rules import judge
 from ensign.builders.proof.seen import Seen, linked_calls, shown
 from ensign.model.calls import Call
@@ -142,6 +142,11 @@ def _link_problems(measured: Seen, shipped: Seen) -> Iterator[str]:
     of_units = effects(word for call in linked_calls(shipped) for word in call.ran[1:])
     theirs = {key: v for key, v in theirs.items() if key in ours or of_units.get(key) != v}
     yield from (f"at the link, {text}" for text in _differences(ours, theirs))
+    wanted = () if shipped.request is None else shipped.request.flags.link
+    for flag in wanted:
+        told_by_bytes = flag == "-pie" or flag.startswith("-Wl,-z,")
+        if effect(flag) is None and not told_by_bytes and flag not in now.ran:
+            yield f"at the link, {flag} is missing"
     if was.program != now.program:
         yield f"{was.program} linked what was measured, {now.program} links this"
 
@@ -197,7 +202,7 @@ def _notes(measured: Seen, *, same_bytes: bool) -> Iterator[str]:
     if same_bytes:
         yield "the loaded bytes are equal to those that were measured"
     else:
-        yield "the loaded bytes differ from those that were measured, the flags do not"
+        yield "the loaded bytes differ from those that were measured, but nothing of the above does"
 
 
 def _lto_word(objects: Iterable[Mapping[str, str]]) -> str:
