@@ -13,6 +13,7 @@ from ensign.cli.compare import compare
 from ensign.cli.doctor import doctor
 from ensign.cli.output import complain, say, write
 from ensign.cli.schema import schema
+from ensign.cli.ship import ship
 from ensign.cli.study import clean, plan, report, run, with_optional_values
 from ensign.host.signals import stopped_by_signals
 from ensign.model.errors import (
@@ -41,7 +42,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (compare, run, plan, report, doctor, schema, clean):
+for command in (compare, run, plan, report, ship, doctor, schema, clean):
     app.command()(command)
 
 
