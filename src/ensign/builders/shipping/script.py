@@ -16,7 +16,7 @@ from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning
 from ensign.builders.stages import Plan, Stage
 from ensign.model.errors import InputError
 from ensign.model.placeholders import fill
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
 
 NAME = "build.sh"
 FILES = "training"
@@ -29,6 +29,7 @@ _VARIABLES = {
     "{jobs}": "$jobs",
     "{port}": "$port",
     "{tmp}": "$tmp",
+    WORKLOAD: "$run",
 }
 _NO_MARKS: Mapping[str, str] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
@@ -41,8 +42,8 @@ _HEAD = """\
 #   bash build.sh SOURCE PROGRAM [FOLDER]
 #
 # SOURCE is the pristine source, which is copied; PROGRAM is the file to make. FOLDER is a new one
-# for trees and profiles; without it they are made in a temporary folder, and removed. PORT is where
-# the program listens while it is trained, JOBS how many commands make may run at once.
+# for trees and profiles; without it they are made in a temporary folder, and removed. A program that
+# is trained listens on ports above PORT; JOBS is how many commands make may run at once.
 set -euo pipefail
 shopt -s globstar
 [ $# -ge 2 ] || {{ echo "usage: bash build.sh SOURCE PROGRAM [FOLDER]" >&2; exit 2; }}
@@ -70,6 +71,8 @@ export LC_ALL=C TZ=UTC SOURCE_DATE_EPOCH={epoch}
 fresh() {{ cd "$work"; rm -rf "$tree"; cp -a "$1" "$tree"; cd "$tree"; }}
 # keep TO NAME...: what the next steps need of the tree.
 keep() {{ to=$work/$1; shift; mkdir -p "$to"; cp -a --parents "$@" "$to"; }}
+# begin RUN: a run of the program, in the folder of the files that it reads.
+begin() {{ run=$1; echo "training: $run"; tmp=$(mktemp -d -p "$work"); cd "$files"; }}
 # learn TO: folders for what is counted, and for the profile that is made of it.
 learn() {{ counts=$work/counts profile=$work/$1; rm -rf "$counts"; mkdir "$counts" "$profile"; }}
 """
@@ -87,6 +90,12 @@ await() {
     done
     echo "the server was not ready after a minute" >&2
     exit 1
+}
+# start PATTERN: the server, on a port that none before it had.
+start() {
+    port=$((port + 1))
+    ( cd "$tmp"; serve > "$tmp/log" 2>&1 ) & server=$!
+    await "$1"
 }
 # A server writes its counts when it ends, so it is asked to.
 stop() { kill -TERM "$server"; wait "$server" || true; server=; }
@@ -153,8 +162,7 @@ def _stage(
     if stage.learning is not None:
         yield f"learn {number}"
         yield from _commands(stage.learning.instrument, ())
-        for workload in stage.learning.workloads:
-            yield from _Training(study, stage.learning, workload, stage.artefact, tools).lines()
+        yield from _trained(_Training(study, stage.learning, stage.artefact, tools))
         yield 'cd "$tree"'
         yield from _commands(stage.learning.merge, ())
         return
@@ -194,40 +202,40 @@ def _literal(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Training:
-    """One run of the program, in the folder of the files that it reads."""
+    """All runs of one program, whose path in the tree is `artefact`."""
 
     study: Study
     learning: Learning
-    workload: Workload
     artefact: str
     tools: Mapping[str, str]
 
-    def lines(self) -> Iterator[str]:
-        workload, server = self.workload, self.study.server
-        yield f'echo "training: {workload.name}"'
-        yield 'tmp=$(mktemp -d -p "$work"); cd "$files"'
-        if server is None or workload.load is None:
-            stdin = "/dev/null" if workload.input is None else self._words([workload.input])
-            yield f"{self._program((), workload.command or ())} < {stdin} > /dev/null"
-            return
-        start = self._program(server.env.items(), server.command)
-        yield f'( cd "$tmp"; exec {start} > "$tmp/log" 2>&1 ) & server=$!'
-        yield f"await {shlex.quote(server.ready.output or '')}"
-        for argv in workload.preload:
-            yield f"{self._words(argv)} > /dev/null"
-        yield f"{self._words(workload.load)} > /dev/null"
-        yield "stop"
-
-    def _program(self, own: Iterable[tuple[str, str]], argv: Iterable[str]) -> str:
+    def program(self, own: Iterable[tuple[str, str]], argv: Iterable[str]) -> str:
         """The environment is the program's alone, not that of what loads it."""
-        assigned = [f"{name}={self._words([text])}" for name, text in own]
+        assigned = [f"{name}={self.words([text])}" for name, text in own]
         assigned += [f"{name}={_word(text)}" for name, text in self.learning.env]
-        wrapper = [word.replace(WORKLOAD, self.workload.name) for word in self.learning.wrapper]
-        return " ".join(("env", *assigned, *map(_word, wrapper), self._words(argv)))
+        wrapper = map(_word, self.learning.wrapper)
+        return " ".join(("env", *assigned, *wrapper, self.words(argv)))
 
-    def _words(self, argv: Iterable[str]) -> str:
+    def words(self, argv: Iterable[str], requests: int | None = None) -> str:
+        """Words of a command of the study, for the shell."""
         marks = {f"{{{name}}}": path for name, path in self.tools.items()}
         values = {"arm": "training", "artefact": f"{TREE}/{self.artefact}"}
-        if self.workload.requests is not None:
-            values["requests"] = str(self.workload.requests)
+        if requests is not None:
+            values["requests"] = str(requests)
         return " ".join(_word(fill(word, values), marks) for word in argv)
+
+
+def _trained(training: _Training) -> Iterator[str]:
+    server = training.study.server
+    if server is not None:
+        yield f"serve() {{ exec {training.program(server.env.items(), server.command)}; }}"
+    for workload in training.learning.workloads:
+        yield f"begin {workload.name}"
+        if server is None or workload.load is None:
+            stdin = "/dev/null" if workload.input is None else training.words([workload.input])
+            yield f"{training.program((), workload.command or ())} < {stdin} > /dev/null"
+            continue
+        yield f"start {shlex.quote(server.ready.output or '')}"
+        for argv in (*workload.preload, workload.load):
+            yield f"{training.words(argv, workload.requests)} > /dev/null"
+        yield "stop"
