@@ -48,6 +48,12 @@ def test_it_says_what_is_not_shown() -> None:
     assert "It is not shown that gcc-12-O3 is faster than gcc-12-O2." in named
 
 
+def test_patches_of_the_study_are_said() -> None:
+    patched = study(source=(("apply", "['fix.patch']"),))
+    assert "with the study's own patches: \\['fix.patch'\\]." in doubts_of(patched)
+    assert "own patches" not in doubts_of(study(source=(("apply", "[]"),)))
+
+
 def test_findings_of_this_variant_and_of_the_whole_are_among_the_doubts() -> None:
     def finding(text: str, subject: str) -> Finding:
         return Finding("code", Severity.WARNING, text, subject)

@@ -90,6 +90,9 @@ def _doubts(
         yield "Whether the program still does what it should was not checked by the study."
     if "on" in (dict(build.choices).get("pgo"), dict(build.choices).get("bolt")):
         yield "Profiles were learned from the training of the study; another use may gain less."
+    applied = dict(result.source).get("apply", "[]")
+    if applied != "[]":
+        yield f"The source was measured, and is changed, with the study's own patches: {applied}."
     yield from study_verdict(result).caveats
     for finding in result.findings:
         if finding.severity is not Severity.NOTE and finding.subject in ("", build.variant):

@@ -42,8 +42,8 @@ _HEAD = """\
 #   bash build.sh SOURCE PROGRAM [FOLDER]
 #
 # SOURCE is the pristine source, which is copied; PROGRAM is the file to make. FOLDER is a new one
-# for trees and profiles; without it they are made in a temporary folder, and removed. A program that
-# is trained listens on ports above PORT; JOBS is how many commands make may run at once.
+# for trees and profiles; without it they are made in a temporary folder, and removed. Trained
+# programs listen on ports above PORT; JOBS is how many commands make may run at once.
 set -euo pipefail
 shopt -s globstar
 [ $# -ge 2 ] || {{ echo "usage: bash build.sh SOURCE PROGRAM [FOLDER]" >&2; exit 2; }}
