@@ -24,24 +24,25 @@ def ship(path: Path, wanted: str | None, output: Path | None, *, force: bool) ->
     """See `ensign.cli.ship.ship`. Returns the exit status; errors pass."""
     ports = Ports()
     file = open_study(path)
-    variant = chosen(stored_result(file), wanted)
+    result = stored_result(file)
+    build = chosen(result, wanted)
     folder = output
     if folder is None:
-        folder = folder_of(file).root / "ship" / variant
+        folder = folder_of(file).root / "ship" / build.variant
     else:
         check_folder(folder, force=force)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
-        shipped = ship_study(file, variant, cache, ports, BuildProgress(line, sys.stderr).show)
-    verified = shipped.shipment.verified
+        shipment = ship_study(file, build, cache, ports, BuildProgress(line, sys.stderr).show)
+    verified = shipment.verified
     if verified.problems:
         more = len(verified.problems) - _SHOWN
         said = "; ".join(verified.problems[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
         complain(f"the shipped change does not have the effect that was measured: {said}")
         return _NO_EFFECT
-    page = pull_request(shipped.result, shipped.shipment, str(path))
-    files = (*shipped.shipment.files, ShippedFile(PAGE, page.encode()))
+    page = pull_request(result, shipment, str(path))
+    files = (*shipment.files, ShippedFile(PAGE, page.encode()))
     write_folder(folder, files)
     notes = "".join(f"  {note}\n" for note in verified.notes)
-    say(f"{variant}, built with the change and without ensign:\n{notes}")
+    say(f"{build.variant}, built with the change and without ensign:\n{notes}")
     say("".join(f"{folder / each.name}\n" for each in files))
     return 0

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Severity
+from ensign.model.placeholders import shown
 from ensign.model.results import BuildFacts, StudyResult, SuiteComparison
 from ensign.model.shipment import Shipment
 from ensign.report import as_markdown, words
@@ -108,7 +109,7 @@ def _verified(shipment: Shipment) -> Iterator[str]:
 
 
 def _redo(shipment: Shipment, study: str) -> tuple[str, ...]:
-    return (f"ensign run {study}", f"ensign ship {study} {shipment.variant}")
+    return shown(["ensign", "run", study]), shown(["ensign", "ship", study, shipment.variant])
 
 
 def _comparison(result: StudyResult, build: BuildFacts) -> SuiteComparison | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ensign.model.errors import InputError
 from ensign.model.findings import Severity
-from ensign.model.results import StudyResult
+from ensign.model.results import BuildFacts, StudyResult
 from ensign.model.study_problems import suggestion
 from ensign.report.verdict import study_verdict, winner
 
 
-def chosen(result: StudyResult, wanted: str | None) -> str:
-    """The variant asked for, or the study's winner. InputError where there is nothing to ship.
+def chosen(result: StudyResult, wanted: str | None) -> BuildFacts:
+    """The build of the variant asked for, or of the winner. InputError where there is none.
 
     One that is named needs not be shown to be faster, but it must be one that could be shipped.
     """
@@ -21,7 +21,7 @@ def chosen(result: StudyResult, wanted: str | None) -> str:
                 f"nothing to ship: {study_verdict(result).headline} Name a variant to ship it "
                 "all the same"
             )
-        return best.comparison.arm
+        return next(each for each in result.builds if each.variant == best.comparison.arm)
     build = next((each for each in result.builds if each.variant == wanted), None)
     if build is None:
         near = suggestion(wanted, [each.variant for each in result.builds])
@@ -33,4 +33,4 @@ def chosen(result: StudyResult, wanted: str | None) -> str:
     for finding in result.findings:
         if finding.subject == wanted and finding.severity is Severity.ERROR:
             raise InputError(f"{wanted} cannot be shipped: {finding.text} ({finding.code})")
-    return wanted
+    return build
