@@ -58,6 +58,7 @@ def test_both_studies_build_redis_alike_and_measure_the_same(builds: StudyFile) 
     quick = read_study(ROOT / "studies/redis/quick.toml").study
     assert builds.study.source == quick.source
     assert builds.study.build.commands == quick.build.commands
+    assert builds.study.ship == quick.ship
     assert builds.study.workloads == quick.workloads
     assert builds.study.server == quick.server
 

@@ -369,3 +369,29 @@ def test_mistakes_of_a_check_have_their_line(check: str, said: str) -> None:
     assert said in error
     number = int(error.split(":")[1])
     assert lines[number - 1].startswith(("[check]", *check.split("\n")))
+
+
+_EDIT = """\
+[ship]
+commands = [["make", "CC={cc}"]]
+[[ship.edits]]
+file = "Makefile"
+line = "O = -O2"
+replace = "O = {cflags} ${NAME}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("{cflags}", "{cflag}", "s.toml:33: 'replace': placeholder {cflag} is unknown"),
+        ("{cc}", "{cflags}", "s.toml:29: 'commands': placeholder {cflags} is not known here"),
+        ('line = "O = -O2"\n', "", "s.toml:30: an edit needs exactly one of 'line' and 'pattern'"),
+        ('line = "O', 'pattern = "(O', "s.toml:32: 'pattern' is not a regular expression: missing"),
+        ('"Makefile"', '"../Makefile"', "s.toml:31: 'file': '../Makefile' must be a path inside"),
+    ],
+)
+def test_mistakes_in_ship_are_one_line(old: str, new: str, expected: str) -> None:
+    parse_study(STUDY + _EDIT, Path("s.toml"))
+    (line,) = errors_of(STUDY + _EDIT.replace(old, new, 1))
+    assert line.startswith(expected)

@@ -53,14 +53,14 @@ def build_variants(
     complaints = complaints_of(request, ports, toolchains)
     if request.baseline in complaints:
         raise CommandFailed(f"the baseline cannot be built: {complaints[request.baseline]}")
-    source = _obtain(request, ports, on_event)
+    source = obtain_source(request, ports, on_event)
     isolation = choose_isolation(ports.cache, ports.processes)
-    place = _place(source.sha256, isolation, request, ports)
+    place = place_of(source.sha256, isolation, request, ports)
     buildable = [each for each in request.variants if each.name not in complaints]
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
     expected_s = expected_seconds(request.study.name, plan.stages, ports.cache)
     site = Site(source.tree, plan.stage_of[request.baseline], ports.cores, expected_s)
-    workshop = _workshop(ports, isolation, place)
+    workshop = workshop_of(ports, isolation, place)
     ends, cached = Graph(plan, site, workshop, on_event).run()
     remember_costs(request.study.name, plan.stages, ends, ports.cache)
     results = tuple(
@@ -131,14 +131,14 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     """
     lock = read_lock(lock_path(request.path))
     isolation = choose_isolation(ports.cache, ports.processes)
-    place = _place("" if lock is None else lock.tree_sha256, isolation, request, ports)
+    place = place_of("" if lock is None else lock.tree_sha256, isolation, request, ports)
     toolchains = find_toolchains(request, ports)
     left_out = complaints_of(request, ports, toolchains)
     built = [variant for variant in request.variants if variant.name not in left_out]
     plan = plan_builds(request.study, built, request.baseline, toolchains, place)
     checks = (0, 0)
     if request.study.check is not None:
-        workshop = _workshop(ports, isolation, place)
+        workshop = workshop_of(ports, isolation, place)
         results = _cached_results(built, plan, toolchains, ports.cache)
         checks = _count_checks(request, request.study.check, place, workshop, results)
         checks = (checks[0] + len(built) - len(results), checks[1])
@@ -178,7 +178,8 @@ def _count_checks(
     return count_missing(ground, results)
 
 
-def _workshop(ports: BuildPorts, isolation: Isolation, place: Place) -> Workshop:
+def workshop_of(ports: BuildPorts, isolation: Isolation, place: Place) -> Workshop:
+    """Where a request's stages are carried out."""
     return Workshop(
         processes=ports.processes,
         cache=ports.cache,
@@ -190,9 +191,10 @@ def _workshop(ports: BuildPorts, isolation: Isolation, place: Place) -> Workshop
     )
 
 
-def _place(
+def place_of(
     source_sha256: str, isolation: Isolation, request: BuildRequest, ports: BuildPorts
 ) -> Place:
+    """What a plan needs to know of this machine and of the files that the training names."""
     recorded = ports.meter is not None
     return Place(
         source_sha256=source_sha256,
@@ -276,7 +278,8 @@ def _probe(
     return f"{variant.compiler} cannot do it: {complaint}"
 
 
-def _obtain(request: BuildRequest, ports: BuildPorts, on_event: OnEvent) -> SourceTree:
+def obtain_source(request: BuildRequest, ports: BuildPorts, on_event: OnEvent) -> SourceTree:
+    """The pristine source, told as an event. InputError as `obtain`."""
     source_ports = SourcePorts(ports.processes, ports.cache, ports.env)
     started_ns = ports.clock.monotonic_ns()
     on_event(BuildEvent("started", "source", 0.0, 0.0))

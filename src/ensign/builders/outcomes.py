@@ -79,7 +79,7 @@ def result_of(
     artefact = _object(end.entry, "artefact")
     flags = plan.flags_of[variant.name]
     files = end.entry.folder / "files"
-    seen = _seen(variant, flags, end.entry)
+    seen = seen_of(variant, flags, end.entry)
     relinked = _relinked(end.entry)
     facts = BuildFacts(
         variant=variant.name,
@@ -165,7 +165,8 @@ def relink_findings(entry: Entry, variant: str) -> list[Finding]:
     return findings
 
 
-def _seen(variant: Variant, flags: Flags, entry: Entry) -> Seen:
+def seen_of(variant: Variant, flags: Flags, entry: Entry) -> Seen:
+    """All evidence that was kept with the program of a variant."""
     log = entry.folder / "log.txt"
     return Seen(
         subject=variant.name,

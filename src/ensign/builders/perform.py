@@ -31,7 +31,7 @@ from ensign.model.calls import Call
 from ensign.model.units import format_size
 
 # Any fixed moment does; this is 2000-01-01.
-_SOURCE_DATE_EPOCH = "946684800"
+SOURCE_DATE_EPOCH = "946684800"
 _LOG = "log.txt"
 _TREE = "tree"
 
@@ -214,7 +214,7 @@ def _environment(stage: Stage, workshop: Workshop) -> dict[str, str]:
         recording = recorder.environment(f"{isolation.temporary_path}/{recorder.FOLDER}", path)
     return {
         **workshop.environment,
-        "SOURCE_DATE_EPOCH": _SOURCE_DATE_EPOCH,
+        "SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH,
         "GIT_CEILING_DIRECTORIES": str(Path(isolation.build_path).parent),
         **dict(stage.env),
         **recording,

@@ -13,6 +13,7 @@ from ensign.cli.compare import compare
 from ensign.cli.doctor import doctor
 from ensign.cli.output import complain, say, write
 from ensign.cli.schema import schema
+from ensign.cli.ship import ship
 from ensign.cli.study import (
     bundle,
     clean,
@@ -50,7 +51,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (compare, run, plan, report, diff_studies, bundle, unbundle, doctor, schema, clean):
+for command in (
+    *(compare, run, plan, report, ship, diff_studies, bundle, unbundle),
+    *(doctor, schema, clean),
+):
     app.command()(command)
 
 

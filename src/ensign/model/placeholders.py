@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld", "jobs")
 FLAGS = ("cflags", "ldflags", "allocator")
 DEPENDENCY_FLAGS = ("dependency_cflags", "dependency_ldflags")
+SHIPPED = ("opt", "lto", "link_only")
 PLACES = ("port", "tmp", "arm")
 RESERVED = frozenset((*TOOLCHAIN, *FLAGS, *DEPENDENCY_FLAGS, *PLACES, "artefact", "requests"))
 

@@ -341,6 +341,32 @@ class Layouts(Section):
     seed: int = Field(default=1, ge=1, le=10**6, description="another one gives fresh relinks")
 
 
+class Edit(Section):
+    """One change of a file of the source, at the one place where `line` or `pattern` matches.
+
+    In `replace` stand `{cc}` `{cxx}` `{ar}` `{ranlib}` `{nm}` `{ld}` (names of programs), `{opt}`
+    (the level), `{cflags}`, `{ldflags}`, `{link_only}` (of the latter those that are not in
+    `{cflags}`), `{lto}` and `{allocator}`; `${NAME}` is left as it is.
+    """
+
+    file: Inside = Field(description="the file, relative to the source folder")
+    line: str | None = Field(default=None, min_length=1, description="a whole line, literally")
+    pattern: str | None = Field(default=None, min_length=1, description="a regular expression")
+    replace: str = Field(description="what comes in its place; \\1 is a group of `pattern`")
+
+
+class Ship(Section):
+    """How a build that won becomes the project's own: a change of its files, and its plain build.
+
+    `commands` are what the project's users type; they know the toolchain, but get no flags.
+    """
+
+    edits: list[Edit] = Field(min_length=1, description="the change of the project's files")
+    commands: list[Argv] = Field(
+        min_length=1, description="the project's own build, without {cflags}, to verify the change"
+    )
+
+
 class Study(Section):
     """Which builds of one program are compared, on which workloads, how surely."""
 
@@ -356,6 +382,7 @@ class Study(Section):
     training: Training | None = Field(default=None, description="what PGO and BOLT learn from")
     check: Check | None = Field(default=None, description="what a variant must pass")
     layouts: Layouts | None = Field(default=None, description="relinks of a variant")
+    ship: Ship | None = Field(default=None, description="how the best build becomes the project's")
     server: Server | None = Field(default=None, description="the program is a server")
     cpus: Cpus = Field(default=Cpus(), description="which CPUs do what")
     race: Race = Field(default=Race(), description="how it is measured")

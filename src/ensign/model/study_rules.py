@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ensign.model import placeholders
 from ensign.model.study import Server, Study, Workload
 from ensign.model.study_problems import Problem, Where, suggestion
 from ensign.model.variants import AXES
+
+_SHELL_VARIABLE = re.compile(r"\$\{\w*\}")
 
 
 def broken_rules(study: Study) -> tuple[Problem, ...]:
@@ -25,6 +28,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
             for problem in _workload(study, workload, ("workloads", index))
         ),
         *_training(study),
+        *_ship(study),
     )
 
 
@@ -156,6 +160,26 @@ def _check(study: Study) -> Iterator[Problem]:
         elif _uses((*(known[name].command or ()), known[name].input or ""), "port", "arm"):
             text = f"workload '{name}' uses {{port}} or {{arm}}, which a check has not"
             yield Problem(where, f"'same_output': {text}")
+
+
+def _ship(study: Study) -> Iterator[Problem]:
+    if study.ship is None:
+        return
+    named = (*placeholders.TOOLCHAIN[:-1], *placeholders.FLAGS, *placeholders.DEPENDENCY_FLAGS)
+    for index, edit in enumerate(study.ship.edits):
+        where = ("ship", "edits", index)
+        if (edit.line is None) == (edit.pattern is None):
+            yield Problem(where, "an edit needs exactly one of 'line' and 'pattern'")
+        elif edit.pattern is not None:
+            try:
+                re.compile(edit.pattern)
+            except re.error as error:
+                text = f"'pattern' is not a regular expression: {error}"
+                yield Problem((*where, "pattern"), text)
+        plain = _SHELL_VARIABLE.sub("", edit.replace)
+        yield from _unknown_in_text(plain, (*where, "replace"), (*named, *placeholders.SHIPPED))
+    for index, argv in enumerate(study.ship.commands):
+        yield from _unknown(argv, ("ship", "commands", index), placeholders.TOOLCHAIN)
 
 
 def _workload(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:

@@ -32,7 +32,7 @@ def study(result: StudyResult) -> str:
     """Verdict, suite table, findings; workloads per variant, folded, as far as they fit."""
     view = study_view(result)
     parts = [
-        f"### {_safe(result.title)}",
+        f"### {safe(result.title)}",
         *_verdict(study_verdict(result)),
         *_confirmation(result),
         *([_safe(explored)] if (explored := exploration_text(result)) else []),
@@ -91,11 +91,11 @@ def compare(result: CompareResult) -> str:
 
 
 def _verdict(verdict: Verdict) -> list[str]:
-    parts = [f"**{_safe(verdict.headline)}**"]
+    parts = [f"**{safe(verdict.headline)}**"]
     if verdict.details:
-        parts.append(" ".join(_safe(detail) for detail in verdict.details))
+        parts.append(" ".join(safe(detail) for detail in verdict.details))
     if verdict.caveats:
-        parts.append("\n".join(f"> ⚠️ {_safe(caveat)}  " for caveat in verdict.caveats))
+        parts.append("\n".join(f"> ⚠️ {safe(caveat)}  " for caveat in verdict.caveats))
     return parts
 
 
@@ -107,9 +107,9 @@ def _suite(result: StudyResult, view: StudyView) -> str:
     if claimed:
         header.append("no workload slower than the margin")
         for cells, extra in zip(body, ["", *(row.no_slower for row in view.suite)], strict=True):
-            cells.append(_safe(extra))
+            cells.append(safe(extra))
     table = _table(header, body)
-    missing = [f"- {_safe(entry.label)}: {_safe(entry.reason)}" for entry in view.unmeasured]
+    missing = [f"- {safe(entry.label)}: {safe(entry.reason)}" for entry in view.unmeasured]
     return "\n\n".join([table, "\n".join(missing)]) if missing else table
 
 
@@ -136,7 +136,7 @@ def _workloads(variant: VariantWorkloads, margin: float | None) -> str:
 def _bands(view: StudyView) -> str:
     header = ["variant", *(band.label for band in view.bands)]
     body = [
-        [_safe(variant.label), *(cell.both for cell in variant.bands)]
+        [safe(variant.label), *(cell.both for cell in variant.bands)]
         for variant in view.variants
         if variant.bands
     ]
@@ -144,7 +144,7 @@ def _bands(view: StudyView) -> str:
 
 
 def _named(variants: Iterable[VariantWorkloads]) -> str:
-    return "\n".join(f"- {_safe(one.label)}: {_safe(one.named)}" for one in variants)
+    return "\n".join(f"- {safe(one.label)}: {safe(one.named)}" for one in variants)
 
 
 def _heads(level: float | None, margin: float | None, first: str) -> list[str]:
@@ -156,31 +156,31 @@ def _heads(level: float | None, margin: float | None, first: str) -> list[str]:
 def _cells(row: Row, margin: float | None) -> list[str]:
     size = [] if margin is None else [row.size]
     mark = f" <sub>{WITHIN_BAND}</sub>" if row.within_band else ""
-    return [f"{_safe(row.label)}{mark}", row.interval, row.speedup, *size]
+    return [f"{safe(row.label)}{mark}", row.interval, row.speedup, *size]
 
 
 def _baseline(name: str, margin: float | None) -> list[str]:
-    return [_safe(clean(name)), "baseline", "", *([] if margin is None else [""])]
+    return [safe(clean(name)), "baseline", "", *([] if margin is None else [""])]
 
 
 def _findings(findings: Iterable[Finding]) -> list[str]:
     lines = []
     for finding in findings:
-        about = f" {_safe(clean(finding.subject))}:" if finding.subject else ""
-        text = _safe(clean(finding.text))
-        lines.append(f"- **{finding.severity.value}** ({_safe(finding.code)}){about} {text}")
+        about = f" {safe(clean(finding.subject))}:" if finding.subject else ""
+        text = safe(clean(finding.text))
+        lines.append(f"- **{finding.severity.value}** ({safe(finding.code)}){about} {text}")
     return ["#### Findings", "\n".join(lines)] if lines else []
 
 
 def _commands(result: CompareResult) -> str:
     return _table(
         ["arm", "command"],
-        [[_safe(clean(arm.name)), _safe(clean(arm.command))] for arm in result.arms],
+        [[safe(clean(arm.name)), safe(clean(arm.command))] for arm in result.arms],
     )
 
 
 def _notes(notes: Iterable[Note]) -> str:
-    return "\n".join(f"- **{_safe(note.heading)}**: {_safe(note.text)}" for note in notes)
+    return "\n".join(f"- **{safe(note.heading)}**: {safe(note.text)}" for note in notes)
 
 
 def _table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
@@ -193,12 +193,13 @@ def _folded(summary: str, content: str) -> str:
 
 
 def _made(version: str, made_at: str) -> str:
-    return f"<sub>ensign {_safe(version)}, {_safe(made_at)}</sub>"
+    return f"<sub>ensign {safe(version)}, {safe(made_at)}</sub>"
 
 
 def _html(text: str) -> str:
     return clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
+    """Text from elsewhere, with nothing in it that means something to Markdown or HTML."""
     return _MARKS.sub(r"\\\1", _html(text))

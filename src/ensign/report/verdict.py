@@ -46,16 +46,26 @@ def _of_suite(result: StudyResult) -> Verdict:
     barred = _barred(result.findings)
     able = [entry for entry in entries if entry.comparison.arm not in barred]
     caveats = (*_study_caveats(result, barred & {e.comparison.arm for e in entries}),)
-    faster = [entry for entry in able if entry.comparison.direction is Direction.FASTER]
-    if not faster:
+    best = winner(result)
+    if best is None:
         headline = _no_winner(able, result) if able or not entries else _all_barred(entries)
         return Verdict(headline, _others(able, result), caveats)
-    best = min(faster, key=lambda entry: entry.comparison.ratio)
     over = f"over {counted(best.workloads, 'workload')} (geometric mean)"
     said = words.sentence(best.comparison, result.margin, against=True)
     beyond, inside = beside_band(best.comparison, result)
     details = (*_claim(best, result), *_rivals(best, able), *filter(None, [beyond]))
     return Verdict(f"{said}, {over}.", details, (*caveats, *filter(None, [inside])))
+
+
+def winner(result: StudyResult) -> SuiteComparison | None:
+    """The best of the variants that are shown to be faster and that nothing speaks against."""
+    barred = _barred(result.findings) | {result.twin}
+    faster = [
+        entry
+        for entry in result.suite
+        if entry.comparison.arm not in barred and entry.comparison.direction is Direction.FASTER
+    ]
+    return min(faster, key=lambda entry: entry.comparison.ratio, default=None)
 
 
 def compare_verdict(result: CompareResult) -> Verdict:

@@ -27,6 +27,7 @@ _SWITCHES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("aliasing", "relaxed"): ("-fno-strict-aliasing",),
 }
 _ALLOCATORS = {"jemalloc": "-ljemalloc", "tcmalloc": "-ltcmalloc_minimal"}
+_EVIDENCE = ("-g", "-grecord-command-line")
 # Of the targets that a study can name, those whose processors have fused multiply-add.
 _WITH_FMA = ("x86-64-v3", "x86-64-v4", "native")
 _LINK_ONLY = re.compile(r"-(Wl,|l|L|fuse-ld=|static|pie$|no-pie$|rdynamic|s$|B)")
@@ -71,6 +72,15 @@ def with_separate_functions(flags: Flags) -> Flags:
     """Give every function a section of its own, at an LTO link, too: code is generated there."""
     extra = "-ffunction-sections"
     return Flags((*flags.compile, extra), (*flags.link, extra))
+
+
+def without_evidence(flags: Flags) -> Flags:
+    """What a project is to be given: without the debug information that only proves flags."""
+
+    def shipped(words: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(word for word in words if word not in _EVIDENCE)
+
+    return Flags(shipped(flags.compile), shipped(flags.link))
 
 
 def _generating(flags: tuple[str, ...]) -> tuple[str, ...]:

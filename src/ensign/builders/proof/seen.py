@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from ensign.builders.driver_line import input_words, is_compiler, links, output_of, sources
@@ -151,6 +151,33 @@ def _sources(call: Call) -> tuple[str, ...]:
 
 def _path(folder: str, name: str) -> str:
     return os.path.normpath(str(PurePosixPath(folder) / name))
+
+
+def moved(seen: Seen, before: str, after: str) -> Seen:
+    """The same build as if what is below the folder `before` had been below `after`."""
+
+    def path(text: str) -> str:
+        return text.replace(before, after)
+
+    def call(each: Call) -> Call:
+        return replace(
+            each,
+            argv=tuple(map(path, each.argv)),
+            ran=tuple(map(path, each.ran)),
+            cwd=path(each.cwd),
+            outputs=tuple(replace(output, path=path(output.path)) for output in each.outputs),
+        )
+
+    binary = seen.proof.binary
+    units = tuple(
+        replace(unit, name=path(unit.name), folder=path(unit.folder)) for unit in binary.units
+    )
+    return replace(
+        seen,
+        proof=replace(seen.proof, binary=replace(binary, units=units)),
+        calls=tuple(map(call, seen.calls)),
+        dependency_calls=tuple(map(call, seen.dependency_calls)),
+    )
 
 
 def shown(names: Sequence[str]) -> str:

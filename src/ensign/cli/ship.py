@@ -1,0 +1,35 @@
+"""`ensign ship`: the best build of a study as a change of the project's own build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ensign.cli.study import StudyPath
+
+
+def ship(
+    study: StudyPath,
+    variant: Annotated[
+        str | None,
+        typer.Argument(metavar="[VARIANT]", help="Ship this one (default: the study's winner)."),
+    ] = None,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Default: beside the results."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite what is in FOLDER of an earlier one.")
+    ] = False,
+) -> None:
+    """Make the best build the project's own: a patch or script, verified, and its pull request.
+
+    Exit status: 0 done, 1 the change lacks an effect that was measured, 2 wrong input or nothing
+    to ship, 3 the project does not build with the change, 4 interrupted.
+    """
+    from ensign.cli import ship_run  # noqa: PLC0415  # numpy and polars load with it
+
+    raise typer.Exit(ship_run.ship(study, variant, output, force=force))

@@ -1,0 +1,48 @@
+"""What `ship` does; imported late, numpy and polars come with it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ensign.cli.output import complain, say
+from ensign.cli.progress import BuildProgress, StatusLine
+from ensign.lab.ports import Ports
+from ensign.lab.ship.choose import chosen
+from ensign.lab.ship.perform import ship as ship_study
+from ensign.lab.ship.write import PAGE, check_folder, write_folder
+from ensign.lab.study.perform import folder_of, stored_result
+from ensign.lab.study.prepare import open_cache, open_study
+from ensign.model.shipment import ShippedFile
+from ensign.report.as_pull_request import pull_request
+
+_NO_EFFECT = 1
+_SHOWN = 3
+
+
+def ship(path: Path, wanted: str | None, output: Path | None, *, force: bool) -> int:
+    """See `ensign.cli.ship.ship`. Returns the exit status; errors pass."""
+    ports = Ports()
+    file = open_study(path)
+    result = stored_result(file)
+    build = chosen(result, wanted)
+    folder = output
+    if folder is None:
+        folder = folder_of(file).root / "ship" / build.variant
+    else:
+        check_folder(folder, force=force)
+    with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
+        shipment = ship_study(file, build, cache, ports, BuildProgress(line, sys.stderr).show)
+    verified = shipment.verified
+    if verified.problems:
+        more = len(verified.problems) - _SHOWN
+        said = "; ".join(verified.problems[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        complain(f"the shipped change does not have the effect that was measured: {said}")
+        return _NO_EFFECT
+    page = pull_request(result, shipment, str(path))
+    files = (*shipment.files, ShippedFile(PAGE, page.encode()))
+    write_folder(folder, files)
+    notes = "".join(f"  {note}\n" for note in verified.notes)
+    say(f"{build.variant}, built with the change and without ensign:\n{notes}")
+    say("".join(f"{folder / each.name}\n" for each in files))
+    return 0

@@ -1,0 +1,60 @@
+"""`ensign ship`: from a measured study to the change that gives the project its best build."""
+
+from __future__ import annotations
+
+from ensign.builders.build import build_variants
+from ensign.builders.cache import Cache
+from ensign.builders.events import OnEvent
+from ensign.builders.request import BuildRequest
+from ensign.builders.shipping.patch import EditError
+from ensign.builders.shipping.perform import ship_variant
+from ensign.lab.ports import Ports
+from ensign.lab.study.prepare import build_ports, compilers_by_line
+from ensign.lab.study_file import StudyFile
+from ensign.model.errors import InputError
+from ensign.model.results import BuildFacts
+from ensign.model.shipment import Shipment
+from ensign.model.variants import trained
+
+
+def _require_way(file: StudyFile, variant: str) -> None:
+    """InputError where the study says nothing about how that variant becomes the project's."""
+    plain = not any(trained(each) for each in file.variants if each.name == variant)
+    if plain and file.study.ship is None:
+        raise InputError(
+            f"{file.path} has no [ship] table, which says where the project's own build gets its "
+            "flags; docs/ship.md shows one"
+        )
+
+
+def ship(
+    file: StudyFile, measured: BuildFacts, cache: Cache, ports: Ports, on_event: OnEvent
+) -> Shipment:
+    """Make and verify the change for a variant, which must still be built as it was measured.
+
+    StudyError with the line of an edit that does not apply; InputError where the variant would not
+    be built as it was measured; CommandFailed where the project does not build with the change.
+    """
+    variant = measured.variant
+    _require_way(file, variant)
+    baseline = file.variants[0]
+    known = [each for each in file.variants if each.name == variant]
+    if not known:
+        raise _stale(file, variant)
+    request = BuildRequest(file.study, file.path, (baseline, *known), baseline.name)
+    building = build_ports(file, cache, ports)
+    with compilers_by_line(file):
+        built = build_variants(request, building, on_event).result(variant)
+    if built.facts.loadable_sha256 != measured.loadable_sha256:
+        raise _stale(file, variant)
+    try:
+        return ship_variant(request, built, building, on_event)
+    except EditError as error:
+        raise file.error(str(error), "ship", "edits", error.index) from None
+
+
+def _stale(file: StudyFile, variant: str) -> InputError:
+    return InputError(
+        f"{variant} would not be built as it was measured: the study, its source, a compiler or a "
+        f"profile is another one now; 'ensign run {file.path}' measures it again"
+    )

@@ -1,0 +1,46 @@
+"""What ships a variant, and what was seen when it was built without ensign's help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A build of the project as changed, beside the build that was measured.
+
+    `problems` are measured effects that it lacks, `notes` say what was compared and found alike.
+    """
+
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    same_bytes: bool
+
+
+NOT_VERIFIED = Verified(("it was not built",), (), same_bytes=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedFile:
+    """A file for the project, by its path in the folder of the shipment."""
+
+    name: str
+    content: bytes
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """The change of a project for one variant.
+
+    `files` are a patch, or a script and what its training reads. `flags` and `link_flags` are what
+    it gives to compiler and linker, `commands` what a user types to build it then.
+    """
+
+    variant: str
+    compiler: str
+    flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    files: tuple[ShippedFile, ...]
+    commands: tuple[str, ...]
+    verified: Verified

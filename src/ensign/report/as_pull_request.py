@@ -1,0 +1,130 @@
+"""A shipment as the description of a pull request: what, why, what it does not say, how to redo."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ensign.model.comparisons import Direction
+from ensign.model.findings import Severity
+from ensign.model.placeholders import shown
+from ensign.model.results import BuildFacts, StudyResult, SuiteComparison
+from ensign.model.shipment import Shipment
+from ensign.report import as_markdown, words
+from ensign.report.as_markdown import safe
+from ensign.report.layouts import beside_band, scope
+from ensign.report.verdict import study_verdict
+from ensign.report.words import clean, listed, plain_share
+
+_SAME = "same as "
+
+
+def pull_request(result: StudyResult, shipment: Shipment, study: str) -> str:
+    """The page. `study` is the path of the study file, as its user wrote it."""
+    build = next(each for each in result.builds if each.variant == shipment.variant)
+    measured = _comparison(result, build)
+    sections = (
+        ("What", _what(shipment, build)),
+        ("Why", _why(result, measured)),
+        ("What this does not say", _caveats(result, build, measured)),
+        ("Verified", _verified(shipment)),
+        ("To reproduce", [_block(_redo(shipment, study))]),
+    )
+    parts = [f"# {_title(shipment, build)}"]
+    for heading, paragraphs in sections:
+        parts += [f"## {heading}", *paragraphs]
+    return "\n\n".join((*parts, "## All that was measured", as_markdown.study(result)))
+
+
+def _title(shipment: Shipment, build: BuildFacts) -> str:
+    choices = dict(build.choices)
+    steps = [name for axis, name in (("pgo", "PGO"), ("bolt", "BOLT")) if choices.get(axis) == "on"]
+    how = " ".join(shipment.flags)
+    return safe(clean(f"Build with {how}{' and ' if steps else ''}{' and '.join(steps)}"))
+
+
+def _what(shipment: Shipment, build: BuildFacts) -> Iterator[str]:
+    names = ", ".join(_code(each.name) for each in shipment.files)
+    choices = ", ".join(f"{axis} {value}" for axis, value in build.choices)
+    yield f"Variant {safe(clean(shipment.variant))} ({safe(choices)}), by {names}."
+    yield (
+        f"- compiler: {safe(clean(shipment.compiler))}\n"
+        f"- when compiling: {_code(' '.join(shipment.flags))}\n"
+        f"- when linking: {_code(' '.join(shipment.link_flags))}"
+    )
+    yield _block(shipment.commands)
+
+
+def _why(result: StudyResult, measured: SuiteComparison | None) -> Iterator[str]:
+    if measured is None:
+        yield "Nothing was measured of this variant."
+        return
+    said = words.sentence(measured.comparison, result.margin, against=True)
+    over = words.counted(measured.workloads, "workload")
+    yield f"**{safe(said)}**, over {over} (geometric mean)."
+    if measured.no_slower and result.margin is not None:
+        limit = plain_share(result.margin)
+        yield f"No workload is slower by more than {limit}: shown for each of them."
+
+
+def _caveats(
+    result: StudyResult, build: BuildFacts, measured: SuiteComparison | None
+) -> Iterator[str]:
+    lines = list(_doubts(result, build, measured))
+    yield "\n".join(f"- {safe(clean(line))}" for line in dict.fromkeys(lines))
+
+
+def _doubts(
+    result: StudyResult, build: BuildFacts, measured: SuiteComparison | None
+) -> Iterator[str]:
+    baseline = result.baseline
+    if measured is None or measured.comparison.direction is not Direction.FASTER:
+        yield f"It is not shown that {build.variant} is faster than {baseline}."
+    if measured is not None and result.margin is not None and not measured.no_slower:
+        names = f" for {listed(measured.not_shown)}" if measured.not_shown else ""
+        limit = plain_share(result.margin)
+        yield f"That no workload is slower by more than {limit} is not shown{names}."
+    yield scope(result)
+    if measured is not None:
+        yield from filter(None, beside_band(measured.comparison, result)[1:])
+    if build.check == "not checked":
+        yield "Whether the program still does what it should was not checked by the study."
+    if "on" in (dict(build.choices).get("pgo"), dict(build.choices).get("bolt")):
+        yield "Profiles were learned from the training of the study; another use may gain less."
+    applied = dict(result.source).get("apply", "[]")
+    if applied != "[]":
+        yield f"The source was measured, and is changed, with the study's own patches: {applied}."
+    yield from study_verdict(result).caveats
+    for finding in result.findings:
+        if finding.severity is not Severity.NOTE and finding.subject in ("", build.variant):
+            yield f"{finding.text} ({finding.code})"
+
+
+def _verified(shipment: Shipment) -> Iterator[str]:
+    yield (
+        "The project was built with this change by the commands above, without anything else that "
+        "sets flags, and compared with the build that was measured:"
+    )
+    yield "\n".join(f"- {safe(clean(note))}" for note in shipment.verified.notes)
+
+
+def _redo(shipment: Shipment, study: str) -> tuple[str, ...]:
+    return shown(["ensign", "run", study]), shown(["ensign", "ship", study, shipment.variant])
+
+
+def _comparison(result: StudyResult, build: BuildFacts) -> SuiteComparison | None:
+    """Of the variant, or of the one that has its bytes and was raced in its place."""
+    name = build.status.removeprefix(_SAME) if build.status.startswith(_SAME) else build.variant
+    return next((each for each in result.suite if each.comparison.arm == name), None)
+
+
+def _code(text: str) -> str:
+    """A code span; more backticks around it than there are in it."""
+    text = clean(text) or " "
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {text} {fence}" if longest else f"`{text}`"
+
+
+def _block(lines: Iterable[str]) -> str:
+    return "\n".join(("```", *map(clean, lines), "```"))
