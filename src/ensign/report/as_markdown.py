@@ -35,7 +35,7 @@ def study(result: StudyResult) -> str:
         f"### {safe(result.title)}",
         *_verdict(study_verdict(result)),
         *_confirmation(result),
-        *([_safe(explored)] if (explored := exploration_text(result)) else []),
+        *([safe(explored)] if (explored := exploration_text(result)) else []),
         _suite(result, view),
         *_findings(findings_of(result)),
     ]
