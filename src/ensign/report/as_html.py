@@ -12,31 +12,17 @@ from ensign import __version__
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Severity
 from ensign.model.results import BuildFacts, StudyResult
-from ensign.report import charts, figures, palette, words
+from ensign.report import figures, html_figures, palette, words
+from ensign.report.effects import effects_view
+from ensign.report.heat import heat_map
 from ensign.report.layouts import WITHIN_BAND, WITHIN_BAND_NOTE
 from ensign.report.notes import BY_MINIMUM, study_notes
+from ensign.report.trade import hardening_rows, trade_view
 from ensign.report.verdict import study_verdict, twin_sentence
-from ensign.report.view import Row, StudyView, VariantWorkloads, status_of, study_view
+from ensign.report.view import StudyView, status_of, study_view
 from ensign.report.words import clean, counted, plain_share
 
 _SEVERITY_ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """The same chart for a wide and for a narrow page."""
-
-    wide: Markup
-    narrow: Markup
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """The workloads of one variant: its chart stands beside its table."""
-
-    variant: VariantWorkloads
-    chart: Markup
-    is_open: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +47,7 @@ class Built:
 def study(result: StudyResult) -> str:
     """The whole page; charts are drawn on the way (about 50 ms each)."""
     view = study_view(result)
+    effects, trade = effects_view(result), trade_view(result, view)
     return (
         _environment()
         .get_template("study.html")
@@ -71,10 +58,18 @@ def study(result: StudyResult) -> str:
             verdict=study_verdict(result),
             level=plain_share(result.level),
             margin="" if result.margin is None else plain_share(result.margin),
-            suite_chart=_suite_chart(result, view),
-            bands_chart=_bands_chart(view),
-            blocks=_blocks(result, view),
+            suite=html_figures.suite_figure(result, view),
+            bands_chart=html_figures.bands_figure(view),
+            heat=heat_map(view),
+            user=html_figures.user_figure(result, view),
+            effects=effects,
+            effects_chart=html_figures.effects_figure(effects, result.margin),
+            hardening=hardening_rows(result, effects),
+            trade=trade,
+            trade_charts=html_figures.trade_figures(trade),
+            blocks=html_figures.blocks(result, view),
             wall={row.name: row for row in view.wall},
+            other_metric="wall time" if result.metric == "cpu" else "CPU time",
             twin=_twin(result, view),
             builds=[_built(build) for build in result.builds],
             findings=sorted(result.findings, key=lambda one: _SEVERITY_ORDER.index(one.severity)),
@@ -124,43 +119,6 @@ def _prose(text: str) -> Markup:
         Markup('<span class="whole">{}</span>').format(token) if "-" in token else escape(token)
         for token in tokens
     )
-
-
-def _suite_chart(result: StudyResult, view: StudyView) -> Pair | None:
-    if not view.suite:
-        return None
-    title = f"Speedup of each variant against {clean(result.baseline)}, all workloads"
-    return _pair(view.suite, result.margin, title)
-
-
-def _pair(rows: tuple[Row, ...], margin: float | None, title: str) -> Pair:
-    wide = charts.wide_frame([row.label for row in rows])
-    return Pair(
-        charts.intervals(rows, margin, wide, title),
-        charts.intervals(rows, margin, charts.NARROW_FRAME, title),
-    )
-
-
-def _bands_chart(view: StudyView) -> Pair | None:
-    variants = tuple(variant for variant in view.variants if variant.bands)
-    if not variants:
-        return None
-    title = "Number of workloads in each band of estimated speedup"
-    wide = charts.wide_frame([variant.label for variant in variants], right=216)
-    return Pair(
-        charts.stacks(variants, wide, title),
-        charts.stacks(variants, charts.NARROW_FRAME, title),
-    )
-
-
-def _blocks(result: StudyResult, view: StudyView) -> list[Block]:
-    blocks = []
-    for index, variant in enumerate(view.variants):
-        rows = [entry.row for entry in variant.rows]
-        title = f"Speedup of {variant.label} by workload"
-        chart = charts.intervals(rows, result.margin, charts.NARROW_FRAME, title)
-        blocks.append(Block(variant, chart, is_open=index == 0))
-    return blocks
 
 
 def _twin(result: StudyResult, view: StudyView) -> tuple[str, ...]:
