@@ -10,6 +10,7 @@ import pytest
 import report_data as data
 from ensign.report import as_csv, as_json, as_markdown, as_terminal
 from ensign.report.as_terminal import Screen
+from report_simulation import simulated_study
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES: dict[str, Callable[[], str]] = {
@@ -19,6 +20,7 @@ CASES: dict[str, Callable[[], str]] = {
     "study-extreme.txt": lambda: as_terminal.study(data.extreme_study()),
     "study-huge.txt": lambda: as_terminal.study(data.huge_study(), Screen(100)),
     "study-band.txt": lambda: as_terminal.study(data.study(layouts=data.BAND), Screen(100)),
+    "study-choices.txt": lambda: as_terminal.study(simulated_study(), Screen(100)),
     "compare-60.txt": lambda: as_terminal.compare(data.compared(), Screen(60, unicode=False)),
     "compare-120.txt": lambda: as_terminal.compare(data.compared(), Screen(120)),
     "compare-several.txt": lambda: as_terminal.compare(data.compared_several()),

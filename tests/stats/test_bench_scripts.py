@@ -21,6 +21,11 @@ BENCH = Path(__file__).parents[2] / "bench"
         ("statistics_error_rates.py", ["--races", "400"], ["False alarms of one pair", "twin"]),
         ("statistics_layouts.py", ["--studies", "200"], ["counting relinks", "band holds"]),
         ("statistics_speed.py", ["--samples", "2000"], ["on 2000 samples", "signed rank"]),
+        (
+            "report_speed.py",
+            ["--workloads", "2", "--sweeps", "3", "--slices", "2"],
+            ["| terminal |", "| html |", "| json |"],
+        ),
     ],
 )
 def test_scripts_print_their_tables(

@@ -107,7 +107,7 @@ def stacks(rows: Sequence[Stack], frame: Frame, title: str) -> Markup:
     ]
     y = alt.Y("row:N", axis=None, sort=None)
     has_second = any(one.below for one in rows)
-    drop = frame.drop - (4 if has_second else 0)
+    drop = frame.drop - (4 if has_second and not frame.is_narrow else 0)
     layers = _stacked([one.counts for one in rows], frame, 19, drop)
     if has_second:
         layers += _stacked([one.below for one in rows], frame, 6, drop + 14, with_counts=False)

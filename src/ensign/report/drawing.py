@@ -148,7 +148,8 @@ def drawn(
         padding={"left": frame.left, "right": frame.right, "top": top, "bottom": bottom},
         autosize=alt.AutoSizeParams(type="none"),
     ).configure(background="transparent", font=_FONT, aria=False, view=alt.ViewConfig(stroke=None))
-    return _inline(vlc.vegalite_to_svg(sized.to_dict()), words)
+    # Each part was checked when it was made; checking the whole again takes as long as drawing.
+    return _inline(vlc.vegalite_to_svg(sized.to_dict(validate=False)), words)
 
 
 def _inline(svg: str, words: tuple[str, str]) -> Markup:

@@ -58,6 +58,16 @@ class EffectsView:
     note: str
 
     @property
+    def sentences(self) -> tuple[str, ...]:
+        """Every change, and the interactions that are shown."""
+        clear = (
+            one.sentence
+            for one in self.interplays
+            if one.row.row.direction is not Direction.UNCLEAR
+        )
+        return (*(change.sentence for change in self.changes), *clear)
+
+    @property
     def rows(self) -> tuple[Row, ...]:
         """The main effects, to be drawn."""
         return tuple(change.row.row for change in self.changes)

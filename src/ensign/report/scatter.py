@@ -170,7 +170,7 @@ def _grid(x: Axis, y: Axis, title: str) -> Any:
         titleBaseline="bottom", **looks,
     )  # fmt: skip
     zero = chart([{"x": 0, "y": 0}])
-    return zero.mark_point(opacity=0).encode(
+    return zero.mark_point(opacity=0, color=palette.GRID.light).encode(
         x=alt.X("x:Q", scale=alt.Scale(domain=[x.low, x.high], nice=False), axis=across),
         y=alt.Y("y:Q", scale=alt.Scale(domain=[y.low, y.high], nice=False), axis=up),
     )
