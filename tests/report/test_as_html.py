@@ -147,5 +147,9 @@ def test_text_can_be_read(mode: str) -> None:
     paper = getattr(palette.PAPER, mode)
     for colour in (palette.INK, palette.MUTED, palette.FASTER, palette.SLOWER, palette.UNCLEAR):
         assert contrast(getattr(colour, mode), paper) >= 4.5, colour.name
-    for text, band in zip(palette.BAND_TEXTS, palette.BANDS, strict=True):
-        assert contrast(getattr(text, mode), getattr(band, mode)) >= 4.0, band.name
+    for texts, backs in (
+        (palette.BAND_TEXTS, palette.BANDS),
+        (palette.HEAT_TEXTS, palette.HEAT),
+    ):
+        for text, back in zip(texts, backs, strict=True):
+            assert contrast(getattr(text, mode), getattr(back, mode)) >= 4.0, back.name
