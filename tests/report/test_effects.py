@@ -9,10 +9,12 @@ import pytest
 import report_data as data
 from ensign.model.comparisons import Direction
 from ensign.model.effects import Change, Effect, Factorial
+from ensign.model.findings import Finding, Severity
 from ensign.report import as_json, as_markdown
 from ensign.report.axis_words import change_words, condition_words, restriction_words
 from ensign.report.effects import effects_view, shown
 from ensign.report.heat import UNCLEAR, heat_map
+from ensign.report.html_figures import user_figure
 from ensign.report.scatter import placed
 from ensign.report.trade import hardening_rows, trade_view
 from ensign.report.view import study_view
@@ -136,6 +138,19 @@ def test_the_front_is_of_builds_that_pass_their_checks() -> None:
     without = trade_view(failed, study_view(failed))
     assert without is not None
     assert len(without.points) == 23
+
+
+def test_what_an_error_speaks_against_trades_nothing() -> None:
+    result = simulated_study()
+    fastest = study_view(result).candidates[0].name
+    error = Finding("no-trace", Severity.ERROR, "LTO has no trace", fastest)
+    unfit = replace(result, findings=(error,))
+    trade = trade_view(unfit, study_view(unfit))
+    assert trade is not None
+    assert fastest not in {point.label for point in trade.points}
+    figure = user_figure(unfit, study_view(unfit))
+    assert figure is not None
+    assert figure.caption.startswith("gcc-12-O3-lto-pgo-bolt")
 
 
 def test_unknown_sizes_are_on_no_front() -> None:

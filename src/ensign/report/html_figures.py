@@ -16,6 +16,7 @@ from ensign.report.scatter import NARROW_FRAME as NARROW_SCATTER
 from ensign.report.scatter import WIDE_FRAME as WIDE_SCATTER
 from ensign.report.scatter import Cost, scatter
 from ensign.report.trade import Trade
+from ensign.report.verdict import barred
 from ensign.report.view import StudyView, VariantWorkloads
 from ensign.report.words import Span, clean, plain_share
 
@@ -88,10 +89,11 @@ def bands_figure(view: StudyView) -> Pair | None:
 
 
 def user_figure(result: StudyResult, view: StudyView) -> Figure | None:
-    """User and kernel time of the fastest build, by workload."""
-    if not view.candidates:
+    """User and kernel time of the fastest build that nothing speaks against, by workload."""
+    unfit = barred(result.findings)
+    best = next((row for row in view.candidates if row.name not in unfit), None)
+    if best is None:
         return None
-    best = view.candidates[0]
     entries = [
         entry
         for entry in result.workloads

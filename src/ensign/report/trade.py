@@ -11,6 +11,7 @@ from ensign.model.results import BuildFacts, StudyResult
 from ensign.model.variants import DEFAULTS
 from ensign.report import figures
 from ensign.report.effects import EffectRow, EffectsView
+from ensign.report.verdict import barred
 from ensign.report.view import StudyView
 from ensign.report.words import clean, listed, percent
 from ensign.stats.pareto import pareto_front
@@ -53,7 +54,7 @@ class TradePoint:
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """All builds that were measured and pass their checks, the fastest first."""
+    """All builds that were measured and that nothing speaks against, the fastest first."""
 
     points: tuple[TradePoint, ...]
     sentences: tuple[str, ...]
@@ -74,7 +75,12 @@ def trade_view(result: StudyResult, view: StudyView) -> Trade | None:
     base = builds.get(result.baseline)
     measured = [(row.name, row.label, row.interval, row.span.point) for row in view.candidates]
     measured.append((result.baseline, clean(result.baseline), "baseline", 0.0))
-    usable = [each for each in measured if each[0] in builds and builds[each[0]].check != "failed"]
+    unfit = barred(result.findings)
+    usable = [
+        each
+        for each in measured
+        if each[0] in builds and builds[each[0]].check != "failed" and each[0] not in unfit
+    ]
     if base is None or len(usable) < 2:  # noqa: PLR2004  # one point trades nothing
         return None
     usable.sort(key=lambda each: -each[3])

@@ -24,9 +24,9 @@ class Verdict:
 def study_verdict(result: StudyResult) -> Verdict:
     """The verdict over the suite: the best variant that nothing speaks against, or none."""
     entries = [entry for entry in result.suite if entry.comparison.arm != result.twin]
-    barred = _barred(result.findings)
-    able = [entry for entry in entries if entry.comparison.arm not in barred]
-    caveats = (*_study_caveats(result, barred & {e.comparison.arm for e in entries}),)
+    unfit = barred(result.findings)
+    able = [entry for entry in entries if entry.comparison.arm not in unfit]
+    caveats = (*_study_caveats(result, unfit & {e.comparison.arm for e in entries}),)
     faster = [entry for entry in able if entry.comparison.direction is Direction.FASTER]
     if not faster:
         headline = _no_winner(able, result) if able or not entries else _all_barred(entries)
@@ -72,7 +72,8 @@ def twin_sentence(aa: Comparison, margin: float | None) -> str:
     )
 
 
-def _barred(findings: tuple[Finding, ...]) -> set[str]:
+def barred(findings: tuple[Finding, ...]) -> set[str]:
+    """Variants that an error speaks against: measured, but not to be used."""
     return {f.subject for f in findings if f.severity is Severity.ERROR and f.subject}
 
 
@@ -135,10 +136,10 @@ def _rivals(best: SuiteComparison, able: list[SuiteComparison]) -> tuple[str, ..
     return (f"Its interval overlaps with {listed(names)}: which is faster is not decided here.",)
 
 
-def _study_caveats(result: StudyResult, barred: set[str]) -> list[str]:
+def _study_caveats(result: StudyResult, unfit: set[str]) -> list[str]:
     found = _errors(result.findings)
-    if barred:
-        found.append(f"Left out of the verdict for that: {listed(tuple(sorted(barred)))}.")
+    if unfit:
+        found.append(f"Left out of the verdict for that: {listed(tuple(sorted(unfit)))}.")
     if result.sweeps_done < result.sweeps_planned:
         done = f"{result.sweeps_done} of {counted(result.sweeps_planned, 'sweep')}"
         found.append(f"Not finished: {done}. The same command goes on.")
