@@ -10,9 +10,10 @@ from ensign.lab.study.result import study_result, trial_findings
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.measure.probe import Place, trials
 from ensign.model.comparisons import Direction
+from ensign.model.effects import Change
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import MachineFacts
+from ensign.model.results import BuildFacts, MachineFacts
 from ensign.model.study import Study
 from ensign.model.trials import Trial
 from ensign.store.folder import StudyFolder
@@ -93,6 +94,22 @@ def test_workloads_that_differ_are_named() -> None:
     faster, twin = result.named
     assert (faster.variant, faster.slower, faster.faster) == ("gcc-O3", (), ("a", "b"))
     assert (twin.variant, twin.slower, twin.faster) == ("twin", (), ())
+
+
+def test_effects_of_the_axes_are_read_with_the_other_metric_beside() -> None:
+    levels = {"gcc-O2": "-O2", "gcc-O3": "-O3"}
+    builds = tuple(
+        BuildFacts(name, (("compiler", "gcc-12"), ("optimization", level)), "", (), (), "built",
+                   1.0, 1, 1, name)
+        for name, level in levels.items()
+    )  # fmt: skip
+    result = study_result(STUDY, replace(RECORD, builds=builds), swept(6, 0.9))
+    (effect,) = result.factorial.main
+    assert effect.changes == (Change("optimization", "-O2", "-O3"),)
+    assert effect.comparison.ratio == pytest.approx(result.suite[0].comparison.ratio)
+    assert effect.named
+    assert effect.other is not None
+    assert effect.other.metric.value == "wall"
 
 
 def test_half_a_sweep_does_not_count() -> None:

@@ -90,8 +90,9 @@ def test_hostile_names_are_text() -> None:
 
 def test_the_answer_comes_first_and_the_sections_follow(usual: str) -> None:
     order = [
-        "clang-19-O3-lto</span> is 4.0", 'id="suite"', 'id="bands"', 'id="workloads"', 'id="twin"',
-        'id="builds"', 'id="findings"', 'id="machine"', 'id="method"', 'id="redo"',
+        "clang-19-O3-lto</span> is 4.0", 'id="suite"', 'id="figures"', 'id="bands"', 'id="heat"',
+        'id="user"', 'id="trade"', 'id="workloads"', 'id="twin"', 'id="builds"', 'id="findings"',
+        'id="machine"', 'id="method"', 'id="redo"',
     ]  # fmt: skip
     places = [usual.index(part) for part in order]
     assert places == sorted(places)
@@ -116,7 +117,8 @@ def test_it_shows_flags_failures_facts_and_scope(usual: str) -> None:
 def test_every_chart_has_words_for_those_who_do_not_see_it(usual: str) -> None:
     page = Page(usual)
     charts = [attributes for tag, attributes in page.tags if tag == "svg"]
-    assert len(charts) == 4 + 7
+    # Bars, bands, user time, and two scatter plots, each for a wide and a narrow page.
+    assert len(charts) == 2 * 5 + 7
     assert all(chart["role"] == "img" and chart["aria-label"] for chart in charts)
     assert usual.count("<desc>") == len(charts)
 
@@ -145,5 +147,9 @@ def test_text_can_be_read(mode: str) -> None:
     paper = getattr(palette.PAPER, mode)
     for colour in (palette.INK, palette.MUTED, palette.FASTER, palette.SLOWER, palette.UNCLEAR):
         assert contrast(getattr(colour, mode), paper) >= 4.5, colour.name
-    for text, band in zip(palette.BAND_TEXTS, palette.BANDS, strict=True):
-        assert contrast(getattr(text, mode), getattr(band, mode)) >= 4.0, band.name
+    for texts, backs in (
+        (palette.BAND_TEXTS, palette.BANDS),
+        (palette.HEAT_TEXTS, palette.HEAT),
+    ):
+        for text, back in zip(texts, backs, strict=True):
+            assert contrast(getattr(text, mode), getattr(back, mode)) >= 4.0, back.name

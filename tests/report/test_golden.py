@@ -10,6 +10,7 @@ import pytest
 import report_data as data
 from ensign.report import as_csv, as_json, as_markdown, as_terminal
 from ensign.report.as_terminal import Screen
+from report_simulation import simulated_study
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES: dict[str, Callable[[], str]] = {
@@ -23,6 +24,7 @@ CASES: dict[str, Callable[[], str]] = {
     "study-confirmed.md": lambda: as_markdown.study(data.confirmed_study()),
     "study-confirmed.csv": lambda: as_csv.study(data.confirmed_study()),
     "study-confirmed.json": lambda: as_json.study(data.confirmed_study()),
+    "study-choices.txt": lambda: as_terminal.study(simulated_study(), Screen(100)),
     "compare-60.txt": lambda: as_terminal.compare(data.compared(), Screen(60, unicode=False)),
     "compare-120.txt": lambda: as_terminal.compare(data.compared(), Screen(120)),
     "compare-several.txt": lambda: as_terminal.compare(data.compared_several()),

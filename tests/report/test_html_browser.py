@@ -18,6 +18,7 @@ import pytest
 import report_data as data
 from ensign.model.results import StudyResult
 from ensign.report import as_html
+from report_simulation import simulated_study
 
 Measured = dict[str, Any]
 
@@ -40,6 +41,18 @@ addEventListener("load", () => {{
     client: page.documentElement.clientWidth,
     narrow: page.querySelector(".chart.narrow") ? shown(".chart.narrow") : null,
     paper: getComputedStyle(page.body).backgroundColor,
+    figures: page.querySelectorAll("figure").length,
+    wordless: [
+      ...[...page.querySelectorAll("figure")].filter((figure) =>
+        !(figure.querySelector("figcaption")?.textContent.trim())),
+      ...[...page.querySelectorAll("svg")].filter((svg) =>
+        svg.getAttribute("role") !== "img" || !svg.getAttribute("aria-label")
+        || !svg.querySelector("desc")?.textContent),
+      ...[...page.querySelectorAll(".wide-scroll")].filter((box) =>
+        !box.getAttribute("aria-label") || box.tabIndex !== 0),
+    ].map((element) => element.outerHTML.slice(0, 200)),
+    scrolls: [...page.querySelectorAll(".wide-scroll")].filter((box) =>
+      box.scrollWidth > box.clientWidth).length,
     point: page.querySelector(".chart [fill='#0b5fa5']")
       ? getComputedStyle(page.querySelector(".chart [fill='#0b5fa5']")).fill : null,
   }});
@@ -105,7 +118,7 @@ def browse(site: Site, html: str, *, width: int, mode: str = "light") -> tuple[M
     return json.loads(found[1].replace("&quot;", '"')), console
 
 
-@pytest.mark.parametrize("make", [data.study, data.extreme_study, data.huge_study])
+@pytest.mark.parametrize("make", [data.study, data.extreme_study, simulated_study])
 def test_a_phone_shows_it_without_sideways_scrolling(
     site: Site, make: Callable[[], StudyResult]
 ) -> None:
@@ -114,7 +127,14 @@ def test_a_phone_shows_it_without_sideways_scrolling(
     assert measured["scroll"] <= PHONE
     assert site.asked == ["/wrapper.html", "/page.html"]
     assert measured["narrow"] is True
+    assert measured["wordless"] == []
     assert console == []
+
+
+def test_a_map_wider_than_a_phone_scrolls_within_its_box(site: Site) -> None:
+    measured, _ = browse(site, as_html.study(simulated_study()), width=PHONE)
+    assert measured["figures"] == 7
+    assert measured["scrolls"] >= 1
 
 
 def test_a_wide_page_shows_the_wide_charts_in_dark_too(site: Site) -> None:
@@ -130,9 +150,11 @@ def test_a_wide_page_shows_the_wide_charts_in_dark_too(site: Site) -> None:
 def test_the_test_would_notice(site: Site) -> None:
     bad = (
         "<!doctype html><html><body><div style='width:600px'>x</div><details></details>"
+        "<figure></figure><svg></svg><div class='wide-scroll'></div>"
         "<img src='missing.png'><script>console.error('wrong')</script></body></html>"
     )
     measured, console = browse(site, bad, width=PHONE)
     assert measured["scroll"] == 608  # and the margin of the body
+    assert len(measured["wordless"]) == 3
     assert "/missing.png" in site.asked
     assert any("wrong" in line for line in console)

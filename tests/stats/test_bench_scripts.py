@@ -22,6 +22,11 @@ BENCH = Path(__file__).parents[2] / "bench"
         ("statistics_confirmation.py", ["--studies", "200"], ["flattered by", "| 50 | 0.4 % |"]),
         ("statistics_layouts.py", ["--studies", "200"], ["counting relinks", "band holds"]),
         ("statistics_speed.py", ["--samples", "2000"], ["on 2000 samples", "signed rank"]),
+        (
+            "report_speed.py",
+            ["--workloads", "2", "--sweeps", "3", "--slices", "2"],
+            ["| terminal |", "| html |", "| json |"],
+        ),
     ],
 )
 def test_scripts_print_their_tables(

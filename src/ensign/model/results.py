@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ensign.model.comparisons import Comparison
+from ensign.model.effects import NO_EFFECTS, Factorial
 from ensign.model.findings import Finding
 from ensign.model.trials import Metric, Mode, Trial
 
@@ -154,6 +155,7 @@ class StudyResult:
     """Everything a report may show. Rows are against `baseline`; `twin` is its A/A twin's name.
 
     `band_edges` are the speedups (0.05 for +5 %) between the bands that `bands` counts.
+    `suite_wall` is `suite` by the other metric. `factorial` has the effects of the axes.
     `extra` has further pairs for people; `redo` is the command line that repeats the study. With a
     `confirmation` all other rows are an exploration, of which nothing is claimed.
     """
@@ -190,6 +192,7 @@ class StudyResult:
     named: tuple[NamedWorkloads, ...] = ()
     layouts: LayoutFacts | None = None
     confirmation: Confirmation | None = None
+    factorial: Factorial = NO_EFFECTS
     extra: dict[str, str] = field(default_factory=dict)
 
 

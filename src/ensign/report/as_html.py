@@ -12,7 +12,7 @@ from ensign import __version__
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts, StudyResult
-from ensign.report import charts, figures, palette, words
+from ensign.report import figures, html_figures, palette, words
 from ensign.report.confirmation import (
     confirmation_text,
     confirmed,
@@ -20,30 +20,16 @@ from ensign.report.confirmation import (
     findings_of,
     plan_text,
 )
+from ensign.report.effects import effects_view
+from ensign.report.heat import heat_map
 from ensign.report.layouts import WITHIN_BAND, WITHIN_BAND_NOTE
 from ensign.report.notes import BY_MINIMUM, study_notes
+from ensign.report.trade import hardening_rows, trade_view
 from ensign.report.verdict import study_verdict, twin_sentence
-from ensign.report.view import Row, StudyView, VariantWorkloads, status_of, study_view
+from ensign.report.view import Row, StudyView, status_of, study_view
 from ensign.report.words import clean, counted, plain_share
 
 _SEVERITY_ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """The same chart for a wide and for a narrow page."""
-
-    wide: Markup
-    narrow: Markup
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """The workloads of one variant: its chart stands beside its table."""
-
-    variant: VariantWorkloads
-    chart: Markup
-    is_open: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +39,9 @@ class Phase:
     text: str
     view: StudyView
     level: str
-    chart: Pair | None
+    figure: html_figures.Figure | None
     wall: dict[str, Row]
-    blocks: list[Block]
+    blocks: list[html_figures.Block]
     twin: tuple[str, ...]
 
 
@@ -81,6 +67,7 @@ class Built:
 def study(result: StudyResult) -> str:
     """The whole page; charts are drawn on the way (about 50 ms each)."""
     view = study_view(result)
+    effects, trade = effects_view(result), trade_view(result, view)
     return (
         _environment()
         .get_template("study.html")
@@ -91,17 +78,23 @@ def study(result: StudyResult) -> str:
             verdict=study_verdict(result),
             level=plain_share(result.level),
             margin="" if result.margin is None else plain_share(result.margin),
-            suite_chart=_suite_chart(result, view),
-            bands_chart=_bands_chart(view),
-            blocks=_blocks(result, view),
+            suite=html_figures.suite_figure(result, view),
+            bands_chart=html_figures.bands_figure(view),
+            heat=heat_map(view),
+            user=html_figures.user_figure(result, view),
+            effects=effects,
+            effects_chart=html_figures.effects_figure(effects, result.margin),
+            hardening=hardening_rows(result, effects),
+            trade=trade,
+            trade_charts=html_figures.trade_figures(trade),
+            blocks=html_figures.blocks(result, view),
             wall={row.name: row for row in view.wall},
+            other_metric="wall time" if result.metric == "cpu" else "CPU time",
             twin=_twin(result, view),
             builds=[_built(build) for build in result.builds],
             confirmation=_confirmation(result),
             exploration=exploration_text(result),
-            findings=sorted(
-                findings_of(result), key=lambda one: _SEVERITY_ORDER.index(one.severity)
-            ),
+            findings=sorted(findings_of(result), key=_severity),
             notes=study_notes(result),
             by_minimum=BY_MINIMUM,
             within_band=WITHIN_BAND,
@@ -164,48 +157,11 @@ def _confirmation(result: StudyResult) -> Phase | None:
         text=f"{confirmation_text(result.confirmation)} {plan_text(result.confirmation)}",
         view=view,
         level=plain_share(second.level),
-        chart=_suite_chart(second, view),
+        figure=html_figures.suite_figure(second, view),
         wall={row.name: row for row in view.wall},
-        blocks=_blocks(second, view),
+        blocks=html_figures.blocks(second, view),
         twin=_twin(second, view),
     )
-
-
-def _suite_chart(result: StudyResult, view: StudyView) -> Pair | None:
-    if not view.suite:
-        return None
-    title = f"Speedup of each variant against {clean(result.baseline)}, all workloads"
-    return _pair(view.suite, result.margin, title)
-
-
-def _pair(rows: tuple[Row, ...], margin: float | None, title: str) -> Pair:
-    wide = charts.wide_frame([row.label for row in rows])
-    return Pair(
-        charts.intervals(rows, margin, wide, title),
-        charts.intervals(rows, margin, charts.NARROW_FRAME, title),
-    )
-
-
-def _bands_chart(view: StudyView) -> Pair | None:
-    variants = tuple(variant for variant in view.variants if variant.bands)
-    if not variants:
-        return None
-    title = "Number of workloads in each band of estimated speedup"
-    wide = charts.wide_frame([variant.label for variant in variants], right=216)
-    return Pair(
-        charts.stacks(variants, wide, title),
-        charts.stacks(variants, charts.NARROW_FRAME, title),
-    )
-
-
-def _blocks(result: StudyResult, view: StudyView) -> list[Block]:
-    blocks = []
-    for index, variant in enumerate(view.variants):
-        rows = [entry.row for entry in variant.rows]
-        title = f"Speedup of {variant.label} by workload"
-        chart = charts.intervals(rows, result.margin, charts.NARROW_FRAME, title)
-        blocks.append(Block(variant, chart, is_open=index == 0))
-    return blocks
 
 
 def _twin(result: StudyResult, view: StudyView) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from ensign.model.comparisons import Comparison
+from ensign.model.effects import Effect
 from ensign.model.findings import Finding
 from ensign.model.results import (
     ArmFacts,
@@ -29,7 +30,8 @@ def study(result: StudyResult) -> str:
     """`suite`, `workloads`, `bands`, `named`, `builds`, `findings`; `study` is about all of it.
 
     `confirmation` is there where the study has that phase, with the same rows once it is finished;
-    all others are an exploration then. `layouts` is there where relinks were raced; a band's ratios
+    all others are an exploration then. `factorial` has the effects of the axes; `named` says which
+    are shown to differ after Holm. `layouts` is there where relinks were raced; a band's ratios
     are over the natural link. `within_layout_band` says whether the whole interval lies in it; null
     where there is none.
     """
@@ -91,6 +93,11 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
             }
             for entry in result.named
         ],
+        "factorial": {
+            "main": [_effect(each) for each in result.factorial.main],
+            "conditional": [_effect(each) for each in result.factorial.conditional],
+            "interactions": [_effect(each) for each in result.factorial.interactions],
+        },
         **({} if result.layouts is None else {"layouts": _layouts(result.layouts)}),
         "builds": [_build(build) for build in result.builds],
         "findings": [_finding(finding) for finding in result.findings],
@@ -115,6 +122,22 @@ def compare(result: CompareResult, others: Sequence[Comparison] = ()) -> str:
             "trials": [_trial(trial) for trial in result.trials],
         }
     )
+
+
+def _effect(effect: Effect) -> dict[str, Json]:
+    other = effect.other
+    beside = {} if other is None else {"metric": other.metric.value, **_interval(other)}
+    return {
+        "changes": [asdict(change) for change in effect.changes],
+        "given": dict(effect.given),
+        "only": dict(effect.only),
+        "groups": effect.groups,
+        **_interval(effect.comparison),
+        "level": effect.comparison.level,
+        **_statements(effect.comparison),
+        "named": effect.named,
+        "other_metric": beside,
+    }
 
 
 def _comparison(entry: Comparison) -> dict[str, Json]:

@@ -9,6 +9,7 @@ from ensign.model.findings import Finding
 from ensign.model.results import CompareResult, StudyResult
 from ensign.report import figures
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
+from ensign.report.effects import effects_view
 from ensign.report.layouts import WITHIN_BAND
 from ensign.report.notes import (
     BY_MINIMUM,
@@ -18,6 +19,7 @@ from ensign.report.notes import (
     redo_notes,
     study_notes,
 )
+from ensign.report.trade import Trade, trade_view
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, study_view
 from ensign.report.words import clean, plain_share
@@ -45,6 +47,7 @@ def study(result: StudyResult) -> str:
     named = [variant for variant in view.variants if variant.named]
     if named:
         parts.append(_folded(NAMED_HEADING, _named(named)))
+    parts += _choices(result, view)
     length = sum(map(len, parts)) + len(notes)
     left_out = 0
     for variant in view.variants:
@@ -141,6 +144,37 @@ def _bands(view: StudyView) -> str:
         if variant.bands
     ]
     return f"{_table(header, body)}\n\n{BY_MINIMUM}"
+
+
+def _choices(result: StudyResult, view: StudyView) -> list[str]:
+    effects, trade = effects_view(result), trade_view(result, view)
+    parts = []
+    if effects is not None:
+        said = "\n".join(f"- {safe(sentence)}" for sentence in effects.sentences)
+        parts.append(_folded("What each choice is worth", f"{said}\n\n{safe(effects.note)}"))
+    if trade is not None and trade.sentences:
+        said = "\n".join(f"- {safe(sentence)}" for sentence in trade.sentences)
+        parts.append(_folded("Speed against size and build time", f"{said}\n\n{_trade(trade)}"))
+    return parts
+
+
+def _trade(trade: Trade) -> str:
+    header = ["build", "interval", "file", "size", "build time", "time", "front"]
+    return _table(
+        header,
+        [
+            [
+                safe(point.label),
+                point.interval,
+                point.size,
+                point.size_said,
+                point.time,
+                point.time_said,
+                point.fronts,
+            ]
+            for point in trade.points
+        ],
+    )
 
 
 def _named(variants: Iterable[VariantWorkloads]) -> str:

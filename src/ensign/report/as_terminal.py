@@ -17,6 +17,7 @@ from ensign.model.findings import Finding, Severity
 from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
 from ensign.report import figures, plot, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
+from ensign.report.effects import effects_view
 from ensign.report.layouts import WITHIN_BAND_NOTE
 from ensign.report.notes import (
     BY_MINIMUM,
@@ -26,6 +27,7 @@ from ensign.report.notes import (
     redo_notes,
     study_notes,
 )
+from ensign.report.trade import trade_view
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict, twin_sentence
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, status_of, study_view
 from ensign.report.words import clean
@@ -76,6 +78,7 @@ def _phase(paper: _Paper, result: StudyResult, view: StudyView, *, every_workloa
     paper.plot([(row.label, row.span) for row in view.suite])
     _bands(paper, view)
     _named(paper, view)
+    _effects(paper, result, view)
     shown = [variant for variant in view.variants if every_workload or not variant.is_twin]
     for variant in shown if every_workload else shown[:1]:
         _workloads(paper, variant, result.margin)
@@ -272,6 +275,21 @@ def _named(paper: _Paper, view: StudyView) -> None:
     for variant in variants:
         paper.line(f"{variant.label}: {variant.named}")
     paper.blank()
+
+
+def _effects(paper: _Paper, result: StudyResult, view: StudyView) -> None:
+    effects, trade = effects_view(result), trade_view(result, view)
+    if effects is not None:
+        paper.heading("What each choice is worth")
+        for sentence in effects.sentences:
+            paper.line(sentence)
+        paper.line("Named after Holm; under each condition: see the HTML and JSON.", "dim")
+        paper.blank()
+    if trade is not None and trade.sentences:
+        paper.heading("Speed against size and build time")
+        for sentence in trade.sentences:
+            paper.line(sentence)
+        paper.blank()
 
 
 def _both_fit(paper: _Paper, view: StudyView, names: list[str]) -> bool:

@@ -44,7 +44,39 @@ BAND_TEXTS = (
     Colour("band-text-4", "#fefef4", "#101419"),
     Colour("band-text-5", "#fefef5", "#10141a"),
 )
-ALL = (INK, MUTED, GRID, MARGIN, FASTER, SLOWER, UNCLEAR, PAPER, *BANDS, *BAND_TEXTS)
+# Cells of the heat map, from much slower to much faster; unclear ones have the page's own colour.
+HEAT = (
+    Colour("heat-0", "#b3500c", "#f2a560"),
+    Colour("heat-1", "#dc8a36", "#b56a26"),
+    Colour("heat-2", "#f6d9b8", "#573a1e"),
+    Colour("heat-3", "#d9e8f6", "#213f58"),
+    Colour("heat-4", "#86b9e3", "#33719e"),
+    Colour("heat-5", "#3a7fbd", "#69b0e4"),
+    Colour("heat-6", "#10477e", "#bfe2fa"),
+)
+HEAT_TEXTS = (
+    Colour("heat-text-0", "#fefef6", "#10141b"),
+    Colour("heat-text-1", "#1b2024", "#fefef6"),
+    Colour("heat-text-2", "#1b2025", "#f1f4f9"),
+    Colour("heat-text-3", "#1b2027", "#f1f4fa"),
+    Colour("heat-text-4", "#1b2028", "#f1f4fb"),
+    Colour("heat-text-5", "#fefef7", "#10141c"),
+    Colour("heat-text-6", "#fefef8", "#10141d"),
+)
+ALL = (
+    INK,
+    MUTED,
+    GRID,
+    MARGIN,
+    FASTER,
+    SLOWER,
+    UNCLEAR,
+    PAPER,
+    *BANDS,
+    *BAND_TEXTS,
+    *HEAT,
+    *HEAT_TEXTS,
+)
 
 
 def variables(*, dark: bool) -> str:

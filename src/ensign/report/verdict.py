@@ -43,9 +43,9 @@ def study_verdict(result: StudyResult) -> Verdict:
 
 def _of_suite(result: StudyResult) -> Verdict:
     entries = [entry for entry in result.suite if entry.comparison.arm != result.twin]
-    barred = _barred(result.findings)
-    able = [entry for entry in entries if entry.comparison.arm not in barred]
-    caveats = (*_study_caveats(result, barred & {e.comparison.arm for e in entries}),)
+    unfit = barred(result.findings)
+    able = [entry for entry in entries if entry.comparison.arm not in unfit]
+    caveats = (*_study_caveats(result, unfit & {e.comparison.arm for e in entries}),)
     best = winner(result)
     if best is None:
         headline = _no_winner(able, result) if able or not entries else _all_barred(entries)
@@ -59,11 +59,11 @@ def _of_suite(result: StudyResult) -> Verdict:
 
 def winner(result: StudyResult) -> SuiteComparison | None:
     """The best of the variants that are shown to be faster and that nothing speaks against."""
-    barred = _barred(result.findings) | {result.twin}
+    unfit = barred(result.findings) | {result.twin}
     faster = [
         entry
         for entry in result.suite
-        if entry.comparison.arm not in barred and entry.comparison.direction is Direction.FASTER
+        if entry.comparison.arm not in unfit and entry.comparison.direction is Direction.FASTER
     ]
     return min(faster, key=lambda entry: entry.comparison.ratio, default=None)
 
@@ -101,7 +101,8 @@ def twin_sentence(aa: Comparison, margin: float | None) -> str:
     )
 
 
-def _barred(findings: tuple[Finding, ...]) -> set[str]:
+def barred(findings: tuple[Finding, ...]) -> set[str]:
+    """Variants that an error speaks against: measured, but not to be used."""
     return {f.subject for f in findings if f.severity is Severity.ERROR and f.subject}
 
 
@@ -164,10 +165,10 @@ def _rivals(best: SuiteComparison, able: list[SuiteComparison]) -> tuple[str, ..
     return (f"Its interval overlaps with {listed(names)}: which is faster is not decided here.",)
 
 
-def _study_caveats(result: StudyResult, barred: set[str]) -> list[str]:
+def _study_caveats(result: StudyResult, unfit: set[str]) -> list[str]:
     found = _errors(result.findings)
-    if barred:
-        found.append(f"Left out of the verdict for that: {listed(tuple(sorted(barred)))}.")
+    if unfit:
+        found.append(f"Left out of the verdict for that: {listed(tuple(sorted(unfit)))}.")
     if result.sweeps_done < result.sweeps_planned:
         done = f"{result.sweeps_done} of {counted(result.sweeps_planned, 'sweep')}"
         found.append(f"Not finished: {done}. The same command goes on.")

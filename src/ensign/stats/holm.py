@@ -1,7 +1,7 @@
 """Holm's step-down adjustment (Scandinavian Journal of Statistics 6, 1979).
 
-It serves only to name workloads that are slower or faster. An empty list is no evidence that no
-workload is slower: that is `no_slower`.
+It serves only to name workloads, or effects, that are slower or faster. An empty list is no
+evidence that no workload is slower: that is `no_slower`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ensign.model.results import NamedWorkloads
 from ensign.stats.student import two_sided_p
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ensign.stats.sweeps import SweepCosts
+
+Floats = NDArray[np.float64]
+
+_FEWEST = 2
 
 
 def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -29,19 +34,28 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
     return tuple(float(value) for value in adjusted)
 
 
+def shown_after_holm(log_ratios: Floats, level: float) -> tuple[bool, ...]:
+    """Which rows of d[row, sweep] differ from 0: t tests over the sweeps, adjusted after Holm.
+
+    None with fewer than two sweeps, which have no spread.
+    """
+    rows, n = len(log_ratios), log_ratios.shape[-1]
+    if not rows or n < _FEWEST:
+        return (False,) * rows
+    mean, se = log_ratios.mean(axis=1), log_ratios.std(axis=1, ddof=1) / np.sqrt(n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(mean == 0, 0.0, mean / se)
+    adjusted = holm_adjusted(two_sided_p(t, n - 1).tolist())
+    return tuple(bool(p <= 1 - level) for p in adjusted)
+
+
 def named_workloads(
     costs: SweepCosts, arm: str, baseline: str, level: float = 0.95
 ) -> NamedWorkloads:
     """Workloads that differ by two-sided t tests over the sweeps, adjusted after Holm."""
     d = costs.log_ratios(arm, baseline)
-    n = d.shape[1]
-    if n < 2:  # noqa: PLR2004 - one sweep has no spread
-        return NamedWorkloads(arm, (), ())
-    mean, se = d.mean(axis=1), d.std(axis=1, ddof=1) / np.sqrt(n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(mean == 0, 0.0, mean / se)
-    adjusted = np.asarray(holm_adjusted(two_sided_p(t, n - 1).tolist()))
-    named = adjusted <= 1 - level
+    named = shown_after_holm(d, level)
+    mean = d.mean(axis=1) if any(named) else np.zeros(len(named))
     pairs = list(zip(costs.workloads, named, mean, strict=True))
     return NamedWorkloads(
         arm,

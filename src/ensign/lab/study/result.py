@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ensign.lab.study.effects import design_of
 from ensign.lab.study.layouts import layout_facts
 from ensign.lab.study.longer_slices import slice_length_findings
 from ensign.lab.study.overlap import overlap_findings
@@ -16,6 +17,7 @@ from ensign.model.study import Study
 from ensign.model.trials import TWIN, Metric, Trial
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.stats.bands import ABOUT_EQUAL, band_edges, variant_bands
+from ensign.stats.factorial import factorial_reading
 from ensign.stats.holm import named_workloads
 from ensign.stats.layouts import by_relink
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads, workload_comparison
@@ -44,10 +46,12 @@ def study_result(
     arms = (*record.raced, TWIN)
     executions = sweep_costs(trials, arms, names, metric)
     costs = _units(executions, record)
+    beside = _units(sweep_costs(trials, arms, names, other), record)
     rule = suite_rule(study, finalists)
     baseline, *others = arms
     edges = band_edges(ABOUT_EQUAL if rule.margin is None else rule.margin)
     judged = judge_twin(costs, TWIN, baseline, study.race.level)
+    design = design_of(record.builds, record.raced, record.findings)
     first = trials[0]
     return StudyResult(
         name=study.name,
@@ -67,9 +71,7 @@ def study_result(
         running_share=sum(trial.running_share for trial in trials) / len(trials),
         builds=record.builds,
         suite=_suite(costs, baseline, arms, rule),
-        suite_wall=_suite(
-            _units(sweep_costs(trials, arms, names, other), record), baseline, arms, rule
-        ),
+        suite_wall=_suite(beside, baseline, arms, rule),
         workloads=_workloads(
             costs, arms, rule, [trial for trial in trials if trial.sweep in executions.sweeps]
         ),
@@ -92,6 +94,7 @@ def study_result(
         bands=tuple(variant_bands(costs, arm, baseline, edges) for arm in others),
         named=tuple(named_workloads(costs, arm, baseline, rule.level_each) for arm in others),
         layouts=layout_facts(study, record, executions, relinked),
+        factorial=factorial_reading(costs, beside, design, rule),
     )
 
 

@@ -1,0 +1,46 @@
+"""From the builds of a study to the design that its effects are read from. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ensign.model.findings import Finding, Severity
+from ensign.model.results import BuildFacts
+from ensign.model.variants import AXES, DEFAULTS
+from ensign.stats.factorial import Design, Levels
+
+_SAME = "same as "
+_HARDENING = "hardening"
+
+
+def design_of(
+    builds: Sequence[BuildFacts], raced: Sequence[str], findings: Iterable[Finding]
+) -> Design:
+    """The builds that effects are read from, the first of `raced` being the baseline.
+
+    A build of the same bytes as another counts with the other's arm. One that fails its check, or
+    that an error speaks against, is left out: what it does is not what was asked for.
+    """
+    barred = {each.subject for each in findings if each.severity is Severity.ERROR}
+    found: dict[str, tuple[Mapping[str, str], str]] = {}
+    for build in builds:
+        arm = build.status.removeprefix(_SAME) if build.status.startswith(_SAME) else build.variant
+        if arm in raced and build.check != "failed" and not {build.variant, arm} & barred:
+            found[build.variant] = ({**DEFAULTS, **dict(build.choices)}, arm)
+    if not raced or raced[0] not in found:
+        return Design((), (), ())
+    values = {axis: {levels[axis] for levels, _ in found.values()} for axis in AXES}
+    axes = tuple(axis for axis in AXES if len(values[axis]) > 1)
+    references = dict(found[raced[0]][0])
+    # A single option of hardening is added to the compiler's own defaults, whatever the baseline.
+    if DEFAULTS[_HARDENING] in values[_HARDENING]:
+        references[_HARDENING] = DEFAULTS[_HARDENING]
+    return Design(
+        axes,
+        _at(references, axes),
+        tuple((_at(levels, axes), arm) for levels, arm in found.values()),
+    )
+
+
+def _at(levels: Mapping[str, str], axes: Sequence[str]) -> Levels:
+    return tuple(levels[axis] for axis in axes)

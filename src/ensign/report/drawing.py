@@ -1,0 +1,167 @@
+"""What all charts share: frames, axes, and drawing Vega-Lite specifications as inline SVG.
+
+Geometry is fixed here rather than fitted to text, because the reader's fonts are not known.
+Nothing needs a browser.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from ensign.report import palette
+from ensign.report.plot import Axis, shortened
+
+WIDE = 760
+NARROW = 344
+_FONT = "system-ui, sans-serif"
+LETTER = 7.4
+_LONGEST = 34
+_TICK_HALF = 24
+_ZERO = 1e-12
+_MOST_NARROW = 27
+_NAME_PIXELS = 196
+_TICK = (
+    "datum.value === 0 ? '0' : (datum.value > 0 ? '+' : '\N{MINUS SIGN}')"
+    " + format(abs(datum.value) * 100, '.3~f') + ' %'"
+)
+_SIZE = re.compile(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>')
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where things are: total width, space for names and values beside the plot, row height.
+
+    A narrow frame has name and value above each row instead of beside it.
+    """
+
+    width: int
+    left: int
+    right: int
+    step: int
+
+    @property
+    def plot(self) -> int:
+        """Width of the plotting area in pixels."""
+        return self.width - self.left - self.right
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether names and values stand above the rows."""
+        return self.right == self.left
+
+    @property
+    def drop(self) -> int:
+        """How far marks stand below the middle of their row, to leave room for the name."""
+        return 8 if self.is_narrow else 0
+
+    def name(self, label: str) -> str:
+        """The label, as long as there is room."""
+        return shortened(label, _MOST_NARROW if self.is_narrow else _LONGEST)
+
+
+NARROW_FRAME = Frame(NARROW, 14, 14, 44)
+
+
+def wide_frame(labels: Sequence[str], right: int = 150) -> Frame:
+    """A frame with room for the longest label at the left."""
+    longest = min(_LONGEST, max(map(len, labels), default=0))
+    return Frame(WIDE, round(longest * LETTER) + 18, right, 27)
+
+
+def chart(values: Sequence[Mapping[str, object]]) -> Any:
+    """A chart of these data, still without marks."""
+    import altair as alt  # noqa: PLC0415
+
+    return alt.Chart(alt.Data(values=list(values)))  # type: ignore[no-untyped-call]
+
+
+def axis(low: float, high: float, frame: Frame) -> Any:
+    """The axis of speedups above the rows of a frame."""
+    scale = Axis(low, high, frame.plot)
+    room = max(0, _TICK_HALF - frame.left)
+    ticks = [
+        tick
+        for tick in scale.ticks(7)
+        if abs(tick) < _ZERO or room <= scale.column(tick) <= frame.plot - room
+    ]
+    return percent_axis("top", ticks)
+
+
+def percent_axis(orient: str, ticks: Sequence[float], **more: Any) -> Any:
+    """An axis of shares, written as percentages, with these ticks and a light grid."""
+    import altair as alt  # noqa: PLC0415
+
+    looks: dict[str, Any] = {"title": None, "ticks": False, "labelPadding": 6, **more}
+    return alt.Axis(
+        orient=orient,  # type: ignore[arg-type]
+        values=list(ticks),
+        labelExpr=_TICK,
+        labelColor=palette.MUTED.light,
+        labelFontSize=12,
+        labelOverlap=True,
+        labelFlush=False,
+        gridColor=palette.GRID.light,
+        domain=False,
+        **looks,
+    )
+
+
+def texts(base: Any, frame: Frame) -> list[Any]:
+    """Layers with the `label` and the `value` of each row, where the frame has them."""
+    import altair as alt  # noqa: PLC0415
+
+    above = 11 if frame.is_narrow else 0
+    left, right = (0, frame.plot) if frame.is_narrow else (-12, frame.plot + 14)
+    name = base.mark_text(
+        align="left" if frame.is_narrow else "right",
+        dy=-above,
+        color=palette.INK.light,
+        fontSize=13,
+        limit=_NAME_PIXELS if frame.is_narrow else 0,
+    ).encode(x=alt.value(left), text="label:N")
+    value = base.mark_text(
+        align="right" if frame.is_narrow else "left",
+        dy=-above,
+        color=palette.MUTED.light,
+        fontSize=12,
+        limit=0,
+    ).encode(x=alt.value(right), text="value:N")
+    return [name, value]
+
+
+def drawn(
+    picture: Any, frame: Frame, rows: int, words: tuple[str, str], top: int = 26, bottom: int = 6
+) -> Markup:
+    """The picture as inline SVG; `words` are its title and its description."""
+    import altair as alt  # noqa: PLC0415
+    import vl_convert as vlc  # noqa: PLC0415
+
+    sized = picture.properties(
+        width=frame.plot,
+        height=rows * frame.step,
+        padding={"left": frame.left, "right": frame.right, "top": top, "bottom": bottom},
+        autosize=alt.AutoSizeParams(type="none"),
+    ).configure(background="transparent", font=_FONT, aria=False, view=alt.ViewConfig(stroke=None))
+    # Each part was checked when it was made; checking the whole again takes as long as drawing.
+    return _inline(vlc.vegalite_to_svg(sized.to_dict(validate=False)), words)
+
+
+def _inline(svg: str, words: tuple[str, str]) -> Markup:
+    """Drops the fixed size, and adds a title and a description for those who do not see it."""
+    found = _SIZE.search(svg)
+    if found is None:  # what vl-convert draws has a view box
+        raise ValueError("the drawn chart has no view box")
+    box = found[1]
+    width = math.ceil(float(box.split()[2]))
+    title, desc = (str(escape(text)) for text in words)
+    head = (
+        f'<svg viewBox="{box}" role="img" aria-label="{title}" style="max-width:{width}px">'
+        f"<title>{title}</title><desc>{desc}</desc>"
+    )
+    return Markup(svg[: found.start()] + head + svg[found.end() :])  # noqa: S704  # escaped above

@@ -1,0 +1,228 @@
+"""What the axes of a study are worth, as rows and sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ensign.model.comparisons import Comparison, Direction, Size
+from ensign.model.effects import Change, Effect
+from ensign.model.results import StudyResult
+from ensign.report import words
+from ensign.report.axis_words import change_words, condition_words, restriction_words
+from ensign.report.view import Row, row_of
+from ensign.report.words import between, counted, percent, plain_share
+
+_METRICS = {"cpu": "CPU time", "wall": "wall time"}
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRow:
+    """One effect; `row` shows a direction only where it is named after Holm.
+
+    `label` says what changes, or under which condition; `other` is the interval by the other
+    metric.
+    """
+
+    label: str
+    row: Row
+    answer: str
+    groups: int
+    other: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeView:
+    """One change: its sentence, its row, and what it is worth under which condition."""
+
+    change: Change
+    sentence: str
+    row: EffectRow
+    conditions: tuple[EffectRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Interplay:
+    """What two changes do together, beyond what each does alone."""
+
+    sentence: str
+    row: EffectRow
+
+
+@dataclass(frozen=True, slots=True)
+class EffectsView:
+    """`other_metric` is what the intervals beside are of."""
+
+    changes: tuple[ChangeView, ...]
+    interplays: tuple[Interplay, ...]
+    other_metric: str
+    note: str
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Every change, and the interactions that are shown."""
+        clear = (
+            one.sentence
+            for one in self.interplays
+            if one.row.row.direction is not Direction.UNCLEAR
+        )
+        return (*(change.sentence for change in self.changes), *clear)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The main effects, to be drawn."""
+        return tuple(change.row.row for change in self.changes)
+
+
+def effects_view(result: StudyResult) -> EffectsView | None:
+    """The factorial reading for people; None where no two builds differ in one axis alone."""
+    factorial, margin = result.factorial, result.margin
+    if not factorial.main:
+        return None
+    other = factorial.main[0].other
+    return EffectsView(
+        changes=tuple(_change(effect, result) for effect in factorial.main),
+        interplays=tuple(
+            Interplay(_together(effect, margin), _row(_both(effect), effect, margin))
+            for effect in factorial.interactions
+        ),
+        other_metric="" if other is None else _METRICS[other.metric.value],
+        note=_note(result),
+    )
+
+
+def _change(effect: Effect, result: StudyResult) -> ChangeView:
+    (change,) = effect.changes
+    margin = result.margin
+    label = change_words(change)
+    conditions = result.factorial.conditions_of(change)
+    sentence = f"{_opening(label, change)} {worth(effect, margin)}, over {_pairs(effect)}."
+    depends = _depends(change, conditions, result)
+    return ChangeView(
+        change,
+        f"{sentence} {depends}".rstrip(),
+        _row(label, effect, margin),
+        tuple(_row(condition_words(each.given), each, margin) for each in conditions),
+    )
+
+
+def worth(effect: Effect, margin: float | None) -> str:
+    """`is worth +1.9 % (between 1.6 and 2.2 %)`, `makes it …`, `is worth nothing …`, `is unclear`.
+
+    "Nothing" is said only where the whole interval lies within the margin.
+    """
+    comparison = shown(effect)
+    span = words.span_of(comparison)
+    if comparison.direction is Direction.UNCLEAR:
+        if not span.is_finite:
+            return "is unclear: too few sweeps for an interval"
+        if comparison.size is Size.WITHIN and margin is not None:
+            return f"is worth nothing beyond the margin of {plain_share(margin)}: {between(span)}"
+        return f"is unclear: {between(span)}"
+    amount = percent(span.point, span.digits)
+    small = ""
+    if comparison.size is Size.WITHIN and margin is not None:
+        small = f", less than the margin of {plain_share(margin)}"
+    return f"is worth {amount}{small} ({words.interval_cell(comparison)})"
+
+
+def shown(effect: Effect) -> Comparison:
+    """The comparison of an effect, its direction unclear where it is not named after Holm."""
+    if effect.named:
+        return effect.comparison
+    return replace(effect.comparison, direction=Direction.UNCLEAR)
+
+
+def _depends(change: Change, conditions: tuple[Effect, ...], result: StudyResult) -> str:
+    """What it is worth at each value of an axis that it is shown to interact with."""
+    axes = dict.fromkeys(
+        other.axis
+        for effect in result.factorial.interactions
+        if effect.named and change in effect.changes
+        for other in effect.changes
+        if other != change
+    )
+    parts = [
+        f"{condition_words(each.given)} {_briefly(each, result.margin)}"
+        for axis in axes
+        for each in conditions
+        if [name for name, _ in each.given] == [axis]
+    ]
+    return f"It depends: {'; '.join(parts)}." if parts else ""
+
+
+def _briefly(effect: Effect, margin: float | None) -> str:
+    comparison = shown(effect)
+    span = words.span_of(comparison)
+    cell = words.interval_cell(comparison)
+    if comparison.direction is not Direction.UNCLEAR:
+        return f"{percent(span.point, span.digits)} ({cell})"
+    if comparison.size is Size.WITHIN and margin is not None:
+        return f"nothing beyond {plain_share(margin)} ({cell})"
+    return f"unclear ({cell})"
+
+
+def _together(effect: Effect, margin: float | None) -> str:
+    both = _opening(_both(effect), effect.changes[0])
+    comparison = shown(effect)
+    span = words.span_of(comparison)
+    over = f"over {counted(effect.groups, 'matched square')}"
+    if comparison.direction is not Direction.UNCLEAR:
+        more = "more" if comparison.direction is Direction.FASTER else "less"
+        amount = percent(abs(span.point), span.digits).removeprefix("+")
+        cell = words.interval_cell(comparison)
+        return f"{both} together give {amount} {more} than each alone adds up to ({cell}), {over}."
+    if comparison.size is Size.WITHIN and margin is not None:
+        limit = plain_share(margin)
+        return f"{both} do not change each other's worth by more than {limit}, {over}."
+    return f"Whether {_both(effect)} change each other's worth is unclear, {over}."
+
+
+def _both(effect: Effect) -> str:
+    return " and ".join(change_words(change) for change in effect.changes)
+
+
+def _row(label: str, effect: Effect, margin: float | None) -> EffectRow:
+    comparison = shown(effect)
+    row = replace(row_of(comparison, margin, twin=False), label=label)
+    nothing = comparison.direction is Direction.UNCLEAR and comparison.size is Size.WITHIN
+    return EffectRow(
+        label=label,
+        row=row,
+        answer=f"nothing: {row.statement}" if nothing else row.statement,
+        groups=effect.groups,
+        other="" if effect.other is None else words.interval_cell(effect.other),
+    )
+
+
+def _pairs(effect: Effect) -> str:
+    said = counted(effect.groups, "matched pair")
+    where = restriction_words(effect.only)
+    return f"{said}, {'all ' if effect.groups > 1 else ''}{where}" if where else said
+
+
+def _note(result: StudyResult) -> str:
+    level = plain_share(result.level)
+    text = (
+        "An effect is the mean over matched pairs: builds that differ in that one thing. It is "
+        "computed within each sweep, so that what a sweep's builds share cancels; n counts what "
+        f"it counts above. Each interval covers {level} by itself. Something is called faster or "
+        "slower only if it is after Holm's adjustment over its list (the effects; those under a "
+        f"condition; those of two together): in {level} of studies a list has no wrong name."
+    )
+    if result.layouts is None or not result.layouts.raced:
+        text += (
+            " Without relinks of every build, an effect over few pairs may be that of where its "
+            "code lies in memory."
+        )
+    if result.margin is None:
+        return f"{text} Without a margin nothing is called “nothing”."
+    return (
+        f"{text} “Nothing” means that the whole interval lies within the margin of "
+        f"{plain_share(result.margin)}, “unclear” that neither is shown."
+    )
+
+
+def _opening(text: str, change: Change) -> str:
+    """A label as the first words of a sentence; names keep their letters."""
+    is_name = change.axis in ("compiler", "optimization")
+    return text if is_name else text[:1].upper() + text[1:]

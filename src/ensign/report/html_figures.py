@@ -1,0 +1,169 @@
+"""The figures of a study's page: each chart for a wide and for a narrow page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ensign.model.results import StudyResult, WorkloadComparison
+from ensign.model.units import speedup
+from ensign.report import charts, figures
+from ensign.report.charts import Backdrop, Stack
+from ensign.report.drawing import NARROW_FRAME, Frame, wide_frame
+from ensign.report.effects import EffectsView
+from ensign.report.scatter import NARROW_FRAME as NARROW_SCATTER
+from ensign.report.scatter import WIDE_FRAME as WIDE_SCATTER
+from ensign.report.scatter import Cost, scatter
+from ensign.report.trade import Trade
+from ensign.report.verdict import barred
+from ensign.report.view import StudyView, VariantWorkloads
+from ensign.report.words import Span, clean, plain_share
+
+_ROOM_FOR_COUNTS = 216
+_MOST_BLOCK_CHARTS = 7
+_STACK_STEP, _NARROW_STACK_STEP = 32, 52
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The same chart for a wide and for a narrow page."""
+
+    wide: Markup
+    narrow: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A chart with the sentences that stand below it."""
+
+    chart: Pair
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The workloads of one variant: its chart, if it has one, stands beside its table."""
+
+    variant: VariantWorkloads
+    chart: Markup | None
+    is_open: bool
+
+
+def suite_figure(result: StudyResult, view: StudyView) -> Figure | None:
+    """Bars of every build against the baseline."""
+    if not view.suite:
+        return None
+    twin = None if view.twin is None else view.twin.span
+    band = result.layouts.bands[0] if result.layouts and result.layouts.bands else None
+    layouts = None if band is None else Span(speedup(band.high), speedup(band.low), 0.0)
+    backdrop = Backdrop(result.margin, twin, layouts)
+    title = f"Speedup of each build against {clean(result.baseline)}, all workloads"
+    said = ["Speedup over the baseline, which is 0; right of the line is faster."]
+    said.append("Thin lines are the intervals; a hollow bar means that no difference is shown.")
+    if result.margin is not None:
+        said.append(f"Light grey: the margin of {plain_share(result.margin)}.")
+    if twin is not None and twin.is_finite:
+        said.append("Darker grey: the interval of the A/A twin, whose true speedup is 0.")
+    if layouts is not None:
+        said.append("Between the dashed lines another relink of the baseline alone would lie.")
+    if not view.all_bounded:
+        said.append("Dotted: too few executions for an interval.")
+    wide = wide_frame([row.label for row in view.suite])
+    return Figure(
+        Pair(
+            charts.bars(view.suite, backdrop, wide, title),
+            charts.bars(view.suite, backdrop, NARROW_FRAME, title),
+        ),
+        " ".join(said),
+    )
+
+
+def bands_figure(view: StudyView) -> Pair | None:
+    """How many workloads of each build fall into each band of change."""
+    stacks = charts.stacks_of([variant for variant in view.variants if variant.bands])
+    if not stacks:
+        return None
+    title = "Number of workloads in each band of estimated speedup"
+    return _stacked(stacks, title, (_STACK_STEP, _NARROW_STACK_STEP))
+
+
+def user_figure(result: StudyResult, view: StudyView) -> Figure | None:
+    """User and kernel time of the fastest build that nothing speaks against, by workload."""
+    unfit = barred(result.findings)
+    best = next((row for row in view.candidates if row.name not in unfit), None)
+    if best is None:
+        return None
+    entries = [
+        entry
+        for entry in result.workloads
+        if entry.comparison.arm == best.name and 0 <= entry.user_share <= 1
+    ]
+    if not entries:
+        return None
+    mean = sum(entry.user_share for entry in entries) / len(entries)
+    caption = (
+        f"{best.label}, the fastest: {figures.share(mean)} of its CPU time is user time, the rest "
+        "the kernel's (mean over the workloads). A compiler changes the user time alone."
+    )
+    title = f"Kernel and user time of {best.label}, percent of its CPU time by workload"
+    return Figure(_stacked([_split(entry) for entry in entries], title, (27, 44)), caption)
+
+
+def effects_figure(effects: EffectsView | None, margin: float | None) -> Pair | None:
+    """The main effects on one axis."""
+    if effects is None:
+        return None
+    title = "What each change is worth, over all its matched pairs"
+    wide = wide_frame([row.label for row in effects.rows])
+    return Pair(
+        charts.intervals(effects.rows, margin, wide, title),
+        charts.intervals(effects.rows, margin, NARROW_FRAME, title),
+    )
+
+
+def trade_figures(trade: Trade | None) -> tuple[Pair, ...]:
+    """Speed against size, and against build time, where these are known."""
+    if trade is None:
+        return ()
+    costs = (
+        Cost("size of the file", lambda one: one.size_change, lambda one: one.on_size_front),
+        Cost("time of the build", lambda one: one.time_change, lambda one: one.on_time_front),
+    )
+    return tuple(
+        Pair(
+            scatter(trade.points, cost, WIDE_SCATTER, f"Speed against the {cost.title}"),
+            scatter(trade.points, cost, NARROW_SCATTER, f"Speed against the {cost.title}"),
+        )
+        for cost in costs
+        if any(cost.value(point) is not None for point in trade.points)
+    )
+
+
+def blocks(result: StudyResult, view: StudyView) -> list[Block]:
+    """The workloads of each variant; the first one stands open, and the fastest have charts.
+
+    Each chart takes its time and its room, and the heat map shows them all.
+    """
+    found = []
+    for index, variant in enumerate(view.variants):
+        rows = [entry.row for entry in variant.rows]
+        title = f"Speedup of {variant.label} by workload"
+        chart = None
+        if index < _MOST_BLOCK_CHARTS:
+            chart = charts.intervals(rows, result.margin, NARROW_FRAME, title)
+        found.append(Block(variant, chart, is_open=index == 0))
+    return found
+
+
+def _split(entry: WorkloadComparison) -> Stack:
+    user = round(100 * entry.user_share)
+    # The second and the fifth colour of the bands: grey and blue.
+    return Stack(clean(entry.workload), f"{user} % user", (0, 100 - user, 0, 0, user, 0))
+
+
+def _stacked(stacks: list[Stack] | tuple[Stack, ...], title: str, steps: tuple[int, int]) -> Pair:
+    wide = wide_frame([one.label for one in stacks], right=_ROOM_FOR_COUNTS)
+    wide = Frame(wide.width, wide.left, wide.right, steps[0])
+    narrow = Frame(NARROW_FRAME.width, NARROW_FRAME.left, NARROW_FRAME.right, steps[1])
+    return Pair(charts.stacks(stacks, wide, title), charts.stacks(stacks, narrow, title))
