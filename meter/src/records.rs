@@ -1,5 +1,6 @@
 //! The records (docs/meter-protocol.md), and their way out.
 
+use crate::drive::verb::DriveTotal;
 use crate::halt::Halt;
 use crate::wait::Waiter;
 use serde::{Serialize, Serializer};
@@ -38,6 +39,7 @@ pub enum Record<'a> {
     Arm(ArmTotal<'a>),
     Outcome(&'a Outcome),
     Execution(Execution),
+    Drive(DriveTotal),
     Warning(&'a Warning),
     Error(ErrorRecord<'a>),
     End(End),
@@ -187,7 +189,7 @@ impl Emitter {
             match self.write_some() {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    waiter.writable(self.pipe.as_raw_fd())?;
+                    waiter.writable(self.pipe.as_raw_fd(), None)?;
                 }
                 // Nobody reads any more.
                 Err(_) => return Err(Halt::Interrupted),

@@ -1,5 +1,6 @@
 //! The request, as it is written (docs/meter-protocol.md), and what must hold for it.
 
+use crate::drive::verb::DriveRequest;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -155,11 +156,12 @@ fn default_ports() -> (u16, u16) {
     (20_000, 29_999)
 }
 
-/// Either verb's request.
+/// Any verb's request.
 #[derive(Debug)]
 pub enum Request {
     Race(Race),
     Exec(Exec),
+    Drive(DriveRequest),
 }
 
 impl Request {
@@ -168,6 +170,7 @@ impl Request {
         let request = match verb {
             crate::Verb::Race => Request::Race(serde_json::from_slice(bytes).map_err(wrong)?),
             crate::Verb::Exec => Request::Exec(serde_json::from_slice(bytes).map_err(wrong)?),
+            crate::Verb::Drive => Request::Drive(serde_json::from_slice(bytes).map_err(wrong)?),
         };
         request.check()?;
         Ok(request)
@@ -177,6 +180,7 @@ impl Request {
         let schema = match self {
             Request::Race(race) => race.schema,
             Request::Exec(exec) => exec.schema,
+            Request::Drive(drive) => drive.schema,
         };
         if schema != SCHEMA {
             return Err(format!("`schema` is {schema}; this meter knows {SCHEMA}"));
@@ -184,6 +188,7 @@ impl Request {
         match self {
             Request::Race(race) => race.check(),
             Request::Exec(exec) => exec.process.check("`process`"),
+            Request::Drive(drive) => drive.check(),
         }
     }
 
@@ -191,6 +196,7 @@ impl Request {
         match self {
             Request::Race(race) => race.hold,
             Request::Exec(exec) => exec.hold,
+            Request::Drive(drive) => drive.hold,
         }
     }
 
@@ -198,6 +204,7 @@ impl Request {
         match self {
             Request::Race(race) => race.scratch.as_deref(),
             Request::Exec(exec) => exec.scratch.as_deref(),
+            Request::Drive(_) => None,
         }
     }
 
@@ -205,6 +212,8 @@ impl Request {
         match self {
             Request::Race(race) => race.freezer,
             Request::Exec(exec) => exec.freezer,
+            // Nothing is started, so nothing can be stopped.
+            Request::Drive(_) => FreezerChoice::Signal,
         }
     }
 }
@@ -342,69 +351,4 @@ impl Process {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Verb;
-
-    fn race(text: &str) -> Result<Race, String> {
-        match Request::parse(Verb::Race, text.as_bytes())? {
-            Request::Race(race) => Ok(race),
-            Request::Exec(_) => unreachable!(),
-        }
-    }
-
-    #[test]
-    fn defaults_are_those_of_the_protocol() {
-        let race = race(r#"{"schema":1,"arms":[{"name":"a","program":{"argv":["x"]}}]}"#).unwrap();
-        assert_eq!(race.mode, Mode::Gated);
-        assert_eq!(
-            (race.slice_ns, race.executions, race.seed),
-            (5_000_000, 1, 0)
-        );
-        assert_eq!(race.ports, (20_000, 29_999));
-        assert!(race.env_padding && !race.hold && race.arms[0].copy_program);
-    }
-
-    #[test]
-    fn unknown_keys_are_ignored_but_unknown_limits_are_not() {
-        let arm = |limits: &str| {
-            format!(
-                r#"{{"schema":1,"colour":"red","arms":[{{"name":"a","program":{{"argv":["x"],"limits":{limits}}}}}]}}"#
-            )
-        };
-        assert!(race(&arm("{}")).is_ok());
-        assert!(race(&arm(r#"{"file_byts":3}"#)).is_err());
-    }
-
-    #[test]
-    fn wrong_requests_say_what_is_wrong() {
-        for (text, part) in [
-            (r#"{"schema":2,"arms":[]}"#, "`schema` is 2"),
-            (r#"{"schema":1,"arms":[]}"#, "`arms` is empty"),
-            (
-                r#"{"schema":1,"arms":[{"name":"a","program":{"argv":[]}}]}"#,
-                "`argv`",
-            ),
-            (
-                r#"{"schema":1,"slice_ns":5,"arms":[{"name":"a","program":{"argv":["x"]}}]}"#,
-                "`slice_ns`",
-            ),
-            (
-                r#"{"schema":1,"arms":[{"name":"a","program":{"argv":["x"]}},{"name":"a","program":{"argv":["x"]}}]}"#,
-                "two arms",
-            ),
-            (
-                r#"{"schema":1,"arms":[{"name":"a","program":{"argv":["x"]},"load":{"process":{"argv":["y"]}}}]}"#,
-                "{port}",
-            ),
-            (
-                r#"{"schema":1,"counters":["cycle"],"arms":[{"name":"a","program":{"argv":["x"]}}]}"#,
-                "cycle",
-            ),
-            ("not json", "not as expected"),
-        ] {
-            let error = race(text).unwrap_err();
-            assert!(error.contains(part), "{error}");
-        }
-    }
-}
+mod tests;
