@@ -1,7 +1,7 @@
 //! One connection: what it sends, what it waits for.
 
 use super::error::DriveError;
-use super::expect::describe;
+use super::expect::{describe, shown};
 use super::latency::Latencies;
 use super::resp::{Malformed, Parser, Reply};
 use super::stream::{Plan, Stream};
@@ -281,13 +281,12 @@ impl Connection {
         journal: &mut Journal,
     ) -> Result<(), DriveError> {
         let Some(front) = self.in_flight.front() else {
-            let what = self.parser.error().escape_ascii();
-            let what = if reply.error {
-                format!(": {what}")
-            } else {
-                String::new()
+            let error = shown(self.parser.error());
+            let text = "the server sent a reply that nobody asked for";
+            let text: String = match reply.error {
+                true => format!("{text}: {error}"),
+                false => text.into(),
             };
-            let text = format!("the server sent a reply that nobody asked for{what}");
             return Err(DriveError::reply(text));
         };
         let replies = &plan.commands[front.command].replies;

@@ -75,7 +75,7 @@ impl Expectation {
             } else {
                 "an error inside its reply"
             };
-            return format!("got {within}: {}", error.escape_ascii());
+            return format!("got {within}: {}", shown(error));
         }
         if !self.wanted.is_empty() && !self.wanted.iter().any(|&w| is(w, reply.kind)) {
             let wanted: Vec<&str> = self.wanted.iter().map(|&w| wanted_name(w)).collect();
@@ -90,7 +90,7 @@ impl Expectation {
             return format!("got {length} bytes; the data of its key has {data_bytes}");
         }
         match self.text {
-            Some(text) => format!("got another status than {}", text.escape_ascii()),
+            Some(text) => format!("got another status than {}", shown(text)),
             None => "got other bytes than the data of its key".into(),
         }
     }
@@ -145,9 +145,13 @@ pub fn describe(rendered: &[u8], index: usize) -> String {
                 break;
             };
             if request == index && words.len() < MOST_SHOWN_BYTES {
-                let shown = &rest[..size.min(MOST_ARGUMENT_BYTES)];
-                let more = if shown.len() < size { "…" } else { "" };
-                words.push_str(&format!("{}{more} ", shown.escape_ascii()));
+                let text = shown(&rest[..size.min(MOST_ARGUMENT_BYTES)]);
+                let more = if size > MOST_ARGUMENT_BYTES {
+                    "…"
+                } else {
+                    ""
+                };
+                words.push_str(&format!("{text}{more} "));
             }
             rest = &rest[size + 2..];
         }
@@ -157,6 +161,16 @@ pub fn describe(rendered: &[u8], index: usize) -> String {
         Some((end, _)) => format!("`{}…`", &words[..end]),
         None => format!("`{words}`"),
     }
+}
+
+/// Bytes of others in a message: on one line, whatever they are.
+pub fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let letters = text.chars().map(|letter| match letter {
+        letter if letter.is_control() => letter.escape_default().to_string(),
+        letter => letter.to_string(),
+    });
+    letters.collect()
 }
 
 /// The number of a line like `*3` or `$10`, which is taken off.
@@ -269,7 +283,7 @@ mod tests {
         rendered.extend(request(&["SET", "a b", "\u{1}"]));
         rendered.extend(request(&["SET", "k", &"x".repeat(100)]));
         assert_eq!(describe(&rendered, 0), "`MULTI`");
-        assert_eq!(describe(&rendered, 1), "`SET a b \\x01`");
+        assert_eq!(describe(&rendered, 1), "`SET a b \\u{1}`");
         assert_eq!(
             describe(&rendered, 2),
             format!("`SET k {}…`", "x".repeat(60))
