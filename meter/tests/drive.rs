@@ -294,3 +294,24 @@ fn a_drive_ends_with_its_caller() {
     meter.stdin = None;
     assert_eq!(meter.finish().status, Some(4));
 }
+
+#[test]
+fn too_many_connections_for_this_process_are_said() {
+    let server = FakeServer::store();
+    let place = common::Place::new();
+    let many = request(server.address, json!({"connections": 200}));
+    std::fs::write(place.path("request"), many.to_string()).unwrap();
+    let process = json!({
+        "argv": [env!("CARGO_BIN_EXE_ensign-meter"), "drive"], "stdin": place.path("request"),
+        "limits": {"open_files": 50},
+    });
+    let records = run(
+        "exec",
+        &place.request("auto", json!({ "process": process })),
+    );
+    records.assert_failed(3, "failed");
+    let outcome = records.only("outcome");
+    assert_eq!(outcome["exit"], 2);
+    let said = outcome["stdout_tail"].as_str().unwrap();
+    assert!(said.contains("may be open here"), "{said}");
+}

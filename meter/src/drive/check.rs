@@ -5,6 +5,8 @@ use super::template::{placeholders, Placeholder};
 
 const MOST_CONNECTIONS: usize = 10_000;
 const MOST_PIPELINE: u64 = 100_000;
+/// What all readers of JSON have exactly.
+const MOST_OPERATIONS: u64 = 1 << 53;
 const MOST_DATA_BYTES: u64 = 512 << 20;
 /// Numbers up to here are exact as floating point, which the patterns compute with.
 const MOST_KEYS: u64 = 1 << 53;
@@ -28,7 +30,7 @@ impl Drive {
         )?;
         within("pipeline", self.pipeline, MOST_PIPELINE)?;
         within("threads", self.threads as u64, self.connections as u64)?;
-        within("operations", self.operations, u64::MAX)?;
+        within("operations", self.operations, MOST_OPERATIONS)?;
         within("deadline_ns", self.deadline_ns, u64::MAX / 2)?;
         let rate = self.rate_per_s.unwrap_or(1.0);
         say(rate.is_finite() && rate > 0.0, || {

@@ -141,7 +141,7 @@ impl Connection {
                 origin_ns,
             } => {
                 let before = number * self.connections + self.index;
-                origin_ns + (before as f64 * interval_ns) as u64
+                origin_ns.saturating_add((before as f64 * interval_ns) as u64)
             }
         }
     }

@@ -7,8 +7,8 @@
 mod check;
 mod connection;
 mod data;
-mod driver;
-mod error;
+pub mod driver;
+pub mod error;
 mod expect;
 mod keys;
 mod latency;

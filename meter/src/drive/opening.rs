@@ -9,7 +9,7 @@ use super::template::request;
 use crate::clock;
 use crate::halt::Code;
 use crate::wait::Waiter;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -44,11 +44,18 @@ impl Opening<'_> {
     fn connect(&self, index: usize) -> Result<TcpStream, DriveError> {
         let address = self.address;
         let within = Duration::from_nanos(self.drive.deadline_ns);
-        let socket = TcpStream::connect_timeout(&address, within).map_err(|error| {
-            let number = index + 1;
-            let text = format!("connection {number} to {address} failed: {error}");
-            DriveError::failed(Code::NotReady, text)
-        })?;
+        let failed = |error: io::Error| match error.raw_os_error() {
+            Some(libc::EMFILE) => {
+                let text = format!("`connections`: only {index} may be open here (`ulimit -n`)");
+                DriveError::failed(Code::Request, text)
+            }
+            _ => {
+                let number = index + 1;
+                let text = format!("connection {number} to {address} failed: {error}");
+                DriveError::failed(Code::NotReady, text)
+            }
+        };
+        let socket = TcpStream::connect_timeout(&address, within).map_err(failed)?;
         socket.set_nodelay(true)?;
         socket.set_nonblocking(true)?;
         if self.drive.protocol == 3 {

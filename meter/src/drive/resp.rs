@@ -45,13 +45,13 @@ enum State {
     Number,
     NumberEnd,
     Line,
-    LineEnd,
     /// Inside a string with a length.
     Text {
         left: u64,
     },
-    TextReturn,
     TextEnd,
+    /// Before the line feed that ends an element.
+    End,
 }
 
 /// An aggregate whose elements are still coming.
@@ -108,54 +108,8 @@ impl Parser {
     ) -> Result<(usize, Option<Reply>), Malformed> {
         let mut at = 0;
         while at < input.len() {
-            let whole = match self.state {
-                State::Begin => {
-                    at += 1;
-                    self.begin(input[at - 1])?;
-                    false
-                }
-                State::Number => {
-                    at += self.read_number(&input[at..])?;
-                    false
-                }
-                State::NumberEnd => {
-                    at += 1;
-                    newline(input[at - 1])?;
-                    self.number_is_read()?
-                }
-                State::Line => {
-                    at += self.read_line(&input[at..], expected)?;
-                    false
-                }
-                State::LineEnd => {
-                    at += 1;
-                    newline(input[at - 1])?;
-                    true
-                }
-                State::Text { left } => {
-                    let length = left.min((input.len() - at) as u64);
-                    self.take(&input[at..at + length as usize], expected);
-                    at += length as usize;
-                    self.state = match left - length {
-                        0 => State::TextReturn,
-                        left => State::Text { left },
-                    };
-                    false
-                }
-                State::TextReturn => {
-                    at += 1;
-                    if input[at - 1] != b'\r' {
-                        return Err(Malformed("a string is longer than its length".into()));
-                    }
-                    self.state = State::TextEnd;
-                    false
-                }
-                State::TextEnd => {
-                    at += 1;
-                    newline(input[at - 1])?;
-                    true
-                }
-            };
+            let (taken, whole) = self.step(&input[at..], expected)?;
+            at += taken;
             if whole && self.close() {
                 let reply = &mut self.reply;
                 let text = matches!(reply.kind, Kind::Status | Kind::Bulk);
@@ -165,6 +119,41 @@ impl Parser {
             }
         }
         Ok((at, None))
+    }
+
+    /// Takes something of what has come; true when an element is whole with that.
+    #[inline]
+    fn step(&mut self, input: &[u8], expected: Option<&[u8]>) -> Result<(usize, bool), Malformed> {
+        match self.state {
+            State::Begin => {
+                self.begin(input[0])?;
+                Ok((1, false))
+            }
+            State::Number => Ok((self.read_number(input)?, false)),
+            State::NumberEnd => {
+                newline(input[0])?;
+                Ok((1, self.number_is_read()?))
+            }
+            State::Line => Ok((self.read_line(input, expected)?, false)),
+            State::Text { left } => {
+                let length = left.min(input.len() as u64);
+                self.take(&input[..length as usize], expected);
+                self.state = match left - length {
+                    0 => State::TextEnd,
+                    left => State::Text { left },
+                };
+                Ok((length as usize, false))
+            }
+            State::TextEnd if input[0] == b'\r' => {
+                self.state = State::End;
+                Ok((1, false))
+            }
+            State::TextEnd => Err(Malformed("a string is longer than its length".into())),
+            State::End => {
+                newline(input[0])?;
+                Ok((1, true))
+            }
+        }
     }
 
     /// Whether a reply has begun and not ended.
@@ -265,7 +254,7 @@ impl Parser {
                 return Err(Malformed(format!("a string of {} bytes", self.number)));
             }
             self.state = match self.number {
-                0 => State::TextReturn,
+                0 => State::TextEnd,
                 left => State::Text { left },
             };
             return Ok(false);
@@ -314,7 +303,7 @@ impl Parser {
         }
         self.take(text, expected);
         if end.is_some() {
-            self.state = State::LineEnd;
+            self.state = State::End;
         }
         Ok(text.len() + usize::from(end.is_some()))
     }
