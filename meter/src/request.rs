@@ -1,5 +1,6 @@
 //! The request, as it is written (docs/meter-protocol.md), and what must hold for it.
 
+use crate::drive::spec::Drive;
 use crate::drive::verb::DriveRequest;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ const DEFAULT_READY_NS: u64 = 10_000_000_000;
 pub enum Mode {
     #[default]
     Gated,
+    Driven,
     Whole,
 }
 
@@ -75,7 +77,7 @@ pub struct Arm {
     #[serde(default)]
     pub ready: Option<Ready>,
     #[serde(default)]
-    pub preload: Vec<Process>,
+    pub preload: Vec<Preload>,
     #[serde(default)]
     pub prepare: Vec<Process>,
     #[serde(default)]
@@ -88,9 +90,24 @@ pub struct Arm {
     pub expected_ns: Option<u64>,
 }
 
+/// What fills a server: a process, or a drive of the meter's own.
+#[derive(Deserialize, Debug)]
+pub struct Preload {
+    #[serde(default)]
+    pub drive: Option<Drive>,
+    #[serde(flatten)]
+    pub process: Process,
+}
+
+/// What a server is measured under: a process, or a drive of the meter's own on `cpus`.
 #[derive(Deserialize, Debug)]
 pub struct Load {
-    pub process: Process,
+    #[serde(default)]
+    pub process: Option<Process>,
+    #[serde(default)]
+    pub drive: Option<Drive>,
+    #[serde(default)]
+    pub cpus: Option<Vec<usize>>,
     #[serde(default)]
     pub operations: Option<u64>,
     #[serde(default)]
@@ -107,6 +124,7 @@ pub struct Ready {
 
 #[derive(Deserialize, Debug, Clone, Default)]
 pub struct Process {
+    #[serde(default)]
     pub argv: Vec<String>,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -248,6 +266,7 @@ impl Race {
                 return Err(format!("two arms are called {:?}", arm.name));
             }
             arm.check()?;
+            arm.check_mode(self.mode)?;
         }
         Ok(())
     }
@@ -258,13 +277,17 @@ impl Arm {
         let name = &self.name;
         let of = |what: &str| format!("arm {name:?}: {what}");
         self.program.check(&of("`program`"))?;
-        for process in self
+        for process in self.set_up() {
+            process.check(&of("a set-up command"))?;
+        }
+        for drive in self
             .preload
             .iter()
-            .chain(&self.prepare)
-            .chain(&self.cleanup)
+            .filter_map(|preload| preload.drive.as_ref())
         {
-            process.check(&of("a set-up command"))?;
+            drive
+                .check()
+                .map_err(|text| of(&format!("`preload`: `drive`: {text}")))?;
         }
         let Some(load) = &self.load else {
             return if self.ready.is_some() || !self.preload.is_empty() {
@@ -275,17 +298,57 @@ impl Arm {
                 Ok(())
             };
         };
-        load.process.check(&of("`load`"))?;
+        match (&load.process, &load.drive) {
+            (Some(process), None) => process.check(&of("`load`"))?,
+            (None, Some(drive)) => drive
+                .check()
+                .map_err(|text| of(&format!("`load`: `drive`: {text}")))?,
+            _ => return Err(of("`load` must have either `process` or `drive`")),
+        }
         for pattern in [&load.operations_pattern, &self.ready_output()]
             .into_iter()
             .flatten()
         {
             regex_lite::Regex::new(pattern).map_err(|e| of(&format!("{pattern:?}: {e}")))?;
         }
+        let driven = load.drive.is_some() || self.preload.iter().any(|each| each.drive.is_some());
+        if driven && !self.program.mentions("{port}") {
+            return Err(of("a server that is driven needs `{port}` in its command"));
+        }
         if self.ready_output().is_none() && !self.program.mentions("{port}") {
             return Err(of("a server without `{port}` needs `ready` with `output`"));
         }
         Ok(())
+    }
+
+    fn check_mode(&self, mode: Mode) -> Result<(), String> {
+        let name = &self.name;
+        match (mode, self.drive()) {
+            (Mode::Driven, None) => Err(format!(
+                "arm {name:?}: mode \"driven\" needs a `load` with a `drive`"
+            )),
+            (Mode::Gated, Some(_)) => Err(format!(
+                "arm {name:?}: a `drive` is for mode \"driven\" or \"whole\""
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn drive(&self) -> Option<&Drive> {
+        self.load.as_ref().and_then(|load| load.drive.as_ref())
+    }
+
+    pub fn load_process(&self) -> Option<&Process> {
+        self.load.as_ref().and_then(|load| load.process.as_ref())
+    }
+
+    /// All processes that are run beside the measured ones.
+    pub fn set_up(&self) -> impl Iterator<Item = &Process> {
+        let preload = self.preload.iter().filter(|each| each.drive.is_none());
+        preload
+            .map(|each| &each.process)
+            .chain(&self.prepare)
+            .chain(&self.cleanup)
     }
 
     pub fn ready_output(&self) -> Option<String> {
@@ -299,15 +362,9 @@ impl Arm {
     }
 
     pub fn mentions_port(&self) -> bool {
-        let load = self.load.iter().map(|load| &load.process);
-        let others = self
-            .preload
-            .iter()
-            .chain(&self.prepare)
-            .chain(&self.cleanup);
         std::iter::once(&self.program)
-            .chain(load)
-            .chain(others)
+            .chain(self.load_process())
+            .chain(self.set_up())
             .any(|process| process.mentions("{port}"))
     }
 }

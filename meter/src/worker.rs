@@ -91,6 +91,7 @@ fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<Sta
 fn mode_name(request: &Request) -> &'static str {
     match request {
         Request::Race(race) if race.mode == Mode::Whole => "whole",
+        Request::Race(race) if race.mode == Mode::Driven => "driven",
         Request::Race(_) => "gated",
         Request::Exec(_) => "exec",
         Request::Drive(_) => "drive",

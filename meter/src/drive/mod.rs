@@ -20,3 +20,7 @@ pub mod spec;
 mod stream;
 mod template;
 pub mod verb;
+
+pub use driver::{Burst, Driver, Report};
+pub use error::DriveError;
+pub use latency::Summary;
