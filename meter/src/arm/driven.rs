@@ -54,8 +54,10 @@ impl Arm<'_> {
 
     /// A lost connection is the server's death where it died: it closes before it ends.
     pub fn drive_failed(&mut self, stage: &mut Stage, error: DriveError) -> Halt {
+        // Closed connections could be what it dies of: they stay open until that is known.
+        let waited = self.let_it_end(stage);
         self.driver = None;
-        if let Err(halt) = self.let_it_end(stage) {
+        if let Err(halt) = waited {
             return halt;
         }
         let died = |server: &Process| stage.forest.has_ended(server.child.pid);
