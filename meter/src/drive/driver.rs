@@ -123,13 +123,11 @@ impl Driver {
         stints.into_iter().collect::<Result<Vec<_>, _>>().map(sum)
     }
 
-    #[allow(dead_code, reason = "for races of driven arms")]
     pub fn is_finished(&self) -> bool {
         self.shares.iter().all(Share::is_finished)
     }
 
     /// More of the same, as many operations again, which count nowhere.
-    #[allow(dead_code, reason = "for races of driven arms")]
     pub fn refill(&mut self) {
         self.counted = Some(self.report());
         self.allow();
