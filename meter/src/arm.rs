@@ -2,6 +2,7 @@
 //! its totals, and its end.
 
 use crate::account::{Exit, Usage};
+use crate::drive::Driver;
 use crate::forest::Forest;
 use crate::freezer::Group;
 use crate::halt::{Code, Halt};
@@ -14,6 +15,8 @@ use crate::stage::Stage;
 use crate::totals::{self, Reading, Total};
 use std::path::PathBuf;
 
+mod driven;
+
 pub struct Arm<'a> {
     pub spec: &'a request::Arm,
     pub tree: usize,
@@ -23,6 +26,9 @@ pub struct Arm<'a> {
     padding: Option<usize>,
     pub server: Option<Process>,
     pub runner: Option<Process>,
+    driver: Option<Driver>,
+    /// CPU time of the threads that drive it.
+    driven: Usage,
     base: Reading,
     base_footprint: Footprint,
     pub last: Reading,
@@ -43,6 +49,8 @@ impl<'a> Arm<'a> {
             padding: None,
             server: None,
             runner: None,
+            driver: None,
+            driven: Usage::default(),
             base: Reading::default(),
             base_footprint: Footprint::default(),
             last: Reading::default(),
@@ -75,6 +83,7 @@ impl<'a> Arm<'a> {
         self.fills = true;
         self.wall_ns = 0;
         self.slices = 0;
+        self.driven = Usage::default();
         self.padding = padding;
         let tmp = stage.scratch.arm_tmp(stage.execution, self.tree)?;
         self.names = Names {
@@ -176,11 +185,11 @@ impl<'a> Arm<'a> {
     fn start_load(
         &mut self,
         stage: &mut Stage,
-        load: &request::Load,
+        load: &request::Process,
         keep: Keep,
     ) -> Result<Process, Halt> {
         stage.launch(Launch {
-            spec: &load.process,
+            spec: load,
             names: &self.names,
             role: Role::Load,
             tree: self.tree,
@@ -199,7 +208,7 @@ impl<'a> Arm<'a> {
         }
         stage.forest.tree(self.tree).freeze()?;
         let spec = self.spec;
-        self.runner = Some(match &spec.load {
+        self.runner = Some(match spec.load_process() {
             Some(load) => {
                 let keep = if filler {
                     Keep::Nothing
@@ -215,12 +224,16 @@ impl<'a> Arm<'a> {
         });
         self.last = self.reading(stage)?;
         if !filler {
-            self.base = self.last.clone();
-            if self.is_server() {
-                self.base_footprint = stage.forest.footprint(self.tree, Group::Main);
-            }
+            self.count_from_here(stage);
         }
         Ok(())
+    }
+
+    fn count_from_here(&mut self, stage: &mut Stage) {
+        self.base = self.last.clone();
+        if self.is_server() {
+            self.base_footprint = stage.forest.footprint(self.tree, Group::Main);
+        }
     }
 
     pub fn reading(&mut self, stage: &mut Stage) -> Result<Reading, Halt> {
@@ -230,7 +243,9 @@ impl<'a> Arm<'a> {
             load: Usage::default(),
             counters: Vec::new(),
         };
-        if self.is_server() {
+        if self.spec.drive().is_some() {
+            reading.load = self.driven;
+        } else if self.is_server() {
             reading.load = tree.usage(Group::Load)?;
         }
         let counted = if self.is_server() {
@@ -351,6 +366,7 @@ impl<'a> Arm<'a> {
             counters: counters
                 .map(|(now, base)| now.saturating_sub(*base))
                 .collect(),
+            drive: None,
         }
     }
 
@@ -366,8 +382,9 @@ impl<'a> Arm<'a> {
         Ok(())
     }
 
-    /// Ends a filler that is still under way.
+    /// Ends a filler that is still under way, and closes the connections of a drive.
     pub fn end_runner(&mut self, stage: &mut Stage) {
+        self.driver = None;
         if let Some(mut runner) = self.runner.take() {
             stage.forest.kill(self.tree, self.runner_group());
             let reason = if self.is_finished() {

@@ -1,4 +1,4 @@
-//! The two clocks of the meter. Everything is measured with the monotonic one.
+//! The clocks of the meter. Everything is measured with the monotonic one.
 
 fn read(clock: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec {
@@ -24,6 +24,11 @@ pub fn unix_ns() -> u64 {
 pub fn process_cpu_ns(pid: libc::pid_t) -> Option<u64> {
     const CPUCLOCK_SCHED: libc::clockid_t = 2;
     read((!pid << 3) | CPUCLOCK_SCHED)
+}
+
+/// CPU time of the calling thread.
+pub fn thread_cpu_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
 pub fn timespec(ns: u64) -> libc::timespec {

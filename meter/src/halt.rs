@@ -15,6 +15,7 @@ pub enum Code {
     PortInUse,
     LoadFailed,
     OperationsUnknown,
+    Reply,
     System,
 }
 
@@ -31,6 +32,7 @@ impl Code {
             Code::PortInUse => "port-in-use",
             Code::LoadFailed => "load-failed",
             Code::OperationsUnknown => "operations-unknown",
+            Code::Reply => "reply",
             Code::System => "system",
         }
     }

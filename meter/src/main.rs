@@ -9,6 +9,7 @@ mod call;
 mod cgroup;
 mod clock;
 mod counters;
+mod drive;
 mod exec;
 mod forest;
 mod freezer;
@@ -57,6 +58,8 @@ enum Action {
     Race,
     /// Runs the one command of the request on standard input.
     Exec,
+    /// Drives the server of the request on standard input.
+    Drive,
     /// Says in one line what is possible here.
     Probe,
 }
@@ -66,6 +69,7 @@ enum Action {
 pub enum Verb {
     Race,
     Exec,
+    Drive,
 }
 
 fn main() {
@@ -73,10 +77,12 @@ fn main() {
         std::process::exit(recorder::record(&name));
     }
     let arguments = Arguments::parse();
-    let in_scope = scope::enter();
+    // A drive makes no control groups.
+    let in_scope = !matches!(arguments.command, Action::Drive) && scope::enter();
     let status = match arguments.command {
         Action::Race => serve(Verb::Race),
         Action::Exec => serve(Verb::Exec),
+        Action::Drive => serve(Verb::Drive),
         Action::Probe => {
             println!("{}", probe::probe(in_scope));
             0

@@ -7,7 +7,7 @@ use crate::halt::Halt;
 use crate::launch::{self, Names};
 use crate::ports::Ports;
 use crate::priority::Priority;
-use crate::records::{ArmTotal, Execution, Record};
+use crate::records::{ArmTotal, DriveFacts, Execution, Record};
 use crate::request::{Mode, Race};
 use crate::schedule::{self, Dealer, Random};
 use crate::server;
@@ -77,11 +77,9 @@ fn find_programs(request: &Race) -> Result<(), Halt> {
             arm: Some(arm.name.clone()),
             ..Names::default()
         };
-        let load = arm.load.iter().map(|load| &load.process);
         let all = std::iter::once(&arm.program)
-            .chain(load)
-            .chain(&arm.preload)
-            .chain(&arm.cleanup);
+            .chain(arm.load_process())
+            .chain(arm.set_up());
         for process in all.filter(|p| !p.mentions("{tmp}") && !p.argv[0].contains("{port}")) {
             launch::resolve(process, &names)?;
         }
@@ -140,6 +138,7 @@ impl Racing<'_> {
         }
         match self.request.mode {
             Mode::Gated => self.gated(stage, turns),
+            Mode::Driven => self.driven(stage, turns),
             Mode::Whole => self.whole(stage, turns),
         }
     }
@@ -183,6 +182,32 @@ impl Racing<'_> {
         Ok(())
     }
 
+    /// As `gated`, but a slice is what the meter itself sends in it, and it ends with the last
+    /// reply. The meter is not raised above other processes: it is busy, as a load generator is.
+    fn driven(&mut self, stage: &mut Stage, turns: &mut Turns) -> Result<(), Halt> {
+        let order = self.random.permutation(self.arms.len());
+        for &index in &order {
+            self.set_up(stage, index)?;
+        }
+        for &index in &order {
+            self.arms[index].connect(stage)?;
+        }
+        let slice_ns = self.request.slice_ns;
+        let expected = self.expected_ns(stage.execution);
+        let mut dealer = Dealer::new(&expected, slice_ns, self.random.fork());
+        while !self.arms.iter().all(Arm::is_finished) {
+            let Some(index) = dealer.next(
+                |index| !self.arms[index].is_finished(),
+                |index| self.arms[index].is_finished(),
+            ) else {
+                return Err(Halt::system("no arm can run"));
+            };
+            let arm = &mut self.arms[index];
+            dealer.ran(index, turns.drive(stage, arm, Some(slice_ns))?);
+        }
+        Ok(())
+    }
+
     /// Whole executions in turn. Servers are all there, and stand still when not on turn.
     fn whole(&mut self, stage: &mut Stage, turns: &mut Turns) -> Result<(), Halt> {
         self.order = schedule::whole_order(&mut self.random, self.arms.len(), &self.order);
@@ -198,6 +223,11 @@ impl Racing<'_> {
                 self.set_up(stage, index)?;
             }
             let arm = &mut self.arms[index];
+            if arm.spec.drive().is_some() {
+                arm.connect(stage)?;
+                turns.drive(stage, arm, None)?;
+                continue;
+            }
             arm.start_runner(stage)?;
             while !arm.is_finished() {
                 turns.slice(stage, arm, None)?;
@@ -285,6 +315,7 @@ impl Racing<'_> {
             involuntary_switches: total.footprint.involuntary_switches,
             slices: total.slices,
             counters: stage.counters.named(&total.counters),
+            drive: total.drive.as_ref().map(DriveFacts::of),
         });
         stage.out.put(&stage.waiter, &record)
     }

@@ -1,5 +1,7 @@
 //! The records (docs/meter-protocol.md), and their way out.
 
+use crate::drive::verb::DriveTotal;
+use crate::drive::{Report, Summary};
 use crate::halt::Halt;
 use crate::wait::Waiter;
 use serde::{Serialize, Serializer};
@@ -38,6 +40,7 @@ pub enum Record<'a> {
     Arm(ArmTotal<'a>),
     Outcome(&'a Outcome),
     Execution(Execution),
+    Drive(DriveTotal),
     Warning(&'a Warning),
     Error(ErrorRecord<'a>),
     End(End),
@@ -63,6 +66,8 @@ pub struct Slice<'a> {
     pub cpu_ns: u64,
     pub load_cpu_ns: u64,
     pub filler: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
     #[serde(serialize_with = "pairs")]
     pub counters: (&'a [&'static str], &'a [u64]),
 }
@@ -89,6 +94,26 @@ pub struct ArmTotal<'a> {
     pub involuntary_switches: u64,
     pub slices: u64,
     pub counters: CounterValues,
+    #[serde(flatten)]
+    pub drive: Option<DriveFacts>,
+}
+
+/// What an arm's drive adds to its totals.
+#[derive(Serialize)]
+pub struct DriveFacts {
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub latency_ns: Option<Summary>,
+}
+
+impl DriveFacts {
+    pub fn of(report: &Report) -> DriveFacts {
+        DriveFacts {
+            bytes_sent: report.bytes_sent,
+            bytes_received: report.bytes_received,
+            latency_ns: report.latency_ns,
+        }
+    }
 }
 
 #[derive(Serialize, Clone, Debug)]
@@ -187,7 +212,7 @@ impl Emitter {
             match self.write_some() {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    waiter.writable(self.pipe.as_raw_fd())?;
+                    waiter.writable(self.pipe.as_raw_fd(), None)?;
                 }
                 // Nobody reads any more.
                 Err(_) => return Err(Halt::Interrupted),

@@ -1,5 +1,7 @@
 //! The request, as it is written (docs/meter-protocol.md), and what must hold for it.
 
+use crate::drive::spec::Drive;
+use crate::drive::verb::DriveRequest;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +13,7 @@ const DEFAULT_READY_NS: u64 = 10_000_000_000;
 pub enum Mode {
     #[default]
     Gated,
+    Driven,
     Whole,
 }
 
@@ -74,7 +77,7 @@ pub struct Arm {
     #[serde(default)]
     pub ready: Option<Ready>,
     #[serde(default)]
-    pub preload: Vec<Process>,
+    pub preload: Vec<Preload>,
     #[serde(default)]
     pub prepare: Vec<Process>,
     #[serde(default)]
@@ -87,9 +90,24 @@ pub struct Arm {
     pub expected_ns: Option<u64>,
 }
 
+/// What fills a server: a process, or a drive of the meter's own.
+#[derive(Deserialize, Debug)]
+pub struct Preload {
+    #[serde(default)]
+    pub drive: Option<Drive>,
+    #[serde(flatten)]
+    pub process: Process,
+}
+
+/// What a server is measured under: a process, or a drive of the meter's own on `cpus`.
 #[derive(Deserialize, Debug)]
 pub struct Load {
-    pub process: Process,
+    #[serde(default)]
+    pub process: Option<Process>,
+    #[serde(default)]
+    pub drive: Option<Drive>,
+    #[serde(default)]
+    pub cpus: Option<Vec<usize>>,
     #[serde(default)]
     pub operations: Option<u64>,
     #[serde(default)]
@@ -106,6 +124,7 @@ pub struct Ready {
 
 #[derive(Deserialize, Debug, Clone, Default)]
 pub struct Process {
+    #[serde(default)]
     pub argv: Vec<String>,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -155,11 +174,12 @@ fn default_ports() -> (u16, u16) {
     (20_000, 29_999)
 }
 
-/// Either verb's request.
+/// Any verb's request.
 #[derive(Debug)]
 pub enum Request {
     Race(Race),
     Exec(Exec),
+    Drive(DriveRequest),
 }
 
 impl Request {
@@ -168,6 +188,7 @@ impl Request {
         let request = match verb {
             crate::Verb::Race => Request::Race(serde_json::from_slice(bytes).map_err(wrong)?),
             crate::Verb::Exec => Request::Exec(serde_json::from_slice(bytes).map_err(wrong)?),
+            crate::Verb::Drive => Request::Drive(serde_json::from_slice(bytes).map_err(wrong)?),
         };
         request.check()?;
         Ok(request)
@@ -177,6 +198,7 @@ impl Request {
         let schema = match self {
             Request::Race(race) => race.schema,
             Request::Exec(exec) => exec.schema,
+            Request::Drive(drive) => drive.schema,
         };
         if schema != SCHEMA {
             return Err(format!("`schema` is {schema}; this meter knows {SCHEMA}"));
@@ -184,6 +206,7 @@ impl Request {
         match self {
             Request::Race(race) => race.check(),
             Request::Exec(exec) => exec.process.check("`process`"),
+            Request::Drive(drive) => drive.check(),
         }
     }
 
@@ -191,6 +214,7 @@ impl Request {
         match self {
             Request::Race(race) => race.hold,
             Request::Exec(exec) => exec.hold,
+            Request::Drive(drive) => drive.hold,
         }
     }
 
@@ -198,6 +222,7 @@ impl Request {
         match self {
             Request::Race(race) => race.scratch.as_deref(),
             Request::Exec(exec) => exec.scratch.as_deref(),
+            Request::Drive(_) => None,
         }
     }
 
@@ -205,6 +230,8 @@ impl Request {
         match self {
             Request::Race(race) => race.freezer,
             Request::Exec(exec) => exec.freezer,
+            // Nothing is started, so nothing can be stopped.
+            Request::Drive(_) => FreezerChoice::Signal,
         }
     }
 }
@@ -239,6 +266,7 @@ impl Race {
                 return Err(format!("two arms are called {:?}", arm.name));
             }
             arm.check()?;
+            arm.check_mode(self.mode)?;
         }
         Ok(())
     }
@@ -249,13 +277,17 @@ impl Arm {
         let name = &self.name;
         let of = |what: &str| format!("arm {name:?}: {what}");
         self.program.check(&of("`program`"))?;
-        for process in self
+        for process in self.set_up() {
+            process.check(&of("a set-up command"))?;
+        }
+        for drive in self
             .preload
             .iter()
-            .chain(&self.prepare)
-            .chain(&self.cleanup)
+            .filter_map(|preload| preload.drive.as_ref())
         {
-            process.check(&of("a set-up command"))?;
+            drive
+                .check()
+                .map_err(|text| of(&format!("`preload`: `drive`: {text}")))?;
         }
         let Some(load) = &self.load else {
             return if self.ready.is_some() || !self.preload.is_empty() {
@@ -266,17 +298,57 @@ impl Arm {
                 Ok(())
             };
         };
-        load.process.check(&of("`load`"))?;
+        match (&load.process, &load.drive) {
+            (Some(process), None) => process.check(&of("`load`"))?,
+            (None, Some(drive)) => drive
+                .check()
+                .map_err(|text| of(&format!("`load`: `drive`: {text}")))?,
+            _ => return Err(of("`load` must have either `process` or `drive`")),
+        }
         for pattern in [&load.operations_pattern, &self.ready_output()]
             .into_iter()
             .flatten()
         {
             regex_lite::Regex::new(pattern).map_err(|e| of(&format!("{pattern:?}: {e}")))?;
         }
+        let driven = load.drive.is_some() || self.preload.iter().any(|each| each.drive.is_some());
+        if driven && !self.program.mentions("{port}") {
+            return Err(of("a server that is driven needs `{port}` in its command"));
+        }
         if self.ready_output().is_none() && !self.program.mentions("{port}") {
             return Err(of("a server without `{port}` needs `ready` with `output`"));
         }
         Ok(())
+    }
+
+    fn check_mode(&self, mode: Mode) -> Result<(), String> {
+        let name = &self.name;
+        match (mode, self.drive()) {
+            (Mode::Driven, None) => Err(format!(
+                "arm {name:?}: mode \"driven\" needs a `load` with a `drive`"
+            )),
+            (Mode::Gated, Some(_)) => Err(format!(
+                "arm {name:?}: a `drive` is for mode \"driven\" or \"whole\""
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn drive(&self) -> Option<&Drive> {
+        self.load.as_ref().and_then(|load| load.drive.as_ref())
+    }
+
+    pub fn load_process(&self) -> Option<&Process> {
+        self.load.as_ref().and_then(|load| load.process.as_ref())
+    }
+
+    /// All processes that are run beside the measured ones.
+    pub fn set_up(&self) -> impl Iterator<Item = &Process> {
+        let preload = self.preload.iter().filter(|each| each.drive.is_none());
+        preload
+            .map(|each| &each.process)
+            .chain(&self.prepare)
+            .chain(&self.cleanup)
     }
 
     pub fn ready_output(&self) -> Option<String> {
@@ -290,15 +362,9 @@ impl Arm {
     }
 
     pub fn mentions_port(&self) -> bool {
-        let load = self.load.iter().map(|load| &load.process);
-        let others = self
-            .preload
-            .iter()
-            .chain(&self.prepare)
-            .chain(&self.cleanup);
         std::iter::once(&self.program)
-            .chain(load)
-            .chain(others)
+            .chain(self.load_process())
+            .chain(self.set_up())
             .any(|process| process.mentions("{port}"))
     }
 }
@@ -342,69 +408,4 @@ impl Process {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Verb;
-
-    fn race(text: &str) -> Result<Race, String> {
-        match Request::parse(Verb::Race, text.as_bytes())? {
-            Request::Race(race) => Ok(race),
-            Request::Exec(_) => unreachable!(),
-        }
-    }
-
-    #[test]
-    fn defaults_are_those_of_the_protocol() {
-        let race = race(r#"{"schema":1,"arms":[{"name":"a","program":{"argv":["x"]}}]}"#).unwrap();
-        assert_eq!(race.mode, Mode::Gated);
-        assert_eq!(
-            (race.slice_ns, race.executions, race.seed),
-            (5_000_000, 1, 0)
-        );
-        assert_eq!(race.ports, (20_000, 29_999));
-        assert!(race.env_padding && !race.hold && race.arms[0].copy_program);
-    }
-
-    #[test]
-    fn unknown_keys_are_ignored_but_unknown_limits_are_not() {
-        let arm = |limits: &str| {
-            format!(
-                r#"{{"schema":1,"colour":"red","arms":[{{"name":"a","program":{{"argv":["x"],"limits":{limits}}}}}]}}"#
-            )
-        };
-        assert!(race(&arm("{}")).is_ok());
-        assert!(race(&arm(r#"{"file_byts":3}"#)).is_err());
-    }
-
-    #[test]
-    fn wrong_requests_say_what_is_wrong() {
-        for (text, part) in [
-            (r#"{"schema":2,"arms":[]}"#, "`schema` is 2"),
-            (r#"{"schema":1,"arms":[]}"#, "`arms` is empty"),
-            (
-                r#"{"schema":1,"arms":[{"name":"a","program":{"argv":[]}}]}"#,
-                "`argv`",
-            ),
-            (
-                r#"{"schema":1,"slice_ns":5,"arms":[{"name":"a","program":{"argv":["x"]}}]}"#,
-                "`slice_ns`",
-            ),
-            (
-                r#"{"schema":1,"arms":[{"name":"a","program":{"argv":["x"]}},{"name":"a","program":{"argv":["x"]}}]}"#,
-                "two arms",
-            ),
-            (
-                r#"{"schema":1,"arms":[{"name":"a","program":{"argv":["x"]},"load":{"process":{"argv":["y"]}}}]}"#,
-                "{port}",
-            ),
-            (
-                r#"{"schema":1,"counters":["cycle"],"arms":[{"name":"a","program":{"argv":["x"]}}]}"#,
-                "cycle",
-            ),
-            ("not json", "not as expected"),
-        ] {
-            let error = race(text).unwrap_err();
-            assert!(error.contains(part), "{error}");
-        }
-    }
-}
+mod tests;

@@ -2,6 +2,8 @@
 
 use crate::arm::Arm;
 use crate::clock;
+use crate::drive::spec::Drive;
+use crate::drive::Driver;
 use crate::freezer::Group;
 use crate::halt::{Code, Halt};
 use crate::launch::{self, Keep, Process};
@@ -64,7 +66,10 @@ fn preload(arm: &mut Arm, stage: &mut Stage) -> Result<(), Halt> {
     let done = spec
         .preload
         .iter()
-        .try_for_each(|process| stage.run_aside(process, &arm.names, Role::Preload, arm.tree));
+        .try_for_each(|preload| match &preload.drive {
+            Some(drive) => fill(arm, stage, drive),
+            None => stage.run_aside(&preload.process, &arm.names, Role::Preload, arm.tree),
+        });
     stage.forest.tree(arm.tree).freeze()?;
     stage.forest.collect();
     let died = |server: &Process| stage.forest.has_ended(server.child.pid);
@@ -73,6 +78,15 @@ fn preload(arm: &mut Arm, stage: &mut Stage) -> Result<(), Halt> {
         stage.conclude(server, arm.name(), Reason::Exited)?;
     }
     done
+}
+
+/// Sends a drive to its end; nothing of it counts.
+fn fill(arm: &Arm, stage: &Stage, drive: &Drive) -> Result<(), Halt> {
+    let cpus = arm.spec.load.as_ref().and_then(|load| load.cpus.as_deref());
+    Driver::connect(drive, arm.address()?, cpus, &stage.waiter)
+        .and_then(|mut driver| driver.run(None))
+        .map(|_| ())
+        .map_err(|error| error.halt(&arm.spec.name))
 }
 
 fn start_once(arm: &mut Arm, stage: &mut Stage) -> Result<Start, Halt> {

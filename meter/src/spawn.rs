@@ -303,6 +303,17 @@ pub fn cpu_set(cpus: &[usize]) -> libc::cpu_set_t {
     set
 }
 
+/// Keeps the calling thread, and those that it starts, to these CPUs.
+pub fn keep_to(cpus: &[usize]) -> io::Result<()> {
+    let set = cpu_set(cpus);
+    // SAFETY: the set is as large as said.
+    let status = unsafe { libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set) };
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// The CPUs that this process may use now.
 pub fn own_cpus() -> Option<libc::cpu_set_t> {
     let mut set = cpu_set(&[]);

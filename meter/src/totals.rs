@@ -1,6 +1,7 @@
 //! What an arm used up to its finish, and how many operations it completed.
 
 use crate::account::Usage;
+use crate::drive::Report;
 use crate::halt::{Code, Halt};
 use crate::launch::Process;
 use crate::procfs::Footprint;
@@ -15,6 +16,7 @@ pub struct Total {
     pub footprint: Footprint,
     pub slices: u64,
     pub counters: Vec<u64>,
+    pub drive: Option<Report>,
 }
 
 /// Cumulative readings, of which slices and totals are differences.

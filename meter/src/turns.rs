@@ -18,6 +18,7 @@ struct Row {
     wall_ns: u64,
     cpu_ns: u64,
     load_cpu_ns: u64,
+    operations: Option<u64>,
 }
 
 /// The slices of one execution, kept in memory until its end.
@@ -59,9 +60,34 @@ impl Turns {
         let now = clock::now_ns();
         self.warn_overshoot(stage, arm, now - stop);
         stage.forest.collect();
-        self.book(stage, arm, (start, now), filler)?;
+        self.book(stage, arm, (start, now - start), filler)?;
         arm.ran(stage, now - start)?;
         Ok(now - start)
+    }
+
+    /// Lets an arm's server answer what the meter sends it for a slice, or (without a length) until
+    /// everything is sent. The time is that from the first send to the last reply.
+    pub fn drive(
+        &mut self,
+        stage: &mut Stage,
+        arm: &mut Arm,
+        length_ns: Option<u64>,
+    ) -> Result<u64, Halt> {
+        let filler = arm.is_finished();
+        let start = clock::now_ns();
+        stage.forest.tree(arm.tree).thaw()?;
+        let burst = arm.send(length_ns);
+        let stop = clock::now_ns();
+        stage.forest.tree(arm.tree).freeze()?;
+        self.warn_overshoot(stage, arm, clock::now_ns() - stop);
+        stage.forest.collect();
+        let burst = burst.map_err(|error| arm.drive_failed(stage, error))?;
+        self.book(stage, arm, (start, burst.wall_ns), filler)?;
+        if let Some(row) = self.rows.last_mut() {
+            row.operations = Some(burst.operations);
+        }
+        arm.drove(stage, burst.wall_ns)?;
+        Ok(burst.wall_ns)
     }
 
     /// Timers fire a little late, as a rule by the same amount.
@@ -83,20 +109,21 @@ impl Turns {
         &mut self,
         stage: &mut Stage,
         arm: &mut Arm,
-        (start, now): (u64, u64),
+        (start, wall_ns): (u64, u64),
         filler: bool,
     ) -> Result<(), Halt> {
         let reading = arm.reading(stage)?;
         let first = *self.first_ns.get_or_insert(start);
-        self.end_ns = now;
-        self.running_ns += now - start;
+        self.end_ns = clock::now_ns();
+        self.running_ns += wall_ns;
         self.rows.push(Row {
             arm: arm.tree as u16,
             filler,
             start_ns: start - first,
-            wall_ns: now - start,
+            wall_ns,
             cpu_ns: (reading.main - arm.last.main).cpu_ns,
             load_cpu_ns: (reading.load - arm.last.load).cpu_ns,
+            operations: None,
         });
         let width = stage.counters.names.len();
         let pairs = reading.counters.iter().zip(&arm.last.counters);
@@ -127,6 +154,7 @@ impl Turns {
                 cpu_ns: row.cpu_ns,
                 load_cpu_ns: row.load_cpu_ns,
                 filler: row.filler,
+                operations: row.operations,
                 counters: (
                     &stage.counters.names,
                     &self.counters[index * width..(index + 1) * width],

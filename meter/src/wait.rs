@@ -81,8 +81,15 @@ impl Waiter {
         self.wait(fds, libc::POLLIN, until_ns)
     }
 
-    pub fn writable(&self, fd: RawFd) -> Result<(), Halt> {
-        self.wait(&[fd], libc::POLLOUT, None).map(|_| ())
+    /// True when there is room, false when the time has come.
+    pub fn writable(&self, fd: RawFd, until_ns: Option<u64>) -> Result<bool, Halt> {
+        let ready = self.wait(&[fd], libc::POLLOUT, until_ns)?;
+        Ok(ready.is_some())
+    }
+
+    /// Readable once the run is to end, for others to wait on; not to be read.
+    pub fn signals(&self) -> RawFd {
+        self.signals.as_raw_fd()
     }
 
     fn wait(

@@ -1,6 +1,7 @@
 //! The process that does the work. It ends when told to, or when its guardian dies.
 
 use crate::cgroup;
+use crate::drive::verb;
 use crate::exec;
 use crate::forest::Kind;
 use crate::halt::{Code, Failure, Halt};
@@ -61,13 +62,16 @@ fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<Sta
     let none = Vec::new();
     let counters = match request {
         Request::Race(race) => &race.counters,
-        Request::Exec(_) => &none,
+        Request::Exec(_) | Request::Drive(_) => &none,
     };
     let emitter = out.take().ok_or_else(|| Halt::system("no way out"))?;
     let mut stage = Stage::new(run, kind, waiter, emitter, counters)?;
     if let Request::Race(race) = request {
         if let Some(cpus) = &race.meter_cpus {
-            keep_to(cpus)?;
+            spawn::keep_to(cpus).map_err(|error| {
+                let text = format!("`meter_cpus` {cpus:?}: {error}");
+                Halt::failed(Code::Request, "", text)
+            })?;
         }
     }
     let start = Record::Start(Start {
@@ -87,24 +91,11 @@ fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<Sta
 fn mode_name(request: &Request) -> &'static str {
     match request {
         Request::Race(race) if race.mode == Mode::Whole => "whole",
+        Request::Race(race) if race.mode == Mode::Driven => "driven",
         Request::Race(_) => "gated",
         Request::Exec(_) => "exec",
+        Request::Drive(_) => "drive",
     }
-}
-
-fn keep_to(cpus: &[usize]) -> Result<(), Halt> {
-    let set = spawn::cpu_set(cpus);
-    // SAFETY: the set is as large as said.
-    let status = unsafe { libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set) };
-    if status == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    Err(Halt::failed(
-        Code::Request,
-        "",
-        format!("`meter_cpus` {cpus:?}: {error}"),
-    ))
 }
 
 fn choose_freezer(run: &Run, choice: FreezerChoice) -> Result<Kind, Halt> {
@@ -129,6 +120,7 @@ fn perform(stage: &mut Stage, request: &Request) -> (u64, Result<(), Halt>) {
     match request {
         Request::Race(request) => race::race(stage, request),
         Request::Exec(request) => exec::exec(stage, request),
+        Request::Drive(request) => verb::drive(stage, request),
     }
 }
 

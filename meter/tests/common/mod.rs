@@ -1,6 +1,8 @@
 //! Starts the meter, reads its records, and sees whether anything is left of a run.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod fake_server;
+
 use serde_json::{json, Value};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
