@@ -14,6 +14,7 @@ from ensign.cli.doctor import doctor
 from ensign.cli.output import complain, say, write
 from ensign.cli.schema import schema
 from ensign.cli.study import clean, plan, report, run, with_optional_values
+from ensign.cli.suites import suites
 from ensign.host.signals import stopped_by_signals
 from ensign.model.errors import (
     CommandFailed,
@@ -41,7 +42,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (compare, run, plan, report, doctor, schema, clean):
+for command in (compare, run, plan, report, doctor, suites, schema, clean):
     app.command()(command)
 
 

@@ -44,14 +44,14 @@ def pilot(
 ) -> tuple[Pilot, tuple[Trial, ...]]:
     """Races the baseline against its twin, with more requests until the run is long enough."""
     tried: list[Trial] = []
-    requests = workload.requests
-    if requests is None and workload.load is not None:
+    requests = workload.fixed_requests
+    if requests is None and workload.command is None:
         requests = workload.rounding * max(1, 5000 // workload.rounding)
     while True:
         trial = one_trial(meter, study, field.only_baseline(), workload, requests, sweep=0)
         tried.append(trial)
         measured = _pilot_of(trial, requests)
-        fixed = workload.requests is not None or workload.load is None
+        fixed = workload.fixed_requests is not None or workload.command is not None
         if fixed or measured.running_ns >= _LONG_ENOUGH_NS or requests is None:
             return measured, tuple(tried)
         requests *= _GROWTH
@@ -134,8 +134,8 @@ def executions_of(study: Study, workload: str) -> int:
 
 
 def _requests(workload: Workload, measured: Pilot, target_ns: float) -> int | None:
-    if workload.requests is not None or measured.requests is None:
-        return workload.requests
+    if workload.fixed_requests is not None or measured.requests is None:
+        return workload.fixed_requests
     wanted = target_ns / measured.ns_per_request
     return max(1, round(wanted / workload.rounding)) * workload.rounding
 

@@ -24,6 +24,7 @@ from ensign.model.errors import InputError, Interrupted
 from ensign.model.placeholders import fill_all, shown
 from ensign.model.results import StudyResult
 from ensign.model.study import Study
+from ensign.model.study_suite import Suite
 from ensign.store.folder import StudyFolder
 
 __all__ = ["BuildEvent", "Telling", "folder_of", "run_study", "stored_result"]
@@ -105,6 +106,7 @@ def _race(
     record = replace(
         record,
         findings=(*record.findings, *seat_findings),
+        source=(*record.source, *suite_facts(file.suite)),
         relinks=field.rotation,
         band_key="" if band is None else band[1].key,
     )
@@ -151,9 +153,30 @@ def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple
     for workload in study.workloads:
         number = requests.get(workload.name)
         values = {} if number is None else {"requests": str(number)}
-        argv = fill_all(workload.load or workload.command or (), values)
-        commands.append((workload.name, shown(argv)))
+        if workload.drive is not None:
+            said = f"{number} operations of {workload.drive.shown}"
+        else:
+            said = shown(fill_all(workload.load or workload.command or (), values))
+        commands.append((workload.name, said))
     return tuple(commands)
+
+
+def suite_facts(suite: Suite | None) -> tuple[tuple[str, str], ...]:
+    """Where workloads were taken from, and how they differ from what was published. Pure."""
+    if suite is None:
+        return ()
+    place = f"version {suite.version}" if suite.path is None else f"folder {suite.path}"
+    scale = "as published"
+    if suite.scale != 1:
+        scale = f"key spaces, preloads and fixed numbers of requests times {suite.scale:g}"
+        scale += (
+            "; sizes of values, too" if suite.scale_values else "; sizes of values as published"
+        )
+    return (
+        ("suite", f"{suite.kind}, {place}"),
+        ("suite scale", scale),
+        ("suite load", "one thread of ensign's own generator holds all connections"),
+    )
 
 
 def _now() -> str:
