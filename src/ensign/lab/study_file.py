@@ -27,8 +27,8 @@ _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 class StudyFile:
     """A checked study, its variants (baseline first) and where its keys stand.
 
-    `path` is as the user wrote it; relative paths in the study start at its folder. `suite` is where
-    workloads of the study were taken from.
+    `path` is as the user wrote it; relative paths in the study start at its folder. `suite` is
+    where workloads of the study were taken from.
     """
 
     path: Path

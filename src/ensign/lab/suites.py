@@ -23,7 +23,6 @@ from ensign.suites.redis_versions import Version
 from ensign.suites.suite_file import Source
 from ensign.suites.translate import translate
 
-REDIS = "redis-benchmarks-specification"
 REDIS_VERSION = "0.3.47"
 REDIS_SHA256 = "7227cac7480a6a2922b5b713df01dc5b1030e90d4d59bee905b7c3fda49122db"
 
@@ -43,7 +42,12 @@ class SuiteList:
 
 def pinned_redis_suite() -> Suite:
     """The version of the Redis benchmarks specification that ensign was written against."""
-    return Suite(kind=REDIS, version=REDIS_VERSION, sha256=REDIS_SHA256, tests=["*"])
+    return Suite(
+        kind="redis-benchmarks-specification",
+        version=REDIS_VERSION,
+        sha256=REDIS_SHA256,
+        tests=["*"],
+    )
 
 
 def expand_study(study: Study, path: Path, cache: Cache, ports: Ports) -> Study:

@@ -2,8 +2,8 @@
 
 The written form is the same in a study file and in the meter's requests, which always say
 `operations` and `seed`. Placeholders inside arguments: `{key}` (one key for each), `{data}` (what
-belongs to the command's last key), `{random}` (a number up to the last key's), `{expiry}` (seconds),
-`{cursor}` (of the connection's last reply; 0 at first and after an iteration's end),
+belongs to the command's last key), `{random}` (a number up to the last key's), `{expiry}` (in
+seconds), `{cursor}` (of the connection's last reply; 0 at first and after an iteration's end),
 `{script:NAME}` (the SHA-1 of a script) and `{hex:00ff}` (these bytes, which JSON cannot hold).
 """
 
@@ -18,13 +18,13 @@ from pydantic import Field, model_validator
 
 from ensign.model.study_axes import Section
 
-MOST_CONNECTIONS = 20_000
+MOST_CONNECTIONS = 10_000
 LARGEST_VALUE_BYTES = 512 * 2**20
 _SHOWN = 100
-_LAST_KEY = 2**63 - 1
+_LAST_KEY = 2**53 - 1  # exact as a floating-point number
 
 _EXPIRY, _SCRIPT = re.compile(r"\{expiry\}"), re.compile(r"\{script:([^{}]*)\}")
-_NEEDS_KEYS = re.compile(r"\{(?:key|data|random)\}")
+_NEEDS_KEYS = re.compile(r"\{(?:key|random)\}")
 _HEX = re.compile(r"\{hex:([^{}]*)\}")
 _HEX_BYTES = re.compile(r"(?:[0-9a-f]{2})+")
 
@@ -52,12 +52,18 @@ class Keys(Section):
     width: int = Field(default=0, ge=0, le=30, description="digits, padded with zeros")
     center: float | None = Field(default=None, description="of a gaussian pattern")
     deviation: float | None = Field(default=None, gt=0, description="of a gaussian pattern")
-    exponent: float = Field(default=1.0, gt=0, le=5, description="of a zipf pattern")
+    exponent: float | None = Field(
+        default=None, gt=0, le=5, description="of a zipf pattern; 1 without it"
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.last < self.first:
             raise ValueError(f"'last' ({self.last}) must not be below 'first' ({self.first})")
+        if self.pattern != "zipf" and self.exponent is not None:
+            raise ValueError("'exponent' is for the pattern \"zipf\"")
+        if self.pattern != "gaussian" and (self.center, self.deviation) != (None, None):
+            raise ValueError("'center' and 'deviation' are for the pattern \"gaussian\"")
         if self.center is not None and not self.first <= self.center <= self.last:
             raise ValueError(f"'center' ({self.center}) must lie between 'first' and 'last'")
         return self
@@ -120,7 +126,7 @@ class DriveCommand(Section):
         if (self.argv is None) == (self.transaction is None):
             raise ValueError("a command needs exactly one of 'argv' and 'transaction'")
         if self.keys is None and any(_NEEDS_KEYS.search(text) for text in self.texts()):
-            raise ValueError(f"'{self.name}' uses {{key}}, {{data}} or {{random}}: add 'keys'")
+            raise ValueError(f"'{self.name}' uses {{key}} or {{random}}: add 'keys'")
         for text in self.texts():
             for digits in _HEX.findall(text):
                 if not _HEX_BYTES.fullmatch(digits):
@@ -172,6 +178,18 @@ class Drive(Section):
     expiry_s: Annotated[tuple[Count, Count], Field(strict=False)] | None = Field(
         default=None, description="least and most seconds of {expiry}"
     )
+
+    @model_validator(mode="after")
+    def _fits_connections(self) -> Self:
+        if self.threads > self.connections:
+            raise ValueError(f"'threads' ({self.threads}) must not be above 'connections'")
+        senders = min(self.connections, self.operations or self.connections)
+        for command in self.commands:
+            keys = command.keys
+            if keys is not None and keys.pattern == "parallel" and keys.number < senders:
+                text = f"{keys.number} keys cannot be cut among {senders} connections"
+                raise ValueError(f"'{command.name}': {text}")
+        return self
 
     @model_validator(mode="after")
     def _placeholders_are_known(self) -> Self:

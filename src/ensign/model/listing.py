@@ -12,6 +12,7 @@ class Listed:
 
     `value_bytes` is the mean size of its data, 0 where it sends none; `keys` is how many keys it
     draws from, 0 where its commands name theirs; `preload_bytes` is about what the preload sends.
+    With `follows_replies` a request depends on the reply before it.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Listed:
     preload_bytes: int = 0
     fixed_requests: int | None = None
     sent: tuple[str, ...] = ()
+    follows_replies: bool = False
     hindrance: str | None = None
     missing: str | None = None
     notes: tuple[str, ...] = ()

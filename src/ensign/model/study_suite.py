@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -16,12 +15,6 @@ _VERSION = re.compile(r"[0-9]+(\.[0-9]+)*([a-z]+[0-9]+)?")
 def _version(text: str) -> str:
     if not _VERSION.fullmatch(text):
         raise ValueError(f"'{text}' is not a version such as 0.3.47")
-    return text
-
-
-def _relative(text: str) -> str:
-    if not text or PurePosixPath(text).name == "":
-        raise ValueError(f"'{text}' must be a folder")
     return text
 
 
@@ -40,8 +33,8 @@ class Suite(Section):
         default=None, description="of the wheel on the Python package index"
     )
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$", description="of that wheel")
-    path: Annotated[str, AfterValidator(_relative)] | None = Field(
-        default=None, description="a checkout's folder instead, relative to the study"
+    path: str | None = Field(
+        default=None, min_length=1, description="a checkout's folder instead, relative to the study"
     )
     tests: Tests = Field(description="names or glob patterns of the tests")
     scale: float = Field(default=1.0, gt=0, le=1, description="of key spaces and preloads")

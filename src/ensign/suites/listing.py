@@ -28,6 +28,7 @@ def listed(test: Test | Inexpressible, version: Version) -> Listed:
         preload_bytes=_preload_bytes(test),
         fixed_requests=test.requests,
         sent=tuple(_sent(test)),
+        follows_replies=any("{cursor}" in line for line in test.sent()),
         missing=not_runnable(test.sent(), test.settings, version),
         notes=test.notes,
     )

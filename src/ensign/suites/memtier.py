@@ -138,6 +138,8 @@ def _pairs(words: list[str], where: str) -> Iterator[tuple[str, str]]:
         if not word.startswith("--"):
             value = word[2:]
         name = _SHORT.get(name, name)
+        if not (name in _OPTIONS or name in WITHOUT_EFFECT or name in NOT_EXPRESSIBLE):
+            raise InputError(f"{where}: unknown argument {name}")
         if name not in _FLAGS and not equals and not value:
             following = next(rest, None)
             if following is None:
@@ -155,8 +157,6 @@ def _with(found: Memtier, name: str, value: str, where: str) -> Memtier:
         return _noted(changed, f"{name}: {WITHOUT_EFFECT[name]}")
     if name in NOT_EXPRESSIBLE:
         return replace(found, hindrances=(*found.hindrances, NOT_EXPRESSIBLE[name]))
-    if name not in _OPTIONS:
-        raise InputError(f"{where}: unknown argument {name}")
     try:
         return replace(found, **_OPTIONS[name](found, value))
     except ValueError as error:

@@ -33,21 +33,23 @@ def _drive(drive: Drive, scale: float, *, values: bool) -> Drive:
     operations = None if drive.operations is None else _part(drive.operations, scale)
     changes: dict[str, object] = {
         "operations": operations,
-        "commands": [_command(each, scale) for each in drive.commands],
+        "commands": [_command(each, scale, drive) for each in drive.commands],
     }
     if values:
         changes["data"] = _data(drive.data, scale)
     return drive.model_copy(update=changes)
 
 
-def _command(command: DriveCommand, scale: float) -> DriveCommand:
+def _command(command: DriveCommand, scale: float, drive: Drive) -> DriveCommand:
     if command.keys is None:
         return command
-    return command.model_copy(update={"keys": _keys(command.keys, scale)})
+    return command.model_copy(update={"keys": _keys(command.keys, scale, drive.connections)})
 
 
-def _keys(keys: Keys, scale: float) -> Keys:
+def _keys(keys: Keys, scale: float, connections: int) -> Keys:
     number = _part(keys.number, scale)
+    if keys.pattern == "parallel":  # one for each connection, at least
+        number = max(number, min(connections, keys.number))
     share = number / keys.number
     changes: dict[str, object] = {"last": keys.first + number - 1}
     if keys.center is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import yaml
@@ -67,7 +68,6 @@ class SuiteFile(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    name: str
     database: Database = Field(alias="dbconfig")
     groups: list[str] = Field(alias="tested-groups")
     commands: list[str] = Field(alias="tested-commands")
@@ -83,10 +83,15 @@ class SuiteFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a test is written: the file's name, for messages, and its text."""
+    """Where a test is written: its file, for messages, too, and its text."""
 
     file: str
     text: str
+
+    @property
+    def name(self) -> str:
+        """What the test is called: the name in some files is another one's."""
+        return PurePath(self.file).stem
 
 
 def parse_suite(source: Source) -> SuiteFile:

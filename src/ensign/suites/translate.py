@@ -72,12 +72,13 @@ def translate(source: Source) -> Test | Inexpressible:
     suite = parse_suite(source)
     groups, commands = tuple(suite.groups), tuple(suite.commands)
     try:
-        return _test(suite, source.file)
+        return _test(suite, source)
     except _Cannot as reason:
-        return Inexpressible(suite.name, groups, commands, str(reason))
+        return Inexpressible(source.name, groups, commands, str(reason))
 
 
-def _test(suite: SuiteFile, file: str) -> Test:
+def _test(suite: SuiteFile, source: Source) -> Test:
+    file = source.file
     _require_one_server(suite)
     tool = _only_tool(suite)
     database = suite.database
@@ -86,7 +87,7 @@ def _test(suite: SuiteFile, file: str) -> Test:
     key = f"{file}: 'clientconfig.arguments'"
     drive = _drive(load, key).model_copy(update={"init": _init(database, file)})
     return Test(
-        name=suite.name,
+        name=source.name,
         groups=tuple(suite.groups),
         commands=tuple(suite.commands),
         drive=drive,
@@ -156,9 +157,15 @@ def _operations(found: Memtier) -> int:
     the first command is parallel.
     """
     if found.all_keys:
-        keys = found.key_maximum - found.key_minimum + 1
-        return keys if _is_parallel(found) else keys * found.connections
+        if _is_parallel(found):
+            return _last(found) - found.key_minimum + 1
+        return (found.key_maximum - found.key_minimum + 1) * found.connections
     return (found.requests or 0) * found.connections
+
+
+def _last(found: Memtier) -> int:
+    """The last key of a parallel pattern: memtier gives each connection one, at least."""
+    return max(found.key_maximum, found.key_minimum + found.connections - 1)
 
 
 def _is_parallel(found: Memtier) -> bool:
@@ -239,11 +246,11 @@ def _keys(found: Memtier, letter: str) -> Keys:
         {
             "prefix": found.key_prefix,
             "first": max(found.key_minimum, 1) if letter == "Z" else found.key_minimum,
-            "last": found.key_maximum,
+            "last": _last(found) if letter == "P" else found.key_maximum,
             "pattern": _PATTERNS[letter],
             "center": found.key_center if letter == "G" else None,
             "deviation": found.key_deviation if letter == "G" else None,
-            "exponent": found.key_exponent if letter == "Z" else 1.0,
+            "exponent": found.key_exponent if letter == "Z" else None,
         }
     )
 

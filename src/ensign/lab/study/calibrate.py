@@ -18,6 +18,8 @@ from ensign.model.units import parse_duration_ns
 # A pilot shorter than this is mostly start-up of the load generator.
 _LONG_ENOUGH_NS = 60_000_000
 _GROWTH = 8
+# A drive has no start-up of its own, so it may begin with few of what may be slow commands.
+_FIRST_OF_LOAD, _FIRST_OF_DRIVE = 5000, 200
 # Sweeps are promised before the first one: leave room for a machine that gets slower.
 _SHARE_OF_BUDGET = 0.92
 _SHORTEST_NS = 40_000_000
@@ -46,7 +48,8 @@ def pilot(
     tried: list[Trial] = []
     requests = workload.fixed_requests
     if requests is None and workload.command is None:
-        requests = workload.rounding * max(1, 5000 // workload.rounding)
+        first = _FIRST_OF_LOAD if workload.drive is None else _FIRST_OF_DRIVE
+        requests = workload.rounding * max(1, first // workload.rounding)
     while True:
         trial = one_trial(meter, study, field.only_baseline(), workload, requests, sweep=0)
         tried.append(trial)

@@ -46,10 +46,7 @@ def _same_command(one: Workload, other: Workload) -> bool:
 def _sent(drive: Drive) -> set[tuple[object, ...]]:
     """Each command of a drive, with how its keys are drawn."""
     return {
-        (
-            tuple(word.lower() if word is line[0] else word for word in line),
-            command.keys and command.keys.pattern,
-        )
+        (line[0].upper(), line[1:], command.keys and command.keys.pattern)
         for command in drive.commands
         for line in command.lines
     }

@@ -21,6 +21,7 @@ from ensign.lab.study.result import study_result
 from ensign.lab.study.sweeps import SweepProgress, missing_trials, run_sweeps
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError, Interrupted
+from ensign.model.findings import Finding, Severity
 from ensign.model.placeholders import fill_all, shown
 from ensign.model.results import StudyResult
 from ensign.model.study import Study
@@ -105,7 +106,7 @@ def _race(
     record = _record(study, programs, fixed, before)
     record = replace(
         record,
-        findings=(*record.findings, *seat_findings),
+        findings=(*record.findings, *seat_findings, *suite_findings(file.suite)),
         source=(*record.source, *suite_facts(file.suite)),
         relinks=field.rotation,
         band_key="" if band is None else band[1].key,
@@ -168,15 +169,22 @@ def suite_facts(suite: Suite | None) -> tuple[tuple[str, str], ...]:
     place = f"version {suite.version}" if suite.path is None else f"folder {suite.path}"
     scale = "as published"
     if suite.scale != 1:
-        scale = f"key spaces, preloads and fixed numbers of requests times {suite.scale:g}"
-        scale += (
-            "; sizes of values, too" if suite.scale_values else "; sizes of values as published"
+        values = "too" if suite.scale_values else "as published"
+        scale = (
+            f"key spaces, preloads and fixed numbers of requests times {suite.scale:g}, "
+            f"sizes of values {values}"
         )
     return (
         ("suite", f"{suite.kind}, {place}"),
         ("suite scale", scale),
         ("suite load", "one thread of ensign's own generator holds all connections"),
     )
+
+
+def suite_findings(suite: Suite | None) -> tuple[Finding, ...]:
+    """The same as a note in every report. Pure."""
+    said = "; ".join(f"{name.replace('suite ', '')}: {text}" for name, text in suite_facts(suite))
+    return (Finding("published-suite", Severity.NOTE, said),) if said else ()
 
 
 def _now() -> str:
