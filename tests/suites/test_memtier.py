@@ -51,13 +51,20 @@ def test_what_has_no_effect_on_the_load_is_said() -> None:
 
 
 def test_what_a_drive_cannot_say_is_said() -> None:
-    found = parsed("--monitor-input x --tls --cluster-mode --reconnect-interval 1")
+    found = parsed(
+        "--monitor-input x --tls --cluster-mode --reconnect-interval 1 --data-size-pattern S"
+    )
     assert found.hindrances == (
         "replays MONITOR input files",
         "needs TLS",
         "needs a cluster",
         "connects anew again and again",
+        "has sizes that grow with the key",
     )
+
+
+def test_weighted_sizes() -> None:
+    assert parsed("--data-size-list 10:1,100:3").data_weights == ((10, 1), (100, 3))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +81,8 @@ def test_what_a_drive_cannot_say_is_said() -> None:
         ("--command-ratio 2", "there is no --command before it"),
         ('--command "a" --command-ratio 0', "must be at least 1"),
         ("--data-size-range 8", "must be two numbers"),
-        ("--data-size-pattern S", "sizes that grow"),
+        ("--data-size-list 10:1,7", "must be sizes and weights"),
+        ("--data-size-pattern x", "must be R or S"),
         ("--protocol memcache", "not a protocol of Redis"),
         ('--command "a', "No closing quotation"),
     ],

@@ -152,9 +152,11 @@ def _with(found: Memtier, name: str, value: str, where: str) -> Memtier:
     if not name:
         return _noted(found, f"'{value[:40]}': a word of no option, which memtier passes over")
     if name in WITHOUT_EFFECT:
-        marks = {"--test-time": {"timed": True}, "--distinct-client-seed": {"distinct_seeds": True}}
-        changed: Memtier = replace(found, **_any(marks.get(name, {})))
-        return _noted(changed, f"{name}: {WITHOUT_EFFECT[name]}")
+        if name == "--test-time":
+            found = replace(found, timed=True)
+        if name == "--distinct-client-seed":
+            found = replace(found, distinct_seeds=True)
+        return _noted(found, f"{name}: {WITHOUT_EFFECT[name]}")
     if name in NOT_EXPRESSIBLE:
         return replace(found, hindrances=(*found.hindrances, NOT_EXPRESSIBLE[name]))
     try:
@@ -162,10 +164,6 @@ def _with(found: Memtier, name: str, value: str, where: str) -> Memtier:
     except ValueError as error:
         said = str(error) if not str(error).startswith("invalid literal") else "not a number"
         raise InputError(f"{where}: {name} {value[:40]}: {said}") from None
-
-
-def _any(changes: dict[str, bool]) -> dict[str, Any]:
-    return dict(changes)
 
 
 def _noted(found: Memtier, text: str) -> Memtier:
@@ -241,12 +239,14 @@ def _two(key: str, form: re.Pattern[str], least: int = 0) -> _Option:
 
 def _weights(_: Memtier, value: str) -> Changes:
     parts = [_RATIO.fullmatch(part) for part in value.split(",")]
+    if None in parts:
+        raise ValueError("must be sizes and weights, such as 10:1,100:3")
     return {"data_weights": tuple((int(part[1]), int(part[2])) for part in parts if part)}
 
 
-def _data_size_pattern(_: Memtier, value: str) -> Changes:
+def _data_size_pattern(found: Memtier, value: str) -> Changes:
     if value == "S":
-        raise ValueError("sizes that grow with the key cannot be said")
+        return {"hindrances": (*found.hindrances, "has sizes that grow with the key")}
     if value != "R":
         raise ValueError("must be R or S")
     return {}
