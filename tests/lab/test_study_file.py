@@ -238,7 +238,8 @@ def test_a_load_without_a_server_and_a_workload_without_anything() -> None:
     server = '[server]\ncommand = ["{artefact}", "{port}"]\n'
     assert "there is no [server]" in errors_of(STUDY.replace(server, ""))[0]
     lines = errors_of(f'{STUDY}\n[[workloads]]\nname = "idle"\n')
-    assert lines == ["s.toml:29: workload 'idle' needs exactly one of 'load' and 'command'"]
+    text = "workload 'idle' needs exactly one of 'load', 'drive' and 'command'"
+    assert lines == [f"s.toml:29: {text}"]
 
 
 def test_mistakes_come_in_the_order_of_the_file_and_at_most_ten() -> None:

@@ -97,7 +97,7 @@ def _texts(study: Study) -> Iterable[str]:
     for workload in study.training.workloads:
         yield from workload.load or ()
         yield from workload.command or ()
-        for argv in workload.preload:
+        for argv in workload.preload_commands:
             yield from argv
         if workload.input:
             yield workload.input

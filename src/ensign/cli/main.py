@@ -24,6 +24,7 @@ from ensign.cli.study import (
     unbundle,
     with_optional_values,
 )
+from ensign.cli.suites import suites
 from ensign.host.signals import stopped_by_signals
 from ensign.model.errors import (
     CommandFailed,
@@ -53,7 +54,7 @@ app = typer.Typer(
 )
 for command in (
     *(compare, run, plan, report, ship, diff_studies, bundle, unbundle),
-    *(doctor, schema, clean),
+    *(doctor, suites, schema, clean),
 ):
     app.command()(command)
 

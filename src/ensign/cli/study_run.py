@@ -35,7 +35,7 @@ class Files:
 def plan(path: Path, workloads: Sequence[str]) -> None:
     """See `ensign.cli.study.plan`."""
     ports = Ports()
-    file = open_study(path).with_workloads(workloads)
+    file = open_study(path, ports).with_workloads(workloads)
     with open_cache(ports) as cache:
         expected = expectation(file, cache, ports)
     say(as_plan.plan(expected, screen_of(sys.stdout).width))
@@ -44,7 +44,7 @@ def plan(path: Path, workloads: Sequence[str]) -> None:
 def run(path: Path, workloads: Sequence[str], *, update_lock: bool) -> None:
     """See `ensign.cli.study.run`."""
     ports = Ports()
-    file = open_study(path).with_workloads(workloads)
+    file = open_study(path, ports).with_workloads(workloads)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         sweeps = SweepsProgress(line)
         telling = Telling(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,8 +14,10 @@ from ensign.model.errors import InputError, StudyError
 from ensign.model.study import Check, Study
 from ensign.model.study_problems import Problem, Where, check_shape, suggestion
 from ensign.model.study_rules import absent_cpus, broken_rules
+from ensign.model.study_suite import Suite
 from ensign.model.variants import Variant
-from ensign.variants.expand import expand, expansion_problems
+from ensign.variants.expand import expand as variants_of
+from ensign.variants.expand import expansion_problems
 
 _MOST_PROBLEMS = 10
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -25,7 +27,8 @@ _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 class StudyFile:
     """A checked study, its variants (baseline first) and where its keys stand.
 
-    `path` is as the user wrote it; relative paths in the study start at its folder.
+    `path` is as the user wrote it; relative paths in the study start at its folder. `suite` is
+    where workloads of the study were taken from.
     """
 
     path: Path
@@ -33,6 +36,7 @@ class StudyFile:
     study: Study
     variants: tuple[Variant, ...]
     positions: Positions
+    suite: Suite | None = None
 
     @property
     def folder(self) -> Path:
@@ -74,20 +78,35 @@ def _check_of(study: Study, names: Sequence[str]) -> Check | None:
     return study.check.model_copy(update={"same_output": same})
 
 
-def read_study(path: Path, *, machine_cpus: frozenset[int] | None = None) -> StudyFile:
+Expand = Callable[[Study], Study]
+
+
+def read_study(
+    path: Path, *, machine_cpus: frozenset[int] | None = None, expand: Expand | None = None
+) -> StudyFile:
     """Read and check a study file; StudyError with at most ten lines, one per mistake.
 
-    `machine_cpus` are the CPUs that the study may name; None leaves that unchecked.
+    `machine_cpus` are the CPUs that the study may name; None leaves that unchecked. `expand` makes
+    workloads of the study's [suite]; without it they are missing from the study.
     """
     try:
         text = read_text(path)
     except InputError as error:
         raise StudyError(str(error), path=str(path)) from None
-    return parse_study(text, path, machine_cpus=machine_cpus)
+    return parse_study(text, path, machine_cpus=machine_cpus, expand=expand)
 
 
-def parse_study(text: str, path: Path, *, machine_cpus: frozenset[int] | None = None) -> StudyFile:
-    """The study in a text; `path` is for messages and relative paths. StudyError. Pure."""
+def parse_study(
+    text: str,
+    path: Path,
+    *,
+    machine_cpus: frozenset[int] | None = None,
+    expand: Expand | None = None,
+) -> StudyFile:
+    """The study in a text; `path` is for messages and relative paths. StudyError.
+
+    Pure where `expand` is.
+    """
     try:
         mapping = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -96,12 +115,19 @@ def parse_study(text: str, path: Path, *, machine_cpus: frozenset[int] | None = 
     study, problems = check_shape(mapping)
     if study is None:
         raise _combined(problems, positions, path)
+    suite = study.suite
+    if suite is not None and expand is not None:
+        try:
+            study = expand(study)
+        except InputError as error:
+            line = positions.line(("suite",))
+            raise StudyError(str(error), path=str(path), line=line) from None
     problems = (*broken_rules(study), *expansion_problems(study))
     if machine_cpus is not None:
         problems = (*problems, *absent_cpus(study, machine_cpus))
     if problems:
         raise _combined(problems, positions, path)
-    return StudyFile(path, text, study, expand(study), positions)
+    return StudyFile(path, text, study, variants_of(study), positions, suite)
 
 
 def _not_toml(error: Exception, text: str, path: Path) -> StudyError:

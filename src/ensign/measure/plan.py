@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from ensign.model.requests import ArmSpec, Load, ProcessSpec, RaceRequest, Readiness
+from ensign.model.drive import drive_json
+from ensign.model.requests import (
+    ArmSpec,
+    DriveLoad,
+    Load,
+    ProcessSpec,
+    RaceRequest,
+    Readiness,
+)
 
 Json = dict[str, object]
 
@@ -55,7 +63,7 @@ def _arm_json(arm: ArmSpec) -> Json:
         "program": process_json(arm.program),
         "load": None if arm.load is None else _load_json(arm.load),
         "ready": None if arm.ready is None else _ready_json(arm.ready),
-        "preload": [process_json(process) for process in arm.preload],
+        "preload": [_preload_json(step) for step in arm.preload],
         "prepare": [process_json(process) for process in arm.prepare],
         "cleanup": [process_json(process) for process in arm.cleanup],
         "copy_program": arm.copy_program,
@@ -64,7 +72,17 @@ def _arm_json(arm: ArmSpec) -> Json:
     }
 
 
-def _load_json(load: Load) -> Json:
+def _preload_json(step: ProcessSpec | DriveLoad) -> Json:
+    return {"drive": _drive(step)} if isinstance(step, DriveLoad) else process_json(step)
+
+
+def _drive(load: DriveLoad) -> Json:
+    return drive_json(load.drive, operations=load.operations, seed=load.seed)
+
+
+def _load_json(load: Load | DriveLoad) -> Json:
+    if isinstance(load, DriveLoad):
+        return {"drive": _drive(load), "cpus": _list(load.cpus)}
     return {
         "process": process_json(load.process),
         "operations": load.operations,

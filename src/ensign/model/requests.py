@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ensign.model.drive import Drive
 from ensign.model.trials import Mode
 
 
@@ -46,8 +47,18 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class DriveLoad:
+    """What the meter's own load generator sends, how often, and with which seed."""
+
+    drive: Drive
+    operations: int | None
+    seed: int
+    cpus: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ArmSpec:
-    """A batch program (`load` is None), or a server with its load generator.
+    """A batch program (`load` is None), or a server with its load.
 
     `prepare` runs unmeasured before each execution of the arm and `cleanup` after it; `preload`
     runs when the server is ready. `copy_program` gives the arm its own copy of the executable.
@@ -56,9 +67,9 @@ class ArmSpec:
 
     name: str
     program: ProcessSpec
-    load: Load | None = None
+    load: Load | DriveLoad | None = None
     ready: Readiness | None = None
-    preload: tuple[ProcessSpec, ...] = ()
+    preload: tuple[ProcessSpec | DriveLoad, ...] = ()
     prepare: tuple[ProcessSpec, ...] = ()
     cleanup: tuple[ProcessSpec, ...] = ()
     copy_program: bool = True

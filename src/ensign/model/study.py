@@ -9,10 +9,20 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
 
+from ensign.model.drive import Drive
 from ensign.model.errors import InputError
+from ensign.model.placeholders import shown
 from ensign.model.study_axes import Allocator, Axes, Choice, Section
+from ensign.model.study_suite import Suite, Tests
 from ensign.model.units import parse_duration_ns, parse_share, parse_size_bytes
 
 _LEVELS = (0.9, 0.95, 0.975, 0.99)
@@ -224,18 +234,41 @@ class Cpus(Section):
     load: CpuList | None = Field(default=None, description="of the load generators")
 
 
+class DriveStep(Section):
+    """A part of a preload that ensign's own load generator carries out."""
+
+    drive: Drive = Field(description="what is sent, once and to its end")
+
+
+def _step_kind(value: object) -> str:
+    return "drive" if isinstance(value, DriveStep | dict) else "command"
+
+
+PreloadStep = Annotated[
+    Annotated[Argv, Tag("command")] | Annotated[DriveStep, Tag("drive")],
+    Discriminator(_step_kind),
+]
+
+
 class Workload(Section):
-    """One test. With a server: `load` is the generator; without: `command` is the program's run.
+    """One test: a load or a drive of the server, or the program's own run.
+
+    `load` is a generator's command, `drive` what ensign's own generator sends.
 
     `{requests}` in `load` and `preload` is replaced by the number of requests, which is chosen
-    from a pilot so that one execution takes its share of the budget, unless `requests` fixes it.
+    from a pilot so that one execution takes its share of the budget, unless `requests` fixes it;
+    a drive's `operations` are such a number.
     """
 
     name: Name = Field(description="unique in the study; small letters, digits and _.+-")
     load: Argv | None = Field(default=None, description="the load generator's command")
+    drive: Drive | None = Field(default=None, description="what ensign's own generator sends")
     command: Argv | None = Field(default=None, description="the program's own command")
-    preload: list[Argv] = Field(
-        default_factory=list, description="commands run on the ready server, not measured"
+    preload: list[PreloadStep] = Field(
+        default_factory=list, description="commands or drives on the ready server, not measured"
+    )
+    server_args: list[str] = Field(
+        default_factory=list, description="added to the server's command"
     )
     requests: int | None = Field(default=None, gt=0, description="fixed number of requests")
     rounding: int = Field(
@@ -243,6 +276,31 @@ class Workload(Section):
     )
     input: str | None = Field(default=None, description="file given as standard input")
     deadline: Duration = Field(default="60s", description="running time of one execution")
+
+    @property
+    def fixed_requests(self) -> int | None:
+        """The number of requests, where the study says it."""
+        drive = None if self.drive is None else self.drive.operations
+        return self.requests or drive
+
+    @property
+    def preload_commands(self) -> list[list[str]]:
+        """The commands among the steps of the preload."""
+        return [step for step in self.preload if isinstance(step, list)]
+
+    @property
+    def preload_shown(self) -> list[str]:
+        """Each step of the preload, as one would type it."""
+        return [
+            shown(step) if isinstance(step, list) else step.drive.shown for step in self.preload
+        ]
+
+    @property
+    def shown(self) -> str:
+        """What is sent or run, as one would type it."""
+        if self.drive is not None:
+            return self.drive.shown
+        return shown(self.load or self.command or ())
 
 
 class Confirm(Section):
@@ -277,8 +335,9 @@ class Race(Section):
         description="workloads raced again at four times the slice, to see whether ratios move",
     )
     slice: SliceText = Field(default="5ms", description="how long one arm runs at a time")
-    mode: Literal["gated", "whole"] = Field(
-        default="gated", description="slices, or whole executions in turn"
+    mode: Literal["gated", "driven", "whole"] = Field(
+        default="gated",
+        description="slices of loads or commands, slices of drives, or whole executions in turn",
     )
     metric: Literal["cpu", "wall"] = Field(default="cpu", description="the cost compared")
     level: Level = Field(default=0.95, description="confidence level of intervals")
@@ -301,7 +360,11 @@ class Training(Section):
     Each profile is collected by running every workload once, on servers that are asked to stop.
     """
 
-    workloads: list[Workload] = Field(min_length=1, description="runs to learn from")
+    workloads: list[Workload] = Field(default_factory=list, description="runs to learn from")
+    tests: Tests | None = Field(
+        default=None, description="tests of the suite to learn from, names or glob patterns"
+    )
+    requests: int = Field(default=100_000, gt=0, description="sent for each of these tests")
     profiles: int = Field(
         default=1, ge=1, le=20, description="profiles collected independently, one build for each"
     )
@@ -386,7 +449,8 @@ class Study(Section):
     server: Server | None = Field(default=None, description="the program is a server")
     cpus: Cpus = Field(default=Cpus(), description="which CPUs do what")
     race: Race = Field(default=Race(), description="how it is measured")
-    workloads: list[Workload] = Field(min_length=1, description="the tests")
+    suite: Suite | None = Field(default=None, description="published tests as workloads")
+    workloads: list[Workload] = Field(default_factory=list, description="the tests")
 
 
 def study_schema() -> dict[str, object]:

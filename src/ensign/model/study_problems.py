@@ -91,6 +91,9 @@ def _where(detail: ErrorDetails) -> Where:
     steps = tuple(step for step in detail["loc"] if step != "[key]")
     if steps[:1] == ("source",):  # a tagged union: pydantic names the tag, which is no key
         return (*steps[:1], *steps[2:])
+    if "preload" in steps:  # one, too
+        after = steps.index("preload") + 2
+        return (*steps[:after], *steps[after + 1 :])
     return steps
 
 

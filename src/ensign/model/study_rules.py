@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ensign.model import placeholders
-from ensign.model.study import Server, Study, Workload
+from ensign.model.study import DriveStep, Server, Study, Workload
 from ensign.model.study_problems import Problem, Where, suggestion
 from ensign.model.variants import AXES
 
@@ -20,7 +20,9 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
         *_build(study),
         *_server(study),
         *_workload_names(study.workloads, ("workloads",)),
+        *_some_workload(study),
         *_slice_check(study),
+        *_mode(study),
         *_check(study),
         *(
             problem
@@ -101,13 +103,22 @@ def _training(study: Study) -> Iterator[Problem]:
     if study.training is None:
         yield from _untrained(study)
         return
+    if not study.training.workloads and not study.training.tests:
+        text = "[training] needs [[training.workloads]], or 'tests' of the [suite]"
+        yield Problem(("training",), text)
+    if study.training.tests and study.suite is None:
+        text = "'tests' of the training are tests of a [suite], and there is none"
+        yield Problem(("training", "tests"), text)
     where = ("training", "workloads")
     yield from _workload_names(study.training.workloads, where)
     for index, workload in enumerate(study.training.workloads):
         yield from _workload(study, workload, (*where, index))
-        texts = [*(workload.load or ()), *(word for argv in workload.preload for word in argv)]
-        if workload.requests is None and _uses(texts, "requests"):
+        preloads = (word for argv in workload.preload_commands for word in argv)
+        if workload.requests is None and _uses([*(workload.load or ()), *preloads], "requests"):
             text = f"training workload '{workload.name}' uses {{requests}}: add 'requests'"
+            yield Problem((*where, index), text)
+        if workload.drive is not None and workload.fixed_requests is None:
+            text = f"training workload '{workload.name}' has a 'drive': add 'requests'"
             yield Problem((*where, index), text)
 
 
@@ -123,14 +134,19 @@ def _untrained(study: Study) -> Iterator[Problem]:
                 yield Problem(("include", index, axis), text)
 
 
+def _some_workload(study: Study) -> Iterator[Problem]:
+    if not study.workloads and study.suite is None:
+        yield Problem((), "the study has no [[workloads]], and no [suite] to take them from")
+
+
 def _slice_check(study: Study) -> Iterator[Problem]:
     names = [workload.name for workload in study.workloads]
     for index, name in enumerate(study.race.slice_check):
-        if name not in names:
+        if name not in names and study.suite is None:
             text = f"'slice_check': no workload is called '{name}'{suggestion(name, names)}"
             yield Problem(("race", "slice_check", index), text)
-    if study.race.slice_check and study.race.mode != "gated":
-        text = "'slice_check' is for slices, and 'mode' is not 'gated'"
+    if study.race.slice_check and study.race.mode == "whole":
+        text = "'slice_check' is for slices, and 'mode' is 'whole'"
         yield Problem(("race", "slice_check"), text)
 
 
@@ -184,10 +200,15 @@ def _ship(study: Study) -> Iterator[Problem]:
 
 def _workload(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
     called = f"workload '{workload.name}'"
-    if (workload.load is None) == (workload.command is None):
-        yield Problem(where, f"{called} needs exactly one of 'load' and 'command'")
+    kinds = [each for each in (workload.load, workload.drive, workload.command) if each is not None]
+    if len(kinds) != 1:
+        yield Problem(where, f"{called} needs exactly one of 'load', 'drive' and 'command'")
         return
     yield from _workload_placeholders(study, workload, where)
+    yield from _preload_drives(workload, where)
+    if workload.drive is not None:
+        yield from _drive(study, workload, where)
+        return
     if workload.load is not None:
         yield from _load(study, workload, where)
         return
@@ -196,9 +217,42 @@ def _workload(study: Study, workload: Workload, where: Where) -> Iterator[Proble
             f"'command' of {called} has no {{artefact}}: every variant would run the same program"
         )
         yield Problem((*where, "command"), text)
-    for key in ("preload", "requests", "rounding"):
+    for key in ("preload", "requests", "rounding", "server_args"):
         if key in workload.model_fields_set:
             yield Problem((*where, key), f"'{key}' of {called} is for loads only, not for commands")
+
+
+def _preload_drives(workload: Workload, where: Where) -> Iterator[Problem]:
+    for index, step in enumerate(workload.preload):
+        if isinstance(step, DriveStep) and step.drive.operations is None:
+            text = f"a drive in 'preload' of workload '{workload.name}' needs 'operations'"
+            yield Problem((*where, "preload", index, "drive"), text)
+
+
+def _drive(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
+    called = f"workload '{workload.name}'"
+    if study.server is None:
+        yield Problem((*where, "drive"), f"{called} has a 'drive', but there is no [server]")
+    for key in ("input", "deadline"):
+        if key in workload.model_fields_set:
+            yield Problem((*where, key), f"'{key}' of {called} means nothing to a drive")
+    drive = workload.drive
+    if workload.requests is not None and drive is not None and drive.operations is not None:
+        text = f"{called} has both 'requests' and 'operations' of its drive; one is enough"
+        yield Problem((*where, "requests"), text)
+
+
+def _mode(study: Study) -> Iterator[Problem]:
+    """Slices of drives and slices of processes are raced by different modes."""
+    mode = study.race.mode
+    for index, workload in enumerate(study.workloads):
+        called, has = f"workload '{workload.name}'", workload.drive is not None
+        if mode == "driven" and not has:
+            text = f"{called} has no 'drive', which 'mode' = \"driven\" needs of every workload"
+            yield Problem(("workloads", index), text)
+        if mode == "gated" and has:
+            text = f"{called} has a 'drive': set 'mode' in [race] to \"driven\" or \"whole\""
+            yield Problem(("workloads", index, "drive"), text)
 
 
 def _load(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
@@ -222,8 +276,10 @@ def _workload_placeholders(study: Study, workload: Workload, where: Where) -> It
     with_requests = (*common, "requests")
     yield from _unknown(workload.load or (), (*where, "load"), with_requests)
     yield from _unknown(workload.command or (), (*where, "command"), common)
-    for index, argv in enumerate(workload.preload):
+    for index, step in enumerate(workload.preload):
+        argv = step if isinstance(step, list) else ()
         yield from _unknown(argv, (*where, "preload", index), with_requests)
+    yield from _unknown(workload.server_args, (*where, "server_args"), common)
     if workload.input is not None:
         yield from _unknown_in_text(workload.input, (*where, "input"), placeholders.PLACES)
 

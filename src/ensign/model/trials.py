@@ -9,9 +9,10 @@ from ensign.model.findings import Finding
 
 
 class Mode(StrEnum):
-    """How arms take turns: slice by slice, or by whole executions."""
+    """How arms take turns: slices of programs or of ensign's own load, or whole executions."""
 
     GATED = "gated"
+    DRIVEN = "driven"
     WHOLE = "whole"
 
 

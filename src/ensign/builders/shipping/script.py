@@ -230,12 +230,17 @@ def _trained(training: _Training) -> Iterator[str]:
     if server is not None:
         yield f"serve() {{ exec {training.program(server.env.items(), server.command)}; }}"
     for workload in training.learning.workloads:
+        if workload.drive is not None or len(workload.preload_commands) < len(workload.preload):
+            raise InputError(
+                f"training '{workload.name}' is sent by ensign's own load generator, which a script "
+                "without ensign lacks: to ship a profiled build, train it with commands ('load')"
+            )
         yield f"begin {workload.name}"
         if server is None or workload.load is None:
             stdin = "/dev/null" if workload.input is None else training.words([workload.input])
             yield f"{training.program((), workload.command or ())} < {stdin} > /dev/null"
             continue
         yield f"start {shlex.quote(server.ready.output or '')}"
-        for argv in (*workload.preload, workload.load):
+        for argv in (*workload.preload_commands, workload.load):
             yield f"{training.words(argv, workload.requests)} > /dev/null"
         yield "stop"

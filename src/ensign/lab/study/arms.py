@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ensign.builders.training import TrainingRun
 from ensign.model.placeholders import fill_all
-from ensign.model.requests import ArmSpec, Load, ProcessSpec, RaceRequest, Readiness
-from ensign.model.study import Server, Study, Workload
+from ensign.model.requests import (
+    ArmSpec,
+    DriveLoad,
+    Load,
+    ProcessSpec,
+    RaceRequest,
+    Readiness,
+)
+from ensign.model.study import DriveStep, Server, Study, Workload
 from ensign.model.trials import TWIN, Mode
 from ensign.model.units import parse_duration_ns
 
@@ -52,15 +59,23 @@ class Field:
         return replace(self, artefacts=self.artefacts[:1])
 
 
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One execution of a workload: the same requests, by the same seed, for every arm."""
+
+    workload: Workload
+    requests: int | None
+    seed: int
+
+
 def race_request(
     study: Study, field: Field, workload: Workload, requests: int | None, *, seed: int
 ) -> RaceRequest:
     """One execution of one workload with all variants and the baseline's twin."""
-    arms = [
-        _arm(study, field, workload, name, artefact, requests) for name, artefact in field.artefacts
-    ]
+    run = Execution(workload, requests, seed)
+    arms = [_arm(study, field, run, name, artefact) for name, artefact in field.artefacts]
     baseline, path = field.artefacts[0]
-    twin = _arm(study, field, workload, baseline, field.twin or path, requests)
+    twin = _arm(study, field, run, baseline, field.twin or path)
     return RaceRequest(
         arms=(*arms, replace(twin, name=TWIN)),
         mode=Mode(study.race.mode),
@@ -78,7 +93,8 @@ def training_request(study: Study, field: Field, run: TrainingRun) -> RaceReques
     A workload's deadline counts only where the study sets it: counting programs are slow.
     """
     ((name, artefact),) = field.artefacts
-    arm = _arm(study, field, run.workload, name, artefact, run.workload.requests)
+    execution = Execution(run.workload, run.workload.fixed_requests, study.race.seed)
+    arm = _arm(study, field, execution, name, artefact)
     program = replace(
         arm.program,
         argv=(*run.wrapper, *arm.program.argv),
@@ -89,7 +105,7 @@ def training_request(study: Study, field: Field, run: TrainingRun) -> RaceReques
         deadline_ns = min(deadline_ns, parse_duration_ns(run.workload.deadline))
     if arm.load is None:
         program = replace(program, deadline_ns=deadline_ns)
-    else:
+    elif isinstance(arm.load, Load):
         process = replace(arm.load.process, deadline_ns=deadline_ns)
         arm = replace(arm, load=replace(arm.load, process=process))
     return RaceRequest(
@@ -104,45 +120,52 @@ def training_request(study: Study, field: Field, run: TrainingRun) -> RaceReques
     )
 
 
-def _arm(
-    study: Study, field: Field, workload: Workload, name: str, artefact: str, requests: int | None
-) -> ArmSpec:
+def _arm(study: Study, field: Field, run: Execution, name: str, artefact: str) -> ArmSpec:
+    workload, server = run.workload, study.server
     values = {**field.tools, "artefact": artefact}
-    if requests is not None:
-        values["requests"] = str(requests)
-    deadline_ns = parse_duration_ns(workload.deadline)
-    if study.server is None or workload.load is None:
-        return _batch(workload, field, name, values, deadline_ns)
-    server = study.server
+    if run.requests is not None:
+        values["requests"] = str(run.requests)
+    if server is None or workload.command is not None:
+        return _batch(workload, field, name, values, parse_duration_ns(workload.deadline))
     return ArmSpec(
         name=name,
-        program=_server(server, field, values),
-        load=Load(
-            ProcessSpec(
-                argv=fill_all(workload.load, values),
-                cwd=field.folder,
-                cpus=field.seats.load,
-                deadline_ns=deadline_ns,
-            ),
-            operations=requests or 1,
-        ),
+        program=_server(server, workload, field, values),
+        load=_load(run, field, values),
         ready=Readiness(server.ready.output, parse_duration_ns(server.ready.deadline)),
         preload=tuple(
-            ProcessSpec(
-                argv=fill_all(argv, values),
-                cwd=field.folder,
-                cpus=field.seats.load,
-                deadline_ns=deadline_ns,
-            )
-            for argv in workload.preload
+            DriveLoad(step.drive, None, run.seed)
+            if isinstance(step, DriveStep)
+            else _loader(step, workload, field, values)
+            for step in workload.preload
         ),
         ask_to_stop=server.stop == "term",
     )
 
 
-def _server(server: Server, field: Field, values: Mapping[str, str]) -> ProcessSpec:
+def _load(run: Execution, field: Field, values: Mapping[str, str]) -> Load | DriveLoad:
+    workload = run.workload
+    if workload.drive is not None:
+        return DriveLoad(workload.drive, run.requests, run.seed, field.seats.load)
+    process = _loader(workload.load or (), workload, field, values)
+    return Load(process, operations=run.requests or 1)
+
+
+def _loader(
+    argv: Sequence[str], workload: Workload, field: Field, values: Mapping[str, str]
+) -> ProcessSpec:
     return ProcessSpec(
-        argv=fill_all(server.command, values),
+        argv=fill_all(argv, values),
+        cwd=field.folder,
+        cpus=field.seats.load,
+        deadline_ns=parse_duration_ns(workload.deadline),
+    )
+
+
+def _server(
+    server: Server, workload: Workload, field: Field, values: Mapping[str, str]
+) -> ProcessSpec:
+    return ProcessSpec(
+        argv=fill_all((*server.command, *workload.server_args), values),
         env=tuple(server.env.items()),
         cpus=field.seats.program,
         cwd="{tmp}",

@@ -18,6 +18,8 @@ from ensign.model.units import parse_duration_ns
 # A pilot shorter than this is mostly start-up of the load generator.
 _LONG_ENOUGH_NS = 60_000_000
 _GROWTH = 8
+# A drive has no start-up of its own, so it may begin with few of what may be slow commands.
+_FIRST_OF_LOAD, _FIRST_OF_DRIVE = 5000, 200
 # Sweeps are promised before the first one: leave room for a machine that gets slower.
 _SHARE_OF_BUDGET = 0.92
 _NO_VARIANT = 2  # the baseline and its twin
@@ -45,14 +47,15 @@ def pilot(
 ) -> tuple[Pilot, tuple[Trial, ...]]:
     """Races the baseline against its twin, with more requests until the run is long enough."""
     tried: list[Trial] = []
-    requests = workload.requests
-    if requests is None and workload.load is not None:
-        requests = workload.rounding * max(1, 5000 // workload.rounding)
+    requests = workload.fixed_requests
+    if requests is None and workload.command is None:
+        first = _FIRST_OF_LOAD if workload.drive is None else _FIRST_OF_DRIVE
+        requests = workload.rounding * max(1, first // workload.rounding)
     while True:
         trial = one_trial(meter, study, field.only_baseline(), workload, requests, sweep=0)
         tried.append(trial)
         measured = _pilot_of(trial, requests)
-        fixed = workload.requests is not None or workload.load is None
+        fixed = workload.fixed_requests is not None or workload.command is not None
         if fixed or measured.running_ns >= _LONG_ENOUGH_NS or requests is None:
             return measured, tuple(tried)
         requests *= _GROWTH
@@ -142,8 +145,8 @@ def executions_of(study: Study, workload: str) -> int:
 
 
 def _requests(workload: Workload, measured: Pilot, target_ns: float) -> int | None:
-    if workload.requests is not None or measured.requests is None:
-        return workload.requests
+    if workload.fixed_requests is not None or measured.requests is None:
+        return workload.fixed_requests
     wanted = target_ns / measured.ns_per_request
     return max(1, round(wanted / workload.rounding)) * workload.rounding
 

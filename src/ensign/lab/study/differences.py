@@ -141,7 +141,7 @@ def _settings(sweeps: _Sweeps, shared: Sequence[str]) -> dict[str, str]:
             if name in shared or name == "server"
         },
         **{
-            f"preload of {each.name}": "; ".join(" ".join(argv) for argv in each.preload)
+            f"preload of {each.name}": "; ".join(each.preload_shown)
             for each in study.workloads
             if each.name in shared
         },

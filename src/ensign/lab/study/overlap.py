@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ensign.model.drive import Drive
 from ensign.model.findings import Finding, Severity
 from ensign.model.study import Study, Workload
 
@@ -14,7 +15,8 @@ _NUMBER = r"\d+"
 def overlap_findings(study: Study) -> tuple[Finding, ...]:
     """An error where a training workload is a test: by its name, or by its command.
 
-    Commands are equal whatever number stands for `{requests}`.
+    Commands are equal whatever number stands for `{requests}`. Drives overlap where they have a
+    command with the same pattern of keys in common, whatever their connections or sizes.
     """
     if study.training is None:
         return ()
@@ -35,8 +37,19 @@ def overlap_findings(study: Study) -> tuple[Finding, ...]:
 
 
 def _same_command(one: Workload, other: Workload) -> bool:
+    if one.drive is not None and other.drive is not None:
+        return not _sent(one.drive).isdisjoint(_sent(other.drive))
     commands = (one.load or one.command or (), other.load or other.command or ())
     return one.input == other.input and _same(*commands)
+
+
+def _sent(drive: Drive) -> set[tuple[object, ...]]:
+    """Each command of a drive, with how its keys are drawn."""
+    return {
+        (line[0].upper(), line[1:], command.keys and command.keys.pattern)
+        for command in drive.commands
+        for line in command.lines
+    }
 
 
 def _same(one: Sequence[str], other: Sequence[str]) -> bool:

@@ -16,6 +16,7 @@ from ensign.lab.study.prepare import Programs, build_programs, require_commands
 from ensign.lab.study.record import StudyRecord, read_record, usable_record, write_record
 from ensign.lab.study.recording import ended, started
 from ensign.lab.study.result import study_result
+from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study.sweeps import SweepPlan, missing_trials, run_sweeps
 from ensign.lab.study.telling import Telling
 from ensign.lab.study_file import StudyFile
@@ -108,7 +109,13 @@ def _race(
     record = started(study, programs, fixed.sweeps, before)
     record = replace(
         record,
-        findings=(*record.findings, *fixed.findings, *seat_findings),
+        findings=(
+            *record.findings,
+            *fixed.findings,
+            *seat_findings,
+            *suite_findings(file.suite),
+        ),
+        source=(*record.source, *suite_facts(file.suite)),
         relinks=field.rotation,
         band_key="" if band is None else band[1].key,
     )

@@ -12,7 +12,6 @@ from ensign.lab.study.prepare import build_ports, compilers_by_line, require_com
 from ensign.lab.study.record import usable_record
 from ensign.lab.study_file import StudyFile
 from ensign.model.expectation import Expectation, PlannedVariant, Work
-from ensign.model.placeholders import shown
 from ensign.model.study import Study
 from ensign.model.units import parse_duration_ns
 from ensign.model.variants import Variant
@@ -36,10 +35,7 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
             for variant in file.variants
             if variant.name not in ahead.left_out
         ),
-        workloads=tuple(
-            (workload.name, shown(workload.load or workload.command or ()))
-            for workload in study.workloads
-        ),
+        workloads=tuple((workload.name, workload.shown) for workload in study.workloads),
         work=tuple(
             each
             for each in (builds.builds, builds.relinks, builds.checks, _racing(file))

@@ -19,8 +19,10 @@ from ensign.host.processes import MeterProcesses
 from ensign.lab.ports import Ports
 from ensign.lab.study.train import MeterTrainer
 from ensign.lab.study_file import StudyFile, read_study
+from ensign.lab.suites import expand_study
 from ensign.model.errors import InputError
 from ensign.model.placeholders import names_in
+from ensign.model.study import Study
 from ensign.model.study_problems import Where
 from ensign.toolchains.find import MissingCompiler
 
@@ -38,9 +40,18 @@ class Programs:
     relinks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def open_study(path: Path) -> StudyFile:
-    """The checked study; StudyError with line and key where it is wrong."""
-    return read_study(path, machine_cpus=frozenset(os.sched_getaffinity(0)))
+def open_study(path: Path, ports: Ports | None = None) -> StudyFile:
+    """The checked study; StudyError with line and key where it is wrong.
+
+    What its suite is made of is fetched where the cache has it not.
+    """
+    ports = ports or Ports()
+
+    def expand(study: Study) -> Study:
+        with open_cache(ports) as cache:
+            return expand_study(study, path.absolute(), cache, ports)
+
+    return read_study(path, machine_cpus=frozenset(os.sched_getaffinity(0)), expand=expand)
 
 
 @contextmanager
@@ -99,7 +110,7 @@ def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
         named: list[tuple[Where, list[str] | None]] = [
             (("load",), workload.load),
             (("command",), workload.command),
-            *((("preload", number), argv) for number, argv in enumerate(workload.preload)),
+            *((("preload", number), argv) for number, argv in enumerate(workload.preload_commands)),
         ]
         for where, argv in named:
             program = "" if argv is None else argv[0]

@@ -52,8 +52,11 @@ def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple
     for workload in study.workloads:
         number = requests.get(workload.name)
         values = {} if number is None else {"requests": str(number)}
-        argv = fill_all(workload.load or workload.command or (), values)
-        commands.append((workload.name, shown(argv)))
+        if workload.drive is not None:
+            said = f"{number} operations of {workload.drive.shown}"
+        else:
+            said = shown(fill_all(workload.load or workload.command or (), values))
+        commands.append((workload.name, said))
     return tuple(commands)
 
 

@@ -1,0 +1,65 @@
+"""`ensign suites redis`: the tests of a published suite, and which of them can be raced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ensign.cli.output import complain, say
+
+_INPUT = 2
+_SUITES = ("redis",)
+
+
+def suites(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="Which suite: redis.")],
+    *,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(help="Only tests of this group, such as hash; may be given several times."),
+    ] = None,
+    path: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A checkout instead of the pinned wheel.")
+    ] = None,
+    server_version: Annotated[
+        str, typer.Option(metavar="VERSION", help="What the server to be tested is.")
+    ] = "7.0.15",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the tests of a published suite: what they send, and which a study can race.
+
+    A test is expressible where ensign's own load generator sends what the suite's would, and
+    runnable where the server's version knows its commands. Exit status: 0, 2 where a test's file is
+    wrong.
+    """
+    from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic and yaml load with these
+    from ensign.lab.study.prepare import open_cache  # noqa: PLC0415
+    from ensign.lab.suites import find_tests, list_tests, pinned_redis_suite  # noqa: PLC0415
+    from ensign.model.errors import InputError  # noqa: PLC0415
+    from ensign.report import as_suites  # noqa: PLC0415
+    from ensign.suites.redis_versions import parse_version  # noqa: PLC0415
+
+    if suite not in _SUITES:
+        raise InputError(f"there is no suite '{suite}'; there is {', '.join(_SUITES)}")
+    version = parse_version(server_version)
+    chosen = pinned_redis_suite()
+    if path is not None:
+        changes = {"version": None, "sha256": None, "path": str(path.absolute())}
+        chosen = chosen.model_copy(update=changes)
+    ports = Ports()
+    with open_cache(ports) as cache:
+        found = list_tests(find_tests(chosen, Path.cwd() / "study", cache, ports), version)
+    rows = [row for row in found.rows if not group or set(group) & set(row.groups)]
+    if group and not rows:
+        known = sorted({name for row in found.rows for name in row.groups})
+        raise InputError(
+            f"no test is of the group {', '.join(group)}; there are {', '.join(known)}"
+        )
+    server = f"{suite} {server_version}"
+    say(as_suites.as_json(rows, server) if json else as_suites.terminal(rows, server))
+    for mistake in found.mistakes:
+        complain(mistake)
+    if found.mistakes:
+        raise typer.Exit(_INPUT)

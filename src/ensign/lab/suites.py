@@ -1,0 +1,119 @@
+"""Published suites: fetched or read from a folder, listed, and taken into studies."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ensign.builders.cache import Cache
+from ensign.builders.sources.fetched import Fetcher
+from ensign.builders.sources.wheel import fetch_wheel
+from ensign.host.processes import MeterProcesses
+from ensign.host.text import read_text
+from ensign.lab.ports import Ports
+from ensign.model.errors import InputError
+from ensign.model.listing import Listed
+from ensign.model.study import Study
+from ensign.model.study_suite import Suite
+from ensign.suites.expand import expanded
+from ensign.suites.listing import listed
+from ensign.suites.redis_versions import Version
+from ensign.suites.suite_file import Source
+from ensign.suites.translate import translate
+
+REDIS_VERSION = "0.3.47"
+REDIS_SHA256 = "7227cac7480a6a2922b5b713df01dc5b1030e90d4d59bee905b7c3fda49122db"
+
+_FOLDERS = ("test-suites", "vector-search-test-suites")
+_PACKAGE = "redis_benchmarks_specification"
+_NO_TEST = "defaults"
+_LARGEST_FILE_BYTES = 8 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteList:
+    """The tests of a suite by name, and the lines about files that are wrong."""
+
+    rows: tuple[Listed, ...]
+    mistakes: tuple[str, ...]
+
+
+def pinned_redis_suite() -> Suite:
+    """The version of the Redis benchmarks specification that ensign was written against."""
+    return Suite(
+        kind="redis-benchmarks-specification",
+        version=REDIS_VERSION,
+        sha256=REDIS_SHA256,
+        tests=["*"],
+    )
+
+
+def expand_study(study: Study, path: Path, cache: Cache, ports: Ports) -> Study:
+    """The study with its suite's tests as workloads. InputError, see `expanded`."""
+    return expanded(study, lambda suite: find_tests(suite, path, cache, ports))
+
+
+def list_tests(tests: Mapping[str, Source], version: Version) -> SuiteList:
+    """Every test as it stands to a server of that version. Pure."""
+    rows: list[Listed] = []
+    mistakes: list[str] = []
+    for name in sorted(tests):
+        try:
+            rows.append(listed(translate(tests[name]), version))
+        except InputError as error:
+            mistakes.append(str(error))
+    return SuiteList(tuple(rows), tuple(mistakes))
+
+
+def find_tests(suite: Suite, study: Path, cache: Cache, ports: Ports) -> dict[str, Source]:
+    """The files of a suite by the tests' names. InputError where they cannot be had.
+
+    `study` is the file that relative paths start at.
+    """
+    if suite.path is not None:
+        return dict(_in_folder(study.parent / suite.path))
+    if suite.version is None or suite.sha256 is None:
+        raise InputError("a suite needs 'version' and 'sha256', or 'path'")
+    with cache.temporary() as work:
+        processes = MeterProcesses(ports.meter)
+        fetcher = Fetcher(processes, cache, ports.env, study, work, {})
+        wheel = fetch_wheel(suite.kind, suite.version, suite.sha256, fetcher)
+    found = dict(_in_wheel(wheel))
+    if not found:
+        raise InputError(f"{suite.kind} {suite.version} has no tests in it")
+    return found
+
+
+def _in_wheel(wheel: Path) -> Iterator[tuple[str, Source]]:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for member in archive.infolist():
+                path = PurePosixPath(member.filename)
+                if not _is_test(path) or path.parent.name not in _FOLDERS:
+                    continue
+                if member.file_size > _LARGEST_FILE_BYTES:
+                    raise InputError(f"{path.name} is larger than any test should be")
+                yield path.stem, Source(path.name, archive.read(member).decode())
+    except (zipfile.BadZipFile, UnicodeDecodeError) as error:
+        raise InputError(f"the wheel cannot be read: {error}") from None
+
+
+def _in_folder(folder: Path) -> Iterator[tuple[str, Source]]:
+    """A checkout, its package, or a folder of test files."""
+    places = [
+        place / each
+        for place in (folder, folder / _PACKAGE)
+        for each in _FOLDERS
+        if (place / each).is_dir()
+    ] or [folder]
+    files = [file for place in places for file in sorted(place.glob("*.y*ml")) if _is_test(file)]
+    if not files:
+        raise InputError(f"{folder} has no tests: it needs a folder 'test-suites', or .yml files")
+    for file in files:
+        yield file.stem, Source(str(file), read_text(file))
+
+
+def _is_test(path: Path | PurePosixPath) -> bool:
+    return path.suffix in (".yml", ".yaml") and path.stem != _NO_TEST

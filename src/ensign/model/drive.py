@@ -1,0 +1,236 @@
+"""What the meter's own load generator sends to a server of the Redis protocol. Pure.
+
+The written form is the same in a study file and in the meter's requests, which always say
+`operations` and `seed`. Placeholders inside arguments: `{key}` (one key for each), `{data}` (what
+belongs to the command's last key), `{random}` (a number up to the last key's), `{expiry}` (in
+seconds), `{cursor}` (of the connection's last reply; 0 at first and after an iteration's end),
+`{script:NAME}` (the SHA-1 of a script) and `{hex:00ff}` (these bytes, which JSON cannot hold).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ensign.model.study_axes import Section
+
+MOST_CONNECTIONS = 10_000
+LARGEST_VALUE_BYTES = 512 * 2**20
+_SHOWN = 100
+_LAST_KEY = 2**53 - 1  # exact as a floating-point number
+
+_EXPIRY, _SCRIPT = re.compile(r"\{expiry\}"), re.compile(r"\{script:([^{}]*)\}")
+_NEEDS_KEYS = re.compile(r"\{(?:key|random)\}")
+_HEX = re.compile(r"\{hex:([^{}]*)\}")
+_HEX_BYTES = re.compile(r"(?:[0-9a-f]{2})+")
+
+Count = Annotated[int, Field(ge=1)]
+Size = Annotated[int, Field(ge=0, le=LARGEST_VALUE_BYTES)]
+Pair = Annotated[tuple[Size, Size], Field(strict=False)]
+Words = Annotated[list[str], Field(min_length=1)]
+ReplyKind = Literal["status", "integer", "bulk", "array", "any", "nil"]
+
+
+class Keys(Section):
+    """Which keys a command draws; a key is `prefix` and its number, padded to `width` digits.
+
+    `sequential`: every connection walks the whole range; `parallel`: each walks its own part of it;
+    `gaussian` around `center` (default the middle) with `deviation` (default a sixth of the range);
+    `zipf` with `exponent`, the first key most often.
+    """
+
+    prefix: str = Field(default="memtier-", description="in front of the number")
+    first: int = Field(default=0, ge=0, le=_LAST_KEY, description="least number")
+    last: int = Field(default=999_999, ge=0, le=_LAST_KEY, description="greatest number")
+    pattern: Literal["random", "sequential", "parallel", "gaussian", "zipf"] = Field(
+        default="random", description="how numbers are drawn"
+    )
+    width: int = Field(default=0, ge=0, le=30, description="digits, padded with zeros")
+    center: float | None = Field(default=None, description="of a gaussian pattern")
+    deviation: float | None = Field(default=None, gt=0, description="of a gaussian pattern")
+    exponent: float | None = Field(
+        default=None, gt=0, le=5, description="of a zipf pattern; 1 without it"
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.last < self.first:
+            raise ValueError(f"'last' ({self.last}) must not be below 'first' ({self.first})")
+        if self.pattern != "zipf" and self.exponent is not None:
+            raise ValueError("'exponent' is for the pattern \"zipf\"")
+        if self.pattern != "gaussian" and (self.center, self.deviation) != (None, None):
+            raise ValueError("'center' and 'deviation' are for the pattern \"gaussian\"")
+        if self.center is not None and not self.first <= self.center <= self.last:
+            raise ValueError(f"'center' ({self.center}) must lie between 'first' and 'last'")
+        return self
+
+    @property
+    def number(self) -> int:
+        """How many keys there are."""
+        return self.last - self.first + 1
+
+
+class Data(Section):
+    """What `{data}` is: of one size, of sizes between two, or of weighted sizes (bytes)."""
+
+    size: Size | None = Field(default=None, description="bytes")
+    sizes: Pair | None = Field(default=None, description="least and most bytes, evenly")
+    weighted: list[Pair] | None = Field(default=None, min_length=1, description="[bytes, weight]")
+    random: bool = Field(default=False, description="bytes that cannot be compressed")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        given = [each for each in (self.size, self.sizes, self.weighted) if each is not None]
+        if len(given) > 1:
+            raise ValueError("only one of 'size', 'sizes' and 'weighted' can be given")
+        if self.sizes is not None and self.sizes[0] > self.sizes[1]:
+            raise ValueError(f"'sizes': {list(self.sizes)} must be the least and the most bytes")
+        if self.weighted is not None and not sum(weight for _, weight in self.weighted):
+            raise ValueError("'weighted': at least one weight must be above 0")
+        return self
+
+    @property
+    def mean_bytes(self) -> float:
+        """The mean size."""
+        if self.sizes is not None:
+            return sum(self.sizes) / 2
+        if self.weighted is not None:
+            total = sum(weight for _, weight in self.weighted)
+            return math.fsum(size * weight for size, weight in self.weighted) / total
+        return _DEFAULT_SIZE if self.size is None else self.size
+
+
+_DEFAULT_SIZE = 32
+
+
+class DriveCommand(Section):
+    """One command, or one transaction, sent `share` times in turn by each connection."""
+
+    argv: Words | None = Field(default=None, description="the command's arguments")
+    transaction: list[Words] | None = Field(
+        default=None, min_length=1, description="commands between MULTI and EXEC; one operation"
+    )
+    share: Count = Field(default=1, description="times in a row")
+    keys: Keys | None = Field(default=None, description="what {key} is")
+    reply: ReplyKind | list[ReplyKind] | None = Field(
+        default=None, description="what a reply must be; without it anything but an error"
+    )
+    value: bool = Field(default=False, description="the reply must be what belongs to the key")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.argv is None) == (self.transaction is None):
+            raise ValueError("a command needs exactly one of 'argv' and 'transaction'")
+        if self.keys is None and any(_NEEDS_KEYS.search(text) for text in self.texts()):
+            raise ValueError(f"'{self.name}' uses {{key}} or {{random}}: add 'keys'")
+        for text in self.texts():
+            for digits in _HEX.findall(text):
+                if not _HEX_BYTES.fullmatch(digits):
+                    raise ValueError(f"'{{hex:{digits}}}' needs pairs of small hexadecimal digits")
+        if self.transaction is not None and (self.value or self.reply is not None):
+            raise ValueError("'reply' and 'value' are for 'argv'; a transaction's are checked")
+        if self.value and not any("{key}" in text for text in self.texts()):
+            raise ValueError(f"'{self.name}' has no {{key}} whose value its reply could be")
+        return self
+
+    @property
+    def name(self) -> str:
+        """The command's name, as it is written."""
+        return self.lines[0][0]
+
+    @property
+    def lines(self) -> tuple[tuple[str, ...], ...]:
+        """The argument lists: one, or those of the transaction."""
+        return tuple(map(tuple, self.transaction or [self.argv or []]))
+
+    def texts(self) -> Iterator[str]:
+        """All arguments."""
+        for line in self.lines:
+            yield from line
+
+
+class Drive(Section):
+    """What is sent to a server by ensign's own load generator.
+
+    Each connection sends `pipeline` requests and reads their replies before it sends more. With
+    `rate_per_s` operations have intended times, and latency counts from these. Equal seeds give
+    equal requests; without `seed` each execution has its own, the same for all variants.
+    """
+
+    protocol: Literal[2, 3] = Field(default=2, description="version of RESP")
+    connections: int = Field(default=50, ge=1, le=MOST_CONNECTIONS, description="all together")
+    pipeline: int = Field(default=1, ge=1, le=100_000, description="requests sent at a time")
+    threads: int = Field(default=1, ge=1, le=256, description="share the connections")
+    operations: Count | None = Field(
+        default=None, description="sent in all; chosen from a pilot where a workload has none"
+    )
+    rate_per_s: float | None = Field(default=None, gt=0, description="an open loop of that rate")
+    latency: bool = Field(default=False, description="keep percentiles")
+    seed: int | None = Field(default=None, ge=0, le=_LAST_KEY, description="of all random choices")
+    init: list[Words] = Field(default_factory=list, description="sent once before all else")
+    scripts: dict[str, str] = Field(default_factory=dict, description="Lua sources by name")
+    commands: list[DriveCommand] = Field(min_length=1, description="sent in turn")
+    data: Data = Field(default=Data(), description="what {data} is")
+    expiry_s: Annotated[tuple[Count, Count], Field(strict=False)] | None = Field(
+        default=None, description="least and most seconds of {expiry}"
+    )
+
+    @model_validator(mode="after")
+    def _fits_connections(self) -> Self:
+        if self.threads > self.connections:
+            raise ValueError(f"'threads' ({self.threads}) must not be above 'connections'")
+        senders = min(self.connections, self.operations or self.connections)
+        for command in self.commands:
+            keys = command.keys
+            if keys is not None and keys.pattern == "parallel" and keys.number < senders:
+                text = f"{keys.number} keys cannot be cut among {senders} connections"
+                raise ValueError(f"'{command.name}': {text}")
+        return self
+
+    @model_validator(mode="after")
+    def _placeholders_are_known(self) -> Self:
+        if self.expiry_s is not None and self.expiry_s[0] > self.expiry_s[1]:
+            raise ValueError(f"'expiry_s': {list(self.expiry_s)} must be the least and the most")
+        for command in self.commands:
+            for text in command.texts():
+                if self.expiry_s is None and _EXPIRY.search(text):
+                    raise ValueError(f"'{command.name}' uses {{expiry}}: add 'expiry_s'")
+                for script in _SCRIPT.findall(text):
+                    if script not in self.scripts:
+                        raise ValueError(f"'{command.name}': there is no script '{script}'")
+        return self
+
+    @property
+    def shown(self) -> str:
+        """The commands, as one would type them, with what matters of the rest."""
+        lines = (" ".join(line) for each in self.commands for line in each.lines)
+        said = "; ".join(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…" for line in lines)
+        return f"{said} ({self.connections} connections, pipeline {self.pipeline})"
+
+
+def drive_json(drive: Drive, *, operations: int | None, seed: int) -> dict[str, object]:
+    """A drive as the meter reads it; `operations` and `seed` stand where the drive has none.
+
+    ValueError where nobody says how many operations there are.
+    """
+    count = drive.operations or operations
+    if count is None:
+        raise ValueError("a drive without operations")
+    said: dict[str, object] = drive.model_dump(mode="json")
+    chosen = seed if drive.seed is None else drive.seed
+    commands = [_command_json(command) for command in drive.commands]
+    data = drive.data.model_dump(mode="json", exclude_none=True)
+    if set(data) == {"random"}:
+        data["size"] = _DEFAULT_SIZE
+    return {**said, "operations": count, "seed": chosen, "commands": commands, "data": data}
+
+
+def _command_json(command: DriveCommand) -> dict[str, object]:
+    said: dict[str, object] = command.model_dump(mode="json")
+    if command.transaction is not None:
+        return {name: said[name] for name in ("transaction", "share", "keys")}
+    return {name: each for name, each in said.items() if name != "transaction"}

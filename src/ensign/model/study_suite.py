@@ -1,0 +1,49 @@
+"""Which tests of a published suite a study takes as its workloads. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from ensign.model.study_axes import Section
+
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*([a-z]+[0-9]+)?")
+
+
+def _version(text: str) -> str:
+    if not _VERSION.fullmatch(text):
+        raise ValueError(f"'{text}' is not a version such as 0.3.47")
+    return text
+
+
+Tests = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+
+
+class Suite(Section):
+    """Tests that others published, taken as workloads: from a pinned wheel, or from a folder.
+
+    `tests` are names or glob patterns. `scale` shrinks key spaces, preloads and fixed numbers of
+    requests; ranges of up to 1000 keys stay. Values keep their sizes, unless `scale_values`.
+    """
+
+    kind: Literal["redis-benchmarks-specification"]
+    version: Annotated[str, AfterValidator(_version)] | None = Field(
+        default=None, description="of the wheel on the Python package index"
+    )
+    sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$", description="of that wheel")
+    path: str | None = Field(
+        default=None, min_length=1, description="a checkout's folder instead, relative to the study"
+    )
+    tests: Tests = Field(description="names or glob patterns of the tests")
+    scale: float = Field(default=1.0, gt=0, le=1, description="of key spaces and preloads")
+    scale_values: bool = Field(default=False, description="of the sizes of values, too")
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.path is not None and (self.version or self.sha256):
+            raise ValueError("[suite] has 'path', so 'version' and 'sha256' mean nothing")
+        if self.path is None and (self.version is None or self.sha256 is None):
+            raise ValueError("[suite] needs 'version' and 'sha256', or 'path'")
+        return self

@@ -1,0 +1,1 @@
+"""Test suites that others published, as workloads of ensign."""
