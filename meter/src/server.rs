@@ -3,7 +3,7 @@
 use crate::arm::Arm;
 use crate::clock;
 use crate::drive::spec::Drive;
-use crate::drive::Driver;
+use crate::drive::{DriveError, Driver};
 use crate::freezer::Group;
 use crate::halt::{Code, Halt};
 use crate::launch::{self, Keep, Process};
@@ -81,12 +81,16 @@ fn preload(arm: &mut Arm, stage: &mut Stage) -> Result<(), Halt> {
 }
 
 /// Sends a drive to its end; nothing of it counts.
-fn fill(arm: &Arm, stage: &Stage, drive: &Drive) -> Result<(), Halt> {
+fn fill(arm: &Arm, stage: &mut Stage, drive: &Drive) -> Result<(), Halt> {
+    let halt = |error: DriveError| error.halt(&arm.spec.name);
     let cpus = arm.spec.load.as_ref().and_then(|load| load.cpus.as_deref());
-    Driver::connect(drive, arm.address()?, cpus, &stage.waiter)
-        .and_then(|mut driver| driver.run(None))
-        .map(|_| ())
-        .map_err(|error| error.halt(&arm.spec.name))
+    let mut driver = Driver::connect(drive, arm.address()?, cpus, &stage.waiter).map_err(halt)?;
+    let ran = driver.run(None);
+    if ran.is_err() {
+        // Closed connections could be what it dies of: they stay open until that is known.
+        arm.let_it_end(stage)?;
+    }
+    ran.map(|_| ()).map_err(halt)
 }
 
 fn start_once(arm: &mut Arm, stage: &mut Stage) -> Result<Start, Halt> {

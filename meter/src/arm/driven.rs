@@ -94,7 +94,8 @@ impl Arm<'_> {
             .map(Driver::report)
     }
 
-    fn let_it_end(&self, stage: &mut Stage) -> Result<(), Halt> {
+    /// Waits a moment for the end of a server that may be dying, and stops it.
+    pub fn let_it_end(&self, stage: &mut Stage) -> Result<(), Halt> {
         if let Some(server) = &self.server {
             stage.forest.tree(self.tree).thaw()?;
             let until = clock::now_ns() + DYING_NS;
