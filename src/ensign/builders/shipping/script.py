@@ -232,8 +232,8 @@ def _trained(training: _Training) -> Iterator[str]:
     for workload in training.learning.workloads:
         if workload.drive is not None or len(workload.preload_commands) < len(workload.preload):
             raise InputError(
-                f"training '{workload.name}' is sent by ensign's own load generator, which a script "
-                "without ensign lacks: to ship a profiled build, train it with commands ('load')"
+                f"training '{workload.name}' is sent by ensign's own load generator, which a "
+                "script without ensign lacks: to ship a profiled build, train it with 'load'"
             )
         yield f"begin {workload.name}"
         if server is None or workload.load is None:
