@@ -15,7 +15,7 @@ from builders.test_relinking import functions
 from ensign.builders.build import build_variants
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.verify import read_artefact
-from ensign.model.study import Layouts
+from ensign.model.study_axes import Layouts
 from ensign.model.variants import Variant
 
 _EACH = 6

@@ -16,7 +16,7 @@ from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.verify import read_artefact
 from ensign.host.processes import Outcome, ProcessRequest
 from ensign.model.calls import Call, Output
-from ensign.model.study import Layouts
+from ensign.model.study_axes import Layouts
 from ensign.model.variants import Variant
 from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, request
 

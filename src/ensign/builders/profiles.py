@@ -52,7 +52,7 @@ class Learning:
         """Hash of all that decides which profile comes out, but for the program."""
         return key_of(
             {
-                "workloads": [each.model_dump(mode="json") for each in self.workloads],
+                "workloads": [each.identity for each in self.workloads],
                 "server": self.server,
                 "files": self.files_sha256,
                 "index": self.index,

@@ -57,7 +57,8 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     ] = None,
     slice_: Annotated[str, typer.Option("--slice", help="Length of a slice.")] = "5ms",
     mode: Annotated[
-        Mode | None, typer.Option(help="Slices, or whole executions (default: by a pilot run).")
+        Literal[gated, whole] | None,
+        typer.Option(help="Slices, or whole executions (default: by a pilot run)."),
     ] = None,
     metric: Annotated[
         Metric | None, typer.Option(help="CPU or wall time (default: by a pilot run).")
@@ -129,7 +130,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         precision=_read("--precision", parse_share, precision),
         budget_ns=_read("--budget", parse_duration_ns, budget),
         slice_ns=_read("--slice", parse_duration_ns, slice_) or 0,
-        mode=mode,
+        mode=None if mode is None else Mode(mode),
         metric=metric,
         level=level,
         seed=seed,

@@ -21,7 +21,7 @@ from pydantic import (
 from ensign.model.drive import Drive
 from ensign.model.errors import InputError
 from ensign.model.placeholders import shown
-from ensign.model.study_axes import Allocator, Axes, Choice, Section
+from ensign.model.study_axes import Allocator, Axes, Choice, Layouts, Section
 from ensign.model.study_suite import Suite, Tests
 from ensign.model.units import parse_duration_ns, parse_share, parse_size_bytes
 
@@ -234,6 +234,9 @@ class Cpus(Section):
     load: CpuList | None = Field(default=None, description="of the load generators")
 
 
+_LATER_KEYS = ("drive", "server_args")
+
+
 class DriveStep(Section):
     """A part of a preload that ensign's own load generator carries out."""
 
@@ -282,6 +285,12 @@ class Workload(Section):
         """The number of requests, where the study says it."""
         drive = None if self.drive is None else self.drive.operations
         return self.requests or drive
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What a run depends on, as JSON; later keys are there where they say something."""
+        said: dict[str, object] = self.model_dump(mode="json")
+        return {key: said[key] for key in said if key not in _LATER_KEYS or said[key]}
 
     @property
     def preload_commands(self) -> list[list[str]]:
@@ -387,21 +396,6 @@ class Check(Section):
         default=0.0, ge=0.0, lt=1.0, description="relative difference of numbers that is allowed"
     )
     deadline: Duration = Field(default="10m", description="for all checks of one variant")
-
-
-class Layouts(Section):
-    """Relinks that differ in nothing but where code lies.
-
-    `order` links the objects in other orders and keeps what is near near; `shuffle` places every
-    function anew.
-    """
-
-    count: int = Field(ge=2, le=100, description="relinks of each variant that is relinked")
-    how: Literal["order", "shuffle"] = Field(default="order", description="mild, or full")
-    variants: Literal["all", "baseline"] = Field(
-        default="all", description="all: sweeps rotate through them; baseline: its band is measured"
-    )
-    seed: int = Field(default=1, ge=1, le=10**6, description="another one gives fresh relinks")
 
 
 class Edit(Section):

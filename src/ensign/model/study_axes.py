@@ -150,3 +150,18 @@ class Choice(Section):
     allocator: Allocator | None = Field(default=None, description="the allocator")
     dependencies: Dependencies | None = Field(default=None, description="flags of dependencies")
     strip: Strip | None = Field(default=None, description="stripped or not")
+
+
+class Layouts(Section):
+    """Relinks that differ in nothing but where code lies.
+
+    `order` links the objects in other orders and keeps what is near near; `shuffle` places every
+    function anew.
+    """
+
+    count: int = Field(ge=2, le=100, description="relinks of each variant that is relinked")
+    how: Literal["order", "shuffle"] = Field(default="order", description="mild, or full")
+    variants: Literal["all", "baseline"] = Field(
+        default="all", description="all: sweeps rotate through them; baseline: its band is measured"
+    )
+    seed: int = Field(default=1, ge=1, le=10**6, description="another one gives fresh relinks")

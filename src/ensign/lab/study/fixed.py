@@ -38,9 +38,10 @@ def plan_key(
     """
     said = study.model_dump(
         mode="json",
-        include={"server", "cpus", "race", "workloads"},
+        include={"server", "cpus", "race"},
         exclude={"race": {"margin", "slice_check", "confirm"}},
     )
+    said["workloads"] = [each.identity for each in study.workloads]
     programs: dict[str, object] = {"study": said, "programs": dict(hashes)}
     if relinks:
         programs["relinks"] = {name: list(each) for name, each in relinks.items()}
