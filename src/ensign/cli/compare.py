@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import typer
 
@@ -57,7 +57,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     ] = None,
     slice_: Annotated[str, typer.Option("--slice", help="Length of a slice.")] = "5ms",
     mode: Annotated[
-        Literal[gated, whole] | None,
+        Literal["gated", "whole"] | None,
         typer.Option(help="Slices, or whole executions (default: by a pilot run)."),
     ] = None,
     metric: Annotated[
