@@ -315,3 +315,48 @@ fn too_many_connections_for_this_process_are_said() {
     let said = outcome["stdout_tail"].as_str().unwrap();
     assert!(said.contains("may be open here"), "{said}");
 }
+
+#[test]
+fn a_scan_follows_the_cursor_of_the_last_reply() {
+    // Three steps of an iteration, over and over, of which the server knows nothing.
+    let server = FakeServer::start(|_, argv| {
+        let next = match argv[1].as_str() {
+            "0" => "7",
+            "7" => "18446744073709551615",
+            _ => "0",
+        };
+        let size = next.len();
+        reply(format!("*2\r\n${size}\r\n{next}\r\n*1\r\n$3\r\nkey\r\n"))
+    });
+    let commands = json!([{"argv": ["SCAN", "{cursor}"], "reply": "array"}]);
+    let change = json!({"operations": 14, "pipeline": 1, "commands": commands});
+    driven(&server, change.clone()).assert_complete();
+    for requests in server.requests() {
+        let sent: Vec<&str> = requests.iter().map(|argv| argv[1].as_str()).collect();
+        let wanted = [
+            "0",
+            "7",
+            "18446744073709551615",
+            "0",
+            "7",
+            "18446744073709551615",
+            "0",
+        ];
+        assert_eq!(sent, wanted);
+    }
+    let text = failure(&always("*1\r\n:5\r\n"), change.clone(), "reply");
+    assert_eq!(text, "`SCAN 0` got a reply without a cursor");
+    let mut more = change;
+    more["pipeline"] = json!(2);
+    driven(&server, more).assert_failed(2, "request");
+}
+
+#[test]
+fn bytes_that_json_cannot_hold_are_sent() {
+    let server = always("+OK\r\n");
+    let commands = json!([{"argv": ["RESTORE", "k", "{hex:00ff}"]}]);
+    driven(&server, json!({"operations": 2, "commands": commands})).assert_complete();
+    assert_eq!(server.requests()[0][0][2], "\u{0}\u{ff}");
+    let wrong = json!([{"argv": ["RESTORE", "{hex:0}"]}]);
+    driven(&server, json!({"commands": wrong})).assert_failed(2, "request");
+}

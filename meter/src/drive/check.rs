@@ -1,7 +1,7 @@
 //! What must hold for a drive; the text of a refusal names the key.
 
 use super::spec::{Command, Data, Drive, Keys, Pattern, Wanted};
-use super::template::{placeholders, Placeholder};
+use super::template::{bytes_of, placeholders, Placeholder};
 
 const MOST_CONNECTIONS: usize = 10_000;
 const MOST_PIPELINE: u64 = 100_000;
@@ -95,6 +95,14 @@ impl Drive {
                     }
                     Placeholder::Expiry => say(self.expiry_s.is_some(), || {
                         format!("{argument:?} needs `expiry_s`")
+                    })?,
+                    Placeholder::Cursor => {
+                        say(self.pipeline == 1 && !command.is_transaction(), || {
+                            "`{cursor}` is that of the last reply: `pipeline` must be 1".into()
+                        })?
+                    }
+                    Placeholder::Hex(digits) => say(bytes_of(digits).is_some(), || {
+                        format!("{argument:?} needs pairs of hexadecimal digits")
                     })?,
                     Placeholder::Script(name) => say(self.scripts.contains_key(name), || {
                         format!("{argument:?}: `scripts` has no {name:?}")

@@ -16,6 +16,19 @@ const COMPARED_ONE_IN: u64 = 64;
 /// Requests that are kept for messages, when there is never a moment without replies to come.
 const MOST_KEPT_BYTES: usize = 1 << 20;
 
+/// `*2`, `$20`, twenty digits, and their ends of lines.
+const MOST_CURSOR_BYTES: usize = 40;
+
+/// The number that an array begins with, as SCAN and its kin reply.
+fn cursor_of(reply: &[u8]) -> Option<u64> {
+    let mut lines = reply
+        .split(|&byte| byte == b'\n')
+        .map(<[u8]>::trim_ascii_end);
+    let (array, size, cursor) = (lines.next()?, lines.next()?, lines.next()?);
+    let fits = array.starts_with(b"*") && size.starts_with(b"$");
+    fits.then(|| std::str::from_utf8(cursor).ok()?.parse().ok())?
+}
+
 /// When operations are sent.
 #[derive(Clone, Copy)]
 pub enum Pace {
@@ -58,6 +71,8 @@ pub struct Connection {
     /// The data that the reply under way is compared with.
     data: Option<Vec<u8>>,
     spare: Vec<u8>,
+    /// The beginning of a reply that starts with a cursor.
+    head: Vec<u8>,
     values: u64,
     operations_sent: u64,
     operations_left: u64,
@@ -80,6 +95,7 @@ impl Connection {
             replies_read: 0,
             data: None,
             spare: Vec::new(),
+            head: Vec::new(),
             values: 0,
             operations_sent: 0,
             operations_left: 0,
@@ -238,11 +254,15 @@ impl Connection {
     ) -> Result<(), DriveError> {
         while !bytes.is_empty() {
             let front = self.in_flight.front();
+            let follows = front.is_some_and(|front| plan.commands[front.command].follows);
             let expectation =
                 front.map(|front| &plan.commands[front.command].replies[self.replies_read]);
             let value = expectation.is_some_and(|expectation| expectation.value);
             if value && !self.parser.is_inside() {
                 self.choose_data(plan);
+            }
+            if follows && !self.parser.is_inside() {
+                self.head.clear();
             }
             let text = expectation.and_then(|expectation| expectation.text);
             let expected = self.data.as_deref().or(text);
@@ -250,9 +270,19 @@ impl Connection {
                 Ok(fed) => fed,
                 Err(malformed) => return Err(self.malformed(&malformed)),
             };
+            if follows {
+                let room = MOST_CURSOR_BYTES.saturating_sub(self.head.len());
+                self.head.extend_from_slice(&bytes[..taken.min(room)]);
+            }
             bytes = &bytes[taken..];
             if let Some(reply) = reply {
+                let request = follows.then(|| self.request());
                 self.take_reply(plan, &reply, journal)?;
+                if let Some(request) = request {
+                    self.stream.cursor = cursor_of(&self.head).ok_or_else(|| {
+                        DriveError::reply(format!("{request} got a reply without a cursor"))
+                    })?;
+                }
             }
         }
         Ok(())

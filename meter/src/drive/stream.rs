@@ -20,6 +20,8 @@ pub struct Command {
     pub replies: Vec<Expectation>,
     share: u64,
     keys: Option<spec::Keys>,
+    /// Its replies begin with the cursor that it sends next.
+    pub follows: bool,
 }
 
 impl Plan {
@@ -37,8 +39,10 @@ impl Plan {
                 requests.insert(0, vec!["MULTI".into()]);
                 requests.push(vec!["EXEC".into()]);
             }
+            let template = Template::new(&requests, command.keys.as_ref(), &values);
             Command {
-                template: Template::new(&requests, command.keys.as_ref(), &values),
+                follows: template.follows(),
+                template,
                 replies: Expectation::of(command),
                 share: command.share,
                 keys: command.keys.clone(),
@@ -75,6 +79,7 @@ pub struct Stream {
     /// The command whose turn it is, and how often still.
     command: usize,
     left: u64,
+    pub cursor: u64,
     drawn: Vec<u64>,
 }
 
@@ -90,6 +95,7 @@ impl Stream {
             random,
             command: 0,
             left: plan.commands[0].share,
+            cursor: 0,
             drawn: Vec::new(),
         }
     }
@@ -106,6 +112,7 @@ impl Stream {
             values: &plan.values,
             keys: self.keys[index].as_mut(),
             random: &mut self.random,
+            cursor: self.cursor,
             drawn: &mut self.drawn,
         };
         let key = plan.commands[index].template.render(&mut source, out);

@@ -11,7 +11,9 @@ pub enum Placeholder<'a> {
     Data,
     Random,
     Expiry,
+    Cursor,
     Script(&'a str),
+    Hex(&'a str),
 }
 
 /// What the requests of all connections share.
@@ -44,6 +46,7 @@ enum Part {
     Data,
     Random,
     Expiry,
+    Cursor,
 }
 
 /// What one connection draws from for one command.
@@ -51,6 +54,7 @@ pub struct Source<'a> {
     pub values: &'a Values,
     pub keys: Option<&'a mut KeyStream>,
     pub random: &'a mut Random,
+    pub cursor: u64,
     /// Room for what was drawn for an argument.
     pub drawn: &'a mut Vec<u64>,
 }
@@ -79,6 +83,13 @@ impl Template {
             width: keys.map_or(0, |keys| keys.width),
             bound: keys.map_or(0, |keys| keys.last as usize + 1),
         }
+    }
+
+    /// Whether it sends the cursor of the last reply.
+    pub fn follows(&self) -> bool {
+        self.steps.iter().any(|step| {
+            matches!(step, Step::Argument(parts) if parts.iter().any(|p| matches!(p, Part::Cursor)))
+        })
     }
 
     /// Appends the requests; gives the number of the last key drawn (0 without any).
@@ -122,7 +133,7 @@ impl Template {
                         data.write(number, out);
                     }
                 }
-                Part::Random | Part::Expiry => push_number(number, 0, out),
+                Part::Random | Part::Expiry | Part::Cursor => push_number(number, 0, out),
             }
         }
         out.extend_from_slice(b"\r\n");
@@ -138,6 +149,7 @@ impl Template {
                 number
             }
             Part::Data => key.unwrap_or_else(|| source.random.next_u64()),
+            Part::Cursor => source.cursor,
             Part::Random => source.random.below(self.bound) as u64,
             Part::Expiry => {
                 let (least, most) = source.values.expiry_s;
@@ -151,7 +163,7 @@ impl Template {
             Part::Text(text) => text.len(),
             Part::Key => self.prefix.len() + digits(number).max(self.width),
             Part::Data => values.data.as_ref().map_or(0, |data| data.size(number)),
-            Part::Random | Part::Expiry => digits(number),
+            Part::Random | Part::Expiry | Part::Cursor => digits(number),
         }
     }
 }
@@ -169,11 +181,12 @@ pub fn placeholders(argument: &str) -> Vec<Placeholder<'_>> {
 
 /// What stands before the first placeholder, that, and what stands after it.
 fn next_placeholder(text: &str) -> Option<(&str, Placeholder<'_>, &str)> {
-    const WORDS: [(&str, Placeholder); 4] = [
+    const WORDS: [(&str, Placeholder); 5] = [
         ("{key}", Placeholder::Key),
         ("{data}", Placeholder::Data),
         ("{random}", Placeholder::Random),
         ("{expiry}", Placeholder::Expiry),
+        ("{cursor}", Placeholder::Cursor),
     ];
     for (at, _) in text.match_indices('{') {
         let (before, from) = text.split_at(at);
@@ -186,6 +199,10 @@ fn next_placeholder(text: &str) -> Option<(&str, Placeholder<'_>, &str)> {
         if let Some((name, after)) = script.and_then(|rest| rest.split_once('}')) {
             return Some((before, Placeholder::Script(name), after));
         }
+        let hex = from.strip_prefix("{hex:");
+        if let Some((digits, after)) = hex.and_then(|rest| rest.split_once('}')) {
+            return Some((before, Placeholder::Hex(digits), after));
+        }
     }
     None
 }
@@ -194,28 +211,43 @@ fn parts(argument: &str, values: &Values) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut rest = argument;
     while let Some((before, placeholder, after)) = next_placeholder(rest) {
-        add_text(&mut parts, before);
+        add_text(&mut parts, before.as_bytes());
         match placeholder {
             Placeholder::Key => parts.push(Part::Key),
             Placeholder::Data => parts.push(Part::Data),
             Placeholder::Random => parts.push(Part::Random),
             Placeholder::Expiry => parts.push(Part::Expiry),
+            Placeholder::Cursor => parts.push(Part::Cursor),
+            Placeholder::Hex(digits) => add_text(&mut parts, &bytes_of(digits).unwrap_or_default()),
             Placeholder::Script(name) => {
                 let known = values.scripts.iter().find(|(known, _)| known == name);
-                add_text(&mut parts, known.map_or("", |(_, sha1)| sha1));
+                add_text(&mut parts, known.map_or(&[], |(_, sha1)| sha1.as_bytes()));
             }
         }
         rest = after;
     }
-    add_text(&mut parts, rest);
+    add_text(&mut parts, rest.as_bytes());
     parts
 }
 
-fn add_text(parts: &mut Vec<Part>, text: &str) {
+/// Of pairs of hexadecimal digits; None where they are none.
+pub fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    pairs
+        .map(|pair| {
+            let text = std::str::from_utf8(pair)
+                .ok()
+                .filter(|text| text.len() == 2)?;
+            u8::from_str_radix(text, 16).ok()
+        })
+        .collect()
+}
+
+fn add_text(parts: &mut Vec<Part>, text: &[u8]) {
     match parts.last_mut() {
         _ if text.is_empty() => {}
-        Some(Part::Text(before)) => before.extend_from_slice(text.as_bytes()),
-        _ => parts.push(Part::Text(text.as_bytes().to_vec())),
+        Some(Part::Text(before)) => before.extend_from_slice(text),
+        _ => parts.push(Part::Text(text.to_vec())),
     }
 }
 
@@ -283,6 +315,7 @@ mod tests {
             values: &values,
             keys: stream.as_mut(),
             random: &mut Random::new(8),
+            cursor: 17,
             drawn: &mut Vec::new(),
         };
         let mut out = Vec::new();
@@ -300,6 +333,25 @@ mod tests {
         let wanted = "*3\r\n$3\r\nSET\r\n$10\r\na{b}{keys}\r\n$0\r\n\r\n*1\r\n$4\r\nPING\r\n";
         assert_eq!(text, wanted);
         assert_eq!(request(&["PING", ""]), b"*2\r\n$4\r\nPING\r\n$0\r\n\r\n");
+    }
+
+    #[test]
+    fn bytes_that_json_cannot_hold_are_written_in_digits() {
+        let argv = vec![vec!["a{hex:00ff}b".to_string()]];
+        let template = Template::new(&argv, None, &values());
+        let [Step::Text(text)] = template.steps.as_slice() else {
+            panic!("one text")
+        };
+        assert_eq!(text, b"*1\r\n$4\r\na\x00\xffb\r\n");
+        assert_eq!(bytes_of("0"), None);
+        assert_eq!(bytes_of("zz"), None);
+        assert_eq!(bytes_of(""), Some(vec![]));
+    }
+
+    #[test]
+    fn a_cursor_is_that_of_the_connection() {
+        let (text, _) = render(json!([["SCAN", "{cursor}"]]), json!(null), 1);
+        assert_eq!(text, "*2\r\n$4\r\nSCAN\r\n$2\r\n17\r\n");
     }
 
     #[test]
