@@ -161,3 +161,40 @@ def test_every_trial_has_orders_of_its_own_and_keeps_them() -> None:
     assert len(set(seeds)) == len(seeds)
     assert trial_seed(1, 4, "get") == trial_seed(1, 4, "get") != trial_seed(2, 4, "get")
     assert all(0 <= seed < 2**32 for seed in seeds)
+
+
+def noisy(arm: str, execution: int) -> int:
+    """Cost that varies by a few percent, otherwise for the twin than for the others."""
+    return round(80 * MS * (1 + 0.02 * ((execution * 7 + len(arm)) % 5)))
+
+
+def test_a_precision_that_is_soon_reached_needs_fewer_sweeps(tmp_path: Path) -> None:
+    coarse = a_study(sweeps=40, precision="20%")
+    plan = fixed_plan(SimulatedMeter(noisy), coarse, FIELD, "c", StudyFolder(tmp_path), print)
+    assert plan.sweeps.sweeps == 5
+    assert plan.sweeps.precision is not None
+    assert plan.sweeps.precision.suite < 0.2
+    assert plan.findings == ()
+
+
+def test_a_precision_beyond_the_budget_is_told_beforehand(tmp_path: Path) -> None:
+    fine = a_study(sweeps=6, precision="0.001%")
+    plan = fixed_plan(SimulatedMeter(noisy), fine, FIELD, "f", StudyFolder(tmp_path), print)
+    assert plan.sweeps.sweeps == 6
+    assert [finding.code for finding in plan.findings] == ["precision-out-of-reach"]
+
+
+def test_what_to_expect_is_asked_of_no_trial_where_that_would_cost_too_much(tmp_path: Path) -> None:
+    meter = SimulatedMeter(noisy)
+    small = fixed_plan(meter, a_study(sweeps=4), FIELD, "s", StudyFolder(tmp_path), print)
+    assert small.sweeps.precision is None
+    asked = len(meter.requests)
+    large = fixed_plan(meter, a_study(sweeps=40), FIELD, "l", StudyFolder(tmp_path), print)
+    assert large.sweeps.precision is not None
+    assert len(meter.requests) == 2 * asked + 3 * 3
+
+
+def test_precision_names_the_trials_only_where_it_is_asked_for() -> None:
+    plain = plan_key(a_study(), {"a": "1"})
+    assert plan_key(a_study(precision="1%"), {"a": "1"}) != plain
+    assert "precision" not in a_study().race.model_dump(exclude_unset=True)

@@ -14,7 +14,7 @@ from typing import Self, TextIO
 from ensign.builders.events import BuildEvent
 from ensign.cli.output import write
 from ensign.lab.compare.perform import Progress
-from ensign.lab.study.sweeps import SweepProgress
+from ensign.lab.study.sweeps import SweepPlan, SweepProgress
 from ensign.model.comparisons import Comparison
 from ensign.model.units import format_duration, format_percent, speedup
 from ensign.report.as_terminal import Screen
@@ -85,12 +85,24 @@ class CompareProgress:
 
 
 class SweepsProgress:
-    """Sweep, workload and time left of a study."""
+    """What a study is going to take; then sweep, workload and time left."""
 
-    def __init__(self, line: StatusLine) -> None:
+    def __init__(self, line: StatusLine, stream: TextIO) -> None:
         self._line = line
+        self._stream = stream
         self._raced_ns = 0
         self._raced = 0
+
+    def expect(self, plan: SweepPlan) -> None:
+        """A line about time and precision, before the first sweep."""
+        said = f"{plan.sweeps} sweeps in about {format_duration(plan.expected_ns)}"
+        if plan.precision is not None:
+            said += (
+                f"; half-widths to expect: {plan.precision.suite:.2%} for geometric means, "
+                f"{plan.precision.workload:.2%} for single workloads"
+            ).replace("%", " %")
+        self._line.clear()
+        write(self._stream, f"racing: {said}\n")
 
     def show(self, progress: SweepProgress) -> None:
         """Rewrites the line, if it is time to."""

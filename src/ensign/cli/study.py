@@ -49,14 +49,29 @@ def plan(study: StudyPath, *, workload: Workloads = None) -> None:
     study_run.plan(study, workload or [])
 
 
-def run(study: StudyPath, *, workload: Workloads = None, update_lock: UpdateLock = False) -> None:
+def run(
+    study: StudyPath,
+    *,
+    workload: Workloads = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Racing time, such as 2h, instead of the study's.")
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="Half-width of geometric means that suffices, such as 0.3%."),
+    ] = None,
+    update_lock: UpdateLock = False,
+) -> None:
     """Build what is missing, verify, race what is missing, say what came out; resumable.
 
-    Exit status: 0 done, 2 wrong input, 3 a build or program failed, 4 interrupted (run it again).
+    Exit status: 0 done, 2 wrong input, 3 a build or program failed, 4 interrupted (run it again,
+    with the same options).
     """
     from ensign.cli import study_run  # noqa: PLC0415
+    from ensign.lab.study_file import Limits  # noqa: PLC0415
 
-    study_run.run(study, workload or [], update_lock=update_lock)
+    limits = Limits(budget=budget, precision=precision)
+    study_run.run(study, workload or [], limits, update_lock=update_lock)
 
 
 def report(

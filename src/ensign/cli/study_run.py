@@ -17,6 +17,7 @@ from ensign.lab.study.differences import differences
 from ensign.lab.study.plan import expectation
 from ensign.lab.study.prepare import open_cache, open_study
 from ensign.lab.study.telling import Telling
+from ensign.lab.study_file import Limits
 from ensign.model.results import StudyResult
 from ensign.model.units import format_size, parse_duration_ns
 from ensign.report import as_csv, as_difference, as_html, as_json, as_markdown, as_plan, as_terminal
@@ -41,15 +42,16 @@ def plan(path: Path, workloads: Sequence[str]) -> None:
     say(as_plan.plan(expected, screen_of(sys.stdout).width))
 
 
-def run(path: Path, workloads: Sequence[str], *, update_lock: bool) -> None:
+def run(path: Path, workloads: Sequence[str], limits: Limits, *, update_lock: bool) -> None:
     """See `ensign.cli.study.run`."""
     ports = Ports()
-    file = open_study(path, ports).with_workloads(workloads)
+    file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
-        sweeps = SweepsProgress(line)
+        sweeps = SweepsProgress(line, sys.stderr)
         telling = Telling(
             build=BuildProgress(line, sys.stderr).show,
             pilot=lambda workload: line.show(f"pilot: {workload}"),
+            plan=sweeps.expect,
             trial=sweeps.show,
         )
         perform.run_study(file, cache, ports, telling, update_lock=update_lock)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ensign.host.text import read_text
@@ -15,12 +15,21 @@ from ensign.model.study import Check, Study
 from ensign.model.study_problems import Problem, Where, check_shape, suggestion
 from ensign.model.study_rules import absent_cpus, broken_rules
 from ensign.model.study_suite import Suite
+from ensign.model.units import parse_duration_ns, parse_share
 from ensign.model.variants import Variant
 from ensign.variants.expand import expand as variants_of
 from ensign.variants.expand import expansion_problems
 
 _MOST_PROBLEMS = 10
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the command line says instead of the study; None leaves it as it is."""
+
+    budget: str | None = None
+    precision: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,20 @@ class StudyFile:
             }
         )
         return replace(self, study=chosen)
+
+    def with_limits(self, limits: Limits) -> StudyFile:
+        """The study with another budget or precision. InputError where one is none."""
+        said = {name: text for name, text in asdict(limits).items() if text is not None}
+        for name, text in said.items():
+            parse = parse_duration_ns if name == "budget" else parse_share
+            try:
+                value = parse(text)
+            except InputError as error:
+                raise InputError(f"--{name}: {error}") from None
+            if value <= 0:
+                raise InputError(f"--{name}: '{text}' must be above 0")
+        race = self.study.race.model_copy(update=said)
+        return replace(self, study=self.study.model_copy(update={"race": race}))
 
     def error(self, text: str, *where: str | int) -> StudyError:
         """An error about a key that shows later, such as a compiler that is not installed."""

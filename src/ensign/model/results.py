@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from statistics import median
 
 from ensign.model.comparisons import Comparison
 from ensign.model.effects import NO_EFFECTS, Factorial
 from ensign.model.findings import Finding
+from ensign.model.precision import Precision
 from ensign.model.trials import Metric, Mode, Trial
 
 
@@ -155,7 +158,8 @@ class StudyResult:
     """Everything a report may show. Rows are against `baseline`; `twin` is its A/A twin's name.
 
     `band_edges` are the speedups (0.05 for +5 %) between the bands that `bands` counts.
-    `suite_wall` is `suite` by the other metric. `factorial` has the effects of the axes.
+    `suite_wall` is `suite` by the other metric. `factorial` has the effects of the axes. `expected`
+    is the precision that was told before the first sweep.
     `extra` has further pairs for people; `redo` is the command line that repeats the study. With a
     `confirmation` all other rows are an exploration, of which nothing is claimed.
     """
@@ -193,7 +197,26 @@ class StudyResult:
     layouts: LayoutFacts | None = None
     confirmation: Confirmation | None = None
     factorial: Factorial = NO_EFFECTS
+    expected: Precision | None = None
     extra: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def reached(self) -> Precision | None:
+        """The median half-width of the variants' geometric means, and of all their workloads.
+
+        None where an interval has no end: fewer than two sweeps.
+        """
+        suite = [_half_width(each.comparison) for each in self.suite]
+        workload = [_half_width(each.comparison) for each in self.workloads]
+        if not suite or not workload or math.inf in (*suite, *workload):
+            return None
+        return Precision(median(suite), median(workload))
+
+
+def _half_width(comparison: Comparison) -> float:
+    if not 0 < comparison.low <= comparison.high < math.inf:
+        return math.inf
+    return math.log(comparison.high / comparison.low) / 2
 
 
 @dataclass(frozen=True, slots=True)

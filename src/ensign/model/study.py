@@ -335,6 +335,10 @@ class Race(Section):
         default="1%", description='a smaller difference does not matter; "none" for no margin'
     )
     budget: Duration = Field(default="5m", description="racing time of the whole study")
+    precision: Share | None = Field(
+        default=None,
+        description="half-width of the geometric means that suffices: fewer sweeps, no more",
+    )
     sweeps: int = Field(default=8, ge=3, le=1000, description="executions of every workload")
     confirm: Confirm | None = Field(
         default=None, description="explore with the sweeps, then confirm the best afresh"

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from ensign.model.comparisons import Comparison
 from ensign.model.effects import Effect
 from ensign.model.findings import Finding
+from ensign.model.precision import Precision
 from ensign.model.results import (
     ArmFacts,
     BuildFacts,
@@ -212,6 +213,10 @@ def _about_study(result: StudyResult) -> dict[str, Json]:
         "sweeps_done": result.sweeps_done,
         "sweeps_planned": result.sweeps_planned,
         "racing_s": _number(result.racing_s),
+        "precision": {
+            "expected": _precision(result.expected),
+            "reached": _precision(result.reached),
+        },
         "band_edges": list(result.band_edges),
         "mode": result.mode,
         "slice_ns": result.slice_ns,
@@ -288,6 +293,10 @@ def _totals(totals: ArmTotals) -> dict[str, Json]:
 
 def _slice(record: SliceRecord) -> list[Json]:
     return [getattr(record, column) for column in _SLICE_COLUMNS]
+
+
+def _precision(found: Precision | None) -> Json:
+    return None if found is None else asdict(found)
 
 
 def _number(value: float) -> float | None:

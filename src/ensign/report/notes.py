@@ -62,6 +62,7 @@ def _study_notes(result: StudyResult) -> tuple[Note, ...]:
     )
     return (
         Note("What was measured", measured),
+        *([Note("Precision", said)] if (said := _precision(result)) else []),
         Note("How to read it", _SPEEDUP),
         Note("What an interval speaks of", scope(result)),
         *([Note("Layouts", said)] if (said := layout_text(result)) else []),
@@ -70,6 +71,22 @@ def _study_notes(result: StudyResult) -> tuple[Note, ...]:
         Note("No workload slower", _no_slower(result.margin)),
         Note("A/A twin", _TWIN),
     )
+
+
+def _precision(result: StudyResult) -> str:
+    reached = result.reached
+    if reached is None:
+        return ""
+    said = (
+        f"The median half-width of the intervals is {reached.suite:.2%} for geometric means and "
+        f"{reached.workload:.2%} for single workloads."
+    )
+    if result.expected is not None:
+        said += (
+            f" Before the first sweep {result.expected.suite:.2%} and "
+            f"{result.expected.workload:.2%} were expected, from baseline and twin alone."
+        )
+    return said.replace("%", " %")
 
 
 def redo_notes(result: StudyResult) -> tuple[Note, ...]:

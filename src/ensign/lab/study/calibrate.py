@@ -26,6 +26,10 @@ _NO_VARIANT = 2  # the baseline and its twin
 _SHORTEST_NS = 40_000_000
 LONGER_EXECUTIONS = 6
 BAND_EXECUTIONS = 3
+# Executions of baseline and twin alone from which a study's precision is expected, and the most of
+# the racing that they may take where nobody asks for a precision.
+_EXPECTING_EXECUTIONS = 3
+_MOST_FOR_EXPECTING = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +127,21 @@ def expected_racing_ns(
     )
 
 
+def expecting_executions(study: Study, arms: int) -> int:
+    """Executions of baseline and twin before the sweeps, to know what precision to expect. Pure."""
+    share = _EXPECTING_EXECUTIONS * _NO_VARIANT / (study.race.sweeps * arms)
+    wanted = study.race.precision is not None or share <= _MOST_FOR_EXPECTING
+    return _EXPECTING_EXECUTIONS if wanted else 0
+
+
 def arm_runs(study: Study, workload: str, arms: int) -> int:
     """Runs of single arms of a workload. Pure.
 
-    Executions times arms, the relinks' own race, and a confirmation of all finalists there may be.
+    Executions times arms, those before them, the relinks' own race, and a confirmation of all
+    finalists there may be.
     """
     runs = executions_of(study, workload) * arms
+    runs += expecting_executions(study, arms) * _NO_VARIANT
     if study.layouts is not None and study.layouts.variants == "baseline":
         runs += BAND_EXECUTIONS * (study.layouts.count + 2)
     confirm = study.race.confirm

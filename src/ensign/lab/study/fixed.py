@@ -5,19 +5,32 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from pydantic import TypeAdapter, ValidationError
 
 from ensign.host.meter import Meter
 from ensign.lab.study.arms import Field
-from ensign.lab.study.calibrate import Pilot, expected_racing_ns, pilot, requests_per_workload
+from ensign.lab.study.calibrate import (
+    Pilot,
+    expected_racing_ns,
+    expecting_executions,
+    one_trial,
+    pilot,
+    requests_per_workload,
+)
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
 from ensign.model.study import Study
-from ensign.model.units import format_duration, parse_duration_ns
+from ensign.model.trials import TWIN, Metric
+from ensign.model.units import format_duration, parse_duration_ns, parse_share
+from ensign.stats.expected import expected_precision, sweeps_for
+from ensign.stats.trials import log_ratios
 from ensign.store.folder import StudyFolder
 
 _KEY_CHARACTERS = 16
+_PLAN = TypeAdapter(SweepPlan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +49,11 @@ def plan_key(
     `hashes` are the loadable bytes per variant, `relinks` those of the relinks that are raced.
     Trials under one key may be compared.
     """
+    left_out = {"margin", "slice_check", "confirm"}
+    if study.race.precision is None:
+        left_out.add("precision")
     said = study.model_dump(
-        mode="json",
-        include={"server", "cpus", "race"},
-        exclude={"race": {"margin", "slice_check", "confirm"}},
+        mode="json", include={"server", "cpus", "race"}, exclude={"race": left_out}
     )
     said["workloads"] = [each.identity for each in study.workloads]
     programs: dict[str, object] = {"study": said, "programs": dict(hashes)}
@@ -60,19 +74,21 @@ def fixed_plan(
     """The stored plan of that key, or a new one from pilots, stored before it is used."""
     stored = folder.read_json(f"plans/{key}")
     if stored is None:
-        stored = _new_plan(meter, study, field, on_pilot)
-        folder.write_json(f"plans/{key}", stored)
-    requests = stored.get("requests")
-    expected_ns = stored.get("expected_ns")
-    if not isinstance(requests, dict) or not isinstance(expected_ns, int):
-        raise InputError(f"plan {key} in {folder.root} is damaged; delete it and run again")
-    plan = SweepPlan(key, study.race.sweeps, requests, expected_ns)
-    return FixedPlan(plan, _budget_findings(study, expected_ns))
+        plan = _new_plan(meter, study, field, key, on_pilot)
+        folder.write_json(f"plans/{key}", _PLAN.dump_python(plan, mode="json"))
+    else:
+        try:
+            plan = _PLAN.validate_python({"key": key, "sweeps": study.race.sweeps, **stored})
+        except ValidationError:
+            raise InputError(
+                f"plan {key} in {folder.root} is damaged; delete it and run again"
+            ) from None
+    return FixedPlan(plan, _doubts(study, plan))
 
 
 def _new_plan(
-    meter: Meter, study: Study, field: Field, on_pilot: Callable[[str], None]
-) -> dict[str, object]:
+    meter: Meter, study: Study, field: Field, key: str, on_pilot: Callable[[str], None]
+) -> SweepPlan:
     pilots: dict[str, Pilot] = {}
     spent_ns = 0
     for workload in study.workloads:
@@ -81,11 +97,37 @@ def _new_plan(
         spent_ns += sum(trial.wall_ns for trial in trials)
     arms = len(field.artefacts) + 1
     requests = requests_per_workload(study, pilots, arms, spent_ns)
-    return {
-        "requests": requests,
-        "expected_ns": expected_racing_ns(study, pilots, requests, arms),
-        "arms": [name for name, _ in field.artefacts],
-    }
+    plan = SweepPlan(key, study.race.sweeps, requests, 0)
+    if expecting_executions(study, arms):
+        plan = _with_precision(meter, study, field, plan, on_pilot)
+    shorter = study.race.model_copy(update={"sweeps": plan.sweeps})
+    raced = study.model_copy(update={"race": shorter})
+    return replace(plan, expected_ns=expected_racing_ns(raced, pilots, requests, arms))
+
+
+def _with_precision(
+    meter: Meter, study: Study, field: Field, plan: SweepPlan, on_pilot: Callable[[str], None]
+) -> SweepPlan:
+    """The plan with the precision to expect, and with no more sweeps than an asked one needs."""
+    metric, level = Metric(study.race.metric), study.race.level
+    alone = field.only_baseline()
+    twin: dict[str, tuple[float, ...]] = {}
+    for workload in study.workloads:
+        on_pilot(workload.name)
+        requests = plan.requests[workload.name]
+        trials = [
+            one_trial(meter, study, alone, workload, requests, sweep=sweep)
+            for sweep in range(expecting_executions(study, len(field.artefacts) + 1))
+        ]
+        twin[workload.name] = log_ratios(trials, TWIN, field.artefacts[0][0], metric)
+    sweeps = study.race.sweeps
+    if study.race.precision is not None:
+        sweeps = sweeps_for(twin, parse_share(study.race.precision), sweeps, level)
+    return replace(plan, sweeps=sweeps, precision=expected_precision(twin, sweeps, level))
+
+
+def _doubts(study: Study, plan: SweepPlan) -> tuple[Finding, ...]:
+    return (*_budget_findings(study, plan.expected_ns), *_precision_findings(study, plan))
 
 
 def _budget_findings(study: Study, expected_ns: int) -> tuple[Finding, ...]:
@@ -98,3 +140,16 @@ def _budget_findings(study: Study, expected_ns: int) -> tuple[Finding, ...]:
         f"{study.race.sweeps} sweeps; fewer sweeps or workloads would fit"
     )
     return (Finding("over-budget", Severity.WARNING, text),)
+
+
+def _precision_findings(study: Study, plan: SweepPlan) -> tuple[Finding, ...]:
+    asked, expected = study.race.precision, plan.precision
+    if asked is None or expected is None or expected.suite <= parse_share(asked):
+        return ()
+    # Half-widths shrink with the root of the time.
+    needed_ns = plan.expected_ns * (expected.suite / parse_share(asked)) ** 2
+    text = (
+        f"before the sweeps, geometric means were expected within ± {expected.suite:.2%}, not the "
+        f"± {asked} asked for: that would take about {format_duration(needed_ns)} of racing"
+    )
+    return (Finding("precision-out-of-reach", Severity.WARNING, text),)

@@ -120,6 +120,7 @@ def _race(
         band_key="" if band is None else band[1].key,
     )
     write_record(folder, record)
+    telling.plan(fixed.sweeps)
     for raced_study, arms, plan in races:
         run_sweeps(ports.meter, raced_study, arms, plan, folder, telling.trial)
     write_record(folder, ended(record, before, machine_state()))

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding
+from ensign.model.precision import Precision
 from ensign.model.results import BuildFacts, MachineFacts
 from ensign.store.folder import StudyFolder
 
@@ -23,7 +24,8 @@ class StudyRecord:
     whether everything that was planned is measured. `workloads` are those that were raced; empty
     means all of the study. `relinks` is how many of each variant the sweeps used in turn,
     `band_key` names the trials of the baseline's relinks; 0 and empty where there were none.
-    `plan_sha256` is that of the plan by which a confirmation was raced.
+    `plan_sha256` is that of the plan by which a confirmation was raced. `expected` is the precision
+    that was told before the first sweep, where it was.
     """
 
     key: str
@@ -42,6 +44,7 @@ class StudyRecord:
     relinks: int = 0
     band_key: str = ""
     plan_sha256: str = ""
+    expected: Precision | None = None
 
 
 _RECORD = TypeAdapter(StudyRecord)

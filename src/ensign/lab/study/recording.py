@@ -32,6 +32,7 @@ def started(study: Study, programs: Programs, plan: SweepPlan, before: MachineSt
         made_at=_now(),
         complete=False,
         workloads=tuple(workload.name for workload in study.workloads),
+        expected=plan.precision,
     )
 
 

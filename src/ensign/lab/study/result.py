@@ -95,6 +95,7 @@ def study_result(
         named=tuple(named_workloads(costs, arm, baseline, rule.level_each) for arm in others),
         layouts=layout_facts(study, record, executions, relinked),
         factorial=factorial_reading(costs, beside, design, rule),
+        expected=record.expected,
     )
 
 

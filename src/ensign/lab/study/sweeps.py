@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ensign.host.meter import Meter
 from ensign.lab.study.arms import Field
 from ensign.lab.study.calibrate import one_trial
+from ensign.model.precision import Precision
 from ensign.model.study import Study, Workload
 from ensign.model.trials import Trial
 from ensign.store.folder import StudyFolder
@@ -16,12 +17,16 @@ from ensign.store.folder import StudyFolder
 
 @dataclass(frozen=True, slots=True)
 class SweepPlan:
-    """What was fixed before the first sweep. `key` names it in the store."""
+    """What was fixed before the first sweep. `key` names it in the store.
+
+    `precision` is what was expected of it; None where that was not asked of any trial.
+    """
 
     key: str
     sweeps: int
     requests: Mapping[str, int | None]
     expected_ns: int
+    precision: Precision | None = None
 
 
 @dataclass(frozen=True, slots=True)

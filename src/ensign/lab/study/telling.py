@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ensign.builders.events import OnEvent
-from ensign.lab.study.sweeps import SweepProgress
+from ensign.lab.study.sweeps import SweepPlan, SweepProgress
 
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """Whom to tell what happens: builds, pilots by workload, trials."""
+    """Whom to tell what happens: builds, pilots by workload, the plan of the sweeps, trials."""
 
     build: OnEvent
     pilot: Callable[[str], None]
+    plan: Callable[[SweepPlan], None]
     trial: Callable[[SweepProgress], None]
