@@ -78,8 +78,10 @@ pub fn why_not_copied(file: &Path) -> io::Result<Option<&'static str>> {
     if bytes.starts_with(b"#!") {
         return Ok(Some("it is a script"));
     }
-    let origin = bytes.windows(7).any(|text| text == b"$ORIGIN");
-    Ok(origin.then_some("it finds its libraries by $ORIGIN"))
+    let origin = memchr::memmem::find(&bytes, b"$ORIGIN");
+    Ok(origin
+        .is_some()
+        .then_some("it finds its libraries by $ORIGIN"))
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use crate::schedule::Random;
 use libc::pid_t;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
 
 /// Hands out ports of a range that are free now, each to one arm at a time.
@@ -70,8 +71,8 @@ pub fn listener(port: u16, ours: &[pid_t]) -> Listener {
     };
     let inodes: Vec<String> = ["tcp", "tcp6"]
         .iter()
-        .filter_map(|table| fs::read_to_string(format!("/proc/{first}/net/{table}")).ok())
-        .flat_map(|table| listening(&table, port))
+        .filter_map(|table| File::open(format!("/proc/{first}/net/{table}")).ok())
+        .flat_map(|table| listening(BufReader::new(table), port))
         .map(|inode| format!("socket:[{inode}]"))
         .collect();
     if inodes.is_empty() {
@@ -84,16 +85,22 @@ pub fn listener(port: u16, ours: &[pid_t]) -> Listener {
 }
 
 /// Inodes of the sockets that listen on a port, from /proc/net/tcp or tcp6.
-fn listening(table: &str, port: u16) -> Vec<u64> {
+///
+/// Listening sockets come first there. What follows may be thousands of connections that are
+/// being forgotten, and takes milliseconds to read.
+fn listening(table: impl BufRead, port: u16) -> Vec<u64> {
     const LISTEN: &str = "0A";
     let suffix = format!(":{port:04X}");
-    let lines = table.lines().skip(1);
+    let lines = table.lines().skip(1).map_while(Result::ok);
     lines
-        .filter_map(|line| {
+        .map(|line| {
             let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-            let ours = fields.get(1)?.ends_with(&suffix) && *fields.get(3)? == LISTEN;
-            ours.then(|| fields.get(9)?.parse().ok()).flatten()
+            let field = |index: usize| fields.get(index).copied().unwrap_or_default();
+            let inode = field(1).ends_with(&suffix).then(|| field(9).parse().ok());
+            (field(3) == LISTEN, inode.flatten())
         })
+        .take_while(|(listens, _)| *listens)
+        .filter_map(|(_, inode)| inode)
         .collect()
 }
 
@@ -144,8 +151,8 @@ mod tests {
     fn only_listening_sockets_of_the_port_count() {
         let table = "  sl  local_address rem_address   st tx rx tr tm retr uid timeout inode\n\
             0: 0100007F:1F90 00000000:0000 0A 0:0 00:0 0 0 0 4711 1 0 100 0 0 10 0\n\
-            1: 0100007F:1F90 0100007F:9999 01 0:0 00:0 0 0 0 4712 1 0 100 0 0 10 0\n\
-            2: 0100007F:1F91 00000000:0000 0A 0:0 00:0 0 0 0 4713 1 0 100 0 0 10 0\n";
-        assert_eq!(listening(table, 0x1f90), [4711]);
+            1: 0100007F:1F91 00000000:0000 0A 0:0 00:0 0 0 0 4713 1 0 100 0 0 10 0\n\
+            2: 0100007F:1F90 0100007F:9999 01 0:0 00:0 0 0 0 4712 1 0 100 0 0 10 0\n";
+        assert_eq!(listening(table.as_bytes(), 0x1f90), [4711]);
     }
 }

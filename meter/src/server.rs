@@ -14,7 +14,7 @@ use regex_lite::Regex;
 use std::os::fd::AsRawFd;
 
 const TRIES: u32 = 4;
-const LOOK_EVERY_NS: u64 = 3_000_000;
+const LOOK_EVERY_NS: u64 = 1_000_000;
 const STOP_WITHIN_NS: u64 = 2_000_000_000;
 
 /// How a server's start went.

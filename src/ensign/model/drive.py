@@ -204,6 +204,11 @@ class Drive(Section):
                         raise ValueError(f"'{command.name}': there is no script '{script}'")
         return self
 
+    def request_bytes(self, command: DriveCommand) -> float:
+        """The mean size of a command's arguments, without what the protocol adds."""
+        texts = "".join(command.texts())
+        return len(texts.encode()) + texts.count("{data}") * self.data.mean_bytes
+
     @property
     def shown(self) -> str:
         """The commands, as one would type them, with what matters of the rest."""

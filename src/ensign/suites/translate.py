@@ -21,6 +21,8 @@ STANDALONE = "oss-standalone"
 _PATTERNS = {"R": "random", "G": "gaussian", "Z": "zipf", "S": "sequential", "P": "parallel"}
 _CURSOR_AT = {"SCAN": 1, "HSCAN": 2, "SSCAN": 2, "ZSCAN": 2}
 _TOOL = "memtier_benchmark"
+# A connection's requests at a time in a preload: enough that nobody waits, and little memory.
+_LOADING_PIPELINE, _LOADING_BYTES = 100, 64 * 1024
 _SHARED_SEED = (
     "all connections of memtier draw the same keys here (no --distinct-client-seed); "
     "a drive's draw their own"
@@ -135,7 +137,16 @@ def _preload(database: Database, tool: Tool, file: str) -> tuple[Drive, ...]:
     if not (found.all_keys or found.requests):
         found = _all_once(database, found)
     drive = _drive(found, where)
-    return (drive.model_copy(update={"operations": _operations(found)}),)
+    update = {"operations": _operations(found), "pipeline": _loading_pipeline(drive)}
+    return (drive.model_copy(update=update),)
+
+
+def _loading_pipeline(drive: Drive) -> int:
+    """As many at a time as is quick: a preload leaves the same behind, however it is sent."""
+    wanted = min(
+        _LOADING_PIPELINE, int(_LOADING_BYTES / max(map(drive.request_bytes, drive.commands)))
+    )
+    return max(drive.pipeline, wanted)
 
 
 def _all_once(database: Database, found: Memtier) -> Memtier:
