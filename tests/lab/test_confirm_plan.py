@@ -123,6 +123,17 @@ def test_relinks_profiles_and_executions_are_fresh_and_the_study_no_longer_matte
     assert made_afresh(plain, plan_of(plain, explored(gcc_12_O3=0.95))) == ("executions",)
 
 
+def test_a_confirmation_may_ask_for_relinks_that_the_sweeps_did_not_have() -> None:
+    text = TEXT.replace("[layouts]\ncount = 4\nseed = 3\n", "")
+    file = parse_study(text.replace("confirm = {}", "confirm = { relinks = true }"), Path("s.toml"))
+    plan = plan_of(file, explored(gcc_12_O3=0.95))
+    layouts = confirming(file, plan).study.layouts
+    assert file.study.layouts is None
+    assert layouts is not None
+    assert (layouts.variants, layouts.how, layouts.count) == ("all", "order", 12)
+    assert made_afresh(file, plan) == ("executions", "relinks")
+
+
 def test_a_finalist_that_the_study_no_longer_has_is_named() -> None:
     plan = plan_of(FILE, explored(gcc_12_O3=0.95))
     changed = replace(FILE, variants=(Variant("gcc-12-O2", "gcc-12", "-O2"),))

@@ -320,6 +320,11 @@ class Confirm(Section):
         default=None, ge=5, le=1000, description="without it 12 for one finalist, 16 for more"
     )
 
+    relinks: bool = Field(
+        default=False,
+        description="each sweep on fresh relinks, also where the study's sweeps have none",
+    )
+
     def sweeps_for(self, finalists: int) -> int:
         """Sweeps that confirm so many variants."""
         return self.sweeps or (_SWEEPS_FOR_ONE if finalists == 1 else _SWEEPS_FOR_MORE)

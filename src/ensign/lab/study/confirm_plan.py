@@ -14,6 +14,7 @@ from ensign.model.errors import InputError
 from ensign.model.findings import Severity
 from ensign.model.results import StudyResult
 from ensign.model.study import Confirm, Study
+from ensign.model.study_axes import Layouts
 from ensign.model.variants import Variant, trained
 from ensign.store.folder import StudyFolder
 
@@ -71,9 +72,9 @@ def new_plan(
     """The plan that follows from an exploration; the same one from the same sweeps. Pure."""
     study = file.study
     finalists = choose_finalists(explored, file.variants, confirm.finalists)
-    layouts = study.layouts
-    relinked = layouts is not None and layouts.variants == "all"
-    layout_seed = layouts.seed % _LARGEST_LAYOUT_SEED + 1 if layouts and relinked else 0
+    layouts = study.layouts or Layouts(count=2)
+    rotated = study.layouts is not None and layouts.variants == "all"
+    relinked = rotated or confirm.relinks
     seed = int(hashlib.sha256(f"confirm {key}".encode()).hexdigest()[:8], 16)
     return ConfirmPlan(
         exploration=key,
@@ -86,7 +87,7 @@ def new_plan(
         level=study.race.level,
         sweeps=confirm.sweeps_for(len(finalists)),
         seed=seed,
-        layout_seed=layout_seed,
+        layout_seed=layouts.seed % _LARGEST_LAYOUT_SEED + 1 if relinked else 0,
         profile=1 if study.training is None else study.training.profiles + 1,
     )
 
@@ -141,9 +142,10 @@ def confirming_study(study: Study, plan: ConfirmPlan) -> Study:
         }
     )
     layouts = study.layouts
-    if layouts is not None and plan.layout_seed:
+    if plan.layout_seed:
+        how = "order" if layouts is None else layouts.how
         count = min(plan.sweeps, _MOST_RELINKS)
-        layouts = layouts.model_copy(update={"seed": plan.layout_seed, "count": count})
+        layouts = Layouts(count=count, how=how, seed=plan.layout_seed)
     workloads = [each for each in study.workloads if each.name in plan.workloads]
     return study.model_copy(update={"race": race, "layouts": layouts, "workloads": workloads})
 
