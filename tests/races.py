@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ensign.host.meter import Json, Verb
 
 
-def execution(number: int, costs: dict[str, int]) -> Iterator[Json]:
+def execution(number: int, costs: dict[str, int], memory_bytes: int = 0) -> Iterator[Json]:
     """The records of one valid execution with those CPU times (ns) per arm."""
     for arm, cost in costs.items():
         yield {
@@ -29,6 +29,7 @@ def execution(number: int, costs: dict[str, int]) -> Iterator[Json]:
             "system_ns": 0,
             "operations": 1,
             "slices": 1,
+            "peak_memory_bytes": memory_bytes,
         }
     yield {
         "type": "execution",
@@ -51,6 +52,7 @@ class SimulatedMeter:
     now_ns: int = 0
     requests: list[tuple[Verb, Json]] = field(default_factory=list)
     interrupt_after: int | None = None
+    peak_memory_bytes: int = 0
     _executions: int = 0
 
     def run(self, verb: Verb, request: Json) -> Iterator[Json]:
@@ -69,7 +71,7 @@ class SimulatedMeter:
                 raise KeyboardInterrupt
             self.now_ns += spent_ns
             self._executions += 1
-            yield from execution(number, costs)
+            yield from execution(number, costs, self.peak_memory_bytes)
         yield {"type": "end", "status": "complete", "executions": 0}
 
     def clock_ns(self) -> int:

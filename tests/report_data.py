@@ -13,6 +13,7 @@ from ensign.model.results import (
     BuildFacts,
     CompareResult,
     Confirmation,
+    LatencyComparison,
     LayoutBand,
     LayoutFacts,
     LayoutSplit,
@@ -192,6 +193,20 @@ def study(
         "extra": {"redo": "ensign run studies/redis/quick.toml"},
     }  # fmt: skip
     return StudyResult(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def latencies(names: tuple[str, ...] = ("get", "set")) -> tuple[LatencyComparison, ...]:
+    """Two variants and the twin; the further out the percentile, the less is known of it."""
+    arms = {"clang-19-O3-lto": -0.04, "gcc-11-Os": 0.08, "twin": 0.001}
+    halves = {"p50": 0.005, "p95": 0.01, "p99": 0.03, "p999": 0.12}
+    return tuple(
+        LatencyComparison(
+            name, percentile, comparison(arm, true, half), 2e5 * place, 2e5 * place * (1 + true)
+        )
+        for name in names
+        for place, (percentile, half) in enumerate(halves.items(), start=1)
+        for arm, true in arms.items()
+    )
 
 
 def confirmed_study(**changes: object) -> StudyResult:

@@ -338,7 +338,7 @@ impl<'a> Arm<'a> {
         let exit = stage.forest.exit(runner.child.pid).unwrap_or_default();
         let total = self.totals(stage, &exit);
         stage.end_left_running(self.tree, self.runner_group(), self.name());
-        let operations = totals::operations(self.spec, &runner);
+        let operations = totals::operations(self.spec, &runner, &self.names);
         stage.conclude(runner, self.name(), Reason::Exited)?;
         self.total = Some(Total {
             operations: operations?,

@@ -112,6 +112,15 @@ pub struct Load {
     pub operations: Option<u64>,
     #[serde(default)]
     pub operations_pattern: Option<String>,
+    #[serde(default)]
+    pub operations_json: Option<JsonCount>,
+}
+
+/// A number in a JSON file that the load generator wrote; `pointer` is that of RFC 6901.
+#[derive(Deserialize, Debug)]
+pub struct JsonCount {
+    pub file: String,
+    pub pointer: String,
 }
 
 #[derive(Deserialize, Debug)]

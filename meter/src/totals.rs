@@ -3,9 +3,10 @@
 use crate::account::Usage;
 use crate::drive::Report;
 use crate::halt::{Code, Halt};
-use crate::launch::Process;
+use crate::launch::{Names, Process};
 use crate::procfs::Footprint;
 use crate::request;
+use std::fs;
 
 #[derive(Clone, Debug, Default)]
 pub struct Total {
@@ -27,24 +28,43 @@ pub struct Reading {
     pub counters: Vec<u64>,
 }
 
-/// 1 for a batch program; as told or as printed for a load generator.
-pub fn operations(arm: &request::Arm, runner: &Process) -> Result<Option<u64>, Halt> {
+/// 1 for a batch program; as told, as printed or as written for a load generator.
+pub fn operations(
+    arm: &request::Arm,
+    runner: &Process,
+    names: &Names,
+) -> Result<Option<u64>, Halt> {
     let Some(load) = &arm.load else {
         return Ok(Some(1));
     };
-    let told = load.operations;
-    let Some(pattern) = load.operations_pattern.as_ref().filter(|_| told.is_none()) else {
-        return Ok(told);
+    if load.operations.is_some() {
+        return Ok(load.operations);
+    }
+    let (count, why) = if let Some(pattern) = &load.operations_pattern {
+        let count = count_operations(&runner.text(&runner.stdout), pattern);
+        let why = format!("nothing that the load generator printed matches {pattern:?}");
+        (count, why)
+    } else if let Some(written) = &load.operations_json {
+        let text = fs::read_to_string(names.expand(&written.file)).unwrap_or_default();
+        let why = format!(
+            "the load generator wrote no number {:?} into {:?}",
+            written.pointer, written.file
+        );
+        (count_in_json(&text, &written.pointer), why)
+    } else {
+        return Ok(None);
     };
-    let count = count_operations(&runner.text(&runner.stdout), pattern);
     count.map(Some).ok_or_else(|| {
         let name = &arm.name;
-        let text = format!(
-            "arm {name:?}: the count of operations is unknown: nothing that the load generator \
-             printed matches {pattern:?}"
-        );
+        let text = format!("arm {name:?}: the count of operations is unknown: {why}");
         Halt::failed(Code::OperationsUnknown, name, text)
     })
+}
+
+fn count_in_json(text: &str, pointer: &str) -> Option<u64> {
+    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    let number = value.pointer(pointer)?.as_f64()?;
+    (number >= 1.0).then_some(number.round() as u64)
 }
 
 /// The last match of the pattern's first group, as a number.
@@ -66,7 +86,17 @@ fn count_operations(output: &str, pattern: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::count_operations;
+    use super::{count_in_json, count_operations};
+
+    #[test]
+    fn a_count_is_read_from_json() {
+        let text = r#"{"ALL STATS": {"Totals": {"Count": 2000, "Ops/sec": 7.5}}}"#;
+        assert_eq!(count_in_json(text, "/ALL STATS/Totals/Count"), Some(2000));
+        assert_eq!(count_in_json(text, "/ALL STATS/Sets/Count"), None);
+        assert_eq!(count_in_json("", "/ALL STATS/Totals/Count"), None);
+        let none = r#"{"ALL STATS": {"Totals": {"Count": 0}}}"#;
+        assert_eq!(count_in_json(none, "/ALL STATS/Totals/Count"), None);
+    }
 
     #[test]
     fn the_last_count_counts() {

@@ -117,6 +117,30 @@ fn servers_and_loads_are_accounted_apart() {
 }
 
 #[test]
+fn a_load_generator_may_write_its_count_into_a_file() {
+    let written = LOAD.replace(
+        "print()\n",
+        "import json; json.dump({'ALL STATS': {'Count': n + 1}}, open(sys.argv[5], 'w'))\n",
+    );
+    let at = |pointer: &str| {
+        let mut arm = server("a");
+        arm["load"] = json!({
+            "process": {"argv": [python(), "-c", written, "{port}", "250", "hello", "0",
+                                 "{tmp}/count.json"]},
+            "operations_json": {"file": "{tmp}/count.json", "pointer": pointer},
+        });
+        race(&Place::new(), "auto", &[arm], json!({}))
+    };
+    let records = at("/ALL STATS/Count");
+    records.assert_complete();
+    assert_eq!(records.only("arm")["operations"], 250);
+    let records = at("/ALL STATS/Totals/Count");
+    records.assert_failed(3, "operations-unknown");
+    let text = records.only("error")["text"].as_str().unwrap().to_string();
+    assert!(text.contains("wrote no number"), "{text}");
+}
+
+#[test]
 fn a_server_may_say_that_it_is_ready() {
     let place = Place::new();
     let mut arm = server("a");

@@ -72,8 +72,10 @@ def explored(**ratios: float) -> StudyResult:
 
 
 def plan_of(file: StudyFile, result: StudyResult) -> ConfirmPlan:
-    assert file.study.race.confirm is not None
-    return new_plan(file, file.study.race.confirm, result, "key", {"set": 1000, "get": None})
+    asked = file.study.race.confirm
+    assert asked is not None
+    finalists = choose_finalists(result, file.variants, asked.finalists)
+    return new_plan(file, asked, finalists, "key", {"set": 1000, "get": None})
 
 
 def test_the_names_of_this_study() -> None:

@@ -73,3 +73,12 @@ def test_every_mistake_is_a_study_of_two_variants(case: object) -> None:
 def test_every_mistake_of_the_history_has_a_case() -> None:
     expected = {case.expected for case in MISTAKES["CASES"]}
     assert expected == {*MISTAKES["CODES"], ""}
+
+
+def test_the_planted_study_has_one_build_that_does_more_work() -> None:
+    file = read_study(ROOT / "tests/planted/planted.toml")
+    flags = [each.flags for each in file.variants]
+    assert [each for each in flags if "PLANTED=10" in each] == ["-DENSIGN_PLANTED=10"]
+    assert len(flags) == 5
+    (patch,) = file.study.source.apply
+    assert "ENSIGN_PLANTED / 1000" in (file.folder / patch).read_text()

@@ -13,6 +13,7 @@ from ensign.lab.study.calibrate import (
 from ensign.lab.study.fixed import fixed_plan, plan_key
 from ensign.lab.study.sweeps import SweepPlan, SweepProgress, order_of, run_sweeps
 from ensign.model.errors import InputError
+from ensign.model.requests import Load
 from ensign.model.study import Study
 from ensign.store.folder import StudyFolder
 from races import SimulatedMeter
@@ -59,6 +60,17 @@ def test_a_request_names_every_variant_and_the_twin_of_the_first() -> None:
     assert load.operations == 5000
     assert load.process.cpus == (0,)
     assert request.arms[0].program.cpus == (1,)
+
+
+def test_memtier_says_itself_how_many_requests_it_sent() -> None:
+    study = a_study()
+    load = ["/usr/bin/memtier_benchmark", "-p", "{port}", "--test-time=2"]
+    workload = study.workloads[0].model_copy(update={"load": load})
+    found = race_request(study, FIELD, workload, None, seed=3).arms[0].load
+    assert isinstance(found, Load)
+    assert found.process.argv[-1] == "--json-out-file={tmp}/memtier.json"
+    assert found.operations is None
+    assert found.operations_json == ("{tmp}/memtier.json", "/ALL STATS/Totals/Count")
 
 
 def test_a_pilot_asks_for_more_requests_until_it_is_long_enough() -> None:

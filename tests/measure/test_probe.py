@@ -2,7 +2,7 @@ import pytest
 
 from ensign.measure.probe import Place, outcome_of, trials
 from ensign.model.errors import CommandFailed, InputError, InternalError
-from ensign.model.trials import Mode
+from ensign.model.trials import Latency, Mode
 from races import execution
 
 START = {"type": "start", "schema": 1, "freezer": "signal", "mode": "gated"}
@@ -60,6 +60,14 @@ def test_unknown_operations_are_an_error_not_a_guess() -> None:
     }
     with pytest.raises(CommandFailed, match="operations is unknown"):
         list(trials([START, arm], PLACE))
+
+
+def test_latencies_of_a_drive_are_kept() -> None:
+    given = {"p50": 1, "p95": 2, "p99": 3, "p999": 4, "max": 5, "mean": 2, "count": 100}
+    records = execution(0, {"1": 1})
+    records = [{**each, "latency_ns": given} if each["type"] == "arm" else each for each in records]
+    (trial,) = trials([START, *records], PLACE)
+    assert trial.arm("1").latency == Latency(**given)
 
 
 def test_an_execution_before_the_start_is_a_bug() -> None:

@@ -20,6 +20,14 @@ CASES: dict[str, Callable[[], str]] = {
     "study-extreme.txt": lambda: as_terminal.study(data.extreme_study()),
     "study-huge.txt": lambda: as_terminal.study(data.huge_study(), Screen(100)),
     "study-band.txt": lambda: as_terminal.study(data.study(layouts=data.BAND), Screen(100)),
+    "study-latency.txt": lambda: as_terminal.study(
+        data.study(latency=data.latencies()), Screen(80)
+    ),
+    "study-latency-120.txt": lambda: as_terminal.study(
+        data.study(latency=data.latencies()), Screen(120)
+    ),
+    "study-latency.md": lambda: as_markdown.study(data.study(latency=data.latencies())),
+    "study-latency.csv": lambda: as_csv.study(data.study(latency=data.latencies())),
     "study-confirmed.txt": lambda: as_terminal.study(data.confirmed_study(), Screen(100)),
     "study-confirmed.md": lambda: as_markdown.study(data.confirmed_study()),
     "study-confirmed.csv": lambda: as_csv.study(data.confirmed_study()),

@@ -87,7 +87,15 @@ def _load_json(load: Load | DriveLoad) -> Json:
         "process": process_json(load.process),
         "operations": load.operations,
         "operations_pattern": load.operations_pattern,
+        **_json_count(load),
     }
+
+
+def _json_count(load: Load) -> Json:
+    if load.operations_json is None:
+        return {}
+    file, pointer = load.operations_json
+    return {"operations_json": {"file": file, "pointer": pointer}}
 
 
 def _ready_json(ready: Readiness) -> Json:

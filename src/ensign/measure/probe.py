@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ensign.model.errors import CommandFailed, InputError, InternalError
 from ensign.model.findings import Finding, Severity
-from ensign.model.trials import ArmTotals, Mode, SliceRecord, Trial
+from ensign.model.trials import ArmTotals, Latency, Mode, SliceRecord, Trial
 
 Record = Mapping[str, object]
 
@@ -50,6 +50,7 @@ class _ArmLine(_Line):
     involuntary_switches: int = 0
     slices: int = 0
     counters: dict[str, int] = {}
+    latency_ns: Latency | None = None
 
 
 class _ExecutionLine(_Line):
@@ -189,6 +190,7 @@ def _totals(line: _ArmLine) -> ArmTotals:
         involuntary_switches=line.involuntary_switches,
         slices=line.slices,
         counters=tuple(sorted(line.counters.items())),
+        latency=line.latency_ns,
     )
 
 

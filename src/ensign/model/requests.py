@@ -39,11 +39,15 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A load generator and how its completed operations are known: a count, or a pattern."""
+    """A load generator and how its completed operations are known.
+
+    That is a count, a pattern of what it prints, or file and JSON pointer of what it writes.
+    """
 
     process: ProcessSpec
     operations: int | None
     operations_pattern: str | None = None
+    operations_json: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,20 @@ class SuiteComparison:
 
 
 @dataclass(frozen=True, slots=True)
+class LatencyComparison:
+    """A variant's latency over the baseline's, at one `percentile` (`p50` … `p999`).
+
+    Both latencies are geometric means over the sweeps, in ns.
+    """
+
+    workload: str
+    percentile: str
+    comparison: Comparison
+    baseline_ns: float
+    arm_ns: float
+
+
+@dataclass(frozen=True, slots=True)
 class VariantBands:
     """How many workloads of a variant lie in each band of speedup, the worst band first.
 
@@ -159,7 +173,8 @@ class StudyResult:
 
     `band_edges` are the speedups (0.05 for +5 %) between the bands that `bands` counts.
     `suite_wall` is `suite` by the other metric. `factorial` has the effects of the axes. `expected`
-    is the precision that was told before the first sweep.
+    is the precision that was told before the first sweep; `latency` has the workloads whose drives
+    kept it.
     `extra` has further pairs for people; `redo` is the command line that repeats the study. With a
     `confirmation` all other rows are an exploration, of which nothing is claimed.
     """
@@ -198,6 +213,7 @@ class StudyResult:
     confirmation: Confirmation | None = None
     factorial: Factorial = NO_EFFECTS
     expected: Precision | None = None
+    latency: tuple[LatencyComparison, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -5,101 +5,34 @@ Rules that compare several keys are in `study_rules`; the words for errors in `s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Discriminator,
-    Field,
-    Tag,
-    model_validator,
-)
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from ensign.model.drive import Drive
-from ensign.model.errors import InputError
 from ensign.model.placeholders import shown
-from ensign.model.study_axes import Allocator, Axes, Choice, Layouts, Section
+from ensign.model.study_axes import Axes, Choice, Layouts, Section
 from ensign.model.study_suite import Suite, Tests
-from ensign.model.units import parse_duration_ns, parse_share, parse_size_bytes
+from ensign.model.study_values import (
+    AllocatorWords,
+    Argv,
+    CpuList,
+    Duration,
+    Inside,
+    Level,
+    Name,
+    OptionalShare,
+    PortRange,
+    Reference,
+    Sha256,
+    Share,
+    SizeText,
+    SliceText,
+)
 
-_LEVELS = (0.9, 0.95, 0.975, 0.99)
 _SWEEPS_THAT_EXPLORE, _SWEEPS_FOR_ONE, _SWEEPS_FOR_MORE = 7, 12, 16
-_FIRST_PORT, _LAST_PORT, _FEWEST_PORTS = 1024, 65_535, 100
-
-
-def _positive(
-    parse: Callable[[str], float], *, least: float = 0.0, least_text: str = "0"
-) -> object:
-    def check(text: str) -> str:
-        if text.strip().startswith("-"):
-            raise ValueError(f"'{text}' must be above {least_text}")
-        try:
-            value = parse(text)
-        except InputError as error:
-            raise ValueError(str(error)) from None
-        if value <= 0 or value < least:
-            raise ValueError(f"'{text}' must be {'at least' if least else 'above'} {least_text}")
-        return text
-
-    return AfterValidator(check)
-
-
-def _inside(text: str) -> str:
-    path = PurePosixPath(text)
-    if not text or path.is_absolute() or ".." in path.parts:
-        raise ValueError(f"'{text}' must be a path inside the source folder, without '..'")
-    return text
-
-
-def _no_dash(text: str) -> str:
-    if not text.strip() or text.startswith("-"):
-        raise ValueError(f"'{text}' must not be empty or start with a dash")
-    return text
-
-
-def _allocators(words: dict[str, str]) -> dict[str, str]:
-    known = get_args(Allocator)
-    for name in words:
-        if name not in known:
-            raise ValueError(f"'{name}' is no allocator; there are {', '.join(known)}")
-    return words
-
-
-def _ports(ports: tuple[int, int]) -> tuple[int, int]:
-    first, last = ports
-    if not _FIRST_PORT <= first <= last <= _LAST_PORT:
-        raise ValueError(
-            f"'{list(ports)}' must be a first and a last port from {_FIRST_PORT} to {_LAST_PORT}"
-        )
-    if last - first + 1 < _FEWEST_PORTS:
-        raise ValueError(f"'{list(ports)}' must span at least {_FEWEST_PORTS} ports")
-    return ports
-
-
-def _level(level: float) -> float:
-    if level not in _LEVELS:
-        raise ValueError(f"'{level}' must be one of {', '.join(map(str, _LEVELS))}")
-    return level
-
-
-def _none_of_text(value: object) -> object:
-    return None if value == "none" else value
-
-
-Duration = Annotated[str, _positive(parse_duration_ns)]
-SliceText = Annotated[str, _positive(parse_duration_ns, least=100_000, least_text="100us")]
-Share = Annotated[str, _positive(parse_share)]
-SizeText = Annotated[str, _positive(parse_size_bytes)]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.+-]*$", max_length=60)]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Argv = Annotated[list[str], Field(min_length=1)]
-Inside = Annotated[str, AfterValidator(_inside)]
-Reference = Annotated[str, AfterValidator(_no_dash)]
-Level = Annotated[float, AfterValidator(_level)]
-CpuList = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 
 
 class _Origin(Section):
@@ -187,7 +120,7 @@ class Build(Section):
         default_factory=dict,
         description="other programs of the baseline's build, usable as {NAME} in workloads",
     )
-    allocators: Annotated[dict[str, str], AfterValidator(_allocators)] = Field(
+    allocators: AllocatorWords = Field(
         default_factory=dict, description="the project's own words for allocators: {allocator}"
     )
     rewrite: Rewrite = Field(
@@ -312,6 +245,11 @@ class Workload(Section):
         return shown(self.load or self.command or ())
 
 
+def counts_itself(load: Sequence[str]) -> bool:
+    """Whether the load generator writes down how many requests it sent: memtier_benchmark does."""
+    return bool(load) and PurePosixPath(load[0]).name == "memtier_benchmark"
+
+
 class Confirm(Section):
     """The best variants of the sweeps are raced again, afresh; claims rest on that alone."""
 
@@ -336,7 +274,7 @@ class Race(Section):
     With `confirm` the sweeps explore only, and 7 of them are the default.
     """
 
-    margin: Annotated[Share | None, BeforeValidator(_none_of_text)] = Field(
+    margin: OptionalShare = Field(
         default="1%", description='a smaller difference does not matter; "none" for no margin'
     )
     budget: Duration = Field(default="5m", description="racing time of the whole study")
@@ -360,7 +298,7 @@ class Race(Section):
     metric: Literal["cpu", "wall"] = Field(default="cpu", description="the cost compared")
     level: Level = Field(default=0.95, description="confidence level of intervals")
     seed: int = Field(default=1, ge=0, description="decides all random orders")
-    ports: Annotated[tuple[int, int], Field(strict=False), AfterValidator(_ports)] = Field(
+    ports: PortRange = Field(
         default=(20_000, 29_999), description="first and last port that servers may get"
     )
 

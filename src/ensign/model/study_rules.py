@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ensign.model import placeholders
-from ensign.model.study import DriveStep, Server, Study, Workload
+from ensign.model.study import DriveStep, Server, Study, Workload, counts_itself
 from ensign.model.study_problems import Problem, Where, suggestion
+from ensign.model.units import parse_duration_ns
 from ensign.model.variants import AXES
 
+_LATENCY_SLICE_NS = 250_000_000
 _SHELL_VARIABLE = re.compile(r"\$\{\w*\}")
 
 
@@ -23,6 +25,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
         *_some_workload(study),
         *_slice_check(study),
         *_mode(study),
+        *_latency(study),
         *_check(study),
         *(
             problem
@@ -255,6 +258,20 @@ def _mode(study: Study) -> Iterator[Problem]:
             yield Problem(("workloads", index, "drive"), text)
 
 
+def _latency(study: Study) -> Iterator[Problem]:
+    """Short slices measure how caches fill, and nothing can queue in them."""
+    race = study.race
+    if race.mode != "driven" or parse_duration_ns(race.slice) >= _LATENCY_SLICE_NS:
+        return
+    for index, workload in enumerate(study.workloads):
+        if workload.drive is not None and workload.drive.latency:
+            text = (
+                f"'latency' of workload '{workload.name}' needs slices of 250ms or more, or "
+                "whole executions: set 'slice' or 'mode' in [race]"
+            )
+            yield Problem(("workloads", index, "drive", "latency"), text)
+
+
 def _load(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
     called = f"workload '{workload.name}'"
     load = workload.load or []
@@ -263,7 +280,7 @@ def _load(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
     elif not (_uses(load, "port") or _uses(load, "tmp")):
         text = f"'load' of {called} has no {{port}}: it would not reach the arm's own server"
         yield Problem((*where, "load"), text)
-    if not _uses(load, "requests") and workload.requests is None:
+    if not counts_itself(load) and not _uses(load, "requests") and workload.requests is None:
         text = (
             f"'load' of {called} has no {{requests}} and there is no 'requests': "
             "nothing says how many operations it completes"

@@ -28,13 +28,27 @@ TWIN = "twin"
 
 
 @dataclass(frozen=True, slots=True)
+class Latency:
+    """Latencies of one arm's operations in one execution, in ns but for their `count`."""
+
+    p50: int
+    p95: int
+    p99: int
+    p999: int
+    max: int
+    mean: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ArmTotals:
     """What one arm used in one execution, over the whole process tree.
 
     `wall_ns` is the time in which the arm was running, `cpu_ns` = `user_ns` + `system_ns` that of
     the program (of the server, for servers, from the load generator's start to its end);
     `load_cpu_ns` that of the load generator. `operations` is 1 for a batch program and the number
-    of completed requests for a server. `counters` maps event names to counts, where there are any.
+    of completed requests for a server. `counters` maps event names to counts, where there are any;
+    `latency` is there where a drive was asked to keep it.
     """
 
     arm: str
@@ -49,6 +63,7 @@ class ArmTotals:
     involuntary_switches: int
     slices: int
     counters: tuple[tuple[str, int], ...] = ()
+    latency: Latency | None = None
 
     def cost(self, metric: Metric) -> float:
         """Nanoseconds per completed operation."""
@@ -74,6 +89,8 @@ class Trial:
 
     `running_share` is the share of the time between the first and the last slice in which an arm
     was running; `wall_ns` the time from the first spawn to the last exit; `started_unix_s` when.
+    `groups` names the arms that were raced together where not all were: each group begins with its
+    own execution of the baseline. The baseline itself leads the first.
     """
 
     workload: str
@@ -88,6 +105,14 @@ class Trial:
     arms: tuple[ArmTotals, ...]
     slices: tuple[SliceRecord, ...]
     findings: tuple[Finding, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
+
+    def baselines_of(self, arm: str) -> tuple[str, str] | None:
+        """The arm's own baseline and the first group's, where these are two."""
+        own = next((group for group in self.groups if arm in group), ())
+        if not own or own is self.groups[0]:
+            return None
+        return own[0], self.groups[0][0]
 
     def arm(self, name: str) -> ArmTotals:
         """The totals of the arm of that name; KeyError if it did not take part."""

@@ -30,7 +30,9 @@ Cell = str | int | float
 
 
 def study(result: StudyResult) -> str:
-    """Rows of scope `suite`, `suite-wall` (by wall time) and `workload`, the twin's included.
+    """Rows of scope `suite`, `suite-wall` (by wall time), `workload`, `latency-p50` and so on.
+
+    The twin's are included; the costs of latencies are the latencies themselves.
 
     Those of a confirmation come first, as `confirmed-suite` and so on; then the others explored.
     """
@@ -52,6 +54,11 @@ def _rows(result: StudyResult, prefix: str = "") -> list[list[Cell]]:
         costs = (one.baseline_cost_ns, one.arm_cost_ns, one.user_share)
         inside = _INSIDE[within_band(one.comparison, result, one.workload)]
         rows.append([*names, *_cells(one.comparison), "", *map(_number, costs), inside])
+    for each in result.latency:
+        scope = f"{prefix}latency-{each.percentile}"
+        names = [scope, each.workload, each.comparison.arm, each.comparison.baseline]
+        latencies = (_number(each.baseline_ns), _number(each.arm_ns))
+        rows.append([*names, *_cells(each.comparison), "", *latencies, "", ""])
     return rows
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from ensign.model.differences import Change, StudyDifference
+from ensign.report import github
 from ensign.report.difference import DifferenceView, Table, answer, difference_view
+from ensign.report.github import safe
 
-_MARKS = re.compile(r"([\\`*_\[\]|~])")
 _NAMED = "Workloads that moved (named after Holm)"
 _WIDEST_CELL = 48
 
@@ -40,14 +40,14 @@ def markdown(found: StudyDifference) -> str:
     """For a pull request: the answer, the geometric means; the rest folded."""
     view = difference_view(found)
     parts = [
-        f"**{_safe(view.headline)}**",
-        " ".join(map(_safe, view.sentences)),
-        *(f"> ⚠️ {_safe(warning)}" for warning in view.warnings),
+        f"**{safe(view.headline)}**",
+        " ".join(map(safe, view.sentences)),
+        *(f"> ⚠️ {safe(warning)}" for warning in view.warnings),
         _grid(view.suite),
         f"#### {_NAMED}",
-        "\n".join(f"- {_safe(each)}" for each in view.named),
+        "\n".join(f"- {safe(each)}" for each in view.named),
         *(_folded(table) for table in (*view.differing, *view.workloads)),
-        "\n".join(f"- {_safe(note)}" for note in view.notes),
+        "\n".join(f"- {safe(note)}" for note in view.notes),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -106,23 +106,12 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _grid(table: Table) -> str:
-    rows = [table.columns, ["---"] * len(table.columns)]
-    body = [[_safe(cell) for cell in row] for row in table.rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (*rows, *body))
+    return github.table(table.columns, [[safe(cell) for cell in row] for row in table.rows])
 
 
 def _folded(table: Table) -> str:
-    summary = _html(table.heading)
-    return f"<details><summary>{summary}</summary>\n\n{_grid(table)}\n\n</details>"
+    return github.folded(github.html(table.heading), _grid(table))
 
 
 def _wrapped(line: str, width: int) -> list[str]:
     return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
-
-
-def _html(line: str) -> str:
-    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _safe(line: str) -> str:
-    return _MARKS.sub(r"\\\1", _html(line))

@@ -12,7 +12,7 @@ from ensign import __version__
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts, StudyResult
-from ensign.report import figures, html_figures, palette, words
+from ensign.report import figures, html_figures, latency, palette, words
 from ensign.report.confirmation import (
     confirmation_text,
     confirmed,
@@ -85,6 +85,9 @@ def study(result: StudyResult) -> str:
             effects=effects,
             effects_chart=html_figures.effects_figure(effects, result.margin),
             hardening=hardening_rows(result, effects),
+            latency=latency.latency_tables(confirmed(result) or result),
+            latency_columns=[head for _, head in latency.COLUMNS],
+            latency_read=latency.READ,
             trade=trade,
             trade_charts=html_figures.trade_figures(trade),
             blocks=html_figures.blocks(result, view),

@@ -99,6 +99,18 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
             "conditional": [_effect(each) for each in result.factorial.conditional],
             "interactions": [_effect(each) for each in result.factorial.interactions],
         },
+        "latency": [
+            {
+                "workload": entry.workload,
+                "variant": entry.comparison.arm,
+                "percentile": entry.percentile,
+                **_interval(entry.comparison),
+                "executions": entry.comparison.executions,
+                "baseline_ns": _number(entry.baseline_ns),
+                "variant_ns": _number(entry.arm_ns),
+            }
+            for entry in result.latency
+        ],
         **({} if result.layouts is None else {"layouts": _layouts(result.layouts)}),
         "builds": [_build(build) for build in result.builds],
         "findings": [_finding(finding) for finding in result.findings],

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from ensign.model.findings import Finding
 from ensign.model.results import CompareResult, StudyResult
-from ensign.report import figures
+from ensign.report import figures, github, latency
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import effects_view
+from ensign.report.github import folded, html, safe
 from ensign.report.layouts import WITHIN_BAND
 from ensign.report.notes import (
     BY_MINIMUM,
@@ -27,7 +27,6 @@ from ensign.report.words import clean, plain_share
 # A comment on GitHub holds 65,536 characters.
 _MOST_CHARACTERS = 60_000
 _FIGURES = frozenset({"speedup", "user", "system", "peak memory", "baseline cost", "cost"})
-_MARKS = re.compile(r"([\\`*_\[\]|~])")
 
 
 def study(result: StudyResult) -> str:
@@ -41,18 +40,19 @@ def study(result: StudyResult) -> str:
         _suite(result, view),
         *_findings(findings_of(result)),
     ]
-    notes = _folded("How this was measured", _notes((*study_notes(result), *redo_notes(result))))
+    notes = folded("How this was measured", _notes((*study_notes(result), *redo_notes(result))))
     if any(variant.bands for variant in view.variants):
-        parts.append(_folded("Workloads by estimated speedup", _bands(view)))
+        parts.append(folded("Workloads by estimated speedup", _bands(view)))
     named = [variant for variant in view.variants if variant.named]
     if named:
-        parts.append(_folded(NAMED_HEADING, _named(named)))
+        parts.append(folded(NAMED_HEADING, _named(named)))
     parts += _choices(result, view)
+    parts += _latency(result)
     length = sum(map(len, parts)) + len(notes)
     left_out = 0
     for variant in view.variants:
-        table = _folded(
-            f"{_html(variant.label)}: {variant.summary}", _workloads(variant, result.margin)
+        table = folded(
+            f"{html(variant.label)}: {variant.summary}", _workloads(variant, result.margin)
         )
         if length + len(table) > _MOST_CHARACTERS:
             left_out += 1
@@ -86,8 +86,8 @@ def compare(result: CompareResult) -> str:
         *_verdict(compare_verdict(result)),
         _table(header, body),
         *_findings(result.findings),
-        _folded("Commands", _commands(result)),
-        _folded("How this was measured", _notes(compare_notes(result))),
+        folded("Commands", _commands(result)),
+        folded("How this was measured", _notes(compare_notes(result))),
         _made(result.version, result.made_at),
     ]
     return "\n\n".join(parts) + "\n"
@@ -122,7 +122,7 @@ def _confirmation(result: StudyResult) -> list[str]:
         return []
     view = study_view(second)
     tables = [
-        _folded(f"{_html(one.label)}: {one.summary}", _workloads(one, second.margin))
+        folded(f"{html(one.label)}: {one.summary}", _workloads(one, second.margin))
         for one in view.variants
     ]
     return [f"#### {HEADING}", _suite(second, view), *tables]
@@ -151,11 +151,21 @@ def _choices(result: StudyResult, view: StudyView) -> list[str]:
     parts = []
     if effects is not None:
         said = "\n".join(f"- {safe(sentence)}" for sentence in effects.sentences)
-        parts.append(_folded("What each choice is worth", f"{said}\n\n{safe(effects.note)}"))
+        parts.append(folded("What each choice is worth", f"{said}\n\n{safe(effects.note)}"))
     if trade is not None and trade.sentences:
         said = "\n".join(f"- {safe(sentence)}" for sentence in trade.sentences)
-        parts.append(_folded("Speed against size and build time", f"{said}\n\n{_trade(trade)}"))
+        parts.append(folded("Speed against size and build time", f"{said}\n\n{_trade(trade)}"))
     return parts
+
+
+def _latency(result: StudyResult) -> list[str]:
+    header = ["variant", *(head for _, head in latency.COLUMNS)]
+    tables = [
+        f"{safe(one.workload)}\n\n"
+        + _table(header, [[safe(row.label), *row.cells] for row in one.rows])
+        for one in latency.latency_tables(confirmed(result) or result)
+    ]
+    return [folded(latency.HEADING, "\n\n".join([*tables, latency.READ]))] if tables else []
 
 
 def _trade(trade: Trade) -> str:
@@ -218,22 +228,8 @@ def _notes(notes: Iterable[Note]) -> str:
 
 
 def _table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    rule = ["---:" if head in _FIGURES else "---" for head in header]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *body))
-
-
-def _folded(summary: str, content: str) -> str:
-    return f"<details><summary>{summary}</summary>\n\n{content}\n\n</details>"
+    return github.table(header, body, right=_FIGURES)
 
 
 def _made(version: str, made_at: str) -> str:
     return f"<sub>ensign {safe(version)}, {safe(made_at)}</sub>"
-
-
-def _html(text: str) -> str:
-    return clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def safe(text: str) -> str:
-    """Text from elsewhere, with nothing in it that means something to Markdown or HTML."""
-    return _MARKS.sub(r"\\\1", _html(text))

@@ -11,7 +11,8 @@ from ensign.model.placeholders import shown
 from ensign.model.results import BuildFacts, StudyResult, SuiteComparison
 from ensign.model.shipment import Shipment
 from ensign.report import as_markdown, words
-from ensign.report.as_markdown import safe
+from ensign.report.confirmation import confirmed, findings_of
+from ensign.report.github import safe
 from ensign.report.layouts import beside_band, scope
 from ensign.report.verdict import study_verdict
 from ensign.report.words import clean, listed, plain_share
@@ -22,11 +23,15 @@ _SAME = "same as "
 def pull_request(result: StudyResult, shipment: Shipment, study: str) -> str:
     """The page. `study` is the path of the study file, as its user wrote it."""
     build = next(each for each in result.builds if each.variant == shipment.variant)
-    measured = _comparison(result, build)
+    second = confirmed(result)
+    measured = None if second is None else _comparison(second, build)
+    # A finalist's claims are those of the confirmation; nothing is claimed of an exploration.
+    judged = result if second is None or measured is None else second
+    measured = measured or _comparison(result, build)
     sections = (
         ("What", _what(shipment, build)),
-        ("Why", _why(result, measured)),
-        ("What this does not say", _caveats(result, build, measured)),
+        ("Why", _why(judged, measured)),
+        ("What this does not say", _caveats(_doubts(judged, build, measured), build, result)),
         ("Verified", _verified(shipment)),
         ("To reproduce", [_block(_redo(shipment, study))]),
     )
@@ -67,10 +72,13 @@ def _why(result: StudyResult, measured: SuiteComparison | None) -> Iterator[str]
         yield f"No workload is slower by more than {limit}: shown for each of them."
 
 
-def _caveats(
-    result: StudyResult, build: BuildFacts, measured: SuiteComparison | None
-) -> Iterator[str]:
-    lines = list(_doubts(result, build, measured))
+def _caveats(doubts: Iterable[str], build: BuildFacts, result: StudyResult) -> Iterator[str]:
+    found = (
+        f"{finding.text} ({finding.code})"
+        for finding in findings_of(result)
+        if finding.severity is not Severity.NOTE and finding.subject in ("", build.variant)
+    )
+    lines = [*doubts, *study_verdict(result).caveats, *found]
     yield "\n".join(f"- {safe(clean(line))}" for line in dict.fromkeys(lines))
 
 
@@ -94,10 +102,6 @@ def _doubts(
     applied = dict(result.source).get("apply", "[]")
     if applied != "[]":
         yield f"The source was measured, and is changed, with the study's own patches: {applied}."
-    yield from study_verdict(result).caveats
-    for finding in result.findings:
-        if finding.severity is not Severity.NOTE and finding.subject in ("", build.variant):
-            yield f"{finding.text} ({finding.code})"
 
 
 def _verified(shipment: Shipment) -> Iterator[str]:

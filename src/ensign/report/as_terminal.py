@@ -18,6 +18,10 @@ from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResul
 from ensign.report import figures, plot, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import effects_view
+from ensign.report.latency import COLUMNS as LATENCY_COLUMNS
+from ensign.report.latency import HEADING as LATENCY
+from ensign.report.latency import READ as LATENCY_READ
+from ensign.report.latency import latency_tables
 from ensign.report.layouts import WITHIN_BAND_NOTE
 from ensign.report.notes import (
     BY_MINIMUM,
@@ -67,6 +71,7 @@ def study(result: StudyResult, screen: Screen = Screen(), *, every_workload: boo
         paper.line(exploration_text(result), "bold")
         paper.blank()
     _phase(paper, result, view, every_workload=every_workload)
+    _effects(paper, result, view)
     _builds(paper, result.builds)
     paper.findings(findings_of(result))
     paper.notes((*study_notes(result), *redo_notes(result)))
@@ -78,7 +83,7 @@ def _phase(paper: _Paper, result: StudyResult, view: StudyView, *, every_workloa
     paper.plot([(row.label, row.span) for row in view.suite])
     _bands(paper, view)
     _named(paper, view)
-    _effects(paper, result, view)
+    _latency(paper, result)
     shown = [variant for variant in view.variants if every_workload or not variant.is_twin]
     for variant in shown if every_workload else shown[:1]:
         _workloads(paper, variant, result.margin)
@@ -289,6 +294,24 @@ def _effects(paper: _Paper, result: StudyResult, view: StudyView) -> None:
         paper.heading("Speed against size and build time")
         for sentence in trade.sentences:
             paper.line(sentence)
+        paper.blank()
+
+
+def _latency(paper: _Paper, result: StudyResult) -> None:
+    tables = latency_tables(result)
+    fits = paper.width >= _WIDE
+    headers = [header for _, header in LATENCY_COLUMNS]
+    kept = [index for index, header in enumerate(headers) if fits or header != "p95"]
+    for found in tables:
+        table = _new_table(f"{LATENCY}, {found.workload}")
+        _name_column(table, "variant")
+        for index in kept:
+            table.add_column(headers[index], justify="right", no_wrap=fits, overflow="fold")
+        for row in found.rows:
+            table.add_row(_text(row.label), *(_text(row.cells[index]) for index in kept))
+        paper.table(table)
+    if tables:
+        paper.line(LATENCY_READ, "dim")
         paper.blank()
 
 

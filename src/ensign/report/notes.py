@@ -68,6 +68,7 @@ def _study_notes(result: StudyResult) -> tuple[Note, ...]:
         *([Note("Layouts", said)] if (said := layout_text(result)) else []),
         Note(_MANY, _several(result.level)),
         *([Note("Named after Holm", _named(result.level))] if result.named else []),
+        *([Note("By estimates alone", said)] if (said := _by_estimates(result)) else []),
         Note("No workload slower", _no_slower(result.margin)),
         Note("A/A twin", _TWIN),
     )
@@ -87,6 +88,30 @@ def _precision(result: StudyResult) -> str:
             f"{result.expected.workload:.2%} were expected, from baseline and twin alone."
         )
     return said.replace("%", " %")
+
+
+def _by_estimates(result: StudyResult) -> str:
+    """Whom the rule of the first Redis study would choose: best mean, and no workload slower."""
+    if not result.bands or not result.band_edges:
+        return ""
+    better = {
+        each.comparison.arm: each.comparison.ratio
+        for each in result.suite
+        if each.comparison.ratio < 1 and each.comparison.arm != result.twin
+    }
+    fit = sorted(
+        (each for each in result.bands if each.variant in better),
+        key=lambda each: better[each.variant],
+    )
+    by_mean = next((each.variant for each in fit if not each.by_mean[0]), "none")
+    by_least = next((each.variant for each in fit if not each.by_minimum[0]), "none")
+    limit = plain_share(-result.band_edges[0])
+    means = f"{clean(by_mean)} by the workloads' means over the sweeps"
+    least = "the same" if by_least == by_mean else clean(by_least)
+    return (
+        f'The rule "best geometric mean, and no workload slower by more than {limit}" chooses '
+        f"{means}, and {least} by their least sweeps. Estimates decide in it, not intervals."
+    )
 
 
 def redo_notes(result: StudyResult) -> tuple[Note, ...]:

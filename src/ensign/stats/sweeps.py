@@ -13,7 +13,7 @@ from ensign.model.findings import Finding, Severity
 from ensign.stats.trials import log_cost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ensign.model.trials import Metric, Trial
 
@@ -46,11 +46,16 @@ class SweepCosts:
 
 
 def sweep_costs(
-    trials: Iterable[Trial], arms: Sequence[str], workloads: Sequence[str], metric: Metric
+    trials: Iterable[Trial],
+    arms: Sequence[str],
+    workloads: Sequence[str],
+    metric: Metric,
+    log_of: Callable[[Trial, str], float] | None = None,
 ) -> SweepCosts:
     """Whole sweeps of a study. Trials of other workloads are ignored.
 
-    InputError where one workload has two trials of the same sweep, or an arm has no cost.
+    `log_of` gives the log of something else than the cost of an arm (a latency). InputError where
+    one workload has two trials of the same sweep, or an arm has no cost.
     """
     by_sweep: dict[int, dict[str, Trial]] = {}
     for trial in trials:
@@ -65,7 +70,9 @@ def sweep_costs(
     for column, sweep in enumerate(whole):
         for w, workload in enumerate(workloads):
             trial = by_sweep[sweep][workload]
-            y[:, w, column] = [log_cost(trial, arm, metric) for arm in arms]
+            y[:, w, column] = [
+                log_of(trial, arm) if log_of else log_cost(trial, arm, metric) for arm in arms
+            ]
     left_out = tuple(s for s in sorted(by_sweep) if s not in whole)
     return SweepCosts(metric, tuple(arms), tuple(workloads), whole, left_out, y)
 

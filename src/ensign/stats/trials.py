@@ -20,8 +20,19 @@ if TYPE_CHECKING:
 def log_cost(trial: Trial, arm: str, metric: Metric) -> float:
     """Log of the nanoseconds per completed operation of an arm in one execution.
 
-    InputError where the arm took no part, completed nothing, or used no measurable time.
+    Where arms were raced in groups, it is shifted by what the arm's own baseline cost more than the
+    first group's: every ratio to the baseline is to the one raced with it. InputError where the arm
+    took no part, completed nothing, or used no measurable time.
     """
+    shift = 0.0
+    baselines = trial.baselines_of(arm)
+    if baselines is not None:
+        own, first = (_log_cost(trial, name, metric) for name in baselines)
+        shift = first - own
+    return _log_cost(trial, arm, metric) + shift
+
+
+def _log_cost(trial: Trial, arm: str, metric: Metric) -> float:
     where = f"{trial.workload}, sweep {trial.sweep}" if trial.workload else f"sweep {trial.sweep}"
     try:
         totals = trial.arm(arm)

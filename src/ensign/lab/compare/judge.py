@@ -10,6 +10,7 @@ from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding
 from ensign.model.trials import TWIN, Metric, Trial
 from ensign.stats.pair import PairNames, PairRule, Rule, compare
+from ensign.stats.readings import reading_findings
 from ensign.stats.stopping import pair_findings, race_may_stop
 from ensign.stats.trials import log_ratios
 from ensign.stats.twin import twin_findings
@@ -68,6 +69,7 @@ class Judge:
         for entry in self.entries[1:]:
             found += pair_findings(self.log_ratios(trials, entry.arm), self.rule, entry.name)
         found += twin_findings(self.twin(trials))
+        found += reading_findings(trials)
         seen: dict[tuple[str, str], Finding] = {}
         for trial in trials:
             for finding in trial.findings:

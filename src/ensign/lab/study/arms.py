@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,9 +17,16 @@ from ensign.model.requests import (
     RaceRequest,
     Readiness,
 )
-from ensign.model.study import DriveStep, Server, Study, Workload
+from ensign.model.study import DriveStep, Server, Study, Workload, counts_itself
 from ensign.model.trials import TWIN, Mode
 from ensign.model.units import parse_duration_ns
+
+_NO_VARIANT = 2  # the baseline and its twin
+
+
+def group_count(variants: int, most_arms: int) -> int:
+    """In how many races so many variants fit beside baseline and twin, which are in each."""
+    return max(1, math.ceil(variants / (most_arms - _NO_VARIANT)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,8 @@ class Field:
     `tools` are the paths behind `{NAME}` placeholders. Relative paths in commands start at
     `folder`; a server has a folder of its own. `relinks` has paths of relinks by arm, of which each
     sweep uses the next of `rotation`; an arm without them is the same program in every sweep.
+    `memory_bytes` is what all arms of a race may take together; None does not limit it. `most_arms`
+    (3 or more) race at a time; None: all of them.
     """
 
     artefacts: tuple[tuple[str, str], ...]
@@ -45,6 +56,8 @@ class Field:
     relinks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rotation: int = 0
     twin: str | None = None
+    memory_bytes: int | None = None
+    most_arms: int | None = None
 
     def in_sweep(self, sweep: int) -> Field:
         """Who takes part in that sweep: each arm's relink of it, the twin's own one, too."""
@@ -54,9 +67,26 @@ class Field:
         artefacts = tuple((name, chosen.get(name, path)) for name, path in self.artefacts)
         return replace(self, artefacts=artefacts, twin=chosen.get(TWIN))
 
+    def in_groups(self, seed: int) -> tuple[Field, ...]:
+        """Fields of at most `most_arms`, each with the baseline and its twin.
+
+        The others are dealt by the seed. The field itself where all race together.
+        """
+        first, *others = self.artefacts
+        count = 1 if self.most_arms is None else group_count(len(others), self.most_arms)
+        if count == 1:
+            return (self,)
+        random.Random(seed).shuffle(others)  # noqa: S311  # not for secrets
+        parts = (others[start::count] for start in range(count))
+        return tuple(replace(self, artefacts=(first, *part)) for part in parts)
+
     def only_baseline(self) -> Field:
         """The baseline alone (it still gets its twin)."""
         return replace(self, artefacts=self.artefacts[:1])
+
+
+# Where memtier_benchmark writes what it did, and where that says how many requests there were.
+_MEMTIER_JSON, _MEMTIER_COUNT = "{tmp}/memtier.json", "/ALL STATS/Totals/Count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +176,12 @@ def _load(run: Execution, field: Field, values: Mapping[str, str]) -> Load | Dri
     workload = run.workload
     if workload.drive is not None:
         return DriveLoad(workload.drive, run.requests, run.seed, field.seats.load)
-    process = _loader(workload.load or (), workload, field, values)
-    return Load(process, operations=run.requests or 1)
+    argv = workload.load or []
+    if not counts_itself(argv):
+        process = _loader(argv, workload, field, values)
+        return Load(process, operations=run.requests or 1)
+    process = _loader([*argv, f"--json-out-file={_MEMTIER_JSON}"], workload, field, values)
+    return Load(process, None, operations_json=(_MEMTIER_JSON, _MEMTIER_COUNT))
 
 
 def _loader(

@@ -8,9 +8,11 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from ensign.host.meter import Meter
-from ensign.lab.study.arms import Field, race_request
+from ensign.lab.study.arms import Field, group_count, race_request
+from ensign.lab.study.groups import merged
 from ensign.measure.perform import race
 from ensign.model.errors import InternalError
+from ensign.model.requests import RaceRequest
 from ensign.model.study import Study, Workload
 from ensign.model.trials import Trial
 from ensign.model.units import parse_duration_ns
@@ -34,11 +36,16 @@ _MOST_FOR_EXPECTING = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """What the baseline needs: running time per request, and start-up per arm (both ns)."""
+    """What the baseline needs: running time per request, and start-up per arm (both ns); memory.
+
+    `most_arms` fit into memory together; None: all of them.
+    """
 
     requests: int | None
     running_ns: int
     startup_ns: int
+    peak_memory_bytes: int = 0
+    most_arms: int | None = None
 
     @property
     def ns_per_request(self) -> float:
@@ -74,10 +81,16 @@ def one_trial(
     *,
     sweep: int,
 ) -> Trial:
-    """One execution of one workload, as the trial of that sweep."""
+    """One execution of one workload, as the trial of that sweep; in groups where the field is."""
     field = field.in_sweep(sweep)
     seed = trial_seed(study.race.seed, sweep, workload.name)
-    request = race_request(study, field, workload, requests, seed=seed)
+    groups = field.in_groups(seed)
+    requested = (race_request(study, each, workload, requests, seed=seed) for each in groups)
+    trials = [_raced(meter, request, workload, sweep) for request in requested]
+    return merged(trials, field.artefacts[0][0])
+
+
+def _raced(meter: Meter, request: RaceRequest, workload: Workload, sweep: int) -> Trial:
     with closing(race(meter, request, workload=workload.name, first_sweep=sweep)) as trials:
         for trial in trials:
             return trial
@@ -104,7 +117,7 @@ def requests_per_workload(
     divided by all runs of all arms; at least 40 ms.
     """
     budget_ns = parse_duration_ns(study.race.budget) * _SHARE_OF_BUDGET - spent_ns
-    runs = {name: arm_runs(study, name, arms) for name in pilots}
+    runs = {name: arm_runs(study, name, arms, each.most_arms) for name, each in pilots.items()}
     startups_ns = sum(pilots[name].startup_ns * n for name, n in runs.items())
     target_ns = (budget_ns - startups_ns) / sum(runs.values())
     target_ns = max(target_ns, _SHORTEST_NS)
@@ -120,7 +133,7 @@ def expected_racing_ns(
     """Racing time of all sweeps, of the check at longer slices, and of the relinks. Pure."""
     return round(
         sum(
-            arm_runs(study, name, arms)
+            arm_runs(study, name, arms, measured.most_arms)
             * (measured.startup_ns + measured.ns_per_request * (requests[name] or 1))
             for name, measured in pilots.items()
         )
@@ -134,13 +147,14 @@ def expecting_executions(study: Study, arms: int) -> int:
     return _EXPECTING_EXECUTIONS if wanted else 0
 
 
-def arm_runs(study: Study, workload: str, arms: int) -> int:
+def arm_runs(study: Study, workload: str, arms: int, most_arms: int | None = None) -> int:
     """Runs of single arms of a workload. Pure.
 
     Executions times arms, those before them, the relinks' own race, and a confirmation of all
     finalists there may be.
     """
-    runs = executions_of(study, workload) * arms
+    groups = 1 if most_arms is None else group_count(arms - _NO_VARIANT, most_arms)
+    runs = executions_of(study, workload) * (arms + (groups - 1) * _NO_VARIANT)
     runs += expecting_executions(study, arms) * _NO_VARIANT
     if study.layouts is not None and study.layouts.variants == "baseline":
         runs += BAND_EXECUTIONS * (study.layouts.count + 2)
@@ -171,4 +185,5 @@ def _pilot_of(trial: Trial, requests: int | None) -> Pilot:
         # The quicker of baseline and twin: what disturbs a pilot only ever makes it slower.
         running_ns=min(arm.wall_ns for arm in trial.arms),
         startup_ns=max(trial.wall_ns - running_ns, 0) // len(trial.arms),
+        peak_memory_bytes=max(arm.peak_memory_bytes for arm in trial.arms),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter, ValidationError
@@ -65,22 +65,21 @@ _PLAN = TypeAdapter(ConfirmPlan)
 def new_plan(
     file: StudyFile,
     confirm: Confirm,
-    explored: StudyResult,
+    finalists: Sequence[str],
     key: str,
     requests: Mapping[str, int | None],
 ) -> ConfirmPlan:
-    """The plan that follows from an exploration; the same one from the same sweeps. Pure."""
+    """The plan that follows from the exploration of that key; the same from the same sweeps."""
     study = file.study
-    finalists = choose_finalists(explored, file.variants, confirm.finalists)
     layouts = study.layouts or Layouts(count=2)
     rotated = study.layouts is not None and layouts.variants == "all"
     relinked = rotated or confirm.relinks
     seed = int(hashlib.sha256(f"confirm {key}".encode()).hexdigest()[:8], 16)
     return ConfirmPlan(
         exploration=key,
-        baseline=explored.baseline,
-        finalists=finalists,
-        workloads=explored.workload_names,
+        baseline=file.variants[0].name,
+        finalists=tuple(finalists),
+        workloads=tuple(workload.name for workload in study.workloads),
         requests=dict(requests),
         metric=study.race.metric,
         margin=study.race.margin,

@@ -11,6 +11,7 @@ from ensign.lab.ports import Ports
 from ensign.lab.study.arms import Field
 from ensign.lab.study.confirm_plan import (
     ConfirmPlan,
+    choose_finalists,
     confirming,
     confirming_study,
     edited,
@@ -46,27 +47,26 @@ class Site:
     telling: Telling
 
 
-def confirm(
-    file: StudyFile, explored: StudyResult, key: str, requests: Mapping[str, int | None], site: Site
-) -> None:
+def confirm(file: StudyFile, explored: StudyResult, sweeps: SweepPlan, site: Site) -> None:
     """Plans what is not planned, builds and races what is missing; nothing without `confirm`.
 
-    `explored` is the result of the sweeps, of which nothing is pooled in. InputError where the plan
-    was edited; otherwise as `run_study`.
+    `explored` is the result of the `sweeps`, of which nothing is pooled in. InputError where the
+    plan was edited; otherwise as `run_study`.
     """
     folder, asked = site.folder, file.study.race.confirm
-    plan = read_plan(folder, key)
+    plan = read_plan(folder, sweeps.key)
     if plan is None:
         if asked is None:
             return
-        plan = new_plan(file, asked, explored, key, requests)
+        finalists = choose_finalists(explored, file.variants, asked.finalists)
+        plan = new_plan(file, asked, finalists, sweeps.key, sweeps.requests)
         _record_of(folder, plan)
         write_plan(folder, plan)
     if plan.finalists:
-        _race(confirming(file, plan), plan, site)
+        _race(confirming(file, plan), plan, sweeps.most_arms, site)
 
 
-def _race(file: StudyFile, plan: ConfirmPlan, site: Site) -> None:
+def _race(file: StudyFile, plan: ConfirmPlan, most_arms: Mapping[str, int], site: Site) -> None:
     folder, ports = site.folder, site.ports
     programs = build_programs(file, site.cache, ports, site.telling.build)
     seats, _ = cpu_seats(file.study.cpus)
@@ -76,7 +76,7 @@ def _race(file: StudyFile, plan: ConfirmPlan, site: Site) -> None:
     hashes = {each.variant: each.loadable_sha256 for each in facts}
     raced = {each.variant: each.layouts for each in facts if each.variant in field.relinks}
     key = plan.prefix + plan_key(file.study, hashes, raced)[:_KEY_CHARACTERS]
-    sweeps = SweepPlan(key, plan.sweeps, plan.requests, 0)
+    sweeps = SweepPlan(key, plan.sweeps, plan.requests, 0, most_arms=most_arms)
     known = _record_of(folder, plan)
     missing = missing_trials(file.study, sweeps, folder)
     if known is not None and known.key == key and known.complete and not missing:

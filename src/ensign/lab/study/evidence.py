@@ -7,12 +7,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from ensign import __version__
 from ensign.builders.sources.obtain import lock_path
 from ensign.host.files import file_sha256, storage_errors, write_atomically
 from ensign.lab.study.confirm_plan import plan_name, read_plan, record_name
+from ensign.lab.study.expansion import expanded_again, expansion
 from ensign.lab.study.longer_slices import longer_key
 from ensign.lab.study.perform import folder_of, stored_result
 from ensign.lab.study.prepare import open_study
@@ -24,6 +26,7 @@ from ensign.model.study import PathSource
 from ensign.store.bundle import SUFFIX, is_bundle, pack, unpack
 
 _SHOWN_DIGITS = 12
+_EXPANDED = ".ensign/suite.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,9 @@ def opened(path: Path) -> Iterator[Evidence]:
         return
     with tempfile.TemporaryDirectory(prefix="ensign-bundle-") as folder:
         manifest = unpack(path, Path(folder))
-        yield Evidence(path, read_study(Path(folder) / manifest.study), path.with_suffix(".html"))
+        expand = partial(expanded_again, Path(folder) / _EXPANDED)
+        file = read_study(Path(folder) / manifest.study, expand=expand)
+        yield Evidence(path, file, path.with_suffix(".html"))
 
 
 def bundle(path: Path, target: Path | None) -> Bundled:
@@ -82,7 +87,10 @@ def bundle(path: Path, target: Path | None) -> Bundled:
     file = open_study(path)
     stored_result(file)
     target = file.folder / f"{path.stem}.bundle{SUFFIX}" if target is None else target
-    data = pack(path.name, __version__, {name: each.read_bytes() for name, each in _members(file)})
+    members = {name: each.read_bytes() for name, each in _members(file)}
+    if file.suite is not None:
+        members[_EXPANDED] = expansion(file.study)
+    data = pack(path.name, __version__, members)
     write_atomically(target.absolute(), data)
     return Bundled(target, len(data), file_sha256(target))
 
@@ -144,10 +152,26 @@ def _redo(evidence: Evidence, workloads: Sequence[str]) -> str:
     """The command line that repeats the study, or those of its workloads that were raced."""
     study = evidence.file.path.name
     options = [word for name in workloads for word in ("--workload", name)]
+    options += _limits(evidence.file)
     if not is_bundle(evidence.path):
         return shlex.join(["ensign", "run", study, *options])
     unpacked = shlex.join(["ensign", "unbundle", evidence.path.name, "again"])
     return f"{unpacked} && {shlex.join(['ensign', 'run', f'again/{study}', *options])}"
+
+
+def _limits(file: StudyFile) -> list[str]:
+    """The options by which it was raced with another budget or precision than the study's."""
+    record = read_record(folder_of(file))
+    if record is None:
+        return []
+    race = file.study.race
+    said = (("budget", record.budget, race.budget), ("precision", record.precision, race.precision))
+    return [
+        word
+        for name, raced, usual in said
+        if raced and raced != usual
+        for word in (f"--{name}", raced)
+    ]
 
 
 def _redo_with(evidence: Evidence, version: str) -> str:

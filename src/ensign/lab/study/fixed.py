@@ -19,6 +19,7 @@ from ensign.lab.study.calibrate import (
     pilot,
     requests_per_workload,
 )
+from ensign.lab.study.groups import group_finding, most_arms_of
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
@@ -90,14 +91,16 @@ def _new_plan(
     meter: Meter, study: Study, field: Field, key: str, on_pilot: Callable[[str], None]
 ) -> SweepPlan:
     pilots: dict[str, Pilot] = {}
-    spent_ns = 0
+    spent_ns, arms = 0, len(field.artefacts) + 1
     for workload in study.workloads:
         on_pilot(workload.name)
-        pilots[workload.name], trials = pilot(meter, study, field, workload)
+        measured, trials = pilot(meter, study, field, workload)
+        most = most_arms_of(measured.peak_memory_bytes, field.memory_bytes, arms)
+        pilots[workload.name] = replace(measured, most_arms=most if most < arms else None)
         spent_ns += sum(trial.wall_ns for trial in trials)
-    arms = len(field.artefacts) + 1
     requests = requests_per_workload(study, pilots, arms, spent_ns)
-    plan = SweepPlan(key, study.race.sweeps, requests, 0)
+    grouped = {name: each.most_arms for name, each in pilots.items() if each.most_arms}
+    plan = SweepPlan(key, study.race.sweeps, requests, 0, most_arms=grouped)
     if expecting_executions(study, arms):
         plan = _with_precision(meter, study, field, plan, on_pilot)
     shorter = study.race.model_copy(update={"sweeps": plan.sweeps})
@@ -127,7 +130,9 @@ def _with_precision(
 
 
 def _doubts(study: Study, plan: SweepPlan) -> tuple[Finding, ...]:
-    return (*_budget_findings(study, plan.expected_ns), *_precision_findings(study, plan))
+    grouped = (group_finding(name, most) for name, most in sorted(plan.most_arms.items()))
+    budget = _budget_findings(study, plan.expected_ns)
+    return (*budget, *_precision_findings(study, plan), *grouped)
 
 
 def _budget_findings(study: Study, expected_ns: int) -> tuple[Finding, ...]:

@@ -26,6 +26,9 @@ from ensign.model.study import Study
 from ensign.model.trials import Trial
 from ensign.store.folder import StudyFolder
 
+# Of the memory that is free when a study begins, for all arms of a race.
+_SHARE_OF_MEMORY = 0.8
+
 
 def folder_of(file: StudyFile) -> StudyFolder:
     """The results folder of a study."""
@@ -45,7 +48,7 @@ def run_study(
             if file.study.race.confirm is not None:
                 explored, _ = _explored(file)
                 site = Site(cache, ports, folder, telling)
-                confirm(file, explored, sweeps.key, sweeps.requests, site)
+                confirm(file, explored, sweeps, site)
     except KeyboardInterrupt:
         raise Interrupted("interrupted; the same command goes on where it stopped") from None
 
@@ -85,16 +88,16 @@ def stored_sweeps(file: StudyFile) -> tuple[Study, StudyRecord, tuple[Trial, ...
 def _race(
     file: StudyFile, programs: Programs, folder: StudyFolder, ports: Ports, telling: Telling
 ) -> SweepPlan:
-    study = file.study
+    study, before = file.study, machine_state()
     seats, seat_findings = cpu_seats(study.cpus)
     natural = Field(programs.artefacts, dict(programs.tools), seats, str(file.folder))
-    field = rotating(study, natural, programs.relinks)
+    memory_bytes = round(before.machine.memory.available_bytes * _SHARE_OF_MEMORY)
+    field = replace(rotating(study, natural, programs.relinks), memory_bytes=memory_bytes)
     facts = [result.facts for result in programs.report.results]
     hashes = {each.variant: each.loadable_sha256 for each in facts}
     raced = {each.variant: each.layouts for each in facts if each.variant in field.relinks}
     key = plan_key(study, hashes, raced)
     folder.sweep_leftovers()
-    before = machine_state()
     fixed = fixed_plan(ports.meter, study, field, key, folder, telling.pilot)
     longer_study, longer = with_longer_slices(study, fixed.sweeps)
     races = [(study, field, fixed.sweeps), (longer_study, field, longer)]

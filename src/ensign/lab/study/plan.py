@@ -7,6 +7,7 @@ from ensign.builders.cache import Cache
 from ensign.builders.request import BuildRequest
 from ensign.lab.machine import cpu_seats
 from ensign.lab.ports import Ports
+from ensign.lab.study.confirm_plan import confirming, new_plan
 from ensign.lab.study.perform import folder_of
 from ensign.lab.study.prepare import build_ports, compilers_by_line, require_commands
 from ensign.lab.study.record import usable_record
@@ -15,6 +16,8 @@ from ensign.model.expectation import Expectation, PlannedVariant, Work
 from ensign.model.study import Study
 from ensign.model.units import parse_duration_ns
 from ensign.model.variants import Variant
+
+_AFRESH = "to confirm"
 
 
 def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
@@ -25,6 +28,7 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
     request = BuildRequest(study, file.path, file.variants, baseline)
     with compilers_by_line(file):
         ahead = outlook(request, build_ports(file, cache, ports))
+        second = _afresh(file, cache, ports)
     builds = ahead.estimate
     seats, _ = cpu_seats(study.cpus)
     return Expectation(
@@ -38,7 +42,7 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
         workloads=tuple((workload.name, workload.shown) for workload in study.workloads),
         work=tuple(
             each
-            for each in (builds.builds, builds.relinks, builds.checks, _racing(file))
+            for each in (builds.builds, builds.relinks, builds.checks, second, _racing(file))
             if each.waiting or each.there
         ),
         sweeps=study.race.sweeps,
@@ -51,6 +55,32 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
 def _confirming(study: Study) -> tuple[int, int] | None:
     confirm = study.race.confirm
     return None if confirm is None else (confirm.finalists, confirm.sweeps_for(confirm.finalists))
+
+
+def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
+    """What a confirmation builds and checks at most: nobody knows yet whose turn it will be."""
+    confirm = file.study.race.confirm
+    if confirm is None:
+        return Work(_AFRESH, 0, 0, 0, 0, "guess")
+    baseline, *others = file.variants
+    names = [each.name for each in sorted(others, key=_effort)[: confirm.finalists]]
+    supposed = confirming(file, new_plan(file, confirm, names, "", {}))
+    request = BuildRequest(supposed.study, file.path, supposed.variants, baseline.name)
+    found = outlook(request, build_ports(file, cache, ports)).estimate
+    parts = (found.builds, found.relinks, found.checks)
+    return Work(
+        _AFRESH,
+        waiting=sum(each.waiting for each in parts),
+        there=sum(each.there for each in parts),
+        wall_s=sum(each.wall_s for each in parts),
+        disk_bytes=sum(each.disk_bytes for each in parts),
+        basis="guess",
+    )
+
+
+def _effort(variant: Variant) -> tuple[bool, bool, bool]:
+    """Sorts those first whose builds have most stages."""
+    return (variant.bolt != "on", variant.pgo != "on", variant.lto == "off")
 
 
 def _planned(variant: Variant, ahead: Outlook, *, is_baseline: bool) -> PlannedVariant:

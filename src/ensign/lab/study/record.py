@@ -25,7 +25,8 @@ class StudyRecord:
     means all of the study. `relinks` is how many of each variant the sweeps used in turn,
     `band_key` names the trials of the baseline's relinks; 0 and empty where there were none.
     `plan_sha256` is that of the plan by which a confirmation was raced. `expected` is the precision
-    that was told before the first sweep, where it was.
+    that was told before the first sweep, where it was. `budget` and `precision` are those that it
+    was raced with, which the command line may have set; empty in older records.
     """
 
     key: str
@@ -45,6 +46,8 @@ class StudyRecord:
     band_key: str = ""
     plan_sha256: str = ""
     expected: Precision | None = None
+    budget: str = ""
+    precision: str = ""
 
 
 _RECORD = TypeAdapter(StudyRecord)

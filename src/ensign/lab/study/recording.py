@@ -33,6 +33,8 @@ def started(study: Study, programs: Programs, plan: SweepPlan, before: MachineSt
         complete=False,
         workloads=tuple(workload.name for workload in study.workloads),
         expected=plan.precision,
+        budget=study.race.budget,
+        precision=study.race.precision or "",
     )
 
 

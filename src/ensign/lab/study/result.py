@@ -6,20 +6,24 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ensign.lab.study.effects import design_of
 from ensign.lab.study.layouts import layout_facts
 from ensign.lab.study.longer_slices import slice_length_findings
 from ensign.lab.study.overlap import overlap_findings
 from ensign.lab.study.record import StudyRecord
 from ensign.model.findings import Finding
-from ensign.model.results import StudyResult, SuiteComparison, WorkloadComparison
+from ensign.model.results import LatencyComparison, StudyResult, SuiteComparison, WorkloadComparison
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Metric, Trial
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.stats.bands import ABOUT_EQUAL, band_edges, variant_bands
 from ensign.stats.factorial import factorial_reading
 from ensign.stats.holm import named_workloads
+from ensign.stats.latency import PERCENTILES, latency_costs, timed_workloads
 from ensign.stats.layouts import by_relink
+from ensign.stats.readings import reading_findings
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads, workload_comparison
 from ensign.stats.sweeps import SweepCosts, sweep_costs, sweep_findings
 from ensign.stats.twin import judge_twin
@@ -82,6 +86,7 @@ def study_result(
             *overlap_findings(study),
             *judged.findings,
             *sweep_findings(executions),
+            *reading_findings(trials),
             *slice_length_findings(study, record.raced, trials, longer),
             *record.findings,
             *trial_findings(trials),
@@ -96,7 +101,30 @@ def study_result(
         layouts=layout_facts(study, record, executions, relinked),
         factorial=factorial_reading(costs, beside, design, rule),
         expected=record.expected,
+        latency=_latency(trials, record, names, rule),
     )
+
+
+def _latency(
+    trials: Sequence[Trial], record: StudyRecord, names: Sequence[str], rule: SuiteRule
+) -> tuple[LatencyComparison, ...]:
+    timed = timed_workloads(trials, names)
+    if not timed:
+        return ()
+    arms = (*record.raced, TWIN)
+    found: list[LatencyComparison] = []
+    for percentile in PERCENTILES:
+        costs = _units(latency_costs(trials, arms, timed, percentile), record)
+        means = np.exp(costs.y.mean(axis=-1))
+        for index, arm in enumerate(arms[1:], start=1):
+            rows = compare_workloads(costs, arm, arms[0], rule)
+            found += (
+                LatencyComparison(
+                    workload, percentile, row, float(means[0, w]), float(means[index, w])
+                )
+                for w, (workload, row) in enumerate(rows)
+            )
+    return tuple(found)
 
 
 def study_costs(study: Study, record: StudyRecord, trials: Sequence[Trial]) -> SweepCosts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ensign.host.meter import Meter
 from ensign.lab.study.arms import Field
@@ -19,7 +19,8 @@ from ensign.store.folder import StudyFolder
 class SweepPlan:
     """What was fixed before the first sweep. `key` names it in the store.
 
-    `precision` is what was expected of it; None where that was not asked of any trial.
+    `precision` is what was expected of it; None where that was not asked of any trial. `most_arms`
+    has the workloads whose arms do not all fit into memory.
     """
 
     key: str
@@ -27,6 +28,7 @@ class SweepPlan:
     requests: Mapping[str, int | None]
     expected_ns: int
     precision: Precision | None = None
+    most_arms: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def missing_trials(
 def run_sweeps(
     meter: Meter,
     study: Study,
-    field: Field,
+    arms: Field,
     plan: SweepPlan,
     folder: StudyFolder,
     on_trial: Callable[[SweepProgress], None],
@@ -73,6 +75,7 @@ def run_sweeps(
     missing = missing_trials(study, plan, folder)
     for done, (sweep, workload) in enumerate(missing, start=total - len(missing) + 1):
         requests = plan.requests[workload.name]
-        trial = one_trial(meter, study, field, workload, requests, sweep=sweep)
+        raced = replace(arms, most_arms=plan.most_arms.get(workload.name))
+        trial = one_trial(meter, study, raced, workload, requests, sweep=sweep)
         folder.write_trial(plan.key, trial)
         on_trial(SweepProgress(done, total, sweep, workload.name, trial))

@@ -1,0 +1,182 @@
+"""The tables of studies/redis/RESULTS.md, from the raw trials of a finished study.
+
+python bench/redis_results.py studies/redis/full.toml        # or a bundle of it
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from ensign.lab.study import evidence
+from ensign.lab.study.confirm_plan import confirming_study, read_plan, record_name
+from ensign.lab.study.perform import folder_of, stored_sweeps
+from ensign.lab.study.record import read_record
+from ensign.lab.study.result import suite_rule
+from ensign.model.comparisons import Comparison, Direction
+from ensign.model.trials import TWIN, Metric, Trial
+from ensign.report import words
+from ensign.report.view import row_of
+from ensign.stats.layouts import by_relink
+from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
+from ensign.stats.sweeps import SweepCosts, sweep_costs
+from ensign.stats.twin import judge_twin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ensign.lab.study_file import StudyFile
+    from ensign.model.results import StudyResult
+
+COMPILERS = ("gcc-11", "gcc-12", "clang-14", "clang-19")
+PUBLISHED = "+5.13 %"
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    asked.add_argument("study", type=Path)
+    with evidence.opened(asked.parse_args().study) as found:
+        result = found.result()
+        study, record, trials = stored_sweeps(found.file)
+        rule = suite_rule(study)
+        arms, names = (*record.raced, TWIN), tuple(each.name for each in study.workloads)
+        costs = {metric: sweep_costs(trials, arms, names, metric) for metric in Metric}
+        print(_precision(result))
+        print(_twin(costs[Metric.CPU], arms[0]))
+        print(_levels(costs, rule))
+        print(_builds(result))
+        print(_best(found.file, rule))
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _said(comparison: Comparison) -> str:
+    return f"{words.speedup_cell(comparison)} ({words.interval_cell(comparison)})"
+
+
+def _half(comparison: Comparison) -> float:
+    return math.log(comparison.high / comparison.low) / 2
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}".replace("%", " %")
+
+
+def _precision(result: StudyResult) -> str:
+    suite = [_half(each.comparison) for each in result.suite]
+    single = [_half(each.comparison) for each in result.workloads]
+    expected = result.expected
+    counts = (len(result.suite), len(result.workload_names), result.sweeps_done)
+    rows = [
+        ["builds and twin, tests, sweeps", ", ".join(map(str, counts))],
+        ["racing", f"{result.racing_s / 60:.0f} min"],
+        ["half-width of geometric means", _middle(suite)],
+        ["half-width of single tests", _middle(single)],
+    ]
+    if expected is not None:
+        said = f"{_percent(expected.suite)} and {_percent(expected.workload)}"
+        rows.append(["both, as told before the first sweep", said])
+    return "### Precision\n\n" + _table(["", ""], rows)
+
+
+def _middle(halves: Sequence[float]) -> str:
+    return f"median {_percent(median(halves))}, at most {_percent(max(halves))}"
+
+
+def _twin(costs: SweepCosts, baseline: str) -> str:
+    judged = judge_twin(costs, TWIN, baseline)
+    exits = f"{len(judged.exits)} of {len(costs.workloads)}, {judged.exits_allowed} allowed"
+    rows = [["geometric mean", _said(judged.suite)], ["tests whose interval excludes 0", exits]]
+    return "### A/A twin\n\n" + _table(["", ""], rows)
+
+
+def _levels(costs: dict[Metric, SweepCosts], rule: SuiteRule) -> str:
+    rows = []
+    for compiler in COMPILERS:
+        arm, base = f"{compiler}-O3-lto", f"{compiler}-O2"
+        both = [compare_suite(costs[metric], arm, base, rule).comparison for metric in Metric]
+        rows.append([compiler, *map(_said, both), PUBLISHED if compiler == "gcc-11" else ""])
+    header = ["`-O3 -flto` over `-O2`", "CPU time per request", "wall time", "published"]
+    return "### Levels and LTO\n\n" + _table(header, rows)
+
+
+def _builds(result: StudyResult) -> str:
+    wall = {each.comparison.arm: each.comparison for each in result.suite_wall}
+    size = {each.variant: each for each in result.builds}
+    rows = []
+    for each in sorted(result.suite, key=lambda one: one.comparison.ratio):
+        name = each.comparison.arm
+        build = size.get(name)
+        counts = _counts(result, name)
+        code = "" if build is None else f"{build.text_bytes / 2**20:.2f} MiB"
+        rows.append([name, _said(each.comparison), _said(wall[name]), counts, code])
+    header = ["build", "CPU time per request", "wall time", "tests faster, slower", "code"]
+    return f"### All builds, against {result.baseline}\n\n" + _table(header, rows)
+
+
+def _counts(result: StudyResult, arm: str) -> str:
+    directions = [
+        each.comparison.direction for each in result.workloads if each.comparison.arm == arm
+    ]
+    return f"{directions.count(Direction.FASTER)}, {directions.count(Direction.SLOWER)}"
+
+
+def _best(file: StudyFile, rule: SuiteRule) -> str:
+    folder = folder_of(file)
+    record = read_record(folder)
+    plan = None if record is None else read_plan(folder, record.key)
+    second = None if plan is None else read_record(folder, record_name(plan.exploration))
+    if plan is None or second is None:
+        return "Nothing is confirmed.\n"
+    study = confirming_study(file.study, plan)
+    trials = folder.trials(second.key)
+    arms, names = (*second.raced, TWIN), tuple(plan.workloads)
+    rule = suite_rule(study, len(plan.finalists))
+
+    def measured(of: Callable[[Trial, str], float] | None, metric: Metric) -> SweepCosts:
+        found = sweep_costs(trials, arms, names, metric, of)
+        return by_relink(found, second.relinks) if second.relinks else found
+
+    parts = (
+        ("CPU time per request", measured(None, Metric.CPU)),
+        ("wall time", measured(None, Metric.WALL)),
+        ("user time per request", measured(_user, Metric.CPU)),
+        ("kernel time per request", measured(_system, Metric.CPU)),
+    )
+    rows = []
+    for arm in (*plan.finalists, TWIN):
+        cells = [_said(compare_suite(costs, arm, arms[0], rule).comparison) for _, costs in parts]
+        claim = compare_suite(parts[0][1], arm, arms[0], rule)
+        shown = len(names) - len(claim.not_shown)
+        rows.append([arm, *cells, f"{shown} of {len(names)}"])
+    header = ["build", *(name for name, _ in parts), f"shown at most {rule.margin:.0%} slower"]
+    head = f"### Confirmed, at level {plan.level_each:.3g} each, plan {plan.sha256[:12]}\n\n"
+    return head + _table(header, rows) + _single(parts[0][1], plan.finalists[0], rule)
+
+
+def _single(costs: SweepCosts, arm: str, rule: SuiteRule) -> str:
+    rows = sorted(compare_workloads(costs, arm, costs.arms[0], rule), key=lambda row: row[1].ratio)
+    cells = [[name, _said(row), row_of(row, rule.margin, twin=False).size] for name, row in rows]
+    return f"\n{arm}, test by test:\n\n" + _table(["test", "CPU time per request", "margin"], cells)
+
+
+def _user(trial: Trial, arm: str) -> float:
+    totals = trial.arm(arm)
+    return math.log(max(totals.user_ns, 1) / totals.operations)
+
+
+def _system(trial: Trial, arm: str) -> float:
+    totals = trial.arm(arm)
+    return math.log(max(totals.system_ns, 1) / totals.operations)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Readings that are not what they seem: on the grid of a timer, or standing still.
+
+A load generator that ends on a timer (redis-benchmark with threads looks every 250 ms) makes
+running times jump by whole steps; a kernel that counts CPU time in ticks makes all of it a multiple
+of one; a reading that is exactly the same again and again was not taken anew.
+
+Times of an arm jump from execution to execution. On a grid of g, jumps of more than g/2 are near
+multiples of g: the mean of cos(2π·jump/g) is near 1. For jumps without a grid it is near 0 with
+standard deviation 1/√(2n) (the V test of circular statistics: Mardia and Jupp, Directional
+Statistics, 2000, 6.3.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+from statistics import quantiles
+from typing import TYPE_CHECKING
+
+from ensign.model.findings import Finding, Severity
+from ensign.model.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ensign.model.trials import Trial
+
+_MS = 1_000_000
+_GRIDS_NS = tuple(ms * _MS for ms in (1000, 500, 250, 200, 100, 50))
+_FEWEST_JUMPS, _LEAST_COSINE = 8, 0.8
+_FEWEST_READINGS, _LEAST_TICK_NS = 6, _MS
+_FEWEST_REPEATS = 3
+_CHANCE = 1e-4
+
+
+def timer_grid_ns(durations_ns: Mapping[str, Sequence[int]]) -> int | None:
+    """The largest grid on which the running times of arms jump; None where none is seen.
+
+    `durations_ns` has the executions of each arm, in their order.
+    """
+    jumps = [abs(b - a) for each in durations_ns.values() for a, b in pairwise(each)]
+    for grid_ns in _GRIDS_NS:
+        far = [jump for jump in jumps if jump > grid_ns / 2]
+        if len(far) < _FEWEST_JUMPS:
+            continue
+        cosine = sum(math.cos(2 * math.pi * jump / grid_ns) for jump in far) / len(far)
+        if cosine >= _LEAST_COSINE:
+            return grid_ns
+    return None
+
+
+def tick_ns(readings_ns: Sequence[int]) -> int | None:
+    """The tick of which all readings are multiples, if it is a millisecond or more."""
+    if len(set(readings_ns)) < _FEWEST_READINGS:
+        return None
+    tick = math.gcd(*readings_ns)
+    return tick if tick >= _LEAST_TICK_NS else None
+
+
+def repeated(readings_ns: Sequence[int]) -> int | None:
+    """A reading that is there too often to be a coincidence; None where there is none.
+
+    Readings have a resolution (their greatest common divisor; control groups count microseconds).
+    Where n of them are densest, about 0.54 · n · resolution / interquartile range fall on one value
+    (that of a normal distribution); how many there are is Poisson.
+    """
+    found = [reading for reading in readings_ns if reading > 0]
+    if len(found) < _FEWEST_READINGS:
+        return None
+    value, count = Counter(found).most_common(1)[0]
+    low, _, high = quantiles(found, n=4)
+    if count < _FEWEST_REPEATS or high <= low:
+        return None
+    on_one_value = 0.54 * len(found) * math.gcd(*found) / (high - low)
+    by_chance = len(found) * _poisson_tail(count - 1, on_one_value)
+    return value if by_chance < _CHANCE else None
+
+
+def _poisson_tail(least: int, mean: float) -> float:
+    """P(X ≥ least)."""
+    below = sum(math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1)) for k in range(least))
+    return max(0.0, 1.0 - below)
+
+
+def reading_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
+    """What is wrong with the readings of each workload, one finding per workload and kind."""
+    of_workload: dict[str, list[Trial]] = {}
+    for trial in sorted(trials, key=lambda trial: trial.sweep):
+        of_workload.setdefault(trial.workload, []).append(trial)
+    found: list[Finding] = []
+    for workload, each in of_workload.items():
+        found += (Finding(code, Severity.WARNING, text, workload) for code, text in _doubts(each))
+    return tuple(found)
+
+
+def _doubts(trials: Sequence[Trial]) -> list[tuple[str, str]]:
+    wall: dict[str, list[int]] = {}
+    for trial in trials:
+        for totals in trial.arms:
+            wall.setdefault(totals.arm, []).append(totals.wall_ns)
+    cpu = [totals.cpu_ns for trial in trials for totals in trial.arms]
+    doubts = []
+    grid = timer_grid_ns(wall)
+    if grid is not None:
+        text = (
+            f"running times jump by steps of {format_duration(grid)}: the load generator ends on a "
+            "timer (redis-benchmark does with --threads), so wall times mean little"
+        )
+        doubts.append(("timer-grid", text))
+    tick = tick_ns(cpu)
+    if tick is not None:
+        text = f"all CPU times are multiples of {format_duration(tick)}: they are counted in ticks"
+        doubts.append(("tick-counted", text))
+        return doubts
+    value = repeated(cpu)
+    if value is not None:
+        text = (
+            f"the CPU time of {format_duration(value)} was read again and again, to the last "
+            "digit: a reading that stands still"
+        )
+        doubts.append(("stale-reading", text))
+    return doubts

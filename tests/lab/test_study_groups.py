@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ensign.lab.study.arms import Field, Seats, group_count
+from ensign.lab.study.calibrate import arm_runs, one_trial
+from ensign.lab.study.fixed import fixed_plan
+from ensign.lab.study.groups import merged, most_arms_of
+from ensign.lab.study.sweeps import run_sweeps
+from ensign.model.trials import TWIN, ArmTotals, Metric, Mode, SliceRecord, Trial
+from ensign.stats.sweeps import sweep_costs
+from ensign.stats.trials import log_cost
+from ensign.store.folder import StudyFolder
+from lab.test_study_sweeps import a_study
+from races import SimulatedMeter
+
+MS = 1_000_000
+NAMES = ("base", "a", "b", "c", "d", "e")
+FIELD = Field(
+    tuple((name, f"/b/{name}") for name in NAMES), {"bench": "/b/l"}, Seats((1,), (0,), (0,))
+)
+
+
+def test_each_group_has_the_baseline_and_everyone_races_once() -> None:
+    groups = replace(FIELD, most_arms=4).in_groups(seed=3)
+    assert len(groups) == group_count(5, 4) == 3
+    assert all(group.artefacts[0] == ("base", "/b/base") for group in groups)
+    assert sorted(name for group in groups for name, _ in group.artefacts[1:]) == list("abcde")
+    four = replace(FIELD, most_arms=4)
+    dealt = {tuple(group.artefacts for group in four.in_groups(seed)) for seed in range(20)}
+    assert len(dealt) > 1
+    assert FIELD.in_groups(seed=1) == (FIELD,)
+    assert len(replace(FIELD, most_arms=7).in_groups(seed=1)) == 1
+    assert len(replace(FIELD, most_arms=3).in_groups(seed=1)) == 5
+
+
+@pytest.mark.parametrize(
+    ("peak_bytes", "memory_bytes", "fits"),
+    [(10, None, 25), (0, 5, 25), (10, 10_000, 25), (10, 150, 10), (10, 1, 3)],
+)
+def test_memory_says_how_many_fit(peak_bytes: int, memory_bytes: int | None, fits: int) -> None:
+    assert most_arms_of(peak_bytes, memory_bytes, 25) == fits
+
+
+def drifting(arm: str, execution: int) -> int:
+    """Each race is slower than the one before by 30 %; `c` costs a tenth more than the baseline."""
+    return round(100 * MS * 1.3**execution * (1.1 if arm == "c" else 1.0))
+
+
+def test_ratios_are_to_the_baseline_of_the_own_group() -> None:
+    study = a_study()
+    meter = SimulatedMeter(drifting)
+    field = replace(FIELD, most_arms=4)
+    trial = one_trial(meter, study, field, study.workloads[0], 100, sweep=2)
+    assert len(meter.requests) == 3
+    assert [len(group) for group in trial.groups] == [4, 4, 3]
+    assert [group[0] for group in trial.groups] == ["base", "base (group 2)", "base (group 3)"]
+    costs = sweep_costs([trial], (*NAMES, TWIN), (trial.workload,), Metric.CPU)
+    for name in ("a", "b", "d", "e", TWIN):
+        assert costs.log_ratios(name, "base")[0, 0] == pytest.approx(0, abs=1e-6)
+    assert costs.log_ratios("c", "base")[0, 0] == pytest.approx(math.log(1.1), abs=1e-6)
+
+
+def test_slices_of_the_groups_follow_each_other() -> None:
+    totals = ArmTotals("base", 5, 5, 5, 0, 0, 1, 0, 0, 0, 1)
+    one = Trial(
+        "w", 0, 1, Mode.GATED, "cgroup", 5, 0.0, 40, 0.5,
+        (replace(totals, arm="a"), totals), (SliceRecord("a", 0, 30, 5, 0, filler=False),),
+    )  # fmt: skip
+    both = merged([one, replace(one, running_share=1.0)], "base")
+    assert [each.start_ns for each in both.slices] == [0, 30]
+    assert (both.wall_ns, both.running_share) == (80, 0.75)
+    assert both.groups == (("base", "a"), ("base (group 2)", "a"))
+    assert merged([one], "base") is one
+
+
+def test_a_trial_of_one_race_is_as_it_was() -> None:
+    study = a_study()
+    trial = one_trial(SimulatedMeter(drifting), study, FIELD, study.workloads[0], 9, sweep=0)
+    assert trial.groups == ()
+    assert log_cost(trial, "c", Metric.CPU) == pytest.approx(math.log(110 * MS))
+
+
+def test_a_study_whose_arms_do_not_fit_says_so_and_plans_the_extra_runs(tmp_path: Path) -> None:
+    study, folder = a_study(), StudyFolder(tmp_path)
+    meter = SimulatedMeter(lambda _arm, _n: 80 * MS, peak_memory_bytes=1000)
+    small = replace(FIELD, memory_bytes=6000)
+    plan = fixed_plan(meter, study, small, "key", folder, print)
+    assert plan.sweeps.most_arms == {"set": 4, "get": 4, "incr": 4}
+    assert [each.code for each in plan.findings].count("raced-in-groups") == 3
+    assert arm_runs(study, "set", 7, 4) == arm_runs(study, "set", 7) + study.race.sweeps * 4
+    run_sweeps(meter, study, small, plan.sweeps, folder, lambda _: None)
+    assert all(len(trial.groups) == 3 for trial in folder.trials("key"))
+    again = fixed_plan(meter, study, small, "key", folder, print)
+    assert again == plan

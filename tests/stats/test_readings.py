@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ensign.model.trials import TWIN, ArmTotals, Mode, Trial
+from ensign.stats.readings import reading_findings, repeated, tick_ns, timer_grid_ns
+
+MS = 1_000_000
+
+
+def smooth(rng: np.random.Generator, sd_ms: float) -> dict[str, list[int]]:
+    """Five arms of different speed, 12 executions, noise and a drift."""
+    arms = {}
+    for arm in "abcde":
+        mean = rng.uniform(800, 4000)
+        drift = np.linspace(0, rng.normal(0, sd_ms), 12)
+        arms[arm] = [int(ms * MS) for ms in mean + drift + rng.normal(0, sd_ms, 12)]
+    return arms
+
+
+@pytest.mark.parametrize("sd_ms", [3, 20, 60, 120, 300, 800])
+def test_times_without_a_timer_are_rarely_taken_for_a_grid(sd_ms: float) -> None:
+    rng = np.random.default_rng(1)
+    alarms = sum(timer_grid_ns(smooth(rng, sd_ms)) is not None for _ in range(500))
+    assert alarms <= 5
+
+
+@pytest.mark.parametrize("grid_ms", [100, 250, 1000])
+def test_a_timer_is_found_with_its_step(grid_ms: int) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        ends = {
+            arm: [
+                int((np.ceil(ns / MS / grid_ms) * grid_ms + 7 + abs(rng.normal(0, 2))) * MS)
+                for ns in each
+            ]
+            for arm, each in smooth(rng, grid_ms).items()
+        }
+        assert timer_grid_ns(ends) == grid_ms * MS
+
+
+def test_times_within_one_step_say_nothing() -> None:
+    assert timer_grid_ns({"a": [2 * 10**9] * 20, "b": [3 * 10**9] * 20}) is None
+
+
+def test_ticks_are_told_from_nanoseconds() -> None:
+    rng = np.random.default_rng(3)
+    assert tick_ns([int(each) * 4 * MS for each in rng.integers(20, 90, 30)]) == 4 * MS
+    assert tick_ns([int(each) for each in rng.integers(20 * MS, 90 * MS, 30)]) is None
+    assert tick_ns([8 * MS] * 30) is None
+
+
+@pytest.mark.parametrize("sd_us", [1, 5, 50, 2000])
+@pytest.mark.parametrize("count", [30, 1000])
+def test_microseconds_repeat_by_chance(sd_us: float, count: int) -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        readings = [int(each) * 1000 for each in rng.normal(40_000, sd_us, count)]
+        assert repeated(readings) is None
+
+
+def test_a_reading_that_stands_still_is_found() -> None:
+    rng = np.random.default_rng(5)
+    fresh = [int(each) * 1000 for each in rng.normal(40_000, 2000, 200)]
+    assert repeated([*fresh, *[fresh[7]] * 4]) == fresh[7]
+    assert repeated([0] * 30) is None
+
+
+def trial(sweep: int, *arms: tuple[str, int, int]) -> Trial:
+    totals = tuple(
+        ArmTotals(name, wall, cpu, cpu, 0, 0, 1000, 0, 0, 0, 1) for name, wall, cpu in arms
+    )
+    return Trial("get", sweep, 1, Mode.WHOLE, "none", 1, 0.0, 1, 1.0, totals, ())
+
+
+def test_findings_name_workload_and_step() -> None:
+    steps = [13, 14, 13, 15, 14, 13, 14, 15, 13, 14]
+    trials = [
+        trial(n, ("a", k * 250 * MS + n, 3 * MS + n), (TWIN, (k + 1) * 250 * MS, 3 * MS + 99 - n))
+        for n, k in enumerate(steps)
+    ]
+    (finding,) = reading_findings(trials)
+    assert (finding.code, finding.subject) == ("timer-grid", "get")
+    assert "250 ms" in finding.text
+    stale = [
+        trial(n, ("a", 10**9 + n, 5_000_001), (TWIN, 10**9, 4_000_000 + n * n * 997))
+        for n in range(8)
+    ]
+    assert [each.code for each in reading_findings(stale)] == ["stale-reading"]
+    assert reading_findings([trial(n, ("a", 10**9 + n**3, 5_000_001 + n)) for n in range(9)]) == ()
