@@ -204,7 +204,15 @@ impl<'a> Arm<'a> {
     pub fn start_runner(&mut self, stage: &mut Stage) -> Result<(), Halt> {
         let filler = self.is_finished();
         if filler && !self.is_server() && !self.spec.prepare.is_empty() {
-            self.prepare(stage)?;
+            match self.prepare(stage) {
+                Err(Halt::Failed(failure)) => {
+                    self.fills = false;
+                    let text = format!("failed as filler: {}", failure.text);
+                    stage.warn("filler-failed", self.name(), text);
+                    return Ok(());
+                }
+                prepared => prepared?,
+            }
         }
         stage.forest.tree(self.tree).freeze()?;
         let spec = self.spec;

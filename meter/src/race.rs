@@ -177,7 +177,9 @@ impl Racing<'_> {
             if arm.runner.is_none() {
                 arm.start_runner(stage)?;
             }
-            dealer.ran(index, turns.slice(stage, arm, Some(slice_ns))?);
+            if arm.runner.is_some() {
+                dealer.ran(index, turns.slice(stage, arm, Some(slice_ns))?);
+            }
         }
         Ok(())
     }
@@ -198,7 +200,7 @@ impl Racing<'_> {
         while !self.arms.iter().all(Arm::is_finished) {
             let Some(index) = dealer.next(
                 |index| !self.arms[index].is_finished(),
-                |index| self.arms[index].is_finished(),
+                |index| self.arms[index].fills(),
             ) else {
                 return Err(Halt::system("no arm can run"));
             };
@@ -299,7 +301,8 @@ impl Racing<'_> {
         let total = self.arms[index].total.take().unwrap_or_default();
         self.sums_ns[index] += total.wall_ns;
         if spec.load.is_some() {
-            warn_bottleneck(stage, &spec.name, &total);
+            let threads = spec.drive().map_or(1, |drive| drive.threads);
+            warn_bottleneck(stage, (&spec.name, threads), &total);
         }
         let record = Record::Arm(ArmTotal {
             execution: stage.execution,
@@ -322,10 +325,10 @@ impl Racing<'_> {
 }
 
 /// The load generator is busy all the time and the server is not: its own speed is measured.
-fn warn_bottleneck(stage: &mut Stage, arm: &str, total: &Total) {
+fn warn_bottleneck(stage: &mut Stage, (arm, threads): (&str, usize), total: &Total) {
     let share = |cpu_ns: u64| cpu_ns as f64 / total.wall_ns.max(1) as f64;
     let (load, server) = (share(total.load_cpu_ns), share(total.usage.cpu_ns));
-    if load >= 0.95 && server < 0.90 {
+    if load >= 0.95 * threads as f64 && server < 0.90 {
         let text = format!(
             "the load generator used {:.0} % of a CPU, the server {:.0} %: the generator is the bottleneck",
             load * 100.0,

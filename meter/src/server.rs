@@ -55,6 +55,10 @@ pub fn start(arm: &mut Arm, stage: &mut Stage, ports: &mut Ports) -> Result<(), 
         // The taken port stays out of use; the arm gets another.
         arm.names.port = None;
         take_port(arm, ports)?;
+        // It may have written the port into a file.
+        if arm.spec.prepare.iter().any(|each| each.mentions("{port}")) {
+            arm.prepare(stage)?;
+        }
     }
     let name = &arm.spec.name;
     let text = format!("arm {name:?}: other processes take every port that it is given");
@@ -76,6 +80,9 @@ fn preload(arm: &mut Arm, stage: &mut Stage) -> Result<(), Halt> {
     if arm.server.as_ref().is_some_and(died) {
         let server = arm.server.take().expect("it was just there");
         stage.conclude(server, arm.name(), Reason::Exited)?;
+        let name = &arm.spec.name;
+        let text = format!("arm {name:?}: the server ended during its preload");
+        return done.and(Err(Halt::failed(Code::Crashed, name, text)));
     }
     done
 }

@@ -74,6 +74,7 @@ impl Turns {
         length_ns: Option<u64>,
     ) -> Result<u64, Halt> {
         let filler = arm.is_finished();
+        let length_ns = [length_ns, arm.left_ns()].into_iter().flatten().min();
         let start = clock::now_ns();
         stage.forest.tree(arm.tree).thaw()?;
         let burst = arm.send(length_ns);
@@ -81,7 +82,13 @@ impl Turns {
         stage.forest.tree(arm.tree).freeze()?;
         self.warn_overshoot(stage, arm, clock::now_ns() - stop);
         stage.forest.collect();
-        let burst = burst.map_err(|error| arm.drive_failed(stage, error))?;
+        let burst = match burst {
+            Ok(burst) => burst,
+            Err(error) => {
+                let halt = arm.drive_failed(stage, error);
+                return arm.forgive_filler(stage, halt, filler).map(|()| 0);
+            }
+        };
         self.book(stage, arm, (start, burst.wall_ns), filler)?;
         if let Some(row) = self.rows.last_mut() {
             row.operations = Some(burst.operations);

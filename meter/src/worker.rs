@@ -23,6 +23,8 @@ pub fn work(run: &Run, request: &Request, pipe: OwnedFd, guardian: libc::pid_t) 
     if become_worker(guardian).is_err() {
         return Code::System.exit_status();
     }
+    // Set-up may fail with the pipe in its hands; the end is to be told all the same.
+    let spare = pipe.try_clone().ok();
     let mut out = Some(Emitter::new(pipe));
     let mut stage = None;
     let (valid, result) = match set_up(run, request, &mut out) {
@@ -31,7 +33,8 @@ pub fn work(run: &Run, request: &Request, pipe: OwnedFd, guardian: libc::pid_t) 
     };
     run.end();
     let execution = stage.as_ref().map(|stage| stage.execution);
-    let Some(mut out) = out.or(stage.map(|stage| stage.out)) else {
+    let told = out.or(stage.map(|stage| stage.out));
+    let Some(mut out) = told.or(spare.map(Emitter::new)) else {
         return Code::System.exit_status();
     };
     say_end(&mut out, execution, valid, &result)

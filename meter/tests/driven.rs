@@ -214,12 +214,38 @@ fn a_server_that_dies_under_its_drive_has_crashed() {
 }
 
 #[test]
+fn a_filler_that_is_refused_fills_no_more_and_spoils_nothing() {
+    let place = Place::new();
+    // Fifty are taken: the drive itself, and not its repetition.
+    let drive = json!({
+        "connections": 1, "operations": 40, "commands": [{"argv": ["FULL"], "reply": "status"}],
+    });
+    let arms = [server("quick", drive), server("slow", gets(20_000))];
+    let records = race(&place, "auto", "driven", &arms);
+    records.assert_complete();
+    let warned = records.of("warning");
+    let refused = warned.iter().filter(|each| each["code"] == "filler-failed");
+    let told: Vec<_> = refused.map(|each| &each["arm"]).collect();
+    assert_eq!(told, ["quick"]);
+    let totals = records.of("arm");
+    assert_eq!(
+        totals
+            .iter()
+            .map(|each| each["operations"].as_u64().unwrap())
+            .sum::<u64>(),
+        2 * 20_040
+    );
+    place.assert_nothing_left(records.pid);
+}
+
+#[test]
 fn a_preload_that_is_refused_is_told_with_its_arm() {
     let place = Place::new();
     let mut arm = server("a", gets(10));
     arm["preload"] = json!([{"drive": sends("OTHER")}]);
     let records = race(&place, "auto", "driven", &[arm]);
     records.assert_failed(3, "reply");
+    assert_eq!(records.only("error")["arm"], "a");
     assert!(records.only("error")["text"]
         .as_str()
         .unwrap()

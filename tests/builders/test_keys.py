@@ -32,7 +32,7 @@ _STAGES = {
     "profile of trained": ("profile", "e3f3cd58f3830d1b"),
     "trained before BOLT": ("program", "d0d238621c1f1b57"),
     "BOLT's profile of trained": ("profile", "08d1c049788c146e"),
-    "trained": ("program", "1e0318158ecc830b"),
+    "trained": ("program", "2c4532e7cf132b31"),
     "dependencies of all": ("dependencies", "e0e9c18c26822b90"),
     "all": ("program", "db386a8d9caf32e8"),
 }

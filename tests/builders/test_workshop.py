@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -69,5 +70,5 @@ def test_the_log_names_commands_of_the_build_alone(
     runner.run(("cc", "a b.c"))
     runner.run_unlogged(("cc", "for-a-map"))
     assert runner.log.read_text() == "$ cc 'a b.c'\n"
-    assert runner.log.name == f"check-{'k' * 20}.log"
+    assert runner.log.name == f"check-{'k' * 20}-{os.getpid()}.log"
     assert processes.requests[1].log is None

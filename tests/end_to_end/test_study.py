@@ -43,6 +43,7 @@ def test_a_study_from_source_to_report(ensign: Ensign) -> None:
     suite = {
         "variant": str, "ratio": float, "low": float, "high": float, "level": float,
         "direction": str, "size": str, "workloads": int, "within_layout_band": type(None),
+        "no_slower": bool, "not_shown": list,
     }  # fmt: skip
     assert [entry["variant"] for entry in said["suite"]] == ["gcc-12-O2", "gcc-12-O0", "twin"]
     for entry in said["suite"]:
@@ -50,7 +51,8 @@ def test_a_study_from_source_to_report(ensign: Ensign) -> None:
     workload = {
         "workload": str, "variant": str, "metric": str, "ratio": float, "low": float,
         "high": float, "direction": str, "size": str, "executions": int,
-        "within_layout_band": type(None),
+        "within_layout_band": type(None), "baseline_cost_ns": float, "variant_cost_ns": float,
+        "user_share": float,
     }  # fmt: skip
     assert len(said["workloads"]) == 6
     for entry in said["workloads"]:

@@ -150,3 +150,18 @@ def test_a_source_seen_in_the_program_and_in_a_dry_run_is_one(tmp_path: Path) ->
     files = finding.text.partition("(")[2].partition(")")[0].split(", ")
     assert len(files) == len(set(files)) > 1
     assert "more" not in finding.text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("compile_commands.json", "[{"),
+        ("compile_commands.json", '{"a": 1}'),
+        ("compile_commands.json", '[{"command": "gcc \'x.c"}]'),
+    ],
+)
+def test_damaged_evidence_is_a_line_not_a_traceback(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "program").write_bytes(Path("/bin/true").read_bytes())
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=r"compile_commands\.json is damaged"):
+        examine(tmp_path)

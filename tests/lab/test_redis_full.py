@@ -65,3 +65,13 @@ def test_the_wheel_is_the_one_that_ensign_lists() -> None:
     suite, pinned = read_study(STUDY).suite, pinned_redis_suite()
     assert suite is not None
     assert (suite.version, suite.sha256) == (pinned.version, pinned.sha256)
+
+
+def test_the_search_for_the_most_races_the_same_tests_and_trains_the_same() -> None:
+    full, best = read_study(STUDY), read_study(ROOT / "studies/redis/best.toml")
+    assert best.suite == full.suite
+    assert best.study.training == full.study.training
+    assert best.study.server == full.study.server
+    assert best.study.source == full.study.source
+    assert best.variants[0].name == full.variants[0].name
+    assert all((each.pgo, each.bolt) == ("on", "on") for each in best.variants[1:])

@@ -3,14 +3,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from ensign.lab.study.arms import Field, Seats, group_count
-from ensign.lab.study.calibrate import arm_runs, one_trial
+from ensign.lab.study.calibrate import BAND_EXECUTIONS, arm_runs, band_arms, one_trial
 from ensign.lab.study.fixed import fixed_plan
 from ensign.lab.study.groups import merged, most_arms_of
 from ensign.lab.study.sweeps import run_sweeps
+from ensign.model.study_axes import Layouts
 from ensign.model.trials import TWIN, ArmTotals, Metric, Mode, SliceRecord, Trial
 from ensign.stats.sweeps import sweep_costs
 from ensign.stats.trials import log_cost
@@ -97,3 +99,19 @@ def test_a_study_whose_arms_do_not_fit_says_so_and_plans_the_extra_runs(tmp_path
     assert all(len(trial.groups) == 3 for trial in folder.trials("key"))
     again = fixed_plan(meter, study, small, "key", folder, print)
     assert again == plan
+
+
+def test_the_relinks_of_the_baseline_and_the_finalists_are_grouped_and_counted_too() -> None:
+    plain = a_study()
+    layouts = Layouts(count=20, variants="baseline")
+    relinked = plain.model_copy(update={"layouts": layouts})
+    assert band_arms(relinked) == 22
+    assert arm_runs(relinked, "set", 3) - arm_runs(plain, "set", 3) == BAND_EXECUTIONS * 22
+    # Twenty variants, three beside baseline and twin: seven races.
+    grouped = arm_runs(relinked, "set", 3, 5) - arm_runs(plain, "set", 3, 5)
+    assert grouped == BAND_EXECUTIONS * (22 + 6 * 2)
+    meter = SimulatedMeter(lambda _arm, _n: 80 * MS, peak_memory_bytes=1000)
+    pair = replace(FIELD, artefacts=FIELD.artefacts[:2], memory_bytes=15_000)
+    with TemporaryDirectory() as folder:
+        plan = fixed_plan(meter, relinked, pair, "key", StudyFolder(Path(folder)), print)
+    assert plan.sweeps.most_arms == {"set": 10, "get": 10, "incr": 10}

@@ -210,3 +210,16 @@ def test_precision_names_the_trials_only_where_it_is_asked_for() -> None:
     plain = plan_key(a_study(), {"a": "1"})
     assert plan_key(a_study(precision="1%"), {"a": "1"}) != plain
     assert "precision" not in a_study().race.model_dump(exclude_unset=True)
+
+
+def test_a_load_that_counts_itself_is_piloted_once() -> None:
+    study = a_study()
+    load = ["memtier_benchmark", "-p", "{port}", "-n", "100"]
+    workload = study.workloads[0].model_copy(update={"load": load})
+    meter = SimulatedMeter(lambda _arm, _n: MS)
+    measured, trials = pilot(meter, study, FIELD, workload)
+    assert (measured.requests, len(trials)) == (None, 1)
+    requests = requests_per_workload(
+        study.model_copy(update={"workloads": [workload]}), {"set": measured}, 3, 0
+    )
+    assert requests == {"set": None}

@@ -1,7 +1,7 @@
 import pytest
 
 from ensign.measure.probe import Place, outcome_of, trials
-from ensign.model.errors import CommandFailed, InputError, InternalError
+from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
 from ensign.model.trials import Latency, Mode
 from races import execution
 
@@ -84,3 +84,17 @@ def test_the_outcome_of_one_command() -> None:
         outcome_of([{"type": "error", "code": "not-found", "text": "gone"}])
     with pytest.raises(InternalError):
         outcome_of([START])
+
+
+def test_a_meter_that_was_ended_from_elsewhere_is_a_failure() -> None:
+    end = {"type": "end", "status": "interrupted", "executions": 1}
+    found = trials([START, *execution(0, {"1": 10}), end], PLACE)
+    assert next(found).sweep == 4
+    with pytest.raises(Interrupted, match="told to end by a signal"):
+        next(found)
+
+
+def test_what_the_meter_says_of_itself_is_passed_on() -> None:
+    said = {"type": "error", "code": "system", "text": "cannot make /x: No space left on device"}
+    with pytest.raises(InternalError, match="No space left"):
+        outcome_of([said, {"type": "end", "status": "failed"}])

@@ -9,10 +9,10 @@ from ensign.report import as_json
 def test_a_study_has_the_documented_keys() -> None:
     content = json.loads(as_json.study(data.study()))
     suite = {"variant", "ratio", "low", "high", "level", "direction", "size", "workloads"}
-    suite |= {"within_layout_band"}
+    suite |= {"within_layout_band", "no_slower", "not_shown"}
     workload = {
         "workload", "variant", "metric", "ratio", "low", "high", "direction", "size", "executions",
-        "within_layout_band",
+        "within_layout_band", "baseline_cost_ns", "variant_cost_ns", "user_share",
     }  # fmt: skip
     assert {"suite", "workloads", "builds", "findings"} <= set(content)
     assert all(set(row) == suite for row in content["suite"])

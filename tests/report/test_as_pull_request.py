@@ -6,7 +6,7 @@ from ensign.model.findings import Finding, Severity
 from ensign.model.results import StudyResult
 from ensign.model.shipment import Shipment, ShippedFile, Verified
 from ensign.report.as_pull_request import pull_request
-from report_data import BAND, HOSTILE, study
+from report_data import BAND, HOSTILE, confirmed_study, study
 
 SHIPMENT = Shipment(
     variant="clang-19-O3-lto",
@@ -75,3 +75,16 @@ def test_hostile_names_stay_text() -> None:
     assert f"`` -D{HOSTILE}`x` ``" in page  # a code span, in which HTML is text
     rest = page.replace(f"`` -D{HOSTILE}`x` ``", "")
     assert "<script>" not in rest
+
+
+def test_a_confirmed_variant_is_judged_by_the_confirmation() -> None:
+    both = confirmed_study()
+    confirmation = both.confirmation
+    assert confirmation is not None
+    second = study({"clang-19-O3-lto": 0.93})
+    both = replace(both, confirmation=replace(confirmation, result=second))
+    page = pull_request(both, SHIPMENT, "s.toml")
+    assert "clang-19-O3-lto is 7" in section(page, "Why")
+    assert "not confirmed" not in section(page, "What this does not say")
+    other = pull_request(both, replace(SHIPMENT, variant="gcc-12-O3"), "s.toml")
+    assert "It is not confirmed. Exploration: " in section(other, "What this does not say")

@@ -40,6 +40,18 @@ def test_a_timer_is_found_with_its_step(grid_ms: int) -> None:
         assert timer_grid_ns(ends) == grid_ms * MS
 
 
+def test_one_disturbed_execution_is_no_grid() -> None:
+    rng = np.random.default_rng(6)
+    alarms = 0
+    for _ in range(300):
+        arms = smooth(rng, 2)
+        at, size = int(rng.integers(1, 11)), int(rng.uniform(40, 300) * MS)
+        for each in arms.values():
+            each[at] += size
+        alarms += timer_grid_ns(arms) is not None
+    assert alarms == 0
+
+
 def test_times_within_one_step_say_nothing() -> None:
     assert timer_grid_ns({"a": [2 * 10**9] * 20, "b": [3 * 10**9] * 20}) is None
 
@@ -56,15 +68,20 @@ def test_ticks_are_told_from_nanoseconds() -> None:
 def test_microseconds_repeat_by_chance(sd_us: float, count: int) -> None:
     rng = np.random.default_rng(4)
     for _ in range(200):
-        readings = [int(each) * 1000 for each in rng.normal(40_000, sd_us, count)]
+        # Two arms far from each other, one of them the baseline's twin.
+        readings = {
+            arm: [int(each) * 1000 for each in rng.normal(mean, sd_us, count)]
+            for arm, mean in (("a", 40_000), ("b", 90_000), (TWIN, 40_000))
+        }
         assert repeated(readings) is None
 
 
 def test_a_reading_that_stands_still_is_found() -> None:
     rng = np.random.default_rng(5)
     fresh = [int(each) * 1000 for each in rng.normal(40_000, 2000, 200)]
-    assert repeated([*fresh, *[fresh[7]] * 4]) == fresh[7]
-    assert repeated([0] * 30) is None
+    assert repeated({"a": [*fresh, *[fresh[7]] * 4]}) == fresh[7]
+    assert repeated({"a": [0] * 30}) is None
+    assert repeated({"a": fresh[:3]}) is None
 
 
 def trial(sweep: int, *arms: tuple[str, int, int]) -> Trial:
@@ -83,8 +100,9 @@ def test_findings_name_workload_and_step() -> None:
     (finding,) = reading_findings(trials)
     assert (finding.code, finding.subject) == ("timer-grid", "get")
     assert "250 ms" in finding.text
+    still = [5_000_001 + max(0, n - 4) * 70_001 for n in range(8)]
     stale = [
-        trial(n, ("a", 10**9 + n, 5_000_001), (TWIN, 10**9, 4_000_000 + n * n * 997))
+        trial(n, ("a", 10**9 + n, still[n]), (TWIN, 10**9, 4_000_000 + n * n * 997))
         for n in range(8)
     ]
     assert [each.code for each in reading_findings(stale)] == ["stale-reading"]

@@ -45,3 +45,23 @@ def test_a_gaussian_keeps_its_shape() -> None:
     drawn = keys.drive.commands[0].keys
     assert drawn is not None
     assert (drawn.last, drawn.center, drawn.deviation) == (9999, 2500.0, 100.0)
+
+
+def test_where_few_keys_stay_all_are_still_preloaded() -> None:
+    each = _PRELOAD.replace("P:P", "S:S").replace("100000", "1000")
+    test = scaled(made(_READ.replace("100000", "1000"), more=each), 0.1, values=False)
+    (preload,) = test.preload
+    keys = preload.commands[0].keys
+    assert keys is not None
+    assert keys.number == 1000
+    assert preload.operations == 1000 * preload.connections
+
+
+def test_elements_of_one_key_shrink_as_asked() -> None:
+    one = """  preload_tool:
+    tool: memtier_benchmark
+    arguments: >
+      --command "RPUSH __key__ __data__" -n 100000 -c 1 -t 1 --key-minimum 1 --key-maximum 1
+"""
+    (preload,) = scaled(made(_READ, more=one), 0.1, values=False).preload
+    assert preload.operations == 10_000

@@ -4,7 +4,7 @@ use super::Arm;
 use crate::account::Exit;
 use crate::clock;
 use crate::drive::{Burst, DriveError, Driver, Report};
-use crate::halt::Halt;
+use crate::halt::{Code, Halt};
 use crate::launch::Process;
 use crate::stage::Stage;
 use crate::totals::Total;
@@ -65,6 +65,29 @@ impl Arm<'_> {
             return self.server_died(stage);
         }
         error.halt(&self.spec.name)
+    }
+
+    /// What fills counts nowhere: a wrong reply to it ends the filling alone, as long as the server
+    /// lives.
+    pub fn forgive_filler(
+        &mut self,
+        stage: &mut Stage,
+        halt: Halt,
+        filler: bool,
+    ) -> Result<(), Halt> {
+        match halt {
+            Halt::Failed(failure)
+                if filler
+                    && self.server.is_some()
+                    && matches!(failure.code, Code::Reply | Code::Deadline) =>
+            {
+                self.fills = false;
+                let text = format!("failed as filler: {}", failure.text);
+                stage.warn("filler-failed", self.name(), text);
+                Ok(())
+            }
+            halt => Err(halt),
+        }
     }
 
     /// Books a slice of driving; the arm's readings are in `last`.

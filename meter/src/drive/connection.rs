@@ -176,6 +176,13 @@ impl Connection {
             Pace::Closed => {
                 let count = journal.pipeline.min(self.operations_left);
                 (0..count).for_each(|_| self.render(plan));
+                // Latency counts from the write, not from the reply that made room for it.
+                let is_timed = journal.latencies.is_some();
+                self.sent_ns = if is_timed {
+                    clock::now_ns()
+                } else {
+                    journal.now_ns
+                };
             }
             Pace::Open { .. } => {
                 while due(self) {
@@ -183,7 +190,6 @@ impl Connection {
                 }
             }
         }
-        self.sent_ns = journal.now_ns;
         self.flush()
     }
 
@@ -215,6 +221,15 @@ impl Connection {
                 Ok(length) => self.written += length,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // Why the server closed it may be there to be read, and is read next.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+                    ) =>
+                {
+                    break
+                }
                 Err(error) => return Err(self.lost(&error.to_string())),
             }
         }
@@ -276,10 +291,10 @@ impl Connection {
             }
             bytes = &bytes[taken..];
             if let Some(reply) = reply {
-                let request = follows.then(|| self.request());
+                let cursor = follows.then(|| cursor_of(&self.head).ok_or_else(|| self.request()));
                 self.take_reply(plan, &reply, journal)?;
-                if let Some(request) = request {
-                    self.stream.cursor = cursor_of(&self.head).ok_or_else(|| {
+                if let Some(found) = cursor {
+                    self.stream.cursor = found.map_err(|request| {
                         DriveError::reply(format!("{request} got a reply without a cursor"))
                     })?;
                 }

@@ -14,6 +14,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+const CONNECT_PIECE: Duration = Duration::from_millis(100);
+
 /// How a server is spoken to before it is driven.
 pub struct Opening<'a> {
     pub drive: &'a Drive,
@@ -38,12 +40,26 @@ impl Opening<'_> {
             let string = Expectation::any_of(&[Wanted::Bulk]);
             self.ask(&sockets[0], &load, &string, Some(sha1.as_bytes()))?;
         }
+        // The kernel connects in the server's place: what accepting costs it is to be over before
+        // anything counts.
+        if let Some(last) = sockets.last() {
+            self.settle(last)?;
+        }
         Ok(sockets)
+    }
+
+    /// Waits until the server has looked at a connection: any reply will do.
+    fn settle(&self, socket: &TcpStream) -> Result<(), DriveError> {
+        let ping = request(&["PING"]);
+        let until_ns = clock::now_ns() + self.drive.deadline_ns;
+        self.write(socket, &ping, until_ns)?;
+        self.reply(socket, &ping, &mut Parser::new(), None, until_ns)?;
+        Ok(())
     }
 
     fn connect(&self, index: usize) -> Result<TcpStream, DriveError> {
         let address = self.address;
-        let within = Duration::from_nanos(self.drive.deadline_ns);
+        let until_ns = clock::now_ns() + self.drive.deadline_ns;
         let failed = |error: io::Error| match error.raw_os_error() {
             Some(libc::EMFILE) => {
                 let text = format!("`connections`: only {index} may be open here (`ulimit -n`)");
@@ -55,7 +71,15 @@ impl Opening<'_> {
                 DriveError::failed(Code::NotReady, text)
             }
         };
-        let socket = TcpStream::connect_timeout(&address, within).map_err(failed)?;
+        let socket = loop {
+            // A listener that is full keeps connections waiting; the run may have to end meanwhile.
+            match TcpStream::connect_timeout(&address, CONNECT_PIECE) {
+                Err(error) if error.kind() == ErrorKind::TimedOut && clock::now_ns() < until_ns => {
+                    self.waiter.readable(&[], Some(clock::now_ns()))?;
+                }
+                connected => break connected.map_err(failed)?,
+            }
+        };
         socket.set_nodelay(true)?;
         socket.set_nonblocking(true)?;
         if self.drive.protocol == 3 {
@@ -68,12 +92,29 @@ impl Opening<'_> {
     /// Sends one request and judges its reply, which may be demanded to have a certain text.
     fn ask(
         &self,
-        mut socket: &TcpStream,
+        socket: &TcpStream,
         request: &[u8],
         expectation: &Expectation,
         text: Option<&[u8]>,
     ) -> Result<(), DriveError> {
         let until_ns = clock::now_ns() + self.drive.deadline_ns;
+        self.write(socket, request, until_ns)?;
+        let mut parser = Parser::new();
+        let reply = self.reply(socket, request, &mut parser, text, until_ns)?;
+        if expectation.is_met(&reply, || 0) {
+            return Ok(());
+        }
+        let complaint = expectation.complaint(&reply, parser.error(), 0);
+        let text = format!("{} {complaint}", describe(request, 0));
+        Err(DriveError::reply(text))
+    }
+
+    fn write(
+        &self,
+        mut socket: &TcpStream,
+        request: &[u8],
+        until_ns: u64,
+    ) -> Result<(), DriveError> {
         let mut written = 0;
         while written < request.len() {
             match socket.write(&request[written..]) {
@@ -86,14 +127,7 @@ impl Opening<'_> {
                 Err(error) => return Err(lost(request, &error.to_string())),
             }
         }
-        let mut parser = Parser::new();
-        let reply = self.reply(socket, request, &mut parser, text, until_ns)?;
-        if expectation.is_met(&reply, || 0) {
-            return Ok(());
-        }
-        let complaint = expectation.complaint(&reply, parser.error(), 0);
-        let text = format!("{} {complaint}", describe(request, 0));
-        Err(DriveError::reply(text))
+        Ok(())
     }
 
     fn reply(

@@ -103,7 +103,16 @@ fn serve(socket: &TcpStream, mut answer: impl FnMut(&[String]) -> Answer) {
     let _ = socket.set_nodelay(true);
     let mut reader = BufReader::new(socket);
     let mut writer = socket;
+    let mut settled = false;
     while let Some(argv) = read_request(&mut reader) {
+        // What asks whether the connection was looked at belongs to no drive.
+        if !settled && argv == ["PING"] {
+            settled = true;
+            if writer.write_all(b"+PONG\r\n").is_err() {
+                return;
+            }
+            continue;
+        }
         let (bytes, last) = match answer(&argv) {
             Answer::Reply(bytes) => (bytes, false),
             Answer::Last(bytes) => (bytes, true),

@@ -31,7 +31,7 @@ from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
 from ensign.builders.stages import Plan
 from ensign.builders.workshop import Workshop
-from ensign.host.files import file_sha256
+from ensign.host.files import file_sha256, is_file
 from ensign.host.processor import read_processor
 from ensign.model.errors import CommandFailed
 from ensign.model.study import Check
@@ -143,7 +143,8 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
         checks = _count_checks(request, request.study.check, place, workshop, results)
         checks = (checks[0] + len(built) - len(results), checks[1])
     name = request.study.name
-    estimate = estimate_of(name, plan.stages, checks, ports.cores, ports.cache)
+    at_once = ports.cores if isolation.concurrent else 1
+    estimate = estimate_of(name, plan.stages, checks, at_once, ports.cache)
     return Outlook(plan, estimate, toolchains, left_out)
 
 
@@ -210,7 +211,7 @@ def _training_sha256(request: BuildRequest) -> str:
     """Hash of the files beside the study that its training names."""
     folder = request.path.absolute().parent
     files = [(name, folder / name) for name in files_named(request.study) if name]
-    return key_of([(name, file_sha256(path)) for name, path in files if path.is_file()])
+    return key_of([(name, file_sha256(path)) for name, path in files if is_file(path)])
 
 
 def find_toolchains(request: BuildRequest, ports: BuildPorts) -> dict[str, Toolchain]:

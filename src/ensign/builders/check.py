@@ -17,7 +17,15 @@ from ensign.builders.isolation import Room
 from ensign.builders.outcomes import BuildResult
 from ensign.builders.same_output import difference
 from ensign.builders.workshop import Bounds, Runner, Workshop
-from ensign.host.files import copy_tree, file_sha256, storage_errors, tree_entries, tree_sha256
+from ensign.host.files import (
+    copy_tree,
+    file_sha256,
+    is_file,
+    is_folder,
+    storage_errors,
+    tree_entries,
+    tree_sha256,
+)
 from ensign.host.processes import Outcome, read_tail
 from ensign.model.placeholders import fill_all
 from ensign.model.study import Check, Study, Workload
@@ -73,8 +81,10 @@ class Checked:
 
 def check_key(ground: Ground, result: BuildResult) -> str:
     """The hash of all that decides how the check of a variant ends."""
+    named = _named(ground)
     return key_of(
         {
+            **({"named": named} if named else {}),
             "schema": _SCHEMA,
             "source": ground.source_sha256,
             "place": ground.workshop.isolation.build_path,
@@ -89,6 +99,15 @@ def check_key(ground: Ground, result: BuildResult) -> str:
             ],
         }
     )
+
+
+def _named(ground: Ground) -> dict[str, str]:
+    """Files and folders beside the study that commands name: their outputs are compared."""
+    words = {word for each in ground.workloads for word in each.command or () if word}
+    paths = {word: ground.folder / word for word in sorted(words)}
+    files = {word: file_sha256(path) for word, path in paths.items() if is_file(path)}
+    rest = ((word, path) for word, path in paths.items() if word not in (*files, "."))
+    return files | {word: tree_sha256(path) for word, path in rest if is_folder(path)}
 
 
 def _kept(ground: Ground, result: BuildResult) -> dict[str, str]:

@@ -19,6 +19,7 @@ from ensign.model.findings import Finding, Severity
 
 PASSED = "passed"
 FAILED = "failed"
+CHECK_FAILED = "check-failed"
 
 _WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread
 
@@ -50,7 +51,7 @@ def check_variants(
 def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
     """Say which variants failed: they are measured, but cannot win."""
     return tuple(
-        Finding("check-failed", Severity.ERROR, f"fails the check: {each.check_failed}", name)
+        Finding(CHECK_FAILED, Severity.ERROR, f"fails the check: {each.check_failed}", name)
         for each, name in ((result.facts, _name(result)) for result in results)
         if each.check == FAILED
     )

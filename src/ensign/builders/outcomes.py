@@ -15,7 +15,7 @@ from ensign.builders.proof.rules_log import unknown_lto
 from ensign.builders.proof.seen import Request, Seen
 from ensign.builders.recorder import CALLS, DEPENDENCY_CALLS, read_calls
 from ensign.builders.relinking import FOLDER, Relinked
-from ensign.builders.stages import Plan
+from ensign.builders.stages import Plan, Stage
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts
 from ensign.model.variants import Variant
@@ -220,17 +220,28 @@ def _unbuilt(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Findi
 def _failure(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Finding:
     name, tail = result.facts.variant, result.facts.log_tail
     code, text = "build-failed", f"{name} could not be built: {tail.splitlines()[-1]}"
-    key = plan.stage_of.get(name)
-    parent = ends.get(plan.stage(key).parent) if key is not None else None
+    before = _dependencies_of(name, plan)
+    parent = None if before is None else ends.get(before.key)
     if unknown_lto(tail):
         code = "unknown-lto-flag"
         text = f"{name}: the compiler does not know the LTO flag: {unknown_lto(tail)}"
-    elif parent is not None and parent.entry is None:
+    elif before is not None and parent is not None and parent.entry is None:
         code = "dependencies-broken"
         text = f"{name}: its bundled dependencies cannot be built with its flags: {parent.reason}"
-        if plan.stage(plan.stage(key or "").parent).label.startswith("dependencies with"):
+        if before.label.startswith("dependencies with"):
             text = f"{name}: the bundled dependencies cannot be built: {parent.reason}"
     return Finding(code, Severity.WARNING, text, name)
+
+
+def _dependencies_of(variant: str, plan: Plan) -> Stage | None:
+    """The stage of the dependencies that a variant's program is built on, if there is one."""
+    key = plan.stage_of.get(variant)
+    while key:
+        stage = plan.stage(key)
+        if stage.kind == "dependencies":
+            return stage
+        key = stage.parent
+    return None
 
 
 def _no_effect(result: BuildResult) -> tuple[Finding, ...]:

@@ -105,6 +105,9 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
             facts |= {"build_s": build_s, "chain_s": build_s + inputs.chain_s}
             calls = recorder.read_calls(_calls_log(room))
             relinked = bolted or _relinks(stage, start, calls, folder)
+            if relinked:
+                # What relinks took is not the build's: what is left of it begins anew.
+                run = dataclasses.replace(run, runner=start().runner)
             run.commands(with_jobs(stage.tool_commands, jobs))
             shutil.copyfile(log, folder / _LOG)
             facts["left_running"] = sorted(set(run.left_running))

@@ -164,7 +164,10 @@ def _profile(program: Stage, learning: Learning, label: str) -> Stage:
 def _bolted(ground: _Ground, variant: Variant, program: Stage, profile: str) -> Stage:
     commands = bolt_commands(ground.toolchain, program.artefact)
     identity = ground.toolchain.profilers.identity
-    inputs = [program.key, profile, commands, identity, variant.strip]
+    relinks = ground.relinks(variant)
+    inputs: list[object] = [program.key, profile, commands, identity, variant.strip]
+    if relinks is not None:
+        inputs.append(as_inputs(relinks))
     return replace(
         program,
         key=key_of({"schema": _SCHEMA, "bolted": inputs}),
@@ -175,7 +178,7 @@ def _bolted(ground: _Ground, variant: Variant, program: Stage, profile: str) -> 
         commands=commands,
         tool_commands=(),
         strip=variant.strip == "yes",
-        relinks=ground.relinks(variant),
+        relinks=relinks,
     )
 
 

@@ -94,9 +94,11 @@ def _texts(study: Study) -> Iterable[str]:
         return
     if study.server is not None:
         yield from study.server.command
+        yield from study.server.env.values()
     for workload in study.training.workloads:
         yield from workload.load or ()
         yield from workload.command or ()
+        yield from workload.server_args
         for argv in workload.preload_commands:
             yield from argv
         if workload.input:

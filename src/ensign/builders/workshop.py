@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -37,7 +38,8 @@ class Workshop:
 
         StorageFailed if the disk is full.
         """
-        log = self.cache.folder / "logs" / f"{kind}-{key[:20]}.log"
+        # Two ensigns may be at the same stage.
+        log = self.cache.folder / "logs" / f"{kind}-{key[:20]}-{os.getpid()}.log"
         with storage_errors(log):
             log.write_bytes(b"")
         return log

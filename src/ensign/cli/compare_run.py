@@ -66,8 +66,9 @@ def run_compare(options: Options, exports: Exports, *, fail_if_slower: bool) -> 
         findings = (*cpu_findings, *same, *before.findings_until(after))
         made_at = datetime.now(tz=UTC).isoformat(timespec="seconds")
         result = compare_result(options, compared, after.facts_since(before), findings, made_at)
-        say(as_terminal.compare(result, screen_of(sys.stdout)))
+        # First what lasts: standard output may be on a full disk.
         _export(result, other_metric(compared), exports)
+        say(as_terminal.compare(result, screen_of(sys.stdout)))
     if compared.error is not None:
         raise compared.error
     if result.stopped is Stopped.INTERRUPTED:

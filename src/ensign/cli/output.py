@@ -17,10 +17,16 @@ def complain(text: str) -> None:
     write(sys.stderr, f"ensign: {text}\n")
 
 
+def _in_letters_of(stream: TextIO, text: str) -> str:
+    """What the stream's encoding lacks becomes a question mark."""
+    encoding = stream.encoding or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding)
+
+
 def write(stream: TextIO, text: str) -> None:
     """Writes at once; nowhere, from when the stream's reader has gone away."""
     try:
-        stream.write(text)
+        stream.write(_in_letters_of(stream, text))
         stream.flush()
     except BrokenPipeError:
         # What is still buffered must not fail again when Python ends.

@@ -24,9 +24,10 @@ _NARROWEST = 40
 
 
 def screen_of(stream: TextIO) -> Screen:
-    """Width and colour for a stream: plain where it is not a terminal."""
+    """Width, colour and letters for a stream: plain where it is not a terminal."""
     width = shutil.get_terminal_size((80, 24)).columns
-    return Screen(width=max(width, _NARROWEST), colour=stream.isatty())
+    unicode = (stream.encoding or "utf-8").lower().startswith("utf")
+    return Screen(width=max(width, _NARROWEST), colour=stream.isatty(), unicode=unicode)
 
 
 class StatusLine:
@@ -78,7 +79,7 @@ class CompareProgress:
         if not self._line.due():
             return
         left_ns = max(progress.budget_ns - progress.elapsed_ns, 0)
-        so_far = "; ".join(map(_so_far, progress.comparisons))
+        so_far = "; ".join(map(_so_far, progress.comparisons()))
         self._line.show(
             f"{progress.executions} executions, at most {format_duration(left_ns)} left: {so_far}"
         )

@@ -32,11 +32,7 @@ def with_optional_values(argv: list[str]) -> list[str]:
     for index, word in enumerate(argv):
         filled.append(word)
         following = argv[index + 1 : index + 2]
-        alone = (
-            not following
-            or following[0].startswith("-")
-            or following[0].endswith((".toml", ".zip"))
-        )
+        alone = not following or following[0].startswith("-") or following[0].endswith(_STUDIES)
         if word in _OPTIONAL_VALUES and alone and following != [BY_DEFAULT]:
             filled.append(BY_DEFAULT)
     return filled

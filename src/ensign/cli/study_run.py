@@ -73,7 +73,10 @@ def report(path: Path, files: Files, *, every_workload: bool) -> None:
         say(as_terminal.study(result, screen, every_workload=every_workload))
         return
     if files.html is not None:
-        say(f"Report: {write_html(result, _path(files.html, found.page))}\n")
+        page = write_html(result, _path(files.html, found.page))
+        alone = BY_DEFAULT not in (files.markdown, files.csv, files.json)
+        # Another kind on standard output must stay what it is.
+        (say if alone else sys.stderr.write)(f"Report: {page}\n")
     for target, render in (
         (files.markdown, as_markdown.study),
         (files.csv, as_csv.study),
@@ -108,8 +111,8 @@ def unbundle(path: Path, folder: Path) -> None:
     for each in given:
         say(f"{each}\n")
     say(f"To run it again: ensign run {given[0]}\n")
-    if missing:
-        complain(missing)
+    for text in missing:
+        complain(text)
 
 
 def clean(older_than: str | None) -> None:

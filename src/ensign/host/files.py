@@ -98,6 +98,22 @@ def _walk(folder: Path, prefix: str, exclude: tuple[str, ...]) -> Iterator[tuple
             yield from _walk(path, relative + "/", exclude)
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a word that is too long for a name is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """As `is_file`, of folders."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def tree_sha256(root: Path, exclude: Sequence[str] = ()) -> str:
     """SHA-256 over names, kinds, contents, link targets and the executable bit of a tree.
 

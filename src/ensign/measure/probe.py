@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict
 
-from ensign.model.errors import CommandFailed, InputError, InternalError
+from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
 from ensign.model.findings import Finding, Severity
 from ensign.model.trials import ArmTotals, Latency, Mode, SliceRecord, Trial
 
@@ -107,7 +107,8 @@ class _Pending:
 def trials(records: Iterable[Record], place: Place) -> Iterator[Trial]:
     """One trial per valid execution, as soon as its records are complete.
 
-    InputError or CommandFailed where the meter reports an error, by whose fault it was.
+    InputError or CommandFailed where the meter reports an error, by whose fault it was; Interrupted
+    where it was told to end.
     """
     start: StartLine | None = None
     pending = _Pending()
@@ -126,6 +127,8 @@ def trials(records: Iterable[Record], place: Place) -> Iterator[Trial]:
                 pending = _Pending()
             case "error":
                 raise error_of(record, place)
+            case "end" if record.get("status") == "interrupted":
+                raise Interrupted("ensign-meter was told to end by a signal")
             case _:
                 _take(record, pending)
 
@@ -150,11 +153,16 @@ def error_of(
 def outcome_of(records: Iterable[Record]) -> OutcomeLine:
     """The outcome of an `exec` request; InputError where the command cannot be started."""
     outcome: OutcomeLine | None = None
+    failure: Record | None = None
     for record in records:
         if record.get("type") == "outcome":
             outcome = OutcomeLine.model_validate(record)
         elif record.get("type") == "error" and record.get("code") in _INPUT_CODES:
             raise error_of(record)
+        elif record.get("type") == "error":
+            failure = record
+    if outcome is None and failure is not None:
+        raise error_of(failure)
     if outcome is None:
         raise InternalError("ensign-meter reported no outcome")
     return outcome

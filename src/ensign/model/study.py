@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from ensign.model.drive import Drive
-from ensign.model.placeholders import shown
+from ensign.model.placeholders import names_in, shown
 from ensign.model.study_axes import Axes, Choice, Layouts, Section
 from ensign.model.study_suite import Suite, Tests
 from ensign.model.study_values import (
@@ -218,6 +218,13 @@ class Workload(Section):
         """The number of requests, where the study says it."""
         drive = None if self.drive is None else self.drive.operations
         return self.requests or drive
+
+    @property
+    def sends_requests(self) -> bool:
+        """Whether a number of requests changes what is sent."""
+        argvs = [self.load or [], *self.preload_commands]
+        asked = any("requests" in names_in(word) for argv in argvs for word in argv)
+        return self.drive is not None or asked
 
     @property
     def identity(self) -> dict[str, object]:

@@ -18,6 +18,7 @@ _COMPARISON = (
 _STUDY = (
     "scope", "workload", "variant", "baseline", *_COMPARISON,
     "workloads", "baseline_cost_ns", "variant_cost_ns", "user_share", "within_layout_band",
+    "no_slower",
 )  # fmt: skip
 _COMPARE = (
     "arm", "baseline", "is_twin", *_COMPARISON,
@@ -48,17 +49,19 @@ def _rows(result: StudyResult, prefix: str = "") -> list[list[Cell]]:
         for entry in entries:
             names = [scope, "", entry.comparison.arm, entry.comparison.baseline]
             inside = _INSIDE[within_band(entry.comparison, result)]
-            rows.append([*names, *_cells(entry.comparison), entry.workloads, "", "", "", inside])
+            shown = _INSIDE[entry.no_slower]
+            counts = (entry.workloads, "", "", "", inside, shown)
+            rows.append([*names, *_cells(entry.comparison), *counts])
     for one in result.workloads:
         names = [f"{prefix}workload", one.workload, one.comparison.arm, one.comparison.baseline]
         costs = (one.baseline_cost_ns, one.arm_cost_ns, one.user_share)
         inside = _INSIDE[within_band(one.comparison, result, one.workload)]
-        rows.append([*names, *_cells(one.comparison), "", *map(_number, costs), inside])
+        rows.append([*names, *_cells(one.comparison), "", *map(_number, costs), inside, ""])
     for each in result.latency:
         scope = f"{prefix}latency-{each.percentile}"
         names = [scope, each.workload, each.comparison.arm, each.comparison.baseline]
         latencies = (_number(each.baseline_ns), _number(each.arm_ns))
-        rows.append([*names, *_cells(each.comparison), "", *latencies, "", ""])
+        rows.append([*names, *_cells(each.comparison), "", *latencies, "", "", ""])
     return rows
 
 

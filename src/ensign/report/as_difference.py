@@ -10,11 +10,10 @@ from dataclasses import asdict
 
 from ensign.model.differences import Change, StudyDifference
 from ensign.report import github
-from ensign.report.difference import DifferenceView, Table, answer, difference_view
+from ensign.report.difference import Table, answer, difference_view
 from ensign.report.github import safe
 
 _NAMED = "Workloads that moved (named after Holm)"
-_WIDEST_CELL = 48
 
 
 def text(found: StudyDifference, width: int = 80) -> str:
@@ -25,8 +24,12 @@ def text(found: StudyDifference, width: int = 80) -> str:
         lines += _wrapped(sentence, width)
     for warning in view.warnings:
         lines += _wrapped(f"! {warning}", width)
-    for table in _tables(view):
+    for table in (view.suite, *view.workloads):
         lines += ["", *_aligned(table)]
+    for table in view.differing:
+        lines += ["", table.heading]
+        for name, a, b in table.rows:
+            lines += _wrapped(f"{name}: A {a}; B {b}", width)
     lines += ["", _NAMED]
     for each in view.named:
         lines += _wrapped(each, width)
@@ -91,14 +94,9 @@ def _change(each: Change, found: StudyDifference) -> dict[str, object]:
     }
 
 
-def _tables(view: DifferenceView) -> tuple[Table, ...]:
-    return (view.suite, *view.workloads, *view.differing)
-
-
 def _aligned(table: Table) -> list[str]:
-    rows = [[textwrap.shorten(cell, _WIDEST_CELL) for cell in row] for row in table.rows]
-    widths = [max(map(len, column)) for column in zip(table.columns, *rows, strict=True)]
-    return [table.heading, *(_line(row, widths) for row in (table.columns, *rows))]
+    widths = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
+    return [table.heading, *(_line(row, widths) for row in (table.columns, *table.rows))]
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

@@ -39,6 +39,7 @@ class Phase:
     text: str
     view: StudyView
     level: str
+    margin: str
     figure: html_figures.Figure | None
     wall: dict[str, Row]
     blocks: list[html_figures.Block]
@@ -77,6 +78,7 @@ def study(result: StudyResult) -> str:
             view=view,
             verdict=study_verdict(result),
             level=plain_share(result.level),
+            chance=f"About {plain_share(1 - result.level)}",
             margin="" if result.margin is None else plain_share(result.margin),
             suite=html_figures.suite_figure(result, view),
             bands_chart=html_figures.bands_figure(view),
@@ -160,6 +162,7 @@ def _confirmation(result: StudyResult) -> Phase | None:
         text=f"{confirmation_text(result.confirmation)} {plan_text(result.confirmation)}",
         view=view,
         level=plain_share(second.level),
+        margin="" if second.margin is None else plain_share(second.margin),
         figure=html_figures.suite_figure(second, view),
         wall={row.name: row for row in view.wall},
         blocks=html_figures.blocks(second, view),

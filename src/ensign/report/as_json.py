@@ -33,7 +33,8 @@ def study(result: StudyResult) -> str:
     `confirmation` is there where the study has that phase, with the same rows once it is finished;
     all others are an exploration then. `factorial` has the effects of the axes; `named` says which
     are shown to differ after Holm. `layouts` is there where relinks were raced; a band's ratios
-    are over the natural link. `within_layout_band` says whether the whole interval lies in it; null
+    are over the natural link. `no_slower` is the claim "no workload slower than the margin", null
+    where none is made. `within_layout_band` says whether the whole interval lies in it; null
     where there is none.
     """
     phase = result.confirmation
@@ -62,9 +63,19 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
                 "level": entry.comparison.level,
                 **_statements(entry.comparison),
                 "workloads": entry.workloads,
+                "no_slower": entry.no_slower,
+                "not_shown": list(entry.not_shown),
                 "within_layout_band": within_band(entry.comparison, result),
             }
             for entry in result.suite
+        ],
+        "suite_other_metric": [
+            {
+                "variant": entry.comparison.arm,
+                "metric": entry.comparison.metric.value,
+                **_interval(entry.comparison),
+            }
+            for entry in result.suite_wall
         ],
         "workloads": [
             {
@@ -74,6 +85,9 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
                 **_interval(entry.comparison),
                 **_statements(entry.comparison),
                 "executions": entry.comparison.executions,
+                "baseline_cost_ns": _number(entry.baseline_cost_ns),
+                "variant_cost_ns": _number(entry.arm_cost_ns),
+                "user_share": _number(entry.user_share),
                 "within_layout_band": within_band(entry.comparison, result, entry.workload),
             }
             for entry in result.workloads

@@ -22,7 +22,7 @@ from ensign.report.notes import (
 from ensign.report.trade import Trade, trade_view
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, study_view
-from ensign.report.words import clean, plain_share
+from ensign.report.words import clean, counted, plain_share
 
 # A comment on GitHub holds 65,536 characters.
 _MOST_CHARACTERS = 60_000
@@ -60,7 +60,8 @@ def study(result: StudyResult) -> str:
         length += len(table)
         parts.append(table)
     if left_out:
-        parts.append(f"Workloads of {left_out} more variants: see the HTML report.")
+        more = counted(left_out, "more variant")
+        parts.append(f"Workloads of {more}: see the HTML report.")
     return "\n\n".join([*parts, notes, _made(result.version, result.made_at)]) + "\n"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ensign.model.expectation import Basis, Expectation, PlannedVariant, Work
 from ensign.model.units import format_duration, format_size
+from ensign.report.words import clean, counted
 
 _INDENT = "    "
 _BASIS: Mapping[Basis, str] = {
@@ -20,7 +21,8 @@ def plan(expected: Expectation, width: int = 80) -> str:
     """The whole plan; nothing in it is measured, it is what was asked for and what is expected."""
     lines = [f"{expected.title or expected.name}", ""]
     lines += _variants(expected.variants, width)
-    lines += ["", f"{len(expected.workloads)} workloads, {expected.sweeps} sweeps of all of them:"]
+    workloads = counted(len(expected.workloads), "workload")
+    lines += ["", f"{workloads}, {counted(expected.sweeps, 'sweep')}:"]
     for name, command in expected.workloads:
         lines += _wrapped(f"  {name}: {command}", width)
     if expected.confirming is not None:
@@ -38,7 +40,7 @@ def plan(expected: Expectation, width: int = 80) -> str:
 
 
 def _variants(variants: tuple[PlannedVariant, ...], width: int) -> list[str]:
-    lines = [f"{len(variants)} variants:"]
+    lines = [f"{counted(len(variants), 'variant')}:"]
     for variant in variants:
         marks = "  (baseline)" if variant.is_baseline else ""
         if variant.build_s:
@@ -89,5 +91,9 @@ def _cpus(expected: Expectation) -> str:
 
 def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(
-        text, width, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
+        clean(text),
+        width,
+        subsequent_indent=_INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
     ) or [""]

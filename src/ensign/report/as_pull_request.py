@@ -11,7 +11,7 @@ from ensign.model.placeholders import shown
 from ensign.model.results import BuildFacts, StudyResult, SuiteComparison
 from ensign.model.shipment import Shipment
 from ensign.report import as_markdown, words
-from ensign.report.confirmation import confirmed, findings_of
+from ensign.report.confirmation import confirmed, exploration_text, findings_of
 from ensign.report.github import safe
 from ensign.report.layouts import beside_band, scope
 from ensign.report.verdict import study_verdict
@@ -86,6 +86,8 @@ def _doubts(
     result: StudyResult, build: BuildFacts, measured: SuiteComparison | None
 ) -> Iterator[str]:
     baseline = result.baseline
+    if result.confirmation is not None:
+        yield f"It is not confirmed. {exploration_text(result)}"
     if measured is None or measured.comparison.direction is not Direction.FASTER:
         yield f"It is not shown that {build.variant} is faster than {baseline}."
     if measured is not None and result.margin is not None and not measured.no_slower:

@@ -17,7 +17,7 @@ from ensign.model.findings import Finding, Severity
 from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
 from ensign.report import figures, plot, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
-from ensign.report.effects import effects_view
+from ensign.report.effects import EXPLORED, effects_view
 from ensign.report.latency import COLUMNS as LATENCY_COLUMNS
 from ensign.report.latency import HEADING as LATENCY
 from ensign.report.latency import READ as LATENCY_READ
@@ -288,7 +288,9 @@ def _effects(paper: _Paper, result: StudyResult, view: StudyView) -> None:
         paper.heading("What each choice is worth")
         for sentence in effects.sentences:
             paper.line(sentence)
-        paper.line("Named after Holm; under each condition: see the HTML and JSON.", "dim")
+        explored = EXPLORED if result.confirmation else ""
+        said = f"{explored}Named after Holm; under each condition: see the HTML and JSON."
+        paper.line(said, "dim")
         paper.blank()
     if trade is not None and trade.sentences:
         paper.heading("Speed against size and build time")

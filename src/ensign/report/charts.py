@@ -33,12 +33,16 @@ class Backdrop:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """One stacked bar; `below` is a thinner second one, of the same colours."""
+    """One stacked bar; `below` is a thinner second one, of the same colours.
+
+    `said` is its text alternative, where the counts alone do not say what they are.
+    """
 
     label: str
     value: str
     counts: tuple[int, ...]
     below: tuple[int, ...] = ()
+    said: str = ""
 
 
 def intervals(rows: Sequence[Row], margin: float | None, frame: Frame, title: str) -> Markup:
@@ -112,7 +116,7 @@ def stacks(rows: Sequence[Stack], frame: Frame, title: str) -> Markup:
     if has_second:
         layers += _stacked([one.below for one in rows], frame, 6, drop + 14, with_counts=False)
     layers += texts(chart(base).encode(y=y), frame)
-    said = "; ".join(f"{one.label}: {_counts(one)}" for one in rows)
+    said = "; ".join(f"{one.label}: {one.said or _counts(one)}" for one in rows)
     return drawn(alt.layer(*layers), frame, len(rows), (title, said), top=8)
 
 

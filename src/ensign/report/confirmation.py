@@ -34,8 +34,8 @@ def pending_text(confirmation: Confirmation, baseline: str) -> str:
         return "Nothing is claimed yet: this is an exploration, and it is not confirmed."
     if not confirmation.finalists:
         return (
-            f"No variant was faster than {clean(baseline)} in the exploration: there was nothing "
-            "to confirm."
+            f"No variant that nothing speaks against had a better mean than {clean(baseline)} in "
+            "the exploration: there was nothing to confirm."
         )
     done = f"{confirmation.sweeps_done} of {counted(confirmation.sweeps, 'confirming sweep')}"
     return f"Nothing is claimed yet: {done} are there, and none is looked at before the last."

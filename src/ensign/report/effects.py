@@ -15,6 +15,9 @@ from ensign.report.words import between, counted, percent, plain_share
 _METRICS = {"cpu": "CPU time", "wall": "wall time"}
 
 
+EXPLORED = "Read from the exploration. "
+
+
 @dataclass(frozen=True, slots=True)
 class EffectRow:
     """One effect; `row` shows a direction only where it is named after Holm.
@@ -203,6 +206,7 @@ def _pairs(effect: Effect) -> str:
 def _note(result: StudyResult) -> str:
     level = plain_share(result.level)
     text = (
+        f"{EXPLORED if result.confirmation else ''}"
         "An effect is the mean over matched pairs: builds that differ in that one thing. It is "
         "computed within each sweep, so that what a sweep's builds share cancels; n counts what "
         f"it counts above. Each interval covers {level} by itself. Something is called faster or "

@@ -103,8 +103,8 @@ def user_figure(result: StudyResult, view: StudyView) -> Figure | None:
         return None
     mean = sum(entry.user_share for entry in entries) / len(entries)
     caption = (
-        f"{best.label}, the fastest: {figures.share(mean)} of its CPU time is user time, the rest "
-        "the kernel's (mean over the workloads). A compiler changes the user time alone."
+        f"{best.label}, the fastest variant: {figures.share(mean)} of its CPU time is user time, "
+        "the rest the kernel's (mean over the workloads). A compiler changes the user time alone."
     )
     title = f"Kernel and user time of {best.label}, percent of its CPU time by workload"
     return Figure(_stacked([_split(entry) for entry in entries], title, (27, 44)), caption)
@@ -159,7 +159,8 @@ def blocks(result: StudyResult, view: StudyView) -> list[Block]:
 def _split(entry: WorkloadComparison) -> Stack:
     user = round(100 * entry.user_share)
     # The second and the fifth colour of the bands: grey and blue.
-    return Stack(clean(entry.workload), f"{user} % user", (0, 100 - user, 0, 0, user, 0))
+    said = f"{user} % user"
+    return Stack(clean(entry.workload), said, (0, 100 - user, 0, 0, user, 0), said=said)
 
 
 def _stacked(stacks: list[Stack] | tuple[Stack, ...], title: str, steps: tuple[int, int]) -> Pair:

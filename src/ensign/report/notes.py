@@ -46,8 +46,10 @@ def study_notes(result: StudyResult) -> tuple[Note, ...]:
 def _phases(result: StudyResult, confirmation: Confirmation | None) -> tuple[Note, ...]:
     if confirmation is None:
         return ()
-    together = f"Together the finalists' claims hold at {plain_share(result.level)}."
-    texts = (exploration_text(result), plan_text(confirmation), together)
+    texts = [exploration_text(result), plan_text(confirmation)]
+    if confirmation.finalists:
+        level = 1 - len(confirmation.finalists) * (1 - confirmation.level)
+        texts.append(f"Together the finalists' claims hold at {plain_share(level)}.")
     return (Note("Two phases", " ".join(filter(None, texts))),)
 
 

@@ -109,11 +109,13 @@ def trade_view(result: StudyResult, view: StudyView) -> Trade | None:
 def hardening_rows(result: StudyResult, effects: EffectsView | None) -> tuple[HardeningRow, ...]:
     """What each option of hardening costs, where the study varies it."""
     changes = () if effects is None else effects.changes
+    unfit = barred(result.findings)
+    fit = [build for build in result.builds if build.variant not in unfit]
     return tuple(
         HardeningRow(
             view.row,
-            _mean_change(effect, result.builds, lambda build: build.size_bytes),
-            _mean_change(effect, result.builds, lambda build: build.build_s),
+            _mean_change(effect, fit, lambda build: build.size_bytes),
+            _mean_change(effect, fit, lambda build: build.build_s),
         )
         for view, effect in zip(changes, result.factorial.main, strict=True)
         if view.change.axis == "hardening"

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 _MS = 1_000_000
 _GRIDS_NS = tuple(ms * _MS for ms in (1000, 500, 250, 200, 100, 50))
-_FEWEST_JUMPS, _LEAST_COSINE = 8, 0.8
+_FEWEST_JUMPS, _FEWEST_EVENTS, _LEAST_COSINE = 8, 6, 0.8
 _FEWEST_READINGS, _LEAST_TICK_NS = 6, _MS
-_FEWEST_REPEATS = 3
+_FEWEST_OF_ARM, _FEWEST_REPEATS = 4, 3
 _CHANCE = 1e-4
 
 
@@ -39,12 +39,17 @@ def timer_grid_ns(durations_ns: Mapping[str, Sequence[int]]) -> int | None:
 
     `durations_ns` has the executions of each arm, in their order.
     """
-    jumps = [abs(b - a) for each in durations_ns.values() for a, b in pairwise(each)]
+    jumps = [
+        (number, abs(b - a))
+        for each in durations_ns.values()
+        for number, (a, b) in enumerate(pairwise(each))
+    ]
     for grid_ns in _GRIDS_NS:
-        far = [jump for jump in jumps if jump > grid_ns / 2]
-        if len(far) < _FEWEST_JUMPS:
+        far = [(number, jump) for number, jump in jumps if jump > grid_ns / 2]
+        # What disturbs one execution makes all its arms jump alike: that is one event, not many.
+        if len(far) < _FEWEST_JUMPS or len({number for number, _ in far}) < _FEWEST_EVENTS:
             continue
-        cosine = sum(math.cos(2 * math.pi * jump / grid_ns) for jump in far) / len(far)
+        cosine = sum(math.cos(2 * math.pi * jump / grid_ns) for _, jump in far) / len(far)
         if cosine >= _LEAST_COSINE:
             return grid_ns
     return None
@@ -58,21 +63,24 @@ def tick_ns(readings_ns: Sequence[int]) -> int | None:
     return tick if tick >= _LEAST_TICK_NS else None
 
 
-def repeated(readings_ns: Sequence[int]) -> int | None:
+def repeated(readings_ns: Mapping[str, Sequence[int]]) -> int | None:
     """A reading that is there too often to be a coincidence; None where there is none.
 
     Readings have a resolution (their greatest common divisor; control groups count microseconds).
-    Where n of them are densest, about 0.54 · n · resolution / interquartile range fall on one value
-    (that of a normal distribution); how many there are is Poisson.
+    Where the n of an arm are densest, about 0.54 · n · resolution / interquartile range fall on one
+    value (that of a normal distribution), those of all arms at worst on the same one; how many
+    there are is Poisson. Nothing is said where an arm has fewer than four, or half of them alike.
     """
-    found = [reading for reading in readings_ns if reading > 0]
-    if len(found) < _FEWEST_READINGS:
+    arms = [[reading for reading in each if reading > 0] for each in readings_ns.values()]
+    found = [reading for each in arms for reading in each]
+    if not arms or min(map(len, arms)) < _FEWEST_OF_ARM:
         return None
     value, count = Counter(found).most_common(1)[0]
-    low, _, high = quantiles(found, n=4)
-    if count < _FEWEST_REPEATS or high <= low:
+    ranges = [high - low for low, _, high in (quantiles(each, n=4) for each in arms)]
+    if count < _FEWEST_REPEATS or min(ranges) <= 0:
         return None
-    on_one_value = 0.54 * len(found) * math.gcd(*found) / (high - low)
+    densities = (len(each) / wide for each, wide in zip(arms, ranges, strict=True))
+    on_one_value = 0.54 * math.gcd(*found) * sum(densities)
     by_chance = len(found) * _poisson_tail(count - 1, on_one_value)
     return value if by_chance < _CHANCE else None
 
@@ -96,10 +104,11 @@ def reading_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
 
 def _doubts(trials: Sequence[Trial]) -> list[tuple[str, str]]:
     wall: dict[str, list[int]] = {}
+    cpu: dict[str, list[int]] = {}
     for trial in trials:
         for totals in trial.arms:
             wall.setdefault(totals.arm, []).append(totals.wall_ns)
-    cpu = [totals.cpu_ns for trial in trials for totals in trial.arms]
+            cpu.setdefault(totals.arm, []).append(totals.cpu_ns)
     doubts = []
     grid = timer_grid_ns(wall)
     if grid is not None:
@@ -108,7 +117,7 @@ def _doubts(trials: Sequence[Trial]) -> list[tuple[str, str]]:
             "timer (redis-benchmark does with --threads), so wall times mean little"
         )
         doubts.append(("timer-grid", text))
-    tick = tick_ns(cpu)
+    tick = tick_ns([reading for each in cpu.values() for reading in each])
     if tick is not None:
         text = f"all CPU times are multiples of {format_duration(tick)}: they are counted in ticks"
         doubts.append(("tick-counted", text))

@@ -46,7 +46,8 @@ class StudyFolder:
     def write_json(self, name: str, value: Json) -> Path:
         """Writes `NAME.json` in one step."""
         path = self.json_file(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with storage_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
         return path
 
@@ -70,7 +71,8 @@ class StudyFolder:
     def write_trial(self, plan: str, trial: Trial) -> Path:
         """Writes a trial of that plan: to a temporary name, synced, renamed."""
         path = self._trials(plan) / f"{trial.sweep:04d}-{trial.workload}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with storage_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, to_bytes(trial))
         return path
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ensign.model.drive import Data, Drive, DriveCommand, Keys
@@ -30,14 +31,21 @@ def _part(number: int, scale: float) -> int:
 
 
 def _drive(drive: Drive, scale: float, *, values: bool) -> Drive:
-    operations = None if drive.operations is None else _part(drive.operations, scale)
-    changes: dict[str, object] = {
-        "operations": operations,
-        "commands": [_command(each, scale, drive) for each in drive.commands],
-    }
+    commands = [_command(each, scale, drive) for each in drive.commands]
+    operations = drive.operations
+    if operations is not None:
+        operations = _part(operations, _share(drive.commands, commands, scale))
+    changes: dict[str, object] = {"operations": operations, "commands": commands}
     if values:
         changes["data"] = _data(drive.data, scale)
     return drive.model_copy(update=changes)
+
+
+def _share(old: Sequence[DriveCommand], new: Sequence[DriveCommand], scale: float) -> float:
+    """What is left of the ranges: as many operations per key as before, however few keys stay."""
+    pairs = zip(old, new, strict=True)
+    ranges = [(a.keys, b.keys) for a, b in pairs if a.keys and b.keys and a.keys.number > 1]
+    return max((b.number / a.number for a, b in ranges), default=scale)
 
 
 def _command(command: DriveCommand, scale: float, drive: Drive) -> DriveCommand:

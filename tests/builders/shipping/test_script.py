@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +18,15 @@ from ensign.builders.build import build_variants
 from ensign.builders.events import ignore
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.shipping.perform import ship_variant
+from ensign.builders.shipping.script import drive_files
+from ensign.builders.training import TrainingRun
+from ensign.lab.study.arms import Field, Seats, training_request
+from ensign.lab.study_file import parse_study
+from ensign.measure.plan import race_json
 from ensign.model.errors import InputError
 from ensign.model.shipment import Shipment
 from ensign.model.variants import Variant
+from lab.test_driven_studies import STUDY as DRIVEN
 
 _PLAIN = Variant("plain", "gcc-12", "-O2")
 
@@ -70,3 +78,25 @@ def test_what_the_recorder_changed_cannot_be_a_script(
     rewrite = study().build.rewrite.model_copy(update={"compile": ["{cflags}"]})
     with pytest.raises(InputError, match=r"'build\.rewrite' .* cannot"):
         ship(tmp_path, recording_ports, variant, rewrite=rewrite)
+
+
+def test_what_a_drive_sends_in_the_training_travels_as_a_file() -> None:
+    text = DRIVEN.replace(
+        "requests = 300\n",
+        "requests = 300\npreload = [{ drive = { operations = 7, commands = "
+        '[{ argv = ["SET", "a", "{data}"] }] } }]\n',
+    )
+    asked = parse_study(text, Path("s.toml")).study
+    assert asked.training is not None
+    files = {name: json.loads(content) for name, content in drive_files(asked).items()}
+    assert list(files) == ["learn-preload-0.json", "learn.json"]
+    (workload,) = asked.training.workloads
+    run = TrainingRun(Path("/bin/c"), workload, (), {}, 10**9)
+    field = Field((("gcc-12", "/bin/a"),), {}, Seats((0,), (1,), (0,)))
+    said: Any = race_json(training_request(asked, field, run))
+    arm = said["arms"][0]
+    assert files["learn.json"]["drive"] == json.loads(json.dumps(arm["load"]["drive"]))
+    assert files["learn-preload-0.json"]["drive"] == json.loads(
+        json.dumps(arm["preload"][0]["drive"])
+    )
+    assert {each["address"] for each in files.values()} == {"127.0.0.1:PORT"}

@@ -7,7 +7,7 @@ import pytest
 from ensign.lab.ship.choose import chosen
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
-from report_data import build, study
+from report_data import build, confirmed_study, study
 
 FAILED = Finding("check-failed", Severity.ERROR, "fails the check: 1 test", "clang-19-O3-lto")
 
@@ -39,3 +39,20 @@ def test_what_cannot_be_shipped_says_why(wanted: str, said: str) -> None:
     more = (build("same", "same as gcc-12-O2"), build("broken", "failed"))
     with pytest.raises(InputError, match=said):
         chosen(replace(result, builds=(*result.builds, *more)), wanted)
+
+
+def test_of_two_phases_the_confirmation_decides() -> None:
+    both = confirmed_study()
+    confirmation = both.confirmation
+    assert confirmation is not None
+    assert confirmation.result is not None
+    second = study({"clang-19-O3-lto": 0.998, "gcc-12-O3-lto": 0.97})
+    other = replace(both, confirmation=replace(confirmation, result=second))
+    assert chosen(both, None).variant == "clang-19-O3-lto"
+    assert chosen(other, None).variant == "gcc-12-O3-lto"
+    pending = replace(both, confirmation=replace(confirmation, result=None))
+    with pytest.raises(InputError, match="nothing to ship: Nothing is claimed yet"):
+        chosen(pending, None)
+    late = replace(second, findings=(FAILED,))
+    with pytest.raises(InputError, match="fails the check"):
+        chosen(replace(both, confirmation=replace(confirmation, result=late)), FAILED.subject)

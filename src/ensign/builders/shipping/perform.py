@@ -27,7 +27,7 @@ from ensign.builders.shipping.effects import Built, verify
 from ensign.builders.sources.obtain import SourceTree
 from ensign.builders.stages import Stage
 from ensign.builders.workshop import Workshop
-from ensign.host.files import copy_tree, write_atomically
+from ensign.host.files import copy_tree, is_file, write_atomically
 from ensign.model.calls import Call
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.placeholders import shown
@@ -125,7 +125,7 @@ class _Shipping:
         files_sha256 = [hashlib.sha256(each.content).hexdigest() for each in files]
         stage = replace(
             self._stage(",".join(files_sha256), (argv,), f"{_MADE}/{name}"),
-            env=(("JOBS", str(self.cores)),),
+            env=(("JOBS", str(self.cores)), *self._driver()),
             deadline_ns=sum(each.deadline_ns for each in steps.stages),
             disk_bytes=sum(each.disk_bytes for each in steps.stages),
         )
@@ -175,12 +175,19 @@ class _Shipping:
         last = plan.stage(plan.stage_of[self.variant.name])
         return script.Steps(request.study, plan, last, self.variant.choices, SOURCE_DATE_EPOCH)
 
+    def _driver(self) -> tuple[tuple[str, str], ...]:
+        """The load generator of this ensign, where the script asks for one."""
+        meter = self.workshop.meter
+        return () if meter is None else (("DRIVER", str(meter)),)
+
     def _training_files(self) -> Iterator[ShippedFile]:
-        """What the training reads of the study's folder."""
+        """What the training reads of the study's folder, and what it sends."""
+        for name, content in script.drive_files(self.request.study).items():
+            yield ShippedFile(f"{script.FILES}/{name}", content)
         folder = self.request.path.absolute().parent
         for name in files_named(self.request.study):
             path = folder / name
-            if name and path.is_file() and path.resolve().is_relative_to(folder.resolve()):
+            if name and is_file(path) and path.resolve().is_relative_to(folder.resolve()):
                 executable = os.access(path, os.X_OK)
                 inside = path.resolve().relative_to(folder.resolve())
                 yield ShippedFile(f"{script.FILES}/{inside}", path.read_bytes(), executable)

@@ -1,11 +1,13 @@
-"""The stages of a profiled build as a shell script that needs no ensign. Pure.
+"""The stages of a profiled build as a shell script. Pure.
 
 The script does what the stages do: each in a fresh copy of its parent's tree at one path, since
-compilers find profiles by path. Programs are called by their names.
+compilers find profiles by path. Programs are called by their names. Of ensign it needs nothing,
+or the load generator alone, where the training is sent by that.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,9 +16,10 @@ from dataclasses import dataclass
 from ensign.builders.commands import Commands
 from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning
 from ensign.builders.stages import Plan, Stage
+from ensign.model.drive import Drive, drive_json
 from ensign.model.errors import InputError
 from ensign.model.placeholders import fill
-from ensign.model.study import Study
+from ensign.model.study import DriveStep, Study, Workload
 
 NAME = "build.sh"
 FILES = "training"
@@ -37,7 +40,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _HEAD = """\
 #!/bin/bash
 # Builds {title}: {choices}.
-# The steps are those of the build that was measured. ensign is not needed.
+# The steps are those of the build that was measured. {needs}
 #
 #   bash build.sh SOURCE PROGRAM [FOLDER]
 #
@@ -52,9 +55,9 @@ files=$here/training
 [ -d "$files" ] || files=$here
 source=$(cd "$1" && pwd)
 program=$(realpath -m "$2")
-jobs=${{JOBS:-$(nproc)}} port=${{PORT:-7411}} server=
-if [ $# -ge 3 ]; then
-    work=$(realpath -m "$3")
+jobs=${{JOBS:-$(nproc)}} port=${{PORT:-7411}} server= given=${{3:-}}
+if [ -n "$given" ]; then
+    work=$(realpath -m "$given")
     mkdir "$work"
 else
     work=$(realpath "$(mktemp -d)")
@@ -62,9 +65,9 @@ fi
 tree=$work/tree
 leave() {{
     [ -z "$server" ] || kill -KILL "$server" || true
-    [ -n "${{3:-}}" ] || rm -rf "$work"
+    [ -n "$given" ] || rm -rf "$work"
 }}
-trap 'leave "$@"' EXIT
+trap leave EXIT
 export LC_ALL=C TZ=UTC SOURCE_DATE_EPOCH={epoch}
 
 # fresh FROM: the tree anew, as a copy.
@@ -72,7 +75,11 @@ fresh() {{ cd "$work"; rm -rf "$tree"; cp -a "$1" "$tree"; cd "$tree"; }}
 # keep TO NAME...: what the next steps need of the tree.
 keep() {{ to=$work/$1; shift; mkdir -p "$to"; cp -a --parents "$@" "$to"; }}
 # begin RUN: a run of the program, in the folder of the files that it reads.
-begin() {{ run=$1; echo "training: $run"; tmp=$(mktemp -d -p "$work"); cd "$files"; }}
+begin() {{
+    run=$1 port=$((port + 1)) tmp=$(mktemp -d -p "$work")
+    echo "training: $run"
+    cd "$files"
+}}
 # learn TO: folders for what is counted, and for the profile that is made of it.
 learn() {{ counts=$work/counts profile=$work/$1; rm -rf "$counts"; mkdir "$counts" "$profile"; }}
 """
@@ -82,7 +89,7 @@ await() {
     for _ in $(seq 600); do
         kill -0 "$server" || { echo "the server ended:" >&2; cat "$tmp/log" >&2; exit 1; }
         if [ -n "$1" ]; then
-            ! grep -Eq "$1" "$tmp/log" || return 0
+            ! grep -Pq -e "$1" "$tmp/log" || return 0
         elif (: < "/dev/tcp/127.0.0.1/$port") 2> /dev/null; then
             return 0
         fi
@@ -91,15 +98,28 @@ await() {
     echo "the server was not ready after a minute" >&2
     exit 1
 }
-# start PATTERN: the server, on a port that none before it had.
+# start PATTERN ARGUMENT...: the server, on a port that none before it had.
 start() {
-    port=$((port + 1))
-    ( cd "$tmp"; serve > "$tmp/log" 2>&1 ) & server=$!
-    await "$1"
+    pattern=$1
+    shift
+    ( cd "$tmp"; serve "$@" > "$tmp/log" 2>&1 ) & server=$!
+    await "$pattern"
 }
 # A server writes its counts when it ends, so it is asked to.
 stop() { kill -TERM "$server"; wait "$server" || true; server=; }
 """
+
+
+_DRIVER = """\
+# drive FILE: ensign's load generator sends what the file says.
+drive() {
+    sed "s/127\\.0\\.0\\.1:PORT/127.0.0.1:$port/" "$files/$1" | "${DRIVER:-ensign-meter}" drive \\
+        > "$tmp/driven" || { cat "$tmp/driven" >&2; exit 1; }
+}
+"""
+_ADDRESS = "127.0.0.1:PORT"
+_NEEDS_NOTHING = "ensign is not needed."
+_NEEDS_DRIVER = "The training is sent by ensign-meter,\n# which is on PATH, or named by DRIVER."
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +152,43 @@ def script(steps: Steps) -> str:
         )
     title = f"{steps.study.name}, {steps.last.label}"
     choices = ", ".join(f"{axis} {value}" for axis, value in steps.choices)
-    parts = [_HEAD.format(title=title, choices=choices, epoch=steps.epoch)]
+    drives = drive_files(steps.study)
+    needs = _NEEDS_DRIVER if drives else _NEEDS_NOTHING
+    parts = [_HEAD.format(title=title, choices=choices, epoch=steps.epoch, needs=needs)]
     if steps.study.server is not None:
         parts.append(_SERVER)
+    if drives:
+        parts.append(_DRIVER)
     numbers = {stage.key: number for number, stage in enumerate(steps.stages, 1)}
     tools: dict[str, str] = {}
     for stage in steps.stages:
-        tools |= {name: f'"$work/{numbers[stage.key]}/{path}"' for name, path in stage.tools}
+        made = f'"$work/{numbers[stage.key]}"'
+        tools |= {name: f"{made}/{shlex.quote(path)}" for name, path in stage.tools}
         parts.append("\n".join(_stage(steps.study, stage, numbers, tools)) + "\n")
-    last = f'"$work/{numbers[steps.last.key]}/{steps.last.artefact}"'
+    last = f'"$work/{numbers[steps.last.key]}"/{shlex.quote(steps.last.artefact)}'
     parts.append(f'mkdir -p "$(dirname "$program")"\ncp {last} "$program"\n')
     return "\n".join(parts)
+
+
+def drive_files(study: Study) -> dict[str, bytes]:
+    """What ensign's load generator sends in the training, by the names of the files that say it."""
+    workloads = [] if study.training is None else study.training.workloads
+    files: dict[str, bytes] = {}
+    for workload in workloads:
+        for name, drive, operations in _drives(workload):
+            said = drive_json(drive, operations=operations, seed=study.race.seed)
+            request = {"schema": 1, "address": _ADDRESS, "drive": said}
+            files[name] = json.dumps(request, sort_keys=True).encode() + b"\n"
+    return files
+
+
+def _drives(workload: Workload) -> Iterator[tuple[str, Drive, int | None]]:
+    """Name, drive and number of operations of each drive, in the order of the run."""
+    for number, step in enumerate(workload.preload):
+        if isinstance(step, DriveStep):
+            yield f"{workload.name}-preload-{number}.json", step.drive, None
+    if workload.drive is not None:
+        yield f"{workload.name}.json", workload.drive, workload.requests
 
 
 def log_of_last_step(log: str) -> str:
@@ -174,7 +220,7 @@ def _stage(
     if stage.strip:
         yield f"strip {shlex.quote(stage.artefact)}"
     names = dict.fromkeys((stage.artefact, *(path for _, path in stage.tools)))
-    yield f"keep {number} {' '.join([*map(shlex.quote, names), *stage.keep])}"
+    yield f"keep {number} {' '.join([*map(shlex.quote, names), *map(_glob, stage.keep)])}"
 
 
 def _commands(commands: Commands, env: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -194,6 +240,12 @@ def _word(text: str, more: Mapping[str, str] = _NO_MARKS) -> str:
         parts += [_literal(text[at : match.start()]), known[match[0]]]
         at = match.end()
     return "".join((*parts, _literal(text[at:]))) or "''"
+
+
+def _glob(pattern: str) -> str:
+    """A pattern of files for the shell: all but what makes it a pattern is literal."""
+    parts = re.split(r"([*?\[\]!-]+)", pattern)
+    return "".join(part if index % 2 else _literal(part) for index, part in enumerate(parts))
 
 
 def _literal(text: str) -> str:
@@ -228,19 +280,20 @@ class _Training:
 def _trained(training: _Training) -> Iterator[str]:
     server = training.study.server
     if server is not None:
-        yield f"serve() {{ exec {training.program(server.env.items(), server.command)}; }}"
+        command = training.program(server.env.items(), server.command)
+        yield f'serve() {{ exec {command} "$@"; }}'
     for workload in training.learning.workloads:
-        if workload.drive is not None or len(workload.preload_commands) < len(workload.preload):
-            raise InputError(
-                f"training '{workload.name}' is sent by ensign's own load generator, which a "
-                "script without ensign lacks: to ship a profiled build, train it with 'load'"
-            )
         yield f"begin {workload.name}"
-        if server is None or workload.load is None:
+        if server is None or workload.command is not None:
             stdin = "/dev/null" if workload.input is None else training.words([workload.input])
             yield f"{training.program((), workload.command or ())} < {stdin} > /dev/null"
             continue
-        yield f"start {shlex.quote(server.ready.output or '')}"
-        for argv in (*workload.preload_commands, workload.load):
-            yield f"{training.words(argv, workload.requests)} > /dev/null"
+        given = training.words(workload.server_args, workload.requests)
+        yield f"start {shlex.quote(server.ready.output or '')} {given}".rstrip()
+        files = (name for name, _, _ in _drives(workload))
+        for step in (*workload.preload, workload.load or workload.drive):
+            if isinstance(step, list):
+                yield f"{training.words(step, workload.requests)} > /dev/null"
+            else:
+                yield f"drive {shlex.quote(next(files))}"
         yield "stop"

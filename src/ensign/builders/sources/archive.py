@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import shutil
+import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -62,6 +64,12 @@ def _download(url: str, target: Path) -> None:
             target.open("wb") as file,
         ):
             shutil.copyfileobj(reply, file)
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+    except (
+        urllib.error.URLError,
+        http.client.HTTPException,
+        ssl.SSLError,
+        TimeoutError,
+        ConnectionError,
+    ) as error:
         reason = getattr(error, "reason", error)
         raise InputError(f"cannot fetch {url}: {reason}") from error

@@ -17,5 +17,10 @@ def fetch_folder(source: PathSource, fetcher: Fetcher) -> Fetched:
     tree = (fetcher.study.parent / source.path).resolve()
     if not tree.is_dir():
         raise InputError(f"the source folder {tree} is not there (source.path, from the study)")
+    cache = fetcher.cache.folder.resolve()
+    if cache.is_relative_to(tree):
+        raise InputError(
+            f"the cache {cache} lies in the source {tree}: set ENSIGN_CACHE to a folder elsewhere"
+        )
     own = (fetcher.study.name, f"{fetcher.study.stem}.lock.json")
     return Fetched(tree, exclude=(*_NEVER, *own, *source.exclude))

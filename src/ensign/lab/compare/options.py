@@ -153,6 +153,8 @@ def _check_programs(options: Options) -> None:
         raise InputError("--operations needs --load: a batch program's run is one operation")
     if options.preload:
         raise InputError("--preload needs --load: it fills a server before the load runs")
+    if options.ready != "port":
+        raise InputError("--ready needs --load: it says when a server is ready")
     if any("{port}" in command for command in options.commands):
         raise InputError("a command contains {port} but there is no --load to drive the server")
 

@@ -45,12 +45,16 @@ _PILOTS_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a race is: executions, its time (ns) and the comparisons so far."""
+    """How far a race is: executions, its time (ns) and the comparisons so far.
+
+    These are computed for who shows them alone: over thousands of executions it takes a while, in
+    which the next one runs already.
+    """
 
     executions: int
     elapsed_ns: int
     budget_ns: int
-    comparisons: tuple[Comparison, ...]
+    comparisons: Callable[[], tuple[Comparison, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,10 @@ class Comparing:
         plan = self._pilot()
         request = self._request(plan)
         if self.options.warmup:
+            spent_ns = self.ports.clock.monotonic_ns() - start_ns
+            # A budget that is too small is to be refused before the minutes that this may take.
+            warming_ns = self.options.warmup * plan.execution_ns
+            budget_ns(self.options, plan.execution_ns, spent_ns + warming_ns)
             self._drain(replace(request, executions=self.options.warmup))
         spent_ns = self.ports.clock.monotonic_ns() - start_ns
         budget = budget_ns(self.options, plan.execution_ns, spent_ns)
@@ -176,7 +184,10 @@ class Comparing:
 
         def report(trials: Sequence[Trial]) -> None:
             elapsed_ns = self.ports.clock.monotonic_ns() - start_ns
-            self.on_progress(Progress(len(trials), elapsed_ns, budget, judge.comparisons(trials)))
+            seen = tuple(trials)
+            self.on_progress(
+                Progress(len(seen), elapsed_ns, budget, lambda: judge.comparisons(seen))
+            )
 
         looked = judge.rule.rule is Rule.SEQUENTIAL
         limits = Limits(start_ns + budget, looked, judge.may_end, self._names())
@@ -228,12 +239,15 @@ class Comparing:
         return sorted(runs, key=lambda each: each.wall_ns)[_PILOTS // 2]
 
     def _run_alone(self, entry: Candidate) -> PilotRun:
+        prepare_ns = 0
         if entry.prepare is not None:
             process = for_arm(plain_process(entry.prepare, self.options), entry.arm)
-            run_unmeasured(self.ports.meter, f"--prepare {' '.join(entry.prepare)}", process)
+            what = f"--prepare {' '.join(entry.prepare)}"
+            prepare_ns = run_unmeasured(self.ports.meter, what, process)
         free = CpuPlan(self.options.cpus, None, None)
         process = for_arm(program_process(entry, self.options, free), entry.arm)
-        return pilot_run(self.ports.meter, entry, process)
+        run = pilot_run(self.ports.meter, entry, process)
+        return replace(run, prepare_ns=prepare_ns)
 
     def _pilot_of_servers(self) -> RacePlan:
         options = replace(

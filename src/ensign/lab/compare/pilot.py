@@ -27,13 +27,14 @@ _IGNORE = " (--ignore-failure measures it all the same)"
 
 @dataclass(frozen=True, slots=True)
 class PilotRun:
-    """What one unmeasured run of a command used and printed."""
+    """What one unmeasured run of a command used and printed; what its `--prepare` took."""
 
     name: str
     wall_ns: int
     user_ns: int
     system_ns: int
     output_sha256: str
+    prepare_ns: int = 0
 
     @property
     def cpu_ns(self) -> int:
@@ -64,9 +65,11 @@ def pilot_run(meter: Meter, candidate: Candidate, process: ProcessSpec) -> Pilot
         )
 
 
-def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> None:
-    """A set-up or clean-up command. CommandFailed if it fails."""
-    _require_success(what, run_once(meter, process))
+def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> int:
+    """A set-up or clean-up command: what it took (ns). CommandFailed if it fails."""
+    outcome = run_once(meter, process)
+    _require_success(what, outcome)
+    return outcome.active_wall_ns
 
 
 def usage_findings(run: PilotRun) -> Iterator[Finding]:

@@ -44,6 +44,7 @@ def plan_race(
     metric = options.metric or (Metric.WALL if waiting else Metric.CPU)
     expected_ns = {arm: max(run.wall_ns, 1) for arm, run in runs.items()}
     once_ns = sum(expected_ns.values()) + pilots[0].wall_ns
+    preparing_ns = sum(run.prepare_ns for run in pilots) + pilots[0].prepare_ns
     if options.mode is Mode.GATED and waiting:
         text = (
             "gated by request, though it waits or runs in parallel: waiting goes on while stopped"
@@ -54,7 +55,7 @@ def plan_race(
         metric=metric,
         pinned=not parallel or mode is Mode.GATED,
         expected_ns=expected_ns,
-        execution_ns=round(once_ns * _OVERHEAD),
+        execution_ns=round(once_ns * _OVERHEAD) + preparing_ns,
         findings=findings,
     )
 

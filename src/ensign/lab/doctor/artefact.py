@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,15 +126,27 @@ def _evidence(folder: Path, processes: Processes, objects: Objects) -> _Evidence
     sources = tuple(f"linker map {path.name}" for path in maps)
     place = Place(folder)
     if CALLS in names:
-        return _Evidence(place, read_calls(names[CALLS]), maps, (*sources, CALLS), objects)
+        with _readable(names[CALLS]):
+            calls = read_calls(names[CALLS])
+        return _Evidence(place, calls, maps, (*sources, CALLS), objects)
     if any(name in names for name in _MAKEFILES):
         place, calls = _dry_run(folder, processes)
         return _Evidence(place, calls, maps, (*sources, "a dry run of make"), objects)
     if COMPILE_COMMANDS in names:
-        entries = json.loads(names[COMPILE_COMMANDS].read_text())
-        calls = calls_of_commands(entries)
+        with _readable(names[COMPILE_COMMANDS]):
+            entries = json.loads(names[COMPILE_COMMANDS].read_text())
+            calls = calls_of_commands(entries)
         return _Evidence(place, calls, maps, (*sources, COMPILE_COMMANDS), objects)
     return _Evidence(place, (), maps, sources, objects)
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """Evidence that was cut off or written by something else is no evidence."""
+    try:
+        yield
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise InputError(f"{file} is damaged: {error}; move it away to go on without") from None
 
 
 def _dry_run(folder: Path, processes: Processes) -> tuple[Place, tuple[Call, ...]]:

@@ -15,7 +15,7 @@ from ensign.measure.perform import race
 from ensign.model.errors import CommandFailed, InputError, InternalError
 from ensign.model.requests import ArmSpec, ProcessSpec, RaceRequest
 from ensign.model.trials import BASELINE, TWIN, Metric, Mode, Trial
-from ensign.stats.pair import PairRule, half_width, log_interval
+from ensign.stats.pair import PairRule, Rule, half_width, log_interval
 from ensign.stats.trials import log_ratios
 
 _BUDGET_NS = 2 * 10**9
@@ -74,7 +74,9 @@ def noise_of(finished: Sequence[Trial]) -> Noise:
     if len(finished) < _FEWEST_EXECUTIONS:
         text = f"only {len(finished)} executions in two seconds"
         return Noise(text, len(finished))
-    interval = log_interval(log_ratios(finished, TWIN, BASELINE, Metric.CPU), PairRule())
+    # Nobody looks before the end.
+    rule = PairRule(rule=Rule.T)
+    interval = log_interval(log_ratios(finished, TWIN, BASELINE, Metric.CPU), rule)
     return Noise(
         executions=len(finished),
         half_width=half_width(interval),

@@ -6,6 +6,7 @@ from ensign.model.errors import InputError
 from ensign.model.findings import Severity
 from ensign.model.results import BuildFacts, StudyResult
 from ensign.model.study_problems import suggestion
+from ensign.report.confirmation import findings_of
 from ensign.report.verdict import study_verdict, winner
 
 
@@ -15,7 +16,9 @@ def chosen(result: StudyResult, wanted: str | None) -> BuildFacts:
     One that is named needs not be shown to be faster, but it must be one that could be shipped.
     """
     if wanted is None:
-        best = winner(result)
+        # Of an exploration nothing is claimed: not even that it has a winner.
+        judged = result if result.confirmation is None else result.confirmation.result
+        best = None if judged is None else winner(judged)
         if best is None:
             raise InputError(
                 f"nothing to ship: {study_verdict(result).headline} Name a variant to ship it "
@@ -30,7 +33,7 @@ def chosen(result: StudyResult, wanted: str | None) -> BuildFacts:
         raise InputError(f"{wanted} is what the baseline {result.baseline} is: nothing to ship")
     if build.status in ("failed", "left out"):
         raise InputError(f"{wanted} cannot be shipped: it was not built ({build.status})")
-    for finding in result.findings:
+    for finding in findings_of(result):
         if finding.subject == wanted and finding.severity is Severity.ERROR:
             raise InputError(f"{wanted} cannot be shipped: {finding.text} ({finding.code})")
     return build

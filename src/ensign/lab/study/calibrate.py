@@ -59,7 +59,7 @@ def pilot(
     """Races the baseline against its twin, with more requests until the run is long enough."""
     tried: list[Trial] = []
     requests = workload.fixed_requests
-    if requests is None and workload.command is None:
+    if requests is None and workload.sends_requests:
         first = _FIRST_OF_LOAD if workload.drive is None else _FIRST_OF_DRIVE
         requests = workload.rounding * max(1, first // workload.rounding)
     while True:
@@ -153,16 +153,29 @@ def arm_runs(study: Study, workload: str, arms: int, most_arms: int | None = Non
     Executions times arms, those before them, the relinks' own race, and a confirmation of all
     finalists there may be.
     """
-    groups = 1 if most_arms is None else group_count(arms - _NO_VARIANT, most_arms)
-    runs = executions_of(study, workload) * (arms + (groups - 1) * _NO_VARIANT)
+
+    def together(racing: int) -> int:
+        """Runs of one execution of so many arms, with baseline and twin in each group."""
+        groups = 1 if most_arms is None else group_count(racing - _NO_VARIANT, most_arms)
+        return racing + (groups - 1) * _NO_VARIANT
+
+    runs = executions_of(study, workload) * together(arms)
     runs += expecting_executions(study, arms) * _NO_VARIANT
-    if study.layouts is not None and study.layouts.variants == "baseline":
-        runs += BAND_EXECUTIONS * (study.layouts.count + 2)
+    if band_arms(study):
+        runs += BAND_EXECUTIONS * together(band_arms(study))
     confirm = study.race.confirm
     if confirm is not None and arms > _NO_VARIANT:
         finalists = min(confirm.finalists, arms - _NO_VARIANT)
-        runs += confirm.sweeps_for(finalists) * (finalists + _NO_VARIANT)
+        runs += confirm.sweeps_for(finalists) * together(finalists + _NO_VARIANT)
     return runs
+
+
+def band_arms(study: Study) -> int:
+    """Arms of the race of the baseline's relinks; 0 where there is none. Pure."""
+    layouts = study.layouts
+    if layouts is None or layouts.variants != "baseline":
+        return 0
+    return layouts.count + _NO_VARIANT
 
 
 def executions_of(study: Study, workload: str) -> int:

@@ -25,7 +25,7 @@ from ensign.lab.study.fixed import plan_key
 from ensign.lab.study.layouts import rotating
 from ensign.lab.study.prepare import build_programs
 from ensign.lab.study.record import StudyRecord, usable_record, write_record
-from ensign.lab.study.recording import ended, started
+from ensign.lab.study.recording import ended, started, with_checks_of
 from ensign.lab.study.result import study_result
 from ensign.lab.study.sweeps import SweepPlan, missing_trials, run_sweeps
 from ensign.lab.study.telling import Telling
@@ -80,6 +80,9 @@ def _race(file: StudyFile, plan: ConfirmPlan, most_arms: Mapping[str, int], site
     known = _record_of(folder, plan)
     missing = missing_trials(file.study, sweeps, folder)
     if known is not None and known.key == key and known.complete and not missing:
+        checked = with_checks_of(known, programs.report)
+        if checked != known:
+            write_record(folder, checked, record_name(plan.exploration))
         return
     before, name = machine_state(), record_name(plan.exploration)
     record = replace(
@@ -107,6 +110,9 @@ def with_confirmation(
         pending = Confirmation((), 0, 0, explored.level, "", ())
         return replace(_exploring(explored), confirmation=pending)
     record = _record_of(folder, plan)
+    fresh = made_afresh(file, plan)
+    if record is not None and not record.relinks:
+        fresh = tuple(each for each in fresh if each != "relinks")
     done = frozenset[tuple[int, str]]() if record is None else folder.done(record.key)
     confirmation = Confirmation(
         finalists=plan.finalists,
@@ -114,13 +120,16 @@ def with_confirmation(
         sweeps_done=len(done) // len(plan.workloads),
         level=plan.level_each,
         plan_sha256=plan.sha256,
-        fresh=made_afresh(file, plan),
+        fresh=fresh,
     )
     if record is None or len(done) < plan.sweeps * len(plan.workloads):
         return replace(_exploring(explored), confirmation=confirmation)
     study = confirming_study(file.study, plan)
     count = len(plan.finalists)
     result = study_result(study, record, folder.trials(record.key), finalists=count)
+    if result.layouts is None and explored.layouts is not None and explored.layouts.bands:
+        # The baseline is the same one, and so is what its relinks do to it.
+        result = replace(result, layouts=explored.layouts)
     doubts = (*_kept(file, plan), *_restarted(folder, plan, record))
     result = replace(result, findings=(*doubts, *result.findings))
     return replace(_exploring(explored), confirmation=replace(confirmation, result=result))

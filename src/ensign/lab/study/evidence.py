@@ -22,7 +22,7 @@ from ensign.lab.study.record import STUDY, read_record
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.errors import InputError
 from ensign.model.results import StudyResult
-from ensign.model.study import PathSource
+from ensign.model.study import ArchiveSource, PathSource
 from ensign.store.bundle import SUFFIX, is_bundle, pack, unpack
 
 _SHOWN_DIGITS = 12
@@ -95,7 +95,7 @@ def bundle(path: Path, target: Path | None) -> Bundled:
     return Bundled(target, len(data), file_sha256(target))
 
 
-def unbundle(path: Path, folder: Path) -> tuple[tuple[Path, ...], str]:
+def unbundle(path: Path, folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Gives study, lock file and patches back to run again: their paths, and what is missing.
 
     InputError where `path` is no bundle, or where the folder has such files already.
@@ -112,10 +112,18 @@ def unbundle(path: Path, folder: Path) -> tuple[tuple[Path, ...], str]:
             with storage_errors(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(target, source.read_bytes())
-        asked = evidence.file.study.source
+        return targets, tuple(_missing(evidence.file, folder))
+
+
+def _missing(file: StudyFile, folder: Path) -> Iterator[str]:
+    """What lies beside a study and is too large for a bundle."""
+    asked, suite = file.study.source, file.suite
     if isinstance(asked, PathSource):
-        return targets, f"the source is not in a bundle: put it at {folder / asked.path}"
-    return targets, ""
+        yield f"the source is not in a bundle: put it at {folder / asked.path}"
+    if isinstance(asked, ArchiveSource) and "://" not in asked.url:
+        yield f"the archive is not in a bundle: put it at {folder / asked.url}"
+    if suite is not None and suite.path is not None:
+        yield f"the suite is not in a bundle: put it at {folder / suite.path}"
 
 
 def _members(file: StudyFile) -> Iterator[tuple[str, Path]]:

@@ -13,6 +13,7 @@ from ensign.host.meter import Meter
 from ensign.lab.study.arms import Field
 from ensign.lab.study.calibrate import (
     Pilot,
+    band_arms,
     expected_racing_ns,
     expecting_executions,
     one_trial,
@@ -92,11 +93,12 @@ def _new_plan(
 ) -> SweepPlan:
     pilots: dict[str, Pilot] = {}
     spent_ns, arms = 0, len(field.artefacts) + 1
+    largest = max(arms, band_arms(study))
     for workload in study.workloads:
         on_pilot(workload.name)
         measured, trials = pilot(meter, study, field, workload)
-        most = most_arms_of(measured.peak_memory_bytes, field.memory_bytes, arms)
-        pilots[workload.name] = replace(measured, most_arms=most if most < arms else None)
+        most = most_arms_of(measured.peak_memory_bytes, field.memory_bytes, largest)
+        pilots[workload.name] = replace(measured, most_arms=most if most < largest else None)
         spent_ns += sum(trial.wall_ns for trial in trials)
     requests = requests_per_workload(study, pilots, arms, spent_ns)
     grouped = {name: each.most_arms for name, each in pilots.items() if each.most_arms}

@@ -8,13 +8,14 @@ from ensign.builders.cache import Cache
 from ensign.lab.machine import cpu_seats, machine_state
 from ensign.lab.ports import Ports
 from ensign.lab.study.arms import Field
+from ensign.lab.study.confirm_plan import read_plan
 from ensign.lab.study.confirming import Site, confirm, with_confirmation
 from ensign.lab.study.fixed import fixed_plan, plan_key
 from ensign.lab.study.layouts import band_race, rotating
 from ensign.lab.study.longer_slices import longer_key, with_longer_slices
 from ensign.lab.study.prepare import Programs, build_programs, require_commands
 from ensign.lab.study.record import StudyRecord, read_record, usable_record, write_record
-from ensign.lab.study.recording import ended, started
+from ensign.lab.study.recording import ended, started, with_checks_of
 from ensign.lab.study.result import study_result
 from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study.sweeps import SweepPlan, missing_trials, run_sweeps
@@ -45,7 +46,8 @@ def run_study(
             require_commands(file, ports.env)
             programs = build_programs(file, cache, ports, telling.build, update_lock=update_lock)
             sweeps = _race(file, programs, folder, ports, telling)
-            if file.study.race.confirm is not None:
+            begun = read_plan(folder, sweeps.key) is not None
+            if begun or file.study.race.confirm is not None:
                 explored, _ = _explored(file)
                 site = Site(cache, ports, folder, telling)
                 confirm(file, explored, sweeps, site)
@@ -108,6 +110,9 @@ def _race(
     # A trial that was damaged and deleted is raced again.
     missing = any(missing_trials(each, plan, folder) for each, _, plan in races)
     if known is not None and known.key == key and known.complete and not missing:
+        checked = with_checks_of(known, programs.report)
+        if checked != known:
+            write_record(folder, checked)
         return fixed.sweeps
     record = started(study, programs, fixed.sweeps, before)
     record = replace(

@@ -97,17 +97,20 @@ def _planned(variant: Variant, ahead: Outlook, *, is_baseline: bool) -> PlannedV
 
 
 def _racing(file: StudyFile) -> Work:
-    race = file.study.race
-    total = race.sweeps * len(file.study.workloads)
-    done = _trials_done(file)
-    wall_s = parse_duration_ns(race.budget) / 1e9 * (1 - done / total)
+    done, total = _trials(file)
+    wall_s = parse_duration_ns(file.study.race.budget) / 1e9 * (1 - done / total)
     return Work("trials", total - done, done, wall_s, 0, "budget")
 
 
-def _trials_done(file: StudyFile) -> int:
+def _trials(file: StudyFile) -> tuple[int, int]:
+    """How many are there, of how many; a precision may have chosen fewer sweeps."""
     folder = folder_of(file)
     record = usable_record(folder)
     race, names = file.study.race, [workload.name for workload in file.study.workloads]
-    if record is None or (record.sweeps_planned, list(record.workloads)) != (race.sweeps, names):
-        return 0
-    return len(folder.done(record.key))
+    fewer = race.precision is not None
+    known = record is not None and list(record.workloads) == names
+    if record is None or not known or record.sweeps_planned > race.sweeps:
+        return 0, race.sweeps * len(names)
+    if record.sweeps_planned < race.sweeps and not fewer:
+        return 0, race.sweeps * len(names)
+    return len(folder.done(record.key)), record.sweeps_planned * len(names)

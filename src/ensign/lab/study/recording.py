@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ensign import __version__
+from ensign.builders.check_all import CHECK_FAILED
+from ensign.builders.outcomes import BuildReport
 from ensign.lab.machine import MachineState
 from ensign.lab.study.prepare import Programs
 from ensign.lab.study.record import StudyRecord
@@ -47,6 +49,25 @@ def ended(record: StudyRecord, before: MachineState, after: MachineState) -> Stu
         findings=(*record.findings, *before.findings_until(after)),
         made_at=_now(),
     )
+
+
+def with_checks_of(record: StudyRecord, report: BuildReport) -> StudyRecord:
+    """The record with what the checks say now: they are no part of what trials depend on. Pure."""
+    now = {each.facts.variant: each.facts for each in report.results}
+    builds = tuple(
+        replace(
+            each,
+            check=now[each.variant].check,
+            check_failed=now[each.variant].check_failed,
+            check_tail=now[each.variant].check_tail,
+        )
+        if each.variant in now
+        else each
+        for each in record.builds
+    )
+    kept = (each for each in record.findings if each.code != CHECK_FAILED)
+    failed = (each for each in report.findings if each.code == CHECK_FAILED)
+    return replace(record, builds=builds, findings=(*kept, *failed))
 
 
 def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple[str, str], ...]:
