@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import TYPE_CHECKING
 
 from ensign.lab.study import evidence
@@ -17,10 +17,11 @@ from ensign.lab.study.perform import folder_of, stored_sweeps
 from ensign.lab.study.record import read_record
 from ensign.lab.study.result import suite_rule
 from ensign.model.comparisons import Comparison, Direction
-from ensign.model.trials import TWIN, Metric, Trial
+from ensign.model.trials import TWIN, ArmTotals, Metric, Trial
 from ensign.report import words
 from ensign.report.view import row_of
 from ensign.stats.layouts import by_relink
+from ensign.stats.pair import log_interval
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
 from ensign.stats.sweeps import SweepCosts, sweep_costs
 from ensign.stats.twin import judge_twin
@@ -150,22 +151,23 @@ def _best(file: StudyFile, result: StudyResult) -> str:
     arms, names = (*second.raced, TWIN), tuple(plan.workloads)
     rule = suite_rule(confirming_study(file.study, plan), len(plan.finalists))
 
-    def measured(of: Callable[[Trial, str], float] | None, metric: Metric) -> SweepCosts:
-        return _units(sweep_costs(trials, arms, names, metric, of), second.relinks)
+    def measured(metric: Metric) -> SweepCosts:
+        return _units(sweep_costs(trials, arms, names, metric), second.relinks)
 
     parts = (
-        ("CPU time per request", measured(None, Metric.CPU)),
-        ("wall time", measured(None, Metric.WALL)),
-        ("user time per request", measured(_user, Metric.CPU)),
-        ("kernel time per request", measured(_system, Metric.CPU)),
+        ("CPU time per request", measured(Metric.CPU)),
+        ("wall time", measured(Metric.WALL)),
     )
     rows = []
     for arm in (*plan.finalists, TWIN):
         cells = [_said(compare_suite(costs, arm, arms[0], rule).comparison) for _, costs in parts]
+        cells += [_saved(trials, arm, arms[0], of, rule) for of in (_user, _system)]
         claim = compare_suite(parts[0][1], arm, arms[0], rule)
         shown = len(names) - len(claim.not_shown)
         rows.append([arm, *cells, f"{shown} of {len(names)}"])
-    header = ["build", *(name for name, _ in parts), f"shown at most {rule.margin:.1%} slower"]
+    saved = ("user time saved, in points", "kernel time saved")
+    limit = f"shown at most {rule.margin:.1%} slower"
+    header = ["build", *(name for name, _ in parts), *saved, limit]
     head = f"### Confirmed, at level {plan.level_each:.3g} each, plan {plan.sha256[:12]}\n\n"
     return head + _table(header, rows) + _single(parts[0][1], plan.finalists[0], rule)
 
@@ -176,14 +178,32 @@ def _single(costs: SweepCosts, arm: str, rule: SuiteRule) -> str:
     return f"\n{arm}, test by test:\n\n" + _table(["test", "CPU time per request", "margin"], cells)
 
 
-def _user(trial: Trial, arm: str) -> float:
-    totals = trial.arm(arm)
-    return math.log(max(totals.user_ns, 1) / totals.operations)
+def _saved(
+    trials: Sequence[Trial],
+    arm: str,
+    baseline: str,
+    part: Callable[[ArmTotals], float],
+    rule: SuiteRule,
+) -> str:
+    """Percent of the baseline's CPU time per request, mean over tests, with interval over sweeps.
+
+    The kernel splits CPU time into user and system by ticks: too coarse for ratios of single tests.
+    """
+    sweeps: dict[int, list[float]] = {}
+    for trial in trials:
+        base, other = trial.arm(baseline), trial.arm(arm)
+        share = (part(base) - part(other)) / base.cost(Metric.CPU)
+        sweeps.setdefault(trial.sweep, []).append(100 * share)
+    found = log_interval([mean(each) for each in sweeps.values()], rule.pair_rule)
+    return f"{found.mean:.1f} ({found.low:.1f} to {found.high:.1f})"
 
 
-def _system(trial: Trial, arm: str) -> float:
-    totals = trial.arm(arm)
-    return math.log(max(totals.system_ns, 1) / totals.operations)
+def _user(totals: ArmTotals) -> float:
+    return totals.user_ns / totals.operations
+
+
+def _system(totals: ArmTotals) -> float:
+    return totals.system_ns / totals.operations
 
 
 if __name__ == "__main__":
