@@ -206,9 +206,7 @@ impl<'a> Arm<'a> {
         if filler && !self.is_server() && !self.spec.prepare.is_empty() {
             match self.prepare(stage) {
                 Err(Halt::Failed(failure)) => {
-                    self.fills = false;
-                    let text = format!("failed as filler: {}", failure.text);
-                    stage.warn("filler-failed", self.name(), text);
+                    self.fill_no_more(stage, &format!(": {}", failure.text));
                     return Ok(());
                 }
                 prepared => prepared?,
@@ -378,13 +376,21 @@ impl<'a> Arm<'a> {
         }
     }
 
+    /// What fails as filler counts nowhere; it is said, and not tried again.
+    fn fill_no_more(&mut self, stage: &mut Stage, why: &str) {
+        self.fills = false;
+        stage.warn(
+            "filler-failed",
+            self.name(),
+            format!("failed as filler{why}"),
+        );
+    }
+
     fn filler_ended(&mut self, stage: &mut Stage, mut runner: Process) -> Result<(), Halt> {
         let outcome = stage.outcome(&mut runner, self.name(), Reason::Filler);
         // Ended by itself with an error: again would be the same.
         if outcome.exit.is_some_and(|code| code != 0) && !runner.ignore_failure {
-            self.fills = false;
-            let text = format!("failed as filler{}", launch::last_line(&outcome));
-            stage.warn("filler-failed", self.name(), text);
+            self.fill_no_more(stage, &launch::last_line(&outcome));
         }
         stage.outcomes.push(outcome);
         Ok(())

@@ -162,10 +162,27 @@ impl Racing<'_> {
         for &index in &order {
             self.arms[index].start_runner(stage)?;
         }
-        let slice_ns = self.request.slice_ns;
-        let expected = self.expected_ns(stage.execution);
-        let mut dealer = Dealer::new(&expected, slice_ns, self.random.fork());
         let _on_time = Priority::raise();
+        self.deal(stage.execution, |arm, slice_ns| {
+            if arm.runner.is_none() {
+                arm.start_runner(stage)?;
+            }
+            if arm.runner.is_none() {
+                return Ok(None);
+            }
+            turns.slice(stage, arm, Some(slice_ns)).map(Some)
+        })
+    }
+
+    /// Deals slices until all arms have finished; `run` gives the time that one ran, if it did.
+    fn deal(
+        &mut self,
+        execution: u64,
+        mut run: impl FnMut(&mut Arm, u64) -> Result<Option<u64>, Halt>,
+    ) -> Result<(), Halt> {
+        let slice_ns = self.request.slice_ns;
+        let expected = self.expected_ns(execution);
+        let mut dealer = Dealer::new(&expected, slice_ns, self.random.fork());
         while !self.arms.iter().all(Arm::is_finished) {
             let Some(index) = dealer.next(
                 |index| !self.arms[index].is_finished(),
@@ -173,12 +190,8 @@ impl Racing<'_> {
             ) else {
                 return Err(Halt::system("no arm can run"));
             };
-            let arm = &mut self.arms[index];
-            if arm.runner.is_none() {
-                arm.start_runner(stage)?;
-            }
-            if arm.runner.is_some() {
-                dealer.ran(index, turns.slice(stage, arm, Some(slice_ns))?);
+            if let Some(ran_ns) = run(&mut self.arms[index], slice_ns)? {
+                dealer.ran(index, ran_ns);
             }
         }
         Ok(())
@@ -194,20 +207,9 @@ impl Racing<'_> {
         for &index in &order {
             self.arms[index].connect(stage)?;
         }
-        let slice_ns = self.request.slice_ns;
-        let expected = self.expected_ns(stage.execution);
-        let mut dealer = Dealer::new(&expected, slice_ns, self.random.fork());
-        while !self.arms.iter().all(Arm::is_finished) {
-            let Some(index) = dealer.next(
-                |index| !self.arms[index].is_finished(),
-                |index| self.arms[index].fills(),
-            ) else {
-                return Err(Halt::system("no arm can run"));
-            };
-            let arm = &mut self.arms[index];
-            dealer.ran(index, turns.drive(stage, arm, Some(slice_ns))?);
-        }
-        Ok(())
+        self.deal(stage.execution, |arm, slice_ns| {
+            turns.drive(stage, arm, Some(slice_ns)).map(Some)
+        })
     }
 
     /// Whole executions in turn. Servers are all there, and stand still when not on turn.

@@ -81,9 +81,7 @@ impl Arm<'_> {
                     && self.server.is_some()
                     && matches!(failure.code, Code::Reply | Code::Deadline) =>
             {
-                self.fills = false;
-                let text = format!("failed as filler: {}", failure.text);
-                stage.warn("filler-failed", self.name(), text);
+                self.fill_no_more(stage, &format!(": {}", failure.text));
                 Ok(())
             }
             halt => Err(halt),

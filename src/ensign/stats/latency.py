@@ -7,10 +7,12 @@ execution, averaged over the sweeps. Percentiles of several executions are never
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ensign.model.trials import Metric
 from ensign.stats.sweeps import sweep_costs
+from ensign.stats.trials import beside_baseline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,8 +44,4 @@ def _log_at(percentile: str) -> Callable[[Trial, str], float]:
         # The histogram's least value.
         return math.log(max(value, 1))
 
-    def beside_baseline(trial: Trial, arm: str) -> float:
-        own, first = trial.baselines_of(arm) or (arm, arm)
-        return log_latency(trial, arm) + log_latency(trial, first) - log_latency(trial, own)
-
-    return beside_baseline
+    return lambda trial, arm: beside_baseline(trial, arm, partial(log_latency, trial))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ensign.model.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ensign.model.trials import Metric, Trial
 
@@ -24,12 +24,16 @@ def log_cost(trial: Trial, arm: str, metric: Metric) -> float:
     first group's: every ratio to the baseline is to the one raced with it. InputError where the arm
     took no part, completed nothing, or used no measurable time.
     """
-    shift = 0.0
+    return beside_baseline(trial, arm, lambda name: _log_cost(trial, name, metric))
+
+
+def beside_baseline(trial: Trial, arm: str, log_of: Callable[[str], float]) -> float:
+    """The log of an arm, shifted by what its own baseline has more than the first group's."""
     baselines = trial.baselines_of(arm)
-    if baselines is not None:
-        own, first = (_log_cost(trial, name, metric) for name in baselines)
-        shift = first - own
-    return _log_cost(trial, arm, metric) + shift
+    if baselines is None:
+        return log_of(arm)
+    own, first = baselines
+    return log_of(arm) + log_of(first) - log_of(own)
 
 
 def _log_cost(trial: Trial, arm: str, metric: Metric) -> float:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ensign.builders.cache import Cache
-from ensign.lab.machine import cpu_seats, machine_state
+from ensign.lab.machine import machine_state
 from ensign.lab.ports import Ports
-from ensign.lab.study.arms import Field
 from ensign.lab.study.confirm_plan import (
     ConfirmPlan,
     choose_finalists,
@@ -21,11 +20,10 @@ from ensign.lab.study.confirm_plan import (
     record_name,
     write_plan,
 )
-from ensign.lab.study.fixed import plan_key
-from ensign.lab.study.layouts import rotating
+from ensign.lab.study.entered import entered, is_complete
 from ensign.lab.study.prepare import build_programs
 from ensign.lab.study.record import StudyRecord, usable_record, write_record
-from ensign.lab.study.recording import ended, started, with_checks_of
+from ensign.lab.study.recording import ended, started
 from ensign.lab.study.result import study_result
 from ensign.lab.study.sweeps import SweepPlan, missing_trials, run_sweeps
 from ensign.lab.study.telling import Telling
@@ -69,29 +67,21 @@ def confirm(file: StudyFile, explored: StudyResult, sweeps: SweepPlan, site: Sit
 def _race(file: StudyFile, plan: ConfirmPlan, most_arms: Mapping[str, int], site: Site) -> None:
     folder, ports = site.folder, site.ports
     programs = build_programs(file, site.cache, ports, site.telling.build)
-    seats, _ = cpu_seats(file.study.cpus)
-    natural = Field(programs.artefacts, dict(programs.tools), seats, str(file.folder))
-    field = rotating(file.study, natural, programs.relinks)
-    facts = [result.facts for result in programs.report.results]
-    hashes = {each.variant: each.loadable_sha256 for each in facts}
-    raced = {each.variant: each.layouts for each in facts if each.variant in field.relinks}
-    key = plan.prefix + plan_key(file.study, hashes, raced)[:_KEY_CHARACTERS]
+    arena, name = entered(file, programs), record_name(plan.exploration)
+    key = plan.prefix + arena.key[:_KEY_CHARACTERS]
     sweeps = SweepPlan(key, plan.sweeps, plan.requests, 0, most_arms=most_arms)
     known = _record_of(folder, plan)
     missing = missing_trials(file.study, sweeps, folder)
-    if known is not None and known.key == key and known.complete and not missing:
-        checked = with_checks_of(known, programs.report)
-        if checked != known:
-            write_record(folder, checked, record_name(plan.exploration))
+    if not missing and is_complete(folder, known, key, programs, name):
         return
-    before, name = machine_state(), record_name(plan.exploration)
+    before = machine_state()
     record = replace(
         started(file.study, programs, sweeps, before),
-        relinks=field.rotation,
+        relinks=arena.field.rotation,
         plan_sha256=plan.sha256,
     )
     write_record(folder, record, name)
-    run_sweeps(ports.meter, file.study, field, sweeps, folder, site.telling.trial)
+    run_sweeps(ports.meter, file.study, arena.field, sweeps, folder, site.telling.trial)
     write_record(folder, ended(record, before, machine_state()), name)
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ensign.builders.cache import Cache
-from ensign.lab.machine import cpu_seats, machine_state
+from ensign.lab.machine import machine_state
 from ensign.lab.ports import Ports
-from ensign.lab.study.arms import Field
 from ensign.lab.study.confirm_plan import read_plan
 from ensign.lab.study.confirming import Site, confirm, with_confirmation
-from ensign.lab.study.fixed import fixed_plan, plan_key
-from ensign.lab.study.layouts import band_race, rotating
+from ensign.lab.study.entered import entered, is_complete
+from ensign.lab.study.fixed import fixed_plan
+from ensign.lab.study.layouts import band_race
 from ensign.lab.study.longer_slices import longer_key, with_longer_slices
 from ensign.lab.study.prepare import Programs, build_programs, require_commands
 from ensign.lab.study.record import StudyRecord, read_record, usable_record, write_record
-from ensign.lab.study.recording import ended, started, with_checks_of
+from ensign.lab.study.recording import ended, started
 from ensign.lab.study.result import study_result
 from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study.sweeps import SweepPlan, missing_trials, run_sweeps
@@ -91,28 +91,20 @@ def _race(
     file: StudyFile, programs: Programs, folder: StudyFolder, ports: Ports, telling: Telling
 ) -> SweepPlan:
     study, before = file.study, machine_state()
-    seats, seat_findings = cpu_seats(study.cpus)
-    natural = Field(programs.artefacts, dict(programs.tools), seats, str(file.folder))
+    arena = entered(file, programs)
     memory_bytes = round(before.machine.memory.available_bytes * _SHARE_OF_MEMORY)
-    field = replace(rotating(study, natural, programs.relinks), memory_bytes=memory_bytes)
-    facts = [result.facts for result in programs.report.results]
-    hashes = {each.variant: each.loadable_sha256 for each in facts}
-    raced = {each.variant: each.layouts for each in facts if each.variant in field.relinks}
-    key = plan_key(study, hashes, raced)
+    field, key = replace(arena.field, memory_bytes=memory_bytes), arena.key
     folder.sweep_leftovers()
     fixed = fixed_plan(ports.meter, study, field, key, folder, telling.pilot)
     longer_study, longer = with_longer_slices(study, fixed.sweeps)
     races = [(study, field, fixed.sweeps), (longer_study, field, longer)]
-    band = band_race(study, natural, fixed.sweeps, facts[0], programs.relinks)
+    baseline = programs.report.results[0].facts
+    band = band_race(study, arena.natural, fixed.sweeps, baseline, programs.relinks)
     if band is not None:
         races.append((study, *band))
-    known = usable_record(folder)
     # A trial that was damaged and deleted is raced again.
     missing = any(missing_trials(each, plan, folder) for each, _, plan in races)
-    if known is not None and known.key == key and known.complete and not missing:
-        checked = with_checks_of(known, programs.report)
-        if checked != known:
-            write_record(folder, checked)
+    if not missing and is_complete(folder, usable_record(folder), key, programs):
         return fixed.sweeps
     record = started(study, programs, fixed.sweeps, before)
     record = replace(
@@ -120,7 +112,7 @@ def _race(
         findings=(
             *record.findings,
             *fixed.findings,
-            *seat_findings,
+            *arena.findings,
             *suite_findings(file.suite),
         ),
         source=(*record.source, *suite_facts(file.suite)),

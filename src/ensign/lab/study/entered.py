@@ -1,0 +1,49 @@
+"""Who takes part in a race of built programs, and what names its trials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensign.lab.machine import cpu_seats
+from ensign.lab.study.arms import Field
+from ensign.lab.study.fixed import plan_key
+from ensign.lab.study.layouts import rotating
+from ensign.lab.study.prepare import Programs
+from ensign.lab.study.record import STUDY, StudyRecord, write_record
+from ensign.lab.study.recording import with_checks_of
+from ensign.lab.study_file import StudyFile
+from ensign.model.findings import Finding
+from ensign.store.folder import StudyFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """`field` takes turns with relinks where it has them, `natural` has none; `key` names both."""
+
+    natural: Field
+    field: Field
+    key: str
+    findings: tuple[Finding, ...]
+
+
+def entered(file: StudyFile, programs: Programs) -> Entered:
+    """The programs on their CPUs."""
+    seats, findings = cpu_seats(file.study.cpus)
+    natural = Field(programs.artefacts, dict(programs.tools), seats, str(file.folder))
+    field = rotating(file.study, natural, programs.relinks)
+    facts = [result.facts for result in programs.report.results]
+    hashes = {each.variant: each.loadable_sha256 for each in facts}
+    raced = {each.variant: each.layouts for each in facts if each.variant in field.relinks}
+    return Entered(natural, field, plan_key(file.study, hashes, raced), findings)
+
+
+def is_complete(
+    folder: StudyFolder, known: StudyRecord | None, key: str, programs: Programs, name: str = STUDY
+) -> bool:
+    """Whether a record says that all of a race is there; then it gets what the checks say now."""
+    if known is None or known.key != key or not known.complete:
+        return False
+    checked = with_checks_of(known, programs.report)
+    if checked != known:
+        write_record(folder, checked, name)
+    return True
