@@ -30,6 +30,12 @@ impl Drive {
         )?;
         within("pipeline", self.pipeline, MOST_PIPELINE)?;
         within("threads", self.threads as u64, self.connections as u64)?;
+        if let Some(at_once) = self.at_once {
+            within("at_once", at_once as u64, self.connections as u64)?;
+            say(self.rate_per_s.is_none(), || {
+                "`at_once` is for closed loops, without `rate_per_s`".into()
+            })?;
+        }
         within("operations", self.operations, MOST_OPERATIONS)?;
         within("deadline_ns", self.deadline_ns, u64::MAX / 2)?;
         let rate = self.rate_per_s.unwrap_or(1.0);
@@ -264,6 +270,11 @@ mod tests {
                 json!({"threads": 51}),
                 "`threads` must lie between 1 and 50",
             ),
+            (
+                json!({"at_once": 51}),
+                "`at_once` must lie between 1 and 50",
+            ),
+            (json!({"at_once": 2, "rate_per_s": 9}), "for closed loops"),
             (json!({"operations": 0}), "`operations`"),
             (json!({"rate_per_s": -1}), "`rate_per_s`"),
             (json!({"deadline_ns": 0}), "`deadline_ns`"),

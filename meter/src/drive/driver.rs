@@ -95,7 +95,8 @@ impl Driver {
     }
 
     /// Sends for `slice_ns` from the first send on, or until all operations are sent, then waits
-    /// for all replies: nothing is in flight on return. Its threads live no longer than the call.
+    /// for all replies: nothing is in flight on return. `at_once` of a drive is for slices: a run
+    /// without a length sends by all. Its threads live no longer than the call.
     ///
     /// # Errors
     /// A reply that is not as it must be, a lost connection, silence; then the driver is of no

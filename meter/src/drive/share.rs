@@ -19,6 +19,9 @@ const SIGNALS: u64 = u64::MAX;
 pub struct Share {
     poller: Poller,
     connections: Vec<Connection>,
+    /// How many of them send in one run, and whose turn it is.
+    at_once: usize,
+    turn: usize,
     /// Operations of all of them that wait for replies.
     in_flight: usize,
     buffer: Vec<u8>,
@@ -51,6 +54,8 @@ impl Share {
         }
         Ok(Share {
             poller,
+            at_once: at_once(drive, connections.len()),
+            turn: 0,
             connections,
             in_flight: 0,
             buffer: vec![0; BUFFER_BYTES],
@@ -124,10 +129,7 @@ impl Share {
     }
 
     fn drive(&mut self, plan: &Plan, until_ns: u64, halted: &AtomicBool) -> Result<(), DriveError> {
-        for token in 0..self.connections.len() {
-            self.journal.now_ns = clock::now_ns();
-            self.send(token, plan)?;
-        }
+        self.begin(plan, until_ns)?;
         let mut progress_ns = self.journal.now_ns;
         let mut due_ns = self.next_due_ns(until_ns);
         loop {
@@ -150,6 +152,28 @@ impl Share {
                 due_ns = self.send_due(plan, until_ns)?;
             }
         }
+    }
+
+    /// Sends by the next `at_once` connections that have something left; by all without an end.
+    fn begin(&mut self, plan: &Plan, until_ns: u64) -> Result<(), DriveError> {
+        let (first, number) = (self.turn, self.connections.len());
+        let mut places = if until_ns == u64::MAX {
+            number
+        } else {
+            self.at_once
+        };
+        for token in (first..number).chain(0..first) {
+            if places == 0 {
+                break;
+            }
+            if self.connections[token].operations_left() > 0 {
+                places -= 1;
+                self.turn = (token + 1) % number;
+                self.journal.now_ns = clock::now_ns();
+                self.send(token, plan)?;
+            }
+        }
+        Ok(())
     }
 
     /// Serves the connections that are ready; true when any had something to read.
@@ -234,4 +258,10 @@ impl Share {
         );
         DriveError::failed(Code::Deadline, text)
     }
+}
+
+/// The part of a thread with so many connections in those that send at once.
+fn at_once(drive: &Drive, connections: usize) -> usize {
+    let all = drive.at_once.unwrap_or(drive.connections);
+    (all * connections).div_ceil(drive.connections)
 }

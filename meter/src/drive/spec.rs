@@ -16,6 +16,9 @@ pub struct Drive {
     pub pipeline: u64,
     #[serde(default = "one_thread")]
     pub threads: usize,
+    /// Connections that send in one run, in turn; None: all of them.
+    #[serde(default)]
+    pub at_once: Option<usize>,
     pub operations: u64,
     #[serde(default)]
     pub rate_per_s: Option<f64>,

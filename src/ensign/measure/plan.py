@@ -77,7 +77,8 @@ def _preload_json(step: ProcessSpec | DriveLoad) -> Json:
 
 
 def _drive(load: DriveLoad) -> Json:
-    return drive_json(load.drive, operations=load.operations, seed=load.seed)
+    said = drive_json(load.drive, operations=load.operations, seed=load.seed)
+    return {**said, "at_once": load.at_once}
 
 
 def _load_json(load: Load | DriveLoad) -> Json:

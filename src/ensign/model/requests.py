@@ -52,12 +52,16 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class DriveLoad:
-    """What the meter's own load generator sends, how often, and with which seed."""
+    """What the meter's own load generator sends, how often, and with which seed.
+
+    `at_once` of the connections send in one slice, by turns; None: all of them.
+    """
 
     drive: Drive
     operations: int | None
     seed: int
     cpus: tuple[int, ...] | None = None
+    at_once: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,6 +298,10 @@ class Race(Section):
         description="workloads raced again at four times the slice, to see whether ratios move",
     )
     slice: SliceText = Field(default="5ms", description="how long one arm runs at a time")
+    slice_connections: Literal["fit", "all"] = Field(
+        default="fit",
+        description="of a drive's connections as many send in a slice as fill it, or all",
+    )
     mode: Literal["gated", "driven", "whole"] = Field(
         default="gated",
         description="slices of loads or commands, slices of drives, or whole executions in turn",

@@ -59,6 +59,38 @@ fn slices_leave_nothing_in_flight_and_add_up() {
 }
 
 #[test]
+fn connections_send_in_turn() {
+    for (threads, at_once) in [(1, 2), (2, 2), (1, 5)] {
+        let server = FakeServer::store();
+        let change = json!({"threads": threads, "at_once": at_once, "operations": 40});
+        let mut driver = connect(&server, change);
+        let mut bursts = Vec::new();
+        while !driver.is_finished() {
+            bursts.push(driver.run(Some(1)).unwrap().operations);
+        }
+        // 40 operations are 8 for each of the 5 connections, 4 at a time.
+        let senders: Vec<u64> = bursts.iter().map(|operations| operations / 4).collect();
+        assert_eq!(senders.iter().sum::<u64>(), 10);
+        assert!(senders[0] < at_once + threads, "{senders:?}");
+        let sent: Vec<usize> = server.requests().iter().map(Vec::len).collect();
+        assert_eq!(sent, [8; 5]);
+    }
+}
+
+#[test]
+fn turns_change_nothing_of_what_is_sent() {
+    let sent = |change: Value| {
+        let server = FakeServer::store();
+        let mut driver = connect(&server, change);
+        while !driver.is_finished() {
+            driver.run(Some(1)).unwrap();
+        }
+        server.requests()
+    };
+    assert_eq!(sent(json!({})), sent(json!({"at_once": 2})));
+}
+
+#[test]
 fn a_slice_ends_though_operations_are_left() {
     let server = FakeServer::store();
     let mut driver = connect(&server, json!({"operations": 1u64 << 40}));

@@ -46,7 +46,7 @@ class Field:
     `folder`; a server has a folder of its own. `relinks` has paths of relinks by arm, of which each
     sweep uses the next of `rotation`; an arm without them is the same program in every sweep.
     `memory_bytes` is what all arms of a race may take together; None does not limit it. `most_arms`
-    (3 or more) race at a time; None: all of them.
+    (3 or more) race at a time, `at_once` connections of a drive send in one slice; None: all.
     """
 
     artefacts: tuple[tuple[str, str], ...]
@@ -58,6 +58,7 @@ class Field:
     twin: str | None = None
     memory_bytes: int | None = None
     most_arms: int | None = None
+    at_once: int | None = None
 
     def in_sweep(self, sweep: int) -> Field:
         """Who takes part in that sweep: each arm's relink of it, the twin's own one, too."""
@@ -175,7 +176,8 @@ def _arm(study: Study, field: Field, run: Execution, name: str, artefact: str) -
 def _load(run: Execution, field: Field, values: Mapping[str, str]) -> Load | DriveLoad:
     workload = run.workload
     if workload.drive is not None:
-        return DriveLoad(workload.drive, run.requests, run.seed, field.seats.load)
+        seats = field.seats.load
+        return DriveLoad(workload.drive, run.requests, run.seed, seats, field.at_once)
     argv = workload.load or []
     if not counts_itself(argv):
         process = _loader(argv, workload, field, values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ensign.builders.cache import Cache
@@ -61,15 +60,17 @@ def confirm(file: StudyFile, explored: StudyResult, sweeps: SweepPlan, site: Sit
         _record_of(folder, plan)
         write_plan(folder, plan)
     if plan.finalists:
-        _race(confirming(file, plan), plan, sweeps.most_arms, site)
+        _race(confirming(file, plan), plan, sweeps, site)
 
 
-def _race(file: StudyFile, plan: ConfirmPlan, most_arms: Mapping[str, int], site: Site) -> None:
+def _race(file: StudyFile, plan: ConfirmPlan, explored: SweepPlan, site: Site) -> None:
     folder, ports = site.folder, site.ports
     programs = build_programs(file, site.cache, ports, site.telling.build)
     arena, name = entered(file, programs), record_name(plan.exploration)
     key = plan.prefix + arena.key[:_KEY_CHARACTERS]
-    sweeps = SweepPlan(key, plan.sweeps, plan.requests, 0, most_arms=most_arms)
+    sweeps = replace(
+        explored, key=key, sweeps=plan.sweeps, requests=plan.requests, expected_ns=0, precision=None
+    )
     known = _record_of(folder, plan)
     missing = missing_trials(file.study, sweeps, folder)
     if not missing and is_complete(folder, known, key, programs, name):

@@ -22,6 +22,7 @@ from ensign.lab.study.calibrate import (
 )
 from ensign.lab.study.groups import group_finding, most_arms_of
 from ensign.lab.study.sweeps import SweepPlan
+from ensign.lab.study.turns import connections_at_once, turns_findings
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
 from ensign.model.study import Study
@@ -102,7 +103,8 @@ def _new_plan(
         spent_ns += sum(trial.wall_ns for trial in trials)
     requests = requests_per_workload(study, pilots, arms, spent_ns)
     grouped = {name: each.most_arms for name, each in pilots.items() if each.most_arms}
-    plan = SweepPlan(key, study.race.sweeps, requests, 0, most_arms=grouped)
+    at_once = connections_at_once(study, pilots)
+    plan = SweepPlan(key, study.race.sweeps, requests, 0, most_arms=grouped, at_once=at_once)
     if expecting_executions(study, arms):
         plan = _with_precision(meter, study, field, plan, on_pilot)
     shorter = study.race.model_copy(update={"sweeps": plan.sweeps})
@@ -119,9 +121,9 @@ def _with_precision(
     twin: dict[str, tuple[float, ...]] = {}
     for workload in study.workloads:
         on_pilot(workload.name)
-        requests = plan.requests[workload.name]
+        requests, arms = plan.requests[workload.name], plan.placed(alone, workload.name)
         trials = [
-            one_trial(meter, study, alone, workload, requests, sweep=sweep)
+            one_trial(meter, study, arms, workload, requests, sweep=sweep)
             for sweep in range(expecting_executions(study, len(field.artefacts) + 1))
         ]
         twin[workload.name] = log_ratios(trials, TWIN, field.artefacts[0][0], metric)
@@ -134,7 +136,8 @@ def _with_precision(
 def _doubts(study: Study, plan: SweepPlan) -> tuple[Finding, ...]:
     grouped = (group_finding(name, most) for name, most in sorted(plan.most_arms.items()))
     budget = _budget_findings(study, plan.expected_ns)
-    return (*budget, *_precision_findings(study, plan), *grouped)
+    turns = turns_findings(plan.at_once)
+    return (*budget, *_precision_findings(study, plan), *grouped, *turns)
 
 
 def _budget_findings(study: Study, expected_ns: int) -> tuple[Finding, ...]:

@@ -23,7 +23,9 @@ def with_longer_slices(study: Study, plan: SweepPlan) -> tuple[Study, SweepPlan]
     slice_ns = parse_duration_ns(study.race.slice) * FACTOR
     race = study.race.model_copy(update={"slice": f"{slice_ns}ns"})
     longer = study.model_copy(update={"workloads": chosen, "race": race})
-    return longer, replace(plan, key=longer_key(plan.key), sweeps=LONGER_EXECUTIONS)
+    # All connections, where only some fit into a usual slice: is it the same with more at a time?
+    key = longer_key(plan.key)
+    return longer, replace(plan, key=key, sweeps=LONGER_EXECUTIONS, at_once={})
 
 
 def longer_key(key: str) -> str:

@@ -20,7 +20,8 @@ class SweepPlan:
     """What was fixed before the first sweep. `key` names it in the store.
 
     `precision` is what was expected of it; None where that was not asked of any trial. `most_arms`
-    has the workloads whose arms do not all fit into memory.
+    has the workloads whose arms do not all fit into memory, `at_once` those of whose connections
+    so many send in one slice.
     """
 
     key: str
@@ -29,6 +30,12 @@ class SweepPlan:
     expected_ns: int
     precision: Precision | None = None
     most_arms: Mapping[str, int] = field(default_factory=dict)
+    at_once: Mapping[str, int] = field(default_factory=dict)
+
+    def placed(self, arms: Field, workload: str) -> Field:
+        """The arms as they race in that workload."""
+        most, at_once = self.most_arms.get(workload), self.at_once.get(workload)
+        return replace(arms, most_arms=most, at_once=at_once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ def run_sweeps(
     missing = missing_trials(study, plan, folder)
     for done, (sweep, workload) in enumerate(missing, start=total - len(missing) + 1):
         requests = plan.requests[workload.name]
-        raced = replace(arms, most_arms=plan.most_arms.get(workload.name))
+        raced = plan.placed(arms, workload.name)
         trial = one_trial(meter, study, raced, workload, requests, sweep=sweep)
         folder.write_trial(plan.key, trial)
         on_trial(SweepProgress(done, total, sweep, workload.name, trial))
