@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ensign.host.meter import find_meter
-from ensign.model.errors import InputError
+from ensign.host.meter import LocalMeter, find_meter
+from ensign.model.errors import InputError, Interrupted
 
 
 def executable(path: Path) -> Path:
@@ -46,3 +46,14 @@ def test_a_users_own_meter_that_is_not_there_is_said(
     monkeypatch.setenv("ENSIGN_METER_PROGRAM", str(tmp_path / "none"))
     with pytest.raises(InputError, match="ENSIGN_METER_PROGRAM"):
         find_meter()
+
+
+def test_what_begins_after_an_interrupt_never_starts(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    program = executable(tmp_path / "meter")
+    program.write_text(f"#!/bin/sh\ntouch {started}\n")
+    meter = LocalMeter(program)
+    meter.interrupt()
+    with pytest.raises(Interrupted):
+        list(meter.run("exec", {}))
+    assert not started.exists()

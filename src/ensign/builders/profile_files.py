@@ -20,7 +20,10 @@ from ensign.toolchains.profiling import (
 
 def lay(profile: Path, tree: Path) -> None:
     """Copy the files of a profile to their places in a tree."""
-    shutil.copytree(profile, tree, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    for name, path in tree_entries(profile):
+        if path.is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, tree / name)
 
 
 def left_something(counts: Path) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from ensign.host.signals import signals_deferred
-from ensign.model.errors import InputError, InternalError
+from ensign.model.errors import InputError, InternalError, Interrupted
 
 Json = Mapping[str, object]
 Verb = Literal["race", "exec"]
@@ -51,7 +51,8 @@ class StoppableMeter(Meter, Protocol):
     def interrupt(self, only: Json | None = None) -> None:
         """End all runs under way: their records stop after `end` with status `interrupted`.
 
-        With `only`, a request given to `run`, end the run of that request alone.
+        Runs that begin later are Interrupted at once. With `only`, a request given to `run`, end
+        the run of that request alone.
         """
         ...
 
@@ -67,18 +68,11 @@ class LocalMeter:
         self._end_within_s = end_within_s
         self._running: dict[subprocess.Popen[bytes], Json] = {}
         self._lock = threading.Lock()
+        self._interrupted = False
 
     def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
         """See `Meter.run`. InternalError where the meter itself fails."""
-        executable = self._executable or find_meter()
-        process = subprocess.Popen(
-            [str(executable), verb],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
-        with self._lock:
-            self._running[process] = request
+        process = self._start(verb, request)
         try:
             yield from self._records(process, request)
         finally:
@@ -90,9 +84,25 @@ class LocalMeter:
     def interrupt(self, only: Json | None = None) -> None:
         """See `StoppableMeter.interrupt`."""
         with self._lock:
+            self._interrupted = self._interrupted or only is None
             for process, request in self._running.items():
                 if only is None or request is only:
                     process.terminate()
+
+    def _start(self, verb: Verb, request: Json) -> subprocess.Popen[bytes]:
+        executable = self._executable or find_meter()
+        # With the lock: whoever interrupts finds the process, or it is never there.
+        with self._lock:
+            if self._interrupted:
+                raise Interrupted("interrupted")
+            process = subprocess.Popen(
+                [str(executable), verb],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
+            self._running[process] = request
+        return process
 
     def _records(self, process: subprocess.Popen[bytes], request: Json) -> Iterator[Json]:
         assert process.stdin is not None  # noqa: S101  # both are pipes

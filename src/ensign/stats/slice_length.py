@@ -43,18 +43,22 @@ def change_of_log_ratio(
 def slice_length_finding(
     workload: str, lengths_ms: tuple[float, float], changes: Mapping[str, LogInterval]
 ) -> Finding:
-    """The change of every variant; a warning where an interval leaves out "no change"."""
+    """The changes that are sure, and how far all may go; a warning where any is sure."""
     moved = [arm for arm, change in changes.items() if change.low > 0 or change.high < 0]
     usual, longer = (f"{length:g} ms" for length in lengths_ms)
-    rows = ", ".join(
-        f"{arm} {_percent(change.low)} to {_percent(change.high)}"
-        for arm, change in changes.items()
+    low = min((change.low for change in changes.values()), default=-math.inf)
+    high = max((change.high for change in changes.values()), default=math.inf)
+    text = (
+        f"at slices of {longer} instead of {usual}, cost ratios on {workload} change: "
+        f"all {len(changes)} intervals lie within {_percent(low)} to {_percent(high)}"
     )
-    text = f"at slices of {longer} instead of {usual}, cost ratios on {workload} change by: {rows}"
     if moved:
+        rows = ", ".join(
+            f"{arm} ({_percent(changes[arm].low)} to {_percent(changes[arm].high)})"
+            for arm in moved
+        )
         text += (
-            f"; slices of {usual} bias {', '.join(moved)}, or chance does: each interval misses "
-            "once in twenty"
+            f"; slices of {usual} bias {rows}, or chance does: each interval misses once in twenty"
         )
     return Finding("slice-length", Severity.WARNING if moved else Severity.NOTE, text)
 
