@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ensign.model.errors import InputError
-from ensign.model.trials import Metric, Trial
-from ensign.stats.sweeps import sweep_costs, sweep_findings
+from ensign.model.trials import TWIN, Metric, Trial
+from ensign.stats.suite import SuiteRule, compare_suite
+from ensign.stats.sweeps import SweepCosts, sweep_costs, sweep_findings
 
 Make = Callable[..., Trial]
 ARMS = ("old", "new")
@@ -67,3 +68,31 @@ def test_an_unknown_arm_is_named(make_trial: Make) -> None:
     costs = sweep_costs(sweep(make_trial, 0), ARMS, ("get", "set"), Metric.CPU)
     with pytest.raises(InputError, match="arm 'newer' is not among the arms: old, new"):
         costs.log_ratios("newer", "old")
+
+
+def with_twin(y: np.ndarray) -> SweepCosts:
+    sweeps = tuple(range(y.shape[-1]))
+    return SweepCosts(Metric.CPU, ("old", "new", TWIN), ("get",), sweeps, (), y)
+
+
+def test_the_twin_stands_for_the_baseline_as_well() -> None:
+    costs = with_twin(np.array([[[1.0]], [[2.0]], [[4.0]]]))
+    assert costs.log_ratios("new", "old") == pytest.approx(-0.5)
+    assert costs.log_ratios("old", "new") == pytest.approx(0.5)
+    assert costs.log_ratios(TWIN, "old") == pytest.approx(3.0)
+    assert costs.log_ratios("new", TWIN) == pytest.approx(-2.0)
+
+
+def test_ratios_to_both_cover_the_truth_and_are_narrower() -> None:
+    rng = np.random.default_rng(9)
+    hits, widths, alone = 0, [], []
+    for _ in range(2000):
+        y = rng.normal(0, 0.02, (3, 1, 8)) + rng.normal(0, 0.1, (1, 1, 8))
+        y[1] -= 0.03
+        result = compare_suite(with_twin(y), "new", "old", SuiteRule()).comparison
+        hits += math.log(result.low) <= -0.03 <= math.log(result.high)
+        widths.append((math.log(result.high) - math.log(result.low)) ** 2)
+        own = compare_suite(with_twin(y), TWIN, "old", SuiteRule()).comparison
+        alone.append((math.log(own.high) - math.log(own.low)) ** 2)
+    assert 0.935 < hits / 2000 < 0.965
+    assert np.mean(widths) / np.mean(alone) == pytest.approx(0.75, rel=0.05)

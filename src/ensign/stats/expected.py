@@ -5,11 +5,12 @@ of one execution without losing a degree of freedom. With three of them that is 
 taken from the mean over all workloads:
 
     s²[w] = ½ · mean over i of d[w, i]²  +  ½ · mean over w and i of d²
-    half-width of a workload      t(n - 1) · s[w] / √n
-    half-width of the suite       t(n - 1) · √(sum over w of s²[w]) / W / √n
+    half-width of a workload      t(n - 1) · √¾ · s[w] / √n
+    half-width of the suite       t(n - 1) · √¾ · √(sum over w of s²[w]) / W / √n
 
-for n sweeps and W workloads. It knows nothing of relinks that take turns, nor of sweeps that are
-disturbed as a whole.
+for n sweeps and W workloads; ¾ because a variant's ratio is to the mean of baseline and twin (1½
+variances of an arm), the twin's to the baseline (2). It knows nothing of relinks that take turns,
+nor of sweeps that are disturbed as a whole.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ FEWEST_SWEEPS = 5
 # A half-width is itself a random number: with 8 sweeps one in five is a quarter above the expected.
 _HEADROOM = 0.8
 _OWN = 0.5
+_TO_THE_MEAN_OF_TWO = 0.75
 
 
 def expected_precision(twin: Mapping[str, Sequence[float]], sweeps: int, level: float) -> Precision:
     """Half-widths to expect of so many sweeps (two or more). `twin`: log ratios per workload."""
     variances = _variances(twin)
-    factor = critical(sweeps, PairRule(level=level, rule=Rule.T)) / math.sqrt(sweeps)
+    critical_value = critical(sweeps, PairRule(level=level, rule=Rule.T))
+    factor = critical_value * math.sqrt(_TO_THE_MEAN_OF_TWO / sweeps)
     return Precision(
         suite=factor * math.sqrt(sum(variances)) / len(variances),
         workload=factor * math.sqrt(median(variances)),

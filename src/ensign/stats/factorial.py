@@ -105,7 +105,9 @@ class _Sweeps:
 
     def __init__(self, costs: SweepCosts) -> None:
         self.metric = costs.metric
-        self._g: Mapping[str, Floats] = dict(zip(costs.arms, costs.y.mean(axis=1), strict=True))
+        self._g: Mapping[str, Floats] = {
+            arm: costs.with_twin(arm).mean(axis=0) for arm in costs.arms
+        }
 
     def contrast(self, groups: Sequence[_Group], cells: Mapping[Levels, Sequence[str]]) -> Floats:
         """c[sweep]: the mean over the groups of the signed sum of their cells."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
+from ensign.model.trials import TWIN
 from ensign.stats.trials import log_cost
 
 if TYPE_CHECKING:
@@ -35,9 +36,25 @@ class SweepCosts:
     y: Floats
 
     def log_ratios(self, arm: str, baseline: str) -> Floats:
-        """d[workload, sweep] of any two arms: y[arm] - y[baseline] in the same race."""
-        ratios: Floats = self.y[self._index(arm)] - self.y[self._index(baseline)]
+        """d[workload, sweep] of any two arms: `arm` minus `baseline` in the same race.
+
+        The first arm is taken with its twin, but where the twin itself is compared.
+        """
+        of = self._alone if TWIN in (arm, baseline) else self.with_twin
+        ratios: Floats = of(arm) - of(baseline)
         return ratios
+
+    def with_twin(self, arm: str) -> Floats:
+        """y[workload, sweep] of an arm; of the first, with a twin, the mean of the two copies.
+
+        That takes a quarter off the variance of ratios to it.
+        """
+        if arm != self.arms[0] or TWIN not in self.arms:
+            return self._alone(arm)
+        return np.asarray((self._alone(arm) + self._alone(TWIN)) / 2)
+
+    def _alone(self, arm: str) -> Floats:
+        return np.asarray(self.y[self._index(arm)])
 
     def _index(self, arm: str) -> int:
         if arm not in self.arms:

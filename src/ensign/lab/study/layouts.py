@@ -113,8 +113,7 @@ def _band(
     costs = sweep_costs(relinked, arms, workloads, Metric(study.race.metric))
     if not costs.sweeps:
         return (), ()
-    natural = costs.log_ratios(TWIN, _NATURAL) / 2  # of the mean of it and its twin
-    d = np.stack([costs.log_ratios(name, _NATURAL) - natural for name in names])
+    d = np.stack([costs.log_ratios(name, _NATURAL) for name in names])
     suite = sweep_geomeans(d)
     split = blocked_split(suite, study.race.level)
     bands = [("", suite)]
