@@ -196,7 +196,8 @@ _SPEEDUP = (
 )
 _TWIN = (
     "The baseline takes part twice, the second time from its own copy of its files. The twin's "
-    "true speedup is 0, so its interval shows what this measurement can be trusted with."
+    "true speedup is 0, so its interval shows what this measurement can be trusted with. Ratios "
+    "of variants are to the mean of both."
 )
 
 
