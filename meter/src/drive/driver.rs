@@ -19,7 +19,8 @@ use std::thread;
 pub struct Driver {
     plan: Plan,
     shares: Vec<Share>,
-    connections: usize,
+    /// How many of the connections send, the first ones.
+    senders: u64,
     operations: u64,
     cpus: Option<Vec<usize>>,
     /// What counts, once more of the same was asked for.
@@ -73,7 +74,7 @@ impl Driver {
         let mut driver = Driver {
             plan,
             shares: groups.into_iter().map(share).collect::<Result<_, _>>()?,
-            connections: drive.connections,
+            senders: drive.senders(),
             operations: drive.operations,
             cpus: cpus.map(<[usize]>::to_vec),
             counted: None,
@@ -88,8 +89,9 @@ impl Driver {
         for (thread, share) in self.shares.iter_mut().enumerate() {
             for (place, connection) in share.connections_mut().iter_mut().enumerate() {
                 let index = (place * threads + thread) as u64;
-                let (_, quota) = part(self.operations, index, self.connections as u64);
-                connection.allow(quota);
+                if index < self.senders {
+                    connection.allow(part(self.operations, index, self.senders).1);
+                }
             }
         }
     }

@@ -130,6 +130,25 @@ impl Demand {
     }
 }
 
+impl Drive {
+    /// Connections that get something to send. Where there are fewer operations than all of them
+    /// would pipeline, some send whole batches rather than all of them smaller ones; but of keys
+    /// that are cut into parts each connection has its own.
+    pub fn senders(&self) -> u64 {
+        let cut = |keys: &Keys| keys.pattern == Pattern::Parallel;
+        let connections = self.connections as u64;
+        if self
+            .commands
+            .iter()
+            .filter_map(|command| command.keys.as_ref())
+            .any(cut)
+        {
+            return connections;
+        }
+        (self.operations / self.pipeline).clamp(1, connections)
+    }
+}
+
 impl Command {
     /// The requests of one operation, without MULTI and EXEC.
     pub fn requests(&self) -> &[Vec<String>] {

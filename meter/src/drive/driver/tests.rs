@@ -78,6 +78,23 @@ fn connections_send_in_turn() {
 }
 
 #[test]
+fn few_operations_are_whole_batches_of_some_connections() {
+    let lengths = |change: Value| {
+        let server = FakeServer::store();
+        connect(&server, change).run(None).unwrap();
+        let mut lengths: Vec<usize> = server.requests().iter().map(Vec::len).collect();
+        lengths.resize(5, 0);
+        lengths
+    };
+    assert_eq!(lengths(json!({"operations": 13})), [5, 4, 4, 0, 0]);
+    assert_eq!(lengths(json!({"operations": 3})), [3, 0, 0, 0, 0]);
+    let keys = json!({"last": 99, "pattern": "parallel"});
+    let commands = json!([{"argv": ["SET", "{key}", "{data}"], "keys": keys}]);
+    let cut = json!({"operations": 13, "commands": commands});
+    assert_eq!(lengths(cut), [3, 3, 3, 2, 2]);
+}
+
+#[test]
 fn turns_change_nothing_of_what_is_sent() {
     let sent = |change: Value| {
         let server = FakeServer::store();
