@@ -110,10 +110,13 @@ def _levels(costs: dict[Metric, SweepCosts], rule: SuiteRule) -> str:
     rows = []
     for compiler in COMPILERS:
         arm, base = f"{compiler}-O3-lto", f"{compiler}-O2"
+        if not {arm, base} <= set(costs[Metric.CPU].arms):
+            continue
         both = [compare_suite(costs[metric], arm, base, rule).comparison for metric in Metric]
         rows.append([compiler, *map(_said, both)])
     header = ["`-O3 -flto` over `-O2`", "CPU time per request", "wall time"]
-    return f"### Levels and LTO\n\n{_table(header, rows)}\n{PUBLISHED}\n"
+    table = f"{_table(header, rows)}\n{PUBLISHED}\n" if rows else "Not among the builds.\n"
+    return f"### Levels and LTO\n\n{table}"
 
 
 def _builds(result: StudyResult) -> str:

@@ -23,6 +23,7 @@ from ensign.stats.factorial import factorial_reading
 from ensign.stats.holm import named_workloads
 from ensign.stats.latency import PERCENTILES, latency_costs, timed_workloads
 from ensign.stats.layouts import by_relink
+from ensign.stats.noisiest import noisiest_findings
 from ensign.stats.readings import reading_findings
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads, workload_comparison
 from ensign.stats.sweeps import SweepCosts, sweep_costs, sweep_findings
@@ -86,6 +87,7 @@ def study_result(
             *overlap_findings(study),
             *judged.findings,
             *sweep_findings(executions),
+            *noisiest_findings(costs, others, baseline),
             *reading_findings(trials),
             *slice_length_findings(study, record.raced, trials, longer),
             *record.findings,

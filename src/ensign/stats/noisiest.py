@@ -1,0 +1,45 @@
+"""Whether one workload has most of the noise of the geometric means.
+
+A geometric mean has the mean of its workloads' log ratios, so that workload w adds v[w] / W²
+to its variance, v[w] being the variance of its own log ratios over the sweeps. Where one of them
+adds more than all others together, the means tell little but its noise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensign.model.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ensign.stats.sweeps import SweepCosts
+
+_FEWEST_WORKLOADS = 5
+_FEWEST_SWEEPS = 3
+_TOO_MUCH = 0.5
+
+
+def noisiest_findings(costs: SweepCosts, arms: Sequence[str], baseline: str) -> tuple[Finding, ...]:
+    """A warning where a workload has more than half of the variance, pooled over the `arms`."""
+    number = len(costs.workloads)
+    if number < _FEWEST_WORKLOADS or len(costs.sweeps) < _FEWEST_SWEEPS or not arms:
+        return ()
+    d = np.stack([costs.log_ratios(arm, baseline) for arm in arms])
+    variances = d.var(axis=-1, ddof=1).mean(axis=0)
+    total = float(variances.sum())
+    worst = int(variances.argmax())
+    share = float(variances[worst]) / total if total else 0.0
+    if share <= _TOO_MUCH:
+        return ()
+    deviation, narrower = math.sqrt(variances[worst]), math.sqrt(1 - share) * number / (number - 1)
+    text = (
+        f"its log ratios vary by {deviation:.1%} from sweep to sweep, which is {share:.0%} of the "
+        f"variance of all {number} workloads' geometric means: without it their intervals would "
+        f"be {narrower:.2f} times as wide"
+    )
+    return (Finding("noisiest-workload", Severity.WARNING, text, costs.workloads[worst]),)
