@@ -47,7 +47,7 @@ def test_the_plan_reaches_every_arm_but_not_the_longer_slices() -> None:
     placed = plan.placed(FIELD, "get")
     request: Any = race_json(race_request(study, placed, study.workloads[0], 100, seed=1))
     assert [arm["load"]["drive"]["at_once"] for arm in request["arms"]] == [3, 3]
-    assert [arm["preload"][1]["drive"]["at_once"] for arm in request["arms"]] == [None, None]
+    assert not any("at_once" in arm["preload"][1]["drive"] for arm in request["arms"])
     _, longer = with_longer_slices(study, plan)
     assert longer.placed(FIELD, "get").at_once is None
 

@@ -78,7 +78,7 @@ def _preload_json(step: ProcessSpec | DriveLoad) -> Json:
 
 def _drive(load: DriveLoad) -> Json:
     said = drive_json(load.drive, operations=load.operations, seed=load.seed)
-    return {**said, "at_once": load.at_once}
+    return said if load.at_once is None else {**said, "at_once": load.at_once}
 
 
 def _load_json(load: Load | DriveLoad) -> Json:
