@@ -15,12 +15,11 @@ from ensign.lab.study import evidence
 from ensign.lab.study.confirm_plan import confirming_study, read_plan, record_name
 from ensign.lab.study.perform import folder_of, stored_sweeps
 from ensign.lab.study.record import read_record
-from ensign.lab.study.result import suite_rule
+from ensign.lab.study.result import in_units, suite_rule
 from ensign.model.comparisons import Comparison, Direction
 from ensign.model.trials import TWIN, ArmTotals, Metric, Trial
 from ensign.report import words
 from ensign.report.view import row_of
-from ensign.stats.layouts import by_relink
 from ensign.stats.pair import log_interval
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
 from ensign.stats.sweeps import SweepCosts, sweep_costs
@@ -47,8 +46,7 @@ def main() -> None:
         rule = suite_rule(study)
         arms, names = (*record.raced, TWIN), tuple(each.name for each in study.workloads)
         costs = {
-            metric: _units(sweep_costs(trials, arms, names, metric), record.relinks)
-            for metric in Metric
+            metric: in_units(sweep_costs(trials, arms, names, metric), record) for metric in Metric
         }
         print(_precision(result))
         print(_twin(costs[Metric.CPU], arms[0], study.race.level))
@@ -89,10 +87,6 @@ def _precision(result: StudyResult) -> str:
         said = f"{_percent(expected.suite)} and {_percent(expected.workload)}"
         rows.append(["both, as told before the first sweep", said])
     return "### Precision\n\n" + _table(["", ""], rows)
-
-
-def _units(costs: SweepCosts, relinks: int) -> SweepCosts:
-    return by_relink(costs, relinks) if relinks else costs
 
 
 def _middle(halves: Sequence[float]) -> str:
@@ -155,7 +149,7 @@ def _best(file: StudyFile, result: StudyResult) -> str:
     rule = suite_rule(confirming_study(file.study, plan), len(plan.finalists))
 
     def measured(metric: Metric) -> SweepCosts:
-        return _units(sweep_costs(trials, arms, names, metric), second.relinks)
+        return in_units(sweep_costs(trials, arms, names, metric), second)
 
     parts = (
         ("CPU time per request", measured(Metric.CPU)),

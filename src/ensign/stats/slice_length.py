@@ -46,8 +46,8 @@ def slice_length_finding(
     """The changes that are sure, and how far all may go; a warning where any is sure."""
     moved = [arm for arm, change in changes.items() if change.low > 0 or change.high < 0]
     usual, longer = (f"{length:g} ms" for length in lengths_ms)
-    low = min((change.low for change in changes.values()), default=-math.inf)
-    high = max((change.high for change in changes.values()), default=math.inf)
+    low = min(change.low for change in changes.values())
+    high = max(change.high for change in changes.values())
     text = (
         f"at slices of {longer} instead of {usual}, cost ratios on {workload} change: "
         f"all {len(changes)} intervals lie within {_percent(low)} to {_percent(high)}"

@@ -46,10 +46,7 @@ class StudyFolder:
     def write_json(self, name: str, value: Json) -> Path:
         """Writes `NAME.json` in one step."""
         path = self.json_file(name)
-        with storage_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
-        return path
+        return _write(path, json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
 
     def read_json(self, name: str) -> dict[str, object] | None:
         """The object in `NAME.json`, or None if there is none. InputError if it is broken."""
@@ -71,10 +68,7 @@ class StudyFolder:
     def write_trial(self, plan: str, trial: Trial) -> Path:
         """Writes a trial of that plan: to a temporary name, synced, renamed."""
         path = self._trials(plan) / f"{trial.sweep:04d}-{trial.workload}.parquet"
-        with storage_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, to_bytes(trial))
-        return path
+        return _write(path, to_bytes(trial))
 
     def sweep_leftovers(self) -> None:
         """Removes what a killed run was writing; call it only under `locked`."""
@@ -106,3 +100,11 @@ class StudyFolder:
 
     def _trials(self, plan: str) -> Path:
         return self.root / "trials" / plan
+
+
+def _write(path: Path, data: bytes) -> Path:
+    """In one step, into a folder that may not be there yet."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
+    return path

@@ -107,10 +107,8 @@ def _trials(file: StudyFile) -> tuple[int, int]:
     folder = folder_of(file)
     record = usable_record(folder)
     race, names = file.study.race, [workload.name for workload in file.study.workloads]
-    fewer = race.precision is not None
-    known = record is not None and list(record.workloads) == names
-    if record is None or not known or record.sweeps_planned > race.sweeps:
-        return 0, race.sweeps * len(names)
-    if record.sweeps_planned < race.sweeps and not fewer:
-        return 0, race.sweeps * len(names)
-    return len(folder.done(record.key)), record.sweeps_planned * len(names)
+    if record is not None and list(record.workloads) == names:
+        planned = record.sweeps_planned
+        if planned == race.sweeps or (race.precision is not None and planned < race.sweeps):
+            return len(folder.done(record.key)), planned * len(names)
+    return 0, race.sweeps * len(names)

@@ -50,8 +50,8 @@ def study_result(
     names = tuple(workload.name for workload in study.workloads)
     arms = (*record.raced, TWIN)
     executions = sweep_costs(trials, arms, names, metric)
-    costs = _units(executions, record)
-    beside = _units(sweep_costs(trials, arms, names, other), record)
+    costs = in_units(executions, record)
+    beside = in_units(sweep_costs(trials, arms, names, other), record)
     rule = suite_rule(study, finalists)
     baseline, *others = arms
     edges = band_edges(ABOUT_EQUAL if rule.margin is None else rule.margin)
@@ -116,7 +116,7 @@ def _latency(
     arms = (*record.raced, TWIN)
     found: list[LatencyComparison] = []
     for percentile in PERCENTILES:
-        costs = _units(latency_costs(trials, arms, timed, percentile), record)
+        costs = in_units(latency_costs(trials, arms, timed, percentile), record)
         means = np.exp(costs.y.mean(axis=-1))
         for index, arm in enumerate(arms[1:], start=1):
             rows = compare_workloads(costs, arm, arms[0], rule)
@@ -133,10 +133,10 @@ def study_costs(study: Study, record: StudyRecord, trials: Sequence[Trial]) -> S
     """The costs of the whole sweeps in the study's metric, one column for each of what n counts."""
     names = tuple(workload.name for workload in study.workloads)
     costs = sweep_costs(trials, (*record.raced, TWIN), names, Metric(study.race.metric))
-    return _units(costs, record)
+    return in_units(costs, record)
 
 
-def _units(executions: SweepCosts, record: StudyRecord) -> SweepCosts:
+def in_units(executions: SweepCosts, record: StudyRecord) -> SweepCosts:
     """What n counts: relinks where they took turns, else executions."""
     return by_relink(executions, record.relinks) if record.relinks else executions
 

@@ -19,7 +19,7 @@ def connections_at_once(study: Study, pilots: Mapping[str, Pilot]) -> dict[str, 
     """Connections that send in one slice of a workload; without those where it is all of them.
 
     A slice ends when the last reply is there. Where one pipeline of requests on each connection
-    takes longer, slices would be as long as that: few, and far from the baseline's.
+    takes longer, slices would be as long as that: few, and far in time from the baseline's.
     """
     if Mode(study.race.mode) is not Mode.DRIVEN or study.race.slice_connections == "all":
         return {}
