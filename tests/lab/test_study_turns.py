@@ -55,4 +55,6 @@ def test_the_plan_reaches_every_arm_but_not_the_longer_slices() -> None:
 def test_it_is_said() -> None:
     (said,) = turns_findings({"a": 2, "b": 17})
     assert said.text.startswith("2 workloads: 2 to 17 connections send in one slice, by turns")
+    (alone,) = turns_findings({"a": 3})
+    assert alone.text.startswith("1 workload: 3 connections send in one slice")
     assert turns_findings({}) == ()

@@ -37,8 +37,9 @@ def turns_findings(at_once: Mapping[str, int]) -> tuple[Finding, ...]:
         return ()
     fewest, most = min(at_once.values()), max(at_once.values())
     range_ = str(fewest) if fewest == most else f"{fewest} to {most}"
+    whose = "1 workload" if len(at_once) == 1 else f"{len(at_once)} workloads"
     text = (
-        f"{len(at_once)} workloads: {range_} connections send in one slice, by turns, because all "
+        f"{whose}: {range_} connections send in one slice, by turns, because all "
         'at once would outlast it; race.slice_connections = "all" lets them'
     )
     return (Finding("connections-by-turns", Severity.NOTE, text),)
