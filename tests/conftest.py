@@ -1,11 +1,18 @@
-"""In CI nothing may be skipped: a missing tool there is a failure."""
+"""In CI nothing may be skipped: a missing tool there is a failure. Signals are not ignored."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """What nohup or a shell's `&` ignored would be ignored by all programs under test, too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(wrapper=True)
