@@ -6,7 +6,9 @@ BIN := $(VENV)/bin
 STUDY ?= studies/redis/quick.toml
 export CARGO_NET_RETRY ?= 5
 
-.PHONY: study test setup packages test-packages lint unit meter-test bench clean
+PYTEST ?=
+
+.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test bench clean
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
@@ -16,6 +18,10 @@ test: packages test-packages setup
 	$(MAKE) lint
 	$(MAKE) meter-test
 	$(MAKE) unit
+
+# The tests again in each circumstance that none may depend on: CIRCUMSTANCES="busy shuffled" for some.
+test-circumstances: packages test-packages setup
+	tests/circumstances.sh $(CIRCUMSTANCES)
 
 setup: $(VENV)/.ready
 
@@ -43,7 +49,7 @@ meter-test:
 	cd meter && cargo test --locked
 
 unit:
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PYTEST)
 
 bench: packages test-packages setup
 	$(BIN)/python bench/calibrate.py

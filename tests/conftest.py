@@ -1,18 +1,55 @@
-"""In CI nothing may be skipped: a missing tool there is a failure. Signals are not ignored."""
+"""What all tests share: nothing of who started them reaches them, and any order will do.
+
+In CI nothing may be skipped: a missing tool there is a failure.
+"""
 
 from __future__ import annotations
 
 import os
+import random
 import signal
 from collections.abc import Generator
 
 import pytest
 
+# What a developer, a `make` above this one or a terminal sets would reach all programs under test.
+_FOREIGN = (
+    "AR", "CC", "CFLAGS", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "CPPFLAGS", "CXX", "CXXFLAGS",
+    "FORCE_COLOR", "LD_LIBRARY_PATH", "LD_PRELOAD", "LDFLAGS", "LINES", "MAKEFLAGS", "MAKELEVEL",
+    "MFLAGS", "NO_COLOR", "SOURCE_DATE_EPOCH", "TTY_COMPATIBLE", "TTY_INTERACTIVE",
+)  # fmt: skip
+_FOREIGN_PREFIXES = ("CCACHE_", "ENSIGN_", "GCC_", "GIT_", "XDG_")
+_PYTHONS_OWN = (signal.SIGPIPE, signal.SIGXFSZ)  # which it ignores, and gives back to its children
 
-def pytest_configure() -> None:
-    """What nohup or a shell's `&` ignored would be ignored by all programs under test, too."""
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--shuffle", metavar="SEED", help="run the tests in a random order: a number, or 'any'"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Undoes what `nohup`, a shell's `&` or a hook of git made of signals and environment."""
+    for number in signal.valid_signals() - set(_PYTHONS_OWN):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for name in list(os.environ):
+        if name in _FOREIGN or name.startswith(_FOREIGN_PREFIXES):
+            del os.environ[name]
+    if config.getoption("--shuffle") == "any":
+        config.option.shuffle = str(random.SystemRandom().randrange(10**6))
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    seed = config.getoption("--shuffle")
+    return [] if seed is None else [f"order: --shuffle {seed}"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if (seed := config.getoption("--shuffle")) is not None:
+        random.Random(seed).shuffle(items)  # noqa: S311  # an order is no secret
 
 
 @pytest.hookimpl(wrapper=True)

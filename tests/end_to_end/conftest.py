@@ -23,11 +23,12 @@ import pytest
 
 from end_to_end.small_study import MARK, write_study
 from ensign.cli.main import run_command_line
+from unwrapped import unwrapped
 
 SOURCES = Path(__file__).parent / "programs"
 _CALL = "from ensign.cli.main import main; main()"
 _GROUP = re.compile(r"ensign-(\d+)-\d+")
-_PATIENCE_S = 10.0
+_PATIENCE_S = 120.0  # for a slow machine under load; nothing is measured by it
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Done:
     status: int
     out: str
     err: str
+
+    @property
+    def said(self) -> str:
+        """Standard output without its wrapping."""
+        return unwrapped(self.out)
 
     @property
     def complaint(self) -> str:
@@ -45,9 +51,14 @@ class Done:
         return lines[0]
 
 
-def wait_for(happened: Callable[[], bool], what: str) -> None:
+def wait_for(
+    happened: Callable[[], bool], what: str, running: subprocess.Popen[str] | None = None
+) -> None:
+    """Until it happened; in vain at once where the program that is to do it has ended."""
     give_up = time.monotonic() + _PATIENCE_S
     while not happened():
+        ended = running is not None and running.poll() is not None
+        assert not ended or happened(), f"{what}: it ended before that"
         assert time.monotonic() < give_up, what
         time.sleep(0.02)
 
@@ -94,7 +105,7 @@ class Ensign:
         return Done(status, out, err)
 
     def end(self, process: subprocess.Popen[str]) -> Done:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         return Done(process.returncode, out, err)
 
     @property

@@ -32,7 +32,7 @@ def test_a_faster_variant_that_fails_its_check_is_not_the_winner(ensign: Ensign)
     assert done.status == 0, done.err
     assert "check of gcc-12-O2: FAILED" in done.err
     assert "'sh' ended with status 1" in done.err
-    assert done.out.startswith("No winner: gcc-12-O2 was measured, but is not to be used.")
+    assert done.said.startswith("No winner: gcc-12-O2 was measured, but is not to be used.")
     said = results(ensign)
     checks = {one["variant"]: one["check"] for one in said["builds"]}
     assert checks == {"gcc-12-O1": "passed", "gcc-12-O2": "failed"}
@@ -47,7 +47,7 @@ def test_output_must_be_the_baselines(ensign: Ensign) -> None:
     assert done.status == 0, done.err
     said = "the output of workload short is not the baseline's: line 1: 'gone' instead of 'done'"
     assert said in done.err
-    assert said in done.out.replace("\n", " ")
+    assert said in done.said
 
 
 def test_a_baseline_that_fails_its_check_ends_the_study(ensign: Ensign) -> None:
@@ -73,13 +73,13 @@ def test_a_check_that_never_ends_meets_its_deadline(ensign: Ensign) -> None:
     check = "check.commands = [['sh', '-c', 'grep -qe -O1 flags || sleep 1000']]\n"
     write_study(
         ensign.folder,
-        f"{check}check.deadline = '700ms'\n" + BATCH,
+        f"{check}check.deadline = '3s'\n" + BATCH,
         (COMPILE, f"echo '{{cflags}}' >flags; {COMPILE}"),
         ("\nartefact =", '\nkeep = ["flags"]\nartefact ='),
     )
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    assert "'sh' met its deadline ('check.deadline' is 700ms)" in done.err
+    assert "'sh' met its deadline ('check.deadline' is 3s)" in done.err
 
 
 def test_a_build_that_fills_the_disk_is_ended_at_its_limit(ensign: Ensign) -> None:
@@ -120,7 +120,7 @@ def test_an_interrupted_check_leaves_nothing_and_the_run_goes_on(ensign: Ensign)
     wait = f"test -e {ensign.folder}/go || {ensign.mark} exec sleep 1000"
     write_study(ensign.folder, f'check.commands = [["sh", "-c", "{wait}"]]\n' + BATCH)
     process = ensign.start("run", "study.toml")
-    wait_for(lambda: "sleep 1000" in ensign.processes().values(), "no check")
+    wait_for(lambda: "sleep 1000" in ensign.processes().values(), "no check", process)
     process.send_signal(signal.SIGINT)
     done = ensign.end(process)
     assert done.status == 4

@@ -17,7 +17,7 @@ def report_of(ensign: Ensign, layouts: str) -> dict[str, object]:
     report = ensign("report", "study.toml", "--json")
     assert report.status == 0, report.err
     parsed: dict[str, object] = json.loads(report.out)
-    parsed["text"] = " ".join(done.out.split())
+    parsed["text"] = done.said
     return parsed
 
 

@@ -53,7 +53,7 @@ def change(ensign: Ensign, before: str, after: str) -> None:
 def test_a_variant_is_shipped_as_a_patch_and_its_pull_request(shippable: Ensign) -> None:
     done = shippable("ship", "study.toml", "gcc-12-O2", "-o", "out")
     assert done.status == 0, done.err
-    assert "equal to those that were measured" in done.out
+    assert "equal to those that were measured" in done.said
     out = shippable.folder / "out"
     assert sorted(path.name for path in out.iterdir()) == ["change.patch", "pull-request.md"]
     assert (out / "change.patch").read_text() == (

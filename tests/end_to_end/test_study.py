@@ -126,7 +126,7 @@ def test_a_study_of_one_variant_is_the_baseline_against_its_twin(ensign: Ensign)
     write_study(ensign.folder, BATCH, ('"-O1", "-O2"]', '"-O1"]'))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    assert "No variant was compared" in done.out
+    assert "No variant was compared" in done.said
     assert [entry["variant"] for entry in results(ensign)["suite"]] == ["twin"]
 
 

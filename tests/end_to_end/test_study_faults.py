@@ -33,7 +33,7 @@ def test_other_variants_may_fail_to_build(ensign: Ensign) -> None:
         BATCH,
         ("{cc} {cflags} -DWORK", f"{case} {{cflags}} -DWORK"),
         ('"-O1", "-O2"]', '"-O1", "-O2", "-O3", "-Os"]'),
-        ('deadline = "20s"', 'deadline = "1s"'),
+        ('deadline = "20s"', 'deadline = "5s"'),
     )
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
@@ -49,20 +49,15 @@ def test_other_variants_may_fail_to_build(ensign: Ensign) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ('"{artefact}", "{port}"', '"{artefact}", "{port}", "crash", "200"', "out of luck"),
+        ('"{artefact}", "{port}"', '"{artefact}", "{port}", "crash", "20"', "out of luck"),
         ('"{artefact}", "{port}"', '"{artefact}", "{port}", "deaf"', "not ready"),
         ('"{requests}"]', '"{requests}", "fail"]', "no such thing"),
         ('"{requests}"]', '"{requests}", "hang"]', "deadline"),
     ],
 )
 def test_faults_of_servers_and_loads(ensign: Ensign, before: str, after: str, said: str) -> None:
-    write_study(
-        ensign.folder,
-        SERVER,
-        (before, after),
-        ('ready.deadline = "2s"', 'ready.deadline = "500ms"'),
-        ('deadline = "2s"\n', 'deadline = "800ms"\nrequests = 400\n'),
-    )
+    requests = 'deadline = "2s"\nrequests = 40\n'
+    write_study(ensign.folder, SERVER, (before, after), ('deadline = "2s"\n', requests))
     done = ensign("run", "study.toml")
     assert done.status == 3
     assert said in done.complaint
@@ -84,7 +79,7 @@ def test_a_batch_program_that_never_ends(ensign: Ensign) -> None:
 def test_two_runs_of_a_study_at_once(ensign: Ensign) -> None:
     write_study(ensign.folder, BATCH, SLOW_BUILD)
     first = ensign.start("run", "study.toml")
-    wait_for(lambda: "sleep 1000" in ensign.processes().values(), "no build")
+    wait_for(lambda: "sleep 1000" in ensign.processes().values(), "no build", first)
     second = ensign("run", "study.toml")
     assert second.status == 2
     assert "another ensign is running this study" in second.complaint
@@ -98,7 +93,7 @@ def test_an_interrupted_build_leaves_nothing(ensign: Ensign) -> None:
     write_study(ensign.folder, BATCH, SLOW_BUILD)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
         process = ensign.start("run", "study.toml")
-        wait_for(lambda: "sleep 1000" in ensign.processes().values(), "no build")
+        wait_for(lambda: "sleep 1000" in ensign.processes().values(), "no build", process)
         process.send_signal(number)
         done = ensign.end(process)
         assert done.status == (-number if number == signal.SIGKILL else 4), number
@@ -112,7 +107,7 @@ def test_an_interrupted_build_leaves_nothing(ensign: Ensign) -> None:
 def test_a_meter_killed_during_a_build(ensign: Ensign, victim: str) -> None:
     write_study(ensign.folder, BATCH, SLOW_BUILD, ('"-O1", "-O2"]', '"-O1"]'))
     process = ensign.start("run", "study.toml")
-    wait_for(lambda: "sleep 1000" in ensign.processes().values(), "no build")
+    wait_for(lambda: "sleep 1000" in ensign.processes().values(), "no build", process)
     ensign.kill_meter(process, victim)
     done = ensign.end(process)
     assert done.status == 5, done.err
@@ -128,7 +123,7 @@ def test_a_race_goes_on_where_it_was_stopped(ensign: Ensign) -> None:
     ):  # fmt: skip
         process = ensign.start("run", "study.toml")
         enough = len(stored) + 3
-        wait_for(lambda least=enough: len(trials(ensign.folder)) >= least, "no race")  # type: ignore[misc]
+        wait_for(lambda least=enough: len(trials(ensign.folder)) >= least, "no race", process)  # type: ignore[misc]
         status = _stop(ensign, process, victim)
         done = ensign.end(process)
         assert done.status == status, (victim, done.err)
@@ -169,16 +164,22 @@ def _stop(ensign: Ensign, process: subprocess.Popen[str], victim: str) -> int:
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_a_full_disk_loses_nothing(ensign: Ensign) -> None:
     """The store is a small file system that fills up while the race goes on."""
-    study = write_study(ensign.folder, BATCH, ("sweeps = 3", "sweeps = 12"))
+    study = write_study(
+        ensign.folder, BATCH, ("sweeps = 3", "sweeps = 12"), ('"1000000"', '"10000000"')
+    )
     store = ensign.folder / ".ensign"
     store.mkdir()
     script = """
         set -e
-        mount -t tmpfs -o size=44k tmpfs .ensign
-        "$@" run study.toml --workload short > first.out 2>&1 || echo $? > first.status
-        find .ensign -name '*.parquet' | wc -l > first.trials
+        mount -t tmpfs -o size=20m tmpfs .ensign
+        trials() { find .ensign -name '*.parquet' | wc -l; }
+        { "$@" run study.toml --workload short > first.out 2>&1 || echo $? > first.status; } &
+        while kill -0 $! && [ $(trials) -lt 2 ]; do sleep 0.01; done
+        ! cat /dev/zero > .ensign/filler
+        wait
+        rm .ensign/filler
+        trials > first.trials
         find .ensign -name '*.part' > first.parts
-        mount -o remount,size=20m .ensign
         "$@" run study.toml --workload short > second.out 2>&1
         find .ensign -name '*.parquet' | wc -l > second.trials
     """

@@ -43,7 +43,7 @@ def test_a_server_that_leaves_without_its_profile_is_a_failed_variant(ensign: En
     write_study(ensign.folder, SERVER + learn)
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    assert "the profile is empty" in done.out.replace("\n", " ")
+    assert "the profile is empty" in done.said
 
 
 def test_a_batch_program_that_fails_in_training_is_a_failed_variant(ensign: Ensign) -> None:
@@ -51,7 +51,7 @@ def test_a_batch_program_that_fails_in_training_is_a_failed_variant(ensign: Ensi
     write_study(ensign.folder, BATCH + learn)
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    assert "training 'learn':" in done.out.replace("\n", " ")
+    assert "training 'learn':" in done.said
 
 
 def test_a_missing_training_is_named_with_its_line(ensign: Ensign) -> None:

@@ -27,7 +27,7 @@ def test_the_end_is_called_when_the_folders_have_grown(tmp_path: Path) -> None:
         (tmp_path / "one").write_bytes(b"x" * 30_000)
         assert not watch.exceeded
         (tmp_path / "two").write_bytes(b"x" * 30_000)
-        assert called.wait(10)
+        assert called.wait(120)
     assert watch.exceeded
 
 

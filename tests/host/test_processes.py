@@ -124,7 +124,7 @@ class FillingMeter(FakeMeter):
         process = request["process"]
         assert isinstance(process, dict)
         folder = Path(process["cwd"])
-        give_up = time.monotonic() + 10
+        give_up = time.monotonic() + 120
         while request not in self.ended and time.monotonic() < give_up:
             with (folder / "file").open("ab") as file:
                 file.write(b"x" * 10_000)

@@ -110,7 +110,7 @@ def browse(site: Site, html: str, *, width: int, mode: str = "light") -> tuple[M
             "--window-size=1300,2000", "--virtual-time-budget=5000", "--dump-dom",
             f"{site.address}/wrapper.html",
         ],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     found = re.search(r'<pre id="measured">(.*?)</pre>', done.stdout, flags=re.DOTALL)
     assert found, done.stderr[-2000:]

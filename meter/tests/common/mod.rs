@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Long enough for a busy machine; nothing is measured by it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn meter() -> Command {
     Command::new(env!("CARGO_BIN_EXE_ensign-meter"))
