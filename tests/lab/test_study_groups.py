@@ -10,7 +10,7 @@ import pytest
 from ensign.lab.study.arms import Field, Seats, group_count
 from ensign.lab.study.calibrate import BAND_EXECUTIONS, arm_runs, band_arms, one_trial
 from ensign.lab.study.fixed import fixed_plan
-from ensign.lab.study.groups import merged, most_arms_of
+from ensign.lab.study.groups import arms_together, groups_for, merged, most_arms_of
 from ensign.lab.study.sweeps import run_sweeps
 from ensign.model.study_axes import Layouts
 from ensign.model.trials import TWIN, ArmTotals, Metric, Mode, SliceRecord, Trial
@@ -115,3 +115,62 @@ def test_the_relinks_of_the_baseline_and_the_finalists_are_grouped_and_counted_t
     with TemporaryDirectory() as folder:
         plan = fixed_plan(meter, relinked, pair, "key", StudyFolder(Path(folder)), print)
     assert plan.sweeps.most_arms == {"set": 10, "get": 10, "incr": 10}
+
+
+def test_arms_of_a_later_group_are_against_both_copies_of_its_own_baseline() -> None:
+    costs = {"base": 100, TWIN: 104, "base (group 2)": 200, "twin (group 2)": 204, "a": 1, "b": 220}
+    one = ArmTotals("", 5, 5, 5, 0, 0, 1, 0, 0, 0, 1)
+    arms = tuple(replace(one, arm=name, cpu_ns=cost) for name, cost in costs.items())
+    groups = (("base", "a", TWIN), ("base (group 2)", "b", "twin (group 2)"))
+    trial = Trial("w", 0, 1, Mode.GATED, "", 5, 0.0, 40, 0.5, arms, (), groups=groups)
+    found = sweep_costs([trial], ("base", "a", "b", TWIN), ("w",), Metric.CPU)
+    own = (math.log(200) + math.log(204)) / 2
+    assert found.log_ratios("b", "base")[0, 0] == pytest.approx(math.log(220) - own)
+    assert found.log_ratios(TWIN, "base")[0, 0] == pytest.approx(math.log(1.04))
+
+
+def test_a_group_whose_twin_failed_is_against_its_baseline_alone() -> None:
+    one = ArmTotals("", 5, 5, 5, 0, 0, 1, 0, 0, 0, 1)
+    costs = {"base": 100, TWIN: 104, "base (group 2)": 200, "b": 220}
+    arms = tuple(replace(one, arm=name, cpu_ns=cost) for name, cost in costs.items())
+    groups = (("base", TWIN), ("base (group 2)", "b"))
+    trial = Trial("w", 0, 1, Mode.GATED, "", 5, 0.0, 40, 0.5, arms, (), groups=groups)
+    found = sweep_costs([trial], ("base", "b", TWIN), ("w",), Metric.CPU)
+    assert found.log_ratios("b", "base")[0, 0] == pytest.approx(math.log(220 / 200))
+
+
+def test_many_variants_race_in_the_groups_that_give_the_narrowest_intervals() -> None:
+    assert [groups_for(variants) for variants in (0, 1, 5, 7, 12, 23, 40)] == [1, 1, 1, 1, 2, 4, 6]
+    assert arms_together(5, "auto") is None
+    assert arms_together(23, "auto") == 6 + 2
+    assert arms_together(23, "all") is None
+    assert arms_together(23, 5) == 7
+    assert arms_together(23, 23) is None
+
+
+@pytest.mark.parametrize(("size", "groups"), [("auto", 2), ("all", 0), (4, 3)])
+def test_a_study_deals_its_variants_into_groups_anew_in_each_round(
+    tmp_path: Path, size: int | str, groups: int
+) -> None:
+    names = [f"v{number}" for number in range(12)]
+    field = replace(FIELD, artefacts=tuple((name, f"/b/{name}") for name in ("base", *names)))
+    study, folder = a_study(group_size=size), StudyFolder(tmp_path)
+    meter = SimulatedMeter(lambda _arm, _n: 60 * MS)
+    plan = fixed_plan(meter, study, field, "key", folder, print)
+    run_sweeps(meter, study, field, plan.sweeps, folder, lambda _: None)
+    trials = folder.trials("key")
+    assert {len(trial.groups) for trial in trials} == {groups}
+    dealt = {tuple(sorted(map(frozenset, trial.groups), key=sorted)) for trial in trials}
+    assert len(dealt) == (len(trials) if groups else 1)
+    said = [each.text for each in plan.findings if each.code == "raced-in-groups"]
+    assert len(said) == (1 if groups else 0)
+
+
+def test_memory_may_ask_for_smaller_groups_than_precision(tmp_path: Path) -> None:
+    names = [f"v{number}" for number in range(12)]
+    field = replace(FIELD, artefacts=tuple((name, f"/b/{name}") for name in ("base", *names)))
+    meter = SimulatedMeter(lambda _arm, _n: 60 * MS, peak_memory_bytes=1000)
+    small = replace(field, memory_bytes=6000)
+    plan = fixed_plan(meter, a_study(), small, "key", StudyFolder(tmp_path), print)
+    assert plan.sweeps.together == 8
+    assert plan.sweeps.placed(small, "set").most_arms == 4

@@ -20,6 +20,7 @@ from ensign.model.study_values import (
     Argv,
     CpuList,
     Duration,
+    GroupSize,
     Inside,
     Level,
     Name,
@@ -292,6 +293,11 @@ class Race(Section):
     sweeps: int = Field(default=8, ge=3, le=1000, description="executions of every workload")
     confirm: Confirm | None = Field(
         default=None, description="explore with the sweeps, then confirm the best afresh"
+    )
+    group_size: GroupSize = Field(
+        default="auto",
+        description="variants that race at a time, besides the baseline and its twin: the number "
+        "that gives the narrowest intervals for the time, all, or so many",
     )
     slice_check: list[str] = Field(
         default_factory=list,

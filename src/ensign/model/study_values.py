@@ -75,6 +75,14 @@ def _none_of_text(value: object) -> object:
     return None if value == "none" else value
 
 
+def _group_size(value: object) -> object:
+    if isinstance(value, bool) or (value not in ("auto", "all") and not isinstance(value, int)):
+        raise ValueError("give 'auto', 'all' or a number of variants")
+    if isinstance(value, int) and value < 1:
+        raise ValueError("give at least 1 variant, or 'auto' or 'all'")
+    return value
+
+
 Duration = Annotated[str, _positive(parse_duration_ns)]
 SliceText = Annotated[str, _positive(parse_duration_ns, least=100_000, least_text="100us")]
 Share = Annotated[str, _positive(parse_share)]
@@ -86,6 +94,7 @@ Inside = Annotated[str, AfterValidator(_inside)]
 Reference = Annotated[str, AfterValidator(_no_dash)]
 Level = Annotated[float, AfterValidator(_level)]
 CpuList = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+GroupSize = Annotated[int | str, BeforeValidator(_group_size)]
 OptionalShare = Annotated[Share | None, BeforeValidator(_none_of_text)]
 AllocatorWords = Annotated[dict[str, str], AfterValidator(_allocators)]
 PortRange = Annotated[tuple[int, int], Field(strict=False), AfterValidator(_ports)]

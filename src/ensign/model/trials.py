@@ -27,6 +27,11 @@ BASELINE = "baseline"
 TWIN = "twin"
 
 
+def name_in_group(arm: str, number: int) -> str:
+    """What the baseline or the twin is called in a group of that number; the first is 1."""
+    return arm if number == 1 else f"{arm} (group {number})"
+
+
 @dataclass(frozen=True, slots=True)
 class Latency:
     """Latencies of one arm's operations in one execution, in ns but for their `count`."""
@@ -107,12 +112,20 @@ class Trial:
     findings: tuple[Finding, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
 
-    def baselines_of(self, arm: str) -> tuple[str, str] | None:
-        """The arm's own baseline and the first group's, where these are two."""
-        own = next((group for group in self.groups if arm in group), ())
-        if not own or own is self.groups[0]:
+    def baselines_of(self, arm: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """Both copies of the arm's own baseline and of the first group's, where these are two.
+
+        A twin that took no part is not among them.
+        """
+        number = next((n for n, group in enumerate(self.groups, start=1) if arm in group), 1)
+        if number == 1:
             return None
-        return own[0], self.groups[0][0]
+        own, first = self.groups[number - 1], self.groups[0]
+        twin = name_in_group(TWIN, number)
+        return (
+            (own[0], *(name for name in own if name == twin)),
+            (first[0], *(name for name in first if name == TWIN)),
+        )
 
     def arm(self, name: str) -> ArmTotals:
         """The totals of the arm of that name; KeyError if it did not take part."""

@@ -20,20 +20,24 @@ if TYPE_CHECKING:
 def log_cost(trial: Trial, arm: str, metric: Metric) -> float:
     """Log of the nanoseconds per completed operation of an arm in one execution.
 
-    Where arms were raced in groups, it is shifted by what the arm's own baseline cost more than the
-    first group's: every ratio to the baseline is to the one raced with it. InputError where the arm
-    took no part, completed nothing, or used no measurable time.
+    Where arms were raced in groups, it is shifted by what the arm's own baseline and twin cost more
+    than the first group's: every ratio is to the two copies raced with the arm. InputError
+    where the arm took no part, completed nothing, or used no measurable time.
     """
     return beside_baseline(trial, arm, lambda name: _log_cost(trial, name, metric))
 
 
 def beside_baseline(trial: Trial, arm: str, log_of: Callable[[str], float]) -> float:
-    """The log of an arm, shifted by what its own baseline has more than the first group's."""
+    """The log of an arm, shifted by what its own group's baseline has more than the first group's.
+
+    Means of both copies, the baseline's and its twin's: one copy alone would put its own noise into
+    each ratio to the mean of two.
+    """
     baselines = trial.baselines_of(arm)
     if baselines is None:
         return log_of(arm)
-    own, first = baselines
-    return log_of(arm) + log_of(first) - log_of(own)
+    own, first = (math.fsum(map(log_of, names)) / len(names) for names in baselines)
+    return log_of(arm) + first - own
 
 
 def _log_cost(trial: Trial, arm: str, metric: Metric) -> float:

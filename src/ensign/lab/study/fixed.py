@@ -20,7 +20,7 @@ from ensign.lab.study.calibrate import (
     pilot,
     requests_per_workload,
 )
-from ensign.lab.study.groups import group_finding, most_arms_of
+from ensign.lab.study.groups import arms_together, fewest, group_findings, most_arms_of
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study.turns import connections_at_once, turns_findings
 from ensign.model.errors import InputError
@@ -95,16 +95,25 @@ def _new_plan(
     pilots: dict[str, Pilot] = {}
     spent_ns, arms = 0, len(field.artefacts) + 1
     largest = max(arms, band_arms(study))
+    together = arms_together(len(field.artefacts) - 1, study.race.group_size)
     for workload in study.workloads:
         on_pilot(workload.name)
         measured, trials = pilot(meter, study, field, workload)
         most = most_arms_of(measured.peak_memory_bytes, field.memory_bytes, largest)
-        pilots[workload.name] = replace(measured, most_arms=most if most < largest else None)
+        pilots[workload.name] = replace(
+            measured, most_arms=fewest(together, most if most < largest else None)
+        )
         spent_ns += sum(trial.wall_ns for trial in trials)
     requests = requests_per_workload(study, pilots, arms, spent_ns)
-    grouped = {name: each.most_arms for name, each in pilots.items() if each.most_arms}
+    grouped = {
+        name: each.most_arms
+        for name, each in pilots.items()
+        if each.most_arms is not None and each.most_arms != together
+    }
     at_once = connections_at_once(study, pilots)
-    plan = SweepPlan(key, study.race.sweeps, requests, 0, most_arms=grouped, at_once=at_once)
+    plan = SweepPlan(
+        key, study.race.sweeps, requests, 0, together, most_arms=grouped, at_once=at_once
+    )
     if expecting_executions(study, arms):
         plan = _with_precision(meter, study, field, plan, on_pilot)
     shorter = study.race.model_copy(update={"sweeps": plan.sweeps})
@@ -134,7 +143,7 @@ def _with_precision(
 
 
 def _doubts(study: Study, plan: SweepPlan) -> tuple[Finding, ...]:
-    grouped = (group_finding(name, most) for name, most in sorted(plan.most_arms.items()))
+    grouped = group_findings(plan.together, plan.most_arms)
     budget = _budget_findings(study, plan.expected_ns)
     turns = turns_findings(plan.at_once)
     return (*budget, *_precision_findings(study, plan), *grouped, *turns)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from ensign.host.meter import Meter
 from ensign.lab.study.arms import Field
 from ensign.lab.study.calibrate import one_trial
+from ensign.lab.study.groups import fewest
 from ensign.model.precision import Precision
 from ensign.model.study import Study, Workload
 from ensign.model.trials import Trial
@@ -19,8 +20,9 @@ from ensign.store.folder import StudyFolder
 class SweepPlan:
     """What was fixed before the first sweep. `key` names it in the store.
 
-    `precision` is what was expected of it; None where that was not asked of any trial. `most_arms`
-    has the workloads whose arms do not all fit into memory, `at_once` those of whose connections
+    `precision` is what was expected of it; None where that was not asked of any trial. `together`
+    arms race at a time (None: all), `most_arms` has the workloads of whose arms only fewer fit into
+    memory, `at_once` those of whose connections
     so many send in one slice.
     """
 
@@ -28,14 +30,15 @@ class SweepPlan:
     sweeps: int
     requests: Mapping[str, int | None]
     expected_ns: int
+    together: int | None = None
     precision: Precision | None = None
     most_arms: Mapping[str, int] = field(default_factory=dict)
     at_once: Mapping[str, int] = field(default_factory=dict)
 
     def placed(self, arms: Field, workload: str) -> Field:
         """The arms as they race in that workload."""
-        most, at_once = self.most_arms.get(workload), self.at_once.get(workload)
-        return replace(arms, most_arms=most, at_once=at_once)
+        most = fewest(self.together, self.most_arms.get(workload))
+        return replace(arms, most_arms=most, at_once=self.at_once.get(workload))
 
 
 @dataclass(frozen=True, slots=True)
