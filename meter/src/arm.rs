@@ -11,6 +11,7 @@ use crate::lookup;
 use crate::procfs::Footprint;
 use crate::records::{Reason, Role};
 use crate::request;
+use crate::scratch;
 use crate::stage::Stage;
 use crate::totals::{self, Reading, Total};
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub struct Arm<'a> {
     pub names: Names,
     /// The arm's own copy of its executable, made once per run.
     program: Option<PathBuf>,
+    /// The arm's own copy of its files, made once per run.
+    files: Option<PathBuf>,
     padding: Option<usize>,
     pub server: Option<Process>,
     pub runner: Option<Process>,
@@ -46,6 +49,7 @@ impl<'a> Arm<'a> {
             tree: forest.plant(spec.load.is_some())?,
             names: Names::default(),
             program: None,
+            files: None,
             padding: None,
             server: None,
             runner: None,
@@ -85,12 +89,36 @@ impl<'a> Arm<'a> {
         self.slices = 0;
         self.driven = Usage::default();
         self.padding = padding;
+        self.own_files(stage)?;
         let tmp = stage.scratch.arm_tmp(stage.execution, self.tree)?;
         self.names = Names {
             arm: Some(self.spec.name.clone()),
             port: None,
             tmp: tmp.to_string_lossy().into_owned(),
+            files: (self.files.as_ref()).map(|path| path.to_string_lossy().into_owned()),
         };
+        Ok(())
+    }
+
+    /// The files that the arm's program runs with: their own inodes, and the layout that they had.
+    fn own_files(&mut self, stage: &mut Stage) -> Result<(), Halt> {
+        let Some(spec) = self.spec.files.as_ref().filter(|_| self.files.is_none()) else {
+            return Ok(());
+        };
+        let failed = |text: String| Halt::failed(Code::Request, &self.spec.name, text);
+        let copy = (stage.scratch.copy_files(self.tree, spec))
+            .map_err(|error| failed(format!("cannot copy {}: {error}", spec.folders.join(", "))))?;
+        if scratch::forbids_execution(&copy) {
+            let [only] = spec.folders.as_slice() else {
+                let text = "the scratch folder forbids execution; set TMPDIR to one that allows it";
+                return Err(failed(text.into()));
+            };
+            let text = format!("{only} is used as it is: the scratch folder forbids execution");
+            self.files = Some(PathBuf::from(only));
+            stage.warn("not-copied", self.name(), text);
+            return Ok(());
+        }
+        self.files = Some(copy);
         Ok(())
     }
 
@@ -127,7 +155,8 @@ impl<'a> Arm<'a> {
         }
         let original = launch::resolve(&self.spec.program, &self.names)?;
         let mut program = original.clone();
-        if self.spec.copy_program {
+        let is_copy = (self.files.as_ref()).is_some_and(|files| original.starts_with(files));
+        if self.spec.copy_program && !is_copy {
             match lookup::why_not_copied(&original)? {
                 Some(reason) => self.warn_not_copied(stage, reason),
                 None => {

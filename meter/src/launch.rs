@@ -20,11 +20,16 @@ pub struct Names {
     pub arm: Option<String>,
     pub port: Option<u16>,
     pub tmp: String,
+    /// The arm's own copy of its files, where it has some.
+    pub files: Option<String>,
 }
 
 impl Names {
     pub fn expand(&self, text: &str) -> String {
         let mut text = text.replace("{tmp}", &self.tmp);
+        if let Some(files) = &self.files {
+            text = text.replace("{files}", files);
+        }
         if let Some(arm) = &self.arm {
             text = text.replace("{arm}", arm);
         }
@@ -375,8 +380,10 @@ mod tests {
             arm: Some("new".into()),
             port: Some(7000),
             tmp: "/t".into(),
+            files: Some("/f".into()),
         };
         assert_eq!(names.expand("{arm}:{port}{tmp}/{x}{}"), "new:7000/t/{x}{}");
+        assert_eq!(names.expand("{files}/lib:{files}"), "/f/lib:/f");
         assert_eq!(Names::default().expand("{port}"), "{port}");
     }
 }

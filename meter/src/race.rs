@@ -80,7 +80,9 @@ fn find_programs(request: &Race) -> Result<(), Halt> {
         let all = std::iter::once(&arm.program)
             .chain(arm.load_process())
             .chain(arm.set_up());
-        for process in all.filter(|p| !p.mentions("{tmp}") && !p.argv[0].contains("{port}")) {
+        for process in all.filter(|p| {
+            !p.mentions("{tmp}") && !p.mentions("{files}") && !p.argv[0].contains("{port}")
+        }) {
             launch::resolve(process, &names)?;
         }
     }

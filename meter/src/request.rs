@@ -82,12 +82,22 @@ pub struct Arm {
     pub prepare: Vec<Process>,
     #[serde(default)]
     pub cleanup: Vec<Process>,
+    #[serde(default)]
+    pub files: Option<Files>,
     #[serde(default = "yes")]
     pub copy_program: bool,
     #[serde(default = "yes")]
     pub ask_to_stop: bool,
     #[serde(default)]
     pub expected_ns: Option<u64>,
+}
+
+/// What an arm gets a copy of: `folders` laid over each other, but for the names in `without`.
+#[derive(Deserialize, Debug)]
+pub struct Files {
+    pub folders: Vec<String>,
+    #[serde(default)]
+    pub without: Vec<String>,
 }
 
 /// What fills a server: a process, or a drive of the meter's own.

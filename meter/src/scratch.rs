@@ -1,6 +1,8 @@
 //! The meter's own folder: captured output, folders of arms, copies of executables.
 
 use crate::clock;
+use crate::lookup;
+use crate::request::Files;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -36,6 +38,15 @@ impl Scratch {
         Ok(dir)
     }
 
+    /// An arm's own copy of folders, later ones over earlier ones. Links stay links.
+    pub fn copy_files(&self, arm: usize, files: &Files) -> io::Result<PathBuf> {
+        let to = self.dir.join(format!("files-{arm:03}"));
+        for folder in &files.folders {
+            copy_folder(Path::new(folder), &to, Path::new(""), &files.without)?;
+        }
+        Ok(to)
+    }
+
     /// An arm's own copy of an executable: another inode, so other page-cache pages.
     pub fn copy_executable(&self, arm: usize, from: &Path) -> io::Result<PathBuf> {
         let dir = self.dir.join(format!("bin-{arm:03}"));
@@ -44,11 +55,64 @@ impl Scratch {
         if to.exists() {
             fs::remove_file(&to)?;
         }
-        // Written, not cloned: a clone could share its blocks with the original.
-        io::copy(&mut File::open(from)?, &mut File::create_new(&to)?)?;
+        write_copy(from, &to)?;
         fs::set_permissions(&to, Permissions::from_mode(0o755))?;
         Ok(to)
     }
+}
+
+/// Written, not cloned: a clone could share its blocks with the original.
+fn write_copy(from: &Path, to: &Path) -> io::Result<()> {
+    io::copy(&mut File::open(from)?, &mut File::create_new(to)?).map(drop)
+}
+
+fn copy_folder(from: &Path, to: &Path, inside: &Path, without: &[String]) -> io::Result<()> {
+    let folder = from.join(inside);
+    fs::create_dir_all(to.join(inside))?;
+    for entry in fs::read_dir(&folder)? {
+        let entry = entry?;
+        let name = inside.join(entry.file_name());
+        let (source, target) = (entry.path(), to.join(&name));
+        let kind = entry.file_type()?;
+        if without.iter().any(|each| Path::new(each) == name) {
+            continue;
+        }
+        if kind.is_dir() {
+            copy_folder(from, to, &name, without)?;
+            continue;
+        }
+        match fs::remove_file(&target) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
+        } else if kind.is_file() {
+            let mode = fs::metadata(&source)?.permissions().mode();
+            write_copy(&source, &target)?;
+            // Never set-user-id, and always to be removed by its maker.
+            fs::set_permissions(&target, Permissions::from_mode(mode & 0o777 | 0o600))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file system forbids to execute what is below a folder; false where nothing is.
+pub fn forbids_execution(dir: &Path) -> bool {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        let path = entry.path();
+        let mode = fs::metadata(&path).map_or(0, |data| data.permissions().mode());
+        if kind.is_dir() && forbids_execution(&path) {
+            return true;
+        }
+        if kind.is_file() && mode & 0o111 != 0 {
+            return !lookup::may_execute(&path);
+        }
+    }
+    false
 }
 
 /// The last bytes of a file as text, or an empty one.
@@ -113,6 +177,32 @@ mod tests {
         assert!(tail(&path).chars().all(|c| c == 'ä'));
         fs::remove_file(&path).unwrap();
         assert_eq!(tail(&path), "");
+    }
+
+    #[test]
+    fn files_are_laid_over_each_other_and_links_stay_links() {
+        let dir = folder("files");
+        for (name, text) in [
+            ("a/lib/x.so.1", "old"),
+            ("a/tool", "t"),
+            ("b/lib/x.so.1", "new"),
+        ] {
+            let path = dir.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        std::os::unix::fs::symlink("x.so.1", dir.join("a/lib/x.so")).unwrap();
+        let scratch = Scratch::create(&dir.join("scratch")).unwrap();
+        let named = |name: &str| dir.join(name).to_string_lossy().into_owned();
+        let files = Files {
+            folders: vec![named("a"), named("b")],
+            without: vec!["tool".into()],
+        };
+        let copy = scratch.copy_files(7, &files).unwrap();
+        assert!(copy.ends_with("files-007"));
+        assert_eq!(fs::read_to_string(copy.join("lib/x.so")).unwrap(), "new");
+        assert!(copy.join("lib/x.so").is_symlink() && !copy.join("tool").exists());
+        remove(&dir);
     }
 
     #[test]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ensign.model.drive import drive_json
 from ensign.model.requests import (
+    ArmFiles,
     ArmSpec,
     DriveLoad,
     Load,
@@ -66,10 +67,15 @@ def _arm_json(arm: ArmSpec) -> Json:
         "preload": [_preload_json(step) for step in arm.preload],
         "prepare": [process_json(process) for process in arm.prepare],
         "cleanup": [process_json(process) for process in arm.cleanup],
+        **({} if arm.files is None else {"files": _files_json(arm.files)}),
         "copy_program": arm.copy_program,
         "ask_to_stop": arm.ask_to_stop,
         "expected_ns": arm.expected_ns,
     }
+
+
+def _files_json(files: ArmFiles) -> Json:
+    return {"folders": list(files.folders), "without": list(files.without)}
 
 
 def _preload_json(step: ProcessSpec | DriveLoad) -> Json:

@@ -65,11 +65,23 @@ class DriveLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class ArmFiles:
+    """Folders of which an arm gets a copy, later ones over earlier ones, as `{files}`.
+
+    `without` are relative names that are left out.
+    """
+
+    folders: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ArmSpec:
     """A batch program (`load` is None), or a server with its load.
 
     `prepare` runs unmeasured before each execution of the arm and `cleanup` after it; `preload`
     runs when the server is ready. `copy_program` gives the arm its own copy of the executable.
+    `files` gives it a copy of all that it runs with, and that copy's path for `{files}`.
     `ask_to_stop` ends a server by SIGTERM, and kills it only if it goes on for two seconds more.
     """
 
@@ -81,6 +93,7 @@ class ArmSpec:
     prepare: tuple[ProcessSpec, ...] = ()
     cleanup: tuple[ProcessSpec, ...] = ()
     copy_program: bool = True
+    files: ArmFiles | None = None
     ask_to_stop: bool = True
     expected_ns: int | None = None
 
