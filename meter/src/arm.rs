@@ -17,6 +17,7 @@ use crate::totals::{self, Reading, Total};
 use std::path::PathBuf;
 
 mod driven;
+mod failing;
 
 pub struct Arm<'a> {
     pub spec: &'a request::Arm,
@@ -40,6 +41,8 @@ pub struct Arm<'a> {
     pub total: Option<Total>,
     /// A filler that failed is not started again.
     fills: bool,
+    /// It failed, and takes no further part.
+    out: bool,
 }
 
 impl<'a> Arm<'a> {
@@ -62,6 +65,7 @@ impl<'a> Arm<'a> {
             slices: 0,
             total: None,
             fills: true,
+            out: false,
         })
     }
 
@@ -418,7 +422,8 @@ impl<'a> Arm<'a> {
     fn filler_ended(&mut self, stage: &mut Stage, mut runner: Process) -> Result<(), Halt> {
         let outcome = stage.outcome(&mut runner, self.name(), Reason::Filler);
         // Ended by itself with an error: again would be the same.
-        if outcome.exit.is_some_and(|code| code != 0) && !runner.ignore_failure {
+        let failed = outcome.exit != Some(0) && self.fills;
+        if failed && !runner.ignore_failure {
             self.fill_no_more(stage, &launch::last_line(&outcome));
         }
         stage.outcomes.push(outcome);

@@ -52,6 +52,17 @@ pub struct Failure {
     pub code: Code,
     pub arm: Option<String>,
     pub text: String,
+    /// How the process ended that failed, where it was one.
+    pub exit: Option<i32>,
+    pub signal: Option<i32>,
+}
+
+impl Failure {
+    /// Whether it is one arm's own, and no mistake of the request or the meter.
+    pub fn is_of_an_arm(&self) -> bool {
+        let others = [Code::Request, Code::PortInUse, Code::System];
+        self.arm.is_some() && !others.contains(&self.code)
+    }
 }
 
 #[derive(Debug)]
@@ -67,6 +78,8 @@ impl Halt {
             code,
             arm: (!arm.is_empty()).then(|| arm.to_string()),
             text: text.into(),
+            exit: None,
+            signal: None,
         })
     }
 

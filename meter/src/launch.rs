@@ -178,6 +178,8 @@ pub fn verdict(outcome: &Outcome, process: &mut Process) -> Option<Failure> {
         code,
         arm: outcome.arm.clone(),
         text: format!("{}{}", describe(outcome, &ended), last_line(outcome)),
+        exit: outcome.exit,
+        signal: outcome.signal,
     })
 }
 

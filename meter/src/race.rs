@@ -115,6 +115,10 @@ impl Racing<'_> {
         if matches!(result, Err(Halt::Interrupted)) {
             return result;
         }
+        if result.is_ok() && self.arms.iter().all(Arm::is_out) {
+            let last = stage.failures.pop();
+            result = Err(last.map_or_else(|| Halt::system("no arm is left"), Halt::Failed));
+        }
         self.longest_ns = self.longest_ns.max(wall_ns);
         self.tell(stage, &turns, result.is_ok())?;
         let record = Record::Execution(Execution {
@@ -130,7 +134,7 @@ impl Racing<'_> {
     }
 
     fn run(&mut self, stage: &mut Stage, turns: &mut Turns) -> Result<(), Halt> {
-        for arm in &mut self.arms {
+        for arm in self.arms.iter_mut().filter(|arm| !arm.is_out()) {
             let padding = self
                 .request
                 .env_padding
@@ -147,25 +151,28 @@ impl Racing<'_> {
 
     /// `prepare` and the server of an arm; it stands still afterwards.
     fn set_up(&mut self, stage: &mut Stage, index: usize) -> Result<(), Halt> {
-        let arm = &mut self.arms[index];
-        arm.prepare(stage)?;
-        if arm.spec.load.is_some() {
-            server::start(arm, stage, &mut self.ports)?;
-        }
-        stage.forest.tree(arm.tree).freeze()?;
-        Ok(())
+        let ports = &mut self.ports;
+        let done = self.arms[index].attempt(stage, |arm, stage| set_up(arm, stage, ports));
+        done.map(|_| ())
+    }
+
+    /// The arms that take part, in the order in which they are set up.
+    fn order_of_set_up(&mut self) -> Vec<usize> {
+        let mut order = self.random.permutation(self.arms.len());
+        order.retain(|&index| !self.arms[index].is_out());
+        order
     }
 
     fn gated(&mut self, stage: &mut Stage, turns: &mut Turns) -> Result<(), Halt> {
-        let order = self.random.permutation(self.arms.len());
+        let order = self.order_of_set_up();
         for &index in &order {
             self.set_up(stage, index)?;
         }
         for &index in &order {
-            self.arms[index].start_runner(stage)?;
+            self.arms[index].attempt(stage, Arm::start_runner)?;
         }
         let _on_time = Priority::raise();
-        self.deal(stage.execution, |arm, slice_ns| {
+        self.deal(stage, |arm, stage, slice_ns| {
             if arm.runner.is_none() {
                 arm.start_runner(stage)?;
             }
@@ -179,20 +186,22 @@ impl Racing<'_> {
     /// Deals slices until all arms have finished; `run` gives the time that one ran, if it did.
     fn deal(
         &mut self,
-        execution: u64,
-        mut run: impl FnMut(&mut Arm, u64) -> Result<Option<u64>, Halt>,
+        stage: &mut Stage,
+        mut run: impl FnMut(&mut Arm, &mut Stage, u64) -> Result<Option<u64>, Halt>,
     ) -> Result<(), Halt> {
         let slice_ns = self.request.slice_ns;
-        let expected = self.expected_ns(execution);
+        let expected = self.expected_ns(stage.execution);
         let mut dealer = Dealer::new(&expected, slice_ns, self.random.fork());
-        while !self.arms.iter().all(Arm::is_finished) {
+        let is_done = |arm: &Arm| arm.is_finished() || arm.is_out();
+        while !self.arms.iter().all(is_done) {
             let Some(index) = dealer.next(
-                |index| !self.arms[index].is_finished(),
-                |index| self.arms[index].fills(),
+                |index| !is_done(&self.arms[index]),
+                |index| self.arms[index].fills() && !self.arms[index].is_out(),
             ) else {
                 return Err(Halt::system("no arm can run"));
             };
-            if let Some(ran_ns) = run(&mut self.arms[index], slice_ns)? {
+            let ran = self.arms[index].attempt(stage, |arm, stage| run(arm, stage, slice_ns))?;
+            if let Some(ran_ns) = ran.flatten() {
                 dealer.ran(index, ran_ns);
             }
         }
@@ -202,22 +211,21 @@ impl Racing<'_> {
     /// As `gated`, but a slice is what the meter itself sends in it, and it ends with the last
     /// reply. The meter is not raised above other processes: it is busy, as a load generator is.
     fn driven(&mut self, stage: &mut Stage, turns: &mut Turns) -> Result<(), Halt> {
-        let order = self.random.permutation(self.arms.len());
+        let order = self.order_of_set_up();
         for &index in &order {
             self.set_up(stage, index)?;
         }
         for &index in &order {
-            self.arms[index].connect(stage)?;
+            self.arms[index].attempt(stage, Arm::connect)?;
         }
-        self.deal(stage.execution, |arm, slice_ns| {
+        self.deal(stage, |arm, stage, slice_ns| {
             turns.drive(stage, arm, Some(slice_ns)).map(Some)
         })
     }
 
     /// Whole executions in turn. Servers are all there, and stand still when not on turn.
     fn whole(&mut self, stage: &mut Stage, turns: &mut Turns) -> Result<(), Halt> {
-        self.order = schedule::whole_order(&mut self.random, self.arms.len(), &self.order);
-        let order = self.order.clone();
+        let order = self.whole_order();
         let is_server = |arm: &Arm| arm.spec.load.is_some();
         for &index in &order {
             if is_server(&self.arms[index]) {
@@ -228,18 +236,30 @@ impl Racing<'_> {
             if !is_server(&self.arms[index]) {
                 self.set_up(stage, index)?;
             }
-            let arm = &mut self.arms[index];
-            if arm.spec.drive().is_some() {
-                arm.connect(stage)?;
-                turns.drive(stage, arm, None)?;
-                continue;
-            }
-            arm.start_runner(stage)?;
-            while !arm.is_finished() {
-                turns.slice(stage, arm, None)?;
-            }
+            self.arms[index].attempt(stage, |arm, stage| {
+                if arm.spec.drive().is_some() {
+                    arm.connect(stage)?;
+                    return turns.drive(stage, arm, None).map(|_| ());
+                }
+                arm.start_runner(stage)?;
+                while !arm.is_finished() {
+                    turns.slice(stage, arm, None)?;
+                }
+                Ok(())
+            })?;
         }
         Ok(())
+    }
+
+    /// The turns of the arms that take part, as balanced as if there had never been others.
+    fn whole_order(&mut self) -> Vec<usize> {
+        let arms = 0..self.arms.len();
+        let living: Vec<usize> = arms.filter(|&index| !self.arms[index].is_out()).collect();
+        let place = |index: &usize| living.iter().position(|other| other == index);
+        let previous: Vec<usize> = self.order.iter().filter_map(place).collect();
+        let order = schedule::whole_order(&mut self.random, living.len(), &previous);
+        self.order = order.into_iter().map(|place| living[place]).collect();
+        self.order.clone()
     }
 
     /// What each arm is expected to need: as told, else as measured, else like the others.
@@ -284,7 +304,15 @@ impl Racing<'_> {
         let mut result = Ok(());
         for arm in &mut self.arms {
             // All arms are cleaned up after, also when one of them fails at it.
-            result = result.and(arm.clean_up(stage));
+            let cleaned = if arm.is_out() {
+                match arm.clean_up(stage) {
+                    Err(Halt::Interrupted) => Err(Halt::Interrupted),
+                    _ => Ok(()),
+                }
+            } else {
+                arm.attempt(stage, Arm::clean_up).map(|_| ())
+            };
+            result = result.and(cleaned);
         }
         stage.forest.kill_everything();
         result
@@ -294,7 +322,9 @@ impl Racing<'_> {
         if valid {
             turns.tell(stage, &self.arms)?;
             for index in 0..self.arms.len() {
-                self.tell_arm(stage, index)?;
+                if !self.arms[index].is_out() {
+                    self.tell_arm(stage, index)?;
+                }
             }
         }
         stage.tell()
@@ -326,6 +356,16 @@ impl Racing<'_> {
         });
         stage.out.put(&stage.waiter, &record)
     }
+}
+
+/// `prepare` and the server of an arm; it stands still afterwards.
+fn set_up(arm: &mut Arm, stage: &mut Stage, ports: &mut Ports) -> Result<(), Halt> {
+    arm.prepare(stage)?;
+    if arm.spec.load.is_some() {
+        server::start(arm, stage, ports)?;
+    }
+    stage.forest.tree(arm.tree).freeze()?;
+    Ok(())
 }
 
 /// The load generator is busy all the time and the server is not: its own speed is measured.

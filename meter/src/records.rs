@@ -42,6 +42,7 @@ pub enum Record<'a> {
     Execution(Execution),
     Drive(DriveTotal),
     Warning(&'a Warning),
+    Failure(&'a ArmFailure),
     Error(ErrorRecord<'a>),
     End(End),
 }
@@ -151,6 +152,17 @@ pub struct Warning {
     pub execution: Option<u64>,
     pub arm: Option<String>,
     pub text: String,
+}
+
+/// What ended an arm, while the race goes on without it.
+#[derive(Serialize, Clone)]
+pub struct ArmFailure {
+    pub execution: u64,
+    pub arm: String,
+    pub code: &'static str,
+    pub text: String,
+    pub exit: Option<i32>,
+    pub signal: Option<i32>,
 }
 
 #[derive(Serialize)]

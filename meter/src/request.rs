@@ -90,6 +90,9 @@ pub struct Arm {
     pub ask_to_stop: bool,
     #[serde(default)]
     pub expected_ns: Option<u64>,
+    /// The race is nothing without it: its failure ends all.
+    #[serde(default)]
+    pub required: bool,
 }
 
 /// What an arm gets a copy of: `folders` laid over each other, but for the names in `without`.

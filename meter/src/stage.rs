@@ -4,9 +4,9 @@ use crate::clock;
 use crate::counters::Available;
 use crate::forest::{Forest, Kind};
 use crate::freezer::Group;
-use crate::halt::Halt;
+use crate::halt::{Failure, Halt};
 use crate::launch::{self, Keep, Launch, Names, Process};
-use crate::records::{Emitter, Outcome, Reason, Record, Role, Warning};
+use crate::records::{ArmFailure, Emitter, Outcome, Reason, Record, Role, Warning};
 use crate::request;
 use crate::run::{Run, MARKER};
 use crate::scratch::Scratch;
@@ -34,6 +34,8 @@ pub struct Stage {
     base_env: Vec<(OsString, OsString)>,
     warned: HashSet<(&'static str, Option<String>)>,
     pub warnings: Vec<Warning>,
+    /// What ended arms in the execution under way, in order.
+    pub failures: Vec<Failure>,
     pub outcomes: Vec<Outcome>,
 }
 
@@ -62,6 +64,7 @@ impl Stage {
             base_env: std::env::vars_os().collect(),
             warned: HashSet::new(),
             warnings: Vec::new(),
+            failures: Vec::new(),
             outcomes: Vec::new(),
         })
     }
@@ -169,6 +172,17 @@ impl Stage {
         }
         for warning in std::mem::take(&mut self.warnings) {
             self.out.put(&self.waiter, &Record::Warning(&warning))?;
+        }
+        for failure in std::mem::take(&mut self.failures) {
+            let record = ArmFailure {
+                execution: self.execution,
+                arm: failure.arm.unwrap_or_default(),
+                code: failure.code.name(),
+                text: failure.text,
+                exit: failure.exit,
+                signal: failure.signal,
+            };
+            self.out.put(&self.waiter, &Record::Failure(&record))?;
         }
         Ok(())
     }

@@ -153,6 +153,9 @@ impl Turns {
     pub fn tell(&self, stage: &mut Stage, arms: &[Arm]) -> Result<(), Halt> {
         let width = stage.counters.names.len();
         for (index, row) in self.rows.iter().enumerate() {
+            if arms[usize::from(row.arm)].is_out() {
+                continue;
+            }
             let record = Record::Slice(Slice {
                 execution: stage.execution,
                 arm: &arms[usize::from(row.arm)].spec.name,

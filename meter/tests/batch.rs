@@ -179,7 +179,12 @@ fn scripts_are_not_copied_and_this_is_said() {
         &place.request("auto", json!({"arms": arms, "executions": 3})),
     );
     records.assert_complete();
-    assert_eq!(records.codes("warning"), ["not-copied"]);
+    // A busy machine may add another.
+    let codes = records.codes("warning");
+    assert_eq!(
+        codes.iter().filter(|code| **code == "not-copied").count(),
+        1
+    );
 }
 
 #[test]
@@ -232,11 +237,13 @@ fn prepare_and_cleanup_surround_each_execution() {
 }
 
 #[test]
-fn a_failing_program_fails_the_race_with_its_last_words() {
+fn a_failing_program_that_is_required_fails_the_race_with_its_last_words() {
     for freezer in freezers() {
         let place = Place::new();
         let failing = format!("{}; echo no such input >&2; exit 7", busy(20_000));
-        let arms = [arm("good", sh(&place.sleeper())), arm("bad", sh(&failing))];
+        let mut bad = arm("bad", sh(&failing));
+        bad["required"] = json!(true);
+        let arms = [arm("good", sh(&place.sleeper())), bad];
         let records = run("race", &place.request(freezer, json!({ "arms": arms })));
         records.assert_failed(3, "failed");
         let error = records.only("error");
@@ -282,9 +289,10 @@ fn a_deadline_counts_the_time_of_running_only() {
         let place = Place::new();
         let mut hanging = sh(&place.sleeper());
         hanging["deadline_ns"] = json!(50_000_000);
-        let arms = [arm("hangs", hanging), arm("works", sh(&busy(3_000_000)))];
+        let arms = [arm("hangs", hanging), arm("works", sh(&busy(300_000)))];
         let records = run("race", &place.request(freezer, json!({ "arms": arms })));
-        records.assert_failed(3, "deadline");
+        records.assert_complete();
+        assert_eq!(records.codes("failure"), ["deadline"]);
         let outcomes = records.role("program");
         let hung = outcomes.iter().find(|o| o["reason"] == "deadline").unwrap();
         assert_eq!(hung["arm"], "hangs");

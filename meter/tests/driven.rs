@@ -179,7 +179,7 @@ fn a_whole_execution_is_one_slice() {
 }
 
 #[test]
-fn an_error_reply_makes_the_execution_invalid_and_is_quoted() {
+fn an_error_reply_ends_its_arm_and_is_quoted() {
     for (word, code, part) in [
         ("FULL", "reply", "OOM command not allowed"),
         ("HALF", "reply", "inside a reply"),
@@ -187,11 +187,14 @@ fn an_error_reply_makes_the_execution_invalid_and_is_quoted() {
         let place = Place::new();
         let arms = [server("good", gets(500)), server("bad", sends(word))];
         let records = race(&place, "auto", "driven", &arms);
-        records.assert_failed(3, code);
-        let error = records.only("error");
+        records.assert_complete();
+        assert_eq!(records.codes("failure"), [code]);
+        let error = records.only("failure");
         assert_eq!(error["arm"], "bad");
         assert!(error["text"].as_str().unwrap().contains(part), "{error}");
-        assert_eq!(records.only("execution")["valid"], false);
+        let finished = records.of("arm");
+        assert!(finished.iter().all(|total| total["arm"] == "good"));
+        assert_eq!(finished.len(), 2);
         place.assert_nothing_left(records.pid);
     }
 }
@@ -202,8 +205,9 @@ fn a_server_that_dies_under_its_drive_has_crashed() {
         let place = Place::new();
         let arms = [server("good", gets(500)), server("dying", sends("DIE"))];
         let records = race(&place, freezer, "driven", &arms);
-        records.assert_failed(3, "crashed");
-        let error = records.only("error");
+        records.assert_complete();
+        let error = records.only("failure");
+        assert_eq!(error["code"], "crashed");
         assert_eq!(error["arm"], "dying");
         assert!(
             error["text"].as_str().unwrap().contains("out of order"),

@@ -157,9 +157,12 @@ fn a_dead_server_ends_its_load_generator() {
         let argv = dying["load"]["process"]["argv"].as_array_mut().unwrap();
         argv.push(json!(place.mark));
         let records = race(&place, freezer, &[server("good"), dying], json!({}));
-        records.assert_failed(3, "crashed");
-        let error = records.only("error");
-        assert_eq!(error["arm"], "dying");
+        records.assert_complete();
+        let error = records.only("failure");
+        assert_eq!(
+            (&error["arm"], &error["code"]),
+            (&json!("dying"), &json!("crashed"))
+        );
         assert!(
             error["text"].as_str().unwrap().contains("out of order"),
             "{error}"
@@ -261,4 +264,37 @@ fn servers_need_a_way_to_be_ready() {
     let mut arm = server("a");
     arm["program"] = common::sh("sleep 1");
     race(&place, "auto", &[arm], json!({})).assert_failed(2, "request");
+}
+
+#[test]
+fn servers_that_fail_in_any_phase_leave_the_others_racing() {
+    let bad = |change: &dyn Fn(&mut Value)| {
+        let mut arm = server("bad");
+        change(&mut arm);
+        arm
+    };
+    let deaf = bad(&|arm| {
+        arm["program"] = common::sh("echo deaf {port}; sleep 30");
+        arm["ready"]["deadline_ns"] = json!(200_000_000);
+    });
+    let early = bad(&|arm| arm["program"] = common::sh("echo {port}; kill -ABRT $$"));
+    let empty = bad(&|arm| arm["preload"] = json!([common::sh("exit 6")]));
+    let refused = bad(&|arm| arm["load"] = load("hello", "9"));
+    let uncounted = bad(&|arm| arm["load"]["operations_pattern"] = json!("(\\d+) cakes"));
+    for (arm, code, mode) in [
+        (deaf, "not-ready", "gated"),
+        (early, "crashed", "whole"),
+        (empty, "failed", "gated"),
+        (refused.clone(), "load-failed", "gated"),
+        (refused, "load-failed", "whole"),
+        (uncounted, "operations-unknown", "gated"),
+    ] {
+        let place = Place::new();
+        let more = json!({"executions": 2, "mode": mode});
+        let records = race(&place, "auto", &[server("good"), arm], more);
+        records.assert_complete();
+        assert_eq!(records.codes("failure"), [code]);
+        assert_eq!(records.of("arm").len(), 2);
+        place.assert_nothing_left(records.pid);
+    }
 }

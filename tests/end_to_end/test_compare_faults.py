@@ -55,6 +55,11 @@ def test_a_program_that_fails_later_costs_one_execution(ensign: Ensign, programs
     assert raced(ensign, done) >= 3
     said = json.loads((ensign.folder / "out.json").read_text())
     assert said["compare"]["stopped"] == "failed"
+    assert said["comparisons"] == []
+    (failed,) = said["failed"]
+    assert (failed["name"], failed["exit"], failed["signal"]) == ("new", 9, None)
+    assert "Nothing was compared" in done.out
+    assert "no more luck" in done.out
 
 
 def test_a_program_that_never_ends_meets_its_deadline(ensign: Ensign, programs: Programs) -> None:

@@ -99,7 +99,10 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
 ) -> None:
     """Race two or more commands (or servers); the first is the baseline.
 
-    Exit status: 0 measured, 1 by --fail-if, 2 wrong use, 3 a command failed, 4 interrupted.
+    A command that fails is out of the race; the others race on, and its failure is reported.
+
+    Exit status: 0 measured, 1 by --fail-if, 2 wrong use, 3 a command failed (also where the others
+    were measured), 4 interrupted.
     """
     from ensign.cli.compare_run import (  # noqa: PLC0415  # numpy and scipy load with it
         Exports,

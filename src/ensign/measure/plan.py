@@ -71,6 +71,7 @@ def _arm_json(arm: ArmSpec) -> Json:
         "copy_program": arm.copy_program,
         "ask_to_stop": arm.ask_to_stop,
         "expected_ns": arm.expected_ns,
+        "required": arm.required,
     }
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel, ConfigDict
 
 from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
 from ensign.model.findings import Finding, Severity
-from ensign.model.trials import ArmTotals, Latency, Mode, SliceRecord, Trial
+from ensign.model.trials import ArmFailure, ArmTotals, Latency, Mode, SliceRecord, Trial
 
 Record = Mapping[str, object]
 
+_MEASURED = ("program", "load")
 _INPUT_CODES = frozenset({"request", "not-found", "not-executable", "port-in-use"})
 
 
@@ -77,6 +78,14 @@ class OutcomeLine(_Line):
     stdout_tail: str = ""
 
 
+class _FailureLine(_Line):
+    arm: str
+    code: str
+    text: str
+    exit: int | None = None
+    signal: int | None = None
+
+
 class _DoubtLine(_Line):
     code: str
     arm: str | None = None
@@ -102,10 +111,14 @@ class _Pending:
     arms: list[ArmTotals] = field(default_factory=list)
     slices: list[SliceRecord] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    failures: list[ArmFailure] = field(default_factory=list)
+    ends: dict[str, OutcomeLine] = field(default_factory=dict)
 
 
 def trials(records: Iterable[Record], place: Place) -> Iterator[Trial]:
     """One trial per valid execution, as soon as its records are complete.
+
+    An arm that failed is not in it, but in its `failures`.
 
     InputError or CommandFailed where the meter reports an error, by whose fault it was; Interrupted
     where it was told to end.
@@ -141,7 +154,7 @@ def error_of(
     names = {} if place is None else place.names
     workload = "" if place is None else place.workload
     arm = names.get(line.arm or "", line.arm or "")
-    said = line.text.removeprefix(f'arm "{line.arm}": ')
+    said = _without_arm(line.text, line.arm)
     text = ": ".join(part for part in (workload, arm, said) if part)
     if line.code in _INPUT_CODES:
         return InputError(text)
@@ -180,6 +193,23 @@ def _take(record: Record, pending: _Pending) -> None:
             pending.findings.append(
                 Finding(doubt.code, Severity.WARNING, doubt.text, doubt.arm or "")
             )
+        case "failure":
+            failed = _FailureLine.model_validate(record)
+            text = _without_arm(failed.text, failed.arm)
+            pending.failures.append(ArmFailure(**{**failed.model_dump(), "text": text}))
+        case "outcome" if record.get("role") in _MEASURED:
+            outcome = OutcomeLine.model_validate(record)
+            # A server runs until it is ended: its load generator is what may fail.
+            if outcome.reason == "exited" and outcome.arm is not None:
+                pending.ends[outcome.arm] = outcome
+
+
+def _without_arm(text: str, arm: str | None) -> str:
+    return text.removeprefix(f'arm "{arm}": ')
+
+
+def _with_end(totals: ArmTotals, end: OutcomeLine | None) -> ArmTotals:
+    return totals if end is None else replace(totals, exit=end.exit or 0, signal=end.signal or 0)
 
 
 def _totals(line: _ArmLine) -> ArmTotals:
@@ -215,7 +245,11 @@ def _trial(
         started_unix_s=line.started_unix_ns / 1e9,
         wall_ns=line.wall_ns,
         running_share=line.running_share,
-        arms=tuple(pending.arms),
+        arms=tuple(_with_end(totals, pending.ends.get(totals.arm)) for totals in pending.arms),
         slices=tuple(pending.slices),
         findings=tuple(pending.findings),
+        failures=tuple(
+            replace(each, workload=place.workload, sweep=place.first_sweep + done)
+            for each in pending.failures
+        ),
     )

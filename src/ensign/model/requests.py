@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from ensign.model.drive import Drive
 from ensign.model.trials import Mode
@@ -83,6 +84,7 @@ class ArmSpec:
     runs when the server is ready. `copy_program` gives the arm its own copy of the executable.
     `files` gives it a copy of all that it runs with, and that copy's path for `{files}`.
     `ask_to_stop` ends a server by SIGTERM, and kills it only if it goes on for two seconds more.
+    The failure of an arm that is `required` ends the race, that of another one the arm alone.
     """
 
     name: str
@@ -96,6 +98,7 @@ class ArmSpec:
     files: ArmFiles | None = None
     ask_to_stop: bool = True
     expected_ns: int | None = None
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +117,8 @@ class RaceRequest:
     env_padding: bool = True
     budget_ns: int | None = None
     counters: tuple[str, ...] = ("instructions", "cycles")
+
+    def without(self, arms: Collection[str]) -> RaceRequest:
+        """The same race without these arms."""
+        left = tuple(arm for arm in self.arms if arm.name not in arms)
+        return replace(self, arms=left)

@@ -266,6 +266,42 @@ class Stopped(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class FailedArm:
+    """A command that failed, so that it is out of the race: see `ArmFailure`.
+
+    `execution` counts from 1; None where it failed before the measured ones.
+    """
+
+    name: str
+    command: str
+    code: str
+    text: str
+    execution: int | None = None
+    exit: int | None = None
+    signal: int | None = None
+
+    @property
+    def when(self) -> str:
+        """In which execution, in words."""
+        return "before the race" if self.execution is None else f"in execution {self.execution}"
+
+
+@dataclass(frozen=True, slots=True)
+class FailingRuns:
+    """How many of the executions of a command ended with this status, or by this signal (or 0)."""
+
+    exit: int
+    signal: int
+    count: int
+    executions: int
+
+    def __str__(self) -> str:
+        how = f"were ended by signal {self.signal}" if self.signal else ""
+        how = how or f"exited with status {self.exit}"
+        return f"{self.count} of {self.executions} executions {how}"
+
+
+@dataclass(frozen=True, slots=True)
 class ArmFacts:
     """One arm of `ensign compare`: means over its executions; memory is the largest peak seen.
 
@@ -273,6 +309,7 @@ class ArmFacts:
     `cost_ns` is the mean cost of one operation in the metric of the comparison; `operations` the
     mean number of operations in an execution (1 for a batch program). `log_ratios` has ln(cost of
     this arm / cost of the baseline) of every execution, in order; it is empty for the baseline.
+    `failing_runs` says how often it failed, where failures are ignored.
     """
 
     name: str
@@ -284,6 +321,7 @@ class ArmFacts:
     cost_ns: float
     operations: float = 1.0
     log_ratios: tuple[float, ...] = ()
+    failing_runs: tuple[FailingRuns, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +329,8 @@ class CompareResult:
     """Everything that `ensign compare` may show.
 
     `arms` are in the user's order, the first is the baseline; `twin` is the A/A twin's arm, whose
-    comparison is `aa`. `comparisons` has one row per further arm, without the twin. `budget_s` and
+    comparison is `aa`. `comparisons` has one row per further arm, without the twin; what failed is
+    in `failed` alone, but for its earlier executions among the raw `trials`. `budget_s` and
     `precision` (a share) are what was asked for, `used_s` what was used. `extra` has further pairs
     for people, such as the command line to redo it (`redo`).
     """
@@ -319,3 +358,4 @@ class CompareResult:
     version: str
     made_at: str
     extra: dict[str, str] = field(default_factory=dict)
+    failed: tuple[FailedArm, ...] = ()

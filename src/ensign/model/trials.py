@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ensign.model.findings import Finding
@@ -53,7 +54,8 @@ class ArmTotals:
     the program (of the server, for servers, from the load generator's start to its end);
     `load_cpu_ns` that of the load generator. `operations` is 1 for a batch program and the number
     of completed requests for a server. `counters` maps event names to counts, where there are any;
-    `latency` is there where a drive was asked to keep it.
+    `latency` is there where a drive was asked to keep it. `exit` (or `signal`) is how the program
+    or the load generator ended, which is other than 0 only where failures are ignored.
     """
 
     arm: str
@@ -69,6 +71,8 @@ class ArmTotals:
     slices: int
     counters: tuple[tuple[str, int], ...] = ()
     latency: Latency | None = None
+    exit: int = 0
+    signal: int = 0
 
     def cost(self, metric: Metric) -> float:
         """Nanoseconds per completed operation."""
@@ -89,8 +93,32 @@ class SliceRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ArmFailure:
+    """What ended an arm: a stable `code` (`crashed`, `deadline`, `failed` …), a text for people.
+
+    `exit` and `signal` are those of the process that failed, where it was one. `workload` and
+    `sweep` say in which execution; `sweep` is None where that was before the measured ones.
+    """
+
+    arm: str
+    code: str
+    text: str
+    exit: int | None = None
+    signal: int | None = None
+    workload: str = ""
+    sweep: int | None = None
+
+
+def failed_arms(trials: Iterable[Trial]) -> frozenset[str]:
+    """The arms that failed in any of these trials: nothing is claimed of them."""
+    return frozenset(failure.arm for trial in trials for failure in trial.failures)
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One execution of one race, all arms. `workload` and `sweep` say where it belongs.
+
+    `failures` has what ended arms in it: those have no totals here, nor in later trials.
 
     `running_share` is the share of the time between the first and the last slice in which an arm
     was running; `wall_ns` the time from the first spawn to the last exit; `started_unix_s` when.
@@ -111,6 +139,7 @@ class Trial:
     slices: tuple[SliceRecord, ...]
     findings: tuple[Finding, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
+    failures: tuple[ArmFailure, ...] = ()
 
     def baselines_of(self, arm: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """Both copies of the arm's own baseline and of the first group's, where these are two.
@@ -125,6 +154,20 @@ class Trial:
         return (
             (own[0], *(name for name in own if name == twin)),
             (first[0], *(name for name in first if name == TWIN)),
+        )
+
+    def without(self, arms: Collection[str]) -> Trial:
+        """The same trial, as if these arms had taken no part."""
+        if not arms:
+            return self
+        return replace(
+            self,
+            arms=tuple(totals for totals in self.arms if totals.arm not in arms),
+            slices=tuple(each for each in self.slices if each.arm not in arms),
+            findings=tuple(each for each in self.findings if each.subject not in arms),
+            groups=tuple(
+                tuple(name for name in group if name not in arms) for group in self.groups
+            ),
         )
 
     def arm(self, name: str) -> ArmTotals:

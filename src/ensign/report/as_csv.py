@@ -66,7 +66,10 @@ def _rows(result: StudyResult, prefix: str = "") -> list[list[Cell]]:
 
 
 def compare(result: CompareResult) -> str:
-    """One row per comparison, the twin's last, with the arm's own means."""
+    """One row per comparison, the twin's last, with the arm's own means.
+
+    What failed has a row without figures, its direction is `failed`.
+    """
     entries = [(entry, False) for entry in result.comparisons]
     if result.aa is not None:
         entries.append((result.aa, True))
@@ -80,6 +83,15 @@ def compare(result: CompareResult) -> str:
             facts = [*times, arm.peak_memory_bytes, _number(arm.cost_ns), arm.command]
         names = [entry.arm, entry.baseline, "true" if is_twin else "false"]
         rows.append([*names, *_cells(entry), *facts])
+    for failed in result.failed:
+        said = {
+            "arm": failed.name,
+            "baseline": result.arms[0].name,
+            "is_twin": "false",
+            "direction": "failed",
+            "command": failed.command,
+        }
+        rows.append([said.get(column, "") for column in _COMPARE])
     return _written(_COMPARE, rows)
 
 

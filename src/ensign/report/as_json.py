@@ -134,6 +134,8 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
 def compare(result: CompareResult, others: Sequence[Comparison] = ()) -> str:
     """`comparisons`, `aa`, `findings`, `machine`, raw `trials`, and how it was measured.
 
+    `failed` has the commands that are out of the race, and so in no other list but of raw trials.
+
     `others` are the same comparisons by the other metric; they stand under `other_metric`.
     """
     return _written(
@@ -143,6 +145,7 @@ def compare(result: CompareResult, others: Sequence[Comparison] = ()) -> str:
             "findings": [_finding(finding) for finding in result.findings],
             "other_metric": [_comparison(entry) for entry in others],
             "arms": [_arm(arm) for arm in _arms(result)],
+            "failed": [asdict(arm) for arm in result.failed],
             "compare": _about_compare(result),
             "machine": dict(result.machine.facts),
             "slice_columns": list(_SLICE_COLUMNS),
@@ -293,6 +296,7 @@ def _arm(arm: ArmFacts) -> dict[str, Json]:
         "cost_ns": _number(arm.cost_ns),
         "operations": _number(arm.operations),
         "log_ratios": [_number(value) for value in arm.log_ratios],
+        "failing_runs": [asdict(runs) for runs in arm.failing_runs],
     }
 
 
@@ -310,6 +314,7 @@ def _trial(trial: Trial) -> dict[str, Json]:
         "arms": [_totals(totals) for totals in trial.arms],
         "slices": [_slice(record) for record in trial.slices],
         "findings": [_finding(finding) for finding in trial.findings],
+        "failures": [asdict(failure) for failure in trial.failures],
     }
 
 

@@ -83,6 +83,9 @@ def compare(result: CompareResult) -> str:
             times = [figures.seconds(arm.user_s), figures.seconds(arm.system_s)]
             costs = [*times, figures.size(arm.peak_memory_bytes)]
         body.append([*shown, *costs])
+    for failed in result.failed:
+        cells = [safe(clean(failed.name)), "failed"]
+        body.append([*cells, *[""] * (len(header) - len(cells))])
     parts = [
         *_verdict(compare_verdict(result)),
         _table(header, body),

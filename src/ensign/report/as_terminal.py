@@ -393,6 +393,8 @@ def _compare_table(result: CompareResult, rows: list[Row], *, with_costs: bool) 
         arm = facts.get(row.name)
         costs = _cost_cells(arm) if with_costs and arm is not None else []
         table.add_row(*_comparison_cells(row, result.margin), *costs)
+    for failed in result.failed:
+        table.add_row(_text(clean(failed.name)), Text("failed", style="bold red"))
     return table
 
 

@@ -75,6 +75,8 @@ def compare_verdict(result: CompareResult) -> Verdict:
         for comparison in result.comparisons
     ]
     caveats = [*_errors(result.findings)]
+    for arm in result.arms:
+        caveats += (f"{clean(arm.name)}: {runs}." for runs in arm.failing_runs)
     if result.aa is not None and result.aa.direction is not Direction.UNCLEAR:
         caveats.append(twin_sentence(result.aa, result.margin))
     headline = said[0] if said else "Nothing was compared."

@@ -68,9 +68,11 @@ def arm_specs(
 
     `expected_ns` maps arms to the running time of one execution, where it is known.
     """
-    arms = [_arm(entry, options, cpus, expected_ns.get(entry.arm)) for entry in entries]
-    twin = replace(arms[0], name=TWIN, expected_ns=expected_ns.get(TWIN, arms[0].expected_ns))
-    return (*arms, twin)
+    first, *others = [_arm(entry, options, cpus, expected_ns.get(entry.arm)) for entry in entries]
+    # Without baseline and twin there is nothing to compare with.
+    first = replace(first, required=True)
+    twin = replace(first, name=TWIN, expected_ns=expected_ns.get(TWIN, first.expected_ns))
+    return (first, *others, twin)
 
 
 def _arm(entry: Candidate, options: Options, cpus: CpuPlan, expected_ns: int | None) -> ArmSpec:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from ensign.lab.compare.failures import ignored_findings
 from ensign.lab.compare.options import Candidate
 from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding
-from ensign.model.trials import TWIN, Metric, Trial
+from ensign.model.trials import TWIN, Metric, Trial, failed_arms
 from ensign.stats.pair import PairNames, PairRule, Rule, compare
 from ensign.stats.readings import reading_findings
 from ensign.stats.stopping import pair_findings, race_may_stop
@@ -23,6 +24,10 @@ class Judge:
     entries: tuple[Candidate, ...]
     metric: Metric
     rule: PairRule
+
+    def without(self, arms: Collection[str]) -> Judge:
+        """The judge of a race from which these commands are out."""
+        return replace(self, entries=tuple(e for e in self.entries if e.arm not in arms))
 
     def at_the_end(self, executions: int) -> Judge:
         """The judge of a race that ended: one t interval if it ended before its first look.
@@ -44,7 +49,7 @@ class Judge:
         """Every other command against the baseline; by `metric`, or the one chosen."""
         return tuple(
             self._compare(trials, entry.arm, entry.name, metric or self.metric)
-            for entry in self.entries[1:]
+            for entry in self.without(failed_arms(trials)).entries[1:]
         )
 
     def twin(self, trials: Sequence[Trial]) -> Comparison:
@@ -57,17 +62,21 @@ class Judge:
 
     def may_end(self, trials: Sequence[Trial]) -> str | None:
         """Why the race may end at this look, or None."""
-        pairs = [self.log_ratios(trials, entry.arm) for entry in self.entries[1:]]
+        left = self.without(failed_arms(trials))
+        pairs = [self.log_ratios(trials, entry.arm) for entry in left.entries[1:]]
         reasons = race_may_stop(pairs, self.rule)
         return None if reasons is None else " and ".join(dict.fromkeys(map(str, reasons)))
 
     def findings(self, trials: Sequence[Trial]) -> tuple[Finding, ...]:
         """Doubts about the pairs, about the twin, and those that the trials carry (once each)."""
         found: list[Finding] = []
+        gone = failed_arms(trials)
+        trials = [trial.without(gone) for trial in trials]
         names = {entry.arm: entry.name for entry in self.entries}
         names[TWIN] = f"{self.baseline.name} (twin)"
-        for entry in self.entries[1:]:
+        for entry in self.without(gone).entries[1:]:
             found += pair_findings(self.log_ratios(trials, entry.arm), self.rule, entry.name)
+        found += ignored_findings(trials, self.without(gone).entries)
         found += twin_findings(self.twin(trials))
         found += reading_findings(trials)
         seen: dict[tuple[str, str], Finding] = {}

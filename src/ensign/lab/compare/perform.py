@@ -16,9 +16,10 @@ from ensign.lab.compare.arms import (
     program_process,
     unhurried_process,
 )
+from ensign.lab.compare.failures import Ended, ended, failure_of, require_rest
 from ensign.lab.compare.judge import Judge
 from ensign.lab.compare.options import DEFAULT_BUDGET_NS, Candidate, Options
-from ensign.lab.compare.pilot import PilotRun, pilot_run, run_unmeasured, usage_findings
+from ensign.lab.compare.pilot import PilotRun, RunFailed, pilot_run, run_unmeasured, usage_findings
 from ensign.lab.compare.plan import (
     RacePlan,
     budget_ns,
@@ -34,7 +35,7 @@ from ensign.model.comparisons import Comparison
 from ensign.model.errors import CommandFailed, EnsignError, Interrupted
 from ensign.model.findings import Finding
 from ensign.model.requests import ProcessSpec, RaceRequest
-from ensign.model.trials import TWIN, Metric, Mode, Trial
+from ensign.model.trials import TWIN, ArmFailure, Metric, Mode, Trial
 from ensign.stats.pair import Rule
 
 Failure = TypeVar("Failure", bound=BaseException)
@@ -61,7 +62,8 @@ class Progress:
 class Compared:
     """A finished race with its judge. `stopped` says why there are no more executions.
 
-    `error` is what failed, where some was measured before.
+    `error` is what failed and ended it, where some was measured before; `failed` has the commands
+    that are out of it, of which the `judge` no longer has those that never were in it.
     """
 
     judge: Judge
@@ -72,23 +74,30 @@ class Compared:
     spent_ns: int
     findings: tuple[Finding, ...]
     error: EnsignError | None = None
+    failed: tuple[Ended, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Raced:
-    """A race that ended, not judged yet. `failure` is what a clean-up command did wrong."""
+    """A race that ended, not judged yet.
+
+    `early` has the commands that failed before it; `failure` is what a clean-up command did wrong.
+    """
 
     judge: Judge
     plan: RacePlan
     outcome: RaceOutcome
     budget_ns: int
     spent_ns: int
+    early: tuple[Ended, ...] = ()
     failure: EnsignError | None = None
 
     def judged(self) -> Compared:
         """What the race says. Pure; takes a moment, in which a signal should wait."""
         trials, error = self.outcome.trials, self.outcome.error
         judge = self.judge.at_the_end(len(trials))
+        late = [failure for trial in trials for failure in trial.failures]
+        failed = (*self.early, *ended(judge.entries, late))
         return Compared(
             judge=judge,
             plan=self.plan,
@@ -98,10 +107,12 @@ class Raced:
             spent_ns=self.spent_ns,
             findings=(
                 *failure_findings(error),
+                *(each.finding for each in failed),
                 *self.plan.findings,
                 *judge.findings(trials),
             ),
-            error=error or self.failure,
+            error=error or (failure_of(failed) if failed else self.failure),
+            failed=failed,
         )
 
 
@@ -169,18 +180,23 @@ class Comparing:
 
     def _race(self) -> Raced:
         start_ns = self.ports.clock.monotonic_ns()
-        plan = self._pilot()
-        request = self._request(plan)
+        plan, failures = self._pilot()
+        require_rest(self.entries, failures)
+        request = self._request(plan, failures)
         if self.options.warmup:
             spent_ns = self.ports.clock.monotonic_ns() - start_ns
             # A budget that is too small is to be refused before the minutes that this may take.
             warming_ns = self.options.warmup * plan.execution_ns
             budget_ns(self.options, plan.execution_ns, spent_ns + warming_ns)
-            self._drain(replace(request, executions=self.options.warmup))
+            trials = self._drain(replace(request, executions=self.options.warmup))
+            failures += (each for trial in trials for each in trial.failures)
+            require_rest(self.entries, failures)
+            request = request.without({each.arm for each in failures})
         spent_ns = self.ports.clock.monotonic_ns() - start_ns
         budget = budget_ns(self.options, plan.execution_ns, spent_ns)
         fitting = (budget - spent_ns) // max(plan.execution_ns, 1)
         judge = Judge(self.entries, plan.metric, pair_rule(self.options, fitting))
+        judge = judge.without({each.arm for each in failures})
 
         def report(trials: Sequence[Trial]) -> None:
             elapsed_ns = self.ports.clock.monotonic_ns() - start_ns
@@ -195,13 +211,14 @@ class Comparing:
         if not outcome.trials:
             raise Interrupted("interrupted before the first execution ended; nothing was measured")
         spent_ns = self.ports.clock.monotonic_ns() - start_ns
-        return Raced(judge, plan, outcome, budget, spent_ns)
+        before = [replace(each, sweep=None) for each in failures]
+        return Raced(judge, plan, outcome, budget, spent_ns, ended(self.entries, before))
 
     def _names(self) -> dict[str, str]:
         names = {entry.arm: entry.name for entry in self.entries}
         return names | {TWIN: f"{self.entries[0].name} (twin)"}
 
-    def _request(self, plan: RacePlan) -> RaceRequest:
+    def _request(self, plan: RacePlan, failures: Sequence[ArmFailure]) -> RaceRequest:
         free = CpuPlan(self.options.cpus, None, None)
         seats = self.cpus if plan.pinned else free
         return RaceRequest(
@@ -212,19 +229,26 @@ class Comparing:
             seed=self.options.seed,
             meter_cpus=self.cpus.meter,
             ports=self.options.ports,
-        )
+        ).without({each.arm for each in failures})
 
-    def _pilot(self) -> RacePlan:
+    def _pilot(self) -> tuple[RacePlan, list[ArmFailure]]:
+        """The plan, and what failed already. CommandFailed where nothing is left to compare."""
         if self.options.load:
             return self._pilot_of_servers()
         runs: dict[str, PilotRun] = {}
+        failures: list[ArmFailure] = []
         for entry in self.entries:
-            runs[entry.arm] = self._pilot_of(entry)
+            try:
+                runs[entry.arm] = self._pilot_of(entry)
+            except RunFailed as error:
+                if len(failures) + 1 >= len(self.entries) - 1 or not runs:
+                    raise
+                failures.append(replace(error.failure, arm=entry.arm))
         pilots = tuple(runs.values())
         findings = output_findings(pilots) + tuple(
             finding for run in pilots for finding in usage_findings(run)
         )
-        return plan_race(self.options, runs, findings)
+        return plan_race(self.options, runs, findings), failures
 
     def _pilot_of(self, entry: Candidate) -> PilotRun:
         """The median of three runs, or one where three would take much of the budget.
@@ -249,7 +273,7 @@ class Comparing:
         run = pilot_run(self.ports.meter, entry, process)
         return replace(run, prepare_ns=prepare_ns)
 
-    def _pilot_of_servers(self) -> RacePlan:
+    def _pilot_of_servers(self) -> tuple[RacePlan, list[ArmFailure]]:
         options = replace(
             self.options,
             mode=self.options.mode or Mode.GATED,
@@ -265,10 +289,13 @@ class Comparing:
             ports=self.options.ports,
         )
         (trial,) = self._drain(request)
-        runs = {entry.arm: _run_of(trial, entry) for entry in self.entries}
+        failures = list(trial.failures)
+        require_rest(self.entries, failures)
+        gone = {each.arm for each in failures}
+        runs = {entry.arm: _run_of(trial, entry) for entry in self.entries if entry.arm not in gone}
         plan = plan_race(options, runs, ())
         # A server waits for its load generator, which is no reason to doubt the gating.
-        return replace(plan, pinned=True, execution_ns=trial.wall_ns, findings=())
+        return replace(plan, pinned=True, execution_ns=trial.wall_ns, findings=()), failures
 
     def _drain(self, request: RaceRequest) -> tuple[Trial, ...]:
         with closing(race(self.ports.meter, request, names=self._names())) as trials:

@@ -16,6 +16,7 @@ from ensign.measure.probe import OutcomeLine
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding, Severity
 from ensign.model.requests import ProcessSpec
+from ensign.model.trials import ArmFailure
 
 # A run that waits, or runs in parallel, for less than this is too short to be called either.
 _NOTEWORTHY_NS = 5_000_000
@@ -52,6 +53,14 @@ class PilotRun:
         """It keeps more than one CPU busy."""
         surplus_ns = self.cpu_ns - self.wall_ns
         return surplus_ns > _NOTEWORTHY_NS and self.cpu_ns > _PARALLEL_SHARE * self.wall_ns
+
+
+class RunFailed(CommandFailed):
+    """An unmeasured run failed; `failure` says how, of an arm still to be named."""
+
+    def __init__(self, what: str, failure: ArmFailure) -> None:
+        super().__init__(f"'{what}' {failure.text}")
+        self.failure = failure
 
 
 def pilot_run(meter: Meter, candidate: Candidate, process: ProcessSpec) -> PilotRun:
@@ -96,14 +105,14 @@ def _require_success(what: str, outcome: OutcomeLine, hint: str = "") -> None:
     if outcome.exit == 0 and outcome.reason == "exited":
         return
     if outcome.reason == "deadline":
-        how = "did not end before its deadline (--deadline)"
+        code, how = "deadline", "did not end before its deadline (--deadline)"
     elif outcome.signal is not None:
-        how = f"was ended by signal {outcome.signal}"
+        code, how = "crashed", f"was ended by signal {outcome.signal}"
     else:
-        how = f"exited with status {outcome.exit}{hint}"
+        code, how = "failed", f"exited with status {outcome.exit}{hint}"
     tail = (outcome.stderr_tail or outcome.stdout_tail).strip().splitlines()
     said = f"; it said: {tail[-1]}" if tail else ""
-    raise CommandFailed(f"'{what}' {how}{said}")
+    raise RunFailed(what, ArmFailure("", code, f"{how}{said}", outcome.exit, outcome.signal))
 
 
 @contextmanager

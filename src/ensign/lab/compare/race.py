@@ -35,7 +35,8 @@ class Limits:
 class RaceOutcome:
     """The trials, and why there are no more.
 
-    `stopped` is a reason of `may_end`, `budget`, `interrupted`, or `failed` by that `error`.
+    `stopped` is a reason of `may_end`, `budget`, `interrupted`, or `failed`: by that `error`, or
+    because no command is left to compare with the baseline.
     """
 
     trials: tuple[Trial, ...]
@@ -66,6 +67,9 @@ def run_race(
                 for trial in trials:
                     done.append(trial)
                     on_trial(done)
+                    request = request.without({each.arm for each in trial.failures})
+                    if all(arm.required for arm in request.arms):
+                        return RaceOutcome(tuple(done), "failed")
             if len(done) < before + batch.executions:
                 return RaceOutcome(tuple(done), "budget")
             reason = limits.may_end(done) if limits.look else None

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ensign import __version__
+from ensign.lab.compare.failures import failing_runs
 from ensign.lab.compare.options import Candidate, Options
 from ensign.lab.compare.perform import Compared
 from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding
 from ensign.model.results import ArmFacts, CompareResult, MachineFacts, Stopped
-from ensign.model.trials import TWIN, Metric, Trial
+from ensign.model.trials import TWIN, Metric, Trial, failed_arms
 from ensign.stats.trials import mean_cost_ns
 
 
@@ -23,9 +24,12 @@ def compare_result(
     made_at: str,
 ) -> CompareResult:
     """Everything that the terminal, the exports and the exit status need."""
-    judge, trials = compared.judge, compared.trials
+    gone = failed_arms(compared.trials)
+    compared = replace(compared, judge=compared.judge.without(gone))
+    judge, trials = compared.judge, [trial.without(gone) for trial in compared.trials]
     first = judge.baseline
-    names = {entry.arm: entry.name for entry in judge.entries} | {TWIN: f"{first.name} (twin)"}
+    entries = (*judge.entries, *(each.entry for each in compared.failed))
+    names = {entry.arm: entry.name for entry in entries} | {TWIN: f"{first.name} (twin)"}
     return CompareResult(
         arms=tuple(_facts(compared, entry, entry.arm, entry.name) for entry in judge.entries),
         twin=_facts(compared, first, TWIN, f"{first.name} (twin)"),
@@ -45,10 +49,11 @@ def compare_result(
         stopped=_stopped_of(compared.stopped),
         findings=(*compared.findings, *findings),
         machine=machine,
-        trials=tuple(_named(trial, names) for trial in trials),
+        trials=tuple(_named(trial, names) for trial in compared.trials),
         seed=options.seed,
         version=__version__,
         made_at=made_at,
+        failed=tuple(each.arm for each in compared.failed),
     )
 
 
@@ -74,6 +79,7 @@ def _facts(compared: Compared, entry: Candidate, arm: str, name: str) -> ArmFact
         cost_ns=mean_cost_ns(trials, arm, compared.judge.metric),
         operations=sum(one.operations for one in totals) / count,
         log_ratios=() if is_baseline else compared.judge.log_ratios(trials, arm),
+        failing_runs=failing_runs(trials, arm),
     )
 
 
@@ -83,6 +89,7 @@ def _named(trial: Trial, names: Mapping[str, str]) -> Trial:
         trial,
         arms=tuple(replace(arm, arm=names[arm.arm]) for arm in trial.arms),
         slices=tuple(replace(part, arm=names[part.arm]) for part in trial.slices),
+        failures=tuple(replace(each, arm=names[each.arm]) for each in trial.failures),
     )
 
 
