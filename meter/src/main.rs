@@ -11,6 +11,7 @@ mod clock;
 mod counters;
 mod drive;
 mod exec;
+mod follow;
 mod forest;
 mod freezer;
 mod guardian;
@@ -62,6 +63,8 @@ enum Action {
     Drive,
     /// Says in one line what is possible here.
     Probe,
+    /// Runs a program and says what it and its children executed, mapped and wrote.
+    Follow(follow::Arguments),
 }
 
 /// A verb that takes a request.
@@ -77,8 +80,9 @@ fn main() {
         std::process::exit(recorder::record(&name));
     }
     let arguments = Arguments::parse();
-    // A drive makes no control groups.
-    let in_scope = !matches!(arguments.command, Action::Drive) && scope::enter();
+    // These make no control groups.
+    let groupless = matches!(arguments.command, Action::Drive | Action::Follow(_));
+    let in_scope = !groupless && scope::enter();
     let status = match arguments.command {
         Action::Race => serve(Verb::Race),
         Action::Exec => serve(Verb::Exec),
@@ -87,6 +91,7 @@ fn main() {
             println!("{}", probe::probe(in_scope));
             0
         }
+        Action::Follow(arguments) => follow::follow(arguments),
     };
     std::process::exit(status);
 }

@@ -1,0 +1,52 @@
+//! What the clocks of CPU time return, and making them run faster than they do.
+
+use super::ptrace;
+use libc::pid_t;
+
+/// Where a call leaves its times: `count` values, or pairs of seconds and a part of a second.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    pub address: u64,
+    pub word: usize,
+    pub pairs: Option<u64>,
+    pub count: usize,
+}
+
+pub const NANOSECONDS: u64 = 1_000_000_000;
+pub const MICROSECONDS: u64 = 1_000_000;
+
+/// Multiplies them. Where they cannot be read or written, they stay as they are.
+pub fn multiply(pid: pid_t, times: Times, rate: u64) {
+    let width = times.word * if times.pairs.is_some() { 2 } else { 1 };
+    let mut bytes = vec![0; width * times.count];
+    if times.address == 0 || ptrace::read(pid, times.address, &mut bytes) != Some(bytes.len()) {
+        return;
+    }
+    for value in bytes.chunks_exact_mut(width) {
+        let (first, second) = value.split_at_mut(times.word);
+        match times.pairs {
+            Some(parts) => {
+                let total = u128::from(get(first)) * u128::from(parts) + u128::from(get(second));
+                let total = total * u128::from(rate);
+                put(first, (total / u128::from(parts)) as u64);
+                put(second, (total % u128::from(parts)) as u64);
+            }
+            None => put(first, get(first).wrapping_mul(rate)),
+        }
+    }
+    ptrace::write(pid, times.address, &mut bytes);
+}
+
+fn get(bytes: &[u8]) -> u64 {
+    match bytes.try_into() {
+        Ok(wide) => u64::from_ne_bytes(wide),
+        Err(_) => u64::from(u32::from_ne_bytes(bytes.try_into().expect("4 or 8 bytes"))),
+    }
+}
+
+fn put(bytes: &mut [u8], value: u64) {
+    match bytes.len() {
+        8 => bytes.copy_from_slice(&value.to_ne_bytes()),
+        _ => bytes.copy_from_slice(&(value as u32).to_ne_bytes()),
+    }
+}

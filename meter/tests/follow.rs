@@ -1,0 +1,284 @@
+//! In front of a program: what is seen of it, and that it does not notice.
+
+mod common;
+
+use common::{await_that, signal_to, Place};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
+
+struct Followed {
+    status: ExitStatus,
+    output: String,
+    seen: Value,
+}
+
+impl Followed {
+    fn has_mapped(&self, name: &str) -> bool {
+        let mapped = self.seen["mapped"].as_array().unwrap();
+        mapped
+            .iter()
+            .any(|file| file["path"].as_str().unwrap().ends_with(name))
+    }
+
+    fn ways(&self, name: &str) -> Vec<&str> {
+        let written = self.seen["written"].as_array().unwrap();
+        let found = written
+            .iter()
+            .find(|file| file["path"].as_str().unwrap().ends_with(name));
+        found.map_or(Vec::new(), |file| {
+            let ways = file["ways"].as_array().unwrap();
+            ways.iter().map(|way| way.as_str().unwrap()).collect()
+        })
+    }
+}
+
+fn command(place: &Place, options: &[&str], argv: &[&str]) -> Command {
+    let mut command = common::meter();
+    command
+        .args(["follow", "--log", "seen.json"])
+        .args(options)
+        .arg("--")
+        .args(argv)
+        .current_dir(&place.dir)
+        .stdin(Stdio::null());
+    command
+}
+
+fn follow(place: &Place, options: &[&str], argv: &[&str]) -> Followed {
+    let output = command(place, options, argv).output().unwrap();
+    Followed {
+        status: output.status,
+        output: String::from_utf8(output.stdout).unwrap(),
+        seen: serde_json::from_str(&place.read("seen.json")).unwrap_or(Value::Null),
+    }
+}
+
+fn compile(place: &Place, name: &str, source: &str, options: &[&str]) {
+    let file = place.dir.join(format!("{name}.c"));
+    fs::write(&file, source).unwrap();
+    let status = Command::new("cc")
+        .arg("-o")
+        .arg(place.dir.join(name))
+        .arg(&file)
+        .args(options)
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn children_and_what_they_write_are_seen_and_the_status_is_the_program_s() {
+    let place = Place::new();
+    let script = "echo a > made; echo b >> log; (cat made > /dev/null); mv made moved; \
+        mkfifo pipe; rm pipe; flock log true; exit 3";
+    let followed = follow(&place, &[], &["sh", "-c", script]);
+    assert_eq!(followed.status.code(), Some(3));
+    let seen = &followed.seen;
+    assert_eq!(seen["complete"], true);
+    assert_eq!(seen["exit"], 3);
+    assert_eq!(seen["not_judged"], serde_json::json!([]));
+    assert!(followed.has_mapped("/cat"));
+    assert!(followed.has_mapped("/mv"));
+    assert_eq!(followed.ways("/made"), ["opened"]);
+    assert_eq!(followed.ways("/log"), ["opened", "appended", "locked"]);
+    assert_eq!(followed.ways("/moved"), ["named"]);
+    assert_eq!(followed.ways("/pipe"), ["named", "removed"]);
+    assert!(followed.ways("/dev/null").is_empty());
+    assert!(seen["processes"].as_u64().unwrap() >= 5);
+}
+
+#[test]
+fn a_script_and_its_interpreter_are_both_named() {
+    let place = Place::new();
+    let script = place.dir.join("script");
+    fs::write(&script, "#!/bin/sh\necho said\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&script, mode).unwrap();
+    let followed = follow(&place, &[], &["./script"]);
+    assert_eq!(followed.output, "said\n");
+    let program = &followed.seen["programs"][0];
+    assert!(program["path"].as_str().unwrap().ends_with("/script"));
+    assert_ne!(program["path"], program["executable"]);
+}
+
+#[test]
+fn a_library_is_seen_that_is_closed_again_in_a_child_that_is_gone() {
+    let place = Place::new();
+    compile(
+        &place,
+        "library.so",
+        "int f(void) { return 5; }",
+        &["-shared", "-fPIC"],
+    );
+    let main = r#"
+        #include <dlfcn.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        int main(void) {
+            int status;
+            if (fork() == 0) {
+                void *library = dlopen("./library.so", RTLD_NOW);
+                int (*f)(void) = (int (*)(void))dlsym(library, "f");
+                int result = f();
+                dlclose(library);
+                _exit(result);
+            }
+            wait(&status);
+            return WEXITSTATUS(status);
+        }"#;
+    compile(&place, "main", main, &["-ldl"]);
+    let followed = follow(&place, &[], &["./main"]);
+    assert_eq!(followed.status.code(), Some(5));
+    assert!(followed.has_mapped("/library.so"));
+    assert!(followed.has_mapped("/main"));
+}
+
+#[test]
+fn static_programs_threads_and_an_exec_by_a_thread() {
+    let place = Place::new();
+    let main = r#"
+        #include <pthread.h>
+        #include <unistd.h>
+        static pthread_barrier_t all;
+        static void *meet(void *end) {
+            pthread_barrier_wait(&all);
+            if (end) execl("./other", "other", (char *)0);
+            pause();
+            return 0;
+        }
+        int main(void) {
+            pthread_t threads[3];
+            pthread_barrier_init(&all, 0, 3);
+            for (int i = 0; i < 3; i++)
+                pthread_create(&threads[i], 0, meet, i == 2 ? (void *)1 : (void *)0);
+            pthread_join(threads[0], 0);
+        }"#;
+    compile(&place, "main", main, &["-static", "-pthread"]);
+    compile(
+        &place,
+        "other",
+        "int main(void) { return 9; }",
+        &["-static"],
+    );
+    let followed = follow(&place, &[], &["./main"]);
+    assert_eq!(followed.status.code(), Some(9));
+    assert_eq!(followed.seen["threads"], 4);
+    assert_eq!(followed.seen["processes"], 1);
+    assert!(followed.has_mapped("/main"));
+    assert!(followed.has_mapped("/other"));
+}
+
+#[test]
+fn it_dies_of_the_signal_that_the_program_dies_of() {
+    let place = Place::new();
+    let followed = follow(&place, &[], &["sh", "-c", "kill -USR1 $$"]);
+    assert_eq!(followed.status.signal(), Some(libc::SIGUSR1));
+    assert_eq!(followed.seen["signal"], libc::SIGUSR1);
+}
+
+#[test]
+fn a_signal_reaches_the_program_once() {
+    let place = Place::new();
+    let script = "trap 'echo heard >> heard' TERM; echo > ready; \
+        while [ ! -e heard ]; do sleep 0.01; done; exit 4";
+    let mut child = command(&place, &[], &["sh", "-c", script]).spawn().unwrap();
+    await_that("it is ready", || place.dir.join("ready").exists());
+    signal_to(child.id() as i32, libc::SIGTERM);
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+    assert_eq!(place.read("heard"), "heard\n");
+}
+
+#[test]
+fn a_program_that_is_killed_leaves_what_was_seen_until_it_was_asked_to_stop() {
+    let place = Place::new();
+    let script = "trap '' TERM; echo > ready; while :; do sleep 0.01; done";
+    let mut child = command(&place, &[], &["sh", "-c", script]).spawn().unwrap();
+    await_that("it is ready", || place.dir.join("ready").exists());
+    signal_to(child.id() as i32, libc::SIGTERM);
+    await_that("it is told", || place.dir.join("seen.json").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let seen: Value = serde_json::from_str(&place.read("seen.json")).unwrap();
+    assert_eq!(seen["complete"], false);
+    assert_ne!(seen["mapped"], serde_json::json!([]));
+}
+
+#[test]
+fn it_stops_and_goes_on_as_it_is_told() {
+    let place = Place::new();
+    let script = "(while kill -CONT $$; do sleep 0.01; done) & kill -STOP $$; kill $!; exit 6";
+    let followed = follow(&place, &[], &["sh", "-c", script]);
+    assert_eq!(followed.status.code(), Some(6));
+}
+
+#[test]
+fn clocks_of_cpu_time_are_counted_and_run_faster_if_asked() {
+    let place = Place::new();
+    // The kernel's own account in /proc is the truth; a tick is 10 ms.
+    let main = r#"
+        #include <stdio.h>
+        #include <sys/resource.h>
+        #include <sys/times.h>
+        #include <time.h>
+        #include <unistd.h>
+        static double truth(void) {
+            long user = 0, system = 0;
+            FILE *file = fopen("/proc/self/stat", "r");
+            if (fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld",
+                       &user, &system) != 2) return -1;
+            fclose(file);
+            return (user + system) / (double)sysconf(_SC_CLK_TCK);
+        }
+        int main(void) {
+            while (truth() < 0.05) for (volatile int i = 0; i < 1000000; i++);
+            struct rusage usage;
+            struct tms ticks;
+            getrusage(RUSAGE_SELF, &usage);
+            times(&ticks);
+            double before = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec;
+            double third = (ticks.tms_utime + ticks.tms_stime) / (double)sysconf(_SC_CLK_TCK);
+            printf("%f %f %f\n", (double)clock() / CLOCKS_PER_SEC, before, third);
+        }"#;
+    compile(&place, "main", main, &[]);
+    let read = |options: &[&str]| -> Vec<f64> {
+        let followed = follow(&place, options, &["./main"]);
+        assert_eq!(followed.seen["cpu_clock_reads"], 3);
+        let words = followed.output.split_whitespace();
+        words.map(|word| word.parse().unwrap()).collect()
+    };
+    for reading in read(&["--cpu-clock-rate", "1000"]) {
+        assert!((40.0..40_000.0).contains(&reading), "{reading}");
+    }
+    for reading in read(&[]) {
+        assert!(reading < 40.0, "{reading}");
+    }
+}
+
+#[test]
+fn where_it_may_not_trace_the_program_runs_all_the_same() {
+    let place = Place::new();
+    // What is traced already cannot be traced a second time.
+    let inner = [
+        env!("CARGO_BIN_EXE_ensign-meter"),
+        "follow",
+        "--log",
+        "inner.json",
+    ];
+    let argv = [&inner[..], &["--", "sh", "-c", "echo ran; exit 2"]].concat();
+    let followed = follow(&place, &[], &argv);
+    assert_eq!(followed.output, "ran\n");
+    assert_eq!(followed.status.code(), Some(2));
+    let seen: Value = serde_json::from_str(&place.read("inner.json")).unwrap();
+    assert_eq!(seen["not_judged"], serde_json::json!(["not-allowed"]));
+    assert_eq!(seen["exit"], 2);
+}
+
+#[test]
+fn a_program_that_is_not_there() {
+    let place = Place::new();
+    let followed = follow(&place, &[], &["no-such-program"]);
+    assert_eq!(followed.status.code(), Some(127));
+    assert_eq!(followed.seen, Value::Null);
+}

@@ -1,0 +1,161 @@
+"""One traced execution of an arm: what ran, what was written."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from ensign.builders.verify import read_artefact
+from ensign.host.files import file_sha256
+from ensign.host.meter import Meter, find_meter
+from ensign.measure.following import Followed, FollowedFile, read_followed
+from ensign.measure.perform import race
+from ensign.model.errors import CommandFailed, InputError
+from ensign.model.requests import ArmSpec, RaceRequest
+from ensign.model.traced import MappedFile, TracedExecution, WrittenFile, nothing_seen
+from ensign.model.trials import Mode, Trial
+
+_SLICE_NS = 5_000_000
+_FEW = 3
+_DELETED = "files that ran were gone, or others, afterwards"
+
+
+@dataclass(frozen=True, slots=True)
+class TraceWish:
+    """How an arm is to be traced: the race's ports, and how fast its CPU clocks seem to run."""
+
+    ports: tuple[int, int] = (20_000, 29_999)
+    cpu_clock_rate: int = 1
+
+
+class Tracer(Protocol):
+    """Carries out traced executions."""
+
+    def trace(self, arm: ArmSpec, wish: TraceWish = ...) -> TracedExecution:
+        """One execution of the arm. What fails is told in `not_judged`."""
+        ...
+
+
+@dataclass(slots=True)
+class Identities:
+    """Identities of files; each is read once, as long as it stays the same."""
+
+    _known: dict[tuple[str, int, int, int], str] = field(default_factory=dict)
+
+    def of(self, path: str, inode: int | None = None) -> str:
+        """See `MappedFile.sha256`; empty where the file is gone, or has another inode."""
+        try:
+            status = Path(path).stat()
+            if inode is not None and status.st_ino != inode:
+                return ""
+            key = (path, status.st_mtime_ns, status.st_ino, status.st_size)
+            if key not in self._known:
+                self._known[key] = _identity(Path(path))
+        except OSError:
+            return ""
+        return self._known[key]
+
+
+def _identity(path: Path) -> str:
+    artefact = read_artefact(path)
+    return file_sha256(path) if artefact is None else artefact.loadable_sha256
+
+
+@dataclass(frozen=True, slots=True)
+class MeterTracer:
+    """A `Tracer` that puts `ensign-meter follow` in front of the program (or server)."""
+
+    meter: Meter
+    identities: Identities = field(default_factory=Identities)
+
+    def trace(self, arm: ArmSpec, wish: TraceWish = TraceWish()) -> TracedExecution:
+        """See `Tracer.trace`; a server's load runs as in the race, and is not traced."""
+        with tempfile.TemporaryDirectory(prefix="ensign-trace-") as folder:
+            log = Path(folder, "followed.json")
+            done: tuple[Trial, ...] = ()
+            trouble = ""
+            try:
+                with closing(race(self.meter, _request(arm, wish, log))) as trials:
+                    done = tuple(trials)
+            except (CommandFailed, InputError) as error:
+                trouble = f"the traced execution failed: {error}"
+            if not log.exists():
+                return nothing_seen(trouble or "the traced execution left no record")
+            followed = read_followed(log.read_bytes())
+            seen = self._seen(followed, Path(folder).resolve(), trouble)
+        if not done or not done[0].arms:
+            return seen
+        totals = done[0].arms[0]
+        return replace(seen, wall_ns=totals.wall_ns, cpu_ns=totals.cpu_ns)
+
+    def _seen(self, followed: Followed, own: Path, trouble: str) -> TracedExecution:
+        mapped = tuple(self._mapped(followed))
+        gaps = [trouble] if trouble else []
+        gaps += followed.gaps()
+        gone = [file.path for file in mapped if not file.sha256]
+        if gone:
+            gaps.append(f"{_DELETED}: {_first(gone)}")
+        ways = tuple(
+            WrittenFile(each.path, each.ways)
+            for each in followed.written
+            if own not in Path(each.path).parents
+        )
+        return TracedExecution(
+            mapped=mapped,
+            written=tuple(each.path for each in ways),
+            cpu_clock_reads=followed.cpu_clock_reads,
+            processes=followed.processes,
+            threads=followed.threads,
+            not_judged="; ".join(gaps),
+            followed=followed.saw_anything,
+            ways=ways,
+            programs=tuple(dict.fromkeys(each.path for each in followed.programs)),
+            cpu_timers=followed.cpu_timers,
+            children_clock_reads=followed.children_clock_reads,
+            code_made_at_run_time=followed.jit,
+            exit_status=followed.exit,
+            signal=followed.signal,
+        )
+
+    def _mapped(self, followed: Followed) -> Iterator[MappedFile]:
+        files = {(each.path, each.device, each.inode): each for each in followed.mapped}
+        for file in files.values():
+            yield MappedFile(file.path, self._sha256(file), file.device, file.inode)
+        executables = {each.path for each in followed.mapped}
+        asked = dict.fromkeys(each.path for each in followed.programs)
+        for path in asked:
+            # A script: what the kernel executed is its interpreter.
+            if str(Path(path).resolve()) not in executables:
+                yield MappedFile(path, self.identities.of(path))
+
+    def _sha256(self, file: FollowedFile) -> str:
+        if file.deleted or file.other_root:
+            return ""
+        return self.identities.of(file.path, file.inode)
+
+
+def _request(arm: ArmSpec, wish: TraceWish, log: Path) -> RaceRequest:
+    rate = str(wish.cpu_clock_rate)
+    wrapper = (str(find_meter()), "follow", "--log", str(log), "--cpu-clock-rate", rate, "--")
+    program = replace(arm.program, argv=(*wrapper, *arm.program.argv), ignore_failure=True)
+    return RaceRequest(
+        arms=(replace(arm, program=program, copy_program=False, ask_to_stop=True),),
+        mode=Mode.WHOLE,
+        slice_ns=_SLICE_NS,
+        executions=1,
+        seed=0,
+        ports=wish.ports,
+        scratch=str(log.parent),
+        env_padding=False,
+        counters=(),
+    )
+
+
+def _first(paths: Iterable[str]) -> str:
+    paths = list(paths)
+    more = f" and {len(paths) - _FEW} more" if len(paths) > _FEW else ""
+    return ", ".join(paths[:_FEW]) + more

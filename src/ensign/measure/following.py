@@ -1,0 +1,88 @@
+"""The document of `ensign-meter follow`, read (docs/meter-protocol.md). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ensign.model.errors import InternalError
+from ensign.model.traced import Way
+
+_GAPS = {
+    "not-allowed": "this machine does not let one process trace another (ptrace)",
+    "architecture": "executions are not traced on this architecture yet",
+    "no-filter": "the kernel offers no filter of system calls (seccomp), so what was loaded "
+    "and unloaded again was not seen",
+    "foreign-calls": "a program made system calls of another kind than this machine's",
+    "too-many": "more files than are kept",
+    "left-running": "processes were left running and ended",
+}
+UNFINISHED = "the program was killed before the trace was complete"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class FollowedFile(_Part):
+    """A mapping for execution."""
+
+    path: str
+    device: str
+    inode: int
+    deleted: bool
+    other_root: bool
+
+
+class FollowedProgram(_Part):
+    """What was asked for, and what the kernel executed: a script's interpreter."""
+
+    path: str
+    executable: str
+
+
+class FollowedChange(_Part):
+    """A file that was changed, and how."""
+
+    path: str
+    ways: frozenset[Way]
+
+
+class Followed(_Part):
+    """The whole document."""
+
+    schema_: int
+    complete: bool
+    exit: int | None
+    signal: int | None
+    not_judged: tuple[str, ...]
+    programs: tuple[FollowedProgram, ...]
+    mapped: tuple[FollowedFile, ...]
+    jit: bool
+    written: tuple[FollowedChange, ...]
+    cpu_clock_reads: int
+    children_clock_reads: int
+    cpu_timers: int
+    processes: int
+    threads: int
+
+    model_config = ConfigDict(extra="ignore", frozen=True, alias_generator=lambda n: n.rstrip("_"))
+
+    @property
+    def saw_anything(self) -> bool:
+        """Whether the program was followed at all."""
+        return not {"not-allowed", "architecture"}.intersection(self.not_judged)
+
+    def gaps(self) -> Sequence[str]:
+        """What was not seen, for people."""
+        said = [_GAPS.get(code, code) for code in self.not_judged]
+        return said if self.complete else [*said, UNFINISHED]
+
+
+def read_followed(text: bytes) -> Followed:
+    """The document as it was written. InternalError where it is no such document."""
+    try:
+        return Followed.model_validate_json(text)
+    except ValidationError as error:
+        raise InternalError(f"ensign-meter follow wrote something else: {error}") from None

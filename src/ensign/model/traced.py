@@ -1,0 +1,84 @@
+"""What one traced execution saw: the files that ran, the files that were written, and more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Way(StrEnum):
+    """How an execution changed a file, or claimed it for itself."""
+
+    OPENED = "opened"
+    APPENDED = "appended"
+    NAMED = "named"
+    REMOVED = "removed"
+    LOCKED = "locked"
+    BOUND = "bound"
+
+
+@dataclass(frozen=True, slots=True)
+class MappedFile:
+    """A file that was mapped for execution, or a script that was executed.
+
+    `sha256` is its identity: of what of an ELF file gets loaded, without the build-id; of any other
+    file all bytes. It is empty where the file was gone, or another, when it was to be read.
+    `device` (major and minor number) and `inode` are as `/proc/PID/maps` has them.
+    """
+
+    path: str
+    sha256: str
+    device: str = ""
+    inode: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file (or socket, or key of System V) that another execution may meet under that name."""
+
+    path: str
+    ways: frozenset[Way]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedExecution:
+    """One execution, unmeasured, followed with all its children.
+
+    `mapped` has each file once, in the order of paths, `written` what lies outside the execution's
+    own `{tmp}`. `cpu_clock_reads` counts what the processes asked of their own CPU time,
+    `cpu_timers` the timers that they set by it, `children_clock_reads` what they asked of their
+    children's. `threads` is the most that were alive at once. `code_made_at_run_time`: some code
+    that ran is in no file. `exit_status` or `signal` is how the program ended.
+
+    `not_judged` says, for people, what was not seen; it is empty where everything was. `followed`
+    is False where nothing was seen: the other fields then mean nothing.
+    """
+
+    mapped: tuple[MappedFile, ...]
+    written: tuple[str, ...]
+    cpu_clock_reads: int
+    processes: int
+    threads: int
+    not_judged: str
+    followed: bool = True
+    ways: tuple[WrittenFile, ...] = ()
+    programs: tuple[str, ...] = ()
+    cpu_timers: int = 0
+    children_clock_reads: int = 0
+    code_made_at_run_time: bool = False
+    exit_status: int | None = None
+    signal: int | None = None
+    wall_ns: int = 0
+    cpu_ns: int = 0
+
+    @property
+    def identities(self) -> frozenset[str] | None:
+        """The identities of all files that ran; None where one is not known."""
+        if self.not_judged or not self.followed:
+            return None
+        return frozenset(file.sha256 for file in self.mapped)
+
+
+def nothing_seen(why: str) -> TracedExecution:
+    """An execution of which nothing is known, and why."""
+    return TracedExecution((), (), 0, 0, 0, why, followed=False)
