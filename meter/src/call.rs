@@ -13,6 +13,11 @@ pub enum Tool {
     Ar,
     Ranlib,
     Nm,
+    As,
+    Objcopy,
+    Strip,
+    /// Runs the compiler that its arguments name, or gives what that made before (ccache).
+    Launcher,
 }
 
 impl Tool {
@@ -64,6 +69,11 @@ const SOURCES: [&str; 16] = [
 /// Stops before code is generated, or generates none.
 const NO_CODE: [&str; 4] = ["-E", "-M", "-MM", "-fsyntax-only"];
 
+/// Whether the next argument is this option's value.
+pub fn takes_value(option: &str) -> bool {
+    WITH_VALUE.contains(&option)
+}
+
 /// The arguments that are no options and no values of options.
 pub fn inputs(arguments: &[String]) -> Vec<&str> {
     let mut found = Vec::new();
@@ -108,10 +118,38 @@ pub fn outputs(tool: Tool, arguments: &[String]) -> Vec<String> {
             .iter()
             .map(|input| input.to_string())
             .collect(),
-        Tool::Nm => Vec::new(),
-        Tool::Ld => vec![named_output(arguments).unwrap_or_else(|| "a.out".into())],
+        Tool::Nm | Tool::Launcher => Vec::new(),
+        Tool::Objcopy | Tool::Strip => named_files(arguments),
+        Tool::Ld | Tool::As => vec![named_output(arguments).unwrap_or_else(|| "a.out".into())],
         Tool::Cc | Tool::Cxx => driver_outputs(tool, arguments),
     }
+}
+
+/// Words that may be files of a call that changes files: options have their values after `=`, or
+/// values that are no files.
+pub fn named_files(arguments: &[String]) -> Vec<String> {
+    let plain = arguments.iter().filter(|a| !a.starts_with('-')).cloned();
+    let joined = arguments
+        .iter()
+        .filter_map(|a| a.strip_prefix("--output-file=").or(a.strip_prefix("-o")))
+        .filter(|name| !name.is_empty())
+        .map(String::from);
+    plain.chain(joined).collect()
+}
+
+/// The compiler among the arguments of a launcher: its place and role; none where it runs none.
+pub fn launched(arguments: &[String]) -> Option<(usize, Tool)> {
+    let place = arguments.iter().position(|a| !a.contains('='))?;
+    let name = Path::new(&arguments[place]).file_name()?.to_str()?;
+    if name.starts_with('-') {
+        return None;
+    }
+    let tool = if name.contains("++") {
+        Tool::Cxx
+    } else {
+        Tool::Cc
+    };
+    Some((place, tool))
 }
 
 fn driver_outputs(tool: Tool, arguments: &[String]) -> Vec<String> {
@@ -297,6 +335,17 @@ mod tests {
         assert!(of(Tool::Ar, "t lib.a").is_empty());
         assert_eq!(of(Tool::Ranlib, "lib.a"), ["lib.a"]);
         assert_eq!(of(Tool::Ld, "a.o -o p"), ["p"]);
+        assert_eq!(of(Tool::As, "-o a.o -"), ["a.o"]);
+        assert_eq!(of(Tool::Strip, "-g x.o -o y.o"), ["x.o", "y.o"]);
+    }
+
+    #[test]
+    fn launchers_name_a_compiler() {
+        let of = |text| launched(&words(text));
+        assert_eq!(of("gcc -c a.c"), Some((0, Tool::Cc)));
+        assert_eq!(of("base_dir=/x /usr/bin/g++ a.cc"), Some((1, Tool::Cxx)));
+        assert_eq!(of("--version"), None);
+        assert_eq!(of(""), None);
     }
 
     #[test]

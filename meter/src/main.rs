@@ -16,6 +16,8 @@ mod forest;
 mod freezer;
 mod guardian;
 mod halt;
+mod hashing;
+mod inputs;
 mod launch;
 mod lookup;
 mod ports;

@@ -5,12 +5,13 @@
 
 use crate::call::{self, Tool};
 use crate::clock;
+use crate::hashing;
+use crate::inputs::{self, Input};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -54,6 +55,7 @@ struct Record<'a> {
     wall_ns: u64,
     exit: Option<i32>,
     signal: Option<i32>,
+    inputs: Vec<Input>,
     outputs: Vec<Output>,
 }
 
@@ -97,47 +99,102 @@ fn run(name: &str) -> Result<i32, String> {
         let error = command(&program.program, &arguments).exec();
         return Err(format!("{}: {error}", program.program.display()));
     }
-    let asked = call::expanded(&arguments);
-    let work = call::work(program.tool, &asked);
+    let cwd = std::env::current_dir().map_err(|error| error.to_string())?;
+    let call = Asked::new(name, program, &arguments, &settings);
+    let work = call::work(call.tool, &call.arguments);
     let changes =
         !(settings.compile.is_empty() && settings.link.is_empty() && settings.remove.is_empty());
     let ran = call::rewritten(
-        &asked,
+        &call.arguments,
         work,
         &settings.compile,
         &settings.link,
         &settings.remove,
     );
+    let inputs = match call.tool {
+        Tool::Objcopy | Tool::Strip => inputs::of_change(&ran, &cwd),
+        tool if work.links || tool == Tool::Ld => inputs::of_link(tool, &ran, &cwd),
+        _ => Vec::new(),
+    };
     // A response file is there because the line is too long: only a change may need it unfolded.
-    let passed = if changes { &ran } else { &arguments };
+    let passed = match changes && work != call::Work::default() {
+        true => call.behind(&ran),
+        false => arguments,
+    };
     let started_unix_ns = clock::unix_ns();
     let start = clock::now_ns();
-    let status = command(&program.program, passed)
+    let status = command(&program.program, &passed)
         .env(BENEATH, "1")
         .status()
         .map_err(|error| format!("{}: {error}", program.program.display()))?;
     let wall_ns = clock::now_ns() - start;
-    let cwd = std::env::current_dir().map_err(|error| error.to_string())?;
-    let outputs = match status.success() {
-        true => written(&cwd, &call::outputs(program.tool, &ran)),
+    let mut outputs = match status.success() {
+        true => written(&cwd, &call::outputs(call.tool, &ran)),
         false => Vec::new(),
     };
+    if matches!(call.tool, Tool::Objcopy | Tool::Strip) {
+        outputs.retain(|file| !inputs.iter().any(|each| each.is(&file.path, &file.sha256)));
+    }
     let record = Record {
         schema: 1,
-        tool: program.tool,
-        program: &program.program,
-        argv: with_name(name, asked),
-        ran: with_name(name, ran),
+        tool: call.tool,
+        program: &call.program,
+        argv: with_name(&call.name, call.arguments),
+        ran: with_name(&call.name, ran),
         cwd,
         started_unix_ns,
         wall_ns,
         exit: status.code(),
         signal: status.signal(),
+        inputs,
         outputs,
     };
     append(&settings.log, &record)
         .map_err(|error| format!("cannot record to {}: {error}", settings.log.display()))?;
     Ok(ended(status))
+}
+
+/// The call as the build meant it: behind a launcher (`ccache gcc …`) that of the compiler.
+struct Asked {
+    tool: Tool,
+    name: String,
+    program: PathBuf,
+    /// Response files are unfolded.
+    arguments: Vec<String>,
+    /// The launcher's own words, up to the compiler.
+    launcher: Vec<String>,
+}
+
+impl Asked {
+    fn new(name: &str, program: &Program, arguments: &[String], settings: &Settings) -> Asked {
+        let launched = match program.tool {
+            Tool::Launcher => call::launched(arguments),
+            _ => None,
+        };
+        let Some((place, tool)) = launched else {
+            return Asked {
+                tool: program.tool,
+                name: name.to_string(),
+                program: program.program.clone(),
+                arguments: call::expanded(arguments),
+                launcher: Vec::new(),
+            };
+        };
+        let compiler = Path::new(&arguments[place]);
+        let called = compiler.file_name().unwrap_or_default().to_string_lossy();
+        let real = settings.tools.get(called.as_ref());
+        Asked {
+            tool: real.map_or(tool, |known| known.tool),
+            name: called.to_string(),
+            program: real.map_or(compiler.to_path_buf(), |known| known.program.clone()),
+            arguments: call::expanded(&arguments[place + 1..]),
+            launcher: arguments[..=place].to_vec(),
+        }
+    }
+
+    fn behind(&self, arguments: &[String]) -> Vec<String> {
+        [&self.launcher, arguments].concat()
+    }
 }
 
 fn read_settings() -> Result<Settings, String> {
@@ -168,33 +225,15 @@ fn written(cwd: &Path, names: &[String]) -> Vec<Output> {
         .iter()
         .map(|name| cwd.join(name))
         .filter(|path| path.is_file())
-        .filter_map(|path| hashed(&path).ok())
+        .filter_map(|path| {
+            let (sha256, size_bytes) = hashing::of_file(&path).ok()?;
+            Some(Output {
+                path,
+                sha256,
+                size_bytes,
+            })
+        })
         .collect()
-}
-
-fn hashed(path: &Path) -> io::Result<Output> {
-    let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0u8; 1 << 16];
-    let mut size_bytes = 0;
-    loop {
-        let count = file.read(&mut buffer)?;
-        if count == 0 {
-            break;
-        }
-        hash.update(&buffer[..count]);
-        size_bytes += count as u64;
-    }
-    let sha256 = hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    Ok(Output {
-        path: path.to_path_buf(),
-        sha256,
-        size_bytes,
-    })
 }
 
 /// One line, whole, however many calls end at once.

@@ -19,7 +19,7 @@ impl Bench {
         };
         let bin = bench.place.dir.join("bin");
         fs::create_dir_all(&bin).unwrap();
-        for name in ["cc", "ar", "fails"] {
+        for name in ["cc", "ar", "fails", "strip", "cache"] {
             symlink(env!("CARGO_BIN_EXE_ensign-meter"), bin.join(name)).unwrap();
         }
         let mut settings = json!({
@@ -29,6 +29,8 @@ impl Bench {
                 "cc": {"tool": "cc", "program": "/usr/bin/cc"},
                 "ar": {"tool": "ar", "program": "/usr/bin/ar"},
                 "fails": {"tool": "cc", "program": "/bin/false"},
+                "strip": {"tool": "strip", "program": "/usr/bin/strip"},
+                "cache": {"tool": "launcher", "program": "/usr/bin/env"},
             },
         });
         for (key, value) in more.as_object().unwrap() {
@@ -76,6 +78,57 @@ fn calls_are_run_and_written_down() {
     let sum = bench.run("sha256sum program");
     let sum = String::from_utf8(sum.stdout).unwrap();
     assert!(sum.starts_with(output["sha256"].as_str().unwrap()));
+}
+
+#[test]
+fn links_say_what_they_took() {
+    let bench = Bench::new(json!({}));
+    fs::write(bench.place.dir.join("b.c"), "int b(void) { return 0; }").unwrap();
+    fs::create_dir(bench.place.dir.join("d")).unwrap();
+    let line = "cc -g -c a.c b.c && ar rcs d/libb.a b.o && ar rcT thin.a b.o && \
+                cc -o p a.o -Ld -lb -Wl,thin.a -lc && strip a.o && strip a.o";
+    let done = bench.run(line);
+    assert!(done.status.success(), "{done:?}");
+    let calls = bench.calls();
+    let (compiled, link, strip) = (&calls[0], &calls[3], &calls[4]);
+    let kinds: Vec<_> = link["inputs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|i| &i["kind"])
+        .collect();
+    assert_eq!(kinds, ["object", "archive", "thin"]);
+    assert_eq!(
+        link["inputs"][0]["sha256"],
+        compiled["outputs"][0]["sha256"]
+    );
+    for archive in [1, 2] {
+        let member = &link["inputs"][archive]["members"][0];
+        assert_eq!(member["name"], "b.o");
+        assert_eq!(member["sha256"], compiled["outputs"][1]["sha256"]);
+    }
+    assert_eq!(
+        strip["inputs"][0]["sha256"],
+        compiled["outputs"][0]["sha256"]
+    );
+    assert_ne!(
+        strip["outputs"][0]["sha256"],
+        compiled["outputs"][0]["sha256"]
+    );
+    assert_eq!(calls[5]["outputs"], json!([]), "nothing was left to strip");
+}
+
+#[test]
+fn behind_a_launcher_the_compiler_is_recorded_and_changed() {
+    let bench = Bench::new(json!({"compile": ["-DX=1"]}));
+    let done = bench.run("cache A=b cc -c a.c && cache --version");
+    assert!(done.status.success(), "{done:?}");
+    let calls = bench.calls();
+    assert_eq!(calls[0]["tool"], "cc");
+    assert_eq!(calls[0]["program"], "/usr/bin/cc");
+    assert_eq!(calls[0]["ran"], json!(["cc", "-c", "a.c", "-DX=1"]));
+    assert_eq!(calls[0]["outputs"].as_array().unwrap().len(), 1);
+    assert_eq!(calls[1]["tool"], "launcher");
 }
 
 #[test]

@@ -25,16 +25,16 @@ from small_studies import BUILD, CLANG_O2, GCC_LTO, GCC_O2
 _TRAINED = replace(CLANG_O2, name="trained", pgo="on", bolt="on", strip="yes")
 _FLAGS = replace(GCC_LTO, name="all", dependencies="flags", target="native")
 _STAGES = {
-    "dependencies with gcc-12": ("dependencies", "ac5ac9feeb7cbcc0"),
-    "gcc-O2": ("program", "6986a5640519900c"),
-    "dependencies with clang-19": ("dependencies", "f418eb32679f1da1"),
-    "trained (counting)": ("instrumented", "a67a3c41a835d13d"),
-    "profile of trained": ("profile", "e3f3cd58f3830d1b"),
-    "trained before BOLT": ("program", "d0d238621c1f1b57"),
-    "BOLT's profile of trained": ("profile", "08d1c049788c146e"),
-    "trained": ("program", "2c4532e7cf132b31"),
-    "dependencies of all": ("dependencies", "e0e9c18c26822b90"),
-    "all": ("program", "db386a8d9caf32e8"),
+    "dependencies with gcc-12": ("dependencies", "4f91f8ccc49f3a75"),
+    "gcc-O2": ("program", "899a4c89f26d6a75"),
+    "dependencies with clang-19": ("dependencies", "9909a5ba34621d61"),
+    "trained (counting)": ("instrumented", "5600faaa0f9ff9ca"),
+    "profile of trained": ("profile", "ff02955a09ecbf30"),
+    "trained before BOLT": ("program", "ba57a3ae506d007b"),
+    "BOLT's profile of trained": ("profile", "5be98c86af027821"),
+    "trained": ("program", "deaf7b7a5f594c4c"),
+    "dependencies of all": ("dependencies", "22d2dc0472b50630"),
+    "all": ("program", "a10ee557287ab8bc"),
 }
 
 

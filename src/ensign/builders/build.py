@@ -34,10 +34,19 @@ from ensign.builders.workshop import Workshop
 from ensign.host.files import file_sha256, is_file
 from ensign.host.processor import read_processor
 from ensign.model.errors import CommandFailed
+from ensign.model.findings import Finding
 from ensign.model.study import Check
 from ensign.model.variants import Variant, trained
 from ensign.toolchains.find import Toolchain, ToolchainFinder
 from ensign.toolchains.spelling import refusal
+
+
+class WrongBaseline(CommandFailed):
+    """The baseline is not what was asked for, and all others would rest on it."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__(f"nothing can be compared with the baseline {findings[0].text}")
+        self.findings = tuple(findings)
 
 
 def build_variants(
@@ -45,7 +54,8 @@ def build_variants(
 ) -> BuildReport:
     """Build every variant, or take it from the cache. A failing build is a failed variant.
 
-    What was built is checked then. CommandFailed if the baseline fails, InputError if a compiler or
+    What was built is checked then. CommandFailed if the baseline fails or is not what was asked
+    for, InputError if a compiler or
     the source is missing or the source is not what its lock file pins, StorageFailed if the disk is
     full, Interrupted.
     """
@@ -63,12 +73,14 @@ def build_variants(
     workshop = workshop_of(ports, isolation, place)
     ends, cached = Graph(plan, site, workshop, on_event).run()
     remember_costs(request.study.name, plan.stages, ends, ports.cache)
+    prebuilt = request.study.build.prebuilt
     results = tuple(
         left_out_result(variant, toolchains[variant.compiler], complaints[variant.name])
         if variant.name in complaints
-        else result_of(variant, toolchains[variant.compiler], plan, ends, cached)
+        else result_of(variant, toolchains[variant.compiler], plan, ends, cached, prebuilt)
         for variant in request.variants
     )
+    _require_baseline(results, request.baseline)
     results = same_bytes(results, request.baseline)
     findings = (
         *findings_of(results, request.variants, plan, ends),
@@ -81,6 +93,13 @@ def build_variants(
         source=source.facts,
         toolchains=tuple((each.name, describe_toolchain(each)) for each in toolchains.values()),
     )
+
+
+def _require_baseline(results: Sequence[BuildResult], name: str) -> None:
+    """WrongBaseline where it was built, but of other parts than those asked for."""
+    baseline = next(each for each in results if each.facts.variant == name)
+    if baseline.artefact is None and baseline.findings:
+        raise WrongBaseline(baseline.findings)
 
 
 def _facts_of_stages(
@@ -139,7 +158,7 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     checks = (0, 0)
     if request.study.check is not None:
         workshop = workshop_of(ports, isolation, place)
-        results = _cached_results(built, plan, toolchains, ports.cache)
+        results = _cached_results(request, built, plan, toolchains, ports.cache)
         checks = _count_checks(request, request.study.check, place, workshop, results)
         checks = (checks[0] + len(built) - len(results), checks[1])
     name = request.study.name
@@ -149,7 +168,11 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
 
 
 def _cached_results(
-    variants: Sequence[Variant], plan: Plan, toolchains: Mapping[str, Toolchain], cache: Cache
+    request: BuildRequest,
+    variants: Sequence[Variant],
+    plan: Plan,
+    toolchains: Mapping[str, Toolchain],
+    cache: Cache,
 ) -> tuple[BuildResult, ...]:
     """The results of variants whose programs are in the cache."""
     found = []
@@ -158,7 +181,11 @@ def _cached_results(
         entry = cache.get(stage.kind, stage.key)
         if entry is not None:
             made = {stage.key: Made(entry, entry.folder / "log.txt")}
-            found.append(result_of(variant, toolchains[variant.compiler], plan, made, {stage.key}))
+            prebuilt = request.study.build.prebuilt
+            result = result_of(
+                variant, toolchains[variant.compiler], plan, made, {stage.key}, prebuilt
+            )
+            found += [result] if result.artefact is not None else []
     return tuple(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +31,7 @@ class BuildResult:
     """One variant. `artefact` is its program and `files` the root of all that was kept with it.
 
     Both are None if it failed. `tools` is filled for the baseline alone. `layouts` are its relinks,
-    `seen` is what its flags are proved from.
+    `seen` is what its flags are proved from, `findings` what came of that.
     """
 
     facts: BuildFacts
@@ -39,6 +40,7 @@ class BuildResult:
     tools: Mapping[str, Path]
     layouts: tuple[Path, ...] = ()
     seen: Seen | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,12 @@ def result_of(
     plan: Plan,
     made: Mapping[str, Made],
     cached: set[str],
+    prebuilt: Sequence[str] = (),
 ) -> BuildResult:
-    """Give the result of a variant from how its stage ended."""
+    """Give the result of a variant from how its stage ended.
+
+    One that was built, but of other parts than those asked for, failed.
+    """
     stage = plan.stage(plan.stage_of[variant.name])
     end = made[stage.key]
     if end.entry is None:
@@ -79,7 +85,12 @@ def result_of(
     artefact = _object(end.entry, "artefact")
     flags = plan.flags_of[variant.name]
     files = end.entry.folder / "files"
-    seen = seen_of(variant, flags, end.entry)
+    seen = _with_compiler(seen_of(variant, flags, end.entry), toolchain, prebuilt)
+    judged = judge(seen)
+    wrong = tuple(each for each in judged if each.severity is Severity.ERROR)
+    if wrong:
+        result = failed_result(variant, toolchain, wrong[0].text, log_path=str(end.log))
+        return replace(result, findings=wrong)
     relinked = _relinked(end.entry)
     facts = BuildFacts(
         variant=variant.name,
@@ -105,7 +116,7 @@ def result_of(
         end.entry.folder / FOLDER / str(number) / stage.artefact
         for number in range(len(facts.layouts))
     )
-    return BuildResult(facts, files / stage.artefact, files, tools, layouts, seen)
+    return BuildResult(facts, files / stage.artefact, files, tools, layouts, seen, judged)
 
 
 def left_out_result(variant: Variant, toolchain: Toolchain, reason: str) -> BuildResult:
@@ -178,6 +189,21 @@ def seen_of(variant: Variant, flags: Flags, entry: Entry) -> Seen:
     )
 
 
+def _with_compiler(seen: Seen, toolchain: Toolchain, prebuilt: Sequence[str]) -> Seen:
+    """The evidence, to be judged by the compiler asked for, under all its names."""
+    if seen.request is None:
+        return seen
+    real = {os.path.realpath(each) for each in (toolchain.cc, toolchain.cxx) if each}
+    called = {program for file in seen.proof.origins for program, _ in file.compiled}
+    request = replace(
+        seen.request,
+        programs=frozenset(each for each in called if os.path.realpath(each) in real) | real,
+        compiler=toolchain.kind.title,
+        prebuilt=tuple(prebuilt),
+    )
+    return replace(seen, request=request)
+
+
 def findings_of(
     results: Sequence[BuildResult],
     variants: Sequence[Variant],
@@ -189,9 +215,9 @@ def findings_of(
     for variant, result in zip(variants, results, strict=True):
         end = ends.get(plan.stage_of.get(variant.name, ""))
         if result.artefact is None:
-            findings.append(_unbuilt(result, plan, ends))
-        elif result.seen is not None and end is not None and end.entry is not None:
-            findings += judge(result.seen)
+            findings += result.findings or (_unbuilt(result, plan, ends),)
+        elif end is not None and end.entry is not None:
+            findings += result.findings
             findings += relink_findings(end.entry, variant.name)
             findings += _no_effect(result)
     return tuple(findings)

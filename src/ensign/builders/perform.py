@@ -17,9 +17,13 @@ from ensign.builders.commands import Commands, with_folders, with_jobs
 from ensign.builders.isolation import Room
 from ensign.builders.profile_files import bolt_facts, count_facts, lay, left_something, warnings_in
 from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning
+from ensign.builders.proof.leftovers import FILE as BEFORE
+from ensign.builders.proof.leftovers import Leftover, as_text, leftovers, read_leftovers
 from ensign.builders.proof.link import Place
 from ensign.builders.proof.read import as_json, from_json, link_of, proof_after, read_proof
 from ensign.builders.proof.relink import command_for_map, read_map
+from ensign.builders.provenance import Earlier, Files, with_origins
+from ensign.builders.recorder import CALLS
 from ensign.builders.relink import bolt_call
 from ensign.builders.stages import Stage
 from ensign.builders.training import TrainingRun
@@ -58,6 +62,16 @@ class Inputs:
         return self.parent if self.parent is not None and self.parent.kind == "program" else None
 
     @property
+    def began_unix_ns(self) -> int:
+        """When the first stage of the chain began; 0 if this is the first one."""
+        return 0 if self.parent is None else int(str(self.parent.facts["began_unix_ns"]))
+
+    @property
+    def dependency_calls(self) -> tuple[Call, ...]:
+        """The calls of the stage that this one's tree comes from."""
+        return () if self.parent is None else recorder.read_calls(self.parent.folder / CALLS)
+
+    @property
     def chain_s(self) -> float:
         """What it took to come here, without dependencies."""
         before = [each for each in (self.parent, self.profile) if each is not None]
@@ -88,15 +102,18 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
 
     def fill(folder: Path) -> Mapping[str, object]:
         with workshop.isolation.room() as room:
+            began_unix_ns = inputs.began_unix_ns or int(workshop.clock.unix_s() * 1e9)
             copy_tree(inputs.tree, room.tree)
-            if inputs.profile is not None:
-                lay(inputs.profile.folder / "profile", room.tree)
             _record(stage, room, workshop)
             start = partial(_start, stage, room, workshop, log)
+            start().commands(stage.clean)
+            before = _leftovers(room, folder, inputs)
+            if inputs.profile is not None:
+                lay(inputs.profile.folder / "profile", room.tree)
             bolted = _bolt_relinks(stage, start, folder)
             started_ns = workshop.clock.monotonic_ns()
             run = start()
-            facts: dict[str, object] = {"label": stage.label}
+            facts: dict[str, object] = {"label": stage.label, "began_unix_ns": began_unix_ns}
             if stage.learning is not None:
                 facts["profile"] = run.collect(stage.learning, inputs.tools, folder / "profile")
             else:
@@ -116,7 +133,10 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
             if stage.kind == "dependencies":
                 room.tree.rename(folder / _TREE)
             elif stage.kind != "profile":
-                facts |= relinked | _take(run, calls, folder, inputs)
+                earlier = Earlier(
+                    before, inputs.dependency_calls, began_unix_ns, workshop.meter is not None
+                )
+                facts |= relinked | _take(run, calls, earlier, folder, inputs)
             if stage.strip:
                 facts |= _strip(run, folder)
             return facts
@@ -127,6 +147,14 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
         return Made(None, log, str(failed), read_tail(log))
     log.unlink(missing_ok=True)
     return Made(entry, entry.folder / _LOG)
+
+
+def _leftovers(room: Room, folder: Path, inputs: Inputs) -> tuple[Leftover, ...]:
+    """What earlier builds left in the tree that the first stage of the chain had; kept, too."""
+    parent = inputs.parent
+    found = leftovers(room.tree) if parent is None else read_leftovers(parent.folder / BEFORE)
+    (folder / BEFORE).write_text(as_text(found))
+    return found
 
 
 def _start(stage: Stage, room: Room, workshop: Workshop, log: Path) -> _Run:
@@ -299,7 +327,9 @@ def _bench(run: _Run, calls: Sequence[Call]) -> relinking.Bench:
     )
 
 
-def _take(run: _Run, calls: Sequence[Call], folder: Path, inputs: Inputs) -> dict[str, object]:
+def _take(
+    run: _Run, calls: Sequence[Call], earlier: Earlier, folder: Path, inputs: Inputs
+) -> dict[str, object]:
     """Copy what is kept of a program's tree to `folder/files`; the facts about it."""
     stage, tree, files = run.stage, run.runner.room.tree, folder / "files"
     wanted = [stage.artefact, *(path for _, path in stage.tools)]
@@ -319,6 +349,9 @@ def _take(run: _Run, calls: Sequence[Call], folder: Path, inputs: Inputs) -> dic
     if inputs.linked is None:
         processes, map_text = run.runner.workshop.processes, run.map_text(calls)
         proof = read_proof(files / stage.artefact, run.place, calls, processes, map_text)
+        named = Files(files, stage.artefact, frozenset(path for _, path in stage.tools))
+        scratch = run.runner.workshop.isolation.temporary_path
+        proof = with_origins(proof, named, run.place, calls, earlier, scratch)
     else:
         proof = proof_after(from_json(inputs.linked.facts["proof"]), files / stage.artefact)
     facts["proof"] = as_json(proof)

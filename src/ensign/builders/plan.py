@@ -34,7 +34,7 @@ from ensign.toolchains.profiling import instrumenting, using
 from ensign.toolchains.spelling import with_separate_functions
 from ensign.toolchains.table import Family, Flags
 
-_SCHEMA = 4
+_SCHEMA = 5
 _OF_DEPENDENCIES = ("dependency_cflags", "dependency_ldflags")
 _OF_TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
 
@@ -153,6 +153,7 @@ def _profile(program: Stage, learning: Learning, label: str) -> Stage:
         parent=program.key,
         label=label if learning.index == 1 else f"{label} ({learning.index})",
         variants=(),
+        clean=(),
         commands=learning.instrument,
         deadline_ns=learning.deadline_ns,
         tool_commands=(),
@@ -175,6 +176,7 @@ def _bolted(ground: _Ground, variant: Variant, program: Stage, profile: str) -> 
         profile=profile,
         label=variant.name,
         variants=(variant.name,),
+        clean=(),
         commands=commands,
         tool_commands=(),
         strip=variant.strip == "yes",
@@ -280,6 +282,7 @@ def _dependencies(ground: _Ground, variant: Variant | None, use: _Use) -> Stage:
     if variant is not None:
         label = f"dependencies of {variant.name}{' (counting)' if use.counts else ''}"
     commands = filled_all(build.dependencies, values, "build.dependencies")
+    clean = filled_all(build.clean, values, "build.clean")
     env = tuple(
         (name, filled(text, values, "build.env"))
         for name, text in sorted(build.env.items())
@@ -287,10 +290,13 @@ def _dependencies(ground: _Ground, variant: Variant | None, use: _Use) -> Stage:
     )
     return Stage(
         kind="dependencies",
-        key=ground.key("dependencies", variant, commands=commands, env=env, profile=profile),
+        key=ground.key(
+            "dependencies", variant, clean=clean, commands=commands, env=env, profile=profile
+        ),
         parent="",
         label=label,
         variants=(),
+        clean=clean,
         commands=commands,
         env=env,
         deadline_ns=parse_duration_ns(build.deadline),
@@ -309,6 +315,7 @@ def _program(ground: _Ground, variant: Variant, parent: str, use: _Use) -> Stage
         "allocator": build.allocators.get(variant.allocator, ""),
     }
     commands = filled_all(build.commands, values, "build.commands")
+    clean = () if parent else filled_all(build.clean, values, "build.clean")
     tool_commands: Commands = ()
     tools: tuple[tuple[str, str], ...] = ()
     if ground.is_baseline and not use.counts:
@@ -321,6 +328,7 @@ def _program(ground: _Ground, variant: Variant, parent: str, use: _Use) -> Stage
     kind: Kind = "instrumented" if use.counts else "program"
     relinks = None if use.counts or variant.bolt == "on" else ground.relinks(variant)
     taken: dict[str, object] = {
+        "clean": clean,
         "strip": variant.strip,
         "profile": use.profile,
         "changes": [changes.compile, changes.link, changes.remove],
@@ -336,6 +344,7 @@ def _program(ground: _Ground, variant: Variant, parent: str, use: _Use) -> Stage
         parent=parent,
         label=f"{variant.name} (counting)" if use.counts else variant.name,
         variants=() if use.counts else (variant.name,),
+        clean=clean,
         commands=commands,
         env=env,
         deadline_ns=parse_duration_ns(build.deadline),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from ensign.builders.driver_line import is_compiler, sources
 from ensign.host.files import write_atomically
-from ensign.model.calls import Call, Output
+from ensign.model.calls import Call, Input, Output
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Family
 
@@ -22,8 +24,12 @@ COMPILE_COMMANDS = "compile_commands.json"
 
 _SCHEMA = 1
 # Names that projects call whatever they are told; these stay the system's own programs.
-_PLAIN = {"ar": "ar", "ranlib": "ranlib", "nm": "nm", "ld": "ld"}
+_PLAIN = {"ar": "ar", "ranlib": "ranlib", "nm": "nm", "ld": "ld", "as": "as"}
+_CHANGING = {"objcopy": "objcopy", "llvm-objcopy": "objcopy", "strip": "strip",
+             "llvm-strip": "strip"}  # fmt: skip
+_LAUNCHERS = dict.fromkeys(("ccache", "sccache", "distcc", "icecc"), "launcher")
 _OTHER_DRIVERS = {"gcc": "cc", "g++": "cxx", "clang": "cc", "clang++": "cxx"}
+_VERSIONED = re.compile(r"(?:[\w.]+-)*(gcc|g\+\+|clang|clang\+\+)-\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +76,25 @@ def recorded_programs(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
         ("g++" if gcc else "clang++", "cxx", toolchain.cxx),
     ):
         add(name, tool, program)
-    for name, tool in (*_OTHER_DRIVERS.items(), *_PLAIN.items()):
+    for name, tool in (
+        *_OTHER_DRIVERS.items(),
+        *_PLAIN.items(),
+        *_CHANGING.items(),
+        *_LAUNCHERS.items(),
+    ):
+        add(name, tool, shutil.which(name, path=path))
+    for name, tool in _versioned(path):
         add(name, tool, shutil.which(name, path=path))
     return tuple(found.values())
+
+
+def _versioned(path: str) -> Iterator[tuple[str, str]]:
+    """Compilers on PATH whose names say a version, with their roles."""
+    for folder in map(Path, filter(None, path.split(os.pathsep))):
+        for each in sorted(folder.iterdir() if folder.is_dir() else ()):
+            match = _VERSIONED.fullmatch(each.name)
+            if match is not None:
+                yield each.name, _OTHER_DRIVERS[match[1]]
 
 
 def set_up(
@@ -108,7 +130,7 @@ def read_calls(file: Path, skip: int = 0) -> tuple[Call, ...]:
 
 
 def _call(raw: dict[str, object]) -> Call:
-    outputs = raw["outputs"]
+    outputs, inputs = raw["outputs"], raw.get("inputs")
     exit_status = raw["exit"]
     return Call(
         tool=str(raw["tool"]),
@@ -122,6 +144,20 @@ def _call(raw: dict[str, object]) -> Call:
         outputs=tuple(
             Output(str(each["path"]), str(each["sha256"]), int(each["size_bytes"]))
             for each in (outputs if isinstance(outputs, list) else ())
+        ),
+        inputs=tuple(map(_input, inputs if isinstance(inputs, list) else ())),
+    )
+
+
+def _input(raw: dict[str, object]) -> Input:
+    members = raw["members"]
+    return Input(
+        path=str(raw["path"]),
+        kind=str(raw["kind"]),
+        sha256=str(raw["sha256"]),
+        members=tuple(
+            (str(each["name"]), str(each["sha256"]))
+            for each in (members if isinstance(members, list) else ())
         ),
     )
 

@@ -22,7 +22,8 @@ class Stage:
     `profile` is the key of a profile whose files are laid into the tree before the commands;
     `learning` says how a profile is collected. `variants` is empty for what leads to others alone.
 
-    Commands still hold `{jobs}`; `tool_commands` follow, and are no part of the build time.
+    Commands still hold `{jobs}`; `clean` comes before them, and only in the first stage of a chain;
+    `tool_commands` follow, and are no part of the build time.
     `artefact`, `tools` (name and path) and `keep` (globs) are what is taken out of the tree at the
     end, all relative to it; dependencies keep the tree itself.
     """
@@ -36,6 +37,7 @@ class Stage:
     env: tuple[tuple[str, str], ...]
     deadline_ns: int
     disk_bytes: int
+    clean: Commands = ()
     tool_commands: Commands = ()
     artefact: str = ""
     tools: tuple[tuple[str, str], ...] = ()

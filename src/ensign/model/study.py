@@ -109,6 +109,14 @@ class Build(Section):
     `tool_commands` is run after `commands` for the baseline alone, and makes `tools`.
     """
 
+    clean: list[Argv] = Field(
+        default_factory=list,
+        description="commands run before all others, to remove what was built in the tree earlier",
+    )
+    prebuilt: list[Inside] = Field(
+        default_factory=list,
+        description="objects and libraries of the source that are linked as they are (globs)",
+    )
     dependencies: list[Argv] = Field(
         default_factory=list, description="commands run once per compiler, without {cflags}"
     )

@@ -27,6 +27,12 @@ class Kind:
     family: Family
     version: tuple[int, int, int]
 
+    @property
+    def title(self) -> str:
+        """As debug information names it: `GCC 12.2.0`, `Clang 19.1.7`."""
+        name = "GCC" if self.family is Family.GCC else "Clang"
+        return f"{name} {'.'.join(map(str, self.version))}"
+
 
 @dataclass(frozen=True, slots=True)
 class Flags:

@@ -50,10 +50,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """`index` holds the symbols by which a linker finds members; None if there is no index."""
+    """`index` holds the symbols by which a linker finds members; None if there is no index.
+
+    A `thin` one names files beside it, its members.
+    """
 
     members: tuple[Member, ...]
     index: frozenset[str] | None
+    thin: bool = False
 
 
 def is_archive(path: Path) -> bool:
@@ -77,7 +81,14 @@ def read_archive(path: Path) -> Archive | None:
                 members.append(_member(name, content))
     except (*READ_ERRORS, struct.error):
         return None
-    return Archive(tuple(members), index)
+    return Archive(tuple(members), index, thin=data[:8] == _THIN)
+
+
+def contents(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and bytes of an archive's members. READ_ERRORS where it, or a named file, is broken."""
+    for name, content in _entries(path.read_bytes(), path):
+        if name not in ("/", "/SYM64/"):
+            yield name, content
 
 
 def _entries(data: bytes, path: Path) -> Iterator[tuple[str, bytes]]:

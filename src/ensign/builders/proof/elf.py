@@ -19,6 +19,7 @@ READ_ERRORS = (ELFError, DWARFError, ValueError, KeyError, OSError)
 
 _GNU = re.compile(r"GNU (\S+) (\d+(?:\.\d+)*)(?: \S*prerelease\S*)?\S*")
 _CLANG = re.compile(r"clang version (\d+(?:\.\d+)*)")
+_OF_C = ("C", "Objective-C", "GIMPLE")
 _BLANK = re.compile(r"(?<!\\) ")
 _JUMP_SLOT = {"EM_X86_64": 7, "EM_386": 7, "EM_AARCH64": 1026}
 _CANARIES = ("__stack_chk_fail", "__stack_chk_guard")
@@ -53,7 +54,7 @@ def _binary(elf: ELFFile, path: Path) -> Binary:
     return Binary(
         path=str(path),
         shared_library=elf["e_type"] == "ET_DYN" and not pie,
-        units=tuple(_units(elf)),
+        units=tuple(units_of(elf)),
         comments=comments(elf),
         hardening=Hardening(
             pie=pie,
@@ -127,10 +128,12 @@ def comments(elf: ELFFile) -> tuple[str, ...]:
     return tuple(sorted({part.decode(errors="replace") for part in parts if part}))
 
 
-def _units(elf: ELFFile) -> Iterator[Unit]:
+def units_of(elf: ELFFile) -> Iterator[Unit]:
+    """The compile units in the debug information of a program, a library or an object."""
     if not elf.has_dwarf_info():
         return
-    for unit in elf.get_dwarf_info(relocate_dwarf_sections=False).iter_CUs():
+    relocatable = elf["e_type"] == "ET_REL"
+    for unit in elf.get_dwarf_info(relocate_dwarf_sections=relocatable).iter_CUs():
         top = unit.get_top_DIE()
         if top.tag != "DW_TAG_compile_unit":
             continue
@@ -164,6 +167,8 @@ def unit_of(producer: str, name: str, folder: str) -> Unit:
     words = tuple(producer[gnu.end() :].split())
     if gnu[1] == "AS":
         return Unit(name, folder, UnitKind.ASSEMBLER, f"GNU as {gnu[2]}", None)
+    if not gnu[1].startswith(_OF_C):
+        return Unit(name, folder, UnitKind.OTHER, f"GNU {gnu[1]} {gnu[2]}", words)
     if gnu[1] == "GIMPLE":
         kind = UnitKind.LTRANS
     else:

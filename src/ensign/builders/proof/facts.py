@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -30,6 +31,15 @@ class Unit:
     kind: UnitKind
     compiler: str
     flags: tuple[str, ...] | None
+
+
+def compiler_of_comment(text: str) -> str:
+    """The compiler that a text of `.comment` names, as `Unit.compiler` does; empty for others."""
+    clang = re.search(r"clang version (\d+(?:\.\d+)*)", text)
+    gcc = re.match(r"GCC: .*?(\d+\.\d+\.\d+)(?: \d{8})?(?: \(\w+\))?$", text)
+    if clang:
+        return f"Clang {clang[1]}"
+    return f"GCC {gcc[1]}" if gcc else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +129,66 @@ class OrderFact:
 class LinkFacts:
     """The link of the artefact. `unknown` says why its order could not be judged, or is empty.
 
-    `by` names the evidence: a linker map, or the symbols of the artefact.
+    `by` names the evidence: a linker map, or the symbols of the artefact. `used` has the members
+    that the link took of each archive, by its path; of others that is not known.
     """
 
     order: tuple[OrderFact, ...] = ()
     unknown: str = ""
     by: str = ""
+    used: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+class Why(StrEnum):
+    """Why an object is not known to come from a recorded call of the build.
+
+    It lay in the tree `before`, comes from a folder `outside` that is not the machine's, or was
+    made during the build by a program whose calls are `unrecorded`.
+    """
+
+    BEFORE = "before"
+    OUTSIDE = "outside"
+    UNRECORDED = "unrecorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """An object that a link took, and that no recorded call made.
+
+    `name` is relative to the tree, as `lib.a(member.o)` in an archive; `was` is its name before the
+    build. `units` are what its debug information says, `comments` what its `.comment` says.
+    """
+
+    name: str
+    why: Why
+    was: str = ""
+    units: tuple[Unit, ...] = ()
+    comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileOrigins:
+    """Where the parts of one file of the program come from, by the contents that links took.
+
+    `path` is relative to the tree. `compiled` are the programs that compiled its `objects`, and the
+    sources. `machine` are libraries of the system that were linked in. `unknown` says why no link
+    could be followed, or is empty.
+    """
+
+    path: str
+    objects: int = 0
+    compiled: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    strays: tuple[Stray, ...] = ()
+    machine: tuple[str, ...] = ()
+    unknown: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
     """All that was read of one artefact and of the tree it was built in.
 
-    `build_path` is the folder that its build saw, empty where that is not known.
+    `build_path` is the folder that its build saw, empty where that is not known. `origins` are of
+    the artefact and of all other files of the program that are in ELF.
     """
 
     binary: Binary
@@ -139,3 +196,4 @@ class Proof:
     unindexed: tuple[UnindexedArchive, ...] = ()
     link: LinkFacts = LinkFacts(unknown="no link was recorded")
     build_path: str = ""
+    origins: tuple[FileOrigins, ...] = ()

@@ -19,6 +19,7 @@ from ensign.builders.proof.flags import lto_of
 from ensign.builders.proof.link_line import (
     Input,
     Used,
+    files_in_map,
     order_facts,
     used_by_map,
     used_by_symbols,
@@ -70,14 +71,22 @@ def read_link(
         return _lto_link(link, inputs, processes)
     if map_text is not None:
         by_map = used_by_map(map_text)
-        used = {each.path: _used_in(each, by_map) for each in inputs if each.kind == "archive"}
-        return LinkFacts(order_facts(inputs, used), by="the linker's map")
+        files = frozenset(str(place.find(name, link.cwd)) for name in files_in_map(map_text))
+        used = {
+            each.path: _used_in(each, by_map, files) for each in inputs if each.kind == "archive"
+        }
+        return _facts(inputs, used, by="the linker's map")
     defined = defined_names(artefact)
     if not defined:
         unknown = "there is neither a linker map nor a symbol table"
         return LinkFacts(order_facts_of_words(inputs), unknown)
     used_here: Used = used_by_symbols(inputs, defined)
-    return LinkFacts(order_facts(inputs, used_here), by="the symbols of the artefact")
+    return _facts(inputs, used_here, by="the symbols of the artefact")
+
+
+def _facts(inputs: Sequence[Input], used: Used, by: str) -> LinkFacts:
+    taken = tuple((path, tuple(sorted(names))) for path, names in used.items())
+    return LinkFacts(order_facts(inputs, used), by=by, used=taken)
 
 
 def _lto_link(link: Link, inputs: Sequence[Input], processes: Processes) -> LinkFacts:
@@ -88,7 +97,7 @@ def _lto_link(link: Link, inputs: Sequence[Input], processes: Processes) -> Link
         return LinkFacts(order_facts_of_words(inputs), str(error))
     used = used_by_resolution(read, link.argv)
     by = f"the symbols of its inputs, taken as {linker_of(link.argv)} does"
-    return LinkFacts(order_facts(read, used), by=by)
+    return _facts(read, used, by)
 
 
 def _require_symbols(link: Link, inputs: Sequence[Input]) -> None:
@@ -121,9 +130,16 @@ def order_facts_of_words(inputs: Sequence[Input]) -> tuple[OrderFact, ...]:
     return order_facts([each for each in inputs if each.kind != "archive"], {})
 
 
-def _used_in(archive: Input, by_map: frozenset[tuple[str, str]]) -> frozenset[str]:
-    name = PurePosixPath(archive.path).name
-    return frozenset(each.name for each in archive.members if (name, each.name) in by_map)
+def _used_in(
+    archive: Input, by_map: frozenset[tuple[str, str]], files: frozenset[str]
+) -> frozenset[str]:
+    path = PurePosixPath(archive.path)
+    return frozenset(
+        each.name
+        for each in archive.members
+        if (path.name, each.name) in by_map
+        or (archive.thin and os.path.normpath(path.parent / each.name) in files)
+    )
 
 
 def _input(word: Word, link: Link, place: Place) -> Input:
@@ -134,7 +150,8 @@ def _input(word: Word, link: Link, place: Place) -> Input:
             archive = read_archive(path)
             members = archive.members if archive is not None else ()
             language = next((each.language for each in members if each.language), "")
-            return Input(word, str(path), "archive", members=members, language=language)
+            thin = archive is not None and archive.thin
+            return Input(word, str(path), "archive", members=members, language=language, thin=thin)
         if is_shared(path.name):
             return Input(word, str(path), "shared", _offered(path))
         content = path.read_bytes()

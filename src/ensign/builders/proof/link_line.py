@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from ensign.builders.driver_line import Word
+from ensign.builders.driver_line import Word, is_object
 from ensign.builders.proof.archives import Member
 from ensign.builders.proof.facts import Order, OrderFact
 
@@ -23,7 +23,7 @@ class Input:
     """An input as found. `members` is for archives, `defines` and `needs` for the others.
 
     `language` is the intermediate one of an object for which code is generated at the link, or of
-    such a member.
+    such a member. The members of a `thin` archive are files beside it.
     """
 
     word: Word
@@ -33,6 +33,7 @@ class Input:
     needs: frozenset[str] = frozenset()
     members: tuple[Member, ...] = field(default=())
     language: str = ""
+    thin: bool = False
 
 
 def used_by_map(text: str) -> frozenset[tuple[str, str]]:
@@ -43,6 +44,11 @@ def used_by_map(text: str) -> frozenset[tuple[str, str]]:
     return frozenset(
         (PurePosixPath(archive).name, member) for archive, member in _MEMBER.findall(text)
     )
+
+
+def files_in_map(text: str) -> frozenset[str]:
+    """Objects that a linker's map names as files of their own, as bfd does a thin archive's."""
+    return frozenset(word for word in text.split() if is_object(word))
 
 
 Used = Mapping[str, frozenset[str]]

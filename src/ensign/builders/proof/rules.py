@@ -11,6 +11,7 @@ from ensign.builders.proof.rules_binary import binary_findings
 from ensign.builders.proof.rules_flags import flag_findings
 from ensign.builders.proof.rules_link import link_findings
 from ensign.builders.proof.rules_log import log_findings
+from ensign.builders.proof.rules_origin import origin_findings, origin_lines
 from ensign.builders.proof.seen import Seen
 from ensign.model.findings import Finding
 from ensign.toolchains.profiling import bolt_count
@@ -22,6 +23,7 @@ _NO_FLAGS = "record no flags (Clang: add -grecord-command-line)"
 def judge(seen: Seen) -> tuple[Finding, ...]:
     """All findings. What cannot be known is no finding, but is said by `describe`."""
     return (
+        *origin_findings(seen),
         *flag_findings(seen),
         *link_findings(seen),
         *binary_findings(seen),
@@ -51,6 +53,7 @@ def _lines(seen: Seen) -> Iterator[str]:
             f"calls through the PLT: {len(binary.own_plt)} functions of its own, "
             f"{binary.plt_imports} of others"
         )
+    yield from origin_lines(seen)
     link = seen.proof.link
     yield (
         f"link order: unknown, because {link.unknown}"

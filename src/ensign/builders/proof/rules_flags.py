@@ -55,7 +55,9 @@ def _against(seen: Seen, request: Request, units: Sequence[Compiled]) -> Iterato
         if overridden:
             text = f"{flag} is overridden later on the command line by {overridden[0].instead}"
             where = shown([miss.source for miss in overridden])
-            yield seen.finding("flag-overridden", Severity.WARNING, f"{text}: {where}")
+            everywhere = len(those) == len(judged)
+            severity = Severity.ERROR if everywhere else Severity.WARNING
+            yield seen.finding("flag-overridden", severity, f"{text}: {where}")
         elif len(those) == len(judged):
             instead = sorted({miss.instead for miss in those} - {""})
             missing.append(f"{flag} (there is {', '.join(instead)})" if instead else flag)
@@ -68,7 +70,11 @@ def _against(seen: Seen, request: Request, units: Sequence[Compiled]) -> Iterato
     if missing:
         count = len(units)
         text = f"no compile unit ({count}) has {', '.join(missing)}, which was asked for"
-        yield seen.finding("flag-missing", Severity.WARNING, text)
+        passed = {pair for unit in units for pair in effects(unit.asked).items()}
+        lost = [flag for flag in flags if effect(flag) not in passed]
+        # A compiler may leave out of what it records what it was told all the same.
+        severity = Severity.ERROR if seen.calls and lost else Severity.WARNING
+        yield seen.finding("flag-missing", severity, text)
 
 
 def _wanted(request: Request) -> dict[str, str]:

@@ -19,10 +19,17 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The variant that was asked for, and the flags that it was to pass."""
+    """The variant that was asked for, and the flags that it was to pass.
+
+    `programs` are the paths of its compiler, `compiler` is how debug information names it (as
+    `GCC 12.2.0`); `prebuilt` has the study's globs of objects that are linked as they are.
+    """
 
     variant: Variant
     flags: Flags
+    programs: frozenset[str] = frozenset()
+    compiler: str = ""
+    prebuilt: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
