@@ -56,8 +56,8 @@ def test_other_variants_may_fail_to_build(ensign: Ensign) -> None:
     ],
 )
 def test_faults_of_servers_and_loads(ensign: Ensign, before: str, after: str, said: str) -> None:
-    requests = 'deadline = "2s"\nrequests = 40\n'
-    write_study(ensign.folder, SERVER, (before, after), ('deadline = "2s"\n', requests))
+    requests = ('name = "bytes"', 'name = "bytes"\nrequests = 40')
+    write_study(ensign.folder, SERVER, (before, after), requests)
     done = ensign("run", "study.toml")
     assert done.status == 3
     assert said in done.complaint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -99,6 +100,8 @@ def browse(site: Site, html: str, *, width: int, mode: str = "light") -> tuple[M
     (site.folder / "wrapper.html").write_text(WRAPPER.format(width=width), encoding="utf-8")
     site.asked.clear()
     assert BROWSER is not None
+    # It makes a socket in the temporary folder, whose path may have 107 characters at most.
+    env = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
     done = subprocess.run(
         [
             BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
@@ -110,7 +113,7 @@ def browse(site: Site, html: str, *, width: int, mode: str = "light") -> tuple[M
             "--window-size=1300,2000", "--virtual-time-budget=5000", "--dump-dom",
             f"{site.address}/wrapper.html",
         ],
-        capture_output=True, text=True, timeout=600, check=False,
+        capture_output=True, text=True, timeout=600, check=False, env=env,
     )  # fmt: skip
     found = re.search(r'<pre id="measured">(.*?)</pre>', done.stdout, flags=re.DOTALL)
     assert found, done.stderr[-2000:]
