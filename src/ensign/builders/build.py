@@ -22,10 +22,12 @@ from ensign.builders.outcomes import (
     left_running,
     result_of,
     same_bytes,
+    source_findings,
 )
 from ensign.builders.perform import Made
 from ensign.builders.plan import Place, plan_builds, variant_flags
 from ensign.builders.profiles import files_named
+from ensign.builders.proof.seen import some
 from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
@@ -71,7 +73,10 @@ def build_variants(
     expected_s = expected_seconds(request.study.name, plan.stages, ports.cache)
     site = Site(source.tree, plan.stage_of[request.baseline], ports.cores, expected_s)
     workshop = workshop_of(ports, isolation, place)
-    ends, cached = Graph(plan, site, workshop, on_event).run()
+    try:
+        ends, cached = Graph(plan, site, workshop, on_event).run()
+    except CommandFailed as failed:
+        raise CommandFailed(f"{failed}{_hint(source)}") from None
     remember_costs(request.study.name, plan.stages, ends, ports.cache)
     prebuilt = request.study.build.prebuilt
     results = tuple(
@@ -83,6 +88,7 @@ def build_variants(
     _require_baseline(results, request.baseline)
     results = same_bytes(results, request.baseline)
     findings = (
+        *source_findings(source, plan.stage_of[request.baseline], ends),
         *findings_of(results, request.variants, plan, ends),
         *left_running(plan, _facts_of_stages(plan, ends, ports.cache)),
     )
@@ -92,6 +98,16 @@ def build_variants(
         findings=(*findings, *check_findings(results)),
         source=source.facts,
         toolchains=tuple((each.name, describe_toolchain(each)) for each in toolchains.values()),
+    )
+
+
+def _hint(source: SourceTree) -> str:
+    """What may be missing in the source, where the baseline's build failed."""
+    if not source.left_behind:
+        return ""
+    return (
+        f"\nfiles that git ignores are no part of the source ({some(source.left_behind)}); "
+        "source.ignored = true takes them along"
     )
 
 

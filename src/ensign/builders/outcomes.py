@@ -10,12 +10,15 @@ from pathlib import Path
 from ensign.builders.cache import Entry
 from ensign.builders.perform import Made
 from ensign.builders.profiles import describe_profile
+from ensign.builders.proof.leftovers import FILE as BEFORE
+from ensign.builders.proof.leftovers import read_leftovers
 from ensign.builders.proof.read import from_json
 from ensign.builders.proof.rules import describe, judge
 from ensign.builders.proof.rules_log import unknown_lto
-from ensign.builders.proof.seen import Request, Seen
+from ensign.builders.proof.seen import Request, Seen, some
 from ensign.builders.recorder import CALLS, DEPENDENCY_CALLS, read_calls
 from ensign.builders.relinking import FOLDER, Relinked
+from ensign.builders.sources.obtain import SourceTree
 from ensign.builders.stages import Plan, Stage
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts
@@ -221,6 +224,32 @@ def findings_of(
             findings += relink_findings(end.entry, variant.name)
             findings += _no_effect(result)
     return tuple(findings)
+
+
+def source_findings(
+    source: SourceTree, baseline: str, ends: Mapping[str, Made]
+) -> tuple[Finding, ...]:
+    """What of a source folder stayed behind, and what an earlier build left in it.
+
+    `baseline` is the key of its stage, which keeps what lay in the tree before the first command.
+    """
+    found = []
+    if source.left_behind:
+        text = (
+            f"{len(source.left_behind)} files or folders that git ignores were left "
+            f"behind: {some(source.left_behind)} (source.ignored = true takes them along)"
+        )
+        found.append(Finding("ignored-files-left", Severity.NOTE, text))
+    entry = ends[baseline].entry
+    before = () if entry is None else read_leftovers(entry.folder / BEFORE)
+    if before:
+        names = some([each.path for each in before])
+        text = (
+            f"the source holds {len(before)} files of an earlier build: {names}; what "
+            "of them got into a program is an error, the rest is harmless unless the build reads it"
+        )
+        found.append(Finding("built-files-in-source", Severity.NOTE, text))
+    return tuple(found)
 
 
 def left_running(plan: Plan, facts: Mapping[str, Mapping[str, object]]) -> tuple[Finding, ...]:

@@ -83,7 +83,8 @@ def tree_entries(root: Path, exclude: Sequence[str] = ()) -> Iterator[tuple[str,
     """Everything below a folder, in a fixed order, as relative name and path.
 
     `exclude` has glob patterns; one without a slash is matched against each last component, one
-    with a slash against the whole relative name. What is below an excluded folder is left out.
+    with a slash against the whole relative name, with or without a slash before it. What is below
+    an excluded folder is left out.
     """
     yield from _walk(root, "", tuple(pattern.rstrip("/") for pattern in exclude))
 
@@ -91,7 +92,7 @@ def tree_entries(root: Path, exclude: Sequence[str] = ()) -> Iterator[tuple[str,
 def _walk(folder: Path, prefix: str, exclude: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     for path in sorted(folder.iterdir()):
         relative = prefix + path.name
-        if any(fnmatch(relative if "/" in p else path.name, p) for p in exclude):
+        if any(fnmatch(relative if "/" in p else path.name, p.lstrip("/")) for p in exclude):
             continue
         yield relative, path
         if path.is_dir() and not path.is_symlink():

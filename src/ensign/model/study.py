@@ -56,11 +56,17 @@ class DebianSource(_Origin):
 
 
 class PathSource(_Origin):
-    """A folder of this machine; its content is hashed, it is copied before it is built."""
+    """A folder of this machine; its content is hashed, it is copied before it is built.
+
+    Of a git work tree the files that git ignores are left out: they are what was built there.
+    """
 
     kind: Literal["path"]
     path: str = Field(min_length=1, description="relative to the study file")
     exclude: list[str] = Field(default_factory=list, description="glob patterns left out")
+    ignored: bool = Field(
+        default=False, description="take files, too, that git ignores; else they stay behind"
+    )
 
 
 class GitSource(_Origin):

@@ -257,3 +257,38 @@ def test_a_patch_leaves_the_users_own_folder_alone(
     tree = obtain(source, study, ports, update_lock=False)
     assert (tree.tree / "main.c").read_text() == "int x;\nint y;\n"
     assert (folder / "main.c").read_text() == "int x;\n"
+
+
+def test_what_git_ignores_stays_behind(study: Path, project: Path, ports: SourcePorts) -> None:
+    (project / ".gitignore").write_text("*.o\n/build/\n[[]x]*\n")
+    (project / "deep").mkdir()
+    (project / "deep/kept.txt").write_text("kept, and not tracked\n")
+    git(project, "init", "-q")
+    clean = obtain(PathSource(kind="path", path="source"), study, ports, update_lock=True)
+    for name in ("main.o", "deep/a.o", "build/x.txt", "[x]y"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("left over")
+    left = obtain(PathSource(kind="path", path="source"), study, ports, update_lock=False)
+    assert left.sha256 == clean.sha256
+    assert set(left.left_behind) == {"main.o", "deep/a.o", "build", "[x]y"}
+    assert (left.tree / "deep/kept.txt").exists()
+    every = PathSource(kind="path", path="source", ignored=True)
+    taken = obtain(every, study, ports, update_lock=True)
+    assert (taken.tree / "build/x.txt").exists()
+    assert taken.left_behind == ()
+
+
+def test_repositories_within_and_around(
+    tmp_path: Path, study: Path, project: Path, ports: SourcePorts
+) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / ".gitignore").write_text("source/\n")
+    (project / "module").mkdir()
+    git(project / "module", "init", "-q")
+    (project / "module/.gitignore").write_text("*.a\n")
+    (project / "module/x.a").write_text("left over")
+    (project / "y.a").write_text("a repository around it ignores the whole folder")
+    found = obtain(PathSource(kind="path", path="source"), study, ports, update_lock=True)
+    assert found.left_behind == ("module/x.a",)
+    assert (found.tree / "y.a").exists()
+    assert (found.tree / "main.c").exists()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
-from pathlib import PurePosixPath
 
 from ensign.builders.proof.facts import (
     FileOrigins,
@@ -13,7 +12,7 @@ from ensign.builders.proof.facts import (
     Why,
     compiler_of_comment,
 )
-from ensign.builders.proof.seen import Request, Seen, shown
+from ensign.builders.proof.seen import Request, Seen, shown, some
 from ensign.model.findings import Finding, Severity
 
 _LANGUAGES = (UnitKind.EARLY, UnitKind.WHOLE, UnitKind.CLANG)
@@ -44,7 +43,7 @@ def _strays(seen: Seen, request: Request, file: FileOrigins) -> Iterator[Finding
             total = file.objects + len(file.strays)
             text = (
                 f"{len(found)} of the {total} objects in {file.path} were not compiled by this "
-                f"build: they {where}: {_some(names)}"
+                f"build: they {where}: {some(names)}"
             )
         yield seen.finding("not-from-this-build", Severity.ERROR, f"{text}; {_way_out(found, why)}")
 
@@ -121,31 +120,19 @@ def origin_lines(seen: Seen) -> Iterator[str]:
         if told:
             yield (
                 f"{file.path}: {len(told)} objects were made by calls that are not recorded, and "
-                f"are judged by their debug information: {_some(told)}"
+                f"are judged by their debug information: {some(told)}"
             )
         if silent:
             by = sorted({text for each in open_ for text in each.comments})
             said = f" (they name {', '.join(by)})" if by else ""
             yield (
                 f"not judged: who compiled {len(silent)} objects in {file.path}, how: no recorded "
-                f"call made them, and they have no debug information{said}: {_some(silent)}"
+                f"call made them, and they have no debug information{said}: {some(silent)}"
             )
         if request is not None:
             left = {each.name for each in undeclared(file.strays, request)}
             declared = [each.name for each in file.strays if each.name not in left]
             if declared:
-                yield f"{file.path}: linked as the study declares: {_some(declared)}"
+                yield f"{file.path}: linked as the study declares: {some(declared)}"
         if file.machine:
-            yield f"{file.path}: linked in from this machine: {_some(file.machine)}"
-
-
-def _some(names: Iterable[str]) -> str:
-    every = list(names)
-    most = 5
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more
-
-
-def leftover_names(paths: Sequence[str]) -> str:
-    """A few paths and how many more."""
-    return _some(str(PurePosixPath(path)) for path in paths)
+            yield f"{file.path}: linked in from this machine: {some(file.machine)}"

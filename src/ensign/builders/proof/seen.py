@@ -14,7 +14,7 @@ from ensign.model.findings import Finding, Severity
 from ensign.model.variants import Variant
 from ensign.toolchains.table import Flags
 
-_SHOWN = 3
+_SHOWN, _NAMED = 3, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +192,9 @@ def shown(names: Sequence[str]) -> str:
     short = [PurePosixPath(name).name for name in names[:_SHOWN]]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(short) + more
+
+
+def some(names: Sequence[str]) -> str:
+    """A few names in full and how many more."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -53,12 +53,14 @@ class Fetcher:
 class Fetched:
     """A source tree, and what was resolved on the way (revision, commit): pairs for the lock.
 
-    `exclude` has glob patterns of what in `tree` does not belong to the source.
+    `exclude` has glob patterns of what in `tree` does not belong to the source; `left_behind` are
+    files among it that git ignores.
     """
 
     tree: Path
     resolved: tuple[tuple[str, str], ...] = ()
     exclude: tuple[str, ...] = ()
+    left_behind: tuple[str, ...] = ()
 
 
 def last_line(outcome: Outcome) -> str:

@@ -33,11 +33,15 @@ class SourcePorts:
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """A pristine source tree in the cache. `facts` are ordered pairs for people and the report."""
+    """A pristine source tree in the cache. `facts` are ordered pairs for people and the report.
+
+    `left_behind` are files of the folder that git ignores and that are not in it.
+    """
 
     tree: Path
     sha256: str
     facts: tuple[tuple[str, str], ...]
+    left_behind: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ def obtain(source: Source, study: Path, ports: SourcePorts, *, update_lock: bool
     fresh = Lock(request, dict(fetched.resolved), digest)
     if lock is None and read_lock_text(path) != fresh.as_text():
         write_atomically(path, fresh.as_text().encode())
-    return _tree(entry, request, lock or fresh)
+    return _tree(entry, request, lock or fresh, fetched.left_behind)
 
 
 def read_lock_text(path: Path) -> str:
@@ -129,7 +133,9 @@ def _keep(fetched: Fetched, digest: str, cache: Cache) -> Entry:
     return cache.make("source", digest, fill)
 
 
-def _tree(entry: Entry, request: Mapping[str, object], lock: Lock) -> SourceTree:
+def _tree(
+    entry: Entry, request: Mapping[str, object], lock: Lock, left_behind: tuple[str, ...] = ()
+) -> SourceTree:
     asked = [(name, str(value)) for name, value in request.items()]
     facts = (*asked, *sorted(lock.resolved.items()), ("tree_sha256", entry.key))
-    return SourceTree(entry.folder / "tree", entry.key, facts)
+    return SourceTree(entry.folder / "tree", entry.key, facts, left_behind)
