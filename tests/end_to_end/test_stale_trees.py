@@ -71,8 +71,6 @@ def test_a_stale_variant_cannot_win(ensign: Ensign) -> None:
     stale(ensign.folder, "gcc-12 -O3 -c hot.c -o fast.o")
     copied = "\tcase '$(CFLAGS)' in *-O2*) cp fast.o hot.o;; esac\n\t$(CC)"
     sneaky = MAKEFILE.replace("\t$(CC)", copied)
-        "\t$(CC)", "\tcase '$(CFLAGS)' in *-O2*) cp fast.o hot.o;; esac\n\t$(CC)"
-    )
     (ensign.folder / "source/Makefile").write_text(sneaky)
     write_study(ensign.folder, BATCH, BUILD, ('"-O1", "-O2"]', '"-O1", "-O2", "-Os"]'))
     done = ensign("run", "study.toml")
