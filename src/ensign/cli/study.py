@@ -60,8 +60,10 @@ def run(
 ) -> None:
     """Build what is missing, verify, race what is missing, say what came out; resumable.
 
-    Exit status: 0 done, 2 wrong input, 3 a build or program failed, 4 interrupted (run it again,
-    with the same options).
+    A variant that fails while it is raced is out, and the report says so; the others go on.
+
+    Exit status: 0 done, 2 wrong input, 3 the baseline failed (what was measured before is reported)
+    or every variant did, 4 interrupted (run it again, with the same options).
     """
     from ensign.cli import study_run  # noqa: PLC0415
     from ensign.lab.study_file import Limits  # noqa: PLC0415

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from ensign.lab.study.plan import expectation
 from ensign.lab.study.prepare import open_cache, open_study
 from ensign.lab.study.telling import Telling
 from ensign.lab.study_file import Limits
+from ensign.model.errors import InputError, RaceFailed
 from ensign.model.results import StudyResult
 from ensign.model.units import format_size, parse_duration_ns
 from ensign.report import as_csv, as_difference, as_html, as_json, as_markdown, as_plan, as_terminal
@@ -54,14 +55,31 @@ def run(path: Path, workloads: Sequence[str], limits: Limits, *, update_lock: bo
             plan=sweeps.expect,
             trial=sweeps.show,
         )
-        perform.run_study(file, cache, ports, telling, update_lock=update_lock)
+        failure = _failure_of_race(
+            lambda: perform.run_study(file, cache, ports, telling, update_lock=update_lock)
+        )
     with evidence.opened(path) as found:
-        result = found.result()
+        try:
+            result = found.result()
+        except InputError as error:
+            # Nothing whole was measured before it failed.
+            raise failure or error from None
     say(as_terminal.study(result, screen_of(sys.stdout)))
     page = found.page
     if not _is_current(page, result):
         write_html(result, page)
     say(f"Report: {page}\n")
+    if failure is not None:
+        raise failure
+
+
+def _failure_of_race(race: Callable[[], None]) -> RaceFailed | None:
+    """What failed while it raced: what was measured before is to be reported first."""
+    try:
+        race()
+    except RaceFailed as error:
+        return error
+    return None
 
 
 def report(path: Path, files: Files, *, every_workload: bool) -> None:

@@ -4,6 +4,7 @@ EnsignError
 ├── InputError        exit 2   the user's command, study or file is wrong
 │   └── StudyError    exit 2   … in a study file, with line and key
 ├── CommandFailed     exit 3   a program under test, a load generator or a build failed
+│   ├── RaceFailed    exit 3   … while a study raced: what it measured until then is stored
 │   └── StorageFailed exit 3   … or a file could not be written: disk full, not permitted
 ├── Interrupted       exit 4   Ctrl-C; what was measured is saved
 └── InternalError     exit 5   ensign or its meter broke a promise of its own
@@ -35,6 +36,10 @@ class StudyError(InputError):
 
 class CommandFailed(EnsignError):
     """A command that ensign was asked to run ended wrongly, or never became ready."""
+
+
+class RaceFailed(CommandFailed):
+    """The baseline failed in a race, or no variant is left; there may be a report all the same."""
 
 
 class StorageFailed(CommandFailed):

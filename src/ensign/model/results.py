@@ -11,7 +11,7 @@ from ensign.model.comparisons import Comparison
 from ensign.model.effects import NO_EFFECTS, Factorial
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
-from ensign.model.trials import Metric, Mode, Trial
+from ensign.model.trials import ArmFailure, Metric, Mode, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +175,7 @@ class StudyResult:
     `suite_wall` is `suite` by the other metric. `factorial` has the effects of the axes. `expected`
     is the precision that was told before the first sweep; `latency` has the workloads whose drives
     kept it.
+    `failures` has what failed while it was raced: those variants are in no other list but `builds`.
     `extra` has further pairs for people; `redo` is the command line that repeats the study. With a
     `confirmation` all other rows are an exploration, of which nothing is claimed.
     """
@@ -214,6 +215,7 @@ class StudyResult:
     factorial: Factorial = NO_EFFECTS
     expected: Precision | None = None
     latency: tuple[LatencyComparison, ...] = ()
+    failures: tuple[ArmFailure, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -108,6 +108,13 @@ class ArmFailure:
     workload: str = ""
     sweep: int | None = None
 
+    @property
+    def where(self) -> str:
+        """In which execution, in words; sweeps are counted from 1."""
+        place = f"on workload {self.workload}" if self.workload else ""
+        when = "" if self.sweep is None else f"in sweep {self.sweep + 1}"
+        return ", ".join(filter(None, (place, when)))
+
 
 def failed_arms(trials: Iterable[Trial]) -> frozenset[str]:
     """The arms that failed in any of these trials: nothing is claimed of them."""

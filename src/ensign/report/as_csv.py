@@ -33,6 +33,8 @@ Cell = str | int | float
 def study(result: StudyResult) -> str:
     """Rows of scope `suite`, `suite-wall` (by wall time), `workload`, `latency-p50` and so on.
 
+    `failed` is a variant that failed on a workload; its row has no figures.
+
     The twin's are included; the costs of latencies are the latencies themselves.
 
     Those of a confirmation come first, as `confirmed-suite` and so on; then the others explored.
@@ -62,6 +64,15 @@ def _rows(result: StudyResult, prefix: str = "") -> list[list[Cell]]:
         names = [scope, each.workload, each.comparison.arm, each.comparison.baseline]
         latencies = (_number(each.baseline_ns), _number(each.arm_ns))
         rows.append([*names, *_cells(each.comparison), "", *latencies, "", "", ""])
+    for failure in result.failures:
+        said = {
+            "scope": f"{prefix}failed",
+            "workload": failure.workload,
+            "variant": failure.arm,
+            "baseline": result.baseline,
+            "direction": "failed",
+        }
+        rows.append([said.get(column, "") for column in _STUDY])
     return rows
 
 

@@ -19,7 +19,7 @@ from ensign.model.results import (
     LayoutFacts,
     StudyResult,
 )
-from ensign.model.trials import ArmTotals, SliceRecord, Trial
+from ensign.model.trials import ArmFailure, ArmTotals, SliceRecord, Trial
 from ensign.report.layouts import within_band
 
 Json = str | int | float | bool | None | list["Json"] | Mapping[str, "Json"]
@@ -29,6 +29,8 @@ _SLICE_COLUMNS = ("arm", "start_ns", "wall_ns", "cpu_ns", "load_cpu_ns", "filler
 
 def study(result: StudyResult) -> str:
     """`suite`, `workloads`, `bands`, `named`, `builds`, `findings`; `study` is about all of it.
+
+    `failed` has the variants that failed while they were raced (`sweep` counts from 0).
 
     `confirmation` is there where the study has that phase, with the same rows once it is finished;
     all others are an exploration then. `factorial` has the effects of the axes; `named` says which
@@ -126,9 +128,15 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
             for entry in result.latency
         ],
         **({} if result.layouts is None else {"layouts": _layouts(result.layouts)}),
+        "failed": [_failed(failure) for failure in result.failures],
         "builds": [_build(build) for build in result.builds],
         "findings": [_finding(finding) for finding in result.findings],
     }
+
+
+def _failed(failure: ArmFailure) -> dict[str, Json]:
+    said = asdict(failure)
+    return {"variant": said.pop("arm"), **said}
 
 
 def compare(result: CompareResult, others: Sequence[Comparison] = ()) -> str:

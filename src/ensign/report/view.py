@@ -243,11 +243,17 @@ def _unmeasured(result: StudyResult, measured: set[str]) -> tuple[Unmeasured, ..
     for build in result.builds:
         if build.variant in measured or build.variant == result.baseline:
             continue
-        found.append(Unmeasured(clean(build.variant), _why(build)))
+        found.append(Unmeasured(clean(build.variant), _why(build, result)))
     return tuple(found)
 
 
-def _why(build: BuildFacts) -> str:
+def _why(build: BuildFacts, result: StudyResult) -> str:
+    failed = {failure.arm: failure for failure in result.failures}
+    if build.variant in failed:
+        failure = failed[build.variant]
+        return f"failed {clean(failure.where)}: {clean(failure.text)}"
+    if build.status.removeprefix("same as ") in failed:
+        return f"{clean(build.status)}, which failed"
     if build.status == "failed":
         return "its build failed"
     if build.status == "left out":

@@ -8,6 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#ifndef FAULT
+#define FAULT ""
+#endif
+#ifndef LEFT
+#define LEFT -1
+#endif
+
 static void leave(int number)
 {
     (void)number;
@@ -16,8 +23,8 @@ static void leave(int number)
 
 int main(int argc, char **argv)
 {
-    const char *fault = argc > 2 ? argv[2] : "";
-    long left = argc > 3 ? atol(argv[3]) : -1;
+    const char *fault = argc > 2 ? argv[2] : FAULT;
+    long left = argc > 3 ? atol(argv[3]) : LEFT;
     if (!strcmp(fault, "deaf"))
         for (;;)
             pause();

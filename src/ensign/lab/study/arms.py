@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ensign.builders.training import TrainingRun
@@ -81,6 +81,16 @@ class Field:
         parts = (others[start::count] for start in range(count))
         return tuple(replace(self, artefacts=(first, *part)) for part in parts)
 
+    def without(self, arms: Collection[str]) -> Field:
+        """Those that are left; the baseline leads them."""
+        left = tuple(pair for pair in self.artefacts if pair[0] not in arms)
+        return replace(self, artefacts=left)
+
+    def has_failed(self, arms: Collection[str]) -> bool:
+        """Whether there was somebody beside the baseline, and nobody is left of these."""
+        others = [name for name, _ in self.artefacts[1:]]
+        return bool(others) and all(name in arms for name in others)
+
     def only_baseline(self) -> Field:
         """The baseline alone (it still gets its twin)."""
         return replace(self, artefacts=self.artefacts[:1])
@@ -108,7 +118,12 @@ def race_request(
     baseline, path = field.artefacts[0]
     twin = _arm(study, field, run, baseline, field.twin or path)
     return RaceRequest(
-        arms=(*arms, replace(twin, name=TWIN)),
+        # Without baseline and twin there is nothing to compare with.
+        arms=(
+            replace(arms[0], required=True),
+            *arms[1:],
+            replace(twin, name=TWIN, required=True),
+        ),
         mode=Mode(study.race.mode),
         slice_ns=parse_duration_ns(study.race.slice),
         executions=1,

@@ -24,7 +24,7 @@ from ensign.lab.study.prepare import build_programs
 from ensign.lab.study.record import StudyRecord, usable_record, write_record
 from ensign.lab.study.recording import ended, started
 from ensign.lab.study.result import study_result
-from ensign.lab.study.sweeps import SweepPlan, missing_trials, run_sweeps
+from ensign.lab.study.sweeps import SweepPlan, failed_in, missing_trials, run_sweeps
 from ensign.lab.study.telling import Telling
 from ensign.lab.study_file import StudyFile
 from ensign.model.findings import Finding, Severity
@@ -72,7 +72,7 @@ def _race(file: StudyFile, plan: ConfirmPlan, explored: SweepPlan, site: Site) -
         explored, key=key, sweeps=plan.sweeps, requests=plan.requests, expected_ns=0, precision=None
     )
     known = _record_of(folder, plan)
-    missing = missing_trials(file.study, sweeps, folder)
+    missing = missing_trials(file.study, arena.field, sweeps, folder)
     if not missing and is_complete(folder, known, key, programs, name):
         return
     before = machine_state()
@@ -113,7 +113,7 @@ def with_confirmation(
         plan_sha256=plan.sha256,
         fresh=fresh,
     )
-    if record is None or len(done) < plan.sweeps * len(plan.workloads):
+    if record is None or not _is_finished(folder, plan, record, len(done)):
         return replace(_exploring(explored), confirmation=confirmation)
     study = confirming_study(file.study, plan)
     count = len(plan.finalists)
@@ -124,6 +124,13 @@ def with_confirmation(
     doubts = (*_kept(file, plan), *_restarted(folder, plan, record))
     result = replace(result, findings=(*doubts, *result.findings))
     return replace(_exploring(explored), confirmation=replace(confirmation, result=result))
+
+
+def _is_finished(folder: StudyFolder, plan: ConfirmPlan, record: StudyRecord, done: int) -> bool:
+    """All trials are there, or every finalist failed."""
+    if done >= plan.sweeps * len(plan.workloads):
+        return True
+    return failed_in(folder, record.key).issuperset(plan.finalists)
 
 
 def _exploring(explored: StudyResult) -> StudyResult:

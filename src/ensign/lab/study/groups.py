@@ -5,8 +5,8 @@ is a round of their slices, and what drifts in that time is noise. Nine arms of 
 a standard deviation of 1.23 % per execution, 25 of them (on another machine) 2.46 %; the variance
 is taken to be as 9 + arms, which is less than that. The time of an execution of V variants in G
 groups is as V + 2G, since each group has the baseline twice. Half-widths for the same time are
-narrowest where the product is least. It hardly changes around there, and groups cost comparisons between groups, so the fewest
-groups whose half-widths are within 2 % of the narrowest are taken.
+narrowest where the product is least. It hardly changes around there, and groups cost comparisons
+between groups, so the fewest groups whose half-widths are within 2 % of the narrowest are taken.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ def merged(trials: Sequence[Trial], baseline: str) -> Trial:
         arms=tuple(totals for trial in named for totals in trial.arms),
         slices=tuple(slices),
         findings=tuple(finding for trial in named for finding in trial.findings),
+        failures=tuple(failure for trial in named for failure in trial.failures),
         groups=tuple(
             (name, *(totals.arm for totals in trial.arms if totals.arm != name))
             for name, trial in zip(first, named, strict=True)

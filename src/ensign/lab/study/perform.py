@@ -18,10 +18,10 @@ from ensign.lab.study.record import StudyRecord, read_record, usable_record, wri
 from ensign.lab.study.recording import ended, started
 from ensign.lab.study.result import study_result
 from ensign.lab.study.suite_facts import suite_facts, suite_findings
-from ensign.lab.study.sweeps import SweepPlan, missing_trials, run_sweeps
+from ensign.lab.study.sweeps import SweepPlan, failed_in, missing_trials, run_sweeps
 from ensign.lab.study.telling import Telling
 from ensign.lab.study_file import StudyFile
-from ensign.model.errors import InputError, Interrupted
+from ensign.model.errors import InputError, Interrupted, RaceFailed
 from ensign.model.results import StudyResult
 from ensign.model.study import Study
 from ensign.model.trials import Trial
@@ -51,6 +51,7 @@ def run_study(
                 explored, _ = _explored(file)
                 site = Site(cache, ports, folder, telling)
                 confirm(file, explored, sweeps, site)
+            _require_left(programs, failed_in(folder, sweeps.key))
     except KeyboardInterrupt:
         raise Interrupted("interrupted; the same command goes on where it stopped") from None
 
@@ -103,7 +104,7 @@ def _race(
     if band is not None:
         races.append((study, *band))
     # A trial that was damaged and deleted is raced again.
-    missing = any(missing_trials(each, plan, folder) for each, _, plan in races)
+    missing = any(missing_trials(*race, folder) for race in races)
     if not missing and is_complete(folder, usable_record(folder), key, programs):
         return fixed.sweeps
     record = started(study, programs, fixed.sweeps, before)
@@ -121,7 +122,18 @@ def _race(
     )
     write_record(folder, record)
     telling.plan(fixed.sweeps)
+    # What fails in one race takes no part in the later ones.
+    gone: frozenset[str] = frozenset()
     for raced_study, arms, plan in races:
-        run_sweeps(ports.meter, raced_study, arms, plan, folder, telling.trial)
+        if not field.has_failed(gone):
+            left = arms.without(gone)
+            gone |= run_sweeps(ports.meter, raced_study, left, plan, folder, telling.trial)
     write_record(folder, ended(record, before, machine_state()))
     return fixed.sweeps
+
+
+def _require_left(programs: Programs, failed: frozenset[str]) -> None:
+    """RaceFailed where every variant failed."""
+    others = {name for name, _ in programs.artefacts[1:]}
+    if others and others <= failed:
+        raise RaceFailed("every variant failed while it was raced: nothing is left to compare")

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ensign.lab.study.effects import design_of
+from ensign.lab.study.failures import failure_findings, failures_of
 from ensign.lab.study.layouts import layout_facts
 from ensign.lab.study.longer_slices import slice_length_findings
 from ensign.lab.study.overlap import overlap_findings
@@ -45,6 +46,16 @@ def study_result(
     are any. Where sweeps took turns with relinks, all intervals count these. With several
     `finalists` each is judged more strictly, so that the study's level holds for all of them.
     """
+    failures = failures_of((*trials, *longer, *relinked))
+    failed = failure_findings(failures, record.raced)
+    gone = frozenset(each.arm for each in failures)
+    record = replace(
+        record,
+        raced=tuple(name for name in record.raced if name not in gone),
+        findings=(*failed, *record.findings),
+    )
+    trials = tuple(trial.without(gone) for trial in trials)
+    longer = tuple(trial.without(gone) for trial in longer)
     metric = Metric(study.race.metric)
     other = Metric.WALL if metric is Metric.CPU else Metric.CPU
     names = tuple(workload.name for workload in study.workloads)
@@ -104,6 +115,7 @@ def study_result(
         factorial=factorial_reading(costs, beside, design, rule),
         expected=record.expected,
         latency=_latency(trials, record, names, rule),
+        failures=failures,
     )
 
 

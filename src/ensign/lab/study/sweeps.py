@@ -10,9 +10,10 @@ from ensign.host.meter import Meter
 from ensign.lab.study.arms import Field
 from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.groups import fewest
+from ensign.model.errors import CommandFailed, RaceFailed
 from ensign.model.precision import Precision
 from ensign.model.study import Study, Workload
-from ensign.model.trials import Trial
+from ensign.model.trials import Trial, failed_arms
 from ensign.store.folder import StudyFolder
 
 
@@ -59,11 +60,21 @@ def order_of(workloads: list[Workload], seed: int, sweep: int) -> list[Workload]
     return shuffled
 
 
+def failed_in(folder: StudyFolder, key: str) -> frozenset[str]:
+    """The arms that failed in a stored trial of that plan: they are out of it."""
+    return failed_arms(folder.trials(key))
+
+
 def missing_trials(
-    study: Study, plan: SweepPlan, folder: StudyFolder
+    study: Study, arms: Field, plan: SweepPlan, folder: StudyFolder
 ) -> tuple[tuple[int, Workload], ...]:
-    """Sweep and workload of each trial that the store lacks, in the order of racing."""
+    """Sweep and workload of each trial that the store lacks, in the order of racing.
+
+    None where every variant failed: nothing is left to be compared.
+    """
     stored = folder.done(plan.key)
+    if stored and arms.has_failed(failed_in(folder, plan.key)):
+        return ()
     return tuple(
         (sweep, workload)
         for sweep in range(plan.sweeps)
@@ -79,13 +90,25 @@ def run_sweeps(
     plan: SweepPlan,
     folder: StudyFolder,
     on_trial: Callable[[SweepProgress], None],
-) -> None:
-    """Races what the store lacks. KeyboardInterrupt passes; finished trials are already stored."""
+) -> frozenset[str]:
+    """Races what the store lacks; the arms that failed.
+
+    What failed in an earlier trial of the plan takes no part. RaceFailed where the baseline fails;
+    KeyboardInterrupt passes. Finished trials are stored in either case.
+    """
     total = plan.sweeps * len(study.workloads)
-    missing = missing_trials(study, plan, folder)
+    missing = missing_trials(study, arms, plan, folder)
+    gone = failed_in(folder, plan.key)
     for done, (sweep, workload) in enumerate(missing, start=total - len(missing) + 1):
         requests = plan.requests[workload.name]
-        raced = plan.placed(arms, workload.name)
-        trial = one_trial(meter, study, raced, workload, requests, sweep=sweep)
+        if arms.has_failed(gone):
+            break
+        raced = plan.placed(arms.without(gone), workload.name)
+        try:
+            trial = one_trial(meter, study, raced, workload, requests, sweep=sweep)
+        except CommandFailed as error:
+            raise RaceFailed(str(error)) from None
         folder.write_trial(plan.key, trial)
+        gone |= failed_arms([trial])
         on_trial(SweepProgress(done, total, sweep, workload.name, trial))
+    return gone

@@ -1,0 +1,33 @@
+"""Variants that failed while they were raced: out, and nothing is claimed of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ensign.model.findings import Finding, Severity
+from ensign.model.trials import ArmFailure, Trial
+
+
+def failures_of(trials: Iterable[Trial]) -> tuple[ArmFailure, ...]:
+    """What ended arms, the first for each of them."""
+    found: dict[str, ArmFailure] = {}
+    for trial in trials:
+        for failure in trial.failures:
+            found.setdefault(failure.arm, failure)
+    return tuple(found.values())
+
+
+def failure_findings(failures: Sequence[ArmFailure], raced: Sequence[str]) -> tuple[Finding, ...]:
+    """`variant-failed`, an error that speaks against each; `relink-failed` for other arms."""
+    found = []
+    for each in failures:
+        if each.arm in raced:
+            text = (
+                f"failed {each.where}, so it is out of this race for good and not compared: "
+                f"{each.text}"
+            )
+            found.append(Finding("variant-failed", Severity.ERROR, text, each.arm))
+        else:
+            text = f"{each.arm} of the baseline failed {each.where} and is left out: {each.text}"
+            found.append(Finding("relink-failed", Severity.WARNING, text))
+    return tuple(found)
