@@ -14,7 +14,7 @@ from ensign.measure.perform import race
 from ensign.model.errors import InternalError
 from ensign.model.requests import RaceRequest
 from ensign.model.study import Study, Workload
-from ensign.model.trials import Trial
+from ensign.model.trials import TWIN, Trial
 from ensign.model.units import parse_duration_ns
 
 # A pilot shorter than this is mostly start-up of the load generator.
@@ -91,7 +91,10 @@ def one_trial(
 
 
 def _raced(meter: Meter, request: RaceRequest, workload: Workload, sweep: int) -> Trial:
-    with closing(race(meter, request, workload=workload.name, first_sweep=sweep)) as trials:
+    names = {TWIN: f"{request.arms[0].name} (twin)"}
+    with closing(
+        race(meter, request, workload=workload.name, first_sweep=sweep, names=names)
+    ) as trials:
         for trial in trials:
             return trial
     raise InternalError(f"{workload.name}: the meter gave no execution")
