@@ -114,7 +114,11 @@ def _levels(costs: dict[Metric, SweepCosts], rule: SuiteRule) -> str:
 
 
 def _builds(result: StudyResult) -> str:
-    wall = {each.comparison.arm: each.comparison for each in result.suite_wall}
+    wall = {
+        each.comparison.arm: each.comparison.beside.other
+        for each in result.suite
+        if each.comparison.beside is not None
+    }
     size = {each.variant: each for each in result.builds}
     rows = []
     for each in sorted(result.suite, key=lambda one: one.comparison.ratio):

@@ -6,7 +6,7 @@ import math
 import random
 from dataclasses import replace
 
-from ensign.model.comparisons import Comparison, Direction, Size
+from ensign.model.comparisons import Beside, Comparison, Direction, Size, TimeShares
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import (
     ArmFacts,
@@ -66,7 +66,7 @@ BAND = LayoutFacts(
 )
 
 
-def comparison(
+def comparison(  # noqa: PLR0913
     arm: str,
     log_ratio: float,
     half: float,
@@ -74,6 +74,7 @@ def comparison(
     executions: int = 8,
     margin: float | None = MARGIN,
     baseline: str = "gcc-12-O2",
+    metric: Metric = Metric.CPU,
 ) -> Comparison:
     """A comparison with the interval log_ratio ± half; its statements follow from that."""
     low, high = math.exp(log_ratio - half), math.exp(log_ratio + half)
@@ -84,9 +85,15 @@ def comparison(
         inside = max(abs(log_ratio - half), abs(log_ratio + half)) < limit
         outside = log_ratio - half > limit or log_ratio + half < -limit
         size = Size.WITHIN if inside else Size.BEYOND if outside else Size.UNCLEAR
+    beside = None
+    if metric is Metric.CPU:
+        wall = comparison(
+            arm, log_ratio * 0.9, half * 1.6, margin=margin, baseline=baseline, metric=Metric.WALL
+        )
+        beside = Beside(wall, baseline=TimeShares(0.98, 0.2), arm=TimeShares(0.98, 0.21))
     return Comparison(
-        arm, baseline, Metric.CPU, math.exp(log_ratio), low, high, 0.95, direction, size,
-        executions, "t",
+        arm, baseline, metric, math.exp(log_ratio), low, high, 0.95, direction, size,
+        executions, "t", correlation=0.1, beside=beside,
     )  # fmt: skip
 
 
@@ -137,10 +144,6 @@ def study(
             cost = base * entry.ratio
             rows.append(WorkloadComparison(workload, entry, base, cost, draw.uniform(0.4, 0.8)))
     suite = tuple(_suite(arm, math.log(ratio), rows) for arm, ratio in arms.items())
-    wall = tuple(
-        SuiteComparison(comparison(arm, math.log(ratio) * 0.7, 0.006), len(names))
-        for arm, ratio in arms.items()
-    )
     edges = band_edges(MARGIN)
     failed = "clang: error: unable to execute command: ld.lld\nmake: *** [all] Error 1"
     fields: dict[str, object] = {
@@ -166,7 +169,6 @@ def study(
             build("clang-14-O3-lto", "failed", failed),
         ),
         "suite": suite,
-        "suite_wall": wall,
         "workloads": tuple(rows),
         "workload_names": names,
         "commands": tuple(
@@ -284,7 +286,6 @@ def extreme_study() -> StudyResult:
         findings=(Finding("bad", Severity.ERROR, HOSTILE, HOSTILE),),
         machine=MachineFacts(((HOSTILE, HOSTILE),)),
         sweeps_done=2,
-        suite_wall=(),
         extra={"redo": HOSTILE},
     )
 
@@ -292,7 +293,7 @@ def extreme_study() -> StudyResult:
 def empty_study() -> StudyResult:
     """Nothing was raced: every build failed."""
     return study(
-        suite=(), suite_wall=(), workloads=(), bands=(), named=(), sweeps_done=0,
+        suite=(), workloads=(), bands=(), named=(), sweeps_done=0,
         running_share=math.nan, racing_s=0.0,
         builds=(build("gcc-12-O2"), build("gcc-12-O3", "failed", "error")),
     )  # fmt: skip

@@ -115,7 +115,6 @@ def simulated_study() -> StudyResult:
         builds=builds,
         baseline=baseline,
         suite=tuple(compare_suite(costs, arm, baseline, rule) for arm in others),
-        suite_wall=tuple(compare_suite(wall, arm, baseline, rule) for arm in others),
         workloads=tuple(
             WorkloadComparison(workload, one, 9_000.0, 9_000.0 * one.ratio, share[workload])
             for arm in others

@@ -29,11 +29,14 @@ def test_exports_have_the_promised_keys(ensign: Ensign, programs: Programs) -> N
     said = json.loads((ensign.folder / "out.json").read_text())
     comparison = {
         "arm": str, "baseline": str, "metric": str, "ratio": float, "low": float, "high": float,
-        "level": float, "direction": str, "size": str, "executions": int,
+        "level": float, "direction": str, "size": str, "executions": int, "other_metric": dict,
     }  # fmt: skip
     assert [entry["arm"] for entry in said["comparisons"]] == ["two", "four"]
     for entry in (*said["comparisons"], said["aa"]):
-        assert {key: type(value) for key, value in entry.items()} == comparison
+        known = {key: type(entry[key]) for key in comparison}
+        assert known == comparison
+        assert set(entry) == {*comparison, "withheld", "correlation"}
+        assert {entry["metric"], entry["other_metric"]["metric"]} == {"cpu", "wall"}
         assert entry["baseline"] == "one"
         assert entry["metric"] in ("cpu", "wall")
         assert entry["direction"] in ("faster", "slower", "unclear")

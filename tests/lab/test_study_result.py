@@ -77,7 +77,7 @@ def test_the_geomean_and_every_workload_of_every_arm_are_there() -> None:
         (workload, arm) for workload in ("a", "b") for arm in ("gcc-O3", "twin")
     }
     assert (result.sweeps_done, result.sweeps_planned) == (6, 6)
-    assert result.suite_wall[0].comparison.metric.value == "wall"
+    assert result.suite[0].comparison.beside.other.metric.value == "wall"
 
 
 def test_the_bands_count_every_workload_of_every_arm() -> None:

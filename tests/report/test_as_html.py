@@ -55,7 +55,7 @@ def test_a_page_knows_of_what_it_was_made(monkeypatch: pytest.MonkeyPatch) -> No
     page = as_html.study(data.study())
     assert as_html.shows(page, data.study())
     assert not as_html.shows(page, data.study(question="Another one?"))
-    assert not as_html.shows(page, data.study(suite_wall=()))
+    assert not as_html.shows(page, data.study(suite=()))
     assert not as_html.shows("", data.study())
     monkeypatch.setattr(as_html, "__version__", "9.9")
     assert not as_html.shows(page, data.study())

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import SuiteComparison
+from ensign.model.results import NamedWorkloads, SuiteComparison, WorkloadComparison
 from ensign.report.verdict import compare_verdict, study_verdict
 from report_data import compared, compared_several, comparison, empty_study, study, unbounded
 
@@ -12,7 +12,9 @@ def suite(*rows: tuple[str, float, float]) -> tuple[SuiteComparison, ...]:
 
 def test_the_best_variant_is_named_with_its_interval_and_claim() -> None:
     verdict = study_verdict(study())
-    assert verdict.headline.startswith("clang-19-O3-lto is 4.0 % faster than gcc-12-O2, between")
+    assert verdict.headline.startswith(
+        "clang-19-O3-lto is 4.0 % faster than gcc-12-O2 by CPU time, "
+    )
     assert "No workload is slower by more than 1 %" in verdict.details[0]
 
 
@@ -33,11 +35,11 @@ def test_a_variant_with_an_error_cannot_win() -> None:
 
 def test_no_winner_is_said_in_the_strongest_true_words() -> None:
     slower = study_verdict(study(suite=suite(("a", 0.03, 0.01))))
-    assert slower.headline == "Every variant is slower than gcc-12-O2."
+    assert slower.headline == "Every variant is slower than gcc-12-O2 by CPU time."
     alike = study_verdict(study(suite=suite(("a", 0.001, 0.005))))
-    assert alike.headline == "No variant differs from gcc-12-O2 by more than 1 %."
+    assert alike.headline == "No variant differs from gcc-12-O2 by more than 1 % (CPU time)."
     unclear = study_verdict(study(suite=suite(("a", 0.0, 0.05))))
-    assert unclear.headline == "No variant is shown to be faster than gcc-12-O2."
+    assert unclear.headline == "No variant is shown to be faster than gcc-12-O2 by CPU time."
     none = study_verdict(empty_study())
     assert none.headline == "No variant was compared with the baseline."
 
@@ -48,13 +50,45 @@ def test_a_claim_that_fails_names_the_workloads() -> None:
     assert verdict.details[0].endswith("is not shown for get and mset.")
 
 
+def strings(half: float, ratio: float = 0.05) -> tuple[WorkloadComparison, ...]:
+    rows = (("get", -0.06, 0.005), ("strings", ratio, half), ("lists", 0.004, 0.002))
+    return tuple(WorkloadComparison(w, comparison("a", *row), 1.0, 1.0, 0.5) for w, *row in rows)
+
+
+def test_what_hurts_is_said_first_and_with_its_size() -> None:
+    rows = (SuiteComparison(comparison("a", -0.04, 0.01), 3, False, ("strings",)),)  # noqa: FBT003
+    named = (NamedWorkloads("a", ("strings",), ("get",)),)
+    found = study_verdict(study(suite=rows, workloads=strings(0.01), named=named))
+    assert found.details == ("But strings is 4.9 % slower (3.9 to 5.8 %).",)
+    # The same workload is not also "not shown", and one within the margin is no regression.
+    assert not any("not shown" in line or "lists" in line for line in found.details)
+
+
+def test_a_workload_that_is_slower_by_its_own_interval_alone_is_said_so() -> None:
+    rows = (SuiteComparison(comparison("a", -0.04, 0.01), 3, False, ("strings",)),)  # noqa: FBT003
+    named = (NamedWorkloads("a", (), ("get",)),)
+    found = study_verdict(study(suite=rows, workloads=strings(0.045), named=named))
+    assert found.details[0].startswith(
+        "By its own interval alone, strings is 4.9 % slower (0.5 to 9.1 %)"
+    )
+    assert "by chance" in found.details[0]
+
+
+def test_what_hurts_the_nearest_is_said_where_nothing_is_faster() -> None:
+    rows = suite(("a", -0.001, 0.03))
+    named = (NamedWorkloads("a", ("strings",), ()),)
+    found = study_verdict(study(suite=rows, workloads=strings(0.01), named=named))
+    assert found.headline.startswith("No variant is shown to be faster")
+    assert "But strings is 4.9 % slower (3.9 to 5.8 %)." in found.details
+
+
 def test_what_may_overturn_the_result_stands_beside_it() -> None:
     twin = SuiteComparison(comparison("twin", 0.004, 0.001), 14)
     verdict = study_verdict(study(suite=(*suite(("a", -0.04, 0.01)), twin), sweeps_done=5))
     text = " ".join(verdict.caveats)
     assert "Not finished: 5 of 8 sweeps" in text
     assert "1 build failed: clang-14-O3-lto" in text
-    assert "twin is 0.4 % slower" in text
+    assert "twin needs 0.4 % more CPU time" in text
 
 
 def test_a_comparison_has_a_sentence_per_arm_and_doubts_its_twin() -> None:

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from ensign.model.comparisons import Comparison, Direction, Size
-from ensign.model.trials import Metric
+from ensign.model.trials import Metric, Mode
 from ensign.report import words
 from report_data import comparison, unbounded
 
@@ -19,22 +19,23 @@ def between(low: float, high: float, *, margin: float | None = 0.01) -> Comparis
 @pytest.mark.parametrize(
     ("low", "high", "said"),
     [
-        (0.039, 0.046, "new is 4.2 % faster, between 3.9 and 4.6 % (95 %)"),
-        (-0.016, -0.012, "new is 1.4 % slower, between 1.2 and 1.6 % (95 %)"),
-        (-0.012, 0.004, "new is unclear: between 1.2 % slower and 0.4 % faster (95 %)"),
+        (0.039, 0.046, "new is 4.2 % faster by CPU time, between 3.9 and 4.6 % (95 %)"),
+        (-0.016, -0.012, "new needs 1.4 % more CPU time, between 1.2 and 1.6 % (95 %)"),
+        (-0.012, 0.004, "new is unclear: between 1.2 % slower and 0.4 % faster by CPU time (95 %)"),
         (
             -0.004,
             0.003,
-            "new: no difference larger than 1 %, between 0.4 % slower and 0.3 % faster (95 %)",
+            "new: no difference larger than 1 % by CPU time, "  # noqa: ISC004
+            "between 0.4 % slower and 0.3 % faster (95 %)",
         ),
         (
             -0.006,
             -0.002,
-            "new is slower, but by less than the margin of 1 %: "  # noqa: ISC004
+            "new is slower by CPU time, but by less than the margin of 1 %: "  # noqa: ISC004
             "0.4 %, between 0.2 and 0.6 % (95 %)",
         ),
-        (1.2, 1.4, "new is 2.3 times as fast, between 2.2 and 2.4 times (95 %)"),
-        (-0.76, -0.74, "new takes 4 times as long, between 3.85 and 4.17 times (95 %)"),
+        (1.2, 1.4, "new is 2.3 times as fast by CPU time, between 2.2 and 2.4 times (95 %)"),
+        (-0.76, -0.74, "new needs 4 times the CPU time, between 3.85 and 4.17 times (95 %)"),
     ],
 )
 def test_a_sentence_says_what_is_shown_with_its_interval(
@@ -45,9 +46,41 @@ def test_a_sentence_says_what_is_shown_with_its_interval(
 
 def test_the_baseline_is_named_on_demand() -> None:
     said = words.sentence(between(0.039, 0.046), None, against=True)
-    assert said.startswith("new is 4.2 % faster than old, between")
+    assert said.startswith("new is 4.2 % faster than old by CPU time, between")
     alike = words.sentence(between(-0.002, 0.003), 0.01, against=True)
     assert alike.startswith("new: no difference from old larger than 1 %")
+
+
+def test_metric_and_mode_are_named() -> None:
+    """More time is r − 1, faster and slower are speedups: 43 % more is a speedup of −30 %."""
+    more = comparison("new", math.log(1.43), 0.01, margin=None, baseline="old")
+    said = words.sentence(more, None, against=True, mode=Mode.GATED)
+    assert said == (
+        "new needs 43.0 % more CPU time than old, between 41.6 and 44.4 % (95 %, interleaved)"
+    )
+    assert words.speedup_cell(more) == "−30.1 %"
+    wall = comparison("new", math.log(1.12), 0.01, margin=None, metric=Metric.WALL, baseline="old")
+    said = words.sentence(wall, None, against=True, mode=Mode.WHOLE)
+    assert (
+        said
+        == "new takes 12.0 % longer than old (wall), between 10.9 and 13.1 % (95 %, alternating)"
+    )
+    long = comparison("new", math.log(3.4), 0.01, margin=None, metric=Metric.WALL, baseline="old")
+    assert words.sentence(long, None, against=True, mode=Mode.DRIVEN) == (
+        "new takes 3.4 times as long as old (wall), between 3.37 and 3.43 times (95 %, driven)"
+    )
+
+
+def test_what_is_withheld_says_why_and_shows_no_figure() -> None:
+    entry = between(0.039, 0.046).without_claim("it ends by the clock; give --operations")
+    said = words.sentence(entry, 0.01, against=True)
+    assert (
+        said == "No verdict on new against old (withheld): it ends by the clock; give --operations"
+    )
+    cells = {words.interval_cell(entry), words.speedup_cell(entry), words.statement(entry, 0.01)}
+    assert cells == {"withheld"}
+    assert words.size_cell(entry) == "unclear"
+    assert entry.direction is Direction.UNCLEAR
 
 
 def test_without_an_interval_there_is_no_percentage() -> None:

@@ -13,7 +13,7 @@ from ensign.host.files import check_writable, write_atomically
 from ensign.host.signals import signals_deferred
 from ensign.lab.compare.options import Options, candidates
 from ensign.lab.compare.perform import Comparing
-from ensign.lab.compare.result import compare_result, other_metric
+from ensign.lab.compare.result import compare_result
 from ensign.lab.compare.same import same_bytes_findings
 from ensign.lab.machine import cpu_plan, machine_state
 from ensign.lab.ports import Ports
@@ -67,7 +67,7 @@ def run_compare(options: Options, exports: Exports, *, fail_if_slower: bool) -> 
         made_at = datetime.now(tz=UTC).isoformat(timespec="seconds")
         result = compare_result(options, compared, after.facts_since(before), findings, made_at)
         # First what lasts: standard output may be on a full disk.
-        _export(result, other_metric(compared), exports)
+        _export(result, exports)
         say(as_terminal.compare(result, screen_of(sys.stdout)))
     if compared.error is not None:
         raise compared.error
@@ -81,9 +81,9 @@ def _slower(comparison: Comparison) -> bool:
     return is_slower and comparison.size in (None, Size.BEYOND)
 
 
-def _export(result: CompareResult, others: tuple[Comparison, ...], exports: Exports) -> None:
+def _export(result: CompareResult, exports: Exports) -> None:
     if exports.json is not None:
-        write_atomically(exports.json.absolute(), as_json.compare(result, others).encode())
+        write_atomically(exports.json.absolute(), as_json.compare(result).encode())
     if exports.csv is not None:
         write_atomically(exports.csv.absolute(), as_csv.compare(result).encode())
     if exports.markdown is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ensign.model.trials import Metric
@@ -25,11 +25,46 @@ class Size(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class TimeShares:
+    """Where the running wall time of an arm went, as shares of it; `system` is of its CPU time.
+
+    `cpu` and `load` (of the load generator) exceed 1 where several CPUs were busy. `taken` is the
+    share in which the arm wanted a CPU and others had it; None where that was not read.
+    """
+
+    cpu: float
+    system: float
+    load: float = 0.0
+    taken: float | None = None
+
+    @property
+    def waiting(self) -> float:
+        """The share in which it neither ran nor wanted to: disk, network, locks, timers, load."""
+        return max(0.0, 1.0 - self.cpu - (self.taken or 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The same pair by the other cost, CPU or wall time.
+
+    `disagrees`: the two differ in direction, or by more than the margin, and that difference is
+    itself shown. `baseline` and `arm` say where their time went, which may tell why.
+    """
+
+    other: Comparison
+    disagrees: bool = False
+    baseline: TimeShares | None = None
+    arm: TimeShares | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """A cost ratio (arm over baseline) with its confidence interval and two statements.
 
     `size` is None without a margin. `low` is 0 and `high` infinite where `executions` are too few
-    for an interval. `rule` names how the interval was made: `sequential`, `t`.
+    for an interval. `rule` names how the interval was made: `sequential`, `t`. `withheld` says why
+    nothing is claimed whatever the numbers are; the direction is unclear then. `correlation` is
+    that of neighbouring executions (lag 1), None where there are too few.
     """
 
     arm: str
@@ -43,3 +78,11 @@ class Comparison:
     size: Size | None
     executions: int
     rule: str = "sequential"
+    withheld: str = ""
+    correlation: float | None = None
+    beside: Beside | None = None
+
+    def without_claim(self, reason: str) -> Comparison:
+        """The same numbers, of which nothing is claimed for that reason (a clause, no stop)."""
+        size = None if self.size is None else Size.UNCLEAR
+        return replace(self, direction=Direction.UNCLEAR, size=size, withheld=reason)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
-from ensign.model.comparisons import Comparison
+from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.effects import NO_EFFECTS, Factorial
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
@@ -172,9 +172,8 @@ class StudyResult:
     """Everything a report may show. Rows are against `baseline`; `twin` is its A/A twin's name.
 
     `band_edges` are the speedups (0.05 for +5 %) between the bands that `bands` counts.
-    `suite_wall` is `suite` by the other metric. `factorial` has the effects of the axes. `expected`
-    is the precision that was told before the first sweep; `latency` has the workloads whose drives
-    kept it.
+    `factorial` has the effects of the axes. `expected` is the precision that was told before the
+    first sweep; `latency` has the workloads whose drives kept it.
     `failures` has what failed while it was raced: those variants are in no other list but `builds`.
     `extra` has further pairs for people; `redo` is the command line that repeats the study. With a
     `confirmation` all other rows are an exploration, of which nothing is claimed.
@@ -197,7 +196,6 @@ class StudyResult:
     running_share: float
     builds: tuple[BuildFacts, ...]
     suite: tuple[SuiteComparison, ...]
-    suite_wall: tuple[SuiteComparison, ...]
     workloads: tuple[WorkloadComparison, ...]
     workload_names: tuple[str, ...]
     commands: tuple[tuple[str, str], ...]
@@ -217,6 +215,25 @@ class StudyResult:
     latency: tuple[LatencyComparison, ...] = ()
     failures: tuple[ArmFailure, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
+
+    def slower_workloads(self, arm: str) -> tuple[WorkloadComparison, ...]:
+        """Workloads on which an arm is slower and not within the margin, the worst first.
+
+        By their own intervals; `shown_slower` are those of them that hold after Holm.
+        """
+        found = (
+            each
+            for each in self.workloads
+            if each.comparison.arm == arm
+            and each.comparison.direction is Direction.SLOWER
+            and each.comparison.size is not Size.WITHIN
+        )
+        return tuple(sorted(found, key=lambda each: -each.comparison.ratio))
+
+    def shown_slower(self, arm: str) -> tuple[WorkloadComparison, ...]:
+        """Regressions of an arm: workloads shown to be slower, one error rate for their list."""
+        after_holm = {name for each in self.named if each.variant == arm for name in each.slower}
+        return tuple(each for each in self.slower_workloads(arm) if each.workload in after_holm)
 
     @property
     def reached(self) -> Precision | None:

@@ -7,13 +7,15 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 
-from ensign.model.comparisons import Comparison
+from ensign.model.comparisons import Beside, Comparison
 from ensign.model.results import CompareResult, StudyResult
 from ensign.report.confirmation import confirmed
 from ensign.report.layouts import within_band
 
 _COMPARISON = (
     "metric", "ratio", "low", "high", "level", "direction", "size", "executions", "rule",
+    "withheld", "correlation", "other_metric", "other_ratio", "other_low", "other_high",
+    "other_direction", "disagrees",
 )  # fmt: skip
 _STUDY = (
     "scope", "workload", "variant", "baseline", *_COMPARISON,
@@ -31,7 +33,7 @@ Cell = str | int | float
 
 
 def study(result: StudyResult) -> str:
-    """Rows of scope `suite`, `suite-wall` (by wall time), `workload`, `latency-p50` and so on.
+    """Rows of scope `suite`, `workload`, `latency-p50` and so on, the other cost beside them.
 
     `failed` is a variant that failed on a workload; its row has no figures.
 
@@ -46,14 +48,12 @@ def study(result: StudyResult) -> str:
 
 def _rows(result: StudyResult, prefix: str = "") -> list[list[Cell]]:
     rows: list[list[Cell]] = []
-    scopes = ((f"{prefix}suite", result.suite), (f"{prefix}suite-wall", result.suite_wall))
-    for scope, entries in scopes:
-        for entry in entries:
-            names = [scope, "", entry.comparison.arm, entry.comparison.baseline]
-            inside = _INSIDE[within_band(entry.comparison, result)]
-            shown = _INSIDE[entry.no_slower]
-            counts = (entry.workloads, "", "", "", inside, shown)
-            rows.append([*names, *_cells(entry.comparison), *counts])
+    for entry in result.suite:
+        names = [f"{prefix}suite", "", entry.comparison.arm, entry.comparison.baseline]
+        inside = _INSIDE[within_band(entry.comparison, result)]
+        shown = _INSIDE[entry.no_slower]
+        counts = (entry.workloads, "", "", "", inside, shown)
+        rows.append([*names, *_cells(entry.comparison), *counts])
     for one in result.workloads:
         names = [f"{prefix}workload", one.workload, one.comparison.arm, one.comparison.baseline]
         costs = (one.baseline_cost_ns, one.arm_cost_ns, one.user_share)
@@ -117,7 +117,18 @@ def _cells(entry: Comparison) -> list[Cell]:
         "" if entry.size is None else entry.size.value,
         entry.executions,
         entry.rule,
+        entry.withheld,
+        "" if entry.correlation is None else _number(entry.correlation),
+        *_other(entry.beside),
     ]
+
+
+def _other(beside: Beside | None) -> list[Cell]:
+    if beside is None:
+        return [""] * 6
+    other = beside.other
+    ends = (_number(other.ratio), _number(other.low), _number(other.high))
+    return [other.metric.value, *ends, other.direction.value, _INSIDE[beside.disagrees]]
 
 
 def _number(value: float) -> str:

@@ -26,7 +26,7 @@ from ensign.report.layouts import WITHIN_BAND, WITHIN_BAND_NOTE
 from ensign.report.notes import BY_MINIMUM, study_notes
 from ensign.report.trade import hardening_rows, trade_view
 from ensign.report.verdict import study_verdict, twin_sentence
-from ensign.report.view import Row, StudyView, status_of, study_view
+from ensign.report.view import StudyView, status_of, study_view
 from ensign.report.words import clean, counted, plain_share
 
 _SEVERITY_ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
@@ -41,7 +41,6 @@ class Phase:
     level: str
     margin: str
     figure: html_figures.Figure | None
-    wall: dict[str, Row]
     blocks: list[html_figures.Block]
     twin: tuple[str, ...]
 
@@ -93,9 +92,8 @@ def study(result: StudyResult) -> str:
             trade=trade,
             trade_charts=html_figures.trade_figures(trade),
             blocks=html_figures.blocks(result, view),
-            wall={row.name: row for row in view.wall},
             other_metric="wall time" if result.metric == "cpu" else "CPU time",
-            twin=_twin(result, view),
+            twin=_twin(result),
             builds=[_built(build) for build in result.builds],
             confirmation=_confirmation(result),
             exploration=exploration_text(result),
@@ -164,28 +162,28 @@ def _confirmation(result: StudyResult) -> Phase | None:
         level=plain_share(second.level),
         margin="" if second.margin is None else plain_share(second.margin),
         figure=html_figures.suite_figure(second, view),
-        wall={row.name: row for row in view.wall},
         blocks=html_figures.blocks(second, view),
-        twin=_twin(second, view),
+        twin=_twin(second),
     )
 
 
-def _twin(result: StudyResult, view: StudyView) -> tuple[str, ...]:
+def _twin(result: StudyResult) -> tuple[str, ...]:
     found = [
         twin_sentence(entry.comparison, result.margin)
         for entry in result.suite
         if entry.comparison.arm == result.twin
     ]
-    for variant in view.variants:
-        if variant.is_twin:
-            directions = [entry.row.direction for entry in variant.rows]
-            out = len(directions) - directions.count(Direction.UNCLEAR)
-            expected = len(directions) * (1 - result.level)
-            found.append(
-                f"{out} of its {counted(len(directions), 'workload interval')} "
-                f"{'excludes' if out == 1 else 'exclude'} zero; by chance about "
-                f"{expected:.1f} would."
-            )
+    each = [
+        one.comparison.direction for one in result.workloads if one.comparison.arm == result.twin
+    ]
+    if each:
+        out = len(each) - each.count(Direction.UNCLEAR)
+        expected = len(each) * (1 - result.level)
+        found.append(
+            f"{out} of its {counted(len(each), 'workload interval')} "
+            f"{'excludes' if out == 1 else 'exclude'} zero; by chance about "
+            f"{expected:.1f} would."
+        )
     return tuple(found)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 
-from ensign.model.comparisons import Comparison
+from ensign.model.comparisons import Beside, Comparison, TimeShares
 from ensign.model.effects import Effect
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
@@ -35,9 +35,9 @@ def study(result: StudyResult) -> str:
     `confirmation` is there where the study has that phase, with the same rows once it is finished;
     all others are an exploration then. `factorial` has the effects of the axes; `named` says which
     are shown to differ after Holm. `layouts` is there where relinks were raced; a band's ratios
-    are over the natural link. `no_slower` is the claim "no workload slower than the margin", null
-    where none is made. `within_layout_band` says whether the whole interval lies in it; null
-    where there is none.
+    are over the natural link. `other_metric` is the same pair by the other cost. `no_slower` is the
+    claim "no workload slower than the margin", null where none is made. `within_layout_band` says
+    whether the whole interval lies in it; null where there is none.
     """
     phase = result.confirmation
     second = {} if phase is None else {"confirmation": _confirmation(phase)}
@@ -64,20 +64,13 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
                 **_interval(entry.comparison),
                 "level": entry.comparison.level,
                 **_statements(entry.comparison),
+                **_judged(entry.comparison),
                 "workloads": entry.workloads,
                 "no_slower": entry.no_slower,
                 "not_shown": list(entry.not_shown),
                 "within_layout_band": within_band(entry.comparison, result),
             }
             for entry in result.suite
-        ],
-        "suite_other_metric": [
-            {
-                "variant": entry.comparison.arm,
-                "metric": entry.comparison.metric.value,
-                **_interval(entry.comparison),
-            }
-            for entry in result.suite_wall
         ],
         "workloads": [
             {
@@ -87,6 +80,7 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
                 **_interval(entry.comparison),
                 **_statements(entry.comparison),
                 "executions": entry.comparison.executions,
+                **_judged(entry.comparison),
                 "baseline_cost_ns": _number(entry.baseline_cost_ns),
                 "variant_cost_ns": _number(entry.arm_cost_ns),
                 "user_share": _number(entry.user_share),
@@ -139,19 +133,19 @@ def _failed(failure: ArmFailure) -> dict[str, Json]:
     return {"variant": said.pop("arm"), **said}
 
 
-def compare(result: CompareResult, others: Sequence[Comparison] = ()) -> str:
+def compare(result: CompareResult) -> str:
     """`comparisons`, `aa`, `findings`, `machine`, raw `trials`, and how it was measured.
 
     `failed` has the commands that are out of the race, and so in no other list but of raw trials.
 
-    `others` are the same comparisons by the other metric; they stand under `other_metric`.
+    Each comparison has the same pair by the other cost under `other_metric`, and whether the two
+    disagree.
     """
     return _written(
         {
             "comparisons": [_comparison(entry) for entry in result.comparisons],
             "aa": None if result.aa is None else _comparison(result.aa),
             "findings": [_finding(finding) for finding in result.findings],
-            "other_metric": [_comparison(entry) for entry in others],
             "arms": [_arm(arm) for arm in _arms(result)],
             "failed": [asdict(arm) for arm in result.failed],
             "compare": _about_compare(result),
@@ -187,7 +181,32 @@ def _comparison(entry: Comparison) -> dict[str, Json]:
         "level": entry.level,
         **_statements(entry),
         "executions": entry.executions,
+        **_judged(entry),
     }
+
+
+def _judged(entry: Comparison) -> dict[str, Json]:
+    """Why nothing is claimed, if so; lag-1 correlation; the other cost, and where time went."""
+    return {
+        "withheld": entry.withheld or None,
+        "correlation": entry.correlation,
+        "other_metric": None if entry.beside is None else _beside(entry.beside),
+    }
+
+
+def _beside(beside: Beside) -> dict[str, Json]:
+    return {
+        "metric": beside.other.metric.value,
+        **_interval(beside.other),
+        **_statements(beside.other),
+        "disagrees": beside.disagrees,
+        "baseline": None if beside.baseline is None else _shares(beside.baseline),
+        "arm": None if beside.arm is None else _shares(beside.arm),
+    }
+
+
+def _shares(shares: TimeShares) -> dict[str, Json]:
+    return {**asdict(shares), "waiting": shares.waiting}
 
 
 def _interval(entry: Comparison) -> dict[str, Json]:

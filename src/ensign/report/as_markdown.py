@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ensign.model.findings import Finding
 from ensign.model.results import CompareResult, StudyResult
+from ensign.model.trials import Metric
 from ensign.report import figures, github, latency
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import effects_view
@@ -22,11 +23,12 @@ from ensign.report.notes import (
 from ensign.report.trade import Trade, trade_view
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, study_view
-from ensign.report.words import clean, counted, plain_share
+from ensign.report.words import METRICS, clean, counted, other_metric, plain_share
 
 # A comment on GitHub holds 65,536 characters.
 _MOST_CHARACTERS = 60_000
-_FIGURES = frozenset({"speedup", "user", "system", "peak memory", "baseline cost", "cost"})
+_COSTS = ("user", "system", "wall", "peak memory")
+_FIGURES = frozenset({"speedup", *_COSTS, "baseline cost", "cost"})
 
 
 def study(result: StudyResult) -> str:
@@ -51,9 +53,7 @@ def study(result: StudyResult) -> str:
     length = sum(map(len, parts)) + len(notes)
     left_out = 0
     for variant in view.variants:
-        table = folded(
-            f"{html(variant.label)}: {variant.summary}", _workloads(variant, result.margin)
-        )
+        table = folded(f"{html(variant.label)}: {variant.summary}", _workloads(variant, result))
         if length + len(table) > _MOST_CHARACTERS:
             left_out += 1
             continue
@@ -73,14 +73,14 @@ def compare(result: CompareResult) -> str:
     arms = {arm.name: arm for arm in result.arms}
     if result.twin is not None:
         arms[result.twin.name] = result.twin
-    header = [*_heads(result.level, result.margin, "arm"), "user", "system", "peak memory"]
+    header = [*_heads(result.level, result.margin, "arm", result.metric.value), *_COSTS]
     body = []
     for name, row in [(arm.name, None) for arm in result.arms[:1]] + [(r.name, r) for r in rows]:
         arm = arms.get(name)
         shown = _baseline(name, result.margin) if row is None else _cells(row, result.margin)
-        costs = ["", "", ""]
+        costs = [""] * len(_COSTS)
         if arm is not None:
-            times = [figures.seconds(arm.user_s), figures.seconds(arm.system_s)]
+            times = [*map(figures.seconds, (arm.user_s, arm.system_s, arm.wall_s))]
             costs = [*times, figures.size(arm.peak_memory_bytes)]
         body.append([*shown, *costs])
     for failed in result.failed:
@@ -108,7 +108,7 @@ def _verdict(verdict: Verdict) -> list[str]:
 
 def _suite(result: StudyResult, view: StudyView) -> str:
     claimed = result.margin is not None and any(row.no_slower for row in view.suite)
-    header = _heads(result.level, result.margin, "variant")
+    header = _heads(result.level, result.margin, "variant", result.metric)
     body = [_baseline(result.baseline, result.margin)]
     body += [_cells(row, result.margin) for row in view.suite]
     if claimed:
@@ -126,14 +126,15 @@ def _confirmation(result: StudyResult) -> list[str]:
         return []
     view = study_view(second)
     tables = [
-        folded(f"{html(one.label)}: {one.summary}", _workloads(one, second.margin))
+        folded(f"{html(one.label)}: {one.summary}", _workloads(one, second))
         for one in view.variants
     ]
     return [f"#### {HEADING}", _suite(second, view), *tables]
 
 
-def _workloads(variant: VariantWorkloads, margin: float | None) -> str:
-    header = [*_heads(None, margin, "workload"), "baseline", "variant"]
+def _workloads(variant: VariantWorkloads, result: StudyResult) -> str:
+    margin = result.margin
+    header = [*_heads(None, margin, "workload", result.metric), "baseline", "variant"]
     body = [
         [*_cells(entry.row, margin), entry.baseline_cost, entry.arm_cost] for entry in variant.rows
     ]
@@ -195,20 +196,21 @@ def _named(variants: Iterable[VariantWorkloads]) -> str:
     return "\n".join(f"- {safe(one.label)}: {safe(one.named)}" for one in variants)
 
 
-def _heads(level: float | None, margin: float | None, first: str) -> list[str]:
+def _heads(level: float | None, margin: float | None, first: str, metric: str) -> list[str]:
     interval = "interval" if level is None else f"{plain_share(level)} interval"
     size = [] if margin is None else [f"margin {plain_share(margin)}"]
-    return [first, interval, "speedup", *size]
+    other = METRICS[other_metric(Metric(metric))]
+    return [first, interval, "speedup", *size, f"by {other}"]
 
 
 def _cells(row: Row, margin: float | None) -> list[str]:
     size = [] if margin is None else [row.size]
     mark = f" <sub>{WITHIN_BAND}</sub>" if row.within_band else ""
-    return [f"{safe(row.label)}{mark}", row.interval, row.speedup, *size]
+    return [f"{safe(row.label)}{mark}", row.interval, row.speedup, *size, row.other]
 
 
 def _baseline(name: str, margin: float | None) -> list[str]:
-    return [safe(clean(name)), "baseline", "", *([] if margin is None else [""])]
+    return [safe(clean(name)), "baseline", "", *([] if margin is None else [""]), ""]
 
 
 def _findings(findings: Iterable[Finding]) -> list[str]:

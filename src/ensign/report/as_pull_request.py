@@ -10,12 +10,12 @@ from ensign.model.findings import Severity
 from ensign.model.placeholders import shown
 from ensign.model.results import BuildFacts, StudyResult, SuiteComparison
 from ensign.model.shipment import Shipment
-from ensign.report import as_markdown, words
+from ensign.report import as_markdown
 from ensign.report.confirmation import confirmed, exploration_text, findings_of
 from ensign.report.github import safe
 from ensign.report.layouts import beside_band, scope
-from ensign.report.verdict import study_verdict
-from ensign.report.words import clean, listed, plain_share
+from ensign.report.verdict import study_verdict, suite_sentence, unshown_claim, what_hurts
+from ensign.report.words import clean, plain_share
 
 _SAME = "same as "
 
@@ -35,7 +35,7 @@ def pull_request(result: StudyResult, shipment: Shipment, study: str) -> str:
         ("Verified", _verified(shipment)),
         ("To reproduce", [_block(_redo(shipment, study))]),
     )
-    parts = [f"# {_title(shipment, build)}"]
+    parts = [f"# {_title(shipment, build)}", *_hurts(judged, measured)]
     for heading, paragraphs in sections:
         parts += [f"## {heading}", *paragraphs]
     return "\n\n".join((*parts, "## All that was measured", as_markdown.study(result)))
@@ -46,6 +46,14 @@ def _title(shipment: Shipment, build: BuildFacts) -> str:
     steps = [name for axis, name in (("pgo", "PGO"), ("bolt", "BOLT")) if choices.get(axis) == "on"]
     how = " ".join(shipment.flags)
     return safe(clean(f"Build with {how}{' and ' if steps else ''}{' and '.join(steps)}"))
+
+
+def _hurts(result: StudyResult, measured: SuiteComparison | None) -> Iterator[str]:
+    """What is slower comes before everything else."""
+    if measured is None:
+        return
+    for line in what_hurts(measured.comparison.arm, result):
+        yield f"> **{safe(clean(line[:1].upper() + line[1:]).removeprefix('But '))}**"
 
 
 def _what(shipment: Shipment, build: BuildFacts) -> Iterator[str]:
@@ -64,9 +72,7 @@ def _why(result: StudyResult, measured: SuiteComparison | None) -> Iterator[str]
     if measured is None:
         yield "Nothing was measured of this variant."
         return
-    said = words.sentence(measured.comparison, result.margin, against=True)
-    over = words.counted(measured.workloads, "workload")
-    yield f"**{safe(said)}**, over {over} (geometric mean)."
+    yield f"**{safe(suite_sentence(measured, result))}.**"
     if measured.no_slower and result.margin is not None:
         limit = plain_share(result.margin)
         yield f"No workload is slower by more than {limit}: shown for each of them."
@@ -91,9 +97,7 @@ def _doubts(
     if measured is None or measured.comparison.direction is not Direction.FASTER:
         yield f"It is not shown that {build.variant} is faster than {baseline}."
     if measured is not None and result.margin is not None and not measured.no_slower:
-        names = f" for {listed(measured.not_shown)}" if measured.not_shown else ""
-        limit = plain_share(result.margin)
-        yield f"That no workload is slower by more than {limit} is not shown{names}."
+        yield from unshown_claim(measured, result)
     yield scope(result)
     if measured is not None:
         yield from filter(None, beside_band(measured.comparison, result)[1:])

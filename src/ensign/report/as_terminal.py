@@ -15,6 +15,7 @@ from rich.text import Text
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
+from ensign.model.trials import Metric
 from ensign.report import figures, plot, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import EXPLORED, effects_view
@@ -36,7 +37,9 @@ from ensign.report.verdict import Verdict, compare_verdict, study_verdict, twin_
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, status_of, study_view
 from ensign.report.words import clean
 
-_WIDE = 100
+_WIDE, _WIDEST = 100, 120
+# From here on the other cost has a column of its own.
+_ASIDE = 80
 _MARK = "*"
 _NARROWEST = 40
 _NO_BREAK = "\ue000"  # rich breaks lines at a no-break space too
@@ -86,7 +89,7 @@ def _phase(paper: _Paper, result: StudyResult, view: StudyView, *, every_workloa
     _latency(paper, result)
     shown = [variant for variant in view.variants if every_workload or not variant.is_twin]
     for variant in shown if every_workload else shown[:1]:
-        _workloads(paper, variant, result.margin)
+        _workloads(paper, variant, result)
     if not every_workload and len(shown) > 1:
         paper.line(f"{words.counted(len(shown) - 1, 'more variant')} in the HTML, CSV and JSON.")
         paper.blank()
@@ -100,10 +103,11 @@ def compare(result: CompareResult, screen: Screen = Screen()) -> str:
     rows = [row_of(entry, result.margin, twin=False) for entry in result.comparisons]
     if result.aa is not None:
         rows.append(row_of(result.aa, result.margin, twin=True))
-    if screen.width >= _WIDE:
-        paper.table(_compare_table(result, rows, with_costs=True))
+    columns = _columns(paper, result.metric.value, result.margin, rows)
+    if screen.width >= _WIDEST:
+        paper.table(_compare_table(result, rows, columns, with_costs=True))
     else:
-        paper.table(_compare_table(result, rows, with_costs=False))
+        paper.table(_compare_table(result, rows, columns, with_costs=False))
         paper.table(_cost_table(result))
     paper.plot([(row.label, row.span) for row in rows])
     if result.aa is not None and result.aa.direction is Direction.UNCLEAR:
@@ -222,13 +226,14 @@ def _suite(paper: _Paper, result: StudyResult, view: StudyView) -> None:
     claimed = any(row.no_slower for row in view.suite) and result.margin is not None
     table = _new_table("All workloads (geometric mean)")
     _name_column(table, "variant")
-    _comparison_columns(table, f"{words.plain_share(result.level)} interval", result.margin)
+    columns = _columns(paper, result.metric, result.margin, view.suite)
+    columns.add(table, f"{words.plain_share(result.level)} interval")
     if claimed and paper.width >= _WIDE:
         limit = words.plain_share(result.margin or 0)
         table.add_column(f"no workload slower by more than {limit}", overflow="fold", width=26)
-    table.add_row(_text(clean(result.baseline)), _text("baseline"))
+    table.add_row(*columns.baseline(result.baseline))
     for row in view.suite:
-        cells = _comparison_cells(row, result.margin)
+        cells = columns.cells(row)
         if claimed and paper.width >= _WIDE:
             cells.append(_text(row.no_slower))
         table.add_row(*cells)
@@ -239,17 +244,44 @@ def _suite(paper: _Paper, result: StudyResult, view: StudyView) -> None:
     paper.blank()
 
 
-def _comparison_columns(table: Table, interval: str, margin: float | None) -> None:
-    table.add_column(interval, no_wrap=True)
-    table.add_column("speedup", justify="right", no_wrap=True)
-    if margin is not None:
-        table.add_column(f"margin {words.plain_share(margin)}", no_wrap=True)
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of a comparison. `metric` is the other cost, whose interval stands at the end.
+
+    On a narrow page it stands below the first interval.
+    """
+
+    margin: float | None
+    metric: Metric
+    aside: bool
+
+    def add(self, table: Table, interval: str) -> None:
+        table.add_column(interval, no_wrap=True)
+        table.add_column("speedup", justify="right", no_wrap=True)
+        if self.margin is not None:
+            table.add_column(f"margin {words.plain_share(self.margin)}", no_wrap=True)
+        if self.aside:
+            table.add_column(f"by {words.METRICS[self.metric]}", no_wrap=True)
+
+    def baseline(self, name: str) -> list[Text]:
+        more = (self.margin is not None) + self.aside
+        return [_text(clean(name)), _text("baseline"), _text(""), *([_text("")] * more)]
+
+    def cells(self, row: Row) -> list[Text]:
+        label = f"{row.label} {_MARK}" if row.within_band else row.label
+        interval = row.interval
+        if row.other and not self.aside:
+            interval = f"{interval}\n{self.metric.value}: {row.other}"
+        cells = [_text(label), _text(interval), _text(row.speedup, row.direction)]
+        if self.margin is not None:
+            cells.append(_text(row.size, row.direction))
+        return [*cells, _text(row.other)] if self.aside else cells
 
 
-def _comparison_cells(row: Row, margin: float | None) -> list[Text]:
-    label = f"{row.label} {_MARK}" if row.within_band else row.label
-    cells = [_text(label), _text(row.interval), _text(row.speedup, row.direction)]
-    return cells if margin is None else [*cells, _text(row.size, row.direction)]
+def _columns(paper: _Paper, metric: str, margin: float | None, rows: Iterable[Row]) -> _Columns:
+    other = words.other_metric(Metric(metric))
+    aside = paper.width >= _ASIDE and any(row.other for row in rows)
+    return _Columns(margin, other, aside)
 
 
 def _bands(paper: _Paper, view: StudyView) -> None:
@@ -323,21 +355,23 @@ def _both_fit(paper: _Paper, view: StudyView, names: list[str]) -> bool:
     return max(map(len, names)) + sum(columns) <= paper.width
 
 
-def _workloads(paper: _Paper, variant: VariantWorkloads, margin: float | None) -> None:
+def _workloads(paper: _Paper, variant: VariantWorkloads, result: StudyResult) -> None:
     wide = paper.width >= _WIDE
     table = _new_table(f"{variant.label}, by workload: {variant.summary}")
     _name_column(table, "workload")
-    _comparison_columns(table, "interval", margin)
+    rows = [entry.row for entry in variant.rows]
+    columns = _columns(paper, result.metric, result.margin, rows)
+    columns.add(table, "interval")
     if wide:
         for header in ("baseline", "variant", "user"):
             table.add_column(header, justify="right", no_wrap=True)
     for entry in variant.rows:
-        cells = _comparison_cells(entry.row, margin)
+        cells = columns.cells(entry.row)
         if wide:
             cells += [_text(entry.baseline_cost), _text(entry.arm_cost), _text(entry.user_share)]
         table.add_row(*cells)
     paper.show(table)
-    _explain_mark(paper, [entry.row for entry in variant.rows])
+    _explain_mark(paper, rows)
     paper.blank()
 
 
@@ -377,22 +411,23 @@ def _tail(paper: _Paper, heading: str, text: str) -> None:
         paper.show(Padding(Text(words.clean_block(text)), (0, 0, 1, 2)))
 
 
-def _compare_table(result: CompareResult, rows: list[Row], *, with_costs: bool) -> Table:
+def _compare_table(
+    result: CompareResult, rows: list[Row], columns: _Columns, *, with_costs: bool
+) -> Table:
     table = _new_table()
     _name_column(table, "arm")
-    _comparison_columns(table, f"{words.plain_share(result.level)} interval", result.margin)
+    columns.add(table, f"{words.plain_share(result.level)} interval")
     if with_costs:
         _cost_columns(table)
     facts = {arm.name: arm for arm in _all_arms(result)}
     if result.arms:
         baseline = result.arms[0]
-        cells = [_text(clean(baseline.name)), _text("baseline"), _text("")]
-        cells += [] if result.margin is None else [_text("")]
+        cells = columns.baseline(baseline.name)
         table.add_row(*cells, *(_cost_cells(baseline) if with_costs else []))
     for row in rows:
         arm = facts.get(row.name)
         costs = _cost_cells(arm) if with_costs and arm is not None else []
-        table.add_row(*_comparison_cells(row, result.margin), *costs)
+        table.add_row(*columns.cells(row), *costs)
     for failed in result.failed:
         table.add_row(_text(clean(failed.name)), Text("failed", style="bold red"))
     return table
@@ -408,7 +443,7 @@ def _cost_table(result: CompareResult) -> Table:
 
 
 def _cost_columns(table: Table) -> None:
-    for header in ("user", "system", "peak memory"):
+    for header in ("user", "system", "wall", "peak memory"):
         table.add_column(header, justify="right", no_wrap=True)
 
 
@@ -416,6 +451,7 @@ def _cost_cells(arm: ArmFacts) -> list[Text]:
     return [
         _text(figures.seconds(arm.user_s)),
         _text(figures.seconds(arm.system_s)),
+        _text(figures.seconds(arm.wall_s)),
         _text(figures.size(arm.peak_memory_bytes)),
     ]
 

@@ -120,6 +120,8 @@ def worth(effect: Effect, margin: float | None) -> str:
             return "is unclear: too few sweeps for an interval"
         if comparison.size is Size.WITHIN and margin is not None:
             return f"is worth nothing beyond the margin of {plain_share(margin)}: {between(span)}"
+        if effect.comparison.direction is not Direction.UNCLEAR:
+            return f"is not claimed after Holm, by its own interval {between(span)}"
         return f"is unclear: {between(span)}"
     amount = percent(span.point, span.digits)
     small = ""
@@ -161,6 +163,8 @@ def _briefly(effect: Effect, margin: float | None) -> str:
         return f"{percent(span.point, span.digits)} ({cell})"
     if comparison.size is Size.WITHIN and margin is not None:
         return f"nothing beyond {plain_share(margin)} ({cell})"
+    if effect.comparison.direction is not Direction.UNCLEAR:
+        return f"not claimed after Holm ({cell})"
     return f"unclear ({cell})"
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import CompareResult, StudyResult, SuiteComparison
+from ensign.model.results import CompareResult, StudyResult, SuiteComparison, WorkloadComparison
+from ensign.model.trials import Metric, Mode
 from ensign.report import words
+from ensign.report.both_metrics import both_said
 from ensign.report.confirmation import confirmation_text, pending_text
 from ensign.report.layouts import beside_band
 from ensign.report.words import clean, counted, listed, plain_share, span_of
+
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +55,51 @@ def _of_suite(result: StudyResult) -> Verdict:
     if best is None:
         headline = _no_winner(able, result) if able or not entries else _all_barred(entries)
         return Verdict(headline, _others(able, result), caveats)
-    over = f"over {counted(best.workloads, 'workload')} (geometric mean)"
-    said = words.sentence(best.comparison, result.margin, against=True)
     beyond, inside = beside_band(best.comparison, result)
-    details = (*_claim(best, result), *_rivals(best, able), *filter(None, [beyond]))
-    return Verdict(f"{said}, {over}.", details, (*caveats, *filter(None, [inside])))
+    details = (
+        *what_hurts(best.comparison.arm, result),
+        *_claim(best, result),
+        *_rivals(best, able),
+        *filter(None, [beyond]),
+    )
+    headline = f"{suite_sentence(best, result)}."
+    return Verdict(headline, details, (*caveats, *filter(None, [inside])))
+
+
+def suite_sentence(entry: SuiteComparison, result: StudyResult) -> str:
+    """A variant over all workloads, by both costs where they disagree; without a full stop."""
+    mode = Mode(result.mode)
+    said = words.sentence(entry.comparison, result.margin, against=True, mode=mode)
+    over = f"over {counted(entry.workloads, 'workload')} (geometric mean)"
+    return f"{said}, {over}{both_said(entry.comparison)}"
+
+
+def what_hurts(arm: str, result: StudyResult) -> tuple[str, ...]:
+    """The workloads on which a variant is slower, with how much; nothing where there is none."""
+    shown = result.shown_slower(arm)
+    alone = [each for each in result.slower_workloads(arm) if each not in shown]
+    lines = []
+    if shown:
+        lines.append(f"But {_slower(shown)}.")
+    if alone:
+        mine = [each for each in result.workloads if each.comparison.arm == arm]
+        chance = len(mine) * (1 - result.level) / 2
+        which = "interval" if len(mine) == 1 else "intervals"
+        lines.append(
+            f"By {'its' if len(alone) == 1 else 'their'} own interval alone, {_slower(alone)}: of "
+            f"{len(mine)} {which} about {chance:.1f} would say so by chance."
+        )
+    return tuple(lines)
+
+
+def _slower(entries: Sequence[WorkloadComparison]) -> str:
+    said = [
+        f"{clean(each.workload)} is {words.briefly(each.comparison)}"
+        for each in entries[:_MOST_NAMED]
+    ]
+    if len(entries) > _MOST_NAMED:
+        said.append(f"{counted(len(entries) - _MOST_NAMED, 'more workload')}")
+    return listed(tuple(said))
 
 
 def winner(result: StudyResult) -> SuiteComparison | None:
@@ -71,8 +116,8 @@ def winner(result: StudyResult) -> SuiteComparison | None:
 def compare_verdict(result: CompareResult) -> Verdict:
     """One sentence per arm; the first one is the headline."""
     said = [
-        f"{words.sentence(comparison, result.margin, against=True)}."
-        for comparison in result.comparisons
+        f"{words.sentence(each, result.margin, against=True, mode=result.mode)}{both_said(each)}."
+        for each in result.comparisons
     ]
     caveats = [*_errors(result.findings)]
     for arm in result.arms:
@@ -122,13 +167,14 @@ def _no_winner(able: list[SuiteComparison], result: StudyResult) -> str:
     baseline = clean(result.baseline)
     if not able:
         return "No variant was compared with the baseline."
+    metric = words.METRICS[Metric(result.metric)]
     if all(entry.comparison.direction is Direction.SLOWER for entry in able):
-        return f"Every variant is slower than {baseline}."
+        return f"Every variant is slower than {baseline} by {metric}."
     alike = all(entry.comparison.size is Size.WITHIN for entry in able)
     if alike and result.margin is not None:
         limit = plain_share(result.margin)
-        return f"No variant differs from {baseline} by more than {limit}."
-    return f"No variant is shown to be faster than {baseline}."
+        return f"No variant differs from {baseline} by more than {limit} ({metric})."
+    return f"No variant is shown to be faster than {baseline} by {metric}."
 
 
 def _all_barred(entries: list[SuiteComparison]) -> str:
@@ -141,16 +187,31 @@ def _others(able: list[SuiteComparison], result: StudyResult) -> tuple[str, ...]
     ordered = sorted(able, key=lambda entry: entry.comparison.ratio)
     if not ordered:
         return ()
-    return (f"Nearest: {words.sentence(ordered[0].comparison, result.margin)}.",)
+    first = ordered[0]
+    said = words.sentence(first.comparison, result.margin, mode=Mode(result.mode))
+    nearest = f"Nearest: {said}{both_said(first.comparison)}."
+    return (nearest, *what_hurts(first.comparison.arm, result))
 
 
 def _claim(best: SuiteComparison, result: StudyResult) -> tuple[str, ...]:
     if best.no_slower is None or result.margin is None:
         return ()
-    limit = plain_share(result.margin)
     if best.no_slower:
+        limit = plain_share(result.margin)
         return (f"No workload is slower by more than {limit}: shown for each of them.",)
-    names = f" for {listed(best.not_shown)}" if best.not_shown else ""
+    return unshown_claim(best, result)
+
+
+def unshown_claim(entry: SuiteComparison, result: StudyResult) -> tuple[str, ...]:
+    """For which workloads it is open whether they are slower; those that are were said before."""
+    if result.margin is None:
+        return ()
+    slower = {each.workload for each in result.slower_workloads(entry.comparison.arm)}
+    others = tuple(name for name in entry.not_shown if name not in slower)
+    if slower and not others:
+        return ()
+    names = f" for {listed(others)}" if others else ""
+    limit = plain_share(result.margin)
     return (f"That no workload is slower by more than {limit} is not shown{names}.",)
 
 

@@ -15,6 +15,7 @@ from ensign.model.results import (
 )
 from ensign.report import figures, words
 from ensign.report.bands import Band, bands
+from ensign.report.both_metrics import other_cell
 from ensign.report.layouts import within_band
 from ensign.report.words import Span, clean
 
@@ -23,7 +24,9 @@ from ensign.report.words import Span, clean
 class Row:
     """One comparison, ready to show. `is_twin` marks the A/A twin.
 
-    `within_band`: its whole interval lies in the band of the baseline's relinks.
+    `other` is the interval by the other cost. `alone`: its own interval excludes 0, but nothing is
+    claimed of it (after Holm, or in an exploration). `within_band`: its whole interval lies in the
+    band of the baseline's relinks.
     """
 
     name: str
@@ -36,6 +39,8 @@ class Row:
     direction: Direction
     executions: int
     is_twin: bool = False
+    other: str = ""
+    alone: bool = False
     workloads: int = 0
     no_slower: str = ""
     within_band: bool = False
@@ -96,13 +101,9 @@ class Unmeasured:
 
 @dataclass(frozen=True, slots=True)
 class StudyView:
-    """Rows of a study, best first; the twin stands last where it was raced.
-
-    `wall` are the suite's rows by wall time, empty where wall time is the metric itself.
-    """
+    """Rows of a study, best first; the twin stands last where it was raced."""
 
     suite: tuple[Row, ...]
-    wall: tuple[Row, ...]
     variants: tuple[VariantWorkloads, ...]
     bands: tuple[Band, ...]
     unmeasured: tuple[Unmeasured, ...]
@@ -131,7 +132,6 @@ def study_view(result: StudyResult) -> StudyView:
     variants = (_variant(name, result) for name in order)
     return StudyView(
         suite=suite,
-        wall=_suite_rows(result.suite_wall, result),
         variants=tuple(variant for variant in variants if variant.rows),
         bands=bands(result.band_edges),
         unmeasured=_unmeasured(result, set(order)),
@@ -158,6 +158,20 @@ def row_of(comparison: Comparison, margin: float | None, *, twin: bool) -> Row:
         direction=comparison.direction,
         executions=comparison.executions,
         is_twin=twin,
+        other=other_cell(comparison),
+    )
+
+
+def _unclaimed(row: Row) -> Row:
+    """The estimate in brackets, and no word of faster or slower."""
+    if row.direction is Direction.UNCLEAR:
+        return row
+    return replace(
+        row,
+        alone=True,
+        direction=Direction.UNCLEAR,
+        speedup=f"({row.speedup})",
+        statement="not claimed",
     )
 
 
@@ -170,6 +184,7 @@ def _suite_rows(suite: tuple[SuiteComparison, ...], result: StudyResult) -> tupl
 def _suite_row(entry: SuiteComparison, result: StudyResult) -> Row:
     twin = entry.comparison.arm == result.twin
     row = row_of(entry.comparison, result.margin, twin=twin)
+    row = row if result.confirmation is None else _unclaimed(row)
     failed = {build.variant for build in result.builds if build.check == "failed"}
     return replace(
         row,
@@ -220,6 +235,8 @@ def _named(name: str, result: StudyResult) -> str:
 
 def _workload_row(entry: WorkloadComparison, result: StudyResult) -> WorkloadRow:
     row = row_of(entry.comparison, result.margin, twin=False)
+    if not _claimed(entry, result):
+        row = _unclaimed(row)
     inside = bool(within_band(entry.comparison, result, entry.workload))
     return WorkloadRow(
         row=replace(row, name=entry.workload, label=clean(entry.workload), within_band=inside),
@@ -229,13 +246,26 @@ def _workload_row(entry: WorkloadComparison, result: StudyResult) -> WorkloadRow
     )
 
 
+def _claimed(entry: WorkloadComparison, result: StudyResult) -> bool:
+    """Whether faster or slower is said of a workload: one judgement, that of the named list."""
+    if result.confirmation is not None:
+        return False
+    named = next((one for one in result.named if one.variant == entry.comparison.arm), None)
+    return named is None or entry.workload in (*named.faster, *named.slower)
+
+
 def _summary(rows: tuple[WorkloadRow, ...]) -> str:
     directions = [entry.row.direction for entry in rows]
     parts = (
         f"{directions.count(direction)} {direction.value}"
-        for direction in (Direction.FASTER, Direction.SLOWER, Direction.UNCLEAR)
+        for direction in (Direction.FASTER, Direction.SLOWER)
     )
-    return ", ".join(parts)
+    alone = sum(entry.row.alone for entry in rows)
+    unclear = directions.count(Direction.UNCLEAR) - alone
+    said = [*parts, f"{unclear} unclear"]
+    if alone:
+        said.append(f"{alone} not claimed")
+    return ", ".join(said)
 
 
 def _unmeasured(result: StudyResult, measured: set[str]) -> tuple[Unmeasured, ...]:

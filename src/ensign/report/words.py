@@ -3,6 +3,9 @@
 No percentage is given where no difference is shown: there the answer is "unclear", with its
 interval. Intervals come before estimates in tables, because the estimate at stopping is
 slightly exaggerated.
+
+"Faster" and "slower" go with speedups, 1/r − 1, as in the tables; "more CPU time" and "longer" with
+the cost itself, r − 1: 43 % more time is a speedup of −30 %.
 """
 
 from __future__ import annotations
@@ -12,11 +15,15 @@ import unicodedata
 from dataclasses import dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
+from ensign.model.trials import Metric, Mode
 from ensign.model.units import speedup
 
 _MAX_DIGITS = 4
 _TIMES_FROM = 2.0
 _COARSE = 10.0
+WITHHELD = "withheld"
+MODES = {Mode.GATED: "interleaved", Mode.DRIVEN: "driven", Mode.WHOLE: "alternating"}
+METRICS = {Metric.CPU: "CPU time", Metric.WALL: "wall time"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,11 @@ class Span:
         return digits
 
 
+def other_metric(metric: Metric) -> Metric:
+    """Wall time for CPU time, and the other way round."""
+    return Metric.WALL if metric is Metric.CPU else Metric.CPU
+
+
 def span_of(comparison: Comparison) -> Span:
     """Speedups of a comparison; a high cost is a low speedup, so the ends change places."""
     low = speedup(comparison.high) if math.isfinite(comparison.high) else -1.0
@@ -78,7 +90,9 @@ def plain_share(share: float) -> str:
 
 
 def interval_cell(comparison: Comparison) -> str:
-    """`+2.7 to +3.5 %`; what is not bounded says so."""
+    """`+2.7 to +3.5 %`; what is not bounded says so, and numbers of no meaning are not shown."""
+    if comparison.withheld:
+        return WITHHELD
     span = span_of(comparison)
     digits = span.digits
     if span.is_finite:
@@ -91,7 +105,11 @@ def interval_cell(comparison: Comparison) -> str:
 
 
 def speedup_cell(comparison: Comparison) -> str:
-    """The estimated speedup where a direction is shown, else `unclear`."""
+    """The estimated speedup where a direction is shown, else `unclear`, `withheld` or `alike`."""
+    if comparison.withheld:
+        return WITHHELD
+    if comparison.direction is Direction.UNCLEAR and comparison.size is Size.WITHIN:
+        return "alike"
     if comparison.direction is Direction.UNCLEAR:
         return "unclear"
     span = span_of(comparison)
@@ -106,6 +124,8 @@ def size_cell(comparison: Comparison) -> str:
 def statement(comparison: Comparison, margin: float | None) -> str:
     """The two statements in a few words: `faster, beyond 1 %`; `within 1 %`; `unclear`."""
     direction, size = comparison.direction, comparison.size
+    if comparison.withheld:
+        return WITHHELD
     if margin is None or size is None or size is Size.UNCLEAR:
         return direction.value
     limit = plain_share(margin)
@@ -116,32 +136,48 @@ def statement(comparison: Comparison, margin: float | None) -> str:
     return f"{direction.value}, by more than {limit}"
 
 
-def sentence(comparison: Comparison, margin: float | None, *, against: bool = False) -> str:
-    """One sentence that a person understands, with its interval and level.
+def sentence(
+    comparison: Comparison, margin: float | None, *, against: bool = False, mode: Mode | None = None
+) -> str:
+    """One sentence that a person understands, with metric, interval and level.
 
-    `against` names the baseline too: "new is 3.1 % faster than old, between 2.7 and 3.5 % (95 %)".
+    `against` names the baseline too, `mode` how the arms took turns: "new needs 3.1 % more CPU time
+    than old, between 2.7 and 3.5 % (95 %, interleaved)".
     """
     name = clean(comparison.arm)
-    than = f" than {clean(comparison.baseline)}" if against else ""
-    to = f" from {clean(comparison.baseline)}" if against else ""
-    pair = f"{name} against {clean(comparison.baseline)}" if against else name
+    baseline = clean(comparison.baseline) if against else ""
+    pair = f"{name} against {baseline}" if against else name
     span = span_of(comparison)
-    level = f"({plain_share(comparison.level)})"
+    level = f"({', '.join((plain_share(comparison.level), *([MODES[mode]] if mode else [])))})"
+    if comparison.withheld:
+        return f"No verdict on {pair} ({WITHHELD}): {clean(comparison.withheld)}"
+    metric = METRICS[comparison.metric]
     if not span.is_finite and comparison.direction is Direction.UNCLEAR:
         runs = counted(comparison.executions, "execution")
         return f"{pair} is unclear: {runs} are too few for an interval"
     if comparison.direction is Direction.UNCLEAR:
         if comparison.size is Size.WITHIN and margin is not None:
-            limit = plain_share(margin)
-            return f"{name}: no difference{to} larger than {limit}, {between(span)} {level}"
-        return f"{pair} is unclear: {between(span)} {level}"
-    word = comparison.direction.value
+            to = f" from {baseline}" if against else ""
+            limit = f"larger than {plain_share(margin)} by {metric}"
+            return f"{name}: no difference{to} {limit}, {between(span)} {level}"
+        return f"{pair} is unclear: {between(span)} by {metric} {level}"
     if comparison.size is Size.WITHIN and margin is not None:
+        than = f" than {baseline}" if against else ""
         small = f"by less than the margin of {plain_share(margin)}"
-        return f"{name} is {word}{than}, but {small}: {_amount(span)}, {_range(span)} {level}"
-    if _in_times(span):
-        return f"{name} {_times(span, to_baseline=than)} {level}"
-    return f"{name} is {_amount(span)} {word}{than}, {_range(span)} {level}"
+        word = comparison.direction.value
+        said = f"{_amount(span)}, {_range(span)} {level}"
+        return f"{name} is {word}{than} by {metric}, but {small}: {said}"
+    return f"{name} {_claim(comparison, baseline)} {level}"
+
+
+def briefly(comparison: Comparison) -> str:
+    """`5.2 % slower (4.2 to 6.2 %)` where a direction is shown, else its interval."""
+    span = span_of(comparison)
+    if comparison.direction is Direction.UNCLEAR or not span.is_finite:
+        return f"{statement(comparison, None)} ({interval_cell(comparison)})"
+    low, high = sorted((abs(span.low) * 100, abs(span.high) * 100))
+    ends = f"{low:.{span.digits}f} to {high:.{span.digits}f} %"
+    return f"{_amount(span)} {comparison.direction.value} ({ends})"
 
 
 def between(span: Span) -> str:
@@ -202,18 +238,32 @@ def _range(span: Span) -> str:
     return f"between {ends[0] * 100:.{digits}f} and {ends[1] * 100:.{digits}f} %"
 
 
+def _claim(comparison: Comparison, baseline: str) -> str:
+    than = f" than {baseline}" if baseline else ""
+    span, metric = span_of(comparison), METRICS[comparison.metric]
+    if comparison.direction is Direction.FASTER:
+        if _in_times(span):
+            like = f" as {baseline}" if baseline else ""
+            amount = f"{1 + span.point:.3g} times"
+            return f"is {amount} as fast{like} by {metric}, {_factors(span)}"
+        return f"is {_amount(span)} faster{than} by {metric}, {_range(span)}"
+    of_cpu = comparison.metric is Metric.CPU
+    cost = Span(comparison.low - 1, comparison.high - 1, comparison.ratio - 1)
+    if _in_times(cost):
+        amount = f"{comparison.ratio:.3g} times"
+        if of_cpu:
+            of = f" of {baseline}" if baseline else ""
+            return f"needs {amount} the CPU time{of}, {_factors(cost)}"
+        like = f" as {baseline}" if baseline else ""
+        return f"takes {amount} as long{like} (wall), {_factors(cost)}"
+    if of_cpu:
+        return f"needs {_amount(cost)} more CPU time{than}, {_range(cost)}"
+    return f"takes {_amount(cost)} longer{than} (wall), {_range(cost)}"
+
+
 def _in_times(span: Span) -> bool:
-    if not span.is_finite:
-        return False
-    factor = 1 + span.point
-    return max(factor, 1 / factor) >= _TIMES_FROM
+    return span.is_finite and 1 + span.point >= _TIMES_FROM
 
 
-def _times(span: Span, *, to_baseline: str) -> str:
-    factors = (1 + span.low, 1 + span.point, 1 + span.high)
-    reference = to_baseline.replace(" than ", " as ", 1)
-    if span.point > 0:
-        low, point, high = factors
-        return f"is {point:.3g} times as fast{reference}, between {low:.3g} and {high:.3g} times"
-    high, point, low = (1 / factor for factor in factors)
-    return f"takes {point:.3g} times as long{reference}, between {low:.3g} and {high:.3g} times"
+def _factors(span: Span) -> str:
+    return f"between {1 + span.low:.3g} and {1 + span.high:.3g} times"

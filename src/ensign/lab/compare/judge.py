@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from ensign.lab.compare.failures import ignored_findings
 from ensign.lab.compare.options import Candidate
-from ensign.model.comparisons import Comparison
+from ensign.model.comparisons import Beside, Comparison
+from ensign.model.errors import InputError
 from ensign.model.findings import Finding
 from ensign.model.trials import TWIN, Metric, Trial, failed_arms
+from ensign.stats.both_metrics import beside, time_shares
 from ensign.stats.pair import PairNames, PairRule, Rule, compare
 from ensign.stats.readings import reading_findings
 from ensign.stats.stopping import pair_findings, race_may_stop
@@ -43,18 +45,21 @@ class Judge:
         """The first command."""
         return self.entries[0]
 
-    def comparisons(
-        self, trials: Sequence[Trial], metric: Metric | None = None
-    ) -> tuple[Comparison, ...]:
-        """Every other command against the baseline; by `metric`, or the one chosen."""
+    def so_far(self, trials: Sequence[Trial]) -> tuple[Comparison, ...]:
+        """Every other command against the baseline, by the chosen metric alone."""
         return tuple(
-            self._compare(trials, entry.arm, entry.name, metric or self.metric)
+            self._compare(trials, entry.arm, entry.name, self.metric)
             for entry in self.without(failed_arms(trials)).entries[1:]
         )
 
+    def comparisons(self, trials: Sequence[Trial]) -> tuple[Comparison, ...]:
+        """Every other command against the baseline: the one judgement that all lines show."""
+        left = self.without(failed_arms(trials)).entries[1:]
+        return tuple(self._judged(trials, entry.arm, entry.name) for entry in left)
+
     def twin(self, trials: Sequence[Trial]) -> Comparison:
         """The baseline's copy against the baseline."""
-        return self._compare(trials, TWIN, f"{self.baseline.name} (twin)", self.metric)
+        return self._judged(trials, TWIN, f"{self.baseline.name} (twin)")
 
     def log_ratios(self, trials: Sequence[Trial], arm: str) -> tuple[float, ...]:
         """D of each execution: ln cost of the arm minus ln cost of the baseline."""
@@ -88,6 +93,25 @@ class Judge:
                     Finding(finding.code, finding.severity, finding.text, subject),
                 )
         return (*found, *seen.values())
+
+    def _judged(self, trials: Sequence[Trial], arm: str, name: str) -> Comparison:
+        chosen = self._compare(trials, arm, name, self.metric)
+        return replace(chosen, beside=self._beside(trials, arm, chosen))
+
+    def _beside(self, trials: Sequence[Trial], arm: str, chosen: Comparison) -> Beside | None:
+        """The same by the other cost; None where an arm used none of it."""
+        metric = Metric.WALL if self.metric is Metric.CPU else Metric.CPU
+        try:
+            other = self._compare(trials, arm, chosen.arm, metric)
+        except InputError:
+            return None
+        pairs = zip(
+            self.log_ratios(trials, arm),
+            log_ratios(trials, arm, self.baseline.arm, metric),
+            strict=True,
+        )
+        shares = (time_shares(trials, self.baseline.arm), time_shares(trials, arm))
+        return beside(chosen, other, [mine - its for mine, its in pairs], self.rule, shares)
 
     def _compare(self, trials: Sequence[Trial], arm: str, name: str, metric: Metric) -> Comparison:
         ratios = log_ratios(trials, arm, self.baseline.arm, metric)

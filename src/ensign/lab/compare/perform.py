@@ -201,9 +201,7 @@ class Comparing:
         def report(trials: Sequence[Trial]) -> None:
             elapsed_ns = self.ports.clock.monotonic_ns() - start_ns
             seen = tuple(trials)
-            self.on_progress(
-                Progress(len(seen), elapsed_ns, budget, lambda: judge.comparisons(seen))
-            )
+            self.on_progress(Progress(len(seen), elapsed_ns, budget, lambda: judge.so_far(seen)))
 
         looked = judge.rule.rule is Rule.SEQUENTIAL
         limits = Limits(start_ns + budget, looked, judge.may_end, self._names())

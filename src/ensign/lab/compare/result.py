@@ -9,10 +9,9 @@ from ensign import __version__
 from ensign.lab.compare.failures import failing_runs
 from ensign.lab.compare.options import Candidate, Options
 from ensign.lab.compare.perform import Compared
-from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding
 from ensign.model.results import ArmFacts, CompareResult, MachineFacts, Stopped
-from ensign.model.trials import TWIN, Metric, Trial, failed_arms
+from ensign.model.trials import TWIN, Trial, failed_arms
 from ensign.stats.trials import mean_cost_ns
 
 
@@ -55,13 +54,6 @@ def compare_result(
         made_at=made_at,
         failed=tuple(each.arm for each in compared.failed),
     )
-
-
-def other_metric(compared: Compared) -> tuple[Comparison, ...]:
-    """The same comparisons by the other cost: wall time always stands beside CPU time."""
-    judge = compared.judge
-    other = Metric.WALL if judge.metric is Metric.CPU else Metric.CPU
-    return judge.comparisons(compared.trials, other)
 
 
 def _facts(compared: Compared, entry: Candidate, arm: str, name: str) -> ArmFacts:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ensign.lab.study.effects import design_of
 from ensign.lab.study.failures import failure_findings, failures_of
@@ -14,21 +15,31 @@ from ensign.lab.study.layouts import layout_facts
 from ensign.lab.study.longer_slices import slice_length_findings
 from ensign.lab.study.overlap import overlap_findings
 from ensign.lab.study.record import StudyRecord
+from ensign.model.comparisons import TimeShares
 from ensign.model.findings import Finding
 from ensign.model.results import LatencyComparison, StudyResult, SuiteComparison, WorkloadComparison
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Metric, Trial
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.stats.bands import ABOUT_EQUAL, band_edges, variant_bands
+from ensign.stats.both_metrics import beside, time_shares
 from ensign.stats.factorial import factorial_reading
 from ensign.stats.holm import named_workloads
 from ensign.stats.latency import PERCENTILES, latency_costs, timed_workloads
 from ensign.stats.layouts import by_relink
 from ensign.stats.noisiest import noisiest_findings
 from ensign.stats.readings import reading_findings
-from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads, workload_comparison
+from ensign.stats.suite import (
+    SuiteRule,
+    compare_suite,
+    compare_workloads,
+    sweep_geomeans,
+    workload_comparison,
+)
 from ensign.stats.sweeps import SweepCosts, sweep_costs, sweep_findings
 from ensign.stats.twin import judge_twin
+
+Floats = NDArray[np.float64]
 
 
 def study_result(
@@ -62,7 +73,9 @@ def study_result(
     arms = (*record.raced, TWIN)
     executions = sweep_costs(trials, arms, names, metric)
     costs = in_units(executions, record)
-    beside = in_units(sweep_costs(trials, arms, names, other), record)
+    others_costs = in_units(sweep_costs(trials, arms, names, other), record)
+    raced = tuple(trial for trial in trials if trial.sweep in executions.sweeps)
+    both = _Both(costs, others_costs, raced)
     rule = suite_rule(study, finalists)
     baseline, *others = arms
     edges = band_edges(ABOUT_EQUAL if rule.margin is None else rule.margin)
@@ -86,11 +99,8 @@ def study_result(
         freezer=first.freezer,
         running_share=sum(trial.running_share for trial in trials) / len(trials),
         builds=record.builds,
-        suite=_suite(costs, baseline, arms, rule),
-        suite_wall=_suite(beside, baseline, arms, rule),
-        workloads=_workloads(
-            costs, arms, rule, [trial for trial in trials if trial.sweep in executions.sweeps]
-        ),
+        suite=_suite(both, rule),
+        workloads=_workloads(both, rule),
         workload_names=names,
         commands=record.commands,
         machine=record.machine,
@@ -112,7 +122,7 @@ def study_result(
         bands=tuple(variant_bands(costs, arm, baseline, edges) for arm in others),
         named=tuple(named_workloads(costs, arm, baseline, rule.level_each) for arm in others),
         layouts=layout_facts(study, record, executions, relinked),
-        factorial=factorial_reading(costs, beside, design, rule),
+        factorial=factorial_reading(costs, others_costs, design, rule),
         expected=record.expected,
         latency=_latency(trials, record, names, rule),
         failures=failures,
@@ -180,21 +190,52 @@ def _where(counts: Mapping[str, int], totals: Mapping[str, int]) -> str:
     return f"executions with it: {', '.join(parts)}"
 
 
-def _suite(
-    costs: SweepCosts, baseline: str, arms: Sequence[str], rule: SuiteRule
-) -> tuple[SuiteComparison, ...]:
-    return tuple(compare_suite(costs, arm, baseline, rule) for arm in arms if arm != baseline)
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """The same sweeps by the metric of the study, and by the other one."""
+
+    costs: SweepCosts
+    others: SweepCosts
+    trials: Sequence[Trial]
+
+    @property
+    def baseline(self) -> str:
+        return self.costs.arms[0]
+
+    def differences(self, arm: str) -> Floats:
+        """e[workload, sweep]: what the two costs say of a pair, one minus the other."""
+        mine = self.costs.log_ratios(arm, self.baseline)
+        return np.asarray(mine - self.others.log_ratios(arm, self.baseline))
+
+    def shares(self, arm: str, workload: str = "") -> tuple[TimeShares | None, TimeShares | None]:
+        """Where the time of baseline and arm went, on one workload or on all."""
+        trials = [each for each in self.trials if workload in ("", each.workload)]
+        return time_shares(trials, self.baseline), time_shares(trials, arm)
 
 
-def _workloads(
-    costs: SweepCosts, arms: Sequence[str], rule: SuiteRule, trials: Sequence[Trial]
-) -> tuple[WorkloadComparison, ...]:
-    baseline, *others = arms
+def _suite(both: _Both, rule: SuiteRule) -> tuple[SuiteComparison, ...]:
+    found = []
+    for arm in both.costs.arms[1:]:
+        entry = compare_suite(both.costs, arm, both.baseline, rule)
+        other = compare_suite(both.others, arm, both.baseline, rule).comparison
+        e = sweep_geomeans(both.differences(arm)).tolist()
+        its = beside(entry.comparison, other, e, rule.pair_rule, both.shares(arm))
+        found.append(replace(entry, comparison=replace(entry.comparison, beside=its)))
+    return tuple(found)
+
+
+def _workloads(both: _Both, rule: SuiteRule) -> tuple[WorkloadComparison, ...]:
     of_workload: dict[str, list[Trial]] = {}
-    for trial in trials:
+    for trial in both.trials:
         of_workload.setdefault(trial.workload, []).append(trial)
-    return tuple(
-        workload_comparison(of_workload[workload], workload, comparison)
-        for arm in others
-        for workload, comparison in compare_workloads(costs, arm, baseline, rule)
-    )
+    found = []
+    for arm in both.costs.arms[1:]:
+        e = both.differences(arm)
+        mine = compare_workloads(both.costs, arm, both.baseline, rule)
+        others = compare_workloads(both.others, arm, both.baseline, rule)
+        for w, ((workload, chosen), (_, other)) in enumerate(zip(mine, others, strict=True)):
+            shares = both.shares(arm, workload)
+            its = beside(chosen, other, e[w].tolist(), rule.pair_rule, shares)
+            judged = replace(chosen, beside=its)
+            found.append(workload_comparison(of_workload[workload], workload, judged))
+    return tuple(found)

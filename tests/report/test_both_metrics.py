@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ensign.model.comparisons import Beside, Comparison, TimeShares
+from ensign.model.trials import Metric
+from ensign.report.both_metrics import both_said, other_cell
+from report_data import comparison
+
+
+def disagreeing(wall: float, baseline: TimeShares, arm: TimeShares) -> Comparison:
+    """5.7 % faster by CPU time, `wall` (a log ratio) by wall time."""
+    other = comparison("new", wall, 0.004, metric=Metric.WALL)
+    beside = Beside(other, disagrees=True, baseline=baseline, arm=arm)
+    return replace(comparison("new", -0.055, 0.004), beside=beside)
+
+
+@pytest.mark.parametrize(
+    ("wall", "shares", "said"),
+    [
+        (
+            0.0,
+            (TimeShares(0.62, 0.3, load=0.99), TimeShares(0.58, 0.3, load=0.99)),
+            (
+                ", but by wall time no difference is shown (−0.4 to +0.4 %): the load generator "
+                "set the pace (99 % busy, the servers 62 and 58 %)"
+            ),
+        ),
+        (
+            0.03,
+            (TimeShares(0.5, 0.6), TimeShares(0.4, 0.7)),
+            (
+                ", but by wall time it is −3.0 % (−3.3 to −2.6 %): 50 and 60 % of the wall "
+                "time passed waiting, and 60 and 70 % of the CPU time is the kernel's"
+            ),
+        ),
+        (0.0, (TimeShares(1.9, 0.1), TimeShares(3.8, 0.1)), "several CPUs busy (1.9 and 3.8)"),
+        (
+            0.0,
+            (TimeShares(0.6, 0.1, taken=0.38), TimeShares(0.6, 0.1, taken=0.38)),
+            "others had the CPU in 38 % of the wall time",
+        ),
+        (0.0, (TimeShares(0.99, 0.7), TimeShares(0.99, 0.5)), "70 and 50 % of the CPU time is"),
+        (0.0, (TimeShares(0.99, 0.1), TimeShares(0.99, 0.1)), "the reason is unknown"),
+    ],
+)
+def test_where_both_costs_disagree_both_are_said_and_why(
+    wall: float, shares: tuple[TimeShares, TimeShares], said: str
+) -> None:
+    assert said in both_said(disagreeing(wall, *shares))
+
+
+def test_where_they_agree_only_the_table_has_the_other() -> None:
+    agreeing = comparison("new", -0.055, 0.004)
+    assert both_said(agreeing) == ""
+    assert other_cell(agreeing) == "+4.4 to +5.7 %"
+    withheld = agreeing.without_claim("it ends by the clock")
+    assert (both_said(withheld), other_cell(withheld)) == ("", "withheld")
