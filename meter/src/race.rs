@@ -223,17 +223,19 @@ impl Racing<'_> {
         })
     }
 
-    /// Whole executions in turn. Servers are all there, and stand still when not on turn.
+    /// Whole executions in turn. Servers are all there, and stand still when not on turn, unless
+    /// arms are to be kept apart.
     fn whole(&mut self, stage: &mut Stage, turns: &mut Turns) -> Result<(), Halt> {
         let order = self.whole_order();
         let is_server = |arm: &Arm| arm.spec.load.is_some();
+        let apart = self.request.apart;
         for &index in &order {
-            if is_server(&self.arms[index]) {
+            if is_server(&self.arms[index]) && !apart {
                 self.set_up(stage, index)?;
             }
         }
         for &index in &order {
-            if !is_server(&self.arms[index]) {
+            if !is_server(&self.arms[index]) || apart {
                 self.set_up(stage, index)?;
             }
             self.arms[index].attempt(stage, |arm, stage| {
@@ -247,6 +249,10 @@ impl Racing<'_> {
                 }
                 Ok(())
             })?;
+            if apart {
+                self.arms[index].end_runner(stage);
+                server::stop_all(std::slice::from_mut(&mut self.arms[index]), stage);
+            }
         }
         Ok(())
     }

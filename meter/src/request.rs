@@ -51,6 +51,9 @@ pub struct Race {
     pub scratch: Option<String>,
     #[serde(default = "yes")]
     pub env_padding: bool,
+    /// Of whole executions: a server is there in its own turn only.
+    #[serde(default)]
+    pub apart: bool,
     #[serde(default)]
     pub counters: Vec<String>,
     pub arms: Vec<Arm>,

@@ -14,7 +14,6 @@ from ensign.host.signals import signals_deferred
 from ensign.lab.compare.options import Options, candidates
 from ensign.lab.compare.perform import Comparing
 from ensign.lab.compare.result import compare_result
-from ensign.lab.compare.same import same_bytes_findings
 from ensign.lab.machine import cpu_plan, machine_state
 from ensign.lab.ports import Ports
 from ensign.model.comparisons import Comparison, Direction, Size
@@ -55,7 +54,6 @@ def run_compare(options: Options, exports: Exports, *, fail_if_slower: bool) -> 
     entries = candidates(options)
     ports = Ports()
     cpus, cpu_findings = cpu_plan(options.cpus, servers=bool(options.load))
-    same = same_bytes_findings(entries)
     before = machine_state()
     with StatusLine(sys.stderr) as line:
         comparing = Comparing(options, entries, cpus, ports, CompareProgress(line).show)
@@ -63,7 +61,7 @@ def run_compare(options: Options, exports: Exports, *, fail_if_slower: bool) -> 
     with signals_deferred():
         compared = raced.judged()
         after = machine_state()
-        findings = (*cpu_findings, *same, *before.findings_until(after))
+        findings = (*cpu_findings, *before.findings_until(after))
         made_at = datetime.now(tz=UTC).isoformat(timespec="seconds")
         result = compare_result(options, compared, after.facts_since(before), findings, made_at)
         # First what lasts: standard output may be on a full disk.

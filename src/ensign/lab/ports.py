@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ensign.host.clock import Clock, SystemClock
-from ensign.host.meter import LocalMeter, StoppableMeter
+from ensign.host.meter import LocalMeter, Meter, StoppableMeter
+from ensign.lab.traced import MeterTracer, Tracer
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The meter, the clocks and the caller's environment."""
+    """The meter, who traces executions through it, the clocks and the caller's environment."""
 
     meter: StoppableMeter = field(default_factory=LocalMeter)
+    tracing: Callable[[Meter], Tracer] = MeterTracer
     clock: Clock = field(default_factory=SystemClock)
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,21 +17,28 @@ from ensign.host.meter import Meter, find_meter
 from ensign.measure.following import Followed, FollowedFile, read_followed
 from ensign.measure.perform import race
 from ensign.model.errors import CommandFailed, InputError
-from ensign.model.requests import ArmSpec, RaceRequest
+from ensign.model.requests import ArmSpec, Load, ProcessSpec, RaceRequest
 from ensign.model.traced import MappedFile, TracedExecution, WrittenFile, nothing_seen
 from ensign.model.trials import Mode, Trial
 
 _SLICE_NS = 5_000_000
 _FEW = 3
+_NO_RECORD = "the traced execution left no record"
+# The meter's folder, where `{tmp}` is.
+_OWN_SCRATCH = re.compile(r"/ensign-meter-\d+-\d+/")
 _DELETED = "files that ran were gone, or others, afterwards"
 
 
 @dataclass(frozen=True, slots=True)
 class TraceWish:
-    """How an arm is to be traced: the race's ports, and how fast its CPU clocks seem to run."""
+    """How an arm is to be traced: the race's ports, how fast its CPU clocks seem to run, how long.
+
+    The deadline is that of a batch program, or of a server's load, if that has none that is nearer.
+    """
 
     ports: tuple[int, int] = (20_000, 29_999)
     cpu_clock_rate: int = 1
+    deadline_ns: int | None = None
 
 
 class Tracer(Protocol):
@@ -74,8 +83,9 @@ class MeterTracer:
 
     def trace(self, arm: ArmSpec, wish: TraceWish = TraceWish()) -> TracedExecution:
         """See `Tracer.trace`; a server's load runs as in the race, and is not traced."""
-        with tempfile.TemporaryDirectory(prefix="ensign-trace-") as folder:
-            log = Path(folder, "followed.json")
+        # A file without a name cannot be left behind, whatever kills this process.
+        with tempfile.TemporaryFile() as file:
+            log = f"/proc/{os.getpid()}/fd/{file.fileno()}"
             done: tuple[Trial, ...] = ()
             trouble = ""
             try:
@@ -83,16 +93,16 @@ class MeterTracer:
                     done = tuple(trials)
             except (CommandFailed, InputError) as error:
                 trouble = f"the traced execution failed: {error}"
-            if not log.exists():
-                return nothing_seen(trouble or "the traced execution left no record")
-            followed = read_followed(log.read_bytes())
-            seen = self._seen(followed, Path(folder).resolve(), trouble)
+            text = file.read()
+        if not text:
+            return nothing_seen(trouble or _failure_of(done) or _NO_RECORD)
+        seen = self._seen(read_followed(text), trouble or _failure_of(done))
         if not done or not done[0].arms:
             return seen
         totals = done[0].arms[0]
         return replace(seen, wall_ns=totals.wall_ns, cpu_ns=totals.cpu_ns)
 
-    def _seen(self, followed: Followed, own: Path, trouble: str) -> TracedExecution:
+    def _seen(self, followed: Followed, trouble: str) -> TracedExecution:
         mapped = tuple(self._mapped(followed))
         gaps = [trouble] if trouble else []
         gaps += followed.gaps()
@@ -102,7 +112,7 @@ class MeterTracer:
         ways = tuple(
             WrittenFile(each.path, each.ways)
             for each in followed.written
-            if own not in Path(each.path).parents
+            if not _OWN_SCRATCH.search(each.path)
         )
         return TracedExecution(
             mapped=mapped,
@@ -138,10 +148,15 @@ class MeterTracer:
         return self.identities.of(file.path, file.inode)
 
 
-def _request(arm: ArmSpec, wish: TraceWish, log: Path) -> RaceRequest:
+def _request(arm: ArmSpec, wish: TraceWish, log: str) -> RaceRequest:
     rate = str(wish.cpu_clock_rate)
-    wrapper = (str(find_meter()), "follow", "--log", str(log), "--cpu-clock-rate", rate, "--")
+    wrapper = (str(find_meter()), "follow", "--log", log, "--cpu-clock-rate", rate, "--")
     program = replace(arm.program, argv=(*wrapper, *arm.program.argv), ignore_failure=True)
+    if arm.load is None:
+        program = _hurried(program, wish)
+    elif isinstance(arm.load, Load):
+        process = _hurried(arm.load.process, wish)
+        arm = replace(arm, load=replace(arm.load, process=process))
     return RaceRequest(
         arms=(replace(arm, program=program, copy_program=False, ask_to_stop=True),),
         mode=Mode.WHOLE,
@@ -149,10 +164,19 @@ def _request(arm: ArmSpec, wish: TraceWish, log: Path) -> RaceRequest:
         executions=1,
         seed=0,
         ports=wish.ports,
-        scratch=str(log.parent),
         env_padding=False,
         counters=(),
     )
+
+
+def _hurried(process: ProcessSpec, wish: TraceWish) -> ProcessSpec:
+    limits = [each for each in (process.deadline_ns, wish.deadline_ns) if each is not None]
+    return replace(process, deadline_ns=min(limits, default=None))
+
+
+def _failure_of(done: Sequence[Trial]) -> str:
+    failures = [each.text for trial in done for each in trial.failures]
+    return f"the traced execution failed: {failures[0]}" if failures else ""
 
 
 def _first(paths: Iterable[str]) -> str:

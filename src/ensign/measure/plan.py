@@ -31,6 +31,7 @@ def race_json(request: RaceRequest) -> Json:
         "ports": list(request.ports),
         "scratch": request.scratch,
         "env_padding": request.env_padding,
+        "apart": request.apart,
         "budget_ns": request.budget_ns,
         "counters": list(request.counters),
         "arms": [_arm_json(arm) for arm in request.arms],

@@ -103,7 +103,10 @@ class ArmSpec:
 
 @dataclass(frozen=True, slots=True)
 class RaceRequest:
-    """Executions of one race. `budget_ns` starts no execution later than that after the first."""
+    """Executions of one race. `budget_ns` starts no execution later than that after the first.
+
+    `apart`, in mode whole: no two servers are there at once.
+    """
 
     arms: tuple[ArmSpec, ...]
     mode: Mode
@@ -115,6 +118,7 @@ class RaceRequest:
     ports: tuple[int, int] = (20_000, 29_999)
     scratch: str | None = None
     env_padding: bool = True
+    apart: bool = False
     budget_ns: int | None = None
     counters: tuple[str, ...] = ("instructions", "cycles")
 

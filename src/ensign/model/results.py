@@ -11,6 +11,7 @@ from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.effects import NO_EFFECTS, Factorial
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
+from ensign.model.traced import MappedFile
 from ensign.model.trials import ArmFailure, Metric, Mode, Trial
 
 
@@ -328,7 +329,8 @@ class ArmFacts:
     `cost_ns` is the mean cost of one operation in the metric of the comparison; `operations` the
     mean number of operations in an execution (1 for a batch program). `log_ratios` has ln(cost of
     this arm / cost of the baseline) of every execution, in order; it is empty for the baseline.
-    `failing_runs` says how often it failed, where failures are ignored.
+    `failing_runs` says how often it failed, where failures are ignored. `ran` has each file that
+    one traced execution mapped for execution, `not_judged` what it did not see.
     """
 
     name: str
@@ -341,6 +343,8 @@ class ArmFacts:
     operations: float = 1.0
     log_ratios: tuple[float, ...] = ()
     failing_runs: tuple[FailingRuns, ...] = ()
+    ran: tuple[MappedFile, ...] = ()
+    not_judged: str = ""
 
 
 @dataclass(frozen=True, slots=True)

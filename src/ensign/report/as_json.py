@@ -324,6 +324,8 @@ def _arm(arm: ArmFacts) -> dict[str, Json]:
         "operations": _number(arm.operations),
         "log_ratios": [_number(value) for value in arm.log_ratios],
         "failing_runs": [asdict(runs) for runs in arm.failing_runs],
+        "ran": [{"path": file.path, "sha256": file.sha256 or None} for file in arm.ran],
+        "not_judged": arm.not_judged,
     }
 
 

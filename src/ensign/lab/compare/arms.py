@@ -10,21 +10,6 @@ from ensign.model.requests import ArmSpec, Load, ProcessSpec, Readiness
 from ensign.model.trials import TWIN
 
 
-def for_arm(process: ProcessSpec, arm: str) -> ProcessSpec:
-    """A process that is run on its own, outside a race, with `{arm}` filled in."""
-
-    def filled(text: str | None) -> str | None:
-        return None if text is None else text.replace("{arm}", arm)
-
-    return replace(
-        process,
-        argv=tuple(word.replace("{arm}", arm) for word in process.argv),
-        env=tuple((name, value.replace("{arm}", arm)) for name, value in process.env),
-        stdin=filled(process.stdin),
-        stdout=filled(process.stdout),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class CpuPlan:
     """CPUs of the programs under test, of load generators, and of the meter and ensign itself."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ensign.host.signals import heed_signals_again
 from ensign.lab.compare.arms import (
     CpuPlan,
     arm_specs,
-    for_arm,
     plain_process,
     program_process,
     unhurried_process,
@@ -19,6 +18,7 @@ from ensign.lab.compare.arms import (
 from ensign.lab.compare.failures import Ended, ended, failure_of, require_rest
 from ensign.lab.compare.judge import Judge
 from ensign.lab.compare.options import DEFAULT_BUDGET_NS, Candidate, Options
+from ensign.lab.compare.own_files import for_arm, lasting_tmp, passing_tmp
 from ensign.lab.compare.pilot import PilotRun, RunFailed, pilot_run, run_unmeasured, usage_findings
 from ensign.lab.compare.plan import (
     RacePlan,
@@ -29,6 +29,7 @@ from ensign.lab.compare.plan import (
     plan_race,
 )
 from ensign.lab.compare.race import Limits, RaceOutcome, run_race
+from ensign.lab.compare.tracing import Traces, Tracing
 from ensign.lab.ports import Ports
 from ensign.measure.perform import race
 from ensign.model.comparisons import Comparison
@@ -75,13 +76,15 @@ class Compared:
     findings: tuple[Finding, ...]
     error: EnsignError | None = None
     failed: tuple[Ended, ...] = ()
+    traces: Traces = field(default_factory=Traces)
 
 
 @dataclass(frozen=True, slots=True)
 class Raced:
     """A race that ended, not judged yet.
 
-    `early` has the commands that failed before it; `failure` is what a clean-up command did wrong.
+    `early` has the commands that failed before it, `traces` what was seen of one execution of each;
+    `failure` is what a clean-up command did wrong.
     """
 
     judge: Judge
@@ -90,6 +93,7 @@ class Raced:
     budget_ns: int
     spent_ns: int
     early: tuple[Ended, ...] = ()
+    traces: Traces = field(default_factory=Traces)
     failure: EnsignError | None = None
 
     def judged(self) -> Compared:
@@ -109,10 +113,12 @@ class Raced:
                 *failure_findings(error),
                 *(each.finding for each in failed),
                 *self.plan.findings,
+                *self.traces.findings,
                 *judge.findings(trials),
             ),
             error=error or (failure_of(failed) if failed else self.failure),
             failed=failed,
+            traces=self.traces,
         )
 
 
@@ -132,6 +138,11 @@ class Comparing:
         Interrupted, or what failed, if nothing was measured until then; what a clean-up command
         then did wrong is a note of it.
         """
+        with lasting_tmp(self.options, self.entries) as (options, entries):
+            return replace(self, options=options, entries=entries).run_in_place()
+
+    def run_in_place(self) -> Raced:
+        """As `run`, with `{tmp}` as it stands."""
         try:
             self._set_up()
             raced = self._race()
@@ -180,9 +191,9 @@ class Comparing:
 
     def _race(self) -> Raced:
         start_ns = self.ports.clock.monotonic_ns()
-        plan, failures = self._pilot()
+        plan, failures, traces = self._look()
         require_rest(self.entries, failures)
-        request = self._request(plan, failures)
+        request = self._request(plan, failures, traces)
         if self.options.warmup:
             spent_ns = self.ports.clock.monotonic_ns() - start_ns
             # A budget that is too small is to be refused before the minutes that this may take.
@@ -210,13 +221,34 @@ class Comparing:
             raise Interrupted("interrupted before the first execution ended; nothing was measured")
         spent_ns = self.ports.clock.monotonic_ns() - start_ns
         before = [replace(each, sweep=None) for each in failures]
-        return Raced(judge, plan, outcome, budget, spent_ns, ended(self.entries, before))
+        early = ended(self.entries, before)
+        return Raced(judge, plan, outcome, budget, spent_ns, early, traces)
 
     def _names(self) -> dict[str, str]:
         names = {entry.arm: entry.name for entry in self.entries}
         return names | {TWIN: f"{self.entries[0].name} (twin)"}
 
-    def _request(self, plan: RacePlan, failures: Sequence[ArmFailure]) -> RaceRequest:
+    def _look(self) -> tuple[RacePlan, list[ArmFailure], Traces]:
+        """Pilots and traced executions: the plan, what failed, and what ran."""
+        if self.options.load:
+            # All servers are alive in their pilot: it must be known first whether they may be.
+            traces = self._tracing(self.entries).trace()
+            return *self._pilot_of_servers(apart=traces.apart), traces
+        plan, failures = self._pilot()
+        out = {each.arm for each in failures}
+        left = tuple(entry for entry in self.entries if entry.arm not in out)
+        traces = self._tracing(left).trace(plan.expected_ns) if len(left) > 1 else Traces()
+        if traces.apart:
+            plan = replace(plan, mode=Mode.WHOLE)
+        return plan, failures, traces
+
+    def _tracing(self, entries: tuple[Candidate, ...]) -> Tracing:
+        tracer = self.ports.tracing(self.ports.meter)
+        return Tracing(self.options, entries, tracer, self.ports.clock.monotonic_ns)
+
+    def _request(
+        self, plan: RacePlan, failures: Sequence[ArmFailure], traces: Traces
+    ) -> RaceRequest:
         free = CpuPlan(self.options.cpus, None, None)
         seats = self.cpus if plan.pinned else free
         return RaceRequest(
@@ -227,12 +259,11 @@ class Comparing:
             seed=self.options.seed,
             meter_cpus=self.cpus.meter,
             ports=self.options.ports,
+            apart=traces.apart,
         ).without({each.arm for each in failures})
 
     def _pilot(self) -> tuple[RacePlan, list[ArmFailure]]:
         """The plan, and what failed already. CommandFailed where nothing is left to compare."""
-        if self.options.load:
-            return self._pilot_of_servers()
         runs: dict[str, PilotRun] = {}
         failures: list[ArmFailure] = []
         for entry in self.entries:
@@ -262,19 +293,20 @@ class Comparing:
 
     def _run_alone(self, entry: Candidate) -> PilotRun:
         prepare_ns = 0
-        if entry.prepare is not None:
-            process = for_arm(plain_process(entry.prepare, self.options), entry.arm)
-            what = f"--prepare {' '.join(entry.prepare)}"
-            prepare_ns = run_unmeasured(self.ports.meter, what, process)
-        free = CpuPlan(self.options.cpus, None, None)
-        process = for_arm(program_process(entry, self.options, free), entry.arm)
-        run = pilot_run(self.ports.meter, entry, process)
+        with passing_tmp(*(entry.prepare or ())) as tmp:
+            if entry.prepare is not None:
+                process = for_arm(plain_process(entry.prepare, self.options), entry.arm, tmp)
+                what = f"--prepare {' '.join(entry.prepare)}"
+                prepare_ns = run_unmeasured(self.ports.meter, what, process)
+            free = CpuPlan(self.options.cpus, None, None)
+            process = for_arm(program_process(entry, self.options, free), entry.arm, tmp)
+            run = pilot_run(self.ports.meter, entry, process)
         return replace(run, prepare_ns=prepare_ns)
 
-    def _pilot_of_servers(self) -> tuple[RacePlan, list[ArmFailure]]:
+    def _pilot_of_servers(self, *, apart: bool) -> tuple[RacePlan, list[ArmFailure]]:
         options = replace(
             self.options,
-            mode=self.options.mode or Mode.GATED,
+            mode=self.options.mode or (Mode.WHOLE if apart else Mode.GATED),
             metric=self.options.metric or Metric.CPU,
         )
         request = RaceRequest(
@@ -285,6 +317,7 @@ class Comparing:
             seed=self.options.seed,
             meter_cpus=self.cpus.meter,
             ports=self.options.ports,
+            apart=apart,
         )
         (trial,) = self._drain(request)
         failures = list(trial.failures)

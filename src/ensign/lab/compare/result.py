@@ -60,6 +60,7 @@ def _facts(compared: Compared, entry: Candidate, arm: str, name: str) -> ArmFact
     trials = compared.trials
     totals = [trial.arm(arm) for trial in trials]
     count = len(totals)
+    seen = compared.traces.of(entry.arm)
     is_baseline = arm == compared.judge.baseline.arm
     return ArmFacts(
         name=name,
@@ -72,6 +73,8 @@ def _facts(compared: Compared, entry: Candidate, arm: str, name: str) -> ArmFact
         operations=sum(one.operations for one in totals) / count,
         log_ratios=() if is_baseline else compared.judge.log_ratios(trials, arm),
         failing_runs=failing_runs(trials, arm),
+        ran=seen.mapped,
+        not_judged=seen.not_judged,
     )
 
 

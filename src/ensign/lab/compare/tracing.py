@@ -1,0 +1,165 @@
+"""One traced execution of each command before the race: what ran, and what they share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from stat import S_ISREG
+
+from ensign.lab.compare.arms import CpuPlan, arm_specs
+from ensign.lab.compare.options import Candidate, Options
+from ensign.lab.sharing import shared_files, shared_finding
+from ensign.lab.traced import Tracer, TraceWish
+from ensign.model.findings import Finding, Severity
+from ensign.model.requests import ArmSpec
+from ensign.model.traced import TracedExecution, nothing_seen
+from ensign.model.trials import TWIN, Mode
+
+# Of the user's budget: what one command may take so that all are traced, and what that may take.
+_ONE_SHARE = 0.1
+_ALL_SHARE = 0.25
+TOO_LONG = "the budget is too short to trace an execution besides"
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """What was seen of each command (by arm; of the twin too, where that says more)."""
+
+    by_arm: Mapping[str, TracedExecution] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    apart: bool = False
+
+    def of(self, arm: str) -> TracedExecution:
+        """What was seen of one arm."""
+        return self.by_arm.get(arm) or nothing_seen("no execution was traced")
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """Traces the commands of one comparison within its budget."""
+
+    options: Options
+    entries: tuple[Candidate, ...]
+    tracer: Tracer
+    clock_ns: Callable[[], int]
+
+    def trace(self, expected_ns: Mapping[str, int] | None = None) -> Traces:
+        """One execution of each command. `expected_ns` is how long each takes, where it is known.
+
+        The twin is traced, too, where the baseline writes files that may have other names in
+        another run.
+        """
+        if self._too_long(expected_ns or {}):
+            return self._judged({entry.arm: nothing_seen(TOO_LONG) for entry in self.entries})
+        free = CpuPlan(self.options.cpus, None, None)
+        *arms, twin = arm_specs(self.entries, self.options, free, {})
+        # Where nothing is known, a long one must not take the time of all.
+        end_ns, longest_ns = self._end_ns(), None if expected_ns else self._longest_ns()
+        seen: dict[str, TracedExecution] = {}
+        for arm in arms:
+            seen[arm.name] = self._trace(arm, end_ns, longest_ns)
+        baseline = arms[0].name
+        shared = shared_files(seen, self._outputs(arms))
+        if seen[baseline].written and not any(baseline in file.arms for file in shared):
+            seen[TWIN] = self._trace(twin, end_ns, longest_ns)
+        return self._judged(seen, self._outputs((*arms, twin)))
+
+    def _too_long(self, expected_ns: Mapping[str, int]) -> bool:
+        budget = self.options.budget_ns
+        if budget is None:
+            return False
+        longest = max(expected_ns.values(), default=0)
+        return longest > _ONE_SHARE * budget or sum(expected_ns.values()) > _ALL_SHARE * budget / 2
+
+    def _end_ns(self) -> int | None:
+        budget = self.options.budget_ns
+        return None if budget is None else self.clock_ns() + round(_ALL_SHARE * budget)
+
+    def _longest_ns(self) -> int | None:
+        budget = self.options.budget_ns
+        return None if budget is None else round(_ONE_SHARE * budget)
+
+    def _trace(self, arm: ArmSpec, end_ns: int | None, longest_ns: int | None) -> TracedExecution:
+        left_ns = None if end_ns is None else end_ns - self.clock_ns()
+        if left_ns is not None and left_ns <= 0:
+            return nothing_seen(TOO_LONG)
+        limits = [each for each in (left_ns, longest_ns) if each is not None]
+        wish = TraceWish(self.options.ports, deadline_ns=min(limits, default=None))
+        return self.tracer.trace(arm, wish)
+
+    def _outputs(self, arms: Iterable[ArmSpec]) -> dict[str, str]:
+        """The files that get the commands' standard output."""
+        found = {}
+        for arm in arms:
+            if arm.program.stdout is not None and arm.load is None:
+                path = arm.program.stdout.replace("{arm}", arm.name)
+                if "{tmp}" not in path and _is_plain(Path(path)):
+                    found[arm.name] = str(Path(path).resolve())
+        return found
+
+    def _judged(
+        self, seen: Mapping[str, TracedExecution], outputs: Mapping[str, str] | None = None
+    ) -> Traces:
+        names = {entry.arm: entry.name for entry in self.entries}
+        names[TWIN] = f"{self.entries[0].name} (twin)"
+        shared = shared_files(seen, outputs)
+        apart = bool(shared) and self.options.mode in (None, Mode.WHOLE)
+        findings = (
+            *same_bytes_findings(self.entries, seen),
+            *shared_finding(shared, names, apart=apart),
+            *_not_judged(seen, names),
+        )
+        return Traces(seen, findings, apart)
+
+
+def _is_plain(path: Path) -> bool:
+    try:
+        return S_ISREG(path.stat().st_mode)
+    except OSError:
+        return not os.fspath(path).startswith("/dev/")
+
+
+def same_bytes_findings(
+    entries: Sequence[Candidate], seen: Mapping[str, TracedExecution]
+) -> tuple[Finding, ...]:
+    """`same-bytes` for each command of which all that ran is the same as of an earlier one.
+
+    That is every file that was mapped for execution, whatever its path, and the arguments. Of what
+    was not seen in full, nothing is said.
+    """
+    found: list[Finding] = []
+    earlier: dict[tuple[frozenset[str], tuple[str, ...]], str] = {}
+    for entry in entries:
+        ran = seen[entry.arm].identities if entry.arm in seen else None
+        if ran is None:
+            continue
+        key = (ran, entry.argv[1:])
+        if key in earlier:
+            text = (
+                f"same bytes: {entry.name} and {earlier[key]} ran the same program and libraries "
+                "with equal arguments"
+            )
+            found.append(Finding("same-bytes", Severity.NOTE, text, entry.name))
+        earlier.setdefault(key, entry.name)
+    return tuple(found)
+
+
+def _not_judged(
+    seen: Mapping[str, TracedExecution], names: Mapping[str, str]
+) -> tuple[Finding, ...]:
+    """`not-judged`, once for all commands of which the same was not seen."""
+    reasons: dict[str, list[str]] = {}
+    for arm, trace in seen.items():
+        if trace.not_judged and arm != TWIN:
+            reasons.setdefault(trace.not_judged, []).append(names[arm])
+    return tuple(
+        Finding(
+            "not-judged",
+            Severity.NOTE,
+            f"not judged: what ran: {reason}",
+            "" if len(who) == len(names) - 1 else ", ".join(who),
+        )
+        for reason, who in reasons.items()
+    )

@@ -1,0 +1,79 @@
+"""Files that several arms write: they cannot be alive at once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ensign.model.findings import Finding, Severity
+from ensign.model.traced import TracedExecution, Way
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFile:
+    """A file (or port, or key of System V) that these arms write, in their order."""
+
+    path: str
+    arms: tuple[str, ...]
+    ways: frozenset[Way]
+
+
+def shared_files(
+    traces: Mapping[str, TracedExecution], outputs: Mapping[str, str] | None = None
+) -> tuple[SharedFile, ...]:
+    """What more than one arm writes, by what was seen of one execution of each.
+
+    `outputs` are the files that arms have as standard output, which they do not open themselves.
+    """
+    writers: dict[str, dict[str, frozenset[Way]]] = {}
+    for arm, trace in traces.items():
+        for file in trace.ways:
+            writers.setdefault(file.path, {})[arm] = file.ways
+    for arm, path in (outputs or {}).items():
+        writers.setdefault(path, {})[arm] = frozenset({Way.OPENED})
+    return tuple(
+        SharedFile(path, tuple(arms), frozenset().union(*arms.values()))
+        for path, arms in sorted(writers.items())
+        if len(arms) > 1
+    )
+
+
+def shared_finding(
+    shared: Iterable[SharedFile], names: Mapping[str, str], *, apart: bool, subject: str = ""
+) -> tuple[Finding, ...]:
+    """`shared-files`, once: what is shared, by whom, and the way out.
+
+    `apart` says whether the arms run by turns because of it; else they were asked to be alive at
+    once.
+    """
+    shared = tuple(shared)
+    if not shared:
+        return ()
+    arms = dict.fromkeys(arm for file in shared for arm in file.arms)
+    who = [names.get(arm, arm) for arm in arms]
+    paths = ", ".join(_said(file) for file in shared[:_SHOWN])
+    more = f" and {len(shared) - _SHOWN} more" if len(shared) > _SHOWN else ""
+    effect = (
+        "so they are never alive at once: whole executions run by turns"
+        if apart
+        else "and are alive at once, as asked: each may meet what another has half done"
+    )
+    text = (
+        f"{_list(who)} write the same {_what(shared)} ({paths}{more}), {effect}; "
+        "{arm} or {tmp} in a command gives each its own"
+    )
+    return (Finding("shared-files", Severity.WARNING, text, subject),)
+
+
+def _said(file: SharedFile) -> str:
+    return f"{file.path}, locked" if Way.LOCKED in file.ways else file.path
+
+
+def _what(shared: tuple[SharedFile, ...]) -> str:
+    return "file" if len(shared) == 1 else "files"
+
+
+def _list(words: list[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
