@@ -25,16 +25,16 @@ from small_studies import BUILD, CLANG_O2, GCC_LTO, GCC_O2
 _TRAINED = replace(CLANG_O2, name="trained", pgo="on", bolt="on", strip="yes")
 _FLAGS = replace(GCC_LTO, name="all", dependencies="flags", target="native")
 _STAGES = {
-    "dependencies with gcc-12": ("dependencies", "4f91f8ccc49f3a75"),
-    "gcc-O2": ("program", "899a4c89f26d6a75"),
-    "dependencies with clang-19": ("dependencies", "9909a5ba34621d61"),
-    "trained (counting)": ("instrumented", "5600faaa0f9ff9ca"),
-    "profile of trained": ("profile", "ff02955a09ecbf30"),
-    "trained before BOLT": ("program", "ba57a3ae506d007b"),
-    "BOLT's profile of trained": ("profile", "5be98c86af027821"),
-    "trained": ("program", "deaf7b7a5f594c4c"),
-    "dependencies of all": ("dependencies", "22d2dc0472b50630"),
-    "all": ("program", "a10ee557287ab8bc"),
+    "dependencies with gcc-12": ("dependencies", "25072417dfa15f65"),
+    "gcc-O2": ("program", "ec66778c12f565e2"),
+    "dependencies with clang-19": ("dependencies", "c56f5ccb8e9c4f75"),
+    "trained (counting)": ("instrumented", "4662253b60892ddc"),
+    "profile of trained": ("profile", "7321438a65a974a7"),
+    "trained before BOLT": ("program", "c367b8f3f97b6f4d"),
+    "BOLT's profile of trained": ("profile", "2837900ca18b0877"),
+    "trained": ("program", "7db2163a7bb6590e"),
+    "dependencies of all": ("dependencies", "5aa0a606fdfddd28"),
+    "all": ("program", "82063bc15a204e50"),
 }
 
 

@@ -186,7 +186,7 @@ def test_an_order_in_which_the_linker_does_not_end_is_left_out_and_told(tmp_path
 
     def run(argv: tuple[str, ...], limit_ns: int | None) -> Outcome:
         limits.append(limit_ns)
-        made = tmp_path / Path(argv[-1]).name
+        made = tmp_path / "0" / Path(argv[-1]).name
         source = next(programs) if made.name == "relinked" else "/bin/true"
         if source is None:
             return Outcome(None, None, "deadline")
@@ -199,7 +199,7 @@ def test_an_order_in_which_the_linker_does_not_end_is_left_out_and_told(tmp_path
     argv = ("gcc", "-fuse-ld=mold", "a.o", "b.o", "-o", "program")
     made = Output("/build/program", "", 1)
     call = Call("cc", "gcc", argv, argv, "/build", 0, 2_000_000_000, 0, (made,))
-    bench = Bench(run, [call], Place(tree, "/build"), (tmp_path, "/scratch"), "program")
+    bench = Bench(run, [call], Place(tree, "/build"), (tmp_path, "/scratch"), ("program",))
     asked = Relinks("shuffle", (1, 2, 3), gcc=True, profiled=False)
     found = make_relinks(asked, bench, tmp_path / "layouts")
     assert len(found.hashes) == 2

@@ -90,6 +90,7 @@ def check_key(ground: Ground, result: BuildResult) -> str:
             "place": ground.workshop.isolation.build_path,
             "check": ground.check.model_dump(mode="json", exclude={"deadline"}),
             "artefact": [ground.study.build.artefact, result.facts.loadable_sha256],
+            **({"libraries": result.libraries} if result.libraries else {}),
             "kept": _kept(ground, result),
             "tools": {name: file_sha256(path) for name, path in ground.baseline.tools.items()},
             "baseline": ground.baseline.facts.loadable_sha256 if ground.workloads else "",
@@ -163,7 +164,7 @@ def perform_check(
         (folder / _OUTPUTS).mkdir()
         with ground.workshop.isolation.room() as room:
             _furnish(ground, result, room)
-            run = _Run(ground, _runner(ground, room, log), folder / _OUTPUTS)
+            run = _Run(ground, _runner(ground, result, room, log), folder / _OUTPUTS)
             failed = run.commands(jobs) or run.workloads(expected)
         shutil.copyfile(log, folder / _LOG)
         return {"variant": result.facts.variant, "failed": failed}
@@ -192,22 +193,29 @@ def _furnish(ground: Ground, result: BuildResult, room: Room) -> None:
         apart = set(build.tools.values())
         for name, path in tree_entries(own):
             if path.is_file() and name not in apart:
-                _put(path, room.tree / name)
+                _put(path, room.tree / name, follow=False)
     _put(own / build.artefact, room.tree / build.artefact)
 
 
-def _put(source: Path, target: Path) -> None:
+def _put(source: Path, target: Path, *, follow: bool = True) -> None:
     with storage_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)
-        shutil.copy2(source, target)
+        shutil.copy2(source, target, follow_symlinks=follow)
 
 
-def _runner(ground: Ground, room: Room, log: Path) -> Runner:
+def _runner(ground: Ground, own: BuildResult, room: Room, log: Path) -> Runner:
     workshop = ground.workshop
     deadline_ns = workshop.clock.monotonic_ns() + parse_duration_ns(ground.check.deadline)
     bounds = Bounds.of(room, deadline_ns, parse_size_bytes(ground.study.build.disk))
-    return Runner(workshop, room, bounds, log, workshop.environment)
+    return Runner(workshop, room, bounds, log, {**workshop.environment, **_libraries(ground, own)})
+
+
+def _libraries(ground: Ground, own: BuildResult) -> dict[str, str]:
+    """Where the loader finds what was built with the program."""
+    place = ground.workshop.isolation.build_path
+    folders = [f"{place}/{each}".rstrip("/") for each in own.libraries]
+    return {"LD_LIBRARY_PATH": ":".join(folders)} if folders else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +273,7 @@ class _Run:
         place = isolation.build_path
         tools = {name: f"{place}/{path}" for name, path in self.ground.tools.items()}
         artefact = f"{place}/{self.ground.study.build.artefact}"
-        return {**tools, "artefact": artefact, "tmp": isolation.temporary_path}
+        return {**tools, "artefact": artefact, "files": place, "tmp": isolation.temporary_path}
 
 
 def _text(path: Path) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ensign.builders.events import BuildEvent, EventKind, OnEvent
 from ensign.builders.order import in_order, jobs_for, needed
-from ensign.builders.perform import Inputs, Made, perform_stage
+from ensign.builders.perform import Made, perform_stage
+from ensign.builders.running import Inputs
 from ensign.builders.stages import Plan, Stage
 from ensign.builders.workshop import Workshop
 from ensign.model.errors import CommandFailed, Interrupted

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.builders.cache import Entry
 from ensign.builders.perform import Made
 from ensign.builders.profiles import describe_profile
+from ensign.builders.proof.files import judge_all
 from ensign.builders.proof.leftovers import FILE as BEFORE
 from ensign.builders.proof.leftovers import read_leftovers
 from ensign.builders.proof.read import from_json
-from ensign.builders.proof.rules import describe, judge
+from ensign.builders.proof.rules import describe, describe_units
 from ensign.builders.proof.rules_log import unknown_lto
 from ensign.builders.proof.seen import Request, Seen, some
 from ensign.builders.recorder import CALLS, DEPENDENCY_CALLS, read_calls
 from ensign.builders.relinking import FOLDER, Relinked
 from ensign.builders.sources.obtain import SourceTree
 from ensign.builders.stages import Plan, Stage
+from ensign.builders.taking import taken_from
+from ensign.model.built_files import MadeLibrary
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts
 from ensign.model.variants import Variant
@@ -34,7 +37,10 @@ class BuildResult:
     """One variant. `artefact` is its program and `files` the root of all that was kept with it.
 
     Both are None if it failed. `tools` is filled for the baseline alone. `layouts` are its relinks,
-    `seen` is what its flags are proved from, `findings` what came of that.
+    in folders that are laid over `files`; not each has a program of its own. `seen` is what its
+    flags are proved from, `others` the same of each file that is loaded with it, `findings` what
+    came of that. A loader is to look in `libraries`, relative to `files`; `made` are libraries that
+    were built and not kept.
     """
 
     facts: BuildFacts
@@ -44,6 +50,9 @@ class BuildResult:
     layouts: tuple[Path, ...] = ()
     seen: Seen | None = None
     findings: tuple[Finding, ...] = ()
+    others: tuple[Seen, ...] = ()
+    libraries: tuple[str, ...] = ()
+    made: tuple[MadeLibrary, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +98,13 @@ def result_of(
     flags = plan.flags_of[variant.name]
     files = end.entry.folder / "files"
     seen = _with_compiler(seen_of(variant, flags, end.entry), toolchain, prebuilt)
-    judged = judge(seen)
+    others = tuple(seen_of_files(seen, end.entry))
+    judged = judge_all(seen, others)
     wrong = tuple(each for each in judged if each.severity is Severity.ERROR)
     if wrong:
         result = failed_result(variant, toolchain, wrong[0].text, log_path=str(end.log))
         return replace(result, findings=wrong)
-    relinked = _relinked(end.entry)
+    relinked, taken = _relinked(end.entry), taken_from(end.entry.facts)
     facts = BuildFacts(
         variant=variant.name,
         choices=variant.choices,
@@ -109,17 +119,31 @@ def result_of(
         log_path=str(end.log),
         evidence=(
             *describe(seen),
+            *(line for each in others for line in describe_units(each)),
             *describe_profile(_object(end.entry, "profile")),
         ),
         layouts=relinked.hashes,
         layout_kind=relinked.kind,
+        files=taken.files,
     )
     tools = {name: files / path for name, path in stage.tools}
     layouts = tuple(
         end.entry.folder / FOLDER / str(number) / stage.artefact
         for number in range(len(facts.layouts))
     )
-    return BuildResult(facts, files / stage.artefact, files, tools, layouts, seen, judged)
+    built = end.entry.facts.get("made")
+    return BuildResult(
+        facts=facts,
+        artefact=files / stage.artefact,
+        files=files,
+        tools=tools,
+        layouts=layouts,
+        seen=seen,
+        findings=judged,
+        others=others,
+        libraries=taken.folders,
+        made=tuple(MadeLibrary(**each) for each in (built if isinstance(built, list) else ())),
+    )
 
 
 def left_out_result(variant: Variant, toolchain: Toolchain, reason: str) -> BuildResult:
@@ -162,21 +186,36 @@ def _relinked(entry: Entry) -> Relinked:
     return Relinked(
         hashes=tuple(raw["hashes"]),
         kind=str(raw["kind"]),
-        obstacle=str(raw["obstacle"]),
+        obstacles=tuple((str(name), str(why)) for name, why in raw["obstacles"]),
         notes=tuple(raw["notes"]),
     )
 
 
-def relink_findings(entry: Entry, variant: str) -> list[Finding]:
-    """Why a variant has no relinks, or fewer, or other ones than were asked for."""
+def relink_findings(entry: Entry, variant: str, program: str) -> list[Finding]:
+    """Why files of a variant have no relinks, or fewer, or other ones than were asked for."""
     relinked = _relinked(entry)
     findings = [
         Finding("relinks", Severity.NOTE, f"{variant}: {note}", variant) for note in relinked.notes
     ]
-    if relinked.obstacle:
-        text = f"{variant} cannot be relinked: {relinked.obstacle}"
+    for name, why in relinked.obstacles:
+        which = variant if name == program else f"{variant}: {name}"
+        text = f"{which} cannot be relinked: {why}"
         findings.append(Finding("not-relinked", Severity.WARNING, text, variant))
     return findings
+
+
+def bolt_findings(entry: Entry, variant: str) -> list[Finding]:
+    """Which files that are loaded with the program BOLT did not lay out, and why."""
+    unable = _object(entry, "unable")
+    return [
+        Finding(
+            "not-bolted",
+            Severity.WARNING,
+            f"{variant}: {name} runs as it was linked, without BOLT: {why}",
+            variant,
+        )
+        for name, why in unable.items()
+    ]
 
 
 def seen_of(variant: Variant, flags: Flags, entry: Entry) -> Seen:
@@ -207,6 +246,19 @@ def _with_compiler(seen: Seen, toolchain: Toolchain, prebuilt: Sequence[str]) ->
     return replace(seen, request=request)
 
 
+def seen_of_files(program: Seen, entry: Entry) -> Iterator[Seen]:
+    """The same of each file that is loaded with it; flags of dependencies are judged if given."""
+    raw = entry.facts.get("file_proofs")
+    own = program.request is not None and program.request.variant.dependencies != "plain"
+    for name, proof in (raw if isinstance(raw, Mapping) else {}).items():
+        calls, before = program.calls, program.dependency_calls
+        if own:
+            calls, before = (*before, *calls), ()
+        yield replace(
+            program, proof=from_json(proof), calls=calls, dependency_calls=before, file=name
+        )
+
+
 def findings_of(
     results: Sequence[BuildResult],
     variants: Sequence[Variant],
@@ -221,7 +273,9 @@ def findings_of(
             findings += result.findings or (_unbuilt(result, plan, ends),)
         elif end is not None and end.entry is not None:
             findings += result.findings
-            findings += relink_findings(end.entry, variant.name)
+            program = plan.stage(plan.stage_of[variant.name]).artefact
+            findings += relink_findings(end.entry, variant.name, program)
+            findings += bolt_findings(end.entry, variant.name)
             findings += _no_effect(result)
     return tuple(findings)
 
@@ -303,18 +357,21 @@ def _no_effect(result: BuildResult) -> tuple[Finding, ...]:
     name, status = result.facts.variant, result.facts.status
     if not status.startswith(_SAME):
         return ()
-    text = f"{name}: no effect on the binary, its loaded bytes are those of {status[len(_SAME) :]}"
+    what = "the binary, its loaded bytes are"
+    if sum(each.kind != "object" for each in result.facts.files) > 1:
+        what = "what was built, the loaded bytes of all its files are"
+    text = f"{name}: no effect on {what} those of {status[len(_SAME) :]}"
     return (Finding("same-bytes", Severity.NOTE, text, name),)
 
 
 def same_bytes(results: tuple[BuildResult, ...], baseline: str) -> tuple[BuildResult, ...]:
-    """Mark variants whose loaded bytes are those of the baseline, or of an earlier variant."""
+    """Mark variants all of whose files are those of the baseline, or of an earlier variant."""
     order = sorted(results, key=lambda result: result.facts.variant != baseline)
     first: dict[str, str] = {}
     for result in order:
         if result.artefact is not None:
-            first.setdefault(result.facts.loadable_sha256, result.facts.variant)
-    return tuple(_marked(result, first.get(result.facts.loadable_sha256)) for result in results)
+            first.setdefault(result.facts.identity, result.facts.variant)
+    return tuple(_marked(result, first.get(result.facts.identity)) for result in results)
 
 
 def _marked(result: BuildResult, same: str | None) -> BuildResult:

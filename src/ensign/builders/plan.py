@@ -18,6 +18,7 @@ from ensign.builders.commands import OF_VARIANT, Commands, filled, filled_all
 from ensign.builders.profiles import (
     Learning,
     bolt_commands,
+    bolt_commands_of_file,
     bolt_learning,
     compiler_learning,
     learning_of,
@@ -34,7 +35,7 @@ from ensign.toolchains.profiling import instrumenting, using
 from ensign.toolchains.spelling import with_separate_functions
 from ensign.toolchains.table import Family, Flags
 
-_SCHEMA = 5
+_SCHEMA = 6
 _OF_DEPENDENCIES = ("dependency_cflags", "dependency_ldflags")
 _OF_TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
 
@@ -164,11 +165,14 @@ def _profile(program: Stage, learning: Learning, label: str) -> Stage:
 
 def _bolted(ground: _Ground, variant: Variant, program: Stage, profile: str) -> Stage:
     commands = bolt_commands(ground.toolchain, program.artefact)
+    file_commands = bolt_commands_of_file(ground.toolchain) if program.keep else ()
     identity = ground.toolchain.profilers.identity
     relinks = ground.relinks(variant)
     inputs: list[object] = [program.key, profile, commands, identity, variant.strip]
     if relinks is not None:
         inputs.append(as_inputs(relinks))
+    if file_commands:
+        inputs.append(file_commands)
     return replace(
         program,
         key=key_of({"schema": _SCHEMA, "bolted": inputs}),
@@ -179,6 +183,7 @@ def _bolted(ground: _Ground, variant: Variant, program: Stage, profile: str) -> 
         clean=(),
         commands=commands,
         tool_commands=(),
+        file_commands=file_commands,
         strip=variant.strip == "yes",
         relinks=relinks,
     )

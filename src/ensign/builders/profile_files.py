@@ -34,7 +34,7 @@ def left_something(counts: Path) -> bool:
 def count_facts(profile: Path, counts: Path, log: Path) -> dict[str, object] | None:
     """What a merged profile holds, for the facts of its build; None if nothing ran."""
     if (profile / FDATA).exists():
-        return {} if _taken(profile / FDATA) else None
+        return {} if taken_branches(profile / FDATA) else None
     count: ProfileCount | None = None
     if (profile / PROFDATA).exists():
         count = profdata_count(log.read_text(errors="replace"))
@@ -46,7 +46,7 @@ def count_facts(profile: Path, counts: Path, log: Path) -> dict[str, object] | N
     return {"pgo": [count.functions, count.profiled]} if count.profiled else None
 
 
-def _taken(fdata: Path) -> bool:
+def taken_branches(fdata: Path) -> bool:
     """Whether any branch or call in a profile of BOLT's was taken; its lines end in the count."""
     with fdata.open(errors="replace") as lines:
         return any(line.rsplit(" ", 1)[-1].strip() not in ("", "0") for line in lines)

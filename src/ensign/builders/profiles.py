@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from ensign.builders.cache import key_of
-from ensign.builders.commands import Commands
+from ensign.builders.commands import Commands, with_folders
 from ensign.model import placeholders
 from ensign.model.study import Study, Workload
 from ensign.model.units import parse_duration_ns
@@ -22,6 +22,7 @@ from ensign.toolchains.profiling import Profilers
 from ensign.toolchains.table import Family
 
 COUNTS, PROFILE, WORKLOAD = "{counts}", "{profile}", "{workload}"
+FILE, NUMBER = "{file}", "{number}"
 FUNCTIONS = "functions.txt"
 
 
@@ -32,7 +33,8 @@ class Learning:
     `env` is what the trained program alone gets, `wrapper` what goes in front of its command;
     `{workload}` in it is the name of the run. `tools_from` is the key of the stage whose tools
     the training needs, `index` counts profiles that are collected independently from 1, `server`
-    and `files_sha256` are for the key.
+    and `files_sha256` are for the key. `instrument_file` and `merge_file` are for each further file
+    of the program, `{file}`, counted by `{number}`.
     """
 
     workloads: tuple[Workload, ...]
@@ -46,6 +48,8 @@ class Learning:
     merge: Commands = ()
     wrapper: tuple[str, ...] = ()
     tools_sha256: str = ""
+    instrument_file: Commands = ()
+    merge_file: Commands = ()
 
     @property
     def key(self) -> str:
@@ -58,6 +62,7 @@ class Learning:
                 "index": self.index,
                 "tools": [self.tools_from, self.tools_sha256],
                 "commands": [self.env, self.instrument, self.merge, self.wrapper],
+                "of_files": [self.instrument_file, self.merge_file],
             }
         )
 
@@ -135,36 +140,62 @@ def bolt_learning(learning: Learning, toolchain: Toolchain, artefact: str) -> Le
     found = toolchain.profilers
     if found.perf:
         return _recorded_branches(learning, found, artefact)
-    counting = profiling.bolt_instrument(found.bolt, artefact, f"{COUNTS}/counts")
     made = f"{PROFILE}/{profiling.FDATA}"
     script = 'exec "$0" -o "$1" "$2"/*'
+    own = f"{COUNTS}.files/{NUMBER}"
     return replace(
         learning,
-        instrument=(counting, ("mv", f"{artefact}.bolt", artefact)),
+        instrument=_counting(found.bolt, artefact, COUNTS),
         merge=(("sh", "-c", script, found.merge_fdata, made, COUNTS),),
         tools_sha256=found.identity,
+        instrument_file=(("mkdir", "-p", own), *_counting(found.bolt, FILE, own)),
+        merge_file=(("sh", "-c", script, found.merge_fdata, f"{made}.{NUMBER}", own),),
     )
+
+
+def _counting(bolt: str, file: str, counts: str) -> Commands:
+    made = profiling.bolt_instrument(bolt, file, f"{counts}/counts")
+    return (made, ("mv", f"{file}.bolt", file))
 
 
 def _recorded_branches(learning: Learning, found: Profilers, artefact: str) -> Learning:
     script = (
-        'for data in "$2"/*.data; do "$0" "$3" -p "$data" -o "${data%.data}.fdata" || exit; done; '
-        'exec "$4" -o "$1" "$2"/*.fdata'
+        'for data in "$2"/*.data; do "$0" "$3" -p "$data" -o "${data%.data}.$5" || exit; done; '
+        'exec "$4" -o "$1" "$2"/*."$5"'
     )
     perf2bolt = str(PurePosixPath(found.bolt).parent / "perf2bolt")
     made = f"{PROFILE}/{profiling.FDATA}"
+
+    def merging(made: str, file: str, ending: str) -> Commands:
+        return (("sh", "-c", script, perf2bolt, made, COUNTS, file, found.merge_fdata, ending),)
+
     return replace(
         learning,
         wrapper=profiling.branch_recording(found.perf, f"{COUNTS}/{WORKLOAD}.data"),
-        merge=(("sh", "-c", script, perf2bolt, made, COUNTS, artefact, found.merge_fdata),),
+        merge=merging(made, artefact, "fdata"),
         tools_sha256=found.identity,
+        merge_file=merging(f"{made}.{NUMBER}", FILE, f"fdata-{NUMBER}"),
     )
 
 
 def bolt_commands(toolchain: Toolchain, artefact: str) -> Commands:
     """From a linked program and its profile to the program as BOLT lays it out."""
-    optimize = profiling.bolt_optimize(toolchain.profilers.bolt, artefact, profiling.FDATA)
-    return (optimize, ("mv", f"{artefact}.bolt", artefact))
+    return _laying_out(toolchain, artefact, profiling.FDATA)
+
+
+def bolt_commands_of_file(toolchain: Toolchain) -> Commands:
+    """The same for each further file that the program runs with."""
+    return _laying_out(toolchain, FILE, f"{profiling.FDATA}.{NUMBER}")
+
+
+def _laying_out(toolchain: Toolchain, file: str, data: str) -> Commands:
+    optimize = profiling.bolt_optimize(toolchain.profilers.bolt, file, data)
+    return (optimize, ("mv", f"{file}.bolt", file))
+
+
+def of_file(commands: Commands, file: str, number: int) -> Commands:
+    """Commands for the further file of that number."""
+    return with_folders(commands, {FILE: file, NUMBER: str(number)})
 
 
 def describe_profile(facts: Mapping[str, object]) -> tuple[str, ...]:

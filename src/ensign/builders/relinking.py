@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.builders import relink
+from ensign.builders.cache import key_of
 from ensign.builders.proof.archives import intermediate
 from ensign.builders.proof.link import Place
 from ensign.builders.relink import Link, Relinks
 from ensign.builders.verify import read_artefact
-from ensign.host.files import file_sha256
+from ensign.host.files import file_sha256, remove_tree
 from ensign.host.processes import Outcome
 from ensign.model.calls import Call
 
@@ -23,7 +24,7 @@ _TIMES_ITS_LINK, _LEAST_NS = 10, 10_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where relinks are made, of the artefact at that path in the tree of `place`.
+    """Where relinks are made, of files at these paths in the tree of `place`, the program first.
 
     `run` runs one command in the room, for so many nanoseconds at most where it is told a number;
     `scratch` is a folder of the room's own, as a pair: its path here, and as commands in the room
@@ -34,19 +35,26 @@ class Bench:
     calls: Sequence[Call]
     place: Place
     scratch: tuple[Path, str]
-    artefact: str
+    files: tuple[str, ...]
+
+    def of(self, number: int) -> Bench:
+        """The bench of one of the files, with a scratch folder of its own."""
+        here, seen = self.scratch[0] / str(number), f"{self.scratch[1]}/{number}"
+        here.mkdir(parents=True)
+        return replace(self, scratch=(here, seen), files=(self.files[number],))
 
 
 @dataclass(frozen=True, slots=True)
 class Relinked:
     """What came of it: hashes of the loadable bytes of each distinct relink, in order.
 
-    `obstacle` says why there is none; `notes` what is less than was asked for.
+    A relink is of all files that can be relinked; `obstacles` names the others, and says why.
+    `notes` are what is less than was asked for.
     """
 
     hashes: tuple[str, ...] = ()
     kind: str = ""
-    obstacle: str = ""
+    obstacles: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -56,6 +64,15 @@ class _CannotError(Exception):
 
 class _EndlessError(Exception):
     pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes relinks of one file; `kind` and `notes` say what they are."""
+
+    make: Callable[[int], Path]
+    kind: str
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,79 +91,126 @@ class _Found:
 
 
 def make_relinks(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
-    """Make the relinks, as `folder/NUMBER/ARTEFACT`. What cannot be relinked is no failure."""
-    try:
-        return _make(asked, bench, folder)
-    except _CannotError as error:
-        return Relinked(obstacle=str(error))
+    """Make the relinks, as `folder/NUMBER/PATH`. What cannot be relinked is no failure."""
+    return _of_all(asked, bench, folder, lambda one: _relinker(asked, one))
 
 
-def _make(asked: Relinks, bench: Bench, folder: Path) -> Relinked:
-    built = bench.place.tree / bench.artefact
+def make_bolted(
+    asked: Relinks, argv_of: Mapping[str, tuple[str, ...]], bench: Bench, folder: Path
+) -> Relinked:
+    """As `make_relinks`, by BOLT's calls, while the files that they read are in the tree."""
+
+    def maker(one: Bench) -> _Maker:
+        def make(seed: int) -> Path:
+            call = relink.bolt_again(argv_of[one.files[0]], seed, f"{one.scratch[1]}/relinked")
+            outcome = one.run(call, None)
+            if not outcome.ok:
+                raise _CannotError(f"BOLT, run again, {outcome.describe()}")
+            return one.scratch[0] / "relinked"
+
+        if one.files[0] not in argv_of:
+            raise _CannotError("BOLT did not lay it out")
+        less = "BOLT can only order hot functions at random, not mildly"
+        notes = (less,) if asked.how == "order" else ()
+        return _Maker(make, "hot functions in random order by BOLT", notes)
+
+    return _of_all(asked, bench, folder, maker)
+
+
+def _of_all(
+    asked: Relinks, bench: Bench, folder: Path, maker: Callable[[Bench], _Maker]
+) -> Relinked:
+    """Relinks of all files that can be relinked, each by the same seeds."""
+    makers: dict[str, _Maker] = {}
+    obstacles: dict[str, str] = {}
+    for number, name in enumerate(bench.files):
+        try:
+            makers[name] = maker(bench.of(number))
+        except _CannotError as error:
+            obstacles[name] = str(error)
+    found = None
+    while makers and found is None:
+        try:
+            found = _distinct(asked, makers, folder)
+        except _FileError as error:
+            obstacles[error.name] = str(error)
+            del makers[error.name]
+            remove_tree(folder)
+    if found is None:
+        return Relinked(obstacles=tuple(obstacles.items()))
+    said = {
+        note if len(bench.files) == 1 else f"{name}: {note}": None
+        for name, each in makers.items()
+        for note in each.notes
+    }
+    notes = (*said, *found.notes(asked))
+    if not found.hashes:
+        return Relinked(obstacles=(*obstacles.items(), (bench.files[0], notes[-1])))
+    kinds = "; ".join(dict.fromkeys(each.kind for each in makers.values()))
+    return Relinked(found.hashes, kinds, tuple(obstacles.items()), notes)
+
+
+def _relinker(asked: Relinks, bench: Bench) -> _Maker:
+    name = bench.files[0]
+    built = bench.place.tree / name
     if not bench.calls:
         raise _CannotError("the calls of its build were not recorded")
     digest = file_sha256(built) if built.is_file() else ""
-    call = relink.link_call(bench.calls, f"{bench.place.seen_as}/{bench.artefact}", digest)
+    call = relink.link_call(bench.calls, f"{bench.place.seen_as}/{name}", digest)
     if call is None:
         raise _CannotError("no recorded call of a compiler linked it")
     link = relink.link_of(call)
     obstacle = relink.obstacle(link, asked)
     if obstacle:
         raise _CannotError(obstacle)
-    bench.scratch[0].mkdir(parents=True, exist_ok=True)
     if link.lto:
         link = _generated(link, asked, bench, built)
     else:
         _run(bench, link, relink.again(link, f"{bench.scratch[1]}/again"))
         _check_same(bench.scratch[0] / "again", built)
     limit_ns = max(_LEAST_NS, _TIMES_ITS_LINK * call.wall_ns)
-    found = _distinct(
-        asked, bench, folder, lambda seed: _relink(link, asked, seed, bench, limit_ns)
+    return _Maker(
+        lambda seed: _relink(link, asked, seed, bench, limit_ns),
+        relink.kind_of_relink(link, asked),
+        relink.notes_on(link, asked),
     )
-    notes = (*relink.notes_on(link, asked), *found.notes(asked))
-    if not found.hashes:
-        raise _CannotError(notes[-1])
-    return Relinked(found.hashes, relink.kind_of_relink(link, asked), "", notes)
 
 
-def make_bolted(asked: Relinks, argv: tuple[str, ...], bench: Bench, folder: Path) -> Relinked:
-    """As `make_relinks`, by BOLT's `argv`, while the program that it reads is in the tree."""
-    bench.scratch[0].mkdir(parents=True, exist_ok=True)
-
-    def make(seed: int) -> Path:
-        outcome = bench.run(relink.bolt_again(argv, seed, f"{bench.scratch[1]}/relinked"), None)
-        if not outcome.ok:
-            raise _CannotError(f"BOLT, run again, {outcome.describe()}")
-        return bench.scratch[0] / "relinked"
-
-    try:
-        found = _distinct(asked, bench, folder, make)
-    except _CannotError as error:
-        return Relinked(obstacle=str(error))
-    notes = found.notes(asked)
-    if asked.how == "order":
-        notes = ("BOLT can only order hot functions at random, not mildly", *notes)
-    return Relinked(found.hashes, "hot functions in random order by BOLT", "", notes)
+class _FileError(Exception):
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text)
+        self.name = name
 
 
-def _distinct(asked: Relinks, bench: Bench, folder: Path, make: Callable[[int], Path]) -> _Found:
-    """Keep what differs."""
+def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _Found:
+    """Keep what differs. `_FileError` names the file that cannot be relinked after all."""
     found: dict[str, None] = {}
     endless = 0
     for seed in asked.seeds:
         try:
-            made = make(seed)
+            made = {name: _made(name, each, seed) for name, each in makers.items()}
         except _EndlessError:
             endless += 1
             continue
-        facts = read_artefact(made)
-        if facts is not None and facts.loadable_sha256 not in found:
-            target = folder / str(len(found)) / bench.artefact
-            target.parent.mkdir(parents=True)
-            shutil.copy2(made, target)
-            found[facts.loadable_sha256] = None
-        made.unlink()
+        facts = {name: read_artefact(path) for name, path in made.items()}
+        hashes = [each.loadable_sha256 for each in facts.values() if each is not None]
+        digest = hashes[0] if len(makers) == 1 and hashes else key_of(hashes)
+        if len(hashes) == len(makers) and digest not in found:
+            for name, path in made.items():
+                target = folder / str(len(found)) / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, target)
+            found[digest] = None
+        for path in made.values():
+            path.unlink()
     return _Found(tuple(found), endless)
+
+
+def _made(name: str, maker: _Maker, seed: int) -> Path:
+    try:
+        return maker.make(seed)
+    except _CannotError as error:
+        raise _FileError(name, str(error)) from None
 
 
 def _check_same(again: Path, built: Path) -> None:

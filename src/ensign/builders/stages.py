@@ -23,7 +23,8 @@ class Stage:
     `learning` says how a profile is collected. `variants` is empty for what leads to others alone.
 
     Commands still hold `{jobs}`; `clean` comes before them, and only in the first stage of a chain;
-    `tool_commands` follow, and are no part of the build time.
+    `tool_commands` follow, and are no part of the build time. `file_commands` are for each further
+    file that can be loaded, and may fail.
     `artefact`, `tools` (name and path) and `keep` (globs) are what is taken out of the tree at the
     end, all relative to it; dependencies keep the tree itself.
     """
@@ -39,6 +40,7 @@ class Stage:
     disk_bytes: int
     clean: Commands = ()
     tool_commands: Commands = ()
+    file_commands: Commands = ()
     artefact: str = ""
     tools: tuple[tuple[str, str], ...] = ()
     keep: tuple[str, ...] = ()

@@ -16,7 +16,8 @@ class TrainingRun:
 
     `env` is added to the environment of the program alone, not to that of what loads it, and
     `wrapper` goes in front of its command. `tools` are the programs behind `{NAME}` placeholders.
-    `deadline_ns` is what is left for this profile.
+    `deadline_ns` is what is left for this profile. `root` is the tree in which the program lies,
+    `libraries` are folders in which its loader is to look first.
     """
 
     program: Path
@@ -25,6 +26,8 @@ class TrainingRun:
     tools: Mapping[str, Path]
     deadline_ns: int
     wrapper: tuple[str, ...] = ()
+    root: Path | None = None
+    libraries: tuple[str, ...] = ()
 
 
 class Trainer(Protocol):

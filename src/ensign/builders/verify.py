@@ -1,4 +1,4 @@
-"""What an artefact is: sizes, and a hash of what of it gets loaded. Its flags: see `proof`."""
+"""What built files are: sizes, a hash of what gets loaded, what a loader reads. Flags: `proof`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,27 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.constants import SH_FLAGS
+from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 from elftools.elf.segments import NoteSegment
 
+from ensign.host.files import file_sha256
+from ensign.model.built_files import BuiltFile
+
 _WIDE_BITS = 64
+_FLAGS_1_PIE = 0x0800_0000
+_TEXTS = {
+    "DT_SONAME": "soname",
+    "DT_NEEDED": "needed",
+    "DT_RPATH": "rpath",
+    "DT_RUNPATH": "runpath",
+}
+_ARCHIVES = (b"!<arch>\n", b"!<thin>\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +54,78 @@ def read_artefact(path: Path) -> Artefact | None:
         except (ELFError, ValueError):
             return None
         return Artefact(path.stat().st_size, text_bytes, digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """What a loader reads of an ELF file: how it is called, what it needs, where it looks.
+
+    `search` are the folders of RUNPATH, or of RPATH, as written.
+    """
+
+    is_program: bool
+    soname: str = ""
+    needed: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
+
+
+def read_dynamic(path: Path) -> Dynamic | None:
+    """What a loader reads of a program or shared library; None for anything else."""
+    try:
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
+                return None
+            return _dynamic(elf)
+    except (ELFError, ValueError, OSError):
+        return None
+
+
+def _dynamic(elf: ELFFile) -> Dynamic:
+    is_program = elf["e_type"] == "ET_EXEC" or any(elf.iter_segments("PT_INTERP"))
+    texts: dict[str, list[str]] = {}
+    for segment in elf.iter_segments("PT_DYNAMIC"):
+        for tag in segment.iter_tags() if isinstance(segment, DynamicSegment) else ():
+            name = _TEXTS.get(str(tag.entry.d_tag))
+            if name is not None:
+                texts.setdefault(name, []).append(str(getattr(tag, name)))
+            elif tag.entry.d_tag == "DT_FLAGS_1":
+                is_program = is_program or bool(tag.entry.d_val & _FLAGS_1_PIE)
+    paths = texts.get("runpath") or texts.get("rpath") or [""]
+    return Dynamic(
+        is_program=is_program,
+        soname=texts.get("soname", [""])[-1],
+        needed=tuple(texts.get("needed", ())),
+        search=tuple(part for part in paths[-1].split(":") if part),
+    )
+
+
+def read_built(path: Path, name: str) -> BuiltFile:
+    """What a kept file is, to be called `name`."""
+    dynamic = read_dynamic(path)
+    artefact = None if dynamic is None else read_artefact(path)
+    if dynamic is not None and artefact is not None:
+        return BuiltFile(
+            path=name,
+            kind="program" if dynamic.is_program else "library",
+            size_bytes=artefact.size_bytes,
+            text_bytes=artefact.text_bytes,
+            sha256=artefact.loadable_sha256,
+            soname=dynamic.soname,
+        )
+    kind: Literal["object", "data"] = "object" if _is_object(path) else "data"
+    return BuiltFile(name, kind, path.stat().st_size, 0, file_sha256(path))
+
+
+def _is_object(path: Path) -> bool:
+    """Whether it is an object or an archive: a linker reads it, no loader does."""
+    with path.open("rb") as file:
+        if file.read(len(_ARCHIVES[0])) in _ARCHIVES:
+            return True
+        try:
+            return bool(ELFFile(file)["e_type"] == "ET_REL")
+        except (ELFError, ValueError):
+            return False
 
 
 def _code_sections(elf: ELFFile) -> Iterator[Section]:

@@ -13,7 +13,7 @@ TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld", "jobs")
 FLAGS = ("cflags", "ldflags", "allocator")
 DEPENDENCY_FLAGS = ("dependency_cflags", "dependency_ldflags")
 SHIPPED = ("opt", "lto", "link_only")
-PLACES = ("port", "tmp", "arm")
+PLACES = ("port", "tmp", "arm", "files")
 RESERVED = frozenset((*TOOLCHAIN, *FLAGS, *DEPENDENCY_FLAGS, *PLACES, "artefact", "requests"))
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./{}-]+")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
+from ensign.model.built_files import BuiltFile, identity
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.effects import NO_EFFECTS, Factorial
 from ensign.model.findings import Finding
@@ -27,7 +28,8 @@ class BuildFacts:
     lines of a failed build, or the reason why one was left out. `evidence` says what the artefact
     shows of the flags. `check` is `passed`, `failed` or `not checked`; `check_failed` says what
     failed, `check_tail` has the last lines of the check's log then. `layouts` has the loadable hash
-    of each relink, and `layout_kind` says in what they differ.
+    of each relink, and `layout_kind` says in what they differ. `files` are all that count, the
+    program first; records of earlier versions have none.
     """
 
     variant: str
@@ -48,6 +50,12 @@ class BuildFacts:
     check_tail: str = ""
     layouts: tuple[str, ...] = ()
     layout_kind: str = ""
+    files: tuple[BuiltFile, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """One hash for all files that count; that of the program where it is the only one."""
+        return identity(self.files, self.loadable_sha256)
 
 
 @dataclass(frozen=True, slots=True)

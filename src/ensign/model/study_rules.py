@@ -159,7 +159,7 @@ def _check(study: Study) -> Iterator[Problem]:
         return
     if not check.commands and not check.same_output:
         yield Problem(("check",), "[check] needs 'commands' or 'same_output'")
-    allowed = ("artefact", "tmp", "jobs", *study.build.tools)
+    allowed = ("artefact", "tmp", "files", "jobs", *study.build.tools)
     for index, argv in enumerate(check.commands):
         yield from _unknown(argv, ("check", "commands", index), allowed)
     if check.tolerance and not check.same_output:

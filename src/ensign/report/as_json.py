@@ -239,6 +239,7 @@ def _build(build: BuildFacts) -> dict[str, Json]:
         "size_bytes": build.size_bytes,
         "text_bytes": build.text_bytes,
         "loadable_sha256": build.loadable_sha256,
+        **({"files": [asdict(each) for each in build.files]} if build.files else {}),
         "log_path": build.log_path,
         "log_tail": build.log_tail,
         "check": build.check,

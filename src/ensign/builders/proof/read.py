@@ -26,10 +26,17 @@ def read_proof(
     calls: Sequence[Call],
     processes: Processes,
     map_text: str | None = None,
+    beside: Proof | None = None,
 ) -> Proof:
-    """Read all there is. `calls` are those of the stage that made the artefact."""
+    """Read all there is. `calls` are those of the stage that made the artefact.
+
+    `beside` is the proof of another file of the same tree, which is not read again then.
+    """
     binary = read_binary(artefact) or Binary(str(artefact))
-    objects, unindexed = read_tree(place.tree)
+    if beside is None:
+        objects, unindexed = read_tree(place.tree)
+    else:
+        objects, unindexed = beside.objects, beside.unindexed
     call = link_of(calls, place, artefact)
     link = LinkFacts(unknown="no link of it was recorded")
     if call is not None:

@@ -9,7 +9,7 @@ from ensign.builders.proof.flags import lto_of
 from ensign.model.calls import Call
 
 _LONGEST_NS = 20 * 10**9
-_MAP, _OUTPUT = "link.map", "relinked"
+MAP, _OUTPUT = "link.map", "relinked"
 
 
 def command_for_map(call: Call | None, folder: str) -> tuple[str, ...]:
@@ -23,10 +23,10 @@ def command_for_map(call: Call | None, folder: str) -> tuple[str, ...]:
     if not any(word.is_library for word in input_words(call.ran)):
         return ()
     words = (*without_output(call.ran[1:]), "-o", f"{folder}/{_OUTPUT}")
-    return ("env", "-C", call.cwd, call.program, *words, f"-Wl,-Map={folder}/{_MAP}")
+    return ("env", "-C", call.cwd, call.program, *words, f"-Wl,-Map={folder}/{MAP}")
 
 
 def read_map(folder: Path) -> str | None:
     """The map that the command wrote; None if there is none."""
-    path = folder / _MAP
+    path = folder / MAP
     return path.read_text(errors="replace") if path.is_file() else None

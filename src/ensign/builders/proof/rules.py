@@ -36,6 +36,13 @@ def describe(seen: Seen) -> tuple[str, ...]:
     return tuple(_lines(seen))
 
 
+def describe_units(seen: Seen) -> tuple[str, ...]:
+    """Of a file that is loaded with the program: how its units were compiled."""
+    compiled = [unit for unit in seen.proof.binary.units if unit.kind is not UnitKind.LTRANS]
+    lines = tuple(_units(compiled))[:1] if compiled else (_NO_DEBUG,)
+    return tuple(f"{seen.file}: {line}" for line in lines)
+
+
 def _lines(seen: Seen) -> Iterator[str]:
     binary = seen.proof.binary
     compiled = [unit for unit in binary.units if unit.kind is not UnitKind.LTRANS]

@@ -37,7 +37,8 @@ class Seen:
     """All evidence of one build. `request` is None for what was built without ensign.
 
     `calls` are of the program's own stage, `dependency_calls` of the stage before it. `subject`
-    is what findings are about: a variant, or a path.
+    is what findings are about: a variant, or a path. `file` names a file that is kept beside the
+    program, where this is not about the program itself.
     """
 
     subject: str
@@ -46,10 +47,12 @@ class Seen:
     calls: tuple[Call, ...] = ()
     dependency_calls: tuple[Call, ...] = ()
     log: str = ""
+    file: str = ""
 
     def finding(self, code: str, severity: Severity, text: str) -> Finding:
         """A finding about this build."""
-        return Finding(code, severity, f"{self.subject}: {text}", self.subject)
+        about = f"{self.subject}: {self.file}" if self.file else self.subject
+        return Finding(code, severity, f"{about}: {text}", self.subject)
 
     @property
     def link(self) -> Call | None:
@@ -59,7 +62,7 @@ class Seen:
             call for call in self.calls if is_compiler(call) and call.exit == 0 and links(call.ran)
         ]
         named = [call for call in found if PurePosixPath(output_of(call.ran)).name == name]
-        found = named or found
+        found = named if named or self.file else found
         return found[-1] if found else None
 
 

@@ -16,12 +16,13 @@ from ensign.builders.commands import Commands, filled_all
 from ensign.builders.events import BuildEvent, EventKind, OnEvent
 from ensign.builders.isolation import choose_isolation
 from ensign.builders.outcomes import BuildResult, seen_of
-from ensign.builders.perform import SOURCE_DATE_EPOCH, Inputs, perform_stage
+from ensign.builders.perform import SOURCE_DATE_EPOCH, perform_stage
 from ensign.builders.plan import Place, plan_builds
 from ensign.builders.profiles import files_named
 from ensign.builders.proof.seen import Seen, moved
 from ensign.builders.recorder import Recorded, recorded_programs
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.running import Inputs
 from ensign.builders.shipping import patch, script
 from ensign.builders.shipping.effects import Built, verify
 from ensign.builders.sources.obtain import SourceTree

@@ -45,7 +45,7 @@ def ship(
     building = build_ports(file, cache, ports)
     with compilers_by_line(file):
         built = build_variants(request, building, on_event).result(variant)
-    if built.facts.loadable_sha256 != measured.loadable_sha256:
+    if built.facts.identity != measured.identity:
         raise _stale(file, variant)
     try:
         return ship_variant(request, built, building, on_event)

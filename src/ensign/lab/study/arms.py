@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ensign.builders.training import TrainingRun
-from ensign.model.placeholders import fill_all
+from ensign.lab.study.trees import ProgramTree
+from ensign.model.placeholders import fill, fill_all
 from ensign.model.requests import (
     ArmSpec,
     DriveLoad,
@@ -47,6 +48,7 @@ class Field:
     sweep uses the next of `rotation`; an arm without them is the same program in every sweep.
     `memory_bytes` is what all arms of a race may take together; None does not limit it. `most_arms`
     (3 or more) race at a time, `at_once` connections of a drive send in one slice; None: all.
+    `trees` has, by path, what a program runs with; `library_path` is the inherited LD_LIBRARY_PATH.
     """
 
     artefacts: tuple[tuple[str, str], ...]
@@ -59,6 +61,8 @@ class Field:
     memory_bytes: int | None = None
     most_arms: int | None = None
     at_once: int | None = None
+    trees: Mapping[str, ProgramTree] = field(default_factory=dict)
+    library_path: str = ""
 
     def in_sweep(self, sweep: int) -> Field:
         """Who takes part in that sweep: each arm's relink of it, the twin's own one, too."""
@@ -168,11 +172,25 @@ def training_request(study: Study, field: Field, run: TrainingRun) -> RaceReques
 
 def _arm(study: Study, field: Field, run: Execution, name: str, artefact: str) -> ArmSpec:
     workload, server = run.workload, study.server
-    values = {**field.tools, "artefact": artefact}
+    tree = field.trees.get(artefact)
+    own = {"artefact": artefact} if tree is None else tree.values
+    values = {**field.tools, **own}
     if run.requests is not None:
         values["requests"] = str(run.requests)
     if server is None or workload.command is not None:
-        return _batch(workload, field, name, values, parse_duration_ns(workload.deadline))
+        arm = ArmSpec(name=name, program=_batch(workload, field, values))
+    else:
+        arm = _served(server, field, run, name, values)
+    if tree is None:
+        return arm
+    env = tree.environment(dict(arm.program.env), field.library_path)
+    return replace(arm, program=replace(arm.program, env=env), files=tree.files)
+
+
+def _served(
+    server: Server, field: Field, run: Execution, name: str, values: Mapping[str, str]
+) -> ArmSpec:
+    workload = run.workload
     return ArmSpec(
         name=name,
         program=_server(server, workload, field, values),
@@ -217,20 +235,17 @@ def _server(
 ) -> ProcessSpec:
     return ProcessSpec(
         argv=fill_all((*server.command, *workload.server_args), values),
-        env=tuple(server.env.items()),
+        env=tuple((key, fill(text, values)) for key, text in server.env.items()),
         cpus=field.seats.program,
         cwd="{tmp}",
     )
 
 
-def _batch(
-    workload: Workload, field: Field, name: str, values: Mapping[str, str], deadline_ns: int
-) -> ArmSpec:
-    program = ProcessSpec(
+def _batch(workload: Workload, field: Field, values: Mapping[str, str]) -> ProcessSpec:
+    return ProcessSpec(
         argv=fill_all(workload.command or (), values),
         cwd=field.folder,
         cpus=field.seats.program,
-        stdin=workload.input,
-        deadline_ns=deadline_ns,
+        stdin=None if workload.input is None else fill(workload.input, values),
+        deadline_ns=parse_duration_ns(workload.deadline),
     )
-    return ArmSpec(name=name, program=program)

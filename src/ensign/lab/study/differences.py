@@ -110,7 +110,7 @@ def _side(label: str, study: Study, record: StudyRecord, costs: SweepCosts) -> S
 
 def _builds(a: StudyRecord, b: StudyRecord, names: Sequence[str]) -> tuple[BuildPair, ...]:
     hashes_a, hashes_b = (
-        {each.variant: each.loadable_sha256 for each in record.builds} for record in (a, b)
+        {each.variant: each.identity for each in record.builds} for record in (a, b)
     )
     return tuple(BuildPair(name, hashes_a.get(name, ""), hashes_b.get(name, "")) for name in names)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from ensign.lab.machine import cpu_seats
@@ -29,10 +30,17 @@ class Entered:
 def entered(file: StudyFile, programs: Programs) -> Entered:
     """The programs on their CPUs."""
     seats, findings = cpu_seats(file.study.cpus)
-    natural = Field(programs.artefacts, dict(programs.tools), seats, str(file.folder))
+    natural = Field(
+        artefacts=programs.artefacts,
+        tools=dict(programs.tools),
+        seats=seats,
+        folder=str(file.folder),
+        trees=programs.trees,
+        library_path=os.environ.get("LD_LIBRARY_PATH", ""),
+    )
     field = rotating(file.study, natural, programs.relinks)
     facts = [result.facts for result in programs.report.results]
-    hashes = {each.variant: each.loadable_sha256 for each in facts}
+    hashes = {each.variant: each.identity for each in facts}
     raced = {each.variant: each.layouts for each in facts if each.variant in field.relinks}
     return Entered(natural, field, plan_key(file.study, hashes, raced), findings)
 

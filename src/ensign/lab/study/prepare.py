@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ensign.builders.build import build_variants
@@ -18,11 +18,12 @@ from ensign.host.meter import find_meter
 from ensign.host.processes import MeterProcesses
 from ensign.lab.ports import Ports
 from ensign.lab.study.train import MeterTrainer
+from ensign.lab.study.trees import ProgramTree
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.lab.suites import expand_study
 from ensign.model.errors import InputError
 from ensign.model.placeholders import names_in
-from ensign.model.study import Study
+from ensign.model.study import Build, Study
 from ensign.model.study_problems import Where
 from ensign.toolchains.find import MissingCompiler
 
@@ -32,12 +33,14 @@ class Programs:
     """What takes part, the baseline first: variant and path. Equal variants are left out.
 
     `tools` are other programs of the baseline's build, by name; `relinks` are paths by variant.
+    `trees` has, by path, what each program or relink runs with.
     """
 
     report: BuildReport
     artefacts: tuple[tuple[str, str], ...]
     tools: tuple[tuple[str, str], ...]
     relinks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    trees: Mapping[str, ProgramTree] = field(default_factory=dict)
 
 
 def open_study(path: Path, ports: Ports | None = None) -> StudyFile:
@@ -74,7 +77,26 @@ def build_programs(
     with compilers_by_line(file):
         report = build_variants(request, build_ports(file, cache, ports), on_event)
     relinks = {result.facts.variant: tuple(map(str, result.layouts)) for result in report.results}
-    return Programs(report, *_raced(report, file.variants[0].name), relinks)
+    raced = _raced(report, file.variants[0].name)
+    return Programs(report, *raced, relinks, dict(_trees(report, file.study.build)))
+
+
+def _trees(report: BuildReport, build: Build) -> Iterator[tuple[str, ProgramTree]]:
+    """What each program that was built runs with, and each of its relinks."""
+    for result in report.results:
+        if result.files is None:
+            continue
+        counted = {each.path for each in result.facts.files}
+        tree = ProgramTree(
+            folders=(str(result.files),),
+            program=build.artefact,
+            libraries=result.libraries,
+            without=tuple(sorted({build.tools[name] for name in result.tools} - counted)),
+        )
+        yield str(result.artefact), tree
+        for path in result.layouts:
+            over = str(path)[: -len(build.artefact) - 1]
+            yield str(path), replace(tree, folders=(*tree.folders, over))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -12,6 +13,7 @@ from ensign.builders.training import TrainingRun
 from ensign.host.meter import Meter
 from ensign.host.topology import allowed_cpus
 from ensign.lab.study.arms import Field, Seats, training_request
+from ensign.lab.study.trees import ProgramTree
 from ensign.measure.plan import race_json
 from ensign.measure.probe import Place, trials
 from ensign.model.errors import CommandFailed, InputError, Interrupted
@@ -39,6 +41,8 @@ class MeterTrainer:
             tools={name: str(path) for name, path in run.tools.items()},
             seats=Seats(cpus, cpus, cpus),
             folder=str(self.folder),
+            trees=_trees(run),
+            library_path=os.environ.get("LD_LIBRARY_PATH", ""),
         )
         request = training_request(self.study, field, run)
         with closing(self.meter.run("race", race_json(request))) as stream:
@@ -51,6 +55,15 @@ class MeterTrainer:
         if not done:
             raise Interrupted("interrupted while training")
         return _killed(records)
+
+
+def _trees(run: TrainingRun) -> dict[str, ProgramTree]:
+    """The tree in which the program lies, as it is."""
+    if run.root is None:
+        return {}
+    program = str(run.program.relative_to(run.root))
+    folders = tuple(str(Path(each).relative_to(run.root)) for each in run.libraries)
+    return {str(run.program): ProgramTree((str(run.root),), program, folders, in_place=True)}
 
 
 def _killed(records: Sequence[Mapping[str, object]]) -> str:

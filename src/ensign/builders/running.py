@@ -1,0 +1,227 @@
+"""A stage in its room: what it is made from, its commands, the training of its program."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from ensign.builders.cache import Entry
+from ensign.builders.commands import Commands, with_folders
+from ensign.builders.profile_files import count_facts, left_something, taken_branches
+from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning, of_file
+from ensign.builders.proof.link import Place
+from ensign.builders.proof.read import link_of
+from ensign.builders.proof.relink import MAP, command_for_map, read_map
+from ensign.builders.recorder import CALLS, read_calls
+from ensign.builders.stages import Stage
+from ensign.builders.taking import Taken, taken_from
+from ensign.builders.training import TrainingRun
+from ensign.builders.workshop import Runner
+from ensign.host.files import remove_tree
+from ensign.host.processes import Outcome
+from ensign.model.calls import Call
+from ensign.model.units import format_size
+from ensign.toolchains.profiling import FDATA
+
+TREE = "tree"
+
+
+class StageFailedError(Exception):
+    """Ends a stage; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a stage is made from: the source's tree, or its parent's; a profile; tools by name."""
+
+    source: Path
+    parent: Entry | None = None
+    profile: Entry | None = None
+    tools: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def tree(self) -> Path:
+        """The tree that the stage gets a copy of: of a program, the files that were kept."""
+        if self.parent is None:
+            return self.source
+        return self.parent.folder / (TREE if self.parent.kind == "dependencies" else "files")
+
+    @property
+    def linked(self) -> Entry | None:
+        """The parent, where it is a program already."""
+        return self.parent if self.parent is not None and self.parent.kind == "program" else None
+
+    @property
+    def taken(self) -> Taken:
+        """What counts of the parent, where it is a program."""
+        return taken_from({} if self.parent is None else self.parent.facts)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """What of it is loaded besides the program itself."""
+        return self.taken.others
+
+    @property
+    def began_unix_ns(self) -> int:
+        """When the first stage of the chain began; 0 if this is the first one."""
+        return 0 if self.parent is None else int(str(self.parent.facts["began_unix_ns"]))
+
+    @property
+    def dependency_calls(self) -> tuple[Call, ...]:
+        """The calls of the stage that this one's tree comes from."""
+        return () if self.parent is None else read_calls(self.parent.folder / CALLS)
+
+    @property
+    def chain_s(self) -> float:
+        """What it took to come here, without dependencies."""
+        before = [each for each in (self.parent, self.profile) if each is not None]
+        chains = [each.facts["chain_s"] for each in before if each.kind != "dependencies"]
+        return max((float(str(each)) for each in chains), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stage that is being carried out: its commands, and the training of its program."""
+
+    stage: Stage
+    runner: Runner
+    left_running: list[str] = field(default_factory=list)
+
+    def commands(self, commands: Commands) -> None:
+        """Run them one after the other. StageFailedError."""
+        for argv in commands:
+            outcome = self.runner.run(argv)
+            self.left_running.extend(outcome.left_running)
+            if not outcome.ok:
+                raise StageFailedError(f"'{argv[0]}' {outcome.describe()}{self._limit(outcome)}")
+
+    def _limit(self, outcome: Outcome) -> str:
+        if outcome.reason == "disk":
+            return f" ('build.disk' is {format_size(self.stage.disk_bytes)})"
+        return ""
+
+    def collect(self, learning: Learning, inputs: Inputs, profile: Path) -> dict[str, object]:
+        """Train the program of this room; its profile goes to a new folder. Facts about both."""
+        counts = self.runner.room.temporary / "counts"
+        for folder in (counts, profile):
+            folder.mkdir()
+        folders = {COUNTS: str(counts), PROFILE: str(profile)}
+        self.commands(with_folders(learning.instrument, folders))
+        counting, unable = self._instrument_files(learning, inputs, folders)
+        try:
+            self._train_all(learning, inputs, folders)
+        except StageFailedError:
+            if not counting or not learning.instrument_file:
+                raise
+            # One of the libraries may not bear it: the program alone, then.
+            self._restore(inputs, counting)
+            why = "the training failed while it counted itself"
+            unable |= dict.fromkeys(counting.values(), why)
+            counting = {}
+            for folder in (counts, counts.with_name(f"{counts.name}.files")):
+                remove_tree(folder)
+            counts.mkdir()
+            self._train_all(learning, inputs, folders)
+        if not left_something(counts):
+            raise StageFailedError("the profile is empty: the training left no counts")
+        self.commands(with_folders(learning.merge, folders))
+        for number, name in counting.items():
+            merged = self._tried(of_file(learning.merge_file, name, number), folders)
+            if merged:
+                unable[name] = "the training left no counts of it"
+        facts = count_facts(profile, counts, self.runner.log)
+        if facts is None:
+            raise StageFailedError("the profile is empty: no function ran in the training")
+        return {"profile": facts, "unable": unable}
+
+    def _instrument_files(
+        self, learning: Learning, inputs: Inputs, folders: Mapping[str, str]
+    ) -> tuple[dict[int, str], dict[str, str]]:
+        """Further files that count themselves, by number; why others cannot."""
+        counting: dict[int, str] = {}
+        unable: dict[str, str] = {}
+        for number, name in enumerate(inputs.others if learning.merge_file else ()):
+            failed = self._tried(of_file(learning.instrument_file, name, number), folders)
+            if failed:
+                unable[name] = failed
+            else:
+                counting[number] = name
+        return counting, unable
+
+    def _restore(self, inputs: Inputs, counting: Mapping[int, str]) -> None:
+        for name in counting.values():
+            target = self.runner.room.tree / name
+            target.unlink()
+            shutil.copy2(inputs.tree / name, target)
+
+    def _train_all(self, learning: Learning, inputs: Inputs, folders: Mapping[str, str]) -> None:
+        tree = self.runner.room.tree
+        env = [(name, text.replace(COUNTS, folders[COUNTS])) for name, text in learning.env]
+        for workload in learning.workloads:
+            placed = {**folders, WORKLOAD: workload.name}
+            run = TrainingRun(
+                program=tree / self.stage.artefact,
+                workload=workload,
+                env=tuple(env),
+                tools=inputs.tools,
+                deadline_ns=self.runner.left_ns,
+                wrapper=with_folders((learning.wrapper,), placed)[0],
+                root=tree,
+                libraries=tuple(str(tree / each) for each in inputs.taken.folders),
+            )
+            self._train(run)
+
+    def lay_out_files(self, inputs: Inputs) -> dict[str, object]:
+        """Let BOLT lay out all that is loaded besides the program; why it could not."""
+        if not self.stage.file_commands:
+            return {}
+        tree = self.runner.room.tree
+        known = None if inputs.profile is None else inputs.profile.facts.get("unable")
+        unable = dict(known) if isinstance(known, Mapping) else {}
+        for number, name in enumerate(inputs.others):
+            if name in unable:
+                continue
+            data = tree / f"{FDATA}.{number}"
+            if not data.exists() or not taken_branches(data):
+                unable[name] = "the training ran no function of it"
+                continue
+            failed = self._tried(of_file(self.stage.file_commands, name, number), {})
+            if failed:
+                unable[name] = failed
+        return {"unable": unable}
+
+    def _tried(self, commands: Commands, folders: Mapping[str, str]) -> str:
+        """Run commands that may fail; how the first one did, empty if none."""
+        for argv in with_folders(commands, folders):
+            outcome = self.runner.run(argv)
+            if not outcome.ok:
+                return f"'{PurePath(argv[0]).name}' {outcome.describe()}"
+        return ""
+
+    def _train(self, run: TrainingRun) -> None:
+        trainer, name = self.runner.workshop.trainer, run.workload.name
+        self.runner.note(f"training: {name}")
+        if run.deadline_ns <= 0:
+            raise StageFailedError(f"the training met its deadline before '{name}'")
+        reason = "there is no trainer" if trainer is None else trainer.train(run)
+        if reason:
+            raise StageFailedError(f"training '{name}': {reason}")
+
+    def map_text(self, calls: Sequence[Call], name: str) -> str | None:
+        """The linker's map of a file, by linking it once more into the scratch folder."""
+        workshop, room = self.runner.workshop, self.runner.room
+        link = link_of(calls, self.place, room.tree / name)
+        argv = command_for_map(link, workshop.isolation.temporary_path)
+        if not argv:
+            return None
+        (room.temporary / MAP).unlink(missing_ok=True)
+        self.runner.run_unlogged(argv)
+        return read_map(room.temporary)
+
+    @property
+    def place(self) -> Place:
+        """Where the paths in recorded calls are here."""
+        runner = self.runner
+        return Place(runner.room.tree, runner.workshop.isolation.build_path)

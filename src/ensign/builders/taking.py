@@ -1,0 +1,265 @@
+"""What is taken out of the tree of a build: its program, its tools, and what `build.keep` names."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import shutil
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+
+from ensign.builders.loader import library_folders
+from ensign.builders.proof.link import Place
+from ensign.builders.stages import Stage
+from ensign.builders.verify import read_built, read_dynamic
+from ensign.host.files import tree_entries
+from ensign.model.built_files import BuiltFile, MadeLibrary
+
+_MOST_LINKS = 40
+_LIBRARY = re.compile(r"\.so(\.[0-9A-Za-z_.-]+)?$")
+_LONGEST_WRAPPER_BYTES = 100_000
+
+
+class TakingError(Exception):
+    """What is to be taken is not there, or is no program; the text says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """`files` are what counts, the program first; `folders` those that a loader must be told of."""
+
+    files: tuple[BuiltFile, ...]
+    folders: tuple[str, ...]
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Paths of what is loaded besides the program itself."""
+        return tuple(each.path for each in self.files[1:] if each.loaded)
+
+    def as_facts(self) -> dict[str, object]:
+        """For keeping it with the build."""
+        return {"files": [asdict(each) for each in self.files], "library_folders": self.folders}
+
+
+def take(stage: Stage, place: Place, files: Path) -> Taken:
+    """Copy what is kept of a tree to the new folder `files`. TakingError.
+
+    Links stay links, and bring what they lead to; a library also brings the links that lead to it.
+    """
+    taker = _Taker(place, files)
+    taker.bring_named(stage.artefact)
+    for pattern in stage.keep:
+        matches = sorted(str(path.relative_to(place.tree)) for path in place.tree.glob(pattern))
+        if not matches:
+            raise TakingError(f"'{pattern}' of build.keep matches nothing after the build")
+        for name in matches:
+            taker.bring(name)
+    taker.add_names()
+    counted = frozenset(taker.brought)
+    for _, name in stage.tools:
+        taker.bring_named(name)
+    taken = _taken(stage.artefact, files, frozenset(taker.brought) - counted)
+    if not taken.files or not taken.files[0].loaded:
+        raise TakingError(_no_program(stage.artefact, place.tree))
+    return taken
+
+
+def _taken(artefact: str, files: Path, tools: frozenset[str]) -> Taken:
+    program = _inside(files / artefact, files)
+    found: dict[str, BuiltFile] = {}
+    names: dict[str, str] = {}
+    for name, path in tree_entries(files):
+        real = _inside(path, files)
+        if not real or real in tools or not path.is_file():
+            continue
+        names[name] = real
+        if not path.is_symlink():
+            found[name] = read_built(path, name)
+    ordered = sorted(found.values(), key=lambda each: (each.path != program, each.path))
+    read = {each.path: read_dynamic(files / each.path) for each in ordered if each.loaded}
+    dynamics = {path: each for path, each in read.items() if each is not None}
+    return Taken(tuple(ordered), library_folders(ordered, dynamics, names))
+
+
+def _inside(path: Path, files: Path) -> str:
+    """The file behind a name, relative to `files`; empty where it is not in there."""
+    real, root = os.path.realpath(path), os.path.realpath(files)
+    return os.path.relpath(real, root) if real.startswith(root + os.sep) else ""
+
+
+def made_libraries(place: Place, source: Path, taken: Iterable[BuiltFile]) -> list[dict[str, str]]:
+    """Shared libraries in the tree that came neither with the source nor are taken out of it."""
+    kept = {each.path for each in taken}
+    return [asdict(each) for each in _made(place.tree, source) if each.path not in kept]
+
+
+def _made(tree: Path, source: Path) -> Iterator[MadeLibrary]:
+    for name, path in tree_entries(tree):
+        if not _LIBRARY.search(name) or path.is_symlink() or not path.is_file():
+            continue
+        if _is_pristine(path, source / name):
+            continue
+        dynamic = read_dynamic(path)
+        if dynamic is not None and not dynamic.is_program:
+            yield MadeLibrary(name, dynamic.soname)
+
+
+def _is_pristine(path: Path, source: Path) -> bool:
+    return source.is_file() and source.read_bytes() == path.read_bytes()
+
+
+@dataclass
+class _Taker:
+    place: Place
+    files: Path
+    brought: set[str] = field(default_factory=set)
+
+    def bring(self, name: str) -> str:
+        """Copy a file or folder, and what links on its way lead to; its real name.
+
+        Empty where there is none, or where it lies outside the tree.
+        """
+        real = self._follow(name)
+        if not real or not (self.place.tree / real).exists():
+            return ""
+        if real not in self.brought:
+            self.brought.add(real)
+            self._copy(real)
+        return real
+
+    def bring_named(self, name: str) -> None:
+        """As `bring`; TakingError where it is not there."""
+        if not self.bring(name):
+            tree = self.place.tree
+            raise TakingError(f"the build made no '{name}'{_elsewhere(name, tree)}")
+
+    def add_names(self) -> None:
+        """Give libraries the links beside them in the tree, and the name that is asked for."""
+        for name in [each for each in sorted(self.brought) if (self.files / each).is_file()]:
+            dynamic = read_dynamic(self.files / name)
+            if dynamic is None or dynamic.is_program:
+                continue
+            folder = PurePosixPath(name).parent
+            for path in (self.place.tree / folder).iterdir():
+                if path.is_symlink() and self._real(str(folder / path.name)) == name:
+                    self.bring(str(folder / path.name))
+            asked = self.files / folder / dynamic.soname
+            if dynamic.soname and "/" not in dynamic.soname and not os.path.lexists(asked):
+                asked.symlink_to(PurePosixPath(name).name)
+
+    def _real(self, name: str) -> str:
+        path = os.path.realpath(self.place.tree / name)
+        root = os.path.realpath(self.place.tree)
+        return os.path.relpath(path, root) if path.startswith(root + os.sep) else ""
+
+    def _copy(self, name: str) -> None:
+        source, target = self.place.tree / name, self.files / name
+        if source.is_dir():
+            target.mkdir(parents=True, exist_ok=True)
+            for path in sorted(source.iterdir()):
+                inside = f"{name}/{path.name}"
+                if not self.bring(inside) and path.is_symlink():
+                    _link(self.files / inside, path.readlink())  # out of the tree, or to nothing
+        elif source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.exists():
+                shutil.copy2(source, target)
+
+    def _follow(self, name: str) -> str:
+        """The name behind all links of a name, which are made anew on the way; empty if outside."""
+        waiting, done = deque(PurePosixPath(name).parts), PurePosixPath()
+        for _ in range(_MOST_LINKS * (1 + len(waiting))):
+            if not waiting:
+                return str(done)
+            here = done / waiting.popleft()
+            if here.name == "..":
+                if str(done) == ".":
+                    return ""
+                done = done.parent
+                continue
+            path = self.place.tree / here
+            if not path.is_symlink():
+                done = here
+                continue
+            target = self._target(here, path.readlink())
+            if not target:
+                return ""
+            _link(self.files / here, Path(posixpath.relpath(target, str(here.parent))))
+            done = PurePosixPath()
+            waiting.extendleft(reversed(PurePosixPath(target).parts))
+        return ""
+
+    def _target(self, here: PurePosixPath, target: Path) -> str:
+        """Where a link leads, relative to the tree; empty if outside."""
+        if not target.is_absolute():
+            joined = posixpath.normpath(posixpath.join(str(here.parent), str(target)))
+            return "" if joined.startswith("..") else joined
+        for root in (self.place.seen_as, str(self.place.tree)):
+            if root and str(target).startswith(root + "/"):
+                return posixpath.normpath(str(target)[len(root) + 1 :])
+        return ""
+
+
+def _link(path: Path, target: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.path.lexists(path):
+        path.symlink_to(target)
+
+
+def _no_program(name: str, tree: Path) -> str:
+    """What to say of an artefact that no loader can run."""
+    path = tree / name
+    with path.open("rb") as file:
+        start = file.read(_LONGEST_WRAPPER_BYTES)
+    if start.startswith(b"#!") and b"libtool" in start:
+        return f"'{name}' is libtool's wrapper script, no program{_elsewhere(name, tree)}"
+    if start.startswith(b"#!"):
+        return f"'{name}' is a script, not a program in ELF format{_elsewhere(name, tree)}"
+    return f"'{name}' is not a program in ELF format{_elsewhere(name, tree)}"
+
+
+def _elsewhere(name: str, tree: Path) -> str:
+    """Where a program of that name lies, if it does, and its libraries beside it."""
+    base = PurePosixPath(name).name
+    wanted = {base, f"lt-{base}"}
+    programs: list[str] = []
+    libraries: set[str] = set()
+    for other, path in tree_entries(tree):
+        if path.is_symlink() or not path.is_file():
+            continue
+        if PurePosixPath(other).name in wanted or _LIBRARY.search(other):
+            dynamic = read_dynamic(path)
+            if dynamic is None:
+                continue
+            if dynamic.is_program:
+                programs.append(other)
+            else:
+                libraries.add(f"{PurePosixPath(other).parent}/*.so*")
+    if not programs:
+        return ""
+    folder = PurePosixPath(name).parent
+    near = sorted(
+        programs,
+        key=lambda other: (
+            folder not in PurePosixPath(other).parents,
+            PurePosixPath(other).name != base,
+            other,
+        ),
+    )
+    advice = f"; the program is '{near[0]}': write artefact = \"{near[0]}\""
+    if libraries:
+        names = ", ".join(f'"{each}"' for each in sorted(libraries))
+        advice += f" and keep = [{names}] for the libraries that it loads"
+    return advice
+
+
+def taken_from(facts: Mapping[str, object]) -> Taken:
+    """What `Taken.as_facts` made."""
+    files, folders = facts.get("files"), facts.get("library_folders")
+    return Taken(
+        tuple(BuiltFile(**each) for each in (files if isinstance(files, list) else ())),
+        tuple(str(each) for each in (folders if isinstance(folders, list | tuple) else ())),
+    )
