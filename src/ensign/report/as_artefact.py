@@ -9,16 +9,26 @@ from dataclasses import asdict
 from ensign.model.checkup import ArtefactCheckup
 from ensign.model.findings import Severity
 
+_OPEN = "not-judged"
 _MARKS = {Severity.NOTE: "-", Severity.WARNING: "!", Severity.ERROR: "✗"}
 
 
 def terminal(checkup: ArtefactCheckup, width: int = 80) -> str:
     """The findings first, then what each artefact shows."""
     lines = []
-    for finding in checkup.findings:
+    judged = [finding for finding in checkup.findings if finding.code != _OPEN]
+    questions = [finding for finding in checkup.findings if finding.code == _OPEN]
+    for finding in judged:
         lines += _wrapped(f"{_MARKS[finding.severity]} {finding.code}: ", finding.text, width)
     if not checkup.findings:
         lines.append("Nothing is wrong as far as the evidence goes.")
+    if questions:
+        number = len(questions)
+        are = "question is" if number == 1 else "questions are"
+        open_ = f"{number} main {are} open, for lack of evidence:"
+        lines += [*([""] if judged else []), open_]
+        for finding in questions:
+            lines += _wrapped("? ", finding.text, width)
     for each in checkup.examined:
         lines += ["", each.path]
         for line in each.evidence:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +14,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
+from ensign.builders.driver_line import sources
 from ensign.builders.proof.facts import Binary, Hardening, Unit, UnitKind
 
 READ_ERRORS = (ELFError, DWARFError, ValueError, KeyError, OSError)
@@ -23,7 +25,7 @@ _OF_C = ("C", "Objective-C", "GIMPLE")
 _BLANK = re.compile(r"(?<!\\) ")
 _JUMP_SLOT = {"EM_X86_64": 7, "EM_386": 7, "EM_AARCH64": 1026}
 _CANARIES = ("__stack_chk_fail", "__stack_chk_guard")
-_FORTIFIED = frozenset(
+FORTIFIED = frozenset(
     ("printf", "fprintf", "sprintf", "snprintf", "vprintf", "vfprintf", "vsprintf", "vsnprintf")
 )
 _NOW, _FLAGS_1_NOW, _FLAGS_1_PIE = 0x8, 0x1, 0x0800_0000
@@ -54,7 +56,7 @@ def _binary(elf: ELFFile, path: Path) -> Binary:
     return Binary(
         path=str(path),
         shared_library=elf["e_type"] == "ET_DYN" and not pie,
-        units=tuple(units_of(elf)),
+        units=tuple(recorded_units(elf)),
         comments=comments(elf),
         hardening=Hardening(
             pie=pie,
@@ -67,13 +69,14 @@ def _binary(elf: ELFFile, path: Path) -> Binary:
             ),
             canary=any(name in imports or name in exports for name in _CANARIES),
             checked=tuple(sorted(name for name in imports if name.endswith("_chk"))),
-            unchecked=tuple(sorted(imports & _FORTIFIED)),
+            unchecked=tuple(sorted(imports & FORTIFIED)),
             cet=_cet(elf),
         ),
         own_plt=tuple(sorted(name for name in slots if name in exports)),
         plt_imports=sum(name not in exports for name in slots),
         bolted=".note.bolt_info" in names or ".bolt.org.text" in names,
         has_symbols=".symtab" in names,
+        debug_elsewhere=".gnu_debuglink" in names,
         read=True,
     )  # fmt: skip
 
@@ -147,6 +150,35 @@ def units_of(elf: ELFFile) -> Iterator[Unit]:
         }
         texts = {name: _text(value) for name, value in values.items()}
         yield unit_of(texts["producer"], texts["name"], texts["folder"])
+
+
+def recorded_units(elf: ELFFile, name: str = "") -> Iterator[Unit]:
+    """Units by debug information, else by the command lines that `.GCC.command.line` keeps.
+
+    Of those that say no source, `name` and a number is the name.
+    """
+    units = tuple(units_of(elf))
+    section = elf.get_section_by_name(".GCC.command.line")
+    if units or section is None:
+        yield from units
+        return
+    lines = [each.decode(errors="replace") for each in section.data().split(b"\0") if each]
+    for number, line in enumerate(lines, 1):
+        unit = _unit_of_line(line)
+        if unit is not None:
+            unnamed = name or f"command line {number}"
+            yield unit if unit.name else replace(unit, name=unnamed)
+
+
+def _unit_of_line(line: str) -> Unit | None:
+    """GCC writes its producer, Clang the command."""
+    if _GNU.match(line):
+        return unit_of(line, "", "")
+    words = tuple(word.replace("\\ ", " ") for word in _BLANK.split(line))
+    if "clang" not in words[0]:
+        return None
+    named = sources(words)
+    return Unit(named[0] if named else "", "", UnitKind.CLANG, "Clang", words[1:])
 
 
 def _text(value: object) -> str:

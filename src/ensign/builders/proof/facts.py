@@ -65,7 +65,8 @@ class Hardening:
 class Binary:
     """An ELF program or shared library. `own_plt` are functions of its own called by the PLT.
 
-    `read` is False where there is no such file, as after a dry run.
+    `read` is False where there is no such file, as after a dry run. With `debug_elsewhere` it names
+    another file for its debug information.
     """
 
     path: str
@@ -77,6 +78,7 @@ class Binary:
     plt_imports: int = 0
     bolted: bool = False
     has_symbols: bool = False
+    debug_elsewhere: bool = False
     read: bool = False
 
 

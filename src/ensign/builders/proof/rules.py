@@ -12,6 +12,7 @@ from ensign.builders.proof.rules_flags import flag_findings
 from ensign.builders.proof.rules_link import link_findings
 from ensign.builders.proof.rules_log import log_findings
 from ensign.builders.proof.rules_origin import origin_findings, origin_lines
+from ensign.builders.proof.rules_units import unit_findings
 from ensign.builders.proof.seen import Seen
 from ensign.model.findings import Finding
 from ensign.toolchains.profiling import bolt_count
@@ -25,6 +26,7 @@ def judge(seen: Seen) -> tuple[Finding, ...]:
     return (
         *origin_findings(seen),
         *flag_findings(seen),
+        *unit_findings(seen),
         *link_findings(seen),
         *binary_findings(seen),
         *log_findings(seen),

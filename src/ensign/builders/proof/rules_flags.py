@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ensign.builders.proof.facts import UnitKind
+from ensign.builders.proof.facts import Binary, UnitKind
 from ensign.builders.proof.flags import effect, effects, level_of, lto_of
 from ensign.builders.proof.seen import Compiled, Request, Seen, own_units, shown
 from ensign.model.findings import Finding, Severity
@@ -34,12 +34,25 @@ def flag_findings(seen: Seen) -> Iterator[Finding]:
             yield from _debug(seen, units)
         yield from _unrequested_lto(seen, seen.request, units)
     elif seen.proof.binary.read and not seen.proof.binary.units:
-        yield seen.finding(
-            "no-debug-info",
-            Severity.NOTE,
-            "no debug information, so its flags are unknown (build with -g; Clang: also "
-            f"{_RECORDING})",
+        yield seen.finding("no-debug-info", Severity.NOTE, no_debug(seen.proof.binary))
+
+
+def no_debug(binary: Binary) -> str:
+    """Why a file has no debug information, as far as that can be told, and what to do."""
+    if binary.debug_elsewhere:
+        return (
+            "its debug information is in another file (.gnu_debuglink), so its flags are unknown: "
+            "look at it as it was before it was split"
         )
+    if not binary.has_symbols:
+        return (
+            "it is stripped: neither debug information nor symbols, so its flags are unknown "
+            "(look at it as it was before strip, or -s at the link)"
+        )
+    return (
+        "it has symbols but no debug information (built without -g, or strip -g), so its flags "
+        f"are unknown (build with -g; Clang: also {_RECORDING})"
+    )
 
 
 def _against(seen: Seen, request: Request, units: Sequence[Compiled]) -> Iterator[Finding]:
@@ -141,7 +154,7 @@ def _debug(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
         text = f"{len(bare)} of {len(units)} compile units have no debug information: "
         yield seen.finding("no-debug-info", Severity.WARNING, text + shown(bare))
     elif not seen.proof.binary.units:
-        text = "the artefact has no debug information, so its flags cannot be proved from it"
+        text = no_debug(seen.proof.binary)
         yield seen.finding("no-debug-info", Severity.WARNING, text)
     unrecorded = [unit.source for unit in units if unit.words is None]
     known = bool(seen.calls) or len(unrecorded) == len(units)

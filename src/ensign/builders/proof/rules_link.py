@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ensign.builders.proof.facts import Order, UnitKind
+from ensign.builders.proof.facts import Order, Unit, UnitKind
 from ensign.builders.proof.flags import level_of, lto_of
 from ensign.builders.proof.rules_flags import ltrans_levels
 from ensign.builders.proof.seen import Seen, own_units, shown, units_of_build
 from ensign.model.findings import Finding, Severity
+
+# `cc` and `c++` may be any; `gcc` and `g++` are one compiler.
+_NAMED = re.compile(r"(?:^|[/-])(gcc|g\+\+|clang|clang\+\+)(-\d+)?$")
 
 
 def link_findings(seen: Seen) -> Iterator[Finding]:
@@ -30,12 +34,18 @@ def _lto(seen: Seen) -> Iterator[Finding]:
     link = seen.link
     clang = link is not None and "clang" in link.program
     at_link = None if link is None else lto_of(link.ran[1:])
-    if early and not ltrans:
+    if early and not ltrans and (seen.proof.binary.read or link is not None):
         text = (
             f"{len(early)} units were compiled for LTO, but the link generated no code for them "
             "(no LTRANS unit): LTO did not happen; pass -flto when linking, too"
         )
         yield seen.finding("lto-not-linked", Severity.WARNING, text)
+    elif link is None and ltrans and _once(ltrans):
+        text = (
+            "the link generated code with the options that the objects recorded, and had no -O of "
+            "its own: -O and -flto are to be passed when linking, too"
+        )
+        yield seen.finding("optimisation-missing-at-link", Severity.WARNING, text)
     elif clang and at_link is False and seen.proof.objects.fat:
         text = (
             f"{len(compiled)} units were compiled for LTO, but the link took the machine code of "
@@ -62,6 +72,12 @@ def _lto(seen: Seen) -> Iterator[Finding]:
             yield seen.finding("flag-overridden", Severity.WARNING, text + " ".join(levels))
 
 
+def _once(ltrans: list[Unit]) -> bool:
+    """Whether GCC was told a level once: the objects' own, not the link's, which comes after it."""
+    levels = [sum(bool(level_of([word])) for word in unit.flags or ()) for unit in ltrans]
+    return all(count == 1 for count in levels)
+
+
 def archiver_findings(seen: Seen) -> Iterator[Finding]:
     """Archives whose index leaves out LTO objects."""
     for archive in seen.proof.unindexed:
@@ -77,6 +93,12 @@ def _compilers(seen: Seen) -> Iterator[Finding]:
     for unit in units_of_build(seen):
         if unit.kind not in (UnitKind.ASSEMBLER, UnitKind.OTHER) and unit.name != "<artificial>":
             names[unit.compiler].append(unit.name)
+    if not names and seen.request is None:
+        for each in own_units(seen):
+            named = _NAMED.search("" if each.call is None else each.call.program)
+            if named is not None:
+                family = "Clang" if named[1].startswith("clang") else "GCC"
+                names[f"{family}{named[2] or ''}"].append(each.source)
     if len(names) > 1:
         parts = [
             f"{compiler} ({len(units)} units: {shown(units)})" for compiler, units in names.items()

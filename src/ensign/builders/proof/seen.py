@@ -96,7 +96,8 @@ def own_units(seen: Seen) -> tuple[Compiled, ...]:
     Units of the artefact; where recorded calls show that more objects went into it, these too.
     """
     foreign = _foreign_sources(seen)
-    calls = {source: call for call in linked_calls(seen) for source in _sources(call)}
+    calls = {source: call for call in _compiling(seen) for source in _sources(call)}
+    alone = seen.link is not None or not seen.proof.binary.units
     found: dict[str, Compiled] = {}
     for unit in units_of_build(seen):
         if unit.kind in (UnitKind.LTRANS, UnitKind.ASSEMBLER, UnitKind.OTHER):
@@ -104,10 +105,18 @@ def own_units(seen: Seen) -> tuple[Compiled, ...]:
         source = _path(unit.folder, unit.name)
         if source not in foreign:
             found.setdefault(source, Compiled(source, unit, calls.get(source)))
-    for source, call in calls.items():
+    for source, call in calls.items() if alone else ():
         if source not in found and source not in foreign and not source.endswith((".s", ".S")):
             found[source] = Compiled(source, None, call)
     return tuple(found.values())
+
+
+def _compiling(seen: Seen) -> Iterator[Call]:
+    """What the artefact's link took; of a list that knows no links, all calls that compile."""
+    if seen.link is not None or seen.request is not None:
+        yield from linked_calls(seen)
+        return
+    yield from (call for call in seen.calls if call.exit == 0 and _sources(call))
 
 
 def units_of_build(seen: Seen) -> tuple[Unit, ...]:

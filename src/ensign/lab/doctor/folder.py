@@ -1,0 +1,169 @@
+"""What lies in a folder beside what was built: calls, links, maps, profiles, sources."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from ensign.builders.driver_line import is_compiler, links, sources
+from ensign.builders.proof.dry_run import call_of, calls_of_commands, calls_of_dry_run
+from ensign.builders.proof.link import Place
+from ensign.builders.proof.rules_profile import Dated
+from ensign.builders.proof.seen import Seen, own_units
+from ensign.builders.recorder import CALLS, COMPILE_COMMANDS, read_calls
+from ensign.host.files import copy_tree, tree_entries
+from ensign.host.processes import Processes, ProcessRequest, read_tail
+from ensign.model.calls import Call
+from ensign.model.errors import InputError
+
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_BY_CMAKE = b"CMAKE generated file"
+_DEADLINE_NS = 60 * 10**9
+_LONGEST_DRY_RUN_BYTES = 50_000_000
+_PROFILES = (".gcda", ".profdata", ".afdo", ".profraw")
+_NINJA_LINK = re.compile(r"^build ([^:]+): (\S*LINKER\S*) ([^|]*)", re.IGNORECASE)
+_NINJA_FLAGS = ("FLAGS", "LINK_FLAGS", "ARGS", "LINK_ARGS", "LINK_LIBRARIES")
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Evidence of a folder: calls, whose paths `place` finds, maps, profiles, and all files.
+
+    `sources` names what was read, for people.
+    """
+
+    place: Place
+    files: dict[str, Path]
+    calls: tuple[Call, ...] = ()
+    maps: tuple[Path, ...] = ()
+    sources: tuple[str, ...] = ()
+    profiles: tuple[Dated, ...] = field(default=())
+
+
+def read_beside(folder: Path, processes: Processes) -> Beside:
+    """Look at a folder. InputError where evidence in it is damaged."""
+    files = {
+        name: path
+        for name, path in tree_entries(folder, (".git",))
+        if path.is_file() and not path.is_symlink()
+    }
+    maps = tuple(path for name, path in files.items() if name.endswith(".map"))
+    profiles = tuple(_dated(path) for name, path in files.items() if name.endswith(_PROFILES))
+    said = [f"linker map {path.name}" for path in maps]
+    said += [f"profile {Path(each.path).name}" for each in profiles]
+    place, calls, read = _calls(folder, files, processes)
+    return Beside(place, files, calls, maps, (*said, *read), profiles)
+
+
+def _calls(
+    folder: Path, files: dict[str, Path], processes: Processes
+) -> tuple[Place, tuple[Call, ...], tuple[str, ...]]:
+    """The calls that are known, their place, and where they stand."""
+    if CALLS in files:
+        with _readable(files[CALLS]):
+            return Place(folder), read_calls(files[CALLS]), (CALLS,)
+    makefile = next((files[name] for name in _MAKEFILES if name in files), None)
+    if makefile is not None and _BY_CMAKE not in makefile.read_bytes()[:200]:
+        place, calls = _dry_run(folder, processes)
+        if any(is_compiler(call) and sources(call.ran) for call in calls):
+            return place, calls, ("a dry run of make",)
+    listed = sorted(
+        (name for name in files if PurePosixPath(name).name == COMPILE_COMMANDS),
+        key=lambda name: (name.count("/"), name),
+    )
+    found: list[Call] = []
+    for name in listed[:1]:
+        with _readable(files[name]):
+            found += calls_of_commands(json.loads(files[name].read_text()))
+    linked = [*_cmake_links(folder, files), *_ninja_links(files)]
+    read = (*listed[:1], *(["the build system's link commands"] if linked else []))
+    return Place(folder), (*found, *linked), tuple(read)
+
+
+def _cmake_links(folder: Path, files: dict[str, Path]) -> Iterator[Call]:
+    """Commands that CMake keeps for its Makefiles."""
+    for name, path in files.items():
+        at, marker, rest = name.rpartition("CMakeFiles/")
+        if marker and rest.endswith(".dir/link.txt"):
+            for line in path.read_text(errors="replace").splitlines():
+                yield from _linking(line, str(folder / at))
+
+
+def _ninja_links(files: dict[str, Path]) -> Iterator[Call]:
+    """Edges that link, as CMake and Meson write them."""
+    for name, path in files.items():
+        if PurePosixPath(name).name != "build.ninja":
+            continue
+        text = path.read_text(errors="replace").replace("$\n", " ")
+        edge: re.Match[str] | None = None
+        values: dict[str, str] = {}
+        for line in [*text.splitlines(), "end"]:
+            if line.startswith(" "):
+                key, _, value = line.strip().partition(" = ")
+                values[key] = value
+                continue
+            if edge is not None and "STATIC" not in edge[2]:
+                words = " ".join(values.get(key, "") for key in _NINJA_FLAGS)
+                output = edge[1].split("|")[0].strip()
+                yield from _linking(f"cc {words} {edge[3]} -o {output}", str(path.parent))
+            edge, values = _NINJA_LINK.match(line), {}
+
+
+def _linking(line: str, cwd: str) -> Iterator[Call]:
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return
+    call = call_of(words, os.path.normpath(cwd)) if words else None
+    if call is not None and is_compiler(call) and links(call.ran):
+        yield call
+
+
+def sources_of(seen: Seen, beside: Beside) -> tuple[Dated, ...]:
+    """The sources of a program's units that are there, under the names that the units give."""
+    by_name: dict[str, list[Path]] = {}
+    for path in beside.files.values():
+        by_name.setdefault(path.name, []).append(path)
+    found = []
+    for unit in own_units(seen):
+        path = Path(unit.source)
+        named = by_name.get(path.name, [])
+        if not (path.is_absolute() and path.is_file()) and len(named) == 1:
+            path = named[0]
+        if path.is_file():
+            found.append(Dated(unit.source, path.stat().st_mtime_ns))
+    return tuple(found)
+
+
+def _dated(path: Path) -> Dated:
+    return Dated(str(path), path.stat().st_mtime_ns)
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """Evidence that was cut off or written by something else is no evidence."""
+    try:
+        yield
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise InputError(f"{file} is damaged: {error}; move it away to go on without") from None
+
+
+def _dry_run(folder: Path, processes: Processes) -> tuple[Place, tuple[Call, ...]]:
+    """Ask make what it would do, in a copy: even a dry run may make included files again."""
+    with tempfile.TemporaryDirectory(prefix="ensign-doctor-") as scratch:
+        copy, log = Path(scratch) / "tree", Path(scratch) / "log"
+        copy_tree(folder, copy, exclude=(".git",))
+        env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": scratch}
+        argv = ("make", "-n", "-B", "-w")
+        processes.run(ProcessRequest(argv, env, copy, log=log, deadline_ns=_DEADLINE_NS))
+        # What was built in the folder says the folder's own path.
+        own = str(folder.resolve())
+        text = read_tail(log, _LONGEST_DRY_RUN_BYTES).replace(str(copy), own)
+        return Place(folder, own), calls_of_dry_run(text, own)
