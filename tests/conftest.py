@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
+import tempfile
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in list(os.environ):
         if name in _FOREIGN or name.startswith(_FOREIGN_PREFIXES):
             del os.environ[name]
+    # Suites that run at the same time do not wait for each other's races.
+    lock = Path(tempfile.mkdtemp(prefix="ensign-test-")) / "race.lock"
+    os.environ["ENSIGN_RACE_LOCK"] = str(lock)
+    config.add_cleanup(lambda: shutil.rmtree(lock.parent, ignore_errors=True))
     if config.getoption("--shuffle") == "any":
         config.option.shuffle = str(random.SystemRandom().randrange(10**6))
 

@@ -11,6 +11,7 @@ from ensign.model.trials import Mode, Trial
 from races import SimulatedMeter
 
 MS = 1_000_000
+S = 10**9
 
 
 def a_request() -> RaceRequest:
@@ -51,6 +52,49 @@ def test_the_budget_ends_a_race_between_looks() -> None:
     assert outcome.stopped == "budget"
     assert len(outcome.trials) == 8
     assert meter.now_ns <= 250 * MS
+
+
+@dataclass
+class MeterOfBatches(SimulatedMeter):
+    """As the real one, it starts none that would not fit if it took as long as its longest."""
+
+    start_ns: int = 0
+
+    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+        self.now_ns += self.start_ns
+        longest_ns, begin_ns, held = 0, self.now_ns, list[Json]()
+        for record in super().run(verb, {**request, "budget_ns": None}):
+            held.append(record)
+            if record["type"] in ("start", "execution"):
+                yield from held
+                held.clear()
+                longest_ns = max(longest_ns, int(record.get("wall_ns", 0)))  # type: ignore[call-overload]
+                spent_ns = self.now_ns - begin_ns + longest_ns
+                if longest_ns and spent_ns > int(request["budget_ns"]):  # type: ignore[call-overload]
+                    break
+        yield {"type": "end", "status": "complete", "executions": 0}
+
+
+def test_one_long_execution_does_not_end_a_race_early() -> None:
+    """Of 60 s, one execution of 20 s left the last 20 s unused; 0.03 s suffice for another."""
+    meter = MeterOfBatches(lambda _arm, n: 7 * S if n == 30 else 10 * MS)
+    limits = Limits(60 * S, look=True, may_end=never, execution_ns=30 * MS)
+    outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
+    assert outcome.stopped == "budget"
+    assert 60 * S - meter.now_ns < 30 * MS
+    assert meter.now_ns <= 60 * S
+
+
+@pytest.mark.parametrize(("start_ms", "budget_s"), [(0, 31), (400, 31), (400, 100), (20, 9)])
+def test_a_long_execution_is_not_begun_where_it_does_not_fit(start_ms: int, budget_s: int) -> None:
+    """A batch that began after a look took one execution more, whatever was left."""
+    meter = MeterOfBatches(lambda _arm, _n: 1 * S, start_ns=start_ms * MS)
+    limits = Limits(budget_s * S, look=True, may_end=never, execution_ns=3 * S)
+    outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
+    # What starting the meter takes is known after the first time.
+    assert meter.now_ns <= budget_s * S + start_ms * MS
+    assert meter.now_ns + 3 * S + 2 * start_ms * MS > budget_s * S
+    assert outcome.trials
 
 
 def test_without_looks_nobody_is_asked() -> None:

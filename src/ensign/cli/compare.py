@@ -96,6 +96,9 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         str | None,
         typer.Option(help="'slower': exit 1 if one is slower (beyond --margin, if given)."),
     ] = None,
+    share_machine: Annotated[
+        bool, typer.Option("--share-machine", help="Do not wait for other races on this machine.")
+    ] = False,
 ) -> None:
     """Race two or more commands (or servers); the first is the baseline.
 
@@ -142,7 +145,9 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         ports=_read("--ports", parse_ports, ports) or DEFAULT_PORTS,
     )
     exports = Exports(export_json, export_csv, export_markdown)
-    status = run_compare(options, exports, fail_if_slower=parse_fail_if(fail_if))
+    status = run_compare(
+        options, exports, fail_if_slower=parse_fail_if(fail_if), share_machine=share_machine
+    )
     if status:
         raise typer.Exit(status)
 

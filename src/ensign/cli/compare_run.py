@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ensign.cli.machine_lock import machine_lock
 from ensign.cli.output import say
 from ensign.cli.progress import CompareProgress, StatusLine, screen_of
 from ensign.host.files import check_writable, write_atomically
@@ -46,13 +47,15 @@ def parse_fail_if(text: str | None) -> bool:
     return text is not None
 
 
-def run_compare(options: Options, exports: Exports, *, fail_if_slower: bool) -> int:
+def run_compare(
+    options: Options, exports: Exports, *, fail_if_slower: bool, share_machine: bool = False
+) -> int:
     """Races, prints, exports. Returns the exit status; errors pass."""
     exports.check()
     if options.input is not None and Path(options.input).is_dir():
         raise InputError(f"--input {options.input} is a folder; name a file in it")
     entries = candidates(options)
-    ports = Ports()
+    ports = Ports(race_lock=machine_lock(share=share_machine))
     cpus, cpu_findings = cpu_plan(options.cpus, servers=bool(options.load))
     before = machine_state()
     with StatusLine(sys.stderr) as line:

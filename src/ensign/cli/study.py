@@ -57,6 +57,9 @@ def run(
         typer.Option(help="Half-width of geometric means that suffices, such as 0.3%."),
     ] = None,
     update_lock: UpdateLock = False,
+    share_machine: Annotated[
+        bool, typer.Option("--share-machine", help="Do not wait for other races on this machine.")
+    ] = False,
 ) -> None:
     """Build what is missing, verify, race what is missing, say what came out; resumable.
 
@@ -66,10 +69,12 @@ def run(
     or every variant did, 4 interrupted (run it again, with the same options).
     """
     from ensign.cli import study_run  # noqa: PLC0415
+    from ensign.cli.machine_lock import machine_lock  # noqa: PLC0415
     from ensign.lab.study_file import Limits  # noqa: PLC0415
 
     limits = Limits(budget=budget, precision=precision)
-    study_run.run(study, workload or [], limits, update_lock=update_lock)
+    lock = machine_lock(share=share_machine)
+    study_run.run(study, workload or [], limits, lock, update_lock=update_lock)
 
 
 def report(

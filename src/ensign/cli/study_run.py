@@ -11,6 +11,7 @@ from ensign.cli.output import complain, say
 from ensign.cli.progress import BuildProgress, StatusLine, SweepsProgress, screen_of
 from ensign.cli.study import BY_DEFAULT
 from ensign.host.files import check_writable, write_atomically
+from ensign.host.race_lock import RaceLock
 from ensign.lab.ports import Ports
 from ensign.lab.study import evidence, perform
 from ensign.lab.study.differences import differences
@@ -43,9 +44,11 @@ def plan(path: Path, workloads: Sequence[str]) -> None:
     say(as_plan.plan(expected, screen_of(sys.stdout).width))
 
 
-def run(path: Path, workloads: Sequence[str], limits: Limits, *, update_lock: bool) -> None:
+def run(
+    path: Path, workloads: Sequence[str], limits: Limits, lock: RaceLock, *, update_lock: bool
+) -> None:
     """See `ensign.cli.study.run`."""
-    ports = Ports()
+    ports = Ports(race_lock=lock)
     file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         sweeps = SweepsProgress(line, sys.stderr)

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 
 from ensign.host.clock import Clock, SystemClock
 from ensign.host.meter import LocalMeter, Meter, StoppableMeter
+from ensign.host.race_lock import RaceLock
 from ensign.lab.traced import MeterTracer, Tracer
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The meter, who traces executions through it, the clocks and the caller's environment."""
+    """The meter, who traces through it, clocks, environment, and one race at a time."""
 
     meter: StoppableMeter = field(default_factory=LocalMeter)
     tracing: Callable[[Meter], Tracer] = MeterTracer
     clock: Clock = field(default_factory=SystemClock)
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    race_lock: RaceLock = field(default_factory=RaceLock)

@@ -165,13 +165,12 @@ def run_races(d: Floats, rule: PairRule) -> Stopped:
 
 
 def _settled(mean: Floats, half: Floats, rule: PairRule) -> Booleans:
-    settled = np.zeros(mean.shape, dtype=np.bool_)
-    if rule.margin is not None:
-        m = math.log1p(rule.margin)
-        settled |= (np.abs(mean) + half <= m) | (np.abs(mean) - half > m)
     if rule.precision is not None:
-        settled |= (np.exp(mean + half) - np.exp(mean - half)) / 2 <= rule.precision
-    return settled
+        return np.asarray((np.exp(mean + half) - np.exp(mean - half)) / 2 <= rule.precision)
+    if rule.margin is None:
+        return np.zeros(mean.shape, dtype=np.bool_)
+    m = math.log1p(rule.margin)
+    return np.asarray((np.abs(mean) + half <= m) | (np.abs(mean) - half > m))
 
 
 def largest_log_bounds(

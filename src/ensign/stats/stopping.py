@@ -38,8 +38,9 @@ class StopReason(StrEnum):
 def may_stop(log_ratios: Sequence[float], rule: PairRule) -> StopReason | None:
     """Why this pair may end now, or None: it goes on.
 
-    Only at a look and only under the sequential rule. With a margin, when the size is settled
-    (within or beyond); with a precision, when the half-width is at most that; either suffices.
+    Only at a look and only under the sequential rule. With a precision, when the half-width is at
+    most that, whatever else is known; else, with a margin, when the size is settled (within or
+    beyond).
     It goes on while a few executions decide, and while the executions have no spread.
     """
     if rule.rule is Rule.T or not is_look(len(log_ratios), rule.first_look):
@@ -47,10 +48,10 @@ def may_stop(log_ratios: Sequence[float], rule: PairRule) -> StopReason | None:
     if not has_spread(log_ratios) or few_executions_decide(log_ratios, rule):
         return None
     interval = log_interval(log_ratios, rule)
+    if rule.precision is not None:
+        return StopReason.PRECISION_REACHED if half_width(interval) <= rule.precision else None
     if size_of(interval, rule.margin) in (Size.WITHIN, Size.BEYOND):
         return StopReason.SIZE_SETTLED
-    if rule.precision is not None and half_width(interval) <= rule.precision:
-        return StopReason.PRECISION_REACHED
     return None
 
 

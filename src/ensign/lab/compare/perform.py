@@ -23,10 +23,13 @@ from ensign.lab.compare.pilot import PilotRun, RunFailed, pilot_run, run_unmeasu
 from ensign.lab.compare.plan import (
     RacePlan,
     budget_ns,
+    cut_short,
     failure_findings,
+    longest_pilot_ns,
     output_findings,
     pair_rule,
     plan_race,
+    require_budget,
 )
 from ensign.lab.compare.race import Limits, RaceOutcome, run_race
 from ensign.lab.compare.tracing import Traces, Tracing
@@ -95,6 +98,7 @@ class Raced:
     early: tuple[Ended, ...] = ()
     traces: Traces = field(default_factory=Traces)
     failure: EnsignError | None = None
+    shared: tuple[Finding, ...] = ()
 
     def judged(self) -> Compared:
         """What the race says. Pure; takes a moment, in which a signal should wait."""
@@ -111,6 +115,7 @@ class Raced:
             spent_ns=self.spent_ns,
             findings=(
                 *failure_findings(error),
+                *self.shared,
                 *(each.finding for each in failed),
                 *self.plan.findings,
                 *self.traces.findings,
@@ -145,7 +150,9 @@ class Comparing:
         """As `run`, with `{tmp}` as it stands."""
         try:
             self._set_up()
-            raced = self._race()
+            # The wait for other races is outside the budget.
+            with self.ports.race_lock.held() as shared:
+                raced = replace(self._race(), shared=shared)
         except KeyboardInterrupt:
             interrupted = Interrupted("interrupted before anything was measured")
             raise _both(interrupted, self._clean_up()) from None
@@ -215,7 +222,7 @@ class Comparing:
             self.on_progress(Progress(len(seen), elapsed_ns, budget, lambda: judge.so_far(seen)))
 
         looked = judge.rule.rule is Rule.SEQUENTIAL
-        limits = Limits(start_ns + budget, looked, judge.may_end, self._names())
+        limits = Limits(start_ns + budget, looked, judge.may_end, self._names(), plan.execution_ns)
         outcome = run_race(self.ports.meter, request, limits, self.ports.clock.monotonic_ns, report)
         if not outcome.trials:
             raise Interrupted("interrupted before the first execution ended; nothing was measured")
@@ -269,6 +276,7 @@ class Comparing:
         for entry in self.entries:
             try:
                 runs[entry.arm] = self._pilot_of(entry)
+                require_budget(self.options, runs, len(self.entries))
             except RunFailed as error:
                 if len(failures) + 1 >= len(self.entries) - 1 or not runs:
                     raise
@@ -300,8 +308,20 @@ class Comparing:
                 prepare_ns = run_unmeasured(self.ports.meter, what, process)
             free = CpuPlan(self.options.cpus, None, None)
             process = for_arm(program_process(entry, self.options, free), entry.arm, tmp)
-            run = pilot_run(self.ports.meter, entry, process)
+            run = self._within_patience(entry, process)
         return replace(run, prepare_ns=prepare_ns)
+
+    def _within_patience(self, entry: Candidate, process: ProcessSpec) -> PilotRun:
+        """The run, ended as soon as it shows that the budget is too small for it: InputError."""
+        cut_ns = longest_pilot_ns(self.options)
+        if cut_ns is None:
+            return pilot_run(self.ports.meter, entry, process)
+        try:
+            return pilot_run(self.ports.meter, entry, replace(process, deadline_ns=cut_ns))
+        except RunFailed as error:
+            if error.failure.code == "deadline":
+                raise cut_short(self.options, entry.name, len(self.entries), cut_ns) from None
+            raise
 
     def _pilot_of_servers(self, *, apart: bool) -> tuple[RacePlan, list[ArmFailure]]:
         options = replace(

@@ -15,6 +15,9 @@ from ensign.stats.pair import FEWEST_FOR_LOOKS, PairRule, rule_for
 
 _FEWEST = 2
 _OVERHEAD = 1.05
+_RUNS_OF_BASELINE = 5
+# What cannot fit is refused within so long, or within a fifth of the budget.
+_PATIENCE_NS = 10 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,66 @@ def budget_ns(options: Options, execution_ns: int, spent_ns: int) -> int:
     if options.budget_ns is None:
         return max(DEFAULT_BUDGET_NS, spent_ns + (FEWEST_FOR_LOOKS + 1) * execution_ns)
     if options.budget_ns < spent_ns + _FEWEST * execution_ns:
-        need = spent_ns + FEWEST_FOR_LOOKS * execution_ns
         raise InputError(
             f"--budget {format_duration(options.budget_ns)} is too small: looking at the commands "
             f"took {format_duration(spent_ns)}, and one execution of all arms takes about "
-            f"{format_duration(execution_ns)}; pass --budget {_ceil_seconds(need)}s or more"
+            f"{format_duration(execution_ns)}; {_nearest(spent_ns, execution_ns)}"
         )
     return options.budget_ns
+
+
+def longest_pilot_ns(options: Options) -> int | None:
+    """When the first run of a command shows that it does not fit; None where nothing bounds it.
+
+    The baseline runs five times at least: once alone, and twice, with its twin, in two executions.
+    """
+    if options.budget_ns is None or options.deadline_ns is not None or options.ignore_failure:
+        return None
+    return max(_PATIENCE_NS, options.budget_ns // _RUNS_OF_BASELINE)
+
+
+def cut_short(options: Options, name: str, commands: int, after_ns: int) -> InputError:
+    """What is said of a command whose first run shows that it does not fit."""
+    runs = commands + _FEWEST * (commands + 1)
+    return InputError(
+        f"--budget {format_duration(options.budget_ns or 0)} is too small: '{name}' alone takes "
+        f"more than {format_duration(after_ns)}, and {runs} runs are needed at least; pass "
+        f"--budget of {runs} times what it takes, more than {_ceil_seconds(runs * after_ns)}s "
+        "(or --deadline, if it hangs)"
+    )
+
+
+def require_budget(options: Options, runs: Mapping[str, PilotRun], commands: int) -> None:
+    """InputError as soon as the commands run so far cannot fit, before the others are tried.
+
+    Those that did not run yet are taken to be like the mean of those that did.
+    """
+    if options.budget_ns is None or not runs:
+        return
+    each = [run.wall_ns + run.prepare_ns for run in runs.values()]
+    first, rest = each[0], sum(each[1:])
+    # Twice with its twin, and what looked at them.
+    least_ns = sum(each) + _FEWEST * (2 * first + rest)
+    if least_ns <= options.budget_ns:
+        return
+    execution_ns = round(sum(each) / len(each) * (commands - len(each)) + sum(each) + first)
+    looking_ns = round(sum(each) / len(each) * commands)
+    raise InputError(
+        f"--budget {format_duration(options.budget_ns)} is too small: one run takes "
+        f"{format_duration(max(each))}, so one execution of all arms takes about "
+        f"{format_duration(execution_ns)}; {_nearest(looking_ns, execution_ns)}"
+    )
+
+
+def _nearest(spent_ns: int, execution_ns: int) -> str:
+    least, several = (
+        _ceil_seconds(round((spent_ns + count * execution_ns) * _OVERHEAD))
+        for count in (_FEWEST, FEWEST_FOR_LOOKS)
+    )
+    return (
+        f"pass --budget {least}s at least ({_FEWEST} executions), or {several}s for "
+        f"{FEWEST_FOR_LOOKS}"
+    )
 
 
 def pair_rule(options: Options, executions: int) -> PairRule:

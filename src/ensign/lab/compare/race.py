@@ -14,6 +14,7 @@ from ensign.model.trials import Trial
 from ensign.stats.looks import next_look
 
 _UNTIL_THE_BUDGET_ENDS = 1_000_000
+_LAST_FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +23,14 @@ class Limits:
 
     `may_end` is asked at each look; it returns why the race may end, or None. With `look` False
     nothing is looked at before the end (too few executions fit for that). `names` are what the
-    user calls the arms.
+    user calls the arms; `execution_ns` is what one execution is expected to take, before the first.
     """
 
     deadline_ns: int
     look: bool
     may_end: Callable[[Sequence[Trial]], str | None]
     names: Mapping[str, str] = field(default_factory=dict)
+    execution_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +53,21 @@ def run_race(
     clock_ns: Callable[[], int],
     on_trial: Callable[[Sequence[Trial]], None],
 ) -> RaceOutcome:
-    """Races in batches that end at the looks.
+    """Races in batches that end at the looks, as long as another execution fits.
+
+    The meter ends a batch where one as long as its longest would not fit, which may have been an
+    odd one: then there is another batch, until not even one like the last few fits.
 
     What was measured is returned also when Ctrl-C or a failure ends the race. Raises the failure
     where nothing was.
     """
     done: list[Trial] = []
+    starting_ns, before = 0, -1
     try:
         while True:
-            batch = _batch(request, limits, len(done), clock_ns())
-            if batch is None:
+            begun_ns = clock_ns()
+            batch = _batch(request, limits, done, begun_ns + starting_ns)
+            if batch is None or len(done) == before:
                 return RaceOutcome(tuple(done), "budget")
             before = len(done)
             with closing(race(meter, batch, first_sweep=before, names=limits.names)) as trials:
@@ -70,8 +77,9 @@ def run_race(
                     request = request.without({each.arm for each in trial.failures})
                     if all(arm.required for arm in request.arms):
                         return RaceOutcome(tuple(done), "failed")
+            starting_ns = _starting_ns(done[before:], clock_ns() - begun_ns)
             if len(done) < before + batch.executions:
-                return RaceOutcome(tuple(done), "budget")
+                continue
             reason = limits.may_end(done) if limits.look else None
             if reason is not None:
                 return RaceOutcome(tuple(done), reason)
@@ -83,9 +91,19 @@ def run_race(
         return RaceOutcome(tuple(done), "failed", error)
 
 
-def _batch(request: RaceRequest, limits: Limits, done: int, now_ns: int) -> RaceRequest | None:
+def _starting_ns(trials: Sequence[Trial], took_ns: int) -> int:
+    """What a batch takes beside its executions: starting the meter, and ending it."""
+    return max(0, took_ns - sum(trial.wall_ns for trial in trials))
+
+
+def _batch(
+    request: RaceRequest, limits: Limits, done: Sequence[Trial], now_ns: int
+) -> RaceRequest | None:
+    """What to race next; None where another execution does not fit. The first one always does."""
     left_ns = limits.deadline_ns - now_ns
-    if left_ns <= 0:
+    like = max((trial.wall_ns for trial in done[-_LAST_FEW:]), default=limits.execution_ns)
+    if left_ns <= 0 or (done and left_ns < like):
         return None
-    wanted = next_look(done) - done if limits.look else _UNTIL_THE_BUDGET_ENDS
-    return replace(request, executions=wanted, budget_ns=left_ns, seed=request.seed + done)
+    wanted = next_look(len(done)) - len(done) if limits.look else _UNTIL_THE_BUDGET_ENDS
+    seed = request.seed + len(done)
+    return replace(request, executions=wanted, budget_ns=left_ns, seed=seed)

@@ -82,7 +82,9 @@ def _race(file: StudyFile, plan: ConfirmPlan, explored: SweepPlan, site: Site) -
         plan_sha256=plan.sha256,
     )
     write_record(folder, record, name)
-    run_sweeps(ports.meter, file.study, arena.field, sweeps, folder, site.telling.trial)
+    with ports.race_lock.held() as shared:
+        run_sweeps(ports.meter, file.study, arena.field, sweeps, folder, site.telling.trial)
+    record = replace(record, findings=(*record.findings, *shared))
     write_record(folder, ended(record, before, machine_state()), name)
 
 

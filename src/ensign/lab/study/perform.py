@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 from ensign.builders.cache import Cache
@@ -96,7 +97,9 @@ def _race(
     memory_bytes = round(before.machine.memory.available_bytes * _SHARE_OF_MEMORY)
     field, key = replace(arena.field, memory_bytes=memory_bytes), arena.key
     folder.sweep_leftovers()
-    fixed = fixed_plan(ports.meter, study, field, key, folder, telling.pilot)
+    is_planned = folder.json_file(f"plans/{key}").exists()
+    with nullcontext(()) if is_planned else ports.race_lock.held() as shared:
+        fixed = fixed_plan(ports.meter, study, field, key, folder, telling.pilot)
     longer_study, longer = with_longer_slices(study, fixed.sweeps)
     races = [(study, field, fixed.sweeps), (longer_study, field, longer)]
     baseline = programs.report.results[0].facts
@@ -113,6 +116,7 @@ def _race(
         findings=(
             *record.findings,
             *fixed.findings,
+            *shared,
             *arena.findings,
             *suite_findings(file.suite),
         ),
@@ -124,11 +128,13 @@ def _race(
     telling.plan(fixed.sweeps)
     # What fails in one race takes no part in the later ones.
     gone: frozenset[str] = frozenset()
-    for raced_study, arms, plan in races:
-        if not field.has_failed(gone):
-            left = arms.without(gone)
-            gone |= run_sweeps(ports.meter, raced_study, left, plan, folder, telling.trial)
-    write_record(folder, ended(record, before, machine_state()))
+    with ports.race_lock.held() as shared:
+        for raced_study, arms, plan in races:
+            if not field.has_failed(gone):
+                left = arms.without(gone)
+                gone |= run_sweeps(ports.meter, raced_study, left, plan, folder, telling.trial)
+    findings = tuple(dict.fromkeys((*record.findings, *shared)))
+    write_record(folder, ended(replace(record, findings=findings), before, machine_state()))
     return fixed.sweeps
 
 

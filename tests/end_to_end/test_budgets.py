@@ -1,0 +1,56 @@
+"""A budget is a promise: it is used, and what cannot fit is refused with what would."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from end_to_end.conftest import Ensign, Programs
+from ensign.lab.compare import plan
+
+
+@pytest.mark.parametrize("rounds", ["200000", "60000000"])
+@pytest.mark.parametrize(
+    "options", [("--precision", "0.01%"), ("--precision", "0.01%", "--margin", "90%")]
+)
+def test_a_race_goes_on_until_the_precision_or_the_budget(
+    ensign: Ensign, programs: Programs, rounds: str, options: tuple[str, ...]
+) -> None:
+    """Also where a margin is settled long before the precision is reached."""
+    done = ensign(
+        "compare", f"{programs.cheap} {rounds}", f"{programs.cheap} {rounds} 0",
+        "--mode", "gated", "--budget", "2500ms", *options, "--export-json", "out.json",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    said = json.loads((ensign.folder / "out.json").read_text())
+    row = said["comparisons"][0]
+    reached = row["high"] is not None and (row["high"] - row["low"]) / 2 <= 0.0001
+    if not reached:
+        assert said["compare"]["stopped"] == "budget"
+        longest_s = max(trial["wall_ns"] for trial in said["trials"][-4:]) / 1e9
+        # Starting the meter once more takes a moment, too.
+        assert said["compare"]["used_s"] + longest_s + 0.5 > 2.5
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("sleep 1.2", "sleep 1.2"), ("sleep 0.1", "sleep 5")]
+)
+def test_what_cannot_fit_is_refused_with_what_would(
+    ensign: Ensign, first: str, second: str
+) -> None:
+    done = ensign("compare", first, second, "--budget", "3s")
+    assert done.status == 2
+    assert "--budget 3 s is too small" in done.complaint
+    assert "pass --budget" in done.complaint
+    assert "2 executions" in done.complaint
+
+
+def test_a_command_that_takes_far_longer_is_not_waited_for(
+    ensign: Ensign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "_PATIENCE_NS", 10**9)
+    done = ensign("compare", "sleep 300", "sleep 300", "--budget", "4s")
+    assert done.status == 2
+    assert "'sleep 300' alone takes more than 1 s" in done.complaint
+    assert "8 times what it takes" in done.complaint
