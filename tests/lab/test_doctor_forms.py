@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -173,6 +174,24 @@ def test_lto_when_compiling_alone(project: Project) -> None:
     rules = "%.o: %.c\n\tgcc-12 -g -O2 -flto -c $<\n"
     (project.folder / "Makefile").write_text(makefile + rules)
     assert "lto-compile-only" in faults(examine(project.folder))
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
+@pytest.mark.parametrize("generator", ["Unix Makefiles", "Ninja"])
+def test_a_build_folder_of_cmake(generator: str, project: Project) -> None:
+    rules = ("cmake_minimum_required(VERSION 3.20)", "project(p C)", "add_library(x STATIC b.c)",
+             "add_executable(program main.c a.c)", "target_link_libraries(program x)")  # fmt: skip
+    (project.folder / "CMakeLists.txt").write_text("\n".join(rules))
+    options = "-DCMAKE_C_FLAGS='-g -O2' -DCMAKE_EXPORT_COMPILE_COMMANDS=ON"
+    project.run(f"cmake -G '{generator}' -B build {options} && cmake --build build")
+    found = examine(project.folder)
+    assert found.findings == ()
+    assert [each.path for each in found.examined] == ["build/program"]
+    assert "Nothing is wrong" in as_artefact.terminal(found)
+    with (project.folder / "CMakeLists.txt").open("a") as file:
+        file.write("\ntarget_compile_options(x PRIVATE -ffast-math)\n")
+    project.run("cmake --build build")
+    assert "-ffast-math in 1 (b.c)" in faults(examine(project.folder))["flags-differ"]
 
 
 @pytest.mark.parametrize("writer", ["cmake", "ninja"])

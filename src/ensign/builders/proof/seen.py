@@ -96,8 +96,8 @@ def own_units(seen: Seen) -> tuple[Compiled, ...]:
     Units of the artefact; where recorded calls show that more objects went into it, these too.
     """
     foreign = _foreign_sources(seen)
-    calls = {source: call for call in _compiling(seen) for source in _sources(call)}
-    alone = seen.link is not None or not seen.proof.binary.units
+    taken = {source: call for call in _taken(seen) for source in _sources(call)}
+    calls = {source: call for call in _known(seen) for source in _sources(call)} | taken
     found: dict[str, Compiled] = {}
     for unit in units_of_build(seen):
         if unit.kind in (UnitKind.LTRANS, UnitKind.ASSEMBLER, UnitKind.OTHER):
@@ -105,18 +105,24 @@ def own_units(seen: Seen) -> tuple[Compiled, ...]:
         source = _path(unit.folder, unit.name)
         if source not in foreign:
             found.setdefault(source, Compiled(source, unit, calls.get(source)))
-    for source, call in calls.items() if alone else ():
+    for source, call in taken.items():
         if source not in found and source not in foreign and not source.endswith((".s", ".S")):
             found[source] = Compiled(source, None, call)
     return tuple(found.values())
 
 
-def _compiling(seen: Seen) -> Iterator[Call]:
-    """What the artefact's link took; of a list that knows no links, all calls that compile."""
+def _known(seen: Seen) -> Iterator[Call]:
+    """Without a study: all calls that compile, since lists of commands say nothing of archives."""
+    if seen.request is None:
+        yield from (call for call in seen.calls if call.exit == 0 and _sources(call))
+
+
+def _taken(seen: Seen) -> Iterator[Call]:
+    """What the artefact's link took; of a list that knows no links, all of them."""
     if seen.link is not None or seen.request is not None:
         yield from linked_calls(seen)
-        return
-    yield from (call for call in seen.calls if call.exit == 0 and _sources(call))
+    elif not seen.proof.binary.units:
+        yield from _known(seen)
 
 
 def units_of_build(seen: Seen) -> tuple[Unit, ...]:

@@ -29,7 +29,12 @@ _DEADLINE_NS = 60 * 10**9
 _LONGEST_DRY_RUN_BYTES = 50_000_000
 _PROFILES = (".gcda", ".profdata", ".afdo", ".profraw")
 _NINJA_LINK = re.compile(r"^build ([^:]+): (\S*LINKER\S*) ([^|]*)", re.IGNORECASE)
-_NINJA_FLAGS = ("FLAGS", "LINK_FLAGS", "ARGS", "LINK_ARGS", "LINK_LIBRARIES")
+_NINJA_FLAGS, _NINJA_LAST = ("FLAGS", "ARGS", "LINK_FLAGS"), ("LINK_ARGS", "LINK_LIBRARIES")
+# What build systems compile to learn of the compiler is nobody's program.
+_PROBES = re.compile(
+    r"(?:^|/)(?:CMakeFiles/[\d.]+[^/]*/|CMakeFiles/(?:CMakeTmp|CMakeScratch)/|meson-private/"
+    r"|conftest)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ def read_beside(folder: Path, processes: Processes) -> Beside:
     files = {
         name: path
         for name, path in tree_entries(folder, (".git",))
-        if path.is_file() and not path.is_symlink()
+        if path.is_file() and not path.is_symlink() and not _PROBES.search(name)
     }
     maps = tuple(path for name, path in files.items() if name.endswith(".map"))
     profiles = tuple(_dated(path) for name, path in files.items() if name.endswith(_PROFILES))
@@ -110,9 +115,12 @@ def _ninja_links(files: dict[str, Path]) -> Iterator[Call]:
                 values[key] = value
                 continue
             if edge is not None and "STATIC" not in edge[2]:
-                words = " ".join(values.get(key, "") for key in _NINJA_FLAGS)
+                first, last = (
+                    " ".join(values.get(key, "") for key in keys)
+                    for keys in (_NINJA_FLAGS, _NINJA_LAST)
+                )
                 output = edge[1].split("|")[0].strip()
-                yield from _linking(f"cc {words} {edge[3]} -o {output}", str(path.parent))
+                yield from _linking(f"cc {first} {edge[3]} -o {output} {last}", str(path.parent))
             edge, values = _NINJA_LINK.match(line), {}
 
 
