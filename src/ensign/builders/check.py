@@ -6,15 +6,18 @@ cache entry, which keeps the log and the outputs; only an end at a limit is not 
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensign.builders.built_again import Ran, Seen, changes, look, what_ran
 from ensign.builders.cache import Entry, key_of
 from ensign.builders.estimate import remember_check
 from ensign.builders.isolation import Room
 from ensign.builders.outcomes import BuildResult
+from ensign.builders.perform import BUILD_TREE, environment_of, set_up_recorder
 from ensign.builders.same_output import difference
 from ensign.builders.workshop import Bounds, Runner, Workshop
 from ensign.host.files import (
@@ -32,9 +35,10 @@ from ensign.model.study import Check, Study, Workload
 from ensign.model.units import format_size, parse_duration_ns, parse_size_bytes
 
 _KIND = "check"
-_SCHEMA = 1
+_SCHEMA = 2
 _LOG = "log.txt"
 _OUTPUTS = "outputs"
+_FOLLOWED = "followed-{}.json"
 # What ends a command at a limit says as much about this machine as about the program.
 _NOT_KEPT = ("deadline", "disk", "ended")
 
@@ -70,13 +74,16 @@ class Ground:
 class Checked:
     """How a check ended: what failed, empty if nothing did; the last lines of its log.
 
-    `outputs` has the output of each workload that is compared, as far as it came.
+    `outputs` has the output of each workload that is compared, as far as it came. `void` says what
+    else than the program was checked; `ran` whether the program ran, None where it was not seen.
     """
 
     failed: str
     tail: str
     log: Path
     outputs: Path
+    void: str = ""
+    ran: bool | None = None
 
 
 def check_key(ground: Ground, result: BuildResult) -> str:
@@ -85,6 +92,7 @@ def check_key(ground: Ground, result: BuildResult) -> str:
     return key_of(
         {
             **({"named": named} if named else {}),
+            **_of_tree(ground, result),
             "schema": _SCHEMA,
             "source": ground.source_sha256,
             "place": ground.workshop.isolation.build_path,
@@ -100,6 +108,14 @@ def check_key(ground: Ground, result: BuildResult) -> str:
             ],
         }
     )
+
+
+def _of_tree(ground: Ground, result: BuildResult) -> dict[str, object]:
+    """What else decides where a check runs in the build's own tree."""
+    stage = result.stage
+    if not ground.check.in_build_tree or stage is None:
+        return {}
+    return {"tree": stage.key, "commands": stage.check_commands, "env": stage.env}
 
 
 def _named(ground: Ground) -> dict[str, str]:
@@ -141,7 +157,14 @@ def cached_check(ground: Ground, key: str) -> Checked | None:
 def _checked(entry: Entry) -> Checked:
     log = entry.folder / _LOG
     failed = str(entry.facts["failed"])
-    return Checked(failed, read_tail(log) if failed else "", log, entry.folder / _OUTPUTS)
+    return Checked(
+        failed=failed,
+        tail=read_tail(log) if failed else "",
+        log=log,
+        outputs=entry.folder / _OUTPUTS,
+        void=str(entry.facts["void"]),
+        ran=None if entry.facts["ran"] is None else bool(entry.facts["ran"]),
+    )
 
 
 class _LimitMetError(Exception):  # ends `fill`, is never seen outside
@@ -162,12 +185,26 @@ def perform_check(
 
     def fill(folder: Path) -> Mapping[str, object]:
         (folder / _OUTPUTS).mkdir()
+        follow = ground.workshop.meter is not None
+        facts = in_a_room(folder / _OUTPUTS, follow=follow)
+        if follow and facts["failed"] and not facts["void"]:
+            # Some tests fail because they are followed: debuggers, sanitizers.
+            facts = in_a_room(folder / _OUTPUTS, follow=False) | {"ran": facts["ran"]}
+        shutil.copyfile(log, folder / _LOG)
+        return {"variant": result.facts.variant, **facts}
+
+    def in_a_room(outputs: Path, *, follow: bool) -> dict[str, object]:
         with ground.workshop.isolation.room() as room:
             _furnish(ground, result, room)
-            run = _Run(ground, _runner(ground, result, room, log), folder / _OUTPUTS)
-            failed = run.commands(jobs) or run.workloads(expected)
-        shutil.copyfile(log, folder / _LOG)
-        return {"variant": result.facts.variant, "failed": failed}
+            seen = look(room, _programs(ground, result))
+            run = _Run(ground, result, _runner(ground, result, room, log), outputs, follow)
+            failed = run.commands(jobs)
+            ran = run.what_ran(seen)
+            void = changes(room, seen) or ran.another
+            if void:
+                failed = f"the check did not try the program that is raced: {void}"
+            failed = failed or run.workloads(expected)
+            return {"failed": failed, "void": void, "ran": ran.own}
 
     try:
         entry = cache.make(_KIND, key, fill)
@@ -182,11 +219,18 @@ def perform_check(
 
 
 def _furnish(ground: Ground, result: BuildResult, room: Room) -> None:
-    """Copy the source, then the baseline's tools, then what the variant has of its own."""
-    copy_tree(ground.source, room.tree)
+    """Copy the source, then the baseline's tools, then what the variant has of its own.
+
+    Instead of the source it may be the tree in which the variant was built, as it was afterwards.
+    """
     build, own = ground.study.build, result.files
     if own is None:
         raise FileNotFoundError(f"{result.facts.variant} was not built")
+    if ground.check.in_build_tree and result.stage is not None:
+        copy_tree(own.parent / BUILD_TREE, room.tree)
+        set_up_recorder(result.stage, room, ground.workshop)
+    else:
+        copy_tree(ground.source, room.tree)
     for name, path in ground.baseline.tools.items():
         _put(path, room.tree / build.tools[name])
     if build.keep:
@@ -200,15 +244,28 @@ def _furnish(ground: Ground, result: BuildResult, room: Room) -> None:
 def _put(source: Path, target: Path, *, follow: bool = True) -> None:
     with storage_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
+        # What is newer than it was would be made again, with all that is made from it.
+        times = target.stat() if target.is_file() else source.stat()
         target.unlink(missing_ok=True)
         shutil.copy2(source, target, follow_symlinks=follow)
+        if not target.is_symlink():
+            os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def _runner(ground: Ground, own: BuildResult, room: Room, log: Path) -> Runner:
+def _programs(ground: Ground, result: BuildResult) -> tuple[str, ...]:
+    """What is raced: the program and what is kept beside it, by their places in the tree."""
+    artefact = ground.study.build.artefact
+    return (artefact, *(name for name in _kept(ground, result) if name != artefact))
+
+
+def _runner(ground: Ground, result: BuildResult, room: Room, log: Path) -> Runner:
     workshop = ground.workshop
     deadline_ns = workshop.clock.monotonic_ns() + parse_duration_ns(ground.check.deadline)
     bounds = Bounds.of(room, deadline_ns, parse_size_bytes(ground.study.build.disk))
-    return Runner(workshop, room, bounds, log, {**workshop.environment, **_libraries(ground, own)})
+    env: Mapping[str, str] = workshop.environment
+    if ground.check.in_build_tree and result.stage is not None:
+        env = environment_of(result.stage, workshop)
+    return Runner(workshop, room, bounds, log, {**env, **_libraries(ground, result)})
 
 
 def _libraries(ground: Ground, own: BuildResult) -> dict[str, str]:
@@ -221,16 +278,40 @@ def _libraries(ground: Ground, own: BuildResult) -> dict[str, str]:
 @dataclass(frozen=True, slots=True)
 class _Run:
     ground: Ground
+    result: BuildResult
     runner: Runner
     outputs: Path
+    follow: bool
 
     def commands(self, jobs: int) -> str:
-        for argv in self.ground.check.commands:
+        check, stage = self.ground.check, self.result.stage
+        commands: Sequence[Sequence[str]] = check.commands
+        if check.in_build_tree and stage is not None:
+            commands = stage.check_commands
+        for number, argv in enumerate(commands):
             values = {**self._values(), "jobs": str(jobs)}
-            failed = self._failure(self.runner.run(fill_all(argv, values)), argv[0])
+            filled = fill_all(argv, values)
+            outcome = self.runner.run(filled, follower=self._follower(number))
+            failed = self._failure(outcome, argv[0])
             if failed:
                 return failed
         return ""
+
+    def _follower(self, number: int) -> tuple[str, ...]:
+        workshop = self.ground.workshop
+        if workshop.meter is None or not self.follow:
+            return ()
+        log = f"{workshop.isolation.temporary_path}/{_FOLLOWED.format(number)}"
+        return (str(workshop.meter), "follow", "--log", log, "--")
+
+    def what_ran(self, seen: Seen) -> Ran:
+        """By what the followed commands wrote down, as far as they came."""
+        room, isolation = self.runner.room, self.ground.workshop.isolation
+        logs = sorted(room.temporary.glob(_FOLLOWED.format("*")))
+        if not logs:
+            return Ran(None)
+        inside = {isolation.build_path: room.tree, isolation.temporary_path: room.temporary}
+        return what_ran(logs, room, seen, inside)
 
     def workloads(self, expected: Path | None) -> str:
         """Run in the study's folder, as races do."""

@@ -14,13 +14,17 @@ from ensign.builders.isolation import Alone, Isolation
 from ensign.builders.order import jobs_for
 from ensign.builders.outcomes import BuildResult
 from ensign.host.processes import Processes
-from ensign.model.errors import CommandFailed, Interrupted
+from ensign.model.errors import CommandFailed, InputError, Interrupted
 from ensign.model.findings import Finding, Severity
 
 PASSED = "passed"
 FAILED = "failed"
 CHECK_FAILED = "check-failed"
 
+_WAY_OUT = (
+    "a check must not build: with check.in_build_tree = true it runs in the tree of each build, "
+    "where 'ctest', 'meson test --no-rebuild', 'ninja test' and 'make check' find it built"
+)
 _WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread
 
 
@@ -36,6 +40,11 @@ def check_variants(
     ground = replace(ground, workshop=replace(ground.workshop, isolation=isolation))
     checks = _Checks(ground, cores, on_event)
     baseline = checks.run([ground.baseline], None)[0]
+    if baseline.void:
+        raise InputError(
+            "the study's check is void, it did not try the program that is raced: "
+            f"{baseline.void}; {_WAY_OUT}; log: {baseline.log}"
+        )
     if baseline.failed:
         raise CommandFailed(
             f"the baseline {ground.baseline.facts.variant} fails the study's check, so it says "
@@ -49,8 +58,17 @@ def check_variants(
 
 
 def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
-    """Say which variants failed: they are measured, but cannot win."""
-    return tuple(
+    """Say which variants failed (they are measured, but cannot win), and whom no command ran."""
+    missed = [name for each in results if not each.check_ran for name in [_name(each)]]
+    never = (
+        Finding(
+            "check-never-ran-it",
+            Severity.WARNING,
+            f"the commands of the check never ran the program ({', '.join(missed)}): what they say "
+            "is not about it",
+        ),
+    )
+    return (never if missed else ()) + tuple(
         Finding(CHECK_FAILED, Severity.ERROR, f"fails the check: {each.check_failed}", name)
         for each, name in ((result.facts, _name(result)) for result in results)
         if each.check == FAILED
@@ -90,7 +108,7 @@ def _with_end(result: BuildResult, end: Checked | None) -> BuildResult:
         check_failed=end.failed,
         check_tail=end.tail,
     )
-    return replace(result, facts=facts)
+    return replace(result, facts=facts, check_ran=end.ran is not False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ class BuildResult:
     in folders that are laid over `files`; not each has a program of its own. `seen` is what its
     flags are proved from, `others` the same of each file that is loaded with it, `findings` what
     came of that. A loader is to look in `libraries`, relative to `files`; `made` are libraries that
-    were built and not kept.
+    were built and not kept. `stage` is what made it; `check_ran` is False
+    where its check never ran it.
     """
 
     facts: BuildFacts
@@ -53,6 +54,8 @@ class BuildResult:
     others: tuple[Seen, ...] = ()
     libraries: tuple[str, ...] = ()
     made: tuple[MadeLibrary, ...] = ()
+    stage: Stage | None = None
+    check_ran: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,7 @@ def result_of(
         others=others,
         libraries=taken.folders,
         made=tuple(MadeLibrary(**each) for each in (built if isinstance(built, list) else ())),
+        stage=stage,
     )
 
 

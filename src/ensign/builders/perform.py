@@ -34,6 +34,7 @@ from ensign.toolchains.profiling import FDATA
 # Any fixed moment does; this is 2000-01-01.
 SOURCE_DATE_EPOCH = "946684800"
 _LOG = "log.txt"
+BUILD_TREE = "build-tree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
         with workshop.isolation.room() as room:
             began_unix_ns = inputs.began_unix_ns or int(workshop.clock.unix_s() * 1e9)
             copy_tree(inputs.tree, room.tree)
-            _record(stage, room, workshop)
+            set_up_recorder(stage, room, workshop)
             start = partial(_start, stage, room, workshop, log)
             start().commands(stage.clean)
             before = _leftovers(room, folder, inputs)
@@ -91,6 +92,11 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, workshop: Workshop) -
                     before, inputs.dependency_calls, began_unix_ns, workshop.meter is not None
                 )
                 facts |= relinked | _take(run, calls, earlier, folder, inputs)
+            if stage.keep_tree and stage.kind == "program":
+                # What BOLT makes has the tree of the program that it begins with.
+                before_it = inputs.linked
+                built = room.tree if before_it is None else before_it.folder / BUILD_TREE
+                copy_tree(built, folder / BUILD_TREE)
             if stage.strip:
                 facts |= _strip(run, folder, taken_from(facts))
             return facts
@@ -115,10 +121,11 @@ def _start(stage: Stage, room: Room, workshop: Workshop, log: Path) -> Run:
     """Commands of a stage that may take, from now on and together, what its limits allow."""
     deadline_ns = workshop.clock.monotonic_ns() + stage.deadline_ns
     bounds = Bounds.of(room, deadline_ns, stage.disk_bytes)
-    return Run(stage, Runner(workshop, room, bounds, log, _environment(stage, workshop)))
+    return Run(stage, Runner(workshop, room, bounds, log, environment_of(stage, workshop)))
 
 
-def _environment(stage: Stage, workshop: Workshop) -> dict[str, str]:
+def environment_of(stage: Stage, workshop: Workshop) -> dict[str, str]:
+    """What the commands of a stage see."""
     isolation = workshop.isolation
     recording: dict[str, str] = {}
     if workshop.meter is not None:
@@ -133,7 +140,8 @@ def _environment(stage: Stage, workshop: Workshop) -> dict[str, str]:
     }
 
 
-def _record(stage: Stage, room: Room, workshop: Workshop) -> None:
+def set_up_recorder(stage: Stage, room: Room, workshop: Workshop) -> None:
+    """Put the recorder where the commands of a stage find it, if there is one."""
     if workshop.meter is not None:
         seen_as = f"{workshop.isolation.temporary_path}/{recorder.FOLDER}"
         place = room.temporary / recorder.FOLDER

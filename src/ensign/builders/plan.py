@@ -332,6 +332,10 @@ def _program(ground: _Ground, variant: Variant, parent: str, use: _Use) -> Stage
     changes = _changes(build.rewrite, flags)
     kind: Kind = "instrumented" if use.counts else "program"
     relinks = None if use.counts or variant.bolt == "on" else ground.relinks(variant)
+    check = ground.study.check
+    keeps_tree = check is not None and check.in_build_tree and not use.counts
+    later = {name: f"{{{name}}}" for name in ("artefact", "tmp", "files", *build.tools)}
+    checking = check.commands if check is not None and keeps_tree else ()
     taken: dict[str, object] = {
         "clean": clean,
         "strip": variant.strip,
@@ -342,6 +346,7 @@ def _program(ground: _Ground, variant: Variant, parent: str, use: _Use) -> Stage
         "tools": tools,
         "keep": build.keep,
         **({} if relinks is None else {"relinks": as_inputs(relinks)}),
+        **({"tree": True} if keeps_tree else {}),
     }
     return Stage(
         kind=kind,
@@ -363,6 +368,8 @@ def _program(ground: _Ground, variant: Variant, parent: str, use: _Use) -> Stage
         changes=changes,
         relinks=relinks,
         profile=use.profile,
+        keep_tree=keeps_tree,
+        check_commands=filled_all(checking, {**values, **later}, "check.commands"),
     )
 
 

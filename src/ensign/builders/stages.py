@@ -26,7 +26,8 @@ class Stage:
     `tool_commands` follow, and are no part of the build time. `file_commands` are for each further
     file that can be loaded, and may fail.
     `artefact`, `tools` (name and path) and `keep` (globs) are what is taken out of the tree at the
-    end, all relative to it; dependencies keep the tree itself.
+    end, all relative to it; dependencies keep the tree itself, and so does what has `keep_tree`,
+    for the `check_commands` (which still hold what a check fills in).
     """
 
     kind: Kind
@@ -50,6 +51,8 @@ class Stage:
     relinks: Relinks | None = None
     profile: str = ""
     learning: Learning | None = None
+    keep_tree: bool = False
+    check_commands: Commands = ()
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def read_artefact(path: Path) -> Artefact | None:
     with path.open("rb") as file:
         try:
             elf = ELFFile(file)
-            text_bytes = sum(int(each["sh_size"]) for each in _code_sections(elf))
+            text_bytes = sum(int(each["sh_size"]) for each in code_sections(elf))
             digest = _loadable_sha256(elf)
         except (ELFError, ValueError):
             return None
@@ -128,7 +128,8 @@ def _is_object(path: Path) -> bool:
             return False
 
 
-def _code_sections(elf: ELFFile) -> Iterator[Section]:
+def code_sections(elf: ELFFile) -> Iterator[Section]:
+    """Every executable section that is loaded."""
     loaded_code = SH_FLAGS.SHF_ALLOC | SH_FLAGS.SHF_EXECINSTR
     for section in elf.iter_sections():
         if section["sh_flags"] & loaded_code == loaded_code:

@@ -97,15 +97,24 @@ class Runner:
         *,
         stdin: Path | None = None,
         stdout: Path | None = None,
+        follower: tuple[str, ...] = (),
     ) -> Outcome:
         """Run a command, which the log gets before its output. Errors as `Processes.run`, `note`.
+
+        A `follower` is put in front of it, and is no part of what the log shows.
 
         It may take what is left until the deadline, but no more than `limit_ns`. Without any time
         left it has met its deadline.
         """
         self.note(f"$ {shlex.join(argv)}")
         return self._run(
-            ProcessRequest(argv, log=self.log, deadline_ns=limit_ns, stdin=stdin, stdout=stdout)
+            ProcessRequest(
+                (*follower, *argv),
+                log=self.log,
+                deadline_ns=limit_ns,
+                stdin=stdin,
+                stdout=stdout,
+            )
         )
 
     def run_unlogged(self, argv: tuple[str, ...]) -> Outcome:

@@ -362,11 +362,17 @@ class Check(Section):
     """What a variant must pass to be allowed to win.
 
     `commands` run in a copy of the source folder that has the variant's program and the baseline's
-    tools at their places; each must exit with 0. `same_output` names workloads with a `command`
-    whose standard output must equal the baseline's, up to `tolerance` in its numbers.
+    tools at their places (or, `in_build_tree`, in a copy of the tree in which the variant was
+    built, with the environment and the placeholders of its build); each must exit with 0.
+    `same_output` names workloads with a `command` whose standard output must equal the baseline's,
+    up to `tolerance` in its numbers.
     """
 
     commands: list[Argv] = Field(default_factory=list, description="the program's own tests")
+    in_build_tree: bool = Field(
+        default=False,
+        description="commands run in the tree of each build, as it was afterwards",
+    )
     same_output: list[str] = Field(
         default_factory=list, description="workloads whose output must be the baseline's"
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ensign.model import placeholders
-from ensign.model.study import DriveStep, Server, Study, Workload, counts_itself
+from ensign.model.study import Check, DriveStep, Server, Study, Workload, counts_itself
 from ensign.model.study_problems import Problem, Where, suggestion
 from ensign.model.units import parse_duration_ns
 from ensign.model.variants import AXES
@@ -159,9 +159,7 @@ def _check(study: Study) -> Iterator[Problem]:
         return
     if not check.commands and not check.same_output:
         yield Problem(("check",), "[check] needs 'commands' or 'same_output'")
-    allowed = ("artefact", "tmp", "files", "jobs", *study.build.tools)
-    for index, argv in enumerate(check.commands):
-        yield from _unknown(argv, ("check", "commands", index), allowed)
+    yield from _check_commands(study, check)
     if check.tolerance and not check.same_output:
         text = "'tolerance' is for the numbers of 'same_output', which names no workload"
         yield Problem(("check", "tolerance"), text)
@@ -179,6 +177,18 @@ def _check(study: Study) -> Iterator[Problem]:
         elif _uses((*(known[name].command or ()), known[name].input or ""), "port", "arm"):
             text = f"workload '{name}' uses {{port}} or {{arm}}, which a check has not"
             yield Problem(where, f"'same_output': {text}")
+
+
+def _check_commands(study: Study, check: Check) -> Iterator[Problem]:
+    allowed: tuple[str, ...] = ("artefact", "tmp", "files", "jobs", *study.build.tools)
+    if check.in_build_tree:
+        of_build = (placeholders.TOOLCHAIN, placeholders.FLAGS, placeholders.DEPENDENCY_FLAGS)
+        allowed += tuple(name for names in of_build for name in names)
+        if not check.commands:
+            text = "'in_build_tree' is for 'commands', of which there are none"
+            yield Problem(("check", "in_build_tree"), text)
+    for index, argv in enumerate(check.commands):
+        yield from _unknown(argv, ("check", "commands", index), allowed)
 
 
 def _ship(study: Study) -> Iterator[Problem]:

@@ -1,0 +1,170 @@
+"""Whether a check tried the program that is raced, or one that it built for itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from ensign.builders.isolation import Room
+from ensign.builders.verify import code_sections, read_artefact
+from ensign.host.files import file_sha256
+
+_SHOWN = 3
+# What an installation may change in a program without building it: RPATH, symbols, notes.
+_CONTENTS = (".rodata", ".data.rel.ro")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a file is: all that is loaded, and its code and constants alone."""
+
+    loaded: str
+    code: str
+
+    def is_program_of(self, other: Identity) -> bool:
+        """Whether both are one program, perhaps installed or stripped."""
+        return self.loaded == other.loaded or (bool(self.code) and self.code == other.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The room before the commands: what was put there, and other files of these names."""
+
+    placed: Mapping[str, Identity]
+    others: frozenset[tuple[str, int, int]]
+
+
+def look(room: Room, names: Iterable[str]) -> Seen:
+    """Read the programs and libraries at these places of the tree, and find their namesakes."""
+    found = ((name, _identity(room.tree / name)) for name in names)
+    placed = {name: identity for name, identity in found if identity is not None}
+    return Seen(placed, frozenset(_stamp(path) for path in _namesakes(room, placed)))
+
+
+def changes(room: Room, seen: Seen) -> str:
+    """What a check did to them, in words; empty where they are as they were."""
+    found = []
+    for name, before in seen.placed.items():
+        now = _identity(room.tree / name)
+        if now is None:
+            found.append(f"{name} is gone")
+        elif not now.is_program_of(before):
+            found.append(f"{name} is another one than before")
+    for path in _namesakes(room, seen.placed):
+        now = _identity(path) if _stamp(path) not in seen.others else None
+        if now is not None and not _is_known(path.name, now, seen):
+            found.append(f"it made {_called(path, room)}")
+    return "; ".join(found[:_SHOWN])
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What the commands of a check ran, as far as they were followed.
+
+    `own` says whether that was the program itself, None where it was not seen; `another` is what
+    they ran instead, in words.
+    """
+
+    own: bool | None
+    another: str = ""
+
+
+def what_ran(logs: Iterable[Path], room: Room, seen: Seen, inside: Mapping[str, Path]) -> Ran:
+    """Read what `ensign-meter follow` wrote. `inside` has folders as commands see them."""
+    own, judged, built, foreign = False, True, list[str](), list[str]()
+    for log in logs:
+        try:
+            said = json.loads(log.read_bytes())
+        except (OSError, ValueError):
+            judged = False
+            continue
+        judged = judged and not {"not-allowed", "architecture"}.intersection(said["not_judged"])
+        for each in said["mapped"]:
+            path, is_inside = _outside(str(each["path"]), inside)
+            if not any(PurePosixPath(name).name == path.name for name in seen.placed):
+                continue
+            now = None if each["deleted"] else _identity(path)
+            if now is not None and _is_known(path.name, now, seen):
+                own = True
+            elif is_inside:
+                built.append(_called(path, room))
+            else:
+                foreign.append(str(path))
+    if built:
+        return Ran(own, f"it ran {', '.join(dict.fromkeys(built[:_SHOWN]))}")
+    if foreign and not own:
+        return Ran(own, f"it ran {foreign[0]} instead")
+    return Ran(own or None if not judged else own)
+
+
+def _outside(path: str, inside: Mapping[str, Path]) -> tuple[Path, bool]:
+    for prefix, folder in inside.items():
+        if PurePosixPath(path).is_relative_to(prefix):
+            return folder / PurePosixPath(path).relative_to(prefix), True
+    return Path(path), False
+
+
+def _is_known(name: str, now: Identity, seen: Seen) -> bool:
+    return any(
+        now.is_program_of(identity)
+        for place, identity in seen.placed.items()
+        if PurePosixPath(place).name == name
+    )
+
+
+def _namesakes(room: Room, placed: Mapping[str, Identity]) -> Iterator[Path]:
+    """Regular files called like one of them, elsewhere in the room."""
+    names = {PurePosixPath(name).name for name in placed}
+    for root in (room.tree, room.temporary):
+        for name in sorted(names):
+            for path in root.rglob(_literal(name)):
+                here = root == room.tree and str(path.relative_to(root)) in placed
+                if path.is_file() and not path.is_symlink() and not here:
+                    yield path
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _called(path: Path, room: Room) -> str:
+    return str(path.relative_to(room.tree)) if path.is_relative_to(room.tree) else path.name
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    status = path.stat()
+    return str(path), status.st_mtime_ns, status.st_ino
+
+
+def _identity(path: Path) -> Identity | None:
+    """None for what is gone, or neither program nor library; scripts are what they say."""
+    try:
+        if not path.is_file():
+            return None
+        artefact = read_artefact(path)
+        if artefact is not None:
+            return Identity(artefact.loadable_sha256, _code_sha256(path))
+        return Identity(file_sha256(path), "") if path.stat().st_mode & 0o111 else None
+    except OSError:
+        return None
+
+
+def _code_sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        try:
+            elf = ELFFile(file)
+            for section in code_sections(elf):
+                digest.update(section.data())
+            for name in _CONTENTS:
+                constants = elf.get_section_by_name(name)
+                digest.update(b"" if constants is None else constants.data())
+        except (ELFError, ValueError):
+            return ""
+    return digest.hexdigest()
