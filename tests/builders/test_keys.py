@@ -77,4 +77,4 @@ def test_checks_keep_their_keys(tmp_path: Path, cache: Cache) -> None:
     workshop = Workshop(PlainProcesses(), cache, Bubblewrap(cache, "bwrap"), SystemClock(), "/bin")
     check = Check.model_validate(asked.check)
     ground = Ground(asked, check, tmp_path, "source", tmp_path, result, workshop)
-    assert check_key(ground, result)[:16] == "81e1a0e40e78a106"
+    assert check_key(ground, result)[:16] == "b130bc246f33e423"
