@@ -12,6 +12,7 @@ from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.effects import NO_EFFECTS, Factorial
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
+from ensign.model.ran import WhatRan
 from ensign.model.traced import MappedFile
 from ensign.model.trials import ArmFailure, Metric, Mode, Trial
 
@@ -224,6 +225,7 @@ class StudyResult:
     latency: tuple[LatencyComparison, ...] = ()
     failures: tuple[ArmFailure, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
+    ran: tuple[WhatRan, ...] = ()
 
     def slower_workloads(self, arm: str) -> tuple[WorkloadComparison, ...]:
         """Workloads on which an arm is slower and not within the margin, the worst first.

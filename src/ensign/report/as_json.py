@@ -124,6 +124,7 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
         **({} if result.layouts is None else {"layouts": _layouts(result.layouts)}),
         "failed": [_failed(failure) for failure in result.failures],
         "builds": [_build(build) for build in result.builds],
+        **({"ran": [asdict(each) for each in result.ran]} if result.ran else {}),
         "findings": [_finding(finding) for finding in result.findings],
     }
 

@@ -26,6 +26,7 @@ from ensign.lab.study.recording import ended, started
 from ensign.lab.study.result import study_result
 from ensign.lab.study.sweeps import SweepPlan, failed_in, missing_trials, run_sweeps
 from ensign.lab.study.telling import Telling
+from ensign.lab.study.tracing import judged_by_run
 from ensign.lab.study_file import StudyFile
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import Confirmation, StudyResult
@@ -71,6 +72,9 @@ def _race(file: StudyFile, plan: ConfirmPlan, explored: SweepPlan, site: Site) -
     sweeps = replace(
         explored, key=key, sweeps=plan.sweeps, requests=plan.requests, expected_ns=0, precision=None
     )
+    judged = judged_by_run(
+        file.study, programs, arena.natural, key, (folder, ports, site.telling.pilot)
+    )
     known = _record_of(folder, plan)
     missing = missing_trials(file.study, arena.field, sweeps, folder)
     if not missing and is_complete(folder, known, key, programs, name):
@@ -78,9 +82,11 @@ def _race(file: StudyFile, plan: ConfirmPlan, explored: SweepPlan, site: Site) -
     before = machine_state()
     record = replace(
         started(file.study, programs, sweeps, before),
+        ran=judged.ran,
         relinks=arena.field.rotation,
         plan_sha256=plan.sha256,
     )
+    record = replace(record, findings=(*record.findings, *judged.findings))
     write_record(folder, record, name)
     with ports.race_lock.held() as shared:
         run_sweeps(ports.meter, file.study, arena.field, sweeps, folder, site.telling.trial)

@@ -21,6 +21,7 @@ from ensign.lab.study.result import study_result
 from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study.sweeps import SweepPlan, failed_in, missing_trials, run_sweeps
 from ensign.lab.study.telling import Telling
+from ensign.lab.study.tracing import judged_by_run, judged_programs
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError, Interrupted, RaceFailed
 from ensign.model.results import StudyResult
@@ -97,6 +98,11 @@ def _race(
     memory_bytes = round(before.machine.memory.available_bytes * _SHARE_OF_MEMORY)
     field, key = replace(arena.field, memory_bytes=memory_bytes), arena.key
     folder.sweep_leftovers()
+    judged = judged_by_run(study, programs, field, key, (folder, ports, telling.pilot))
+    programs = judged_programs(programs, judged)
+    left_out = judged.wrong | judged.same.keys()
+    field = replace(field, artefacts=programs.artefacts)
+    arena = replace(arena, natural=arena.natural.without(left_out))
     is_planned = folder.json_file(f"plans/{key}").exists()
     with nullcontext(()) if is_planned else ports.race_lock.held() as shared:
         fixed = fixed_plan(ports.meter, study, field, key, folder, telling.pilot)
@@ -115,12 +121,14 @@ def _race(
         record,
         findings=(
             *record.findings,
+            *judged.findings,
             *fixed.findings,
             *shared,
             *arena.findings,
             *suite_findings(file.suite),
         ),
         source=(*record.source, *suite_facts(file.suite)),
+        ran=judged.ran,
         relinks=field.rotation,
         band_key="" if band is None else band[1].key,
     )

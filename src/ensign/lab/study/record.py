@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
+from ensign.model.ran import WhatRan
 from ensign.model.results import BuildFacts, MachineFacts
 from ensign.store.folder import StudyFolder
 
@@ -48,6 +49,7 @@ class StudyRecord:
     expected: Precision | None = None
     budget: str = ""
     precision: str = ""
+    ran: tuple[WhatRan, ...] = ()
 
 
 _RECORD = TypeAdapter(StudyRecord)

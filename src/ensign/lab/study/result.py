@@ -124,6 +124,7 @@ def study_result(
         layouts=layout_facts(study, record, executions, relinked),
         factorial=factorial_reading(costs, others_costs, design, rule),
         expected=record.expected,
+        ran=record.ran,
         latency=_latency(trials, record, names, rule),
         failures=failures,
     )

@@ -1,0 +1,173 @@
+"""Traced executions of built variants: one per variant and workload, kept with the study."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from ensign.builders.outcomes import BuildResult
+from ensign.builders.verify import read_dynamic
+from ensign.host.files import copy_tree
+from ensign.lab.ports import Ports
+from ensign.lab.study.arms import Field, race_request
+from ensign.lab.study.prepare import Programs
+from ensign.lab.study.ran import Judged, judge_ran
+from ensign.lab.traced import Tracer, TraceWish
+from ensign.model.errors import CommandFailed
+from ensign.model.ran import RanFile, RanOnce
+from ensign.model.requests import ArmSpec
+from ensign.model.study import Study, Workload
+from ensign.model.traced import TracedExecution
+from ensign.store.folder import StudyFolder
+
+_TRACES = TypeAdapter(tuple[RanOnce, ...])
+# Enough for what loads libraries late, and soon over.
+_REQUESTS = 1000
+
+
+class BuiltNotRunError(CommandFailed):
+    """The baseline ran other files than were built: nothing can be compared with it."""
+
+
+def judged_by_run(
+    study: Study,
+    programs: Programs,
+    field: Field,
+    key: str,
+    store: tuple[StudyFolder, Ports, Callable[[str], None]],
+) -> Judged:
+    """Judge what every variant runs. BuiltNotRunError where the baseline runs something else.
+
+    `store` keeps the traces under `key`, carries them out, and is told of each workload.
+    """
+    folder, ports, on_trace = store
+    raced = [programs.report.result(name) for name, _ in programs.artefacts]
+    traces = _stored(folder, key)
+    if traces is None:
+        tracer = ports.tracing(ports.meter)
+        traces = tuple(_traced(study, field, raced, tracer, on_trace))
+        folder.write_json(f"ran/{key}", {"traces": _TRACES.dump_python(traces, mode="json")})
+    judged = judge_ran(raced, traces, study.build.artefact)
+    baseline = raced[0].facts.variant
+    for finding in judged.findings:
+        if baseline in judged.wrong and finding.subject == baseline:
+            raise BuiltNotRunError(f"what ran is not what was built: {finding.text}")
+    return judged
+
+
+def judged_programs(programs: Programs, judged: Judged) -> Programs:
+    """Those that are left to race; the facts of the others say why they are not.
+
+    BuiltNotRunError where all but the baseline ran other files than were built.
+    """
+    left = tuple(
+        (name, path)
+        for name, path in programs.artefacts
+        if name not in judged.wrong and name not in judged.same
+    )
+    if judged.wrong and len(left) <= 1:
+        first = next(each for each in judged.findings if each.subject in judged.wrong)
+        raise BuiltNotRunError(f"what ran is not what was built: {first.text}")
+    results = tuple(
+        replace(each, facts=replace(each.facts, status=f"same as {judged.same[name]}"))
+        if (name := each.facts.variant) in judged.same
+        else each
+        for each in programs.report.results
+    )
+    return replace(programs, artefacts=left, report=replace(programs.report, results=results))
+
+
+def _stored(folder: StudyFolder, key: str) -> tuple[RanOnce, ...] | None:
+    stored = folder.read_json(f"ran/{key}")
+    if stored is None:
+        return None
+    try:
+        return _TRACES.validate_python(stored.get("traces"), strict=False)
+    except ValidationError:
+        return None
+
+
+def _traced(
+    study: Study,
+    field: Field,
+    results: Sequence[BuildResult],
+    tracer: Tracer,
+    on_trace: Callable[[str], None],
+) -> Iterator[RanOnce]:
+    """A variant that is one file and built no library is like the baseline in all but its code."""
+    paths = dict(field.artefacts)
+    for number, result in enumerate(results):
+        name = result.facts.variant
+        alone = sum(each.loaded for each in result.facts.files) <= 1 and not result.made
+        chosen = study.workloads[:1] if alone and number else study.workloads
+        with tempfile.TemporaryDirectory(prefix="ensign-ran-") as scratch:
+            root = Path(scratch).resolve() / "files"
+            one = _in_place(field, name, paths[name], root)
+            for workload in chosen:
+                on_trace(workload.name)
+                yield _once(study, one, workload, root, tracer)
+
+
+def _in_place(field: Field, name: str, path: str, root: Path) -> Field:
+    """The field of one variant, whose files lie in `root` for as long as they are looked at."""
+    tree = field.trees[path]
+    copy_tree(Path(tree.folders[0]), root, [each for each in tree.without if "/" in each])
+    placed = replace(tree, folders=(str(root),), in_place=True)
+    return replace(
+        field, artefacts=((name, path),), trees={path: placed}, relinks={}, rotation=0, twin=None
+    )
+
+
+def _once(study: Study, one: Field, workload: Workload, root: Path, tracer: Tracer) -> RanOnce:
+    ((name, _),) = one.artefacts
+    requests = workload.fixed_requests
+    if requests is None and workload.sends_requests:
+        requests = workload.rounding * max(1, _REQUESTS // workload.rounding)
+    arm = race_request(study, one, workload, requests, seed=study.race.seed).arms[0]
+    behind, env = _behind_env(arm)
+    seen = tracer.trace(behind, TraceWish(study.race.ports))
+    files = tuple(each for each in _files(seen, root) if each.path not in env)
+    return RanOnce(name, workload.name, files, _gaps(seen))
+
+
+def _behind_env(arm: ArmSpec) -> tuple[ArmSpec, frozenset[str]]:
+    """The arm with its library path given by `env`, and the paths of that, which is no part of it.
+
+    What stands in front of the program must not load the libraries that were built.
+    """
+    program = arm.program
+    env = shutil.which("env")
+    own = [f"{key}={text}" for key, text in program.env if key.startswith("LD_")]
+    if not own or env is None:
+        return arm, frozenset()
+    rest = tuple((key, text) for key, text in program.env if not key.startswith("LD_"))
+    placed = replace(program, argv=(env, *own, *program.argv), env=rest)
+    paths = frozenset({env, os.path.realpath(env)})
+    return replace(arm, program=placed), paths if program.argv[0] != "env" else frozenset()
+
+
+def _gaps(seen: TracedExecution) -> str:
+    if seen.not_judged or seen.followed:
+        return seen.not_judged
+    return "it could not be followed"
+
+
+def _files(seen: TracedExecution, root: Path) -> Iterator[RanFile]:
+    inside = f"{root}{os.sep}"
+    found: Mapping[str, RanFile] = {
+        each.path: _file(each.path, each.sha256, inside) for each in seen.mapped
+    }
+    yield from found.values()
+
+
+def _file(path: str, sha256: str, inside: str) -> RanFile:
+    if path.startswith(inside):
+        return RanFile(path[len(inside) :], sha256, built=True)
+    dynamic = read_dynamic(Path(path))
+    return RanFile(path, sha256, built=False, soname="" if dynamic is None else dynamic.soname)
