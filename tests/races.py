@@ -45,7 +45,8 @@ def execution(number: int, costs: dict[str, int], memory_bytes: int = 0) -> Iter
 class SimulatedMeter:
     """Answers any race: `cost_ns(arm, execution)` for each arm; time passes as it would.
 
-    `now_ns` is the clock that a test hands to the code under test.
+    `now_ns` is the clock that a test hands to the code under test; `besides_ns` passes with each
+    race besides what the meter says of it.
     """
 
     cost_ns: Callable[[str, int], int]
@@ -53,12 +54,14 @@ class SimulatedMeter:
     requests: list[tuple[Verb, Json]] = field(default_factory=list)
     interrupt_after: int | None = None
     peak_memory_bytes: int = 0
+    besides_ns: int = 0
     _executions: int = 0
 
     def run(self, verb: Verb, request: Json) -> Iterator[Json]:
         """Records of as many executions as were asked for and fit into the budget."""
         self.requests.append((verb, request))
         yield {"type": "start", "schema": 1, "freezer": "cgroup", "mode": request["mode"]}
+        self.now_ns += self.besides_ns
         names = [arm["name"] for arm in request["arms"]]  # type: ignore[attr-defined,index]
         begin_ns = self.now_ns
         for number in range(int(request["executions"])):  # type: ignore[call-overload]
@@ -77,3 +80,11 @@ class SimulatedMeter:
     def clock_ns(self) -> int:
         """The simulated time."""
         return self.now_ns
+
+    def monotonic_ns(self) -> int:
+        """The simulated time, as a `Clock`."""
+        return self.now_ns
+
+    def unix_s(self) -> float:
+        """The simulated time, as a `Clock`."""
+        return self.now_ns / 1e9

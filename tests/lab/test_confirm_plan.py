@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import report_data as data
-from ensign.lab.study.calibrate import arm_runs
 from ensign.lab.study.confirm_plan import (
     ConfirmPlan,
+    Room,
     choose_finalists,
     confirming,
     made_afresh,
@@ -20,8 +20,10 @@ from ensign.lab.study.confirm_plan import (
     write_plan,
 )
 from ensign.lab.study.confirming import with_confirmation
+from ensign.lab.study.fitting import Demand, Pilot, fitted
 from ensign.lab.study.fixed import plan_key
 from ensign.lab.study.record import StudyRecord, write_record
+from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study_file import StudyFile, parse_study
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
@@ -64,6 +66,8 @@ command = ["{artefact}", "get"]
 """
 FILE = parse_study(TEXT, Path("s.toml"))
 NAMES = [each.name for each in FILE.variants]
+EXPLORED = SweepPlan("key", 7, {"set": 1000, "get": None}, 0)
+ROOM = Room(left_ns=12 * 10**9, round_ns=10**9)
 
 
 def explored(**ratios: float) -> StudyResult:
@@ -75,7 +79,7 @@ def plan_of(file: StudyFile, result: StudyResult) -> ConfirmPlan:
     asked = file.study.race.confirm
     assert asked is not None
     finalists = choose_finalists(result, file.variants, asked.finalists)
-    return new_plan(file, asked, finalists, "key", {"set": 1000, "get": None})
+    return new_plan(file, asked, finalists, EXPLORED, ROOM)
 
 
 def test_the_names_of_this_study() -> None:
@@ -83,7 +87,7 @@ def test_the_names_of_this_study() -> None:
         "gcc-12-O2", "gcc-12-O2-pgo-p1", "gcc-12-O2-pgo-p2", "gcc-12-O3", "gcc-12-O3-pgo-p1",
         "gcc-12-O3-pgo-p2", "gcc-12-Os", "gcc-12-Os-pgo-p1", "gcc-12-Os-pgo-p2",
     ]  # fmt: skip
-    assert FILE.study.race.sweeps == 7
+    assert FILE.study.race.sweeps is None
 
 
 def test_the_best_that_nothing_speaks_against_are_chosen_once_each() -> None:
@@ -104,7 +108,7 @@ def test_the_plan_fixes_everything_and_is_the_same_from_the_same_exploration() -
     plan = plan_of(FILE, explored(gcc_12_O3=0.95, gcc_12_Os=0.94))
     assert plan == plan_of(FILE, explored(gcc_12_O3=0.95, gcc_12_Os=0.94))
     assert plan.finalists == ("gcc-12-Os", "gcc-12-O3")
-    assert (plan.sweeps, plan.margin, plan.metric, plan.level) == (16, "2%", "cpu", 0.95)
+    assert (plan.sweeps, plan.margin, plan.metric, plan.level) == (12, "2%", "cpu", 0.95)
     assert plan.level_each == pytest.approx(0.975)
     assert plan_of(FILE, explored(gcc_12_O3=0.95)).sweeps == 12
 
@@ -117,7 +121,7 @@ def test_relinks_profiles_and_executions_are_fresh_and_the_study_no_longer_matte
     assert [each.profile for each in again.variants] == [1, 3, 1]
     layouts, race = again.study.layouts, again.study.race
     assert layouts is not None
-    assert (layouts.seed, layouts.count) == (4, 16)
+    assert (layouts.seed, layouts.count) == (4, 12)
     assert (race.margin, race.sweeps, race.confirm) == ("2%", 16, None)
     assert race.seed != FILE.study.race.seed
     assert made_afresh(FILE, plan) == ("executions", "relinks", "profiles")
@@ -200,7 +204,6 @@ def test_an_exploration_claims_nothing_and_a_plain_study_stays_as_it_is(tmp_path
     assert {entry.no_slower for entry in seen.suite} == {None}
     assert seen.named == ()
     plain = parse_study(TEXT.replace("confirm = {}", ""), Path("s.toml"))
-    assert plain.study.race.sweeps == 8
     assert with_confirmation(result, plain, StudyFolder(tmp_path), "key") == result
 
 
@@ -213,8 +216,36 @@ def test_the_file_is_text_that_people_can_read(tmp_path: Path) -> None:
     assert said["plan"]["finalists"] == ["gcc-12-O3"]
 
 
+def both(text: str) -> tuple[float, float]:
+    """Time for exploring, and for confirming after it, of a budget of 300 s (in s)."""
+    study = parse_study(TEXT.replace("confirm = {}", text), Path("s.toml")).study
+    pilots = {"set": Pilot(None, 10**8, 0), "get": Pilot(None, 10**8, 0)}
+    demand = Demand(study, pilots, len(NAMES) - 1)
+    fit = fitted(demand, 0)
+    explored = fit.sweeps * fit.round_ns
+    return explored / 1e9, (300e9 - explored) / 1e9
+
+
 def test_the_budget_is_for_both_phases() -> None:
-    plain = parse_study(TEXT.replace("confirm = {}", "sweeps = 7"), Path("s.toml")).study
-    assert arm_runs(FILE.study, "set", 10) - arm_runs(plain, "set", 10) == 16 * 5
-    assert arm_runs(FILE.study, "set", 3) - arm_runs(plain, "set", 3) == 12 * 3
-    assert arm_runs(FILE.study, "set", 2) == arm_runs(plain, "set", 2)
+    # Five arms of a confirmation, two workloads: a second for each round.
+    exploring, confirming = both("confirm = {}")
+    assert 140 < exploring <= 150 <= confirming
+    exploring, confirming = both("confirm = { sweeps = 16 }")
+    assert 16 <= confirming < 16 + 3
+    exploring, confirming = both("sweeps = 7\nconfirm = {}")
+    assert exploring == pytest.approx(7 * 0.1 * 2 * 10, rel=0.3)
+
+
+def test_as_many_confirming_rounds_are_planned_as_fit_or_a_precision_needs() -> None:
+    plan = plan_of(FILE, explored(gcc_12_O3=0.95))
+    assert (plan.sweeps, plan.allowed_ns) == (12, ROOM.left_ns)
+    asked = FILE.study.race.model_copy(update={"precision": "1%"})
+    file = replace(FILE, study=FILE.study.model_copy(update={"race": asked}))
+    confirm = asked.confirm
+    assert confirm is not None
+    narrow = replace(EXPLORED, reached=0.011)
+    assert new_plan(file, confirm, ["gcc-12-O3"], narrow, ROOM).sweeps == 9
+    wide = replace(EXPLORED, reached=0.5)
+    assert new_plan(file, confirm, ["gcc-12-O3"], wide, ROOM).sweeps == 12
+    late = new_plan(file, confirm, ["gcc-12-O3"], narrow, Room(10**9, 10**9))
+    assert (late.sweeps, late.allowed_ns) == (12, None)

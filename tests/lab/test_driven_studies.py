@@ -9,7 +9,7 @@ import pytest
 
 from ensign.builders.training import TrainingRun
 from ensign.lab.study.arms import Field, Seats, race_request, training_request
-from ensign.lab.study.calibrate import Pilot, requests_per_workload
+from ensign.lab.study.fitting import Demand, Pilot, fitted
 from ensign.lab.study.recording import commands_of
 from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study_file import StudyFile, parse_study
@@ -100,11 +100,11 @@ def test_training_drives_are_raced_whole() -> None:
 def test_operations_come_from_the_pilot_unless_fixed() -> None:
     pilots = {"get": Pilot(1000, 10_000_000, 0)}
     study = file_of().study
-    found = requests_per_workload(study, pilots, 2, 0)["get"]
+    found = fitted(Demand(study, pilots, 1), 0).requests["get"]
     assert found is not None
     assert found > 10_000
     fixed = file_of(STUDY.replace("pipeline = 4,", "pipeline = 4, operations = 60,")).study
-    assert requests_per_workload(fixed, pilots, 2, 0) == {"get": 60}
+    assert fitted(Demand(fixed, pilots, 1), 0).requests == {"get": 60}
 
 
 def test_people_see_what_is_sent() -> None:

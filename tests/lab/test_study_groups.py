@@ -8,8 +8,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from ensign.lab.study.arms import Field, Seats, group_count
-from ensign.lab.study.calibrate import BAND_EXECUTIONS, arm_runs, band_arms, one_trial
-from ensign.lab.study.fixed import fixed_plan
+from ensign.lab.study.calibrate import one_trial
+from ensign.lab.study.fitting import BAND_EXECUTIONS, Demand, Pilot, band_arms
+from ensign.lab.study.fixed import fixed_plan, plan_findings
 from ensign.lab.study.groups import arms_together, groups_for, merged, most_arms_of
 from ensign.lab.study.sweeps import run_sweeps
 from ensign.model.study_axes import Layouts
@@ -17,7 +18,7 @@ from ensign.model.trials import TWIN, ArmTotals, Metric, Mode, SliceRecord, Tria
 from ensign.stats.sweeps import sweep_costs
 from ensign.stats.trials import log_cost
 from ensign.store.folder import StudyFolder
-from lab.test_study_sweeps import a_study
+from lab.test_study_sweeps import a_study, site_of
 from races import SimulatedMeter
 
 MS = 1_000_000
@@ -91,13 +92,16 @@ def test_a_study_whose_arms_do_not_fit_says_so_and_plans_the_extra_runs(tmp_path
     study, folder = a_study(), StudyFolder(tmp_path)
     meter = SimulatedMeter(lambda _arm, _n: 80 * MS, peak_memory_bytes=1000)
     small = replace(FIELD, memory_bytes=6000)
-    plan = fixed_plan(meter, study, small, "key", folder, print)
-    assert plan.sweeps.most_arms == {"set": 4, "get": 4, "incr": 4}
-    assert [each.code for each in plan.findings].count("raced-in-groups") == 3
-    assert arm_runs(study, "set", 7, 4) == arm_runs(study, "set", 7) + study.race.sweeps * 4
-    run_sweeps(meter, study, small, plan.sweeps, folder, lambda _: None)
+    plan = fixed_plan(site_of(meter, folder), study, small, "key")
+    assert plan.most_arms == {"set": 4, "get": 4, "incr": 4}
+    assert [each.code for each in plan_findings(plan)].count("raced-in-groups") == 3
+    pilots = {each.name: Pilot(1, MS, 0, most_arms=4) for each in study.workloads}
+    lengths = dict.fromkeys(pilots, 1.0)
+    assert Demand(study, pilots, 5).execution_ns("set", lengths) == 3 * 2 + 5
+    assert Demand(study, {}, 5).execution_ns("set", lengths) == 2 + 5
+    run_sweeps(meter, study, small, plan, folder, lambda _: None)
     assert all(len(trial.groups) == 3 for trial in folder.trials("key"))
-    again = fixed_plan(meter, study, small, "key", folder, print)
+    again = fixed_plan(site_of(meter, folder), study, small, "key")
     assert again == plan
 
 
@@ -106,15 +110,17 @@ def test_the_relinks_of_the_baseline_and_the_finalists_are_grouped_and_counted_t
     layouts = Layouts(count=20, variants="baseline")
     relinked = plain.model_copy(update={"layouts": layouts})
     assert band_arms(relinked) == 22
-    assert arm_runs(relinked, "set", 3) - arm_runs(plain, "set", 3) == BAND_EXECUTIONS * 22
+    lengths = {each.name: 1.0 for each in plain.workloads}
+    assert Demand(plain, {}, 1).extras_ns(lengths) == 0
+    assert Demand(relinked, {}, 1).extras_ns(lengths) == BAND_EXECUTIONS * 22 * 3
     # Twenty variants, three beside baseline and twin: seven races.
-    grouped = arm_runs(relinked, "set", 3, 5) - arm_runs(plain, "set", 3, 5)
-    assert grouped == BAND_EXECUTIONS * (22 + 6 * 2)
+    grouped = Demand(relinked, {}, 1, together=5).extras_ns(lengths)
+    assert grouped == BAND_EXECUTIONS * (22 + 6 * 2) * 3
     meter = SimulatedMeter(lambda _arm, _n: 80 * MS, peak_memory_bytes=1000)
     pair = replace(FIELD, artefacts=FIELD.artefacts[:2], memory_bytes=15_000)
     with TemporaryDirectory() as folder:
-        plan = fixed_plan(meter, relinked, pair, "key", StudyFolder(Path(folder)), print)
-    assert plan.sweeps.most_arms == {"set": 10, "get": 10, "incr": 10}
+        plan = fixed_plan(site_of(meter, StudyFolder(Path(folder))), relinked, pair, "key")
+    assert plan.most_arms == {"set": 10, "get": 10, "incr": 10}
 
 
 def test_arms_of_a_later_group_are_against_both_copies_of_its_own_baseline() -> None:
@@ -156,13 +162,13 @@ def test_a_study_deals_its_variants_into_groups_anew_in_each_round(
     field = replace(FIELD, artefacts=tuple((name, f"/b/{name}") for name in ("base", *names)))
     study, folder = a_study(group_size=size), StudyFolder(tmp_path)
     meter = SimulatedMeter(lambda _arm, _n: 60 * MS)
-    plan = fixed_plan(meter, study, field, "key", folder, print)
-    run_sweeps(meter, study, field, plan.sweeps, folder, lambda _: None)
+    plan = fixed_plan(site_of(meter, folder), study, field, "key")
+    run_sweeps(meter, study, field, plan, folder, lambda _: None)
     trials = folder.trials("key")
     assert {len(trial.groups) for trial in trials} == {groups}
     dealt = {tuple(sorted(map(frozenset, trial.groups), key=sorted)) for trial in trials}
     assert len(dealt) == (len(trials) if groups else 1)
-    said = [each.text for each in plan.findings if each.code == "raced-in-groups"]
+    said = [each.text for each in plan_findings(plan) if each.code == "raced-in-groups"]
     assert len(said) == (1 if groups else 0)
 
 
@@ -171,6 +177,6 @@ def test_memory_may_ask_for_smaller_groups_than_precision(tmp_path: Path) -> Non
     field = replace(FIELD, artefacts=tuple((name, f"/b/{name}") for name in ("base", *names)))
     meter = SimulatedMeter(lambda _arm, _n: 60 * MS, peak_memory_bytes=1000)
     small = replace(field, memory_bytes=6000)
-    plan = fixed_plan(meter, a_study(), small, "key", StudyFolder(tmp_path), print)
-    assert plan.sweeps.together == 8
-    assert plan.sweeps.placed(small, "set").most_arms == 4
+    plan = fixed_plan(site_of(meter, StudyFolder(tmp_path)), a_study(), small, "key")
+    assert plan.together == 8
+    assert plan.placed(small, "set").most_arms == 4

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ensign.lab.study.arms import Field, Seats, race_request
-from ensign.lab.study.calibrate import BAND_EXECUTIONS, Pilot, arm_runs, expected_racing_ns
+from ensign.lab.study.fitting import BAND_EXECUTIONS, Demand, Pilot
 from ensign.lab.study.fixed import plan_key
 from ensign.lab.study.layouts import band_race, rotating
 from ensign.lab.study.record import StudyRecord
@@ -110,10 +110,10 @@ def test_the_band_is_a_race_of_its_own_on_natural_and_relinked_baseline(tmp_path
 
 def test_the_band_takes_its_part_of_the_budget() -> None:
     pilots = {"a": Pilot(None, 100, 0), "b": Pilot(None, 100, 0)}
-    with_band = expected_racing_ns(a_study("baseline"), pilots, {"a": None, "b": None}, arms=4)
-    without = expected_racing_ns(a_study(), pilots, {"a": None, "b": None}, arms=4)
-    assert with_band - without == 2 * 100 * BAND_EXECUTIONS * 5
-    assert arm_runs(a_study(), "a", 4) == 24
+    lengths = {"a": 100.0, "b": 100.0}
+    assert Demand(a_study(), pilots, 2).extras_ns(lengths) == 0
+    banded = Demand(a_study("baseline"), pilots, 2)
+    assert banded.extras_ns(lengths) == 2 * 100 * BAND_EXECUTIONS * 5
 
 
 def test_other_relinks_are_other_trials_and_a_band_leaves_the_sweeps_as_they_are() -> None:

@@ -3,14 +3,9 @@ from pathlib import Path
 import pytest
 
 from ensign.lab.study.arms import Field, Seats, race_request
-from ensign.lab.study.calibrate import (
-    Pilot,
-    expected_racing_ns,
-    pilot,
-    requests_per_workload,
-    trial_seed,
-)
-from ensign.lab.study.fixed import fixed_plan, plan_key
+from ensign.lab.study.calibrate import pilot, trial_seed
+from ensign.lab.study.fitting import Demand, Pilot, fitted
+from ensign.lab.study.fixed import PlanSite, fixed_plan, plan_key
 from ensign.lab.study.sweeps import SweepPlan, SweepProgress, order_of, run_sweeps
 from ensign.model.errors import InputError
 from ensign.model.requests import Load
@@ -47,6 +42,10 @@ def a_study(**race: object) -> Study:
             "workloads": loads,
         }
     )
+
+
+def site_of(meter: SimulatedMeter, folder: StudyFolder) -> PlanSite:
+    return PlanSite(meter, meter, folder, lambda _: None)
 
 
 def test_a_request_names_every_variant_and_the_twin_of_the_first() -> None:
@@ -98,10 +97,10 @@ def test_the_requests_share_out_what_is_left_of_the_budget() -> None:
         "get": Pilot(1000, 5 * MS, 50 * MS),
         "incr": Pilot(1000, 10 * MS, 50 * MS),
     }
-    requests = requests_per_workload(study, pilots, arms=3, spent_ns=1000 * MS)
-    assert requests["get"] == pytest.approx(2 * (requests["set"] or 0), rel=0.01)
-    expected_ns = expected_racing_ns(study, pilots, requests, arms=3)
-    assert 0.8 * 60e9 < expected_ns + 1e9 < 60e9
+    fit = fitted(Demand(study, pilots, 1), spent_ns=1000 * MS)
+    assert fit.sweeps == 4
+    assert fit.requests["get"] == pytest.approx(2 * (fit.requests["set"] or 0), rel=0.01)
+    assert 0.9 * 60e9 < fit.total_ns < 60e9
 
 
 def test_fixed_requests_stay_as_they_are() -> None:
@@ -109,8 +108,8 @@ def test_fixed_requests_stay_as_they_are() -> None:
     study = study.model_copy(
         update={"workloads": [study.workloads[0].model_copy(update={"requests": 777})]}
     )
-    requests = requests_per_workload(study, {"set": Pilot(777, MS, MS)}, arms=3, spent_ns=0)
-    assert requests == {"set": 777}
+    fit = fitted(Demand(study, {"set": Pilot(777, MS, MS)}, 1), spent_ns=0)
+    assert fit.requests == {"set": 777}
 
 
 def test_every_sweep_has_its_own_order_and_the_same_on_resumption() -> None:
@@ -123,7 +122,7 @@ def test_every_sweep_has_its_own_order_and_the_same_on_resumption() -> None:
 
 def plan_of(study: Study) -> SweepPlan:
     requests = dict.fromkeys([workload.name for workload in study.workloads], 1000)
-    return SweepPlan("key", study.race.sweeps, requests, 10**9)
+    return SweepPlan("key", study.race.sweeps or 0, requests, 10**9)
 
 
 def test_sweeps_store_each_trial_and_resume_where_they_were_stopped(tmp_path: Path) -> None:
@@ -146,9 +145,9 @@ def test_sweeps_store_each_trial_and_resume_where_they_were_stopped(tmp_path: Pa
 def test_a_plan_is_fixed_once(tmp_path: Path) -> None:
     study, folder = a_study(), StudyFolder(tmp_path)
     meter = SimulatedMeter(lambda _arm, _n: 80 * MS)
-    first = fixed_plan(meter, study, FIELD, "key", folder, lambda _: None)
+    first = fixed_plan(site_of(meter, folder), study, FIELD, "key")
     asked = len(meter.requests)
-    again = fixed_plan(meter, study, FIELD, "key", folder, lambda _: None)
+    again = fixed_plan(site_of(meter, folder), study, FIELD, "key")
     assert again == first
     assert len(meter.requests) == asked
 
@@ -156,8 +155,9 @@ def test_a_plan_is_fixed_once(tmp_path: Path) -> None:
 def test_a_damaged_plan_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path)
     folder.write_json("plans/key", {"requests": 3})
+    site = site_of(SimulatedMeter(lambda _a, _n: 1), folder)
     with pytest.raises(InputError, match="delete it and run again"):
-        fixed_plan(SimulatedMeter(lambda _a, _n: 1), a_study(), FIELD, "key", folder, print)
+        fixed_plan(site, a_study(), FIELD, "key")
 
 
 def test_the_key_follows_what_trials_depend_on_and_not_the_margin() -> None:
@@ -175,37 +175,6 @@ def test_every_trial_has_orders_of_its_own_and_keeps_them() -> None:
     assert all(0 <= seed < 2**32 for seed in seeds)
 
 
-def noisy(arm: str, execution: int) -> int:
-    """Cost that varies by a few percent, otherwise for the twin than for the others."""
-    return round(80 * MS * (1 + 0.02 * ((execution * 7 + len(arm)) % 5)))
-
-
-def test_a_precision_that_is_soon_reached_needs_fewer_sweeps(tmp_path: Path) -> None:
-    coarse = a_study(sweeps=40, precision="20%")
-    plan = fixed_plan(SimulatedMeter(noisy), coarse, FIELD, "c", StudyFolder(tmp_path), print)
-    assert plan.sweeps.sweeps == 5
-    assert plan.sweeps.precision is not None
-    assert plan.sweeps.precision.suite < 0.2
-    assert plan.findings == ()
-
-
-def test_a_precision_beyond_the_budget_is_told_beforehand(tmp_path: Path) -> None:
-    fine = a_study(sweeps=6, precision="0.001%")
-    plan = fixed_plan(SimulatedMeter(noisy), fine, FIELD, "f", StudyFolder(tmp_path), print)
-    assert plan.sweeps.sweeps == 6
-    assert [finding.code for finding in plan.findings] == ["precision-out-of-reach"]
-
-
-def test_what_to_expect_is_asked_of_no_trial_where_that_would_cost_too_much(tmp_path: Path) -> None:
-    meter = SimulatedMeter(noisy)
-    small = fixed_plan(meter, a_study(sweeps=4), FIELD, "s", StudyFolder(tmp_path), print)
-    assert small.sweeps.precision is None
-    asked = len(meter.requests)
-    large = fixed_plan(meter, a_study(sweeps=40), FIELD, "l", StudyFolder(tmp_path), print)
-    assert large.sweeps.precision is not None
-    assert len(meter.requests) == 2 * asked + 3 * 3
-
-
 def test_precision_names_the_trials_only_where_it_is_asked_for() -> None:
     plain = plan_key(a_study(), {"a": "1"})
     assert plan_key(a_study(precision="1%"), {"a": "1"}) != plain
@@ -219,7 +188,5 @@ def test_a_load_that_counts_itself_is_piloted_once() -> None:
     meter = SimulatedMeter(lambda _arm, _n: MS)
     measured, trials = pilot(meter, study, FIELD, workload)
     assert (measured.requests, len(trials)) == (None, 1)
-    requests = requests_per_workload(
-        study.model_copy(update={"workloads": [workload]}), {"set": measured}, 3, 0
-    )
-    assert requests == {"set": None}
+    alone = study.model_copy(update={"workloads": [workload]})
+    assert fitted(Demand(alone, {"set": measured}, 1), 0).requests == {"set": None}

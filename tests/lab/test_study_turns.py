@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ensign.lab.study.arms import Field, Seats, race_request
-from ensign.lab.study.calibrate import Pilot
+from ensign.lab.study.fitting import Pilot
 from ensign.lab.study.longer_slices import with_longer_slices
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study.turns import connections_at_once, turns_findings

@@ -16,7 +16,7 @@ from ensign.cli.output import write
 from ensign.lab.compare.perform import Progress
 from ensign.lab.study.sweeps import SweepPlan, SweepProgress
 from ensign.model.comparisons import Comparison
-from ensign.model.units import format_duration, format_percent, speedup
+from ensign.model.units import format_duration, format_percent, format_size, speedup
 from ensign.report.as_terminal import Screen
 
 _LEAST_NS = 500_000_000
@@ -95,11 +95,18 @@ class SweepsProgress:
         self._raced = 0
 
     def expect(self, plan: SweepPlan) -> None:
-        """A line about time and precision, before the first sweep."""
-        said = f"{plan.sweeps} sweeps in about {format_duration(plan.expected_ns)}"
-        if plan.precision is not None:
-            said += (
-                f"; half-widths to expect: {plan.precision.suite:.2%} for geometric means, "
+        """A line about time and memory before the first sweep, one about precision after a few."""
+        number = f"{'' if plan.exact else 'about '}{plan.sweeps} sweeps"
+        if plan.precision is None:
+            said = f"{number} in about {format_duration(plan.expected_ns)}"
+            if plan.memory_bytes:
+                said += (
+                    f"; all arms of a race take about {format_size(plan.memory_bytes)} of memory"
+                )
+        else:
+            said = (
+                f"half-widths to expect of {number}, by the first {plan.pilots}: "
+                f"{plan.precision.suite:.2%} for geometric means, "
                 f"{plan.precision.workload:.2%} for single workloads"
             ).replace("%", " %")
         self._line.clear()

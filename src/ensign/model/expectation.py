@@ -11,14 +11,14 @@ Basis = Literal["measured", "guess", "budget"]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Work of one kind: how many pieces wait, and how many are there already.
+    """Work of one kind: how many pieces wait (None: as many as fit), how many are there already.
 
     `wall_s` is what those that wait take on all cores, `disk_bytes` what stays of them on disk;
     `basis` says what both rest on.
     """
 
     name: str
-    waiting: int
+    waiting: int | None
     there: int
     wall_s: float
     disk_bytes: int
@@ -41,7 +41,8 @@ class PlannedVariant:
 class Expectation:
     """What `ensign plan` shows. `work` is in its order: builds, relinks, checks, racing.
 
-    `confirming` is how many finalists at most, and how many sweeps of these, follow the `sweeps`.
+    `confirming` is how many finalists at most, and how many sweeps of these, follow the `sweeps`;
+    None sweeps are as many as the budget holds.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Expectation:
     variants: tuple[PlannedVariant, ...]
     workloads: tuple[tuple[str, str], ...]
     work: tuple[Work, ...]
-    sweeps: int
+    sweeps: int | None
     cpus: tuple[tuple[str, tuple[int, ...]], ...]
     left_out: tuple[tuple[str, str], ...] = ()
-    confirming: tuple[int, int] | None = None
+    confirming: tuple[int, int | None] | None = None

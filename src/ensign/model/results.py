@@ -252,8 +252,11 @@ class StudyResult:
 
         None where an interval has no end: fewer than two sweeps.
         """
-        suite = [_half_width(each.comparison) for each in self.suite]
-        workload = [_half_width(each.comparison) for each in self.workloads]
+        rows = [each.comparison for each in self.suite]
+        cells = [each.comparison for each in self.workloads]
+        # The twin's ratio is to one copy of the baseline, theirs to two: it is wider.
+        suite = [_half_width(each) for each in rows if each.arm != self.twin or len(rows) == 1]
+        workload = [_half_width(each) for each in cells if each.arm != self.twin or len(rows) == 1]
         if not suite or not workload or math.inf in (*suite, *workload):
             return None
         return Precision(median(suite), median(workload))

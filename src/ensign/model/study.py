@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag
 
 from ensign.model.drive import Drive
 from ensign.model.placeholders import names_in, shown
@@ -32,8 +32,6 @@ from ensign.model.study_values import (
     SizeText,
     SliceText,
 )
-
-_SWEEPS_THAT_EXPLORE, _SWEEPS_FOR_ONE, _SWEEPS_FOR_MORE = 7, 12, 16
 
 
 class _Origin(Section):
@@ -277,7 +275,7 @@ class Confirm(Section):
 
     finalists: int = Field(default=3, ge=1, le=3, description="most variants that are confirmed")
     sweeps: int | None = Field(
-        default=None, ge=5, le=1000, description="without it 12 for one finalist, 16 for more"
+        default=None, ge=5, le=9999, description="without it as many as the budget holds"
     )
 
     relinks: bool = Field(
@@ -285,26 +283,30 @@ class Confirm(Section):
         description="each sweep on fresh relinks, also where the study's sweeps have none",
     )
 
-    def sweeps_for(self, finalists: int) -> int:
-        """Sweeps that confirm so many variants."""
-        return self.sweeps or (_SWEEPS_FOR_ONE if finalists == 1 else _SWEEPS_FOR_MORE)
-
 
 class Race(Section):
-    """How it is measured. `budget` is racing time; sweeps are fixed before the first one.
+    """How it is measured. `budget` is for all racing: pilots, sweeps, checks, confirmation.
 
-    With `confirm` the sweeps explore only, and 7 of them are the default.
+    With `confirm` the sweeps explore only; without numbers half of the time is to confirm.
     """
 
     margin: OptionalShare = Field(
         default="1%", description='a smaller difference does not matter; "none" for no margin'
     )
-    budget: Duration = Field(default="5m", description="racing time of the whole study")
+    budget: Duration = Field(
+        default="5m", description="racing time of the whole study, builds and checks excluded"
+    )
     precision: Share | None = Field(
         default=None,
-        description="half-width of the geometric means that suffices: fewer sweeps, no more",
+        description="half-width of the geometric means that suffices: sweeps until it is reached",
     )
-    sweeps: int = Field(default=8, ge=3, le=1000, description="executions of every workload")
+    sweeps: int | None = Field(
+        default=None,
+        ge=3,
+        le=9999,
+        description="executions of every workload: so many, with `precision` at least; without it "
+        "as many as the budget holds",
+    )
     confirm: Confirm | None = Field(
         default=None, description="explore with the sweeps, then confirm the best afresh"
     )
@@ -332,13 +334,6 @@ class Race(Section):
     ports: PortRange = Field(
         default=(20_000, 29_999), description="first and last port that servers may get"
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fewer_sweeps_explore(cls, said: object) -> object:
-        if isinstance(said, dict) and said.get("confirm") is not None:
-            return {"sweeps": _SWEEPS_THAT_EXPLORE, **said}
-        return said
 
 
 class Training(Section):

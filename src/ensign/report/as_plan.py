@@ -22,14 +22,14 @@ def plan(expected: Expectation, width: int = 80) -> str:
     lines = [f"{expected.title or expected.name}", ""]
     lines += _variants(expected.variants, width)
     workloads = counted(len(expected.workloads), "workload")
-    lines += ["", f"{workloads}, {counted(expected.sweeps, 'sweep')}:"]
+    lines += ["", f"{workloads}, {_sweeps(expected.sweeps)}:"]
     for name, command in expected.workloads:
         lines += _wrapped(f"  {name}: {command}", width)
     if expected.confirming is not None:
         finalists, sweeps = expected.confirming
         lines += _wrapped(
             f"These explore; then the best (at most {finalists}) are built afresh and confirmed in "
-            f"{sweeps} sweeps, within the same budget.",
+            f"{_sweeps(sweeps)}, within the same budget.",
             width,
         )
     lines += [""]
@@ -37,6 +37,14 @@ def plan(expected: Expectation, width: int = 80) -> str:
         lines += _wrapped(f"Left out: {variant}: {why}", width)
     lines += ["Expected:", *_work(expected.work), "", *_wrapped(_cpus(expected), width)]
     return "\n".join(lines) + "\n"
+
+
+def _sweeps(number: int | None) -> str:
+    return "as many sweeps as the budget holds" if number is None else counted(number, "sweep")
+
+
+def _waiting(number: int | None) -> str:
+    return "fitting" if number is None else str(number)
 
 
 def _variants(variants: tuple[PlannedVariant, ...], width: int) -> list[str]:
@@ -57,8 +65,8 @@ def _work(work: tuple[Work, ...]) -> list[str]:
     """A row for each kind of work and one for all of it."""
     rows = [("", "to do", "there", "time", "disk", "")]
     rows += [
-        (each.name, str(each.waiting), str(each.there), *_expected(each.wall_s, each.disk_bytes),
-         _BASIS[each.basis] if each.waiting else "")
+        (each.name, _waiting(each.waiting), str(each.there),
+         *_expected(each.wall_s, each.disk_bytes), _BASIS[each.basis] if each.waiting != 0 else "")
         for each in work
     ]  # fmt: skip
     wall_s, disk_bytes = sum(each.wall_s for each in work), sum(each.disk_bytes for each in work)

@@ -86,8 +86,8 @@ def _precision(result: StudyResult) -> str:
     )
     if result.expected is not None:
         said += (
-            f" Before the first sweep {result.expected.suite:.2%} and "
-            f"{result.expected.workload:.2%} were expected, from baseline and twin alone."
+            f" After the first few sweeps {result.expected.suite:.2%} and "
+            f"{result.expected.workload:.2%} were expected."
         )
     return said.replace("%", " %")
 

@@ -1,62 +1,88 @@
-"""How precise a study is going to be, from a few trials of baseline and twin before its sweeps.
+"""How precise a study is going to be, from its own first rounds: all variants, as they race.
 
-The twin's log ratios d[w, i] of workload w have mean 0, so their mean square estimates the variance
-of one execution without losing a degree of freedom. With three of them that is rough; half of it is
-taken from the mean over all workloads:
+d[arm, workload, round] are log ratios to the baseline, as reports make them. With k first rounds:
 
-    s²[w] = ½ · mean over i of d[w, i]²  +  ½ · mean over w and i of d²
-    half-width of a workload      t(n - 1) · √¾ · s[w] / √n
-    half-width of the suite       t(n - 1) · √¾ · √(sum over w of s²[w]) / W / √n
+    s²[w]   mean over the arms of the variance over the rounds
+    s       median over w of s[w]/√m(f), f degrees of freedom each
+    S²      mean over the arms of the variance over the rounds of g (means over workloads)
+    half-width of a workload    t(n - 1) · √m(n - 1) · s / √n
+    half-width of the suite     t(n - 1) · √m(n - 1) · √max(own, shared) / √n
 
-for n sweeps and W workloads; ¾ because a variant's ratio is to the mean of baseline and twin (1½
-variances of an arm), the twin's to the baseline (2). It knows nothing of relinks that take turns,
-nor of sweeps that are disturbed as a whole.
+m(f) is the median of χ²(f)/f: what is told is the median of what will be reached. Arms share the
+baseline, and with it a third of their variance, so that V of them count as V/(1 + (V - 1)/9).
+The suite's variance is Σ s²[w]/W² (own) where workloads vary by themselves. Where S² exceeds that
+by more than chance does in one study of ten, the rounds share something (a relink, a disturbed
+machine), and S² itself is taken.
 """
 
 from __future__ import annotations
 
 import math
-from statistics import median
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ensign.model.precision import Precision
 from ensign.stats.pair import PairRule, Rule, critical
+from ensign.stats.student import chi_squared_median, chi_squared_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from ensign.stats.sweeps import SweepCosts
 
-FEWEST_SWEEPS = 5
-# A half-width is itself a random number: with 8 sweeps one in five is a quarter above the expected.
-_HEADROOM = 0.8
-_OWN = 0.5
-_TO_THE_MEAN_OF_TWO = 0.75
+Floats = NDArray[np.float64]
 
-
-def expected_precision(twin: Mapping[str, Sequence[float]], sweeps: int, level: float) -> Precision:
-    """Half-widths to expect of so many sweeps (two or more). `twin`: log ratios per workload."""
-    variances = _variances(twin)
-    critical_value = critical(sweeps, PairRule(level=level, rule=Rule.T))
-    factor = critical_value * math.sqrt(_TO_THE_MEAN_OF_TWO / sweeps)
-    return Precision(
-        suite=factor * math.sqrt(sum(variances)) / len(variances),
-        workload=factor * math.sqrt(median(variances)),
-    )
+FEWEST_ROUNDS = 5
+_FEWEST_PILOTS = 3
+# So many degrees of freedom of all variants and workloads together tell a spread to a seventh.
+_DEGREES = 24
+_SHARED_WITH_BASELINE = 1 / 9  # squared correlation of two arms' ratios to a mean of two copies
+_BY_CHANCE = 0.1
 
 
-def sweeps_for(
-    twin: Mapping[str, Sequence[float]], precision: float, most: int, level: float
-) -> int:
-    """The fewest sweeps of which the suite's `precision` (a half-width) can be expected.
+def pilot_rounds(arms: int, workloads: int, rounds: int) -> int:
+    """How many of the first of so many rounds tell the spread of `arms` variants.
 
-    At least 5, at most `most`, with room for half-widths coming out wider than expected.
+    At least 3; more, up to a third of all, where few variants and workloads are raced.
     """
-    for sweeps in range(FEWEST_SWEEPS, most):
-        if expected_precision(twin, sweeps, level).suite <= precision * _HEADROOM:
-            return sweeps
+    needed = 1 + math.ceil(_DEGREES / (workloads * _effective(arms)))
+    return max(_FEWEST_PILOTS, min(needed, rounds // 3))
+
+
+def log_ratios_of(costs: SweepCosts) -> Floats:
+    """d[arm, workload, round] of all variants, or of the twin where there is none."""
+    return np.stack([costs.log_ratios(arm, costs.arms[0]) for arm in costs.variants])
+
+
+def expected_precision(d: Floats, rounds: int, level: float) -> Precision:
+    """Half-widths to expect of so many rounds (two or more), from two or more of them."""
+    workload, suite = _spreads(d)
+    degrees = rounds - 1
+    critical_value = critical(rounds, PairRule(level=level, rule=Rule.T))
+    factor = critical_value * math.sqrt(chi_squared_median(degrees) / degrees / rounds)
+    return Precision(suite=factor * suite, workload=factor * workload)
+
+
+def rounds_for(d: Floats, precision: float, most: int, level: float) -> int:
+    """The fewest rounds, 5 or more, of which the suite's `precision` can be expected; or `most`."""
+    for rounds in range(FEWEST_ROUNDS, most):
+        if expected_precision(d, rounds, level).suite <= precision:
+            return rounds
     return most
 
 
-def _variances(twin: Mapping[str, Sequence[float]]) -> list[float]:
-    own = [sum(d * d for d in each) / len(each) for each in twin.values()]
-    pooled = sum(own) / len(own)
-    return [_OWN * each + (1 - _OWN) * pooled for each in own]
+def _spreads(d: Floats) -> tuple[float, float]:
+    """Standard deviations of one round: of the median workload, and of the suite."""
+    arms, workloads, rounds = d.shape
+    each = (rounds - 1) * _effective(arms)
+    own = d.var(axis=2, ddof=1).mean(axis=0)
+    middle = math.sqrt(float(np.median(own)) / chi_squared_median(each) * each)
+    alone = float(own.sum()) / workloads**2
+    together = float(d.mean(axis=1).var(axis=1, ddof=1).mean())
+    if alone > 0 and chi_squared_tail(each * together / alone, each) < _BY_CHANCE:
+        return middle, math.sqrt(together)
+    return middle, math.sqrt(alone)
+
+
+def _effective(arms: int) -> float:
+    return arms / (1 + (arms - 1) * _SHARED_WITH_BASELINE)

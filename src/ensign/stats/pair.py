@@ -48,7 +48,9 @@ class PairRule:
     """How a pair is judged, fixed before the race.
 
     `margin` is a share of the cost (0.01 for 1 %), `precision` the half-width of the interval on
-    the ratio scale at which the race may stop; None for neither. `first_look` is 5 or 10.
+    the ratio scale at which the race may stop; None for neither. `first_look` is 5 or 10. Where the
+    spread of the `first` executions decided how many more there were (rule `t`), the interval is
+    the wider one of Student's and Stein's (1945), which rests on their spread alone; 0: it did not.
     """
 
     level: float = 0.95
@@ -56,6 +58,7 @@ class PairRule:
     precision: float | None = None
     rule: Rule = Rule.SEQUENTIAL
     first_look: int = 5
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,11 @@ def mean_and_half_width(log_ratios: ArrayLike, rule: PairRule) -> tuple[Floats, 
     c = critical(executions, rule)
     if math.isinf(c):
         return mean, np.full_like(mean, math.inf)
-    sd = d.std(axis=-1, ddof=1)
-    return mean, np.asarray(c * sd / math.sqrt(executions))
+    wide = c * d.std(axis=-1, ddof=1)
+    if rule.rule is Rule.T and 1 < rule.first < executions:
+        spread = d[..., : rule.first].std(axis=-1, ddof=1)
+        wide = np.maximum(wide, critical(rule.first, rule) * spread)
+    return mean, np.asarray(wide / math.sqrt(executions))
 
 
 def log_interval(log_ratios: Sequence[float], rule: PairRule) -> LogInterval:

@@ -39,3 +39,17 @@ def two_sided_p(t: ArrayLike, degrees: ArrayLike) -> Floats:
 
     tail = stdtr(np.asarray(degrees, dtype=np.float64), -np.abs(np.asarray(t, dtype=np.float64)))
     return np.asarray(2 * tail, dtype=np.float64)
+
+
+def chi_squared_median(degrees: float) -> float:
+    """Median of a chi-squared variable of so many degrees of freedom."""
+    from scipy.special import gammaincinv  # noqa: PLC0415
+
+    return 2 * float(gammaincinv(degrees / 2, 0.5))
+
+
+def chi_squared_tail(value: float, degrees: float) -> float:
+    """P(a chi-squared variable of so many degrees of freedom is at least `value`)."""
+    from scipy.special import gammaincc  # noqa: PLC0415
+
+    return float(gammaincc(degrees / 2, value / 2))

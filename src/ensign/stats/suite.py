@@ -34,12 +34,14 @@ class SuiteRule:
     """How a suite is judged, fixed before the sweeps.
 
     `level` holds for the whole list of `finalists` (k): each is judged at 1 - (1 - level)/k.
-    `margin` is a share of the cost (0.01 for 1 %), None for no statement of size.
+    `margin` is a share of the cost (0.01 for 1 %), None for no statement of size. The spread of the
+    `first` sweeps decided how many there are (`PairRule.first`); 0: it did not.
     """
 
     level: float = 0.95
     margin: float | None = None
     finalists: int = 1
+    first: int = 0
 
     @property
     def level_each(self) -> float:
@@ -49,7 +51,7 @@ class SuiteRule:
     @property
     def pair_rule(self) -> PairRule:
         """One t interval at the end: no looks within the fixed sweeps."""
-        return PairRule(level=self.level_each, margin=self.margin, rule=Rule.T)
+        return PairRule(level=self.level_each, margin=self.margin, rule=Rule.T, first=self.first)
 
 
 def sweep_geomeans(log_ratios: Floats) -> Floats:
@@ -69,6 +71,15 @@ def compare_suite(costs: SweepCosts, arm: str, baseline: str, rule: SuiteRule) -
         return SuiteComparison(comparison, len(costs.workloads))
     claim = no_slower_claim(costs, arm, baseline, rule.margin, rule.level_each)
     return SuiteComparison(comparison, len(costs.workloads), claim.shown, claim.not_shown)
+
+
+def widest_half_width(costs: SweepCosts, rule: SuiteRule) -> float:
+    """Half-width of the widest geometric mean of a variant (of the twin, without any), as a ratio.
+
+    Infinite with one sweep alone.
+    """
+    compared = (compare_suite(costs, arm, costs.arms[0], rule) for arm in costs.variants)
+    return max((each.comparison.high - each.comparison.low) / 2 for each in compared)
 
 
 def compare_workloads(

@@ -35,6 +35,11 @@ class SweepCosts:
     left_out: tuple[int, ...]
     y: Floats
 
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The arms besides the first and its twin; the twin where there are no others."""
+        return tuple(arm for arm in self.arms[1:] if arm != TWIN) or self.arms[1:]
+
     def log_ratios(self, arm: str, baseline: str) -> Floats:
         """d[workload, sweep] of any two arms: `arm` minus `baseline` in the same race.
 

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter, ValidationError
 
+from ensign.lab.study.fitting import MOST_ROUNDS
+from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError
 from ensign.model.findings import Severity
 from ensign.model.results import StudyResult
 from ensign.model.study import Confirm, Study
 from ensign.model.study_axes import Layouts
+from ensign.model.units import parse_share
 from ensign.model.variants import Variant, trained
+from ensign.stats.expected import FEWEST_ROUNDS
 from ensign.store.folder import StudyFolder
 
 _LARGEST_LAYOUT_SEED = 10**6
 _MOST_RELINKS = 100
+_ENOUGH_RELINKS = 24  # where as many rounds are raced as fit, relinks take turns
+_FOR_ONE, _FOR_MORE = 12, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +34,10 @@ class ConfirmPlan:
     """What is decided before the first confirming trial; `exploration` is the key of the sweeps.
 
     Each of the `finalists` (best first; none: nothing is raced) is judged at 1 - (1 - level)/k.
-    `layout_seed` gives fresh relinks (0 where none are raced), `profile` counts the fresh profile.
+    `layout_seed` gives so many fresh `relinks` (0: none are raced), `profile` counts the fresh
+    profile.
+    With a `precision` more than the `sweeps` are raced while it is not reached, and all of them
+    within `allowed_ns` (None: no limit).
     """
 
     exploration: str
@@ -42,6 +52,9 @@ class ConfirmPlan:
     seed: int
     layout_seed: int
     profile: int
+    precision: str | None = None
+    allowed_ns: int | None = None
+    relinks: int = 0
 
     @property
     def sha256(self) -> str:
@@ -62,14 +75,25 @@ class ConfirmPlan:
 _PLAN = TypeAdapter(ConfirmPlan)
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Racing time that is left for a confirmation, and what one of its rounds takes (ns)."""
+
+    left_ns: int
+    round_ns: int
+
+    @property
+    def fits(self) -> int:
+        """How many rounds fit."""
+        return min(MOST_ROUNDS, self.left_ns // max(self.round_ns, 1))
+
+
 def new_plan(
-    file: StudyFile,
-    confirm: Confirm,
-    finalists: Sequence[str],
-    key: str,
-    requests: Mapping[str, int | None],
+    file: StudyFile, confirm: Confirm, finalists: Sequence[str], explored: SweepPlan, room: Room
 ) -> ConfirmPlan:
-    """The plan that follows from the exploration of that key; the same from the same sweeps."""
+    """The plan that follows from the sweeps that explored; the same from the same ones."""
+    key, requests = explored.key, explored.requests
+    sweeps, allowed_ns = _rounds(file.study, confirm, len(finalists), explored, room)
     study = file.study
     layouts = study.layouts or Layouts(count=2)
     rotated = study.layouts is not None and layouts.variants == "all"
@@ -84,11 +108,33 @@ def new_plan(
         metric=study.race.metric,
         margin=study.race.margin,
         level=study.race.level,
-        sweeps=confirm.sweeps_for(len(finalists)),
+        sweeps=sweeps,
         seed=seed,
         layout_seed=layouts.seed % _LARGEST_LAYOUT_SEED + 1 if relinked else 0,
         profile=1 if study.training is None else study.training.profiles + 1,
+        precision=study.race.precision if confirm.sweeps is None else None,
+        allowed_ns=allowed_ns,
+        relinks=min(sweeps, _MOST_RELINKS if confirm.sweeps else _ENOUGH_RELINKS),
     )
+
+
+def _rounds(
+    study: Study, confirm: Confirm, finalists: int, explored: SweepPlan, room: Room
+) -> tuple[int, int | None]:
+    """How many confirming rounds, and within what time; all that fit, or as a precision needs.
+
+    Where the sweeps have used the budget, because nobody had asked to confirm, it is as many as
+    confirm well, without a limit.
+    """
+    if confirm.sweeps is not None:
+        return confirm.sweeps, max(room.left_ns, confirm.sweeps * room.round_ns)
+    if room.fits < FEWEST_ROUNDS:
+        return (_FOR_ONE if finalists == 1 else _FOR_MORE), None
+    sweeps, precision = room.fits, study.race.precision
+    if precision is not None and explored.reached is not None:
+        needed = explored.sweeps * (explored.reached / parse_share(precision)) ** 2
+        sweeps = max(FEWEST_ROUNDS, math.ceil(min(needed, sweeps)))
+    return sweeps, room.left_ns
 
 
 def choose_finalists(
@@ -137,14 +183,14 @@ def confirming_study(study: Study, plan: ConfirmPlan) -> Study:
             "margin": plan.margin,
             "level": plan.level,
             "sweeps": plan.sweeps,
+            "precision": plan.precision,
             "seed": plan.seed,
         }
     )
     layouts = study.layouts
     if plan.layout_seed:
         how = "order" if layouts is None else layouts.how
-        count = min(plan.sweeps, _MOST_RELINKS)
-        layouts = Layouts(count=count, how=how, seed=plan.layout_seed)
+        layouts = Layouts(count=plan.relinks, how=how, seed=plan.layout_seed)
     workloads = [each for each in study.workloads if each.name in plan.workloads]
     return study.model_copy(update={"race": race, "layouts": layouts, "workloads": workloads})
 

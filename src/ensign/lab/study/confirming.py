@@ -9,6 +9,7 @@ from ensign.lab.machine import machine_state
 from ensign.lab.ports import Ports
 from ensign.lab.study.confirm_plan import (
     ConfirmPlan,
+    Room,
     choose_finalists,
     confirming,
     confirming_study,
@@ -20,16 +21,20 @@ from ensign.lab.study.confirm_plan import (
     write_plan,
 )
 from ensign.lab.study.entered import entered, is_complete
+from ensign.lab.study.fixed import raced_ns, taken_up
 from ensign.lab.study.prepare import build_programs
 from ensign.lab.study.record import StudyRecord, usable_record, write_record
-from ensign.lab.study.recording import ended, started
+from ensign.lab.study.recording import ended, raced_by, started
 from ensign.lab.study.result import study_result
-from ensign.lab.study.sweeps import SweepPlan, failed_in, missing_trials, run_sweeps
+from ensign.lab.study.rounds import Course, race_rounds, round_findings
+from ensign.lab.study.sweeps import SweepPlan, failed_in, missing_trials
 from ensign.lab.study.telling import Telling
 from ensign.lab.study.tracing import judged_by_run
 from ensign.lab.study_file import StudyFile
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import Confirmation, StudyResult
+from ensign.model.study import Study
+from ensign.model.units import parse_duration_ns
 from ensign.store.folder import StudyFolder
 
 _KEY_CHARACTERS = 8
@@ -57,7 +62,8 @@ def confirm(file: StudyFile, explored: StudyResult, sweeps: SweepPlan, site: Sit
         if asked is None:
             return
         finalists = choose_finalists(explored, file.variants, asked.finalists)
-        plan = new_plan(file, asked, finalists, sweeps.key, sweeps.requests)
+        room = _room(file.study, len(finalists), sweeps, folder)
+        plan = new_plan(file, asked, finalists, sweeps, room)
         _record_of(folder, plan)
         write_plan(folder, plan)
     if plan.finalists:
@@ -69,14 +75,12 @@ def _race(file: StudyFile, plan: ConfirmPlan, explored: SweepPlan, site: Site) -
     programs = build_programs(file, site.cache, ports, site.telling.build)
     arena, name = entered(file, programs), record_name(plan.exploration)
     key = plan.prefix + arena.key[:_KEY_CHARACTERS]
-    sweeps = replace(
-        explored, key=key, sweeps=plan.sweeps, requests=plan.requests, expected_ns=0, precision=None
-    )
+    sweeps = taken_up(folder, _sweeps_of(plan, key, explored))
     judged = judged_by_run(
         file.study, programs, arena.natural, key, (folder, ports, site.telling.pilot)
     )
     known = _record_of(folder, plan)
-    missing = missing_trials(file.study, arena.field, sweeps, folder)
+    missing = not sweeps.closed or missing_trials(file.study, arena.field, sweeps, folder)
     if not missing and is_complete(folder, known, key, programs, name):
         return
     before = machine_state()
@@ -88,10 +92,56 @@ def _race(file: StudyFile, plan: ConfirmPlan, explored: SweepPlan, site: Site) -
     )
     record = replace(record, findings=(*record.findings, *judged.findings))
     write_record(folder, record, name)
+    site.telling.plan(sweeps)
+    course = Course(ports.meter, ports.clock, folder, site.telling.plan, site.telling.trial)
     with ports.race_lock.held() as shared:
-        run_sweeps(ports.meter, file.study, arena.field, sweeps, folder, site.telling.trial)
-    record = replace(record, findings=(*record.findings, *shared))
+        sweeps = race_rounds(course, file.study, arena.field, sweeps)
+    findings = (*record.findings, *round_findings(file.study, sweeps), *_late(plan), *shared)
+    record = replace(raced_by(record, sweeps), findings=findings)
     write_record(folder, ended(record, before, machine_state()), name)
+
+
+def _sweeps_of(plan: ConfirmPlan, key: str, explored: SweepPlan) -> SweepPlan:
+    """The confirming sweeps, raced as those that explored."""
+    return replace(
+        explored,
+        key=key,
+        sweeps=plan.sweeps,
+        requests=plan.requests,
+        expected_ns=plan.allowed_ns or 0,
+        precision=None,
+        exact=plan.precision is None,
+        closed=False,
+        allowed_ns=plan.allowed_ns,
+        spent_ns=0,
+        pilots=0,
+        first=plan.sweeps if plan.precision is not None else 0,
+        finalists=len(plan.finalists),
+        reached=None,
+    )
+
+
+def _room(study: Study, finalists: int, sweeps: SweepPlan, folder: StudyFolder) -> Room:
+    """What the sweeps and the races beside them have left of the budget."""
+    keys = folder.plans(sweeps.key)
+    raced = {key: folder.trials(key) for key in keys}
+    used_ns = sum(raced_ns(trials, sweeps.overhead_ns) for trials in raced.values())
+    own = raced.get(sweeps.key, ())
+    arms = sum(len(trial.arms) for trial in own) or 1
+    runs = (finalists + 2) * len(study.workloads)
+    round_ns = raced_ns(own, sweeps.overhead_ns) * runs // arms
+    left_ns = parse_duration_ns(study.race.budget) - sweeps.spent_ns - used_ns
+    return Room(max(left_ns, 0), round_ns)
+
+
+def _late(plan: ConfirmPlan) -> tuple[Finding, ...]:
+    if plan.allowed_ns is not None:
+        return ()
+    text = (
+        "the budget was used up when a confirmation was asked for: its time comes on top; with "
+        "'confirm' from the start the budget is shared out"
+    )
+    return (Finding("confirmed-beyond-budget", Severity.NOTE, text),)
 
 
 def with_confirmation(
@@ -113,9 +163,10 @@ def with_confirmation(
     if record is not None and not record.relinks:
         fresh = tuple(each for each in fresh if each != "relinks")
     done = frozenset[tuple[int, str]]() if record is None else folder.done(record.key)
+    planned = plan.sweeps if record is None else record.sweeps_planned
     confirmation = Confirmation(
         finalists=plan.finalists,
-        sweeps=plan.sweeps,
+        sweeps=planned,
         sweeps_done=len(done) // len(plan.workloads),
         level=plan.level_each,
         plan_sha256=plan.sha256,
@@ -136,7 +187,7 @@ def with_confirmation(
 
 def _is_finished(folder: StudyFolder, plan: ConfirmPlan, record: StudyRecord, done: int) -> bool:
     """All trials are there, or every finalist failed."""
-    if done >= plan.sweeps * len(plan.workloads):
+    if record.complete and done >= record.sweeps_planned * len(plan.workloads):
         return True
     return failed_in(folder, record.key).issuperset(plan.finalists)
 

@@ -1,4 +1,4 @@
-"""The plan that is written down before the first sweep, and taken up again on resumption."""
+"""The plan that is written down before the first round, and taken up again on resumption."""
 
 from __future__ import annotations
 
@@ -9,39 +9,43 @@ from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter, ValidationError
 
+from ensign.host.clock import Clock
 from ensign.host.meter import Meter
 from ensign.lab.study.arms import Field
-from ensign.lab.study.calibrate import (
+from ensign.lab.study.calibrate import pilot
+from ensign.lab.study.fitting import (
+    Demand,
     Pilot,
     band_arms,
-    expected_racing_ns,
-    expecting_executions,
-    one_trial,
-    pilot,
-    requests_per_workload,
+    exact_sweeps,
+    fitted,
+    require_room,
 )
 from ensign.lab.study.groups import arms_together, fewest, group_findings, most_arms_of
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study.turns import connections_at_once, turns_findings
-from ensign.model.errors import InputError
+from ensign.model.errors import CommandFailed, InputError
 from ensign.model.findings import Finding, Severity
-from ensign.model.study import Study
-from ensign.model.trials import TWIN, Metric
-from ensign.model.units import format_duration, parse_duration_ns, parse_share
-from ensign.stats.expected import expected_precision, sweeps_for
-from ensign.stats.trials import log_ratios
+from ensign.model.study import Study, Workload
+from ensign.model.trials import Trial
+from ensign.model.units import format_duration, format_size, parse_duration_ns
+from ensign.stats.expected import pilot_rounds
 from ensign.store.folder import StudyFolder
 
 _KEY_CHARACTERS = 16
 _PLAN = TypeAdapter(SweepPlan)
+# An execution this much of the budget cannot be raced by three arms in three rounds.
+_FEWEST_RUNS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class FixedPlan:
-    """What was fixed, and what there is to say about it (a budget that cannot hold)."""
+class PlanSite:
+    """Where a plan is made: the meter that races pilots, a clock, the store, and who is told."""
 
-    sweeps: SweepPlan
-    findings: tuple[Finding, ...]
+    meter: Meter
+    clock: Clock
+    folder: StudyFolder
+    on_pilot: Callable[[str], None]
 
 
 def plan_key(
@@ -66,109 +70,155 @@ def plan_key(
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARACTERS]
 
 
-def fixed_plan(
-    meter: Meter,
-    study: Study,
-    field: Field,
-    key: str,
-    folder: StudyFolder,
-    on_pilot: Callable[[str], None],
-) -> FixedPlan:
-    """The stored plan of that key, or a new one from pilots, stored before it is used."""
-    stored = folder.read_json(f"plans/{key}")
-    if stored is None:
-        plan = _new_plan(meter, study, field, key, on_pilot)
-        folder.write_json(f"plans/{key}", _PLAN.dump_python(plan, mode="json"))
-    else:
-        try:
-            plan = _PLAN.validate_python({"key": key, "sweeps": study.race.sweeps, **stored})
-        except ValidationError:
-            raise InputError(
-                f"plan {key} in {folder.root} is damaged; delete it and run again"
-            ) from None
-    return FixedPlan(plan, _doubts(study, plan))
+@dataclass(frozen=True, slots=True)
+class Pilots:
+    """What the baseline needs by workload, and the time that finding it out took (ns)."""
+
+    by_workload: Mapping[str, Pilot]
+    spent_ns: int
 
 
-def _new_plan(
-    meter: Meter, study: Study, field: Field, key: str, on_pilot: Callable[[str], None]
-) -> SweepPlan:
+def piloted(site: PlanSite, study: Study, field: Field) -> Pilots:
+    """A pilot of each workload.
+
+    InputError where what is asked for does not fit into the budget, as soon as a pilot says so.
+    """
     pilots: dict[str, Pilot] = {}
-    spent_ns, arms = 0, len(field.artefacts) + 1
-    largest = max(arms, band_arms(study))
-    together = arms_together(len(field.artefacts) - 1, study.race.group_size)
+    variants = len(field.artefacts) - 1
+    demand = Demand(study, pilots, variants, arms_together(variants, study.race.group_size))
+    began_ns = site.clock.monotonic_ns()
     for workload in study.workloads:
-        on_pilot(workload.name)
-        measured, trials = pilot(meter, study, field, workload)
-        most = most_arms_of(measured.peak_memory_bytes, field.memory_bytes, largest)
-        pilots[workload.name] = replace(
-            measured, most_arms=fewest(together, most if most < largest else None)
-        )
-        spent_ns += sum(trial.wall_ns for trial in trials)
-    requests = requests_per_workload(study, pilots, arms, spent_ns)
-    grouped = {
-        name: each.most_arms
-        for name, each in pilots.items()
-        if each.most_arms is not None and each.most_arms != together
-    }
-    at_once = connections_at_once(study, pilots)
-    plan = SweepPlan(
-        key, study.race.sweeps, requests, 0, together, most_arms=grouped, at_once=at_once
-    )
-    if expecting_executions(study, arms):
-        plan = _with_precision(meter, study, field, plan, on_pilot)
-    shorter = study.race.model_copy(update={"sweeps": plan.sweeps})
-    raced = study.model_copy(update={"race": shorter})
-    return replace(plan, expected_ns=expected_racing_ns(raced, pilots, requests, arms))
+        site.on_pilot(workload.name)
+        pilots[workload.name] = _piloted(site, study, field, workload)
+        require_room(demand, site.clock.monotonic_ns() - began_ns)
+    return Pilots(pilots, site.clock.monotonic_ns() - began_ns)
 
 
-def _with_precision(
-    meter: Meter, study: Study, field: Field, plan: SweepPlan, on_pilot: Callable[[str], None]
+def fixed_plan(
+    site: PlanSite, study: Study, field: Field, key: str, pilots: Pilots | None = None
 ) -> SweepPlan:
-    """The plan with the precision to expect, and with no more sweeps than an asked one needs."""
-    metric, level = Metric(study.race.metric), study.race.level
-    alone = field.only_baseline()
-    twin: dict[str, tuple[float, ...]] = {}
-    for workload in study.workloads:
-        on_pilot(workload.name)
-        requests, arms = plan.requests[workload.name], plan.placed(alone, workload.name)
-        trials = [
-            one_trial(meter, study, arms, workload, requests, sweep=sweep)
-            for sweep in range(expecting_executions(study, len(field.artefacts) + 1))
-        ]
-        twin[workload.name] = log_ratios(trials, TWIN, field.artefacts[0][0], metric)
-    sweeps = study.race.sweeps
-    if study.race.precision is not None:
-        sweeps = sweeps_for(twin, parse_share(study.race.precision), sweeps, level)
-    return replace(plan, sweeps=sweeps, precision=expected_precision(twin, sweeps, level))
+    """The stored plan of that key, or a new one from pilots, stored before it is used.
+
+    InputError as `piloted`, which is called where there are no `pilots` yet.
+    """
+    stored = site.folder.read_json(f"plans/{key}")
+    if stored is None:
+        plan = _new_plan(study, field, key, pilots or piloted(site, study, field))
+        write_plan(site.folder, plan)
+        return plan
+    return _read(site.folder, key, stored)
 
 
-def _doubts(study: Study, plan: SweepPlan) -> tuple[Finding, ...]:
-    grouped = group_findings(plan.together, plan.most_arms)
-    budget = _budget_findings(study, plan.expected_ns)
-    turns = turns_findings(plan.at_once)
-    return (*budget, *_precision_findings(study, plan), *grouped, *turns)
+def taken_up(folder: StudyFolder, plan: SweepPlan) -> SweepPlan:
+    """The stored plan of the same key, or this one, which is stored now."""
+    stored = folder.read_json(f"plans/{plan.key}")
+    if stored is None:
+        write_plan(folder, plan)
+        return plan
+    return _read(folder, plan.key, stored)
 
 
-def _budget_findings(study: Study, expected_ns: int) -> tuple[Finding, ...]:
+def write_plan(folder: StudyFolder, plan: SweepPlan) -> None:
+    """Replaces the stored plan in one step."""
+    folder.write_json(f"plans/{plan.key}", _PLAN.dump_python(plan, mode="json"))
+
+
+def plan_findings(plan: SweepPlan) -> tuple[Finding, ...]:
+    """What there is to say of a plan before it is carried out. Pure."""
+    return (
+        *group_findings(plan.together, plan.most_arms),
+        *_memory_findings(plan),
+        *turns_findings(plan.at_once),
+    )
+
+
+def require_any_room(study: Study, variants: int) -> None:
+    """InputError where a study cannot fit its budget, whatever its programs take. Pure.
+
+    `variants` do not count the baseline.
+    """
+    together = arms_together(variants, study.race.group_size)
+    require_room(Demand(study, {}, variants, together), 0)
+
+
+def _read(folder: StudyFolder, key: str, stored: Mapping[str, object]) -> SweepPlan:
+    try:
+        return _PLAN.validate_python({"key": key, **stored})
+    except ValidationError:
+        raise InputError(
+            f"plan {key} in {folder.root} is damaged; delete it and run again"
+        ) from None
+
+
+def _new_plan(study: Study, field: Field, key: str, found: Pilots) -> SweepPlan:
+    variants = len(field.artefacts) - 1
+    together = arms_together(variants, study.race.group_size)
+    largest = max(variants + 2, band_arms(study))
+    pilots: dict[str, Pilot] = {}
+    for name, measured in found.by_workload.items():
+        most = most_arms_of(measured.peak_memory_bytes, field.memory_bytes, largest)
+        pilots[name] = replace(measured, most_arms=most if most < largest else None)
+    fit = fitted(Demand(study, pilots, variants, together), found.spent_ns)
+    return SweepPlan(
+        key,
+        fit.sweeps,
+        fit.requests,
+        fit.total_ns,
+        together=together,
+        most_arms={
+            name: each.most_arms
+            for name, each in pilots.items()
+            if each.most_arms is not None and each.most_arms != together
+        },
+        at_once=connections_at_once(study, pilots),
+        exact=exact_sweeps(study) is not None,
+        closed=False,
+        allowed_ns=fit.allowed_ns,
+        round_ns=fit.round_ns,
+        spent_ns=found.spent_ns,
+        overhead_ns=max(each.overhead_ns for each in pilots.values()),
+        pilots=pilot_rounds(max(variants, 1), len(study.workloads), fit.sweeps),
+        memory_bytes=max(
+            each.peak_memory_bytes * (fewest(together, each.most_arms) or variants + 2)
+            for each in pilots.values()
+        ),
+        free_bytes=field.memory_bytes,
+    )
+
+
+def _piloted(site: PlanSite, study: Study, field: Field, workload: Workload) -> Pilot:
+    """The pilot of a workload, ended where a single execution is more than the budget holds."""
     budget_ns = parse_duration_ns(study.race.budget)
-    if expected_ns <= budget_ns:
-        return ()
-    text = (
-        f"racing takes about {format_duration(expected_ns)}, more than the budget of "
-        f"{format_duration(budget_ns)}: start-up and preloading alone need that for "
-        f"{study.race.sweeps} sweeps; fewer sweeps or workloads would fit"
-    )
-    return (Finding("over-budget", Severity.WARNING, text),)
+    longest_ns = max(budget_ns // _FEWEST_RUNS, 10**9)
+    cut = longest_ns < parse_duration_ns(workload.deadline)
+    tried = workload.model_copy(update={"deadline": f"{longest_ns}ns"}) if cut else workload
+    began_ns = site.clock.monotonic_ns()
+    try:
+        measured, trials = pilot(site.meter, study, field, tried)
+    except CommandFailed:
+        if not cut or site.clock.monotonic_ns() - began_ns < longest_ns:
+            raise
+        raise InputError(
+            f"the budget of {study.race.budget} is too short: one execution of workload "
+            f"'{workload.name}' takes more than {format_duration(longest_ns)}, and each round "
+            f"needs one of each variant; give a larger budget, or leave out {workload.name}"
+        ) from None
+    elapsed_ns = site.clock.monotonic_ns() - began_ns
+    besides_ns = max(elapsed_ns - sum(trial.wall_ns for trial in trials), 0)
+    return replace(measured, overhead_ns=besides_ns // len(trials))
 
 
-def _precision_findings(study: Study, plan: SweepPlan) -> tuple[Finding, ...]:
-    asked, expected = study.race.precision, plan.precision
-    if asked is None or expected is None or expected.suite <= parse_share(asked):
+def raced_ns(trials: Sequence[Trial], overhead_ns: int) -> int:
+    """Time that stored trials took, with what each of their races took besides. Pure."""
+    races = sum(max(1, len(trial.groups)) for trial in trials)
+    return sum(trial.wall_ns for trial in trials) + races * overhead_ns
+
+
+def _memory_findings(plan: SweepPlan) -> tuple[Finding, ...]:
+    if plan.free_bytes is None or plan.memory_bytes <= plan.free_bytes:
         return ()
-    # Half-widths shrink with the root of the time.
-    needed_ns = plan.expected_ns * (expected.suite / parse_share(asked)) ** 2
     text = (
-        f"before the sweeps, geometric means were expected within ± {expected.suite:.2%}, not the "
-        f"± {asked} asked for: that would take about {format_duration(needed_ns)} of racing"
+        f"the fewest arms that can race together need about {format_size(plan.memory_bytes)} by "
+        f"the pilot, more than the {format_size(plan.free_bytes)} that may be taken"
     )
-    return (Finding("precision-out-of-reach", Severity.WARNING, text),)
+    return (Finding("memory-short", Severity.WARNING, text),)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ensign.lab.study.arms import Field
-from ensign.lab.study.calibrate import BAND_EXECUTIONS
+from ensign.lab.study.fitting import BAND_EXECUTIONS
 from ensign.lab.study.record import StudyRecord
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.model.results import BuildFacts, LayoutBand, LayoutFacts, LayoutSplit

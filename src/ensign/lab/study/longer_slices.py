@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ensign.lab.study.calibrate import LONGER_EXECUTIONS
+from ensign.lab.study.fitting import LONGER_EXECUTIONS
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.model.findings import Finding
 from ensign.model.study import Study

@@ -11,13 +11,20 @@ from ensign.lab.ports import Ports
 from ensign.lab.study.confirm_plan import read_plan
 from ensign.lab.study.confirming import Site, confirm, with_confirmation
 from ensign.lab.study.entered import entered, is_complete
-from ensign.lab.study.fixed import fixed_plan
+from ensign.lab.study.fixed import (
+    PlanSite,
+    fixed_plan,
+    piloted,
+    plan_findings,
+    require_any_room,
+)
 from ensign.lab.study.layouts import band_race
 from ensign.lab.study.longer_slices import longer_key, with_longer_slices
 from ensign.lab.study.prepare import Programs, build_programs, require_commands
 from ensign.lab.study.record import StudyRecord, read_record, usable_record, write_record
-from ensign.lab.study.recording import ended, started
+from ensign.lab.study.recording import ended, raced_by, started
 from ensign.lab.study.result import study_result
+from ensign.lab.study.rounds import Course, race_rounds, round_findings
 from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study.sweeps import SweepPlan, failed_in, missing_trials, run_sweeps
 from ensign.lab.study.telling import Telling
@@ -46,6 +53,7 @@ def run_study(
     try:
         with folder.locked():
             require_commands(file, ports.env)
+            require_any_room(file.study, len(file.variants) - 1)
             programs = build_programs(file, cache, ports, telling.build, update_lock=update_lock)
             sweeps = _race(file, programs, folder, ports, telling)
             begun = read_plan(folder, sweeps.key) is not None
@@ -98,31 +106,36 @@ def _race(
     memory_bytes = round(before.machine.memory.available_bytes * _SHARE_OF_MEMORY)
     field, key = replace(arena.field, memory_bytes=memory_bytes), arena.key
     folder.sweep_leftovers()
+    site = PlanSite(ports.meter, ports.clock, folder, telling.pilot)
+    is_planned = folder.json_file(f"plans/{key}").exists()
+    with nullcontext(()) if is_planned else ports.race_lock.held() as shared:
+        # Before each variant is run once: what cannot fit is refused at once.
+        pilots = None if is_planned else piloted(site, study, field)
     judged = judged_by_run(study, programs, field, key, (folder, ports, telling.pilot))
     programs = judged_programs(programs, judged)
     left_out = judged.wrong | judged.same.keys()
     field = replace(field, artefacts=programs.artefacts)
     arena = replace(arena, natural=arena.natural.without(left_out))
-    is_planned = folder.json_file(f"plans/{key}").exists()
-    with nullcontext(()) if is_planned else ports.race_lock.held() as shared:
-        fixed = fixed_plan(ports.meter, study, field, key, folder, telling.pilot)
-    longer_study, longer = with_longer_slices(study, fixed.sweeps)
-    races = [(study, field, fixed.sweeps), (longer_study, field, longer)]
+    plan = fixed_plan(site, study, field, key, pilots)
+    longer_study, longer = with_longer_slices(study, plan)
+    races = [(longer_study, field, longer)]
     baseline = programs.report.results[0].facts
-    band = band_race(study, arena.natural, fixed.sweeps, baseline, programs.relinks)
+    band = band_race(study, arena.natural, plan, baseline, programs.relinks)
     if band is not None:
         races.append((study, *band))
     # A trial that was damaged and deleted is raced again.
-    missing = any(missing_trials(*race, folder) for race in races)
+    missing = not plan.closed or any(
+        missing_trials(*race, folder) for race in ((study, field, plan), *races)
+    )
     if not missing and is_complete(folder, usable_record(folder), key, programs):
-        return fixed.sweeps
-    record = started(study, programs, fixed.sweeps, before)
+        return plan
+    record = started(study, programs, plan, before)
     record = replace(
         record,
         findings=(
             *record.findings,
             *judged.findings,
-            *fixed.findings,
+            *plan_findings(plan),
             *shared,
             *arena.findings,
             *suite_findings(file.suite),
@@ -133,17 +146,20 @@ def _race(
         band_key="" if band is None else band[1].key,
     )
     write_record(folder, record)
-    telling.plan(fixed.sweeps)
-    # What fails in one race takes no part in the later ones.
-    gone: frozenset[str] = frozenset()
+    telling.plan(plan)
+    course = Course(ports.meter, ports.clock, folder, telling.plan, telling.trial)
     with ports.race_lock.held() as shared:
-        for raced_study, arms, plan in races:
+        plan = race_rounds(course, study, field, plan)
+        # What fails in one race takes no part in the later ones.
+        gone = failed_in(folder, plan.key)
+        for raced_study, arms, extra in races:
             if not field.has_failed(gone):
                 left = arms.without(gone)
-                gone |= run_sweeps(ports.meter, raced_study, left, plan, folder, telling.trial)
-    findings = tuple(dict.fromkeys((*record.findings, *shared)))
-    write_record(folder, ended(replace(record, findings=findings), before, machine_state()))
-    return fixed.sweeps
+                gone |= run_sweeps(ports.meter, raced_study, left, extra, folder, telling.trial)
+    said = (*record.findings, *round_findings(study, plan), *shared)
+    record = replace(raced_by(record, plan), findings=tuple(dict.fromkeys(said)))
+    write_record(folder, ended(record, before, machine_state()))
+    return plan
 
 
 def _require_left(programs: Programs, failed: frozenset[str]) -> None:

@@ -7,10 +7,12 @@ from ensign.builders.cache import Cache
 from ensign.builders.request import BuildRequest
 from ensign.lab.machine import cpu_seats
 from ensign.lab.ports import Ports
-from ensign.lab.study.confirm_plan import confirming, new_plan
+from ensign.lab.study.confirm_plan import Room, confirming, new_plan
+from ensign.lab.study.fitting import exact_sweeps
 from ensign.lab.study.perform import folder_of
 from ensign.lab.study.prepare import build_ports, compilers_by_line, require_commands
 from ensign.lab.study.record import usable_record
+from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study_file import StudyFile
 from ensign.model.expectation import Expectation, PlannedVariant, Work
 from ensign.model.study import Study
@@ -18,6 +20,8 @@ from ensign.model.units import parse_duration_ns
 from ensign.model.variants import Variant
 
 _AFRESH = "to confirm"
+# Nothing was raced yet from which a number of confirming rounds could follow.
+_NO_SWEEPS, _NO_ROOM = SweepPlan("", 0, {}, 0), Room(0, 1)
 
 
 def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
@@ -43,7 +47,7 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
         work=tuple(
             each
             for each in (builds.builds, builds.relinks, builds.checks, second, _racing(file))
-            if each.waiting or each.there
+            if each.waiting != 0 or each.there
         ),
         sweeps=study.race.sweeps,
         left_out=tuple(ahead.left_out.items()),
@@ -52,9 +56,9 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
     )
 
 
-def _confirming(study: Study) -> tuple[int, int] | None:
+def _confirming(study: Study) -> tuple[int, int | None] | None:
     confirm = study.race.confirm
-    return None if confirm is None else (confirm.finalists, confirm.sweeps_for(confirm.finalists))
+    return None if confirm is None else (confirm.finalists, confirm.sweeps)
 
 
 def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
@@ -64,13 +68,13 @@ def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
         return Work(_AFRESH, 0, 0, 0, 0, "guess")
     baseline, *others = file.variants
     names = [each.name for each in sorted(others, key=_effort)[: confirm.finalists]]
-    supposed = confirming(file, new_plan(file, confirm, names, "", {}))
+    supposed = confirming(file, new_plan(file, confirm, names, _NO_SWEEPS, _NO_ROOM))
     request = BuildRequest(supposed.study, file.path, supposed.variants, baseline.name)
     found = outlook(request, build_ports(file, cache, ports)).estimate
     parts = (found.builds, found.relinks, found.checks)
     return Work(
         _AFRESH,
-        waiting=sum(each.waiting for each in parts),
+        waiting=sum(each.waiting or 0 for each in parts),
         there=sum(each.there for each in parts),
         wall_s=sum(each.wall_s for each in parts),
         disk_bytes=sum(each.disk_bytes for each in parts),
@@ -98,17 +102,19 @@ def _planned(variant: Variant, ahead: Outlook, *, is_baseline: bool) -> PlannedV
 
 def _racing(file: StudyFile) -> Work:
     done, total = _trials(file)
-    wall_s = parse_duration_ns(file.study.race.budget) / 1e9 * (1 - done / total)
-    return Work("trials", total - done, done, wall_s, 0, "budget")
+    left = 1.0 if total is None else 1 - done / total
+    wall_s = parse_duration_ns(file.study.race.budget) / 1e9 * left
+    return Work("trials", None if total is None else total - done, done, wall_s, 0, "budget")
 
 
-def _trials(file: StudyFile) -> tuple[int, int]:
-    """How many are there, of how many; a precision may have chosen fewer sweeps."""
+def _trials(file: StudyFile) -> tuple[int, int | None]:
+    """How many are there, of how many; None where that follows from the budget alone."""
     folder = folder_of(file)
     record = usable_record(folder)
-    race, names = file.study.race, [workload.name for workload in file.study.workloads]
+    names = [workload.name for workload in file.study.workloads]
     if record is not None and list(record.workloads) == names:
         planned = record.sweeps_planned
-        if planned == race.sweeps or (race.precision is not None and planned < race.sweeps):
+        if exact_sweeps(file.study) in (planned, None) or record.complete:
             return len(folder.done(record.key)), planned * len(names)
-    return 0, race.sweeps * len(names)
+    exact = exact_sweeps(file.study)
+    return 0, None if exact is None else exact * len(names)

@@ -26,8 +26,9 @@ class StudyRecord:
     means all of the study. `relinks` is how many of each variant the sweeps used in turn,
     `band_key` names the trials of the baseline's relinks; 0 and empty where there were none.
     `plan_sha256` is that of the plan by which a confirmation was raced. `expected` is the precision
-    that was told before the first sweep, where it was. `budget` and `precision` are those that it
-    was raced with, which the command line may have set; empty in older records.
+    told after the first few sweeps, where it was. `budget` and `precision` are those that it was
+    raced with, which the command line may have set; empty in older records. The spread of the
+    `first` sweeps decided how many there were (`PairRule.first`).
     """
 
     key: str
@@ -50,6 +51,7 @@ class StudyRecord:
     budget: str = ""
     precision: str = ""
     ran: tuple[WhatRan, ...] = ()
+    first: int = 0
 
 
 _RECORD = TypeAdapter(StudyRecord)

@@ -40,6 +40,12 @@ def started(study: Study, programs: Programs, plan: SweepPlan, before: MachineSt
     )
 
 
+def raced_by(record: StudyRecord, plan: SweepPlan) -> StudyRecord:
+    """The record with what the plan came to when its sweeps were closed. Pure."""
+    first = 0 if record.relinks else plan.first
+    return replace(record, sweeps_planned=plan.sweeps, expected=plan.precision, first=first)
+
+
 def ended(record: StudyRecord, before: MachineState, after: MachineState) -> StudyRecord:
     """The record of a race that has all its trials; the machine was read before and after."""
     return replace(

@@ -76,7 +76,7 @@ def study_result(
     others_costs = in_units(sweep_costs(trials, arms, names, other), record)
     raced = tuple(trial for trial in trials if trial.sweep in executions.sweeps)
     both = _Both(costs, others_costs, raced)
-    rule = suite_rule(study, finalists)
+    rule = replace(suite_rule(study, finalists), first=record.first)
     baseline, *others = arms
     edges = band_edges(ABOUT_EQUAL if rule.margin is None else rule.margin)
     judged = judge_twin(costs, TWIN, baseline, study.race.level)

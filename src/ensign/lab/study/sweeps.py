@@ -21,10 +21,17 @@ from ensign.store.folder import StudyFolder
 class SweepPlan:
     """What was fixed before the first sweep. `key` names it in the store.
 
-    `precision` is what was expected of it; None where that was not asked of any trial. `together`
-    arms race at a time (None: all), `most_arms` has the workloads of whose arms only fewer fit into
-    memory, `at_once` those of whose connections
-    so many send in one slice.
+    `sweeps` are `exact` where the study says how many; else as many as fit into `allowed_ns` (None:
+    no limit), by this estimate, until it is `closed`: then it is how many there were. They take
+    about `round_ns` each, and all racing `expected_ns`; `spent_ns` went into the pilots before, and
+    each race takes `overhead_ns` besides its own time. From the first `pilots` sweeps the
+    `precision` to expect is told; where one is asked for, the spread of the `first` of them counts
+    in the intervals (of `finalists`, each judged more strictly), and `reached` is the half-width of
+    the widest geometric mean at the end.
+
+    `together` arms race at a time (None: all), `most_arms` has the workloads of whose arms only
+    fewer fit into memory, `at_once` those of whose connections so many send in one slice. All arms
+    of a race take about `memory_bytes` of the `free_bytes` that they may.
     """
 
     key: str
@@ -35,6 +42,18 @@ class SweepPlan:
     precision: Precision | None = None
     most_arms: Mapping[str, int] = field(default_factory=dict)
     at_once: Mapping[str, int] = field(default_factory=dict)
+    exact: bool = True
+    closed: bool = True
+    allowed_ns: int | None = None
+    round_ns: int = 0
+    spent_ns: int = 0
+    overhead_ns: int = 0
+    pilots: int = 0
+    first: int = 0
+    finalists: int = 1
+    reached: float | None = None
+    memory_bytes: int = 0
+    free_bytes: int | None = None
 
     def placed(self, arms: Field, workload: str) -> Field:
         """The arms as they race in that workload."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ensign.lab.study.calibrate import Pilot
+from ensign.lab.study.fitting import Pilot
 from ensign.model.findings import Finding, Severity
 from ensign.model.study import Study, Workload
 from ensign.model.trials import Mode

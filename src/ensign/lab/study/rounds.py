@@ -1,0 +1,209 @@
+"""Rounds until the time is used, or the precision is reached that was asked for.
+
+Whether another round is raced depends on the time that rounds take and on the widths of intervals,
+never on a ratio: so it says nothing of who is faster (docs/statistics/rounds.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from ensign.host.clock import Clock
+from ensign.host.meter import Meter
+from ensign.lab.study.arms import Field
+from ensign.lab.study.calibrate import one_trial
+from ensign.lab.study.fitting import MOST_ROUNDS, TOLERANCE
+from ensign.lab.study.fixed import raced_ns, write_plan
+from ensign.lab.study.sweeps import SweepPlan, SweepProgress, order_of
+from ensign.model.errors import CommandFailed, RaceFailed
+from ensign.model.findings import Finding, Severity
+from ensign.model.study import Study, Workload
+from ensign.model.trials import TWIN, Metric, Trial, failed_arms
+from ensign.model.units import format_duration, parse_duration_ns, parse_share
+from ensign.stats.expected import expected_precision, log_ratios_of, rounds_for
+from ensign.stats.layouts import by_relink
+from ensign.stats.suite import SuiteRule, widest_half_width
+from ensign.stats.sweeps import SweepCosts, sweep_costs
+from ensign.store.folder import StudyFolder
+
+_FEWEST_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Where rounds are raced, and who is told of plans and trials."""
+
+    meter: Meter
+    clock: Clock
+    folder: StudyFolder
+    on_plan: Callable[[SweepPlan], None]
+    on_trial: Callable[[SweepProgress], None]
+
+
+@dataclass(slots=True)
+class _State:
+    """What was raced so far: whole rounds, their trials without slices, and whose arms failed."""
+
+    plan: SweepPlan
+    used_ns: int = 0
+    rounds: int = 0
+    trials: list[Trial] = field(default_factory=list)
+    gone: frozenset[str] = frozenset()
+
+    @property
+    def round_ns(self) -> float:
+        return self.used_ns / self.rounds if self.rounds else self.plan.round_ns
+
+
+def race_rounds(course: Course, study: Study, arms: Field, plan: SweepPlan) -> SweepPlan:
+    """Races what the plan's rule asks for and the store lacks; the plan as it was closed.
+
+    What fails in one trial takes no part in later ones. RaceFailed where the baseline fails;
+    KeyboardInterrupt passes. Finished trials and the plan are stored, and the same call goes on.
+    """
+    stored = course.folder.trials(plan.key)
+    used_ns = 0 if plan.closed else raced_ns(stored, plan.overhead_ns)
+    state = _State(plan, used_ns, gone=failed_arms(stored))
+    there = {(trial.sweep, trial.workload): trial for trial in stored}
+    while True:
+        workloads = order_of(study.workloads, study.race.seed, state.rounds)
+        waiting = [each for each in workloads if (state.rounds, each.name) not in there]
+        if len(waiting) == len(workloads) and _ends(state, study):
+            break
+        began_ns = course.clock.monotonic_ns()
+        for workload in waiting:
+            if arms.has_failed(state.gone):
+                return _closed(course, study, arms, state)
+            raced = _trial(course, study, arms, state, workload)
+            there[state.rounds, workload.name] = raced
+            course.on_trial(_progress(state, study, workload.name, raced, len(there)))
+        state.used_ns += course.clock.monotonic_ns() - began_ns
+        state.trials += (
+            replace(there[state.rounds, each.name], slices=()) for each in study.workloads
+        )
+        state.rounds += 1
+        if not plan.closed:
+            _consider(course, study, arms, state)
+    return state.plan if plan.closed else _closed(course, study, arms, state)
+
+
+def _trial(course: Course, study: Study, arms: Field, state: _State, workload: Workload) -> Trial:
+    plan = state.plan
+    placed = plan.placed(arms.without(state.gone), workload.name)
+    requests = plan.requests[workload.name]
+    try:
+        raced = one_trial(course.meter, study, placed, workload, requests, sweep=state.rounds)
+    except CommandFailed as error:
+        raise RaceFailed(str(error)) from None
+    course.folder.write_trial(plan.key, raced)
+    state.gone |= failed_arms([raced])
+    return raced
+
+
+def round_findings(study: Study, plan: SweepPlan) -> tuple[Finding, ...]:
+    """What there is to say of rounds that have ended. Pure."""
+    found = []
+    asked = study.race.sweeps
+    if plan.exact and asked is not None and plan.sweeps < asked:
+        text = (
+            f"the budget of {study.race.budget} ended after {plan.sweeps} of {asked} sweeps: they "
+            "took longer than the pilots said"
+        )
+        found.append(Finding("budget-ended", Severity.WARNING, text))
+    precision, allowed_ns = study.race.precision, plan.allowed_ns
+    if precision is not None and plan.reached is not None and allowed_ns is not None:
+        asked_for = parse_share(precision)
+        if plan.reached > asked_for:
+            # Half-widths shrink with the root of the time.
+            needed_ns = plan.spent_ns + allowed_ns * (plan.reached / asked_for) ** 2
+            text = (
+                f"the budget of {study.race.budget} is used up, and the widest geometric mean is "
+                f"known within ± {100 * plan.reached:.2g} %, not the ± {precision} asked for: "
+                f"about {format_duration(needed_ns)} would do"
+            )
+            found.append(Finding("precision-out-of-reach", Severity.WARNING, text))
+    return tuple(found)
+
+
+def _ends(state: _State, study: Study) -> bool:
+    """Whether no further round is begun."""
+    plan = state.plan
+    if plan.closed or plan.exact or plan.first:
+        if state.rounds >= plan.sweeps:
+            return True
+        if plan.closed:
+            return False
+    if state.rounds >= MOST_ROUNDS:
+        return True
+    if state.rounds < _FEWEST_ROUNDS or plan.allowed_ns is None:
+        return False
+    over_ns = parse_duration_ns(study.race.budget) * TOLERANCE if plan.exact else 0
+    return state.used_ns + state.round_ns > plan.allowed_ns + over_ns
+
+
+def _consider(course: Course, study: Study, arms: Field, state: _State) -> None:
+    """Tells what precision to expect, and sets how many rounds the one asked for needs."""
+    plan, asked = state.plan, study.race.precision
+    if state.rounds == plan.pilots and plan.precision is None:
+        state.plan = plan = _told(study, arms, state)
+        write_plan(course.folder, plan)
+        course.on_plan(plan)
+    if asked is None or not plan.first or state.rounds < plan.sweeps:
+        return
+    reached = _reached(study, arms, state)
+    if reached > parse_share(asked):
+        needed = math.ceil(state.rounds * min((reached / parse_share(asked)) ** 2, MOST_ROUNDS))
+        sweeps = min(max(state.rounds + 1, needed), MOST_ROUNDS)
+        state.plan = replace(plan, sweeps=sweeps)
+        write_plan(course.folder, state.plan)
+
+
+def _told(study: Study, arms: Field, state: _State) -> SweepPlan:
+    plan, level = state.plan, study.race.level
+    d = log_ratios_of(_costs(study, arms, state))
+    fits = plan.sweeps
+    if not plan.exact and plan.allowed_ns is not None:
+        fits = min(MOST_ROUNDS, max(int(plan.allowed_ns / state.round_ns), state.rounds))
+    sweeps = fits
+    if study.race.precision is not None and not plan.exact:
+        wanted = parse_share(study.race.precision)
+        fewest_rounds = max(study.race.sweeps or 0, state.rounds)
+        sweeps = max(rounds_for(d, wanted, fits, level), fewest_rounds)
+    units = min(sweeps, arms.rotation) if arms.rotation else sweeps
+    precision = expected_precision(d, max(units, 2), level) if d.shape[2] > 1 else None
+    first = sweeps if study.race.precision is not None and not plan.exact else 0
+    return replace(plan, sweeps=sweeps, precision=precision, first=first)
+
+
+def _reached(study: Study, arms: Field, state: _State) -> float:
+    """Half-width of the widest geometric mean of a variant, on the ratio scale."""
+    costs = _costs(study, arms, state)
+    first = 0 if arms.rotation else state.plan.first
+    return widest_half_width(
+        costs, SuiteRule(study.race.level, finalists=state.plan.finalists, first=first)
+    )
+
+
+def _costs(study: Study, arms: Field, state: _State) -> SweepCosts:
+    """Of the arms that did not fail."""
+    names = [*(name for name, _ in arms.without(state.gone).artefacts), TWIN]
+    trials = (trial.without(state.gone) for trial in state.trials)
+    workloads = [each.name for each in study.workloads]
+    costs = sweep_costs(trials, names, workloads, Metric(study.race.metric))
+    return by_relink(costs, arms.rotation) if arms.rotation else costs
+
+
+def _closed(course: Course, study: Study, arms: Field, state: _State) -> SweepPlan:
+    reached = None
+    if study.race.precision is not None and state.rounds > 1:
+        reached = _reached(study, arms, state)
+    plan = replace(state.plan, sweeps=state.rounds, closed=True, reached=reached)
+    write_plan(course.folder, plan)
+    return plan
+
+
+def _progress(state: _State, study: Study, workload: str, trial: Trial, done: int) -> SweepProgress:
+    total = max(state.plan.sweeps, state.rounds + 1) * len(study.workloads)
+    return SweepProgress(done, total, state.rounds, workload, trial)
