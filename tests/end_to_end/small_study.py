@@ -28,7 +28,7 @@ optimization = ["-O1", "-O2"]
 optimization = "-O1"
 
 [race]
-budget = "2s"
+budget = "60s"
 sweeps = 3
 
 [[workloads]]
@@ -65,7 +65,7 @@ command = ["{artefact}", "{port}"]
 ready.deadline = "2s"
 
 [race]
-budget = "2s"
+budget = "8s"
 sweeps = 3
 
 [[workloads]]

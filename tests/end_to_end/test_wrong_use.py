@@ -74,8 +74,8 @@ def test_one_line_says_what_is_wrong(complaint: Line, command_line: str, said: s
     [
         ("artefact =", "artefakt =", "unknown key 'artefakt' in [build]; nearest is 'artefact'"),
         ('compiler = ["gcc-12"]', 'compiler = ["gcc-99"]', "compiler 'gcc-99' is not installed"),
-        ('budget = "2s"', 'budget = "0s"', "'budget': '0s' must be above 0"),
-        ('budget = "2s"', "budget = 0", "'budget'"),
+        ('budget = "60s"', 'budget = "0s"', "'budget': '0s' must be above 0"),
+        ('budget = "60s"', "budget = 0", "'budget'"),
         ("[race]", "[race", "not TOML"),
         ('"{artefact}", "100', '"nosuchprogram", "{artefact}", "100', "'nosuchprogram'"),
     ],

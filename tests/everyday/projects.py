@@ -33,7 +33,7 @@ flags = {flags}
 flags = ""
 
 [race]
-budget = "3s"
+budget = "60s"
 sweeps = 3
 
 [[workloads]]

@@ -85,7 +85,7 @@ def test_a_pilot_asks_for_more_requests_until_it_is_long_enough() -> None:
 
     meter = SimulatedMeter(cost_ns)
     measured, trials = pilot(meter, study, FIELD, study.workloads[0])
-    assert asked == [5000, 40_000, 320_000]
+    assert asked == [1000, 8000, 64_000]
     assert measured.ns_per_request == pytest.approx(1000)
     assert len(trials) == 3
 

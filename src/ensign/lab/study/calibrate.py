@@ -19,7 +19,7 @@ from ensign.model.trials import TWIN, Trial
 _LONG_ENOUGH_NS = 60_000_000
 _GROWTH = 8
 # A drive has no start-up of its own, so it may begin with few of what may be slow commands.
-_FIRST_OF_LOAD, _FIRST_OF_DRIVE = 5000, 200
+_FIRST_OF_LOAD, _FIRST_OF_DRIVE = 1000, 200
 
 
 def pilot(

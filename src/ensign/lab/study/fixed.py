@@ -19,6 +19,7 @@ from ensign.lab.study.fitting import (
     band_arms,
     exact_sweeps,
     fitted,
+    is_adaptive,
     require_room,
 )
 from ensign.lab.study.groups import arms_together, fewest, group_findings, most_arms_of
@@ -190,7 +191,7 @@ def _piloted(site: PlanSite, study: Study, field: Field, workload: Workload) -> 
     """The pilot of a workload, ended where a single execution is more than the budget holds."""
     budget_ns = parse_duration_ns(study.race.budget)
     longest_ns = max(budget_ns // _FEWEST_RUNS, 10**9)
-    cut = longest_ns < parse_duration_ns(workload.deadline)
+    cut = longest_ns < parse_duration_ns(workload.deadline) and not is_adaptive(workload)
     tried = workload.model_copy(update={"deadline": f"{longest_ns}ns"}) if cut else workload
     began_ns = site.clock.monotonic_ns()
     try:
