@@ -39,7 +39,7 @@ command = ["{artefact}", "{port}"]
 
 [race]
 mode = "driven"
-budget = "2s"
+budget = "60s"
 sweeps = 3
 
 [[workloads]]

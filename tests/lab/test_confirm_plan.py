@@ -122,7 +122,7 @@ def test_relinks_profiles_and_executions_are_fresh_and_the_study_no_longer_matte
     layouts, race = again.study.layouts, again.study.race
     assert layouts is not None
     assert (layouts.seed, layouts.count) == (4, 12)
-    assert (race.margin, race.sweeps, race.confirm) == ("2%", 16, None)
+    assert (race.margin, race.sweeps, race.confirm) == ("2%", 12, None)
     assert race.seed != FILE.study.race.seed
     assert made_afresh(FILE, plan) == ("executions", "relinks", "profiles")
     plain = parse_study(TEXT.replace("[layouts]\ncount = 4\nseed = 3\n", ""), Path("s.toml"))

@@ -19,7 +19,6 @@ from ensign.lab.study.fitting import (
     band_arms,
     exact_sweeps,
     fitted,
-    is_adaptive,
     require_room,
 )
 from ensign.lab.study.groups import arms_together, fewest, group_findings, most_arms_of
@@ -188,10 +187,11 @@ def _new_plan(study: Study, field: Field, key: str, found: Pilots) -> SweepPlan:
 
 
 def _piloted(site: PlanSite, study: Study, field: Field, workload: Workload) -> Pilot:
-    """The pilot of a workload, ended where a single execution is more than the budget holds."""
+    """The pilot of a workload; a command's is ended where a single run is more than fits."""
     budget_ns = parse_duration_ns(study.race.budget)
     longest_ns = max(budget_ns // _FEWEST_RUNS, 10**9)
-    cut = longest_ns < parse_duration_ns(workload.deadline) and not is_adaptive(workload)
+    given = "deadline" in workload.model_fields_set or workload.command is None
+    cut = longest_ns < parse_duration_ns(workload.deadline) and not given
     tried = workload.model_copy(update={"deadline": f"{longest_ns}ns"}) if cut else workload
     began_ns = site.clock.monotonic_ns()
     try:
