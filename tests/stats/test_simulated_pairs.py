@@ -41,7 +41,7 @@ def false_alarms(d: np.ndarray, rule: PairRule = SEQUENTIAL) -> float:
 
 def test_false_alarms_of_normal_noise() -> None:
     d = normal(np.random.default_rng(1), (RACES, 40))
-    assert false_alarms(d) == pytest.approx(0.0366, abs=five_errors(0.0366))
+    assert false_alarms(d) == pytest.approx(0.0272, abs=five_errors(0.0272))
 
 
 @pytest.mark.parametrize("name", list(INDEPENDENT_NOISE))
@@ -56,10 +56,10 @@ def test_false_alarms_stay_below_five_percent_when_both_arms_have_the_same_noise
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("t, 3 degrees of freedom", 0.023),
-        ("5 % of executions shifted", 0.062),
-        ("exponential", 0.132),
-        ("lognormal", 0.083),
+        ("t, 3 degrees of freedom", 0.018),
+        ("5 % of executions shifted", 0.0495),
+        ("exponential", 0.113),
+        ("lognormal", 0.0714),
     ],
 )
 def test_one_sided_noise_in_one_arm_alone_is_known_to_cost(name: str, expected: float) -> None:
@@ -121,11 +121,11 @@ def test_coverage_at_stopping_of_other_noise_in_both_arms(name: str) -> None:
     d = 0.005 + 0.006 * noise(np.random.default_rng(9), (RACES, 112))
     ended = run_races(d, PairRule(precision=0.005))
     assert ended.covers(0.005) > 0.965
-    assert ended.early.mean() > 0.9
+    assert ended.early.mean() > 0.87
 
 
 @pytest.mark.parametrize(
-    ("ratio", "by_10", "by_40"), [(0.5, 0.124, 0.63), (1.0, 0.54, 0.999), (2.0, 0.993, 1.0)]
+    ("ratio", "by_10", "by_40"), [(0.5, 0.10, 0.563), (1.0, 0.446, 0.999), (2.0, 0.966, 1.0)]
 )
 def test_power(ratio: float, by_10: float, by_40: float) -> None:
     d = ratio + normal(np.random.default_rng(10), (RACES, 40))
@@ -136,7 +136,7 @@ def test_power(ratio: float, by_10: float, by_40: float) -> None:
 
 def test_a_drift_left_in_d_is_known_to_break_every_rule() -> None:
     d = drifting(np.random.default_rng(11), (RACES, 40), 0.5)
-    assert 0.25 < false_alarms(d) < 0.38
+    assert 0.15 < false_alarms(d) < 0.18
     assert signed_rank_rejections(d).any(axis=1).mean() > 0.25
 
 

@@ -3,7 +3,8 @@
 d_i = ln(cost of the arm / cost of the baseline) in execution i; below 0 is faster. The interval
 is mean ± c · s/√n, s with divisor n - 1. c is the calibrated t mixture of `looks` (rule
 `sequential`), or the ordinary quantile of Student's t (1908) with n - 1 degrees of freedom (rule
-`t`), which is valid for one look at a number of executions fixed beforehand.
+`t`), which is valid for one look at a number of executions fixed beforehand. The sequential one is
+widened where neighbouring executions resemble each other (`correlation`).
 
 Executions that all give the same d have no spread to judge by: the interval is the point itself,
 the limit of the formula, but no race stops on it (`stopping`) and a finding says so.
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.errors import InputError
+from ensign.stats.correlation import FEWEST, lag_one, widening
 from ensign.stats.looks import critical_value, mixture_bound
 from ensign.stats.student import two_sided_critical
 
@@ -105,6 +107,8 @@ def mean_and_half_width(log_ratios: ArrayLike, rule: PairRule) -> tuple[Floats, 
     if rule.rule is Rule.T and 1 < rule.first < executions:
         spread = d[..., : rule.first].std(axis=-1, ddof=1)
         wide = np.maximum(wide, critical(rule.first, rule) * spread)
+    if rule.rule is Rule.SEQUENTIAL:
+        wide = wide * widening(d)
     return mean, np.asarray(wide / math.sqrt(executions))
 
 
@@ -159,6 +163,7 @@ def compare(names: PairNames, log_ratios: Sequence[float], rule: PairRule) -> Co
         size=size_of(interval, rule.margin),
         executions=len(log_ratios),
         rule=rule.rule.value,
+        correlation=float(lag_one(log_ratios)) if len(log_ratios) >= FEWEST else None,
     )
 
 

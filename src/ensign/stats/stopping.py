@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ensign.model.comparisons import Direction, Size
 from ensign.model.findings import Finding, Severity
+from ensign.stats.correlation import are_correlated, lag_one, widening
 from ensign.stats.looks import is_look
 from ensign.stats.pair import (
     PairRule,
@@ -82,7 +83,7 @@ def few_executions_decide(log_ratios: Sequence[float], rule: PairRule) -> bool:
 def pair_findings(
     log_ratios: Sequence[float], rule: PairRule, subject: str = ""
 ) -> tuple[Finding, ...]:
-    """Doubts about one pair: `few-executions-decide`, `no-spread`."""
+    """Doubts about one pair: `few-executions-decide`, `correlated-executions`, `no-spread`."""
     n = len(log_ratios)
     if n > 1 and not has_spread(log_ratios):
         text = (
@@ -90,13 +91,26 @@ def pair_findings(
             "its cost is not measured; the interval has no width because there is no spread"
         )
         return (Finding("no-spread", Severity.WARNING, text, subject),)
+    found: list[Finding] = []
+    if are_correlated(log_ratios):
+        text = _correlated_text(log_ratios, rule)
+        found.append(Finding("correlated-executions", Severity.WARNING, text, subject))
     if few_executions_decide(log_ratios, rule):
-        return (
-            Finding(
-                "few-executions-decide", Severity.WARNING, _few_text(log_ratios, rule), subject
-            ),
-        )
-    return ()
+        text = _few_text(log_ratios, rule)
+        found.append(Finding("few-executions-decide", Severity.WARNING, text, subject))
+    return tuple(found)
+
+
+def _correlated_text(log_ratios: Sequence[float], rule: PairRule) -> str:
+    r = f"{float(lag_one(log_ratios)):.2f}"
+    text = f"executions resemble the one before (correlation {r})"
+    if rule.rule is Rule.T:
+        return f"{text}: the interval is too narrow for that"
+    wider = f"{float(widening(log_ratios)):.2g}"
+    return (
+        f"{text}: the interval is {wider} times as wide for it; what changes slowly (a warm-up, a "
+        "file or server that grows) should be looked for"
+    )
 
 
 def _few_text(log_ratios: Sequence[float], rule: PairRule) -> str:
