@@ -62,6 +62,11 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as s, s.makefile(
         f.write(b"x\\n"); f.flush(); f.readline()
 """
 
+_SQL = (
+    "with recursive n(i) as (select 1 union all select i+1 from n where i<{}) "
+    "select sum(i*i % 7) from n"
+)
+
 _JAVA = """
 public class Work {
     public static void main(String[] a) {
@@ -172,9 +177,7 @@ def everyday_kinds(material: Material) -> Iterator[Kind]:
     yield Kind("grep", lambda f: f"grep -c -E 'a.*e.*i.*o' {text(f)}")
     yield Kind("sort", lambda f: f"sort {text(f)}")
     if material.has("sqlite3", "sqlite3"):
-        numbers = "with recursive n(i) as (select 1 union all select i+1 from n where i<{})"
-        sql = f"{numbers} select sum(i*i % 7) from n"
-        yield Kind("sqlite3", lambda f: f"sqlite3 :memory: '{sql.format(round(400_000 * f))}'")
+        yield Kind("sqlite3", lambda f: f"sqlite3 :memory: '{_SQL.format(round(400_000 * f))}'")
     yield Kind("awk", lambda f: f"awk '{{ n += NF }} END {{ print n }}' {text(f)}")
     yield Kind("3 ms", lambda f: f"{work} {round(1_500_000 * f)}")
     yield Kind("threads", lambda f: f"{work} {round(60_000_000 * f)} 2")
