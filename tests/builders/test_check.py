@@ -70,7 +70,7 @@ def test_checks_are_cached_until_the_check_or_the_program_changes(
     assert ends(again) == {"gcc-O2": "passed", "wrong": "failed"}
     assert [finding.code for finding in again.findings] == ["check-failed"]
     assert "check of wrong" in {event.label for event in events if event.kind == "cached"}
-    other = {"commands": [["sh", "-c", "{artefact} | grep sum"]]}
+    other = {"commands": [["sh", "-c", "{artefact} | grep sum"]], "same_output": []}
     changed = build_variants(checked(tmp_path, other, GCC_O2, WRONG), ports)
     assert ends(changed) == {"gcc-O2": "passed", "wrong": "passed"}
     assert len(checks(processes)) == 2

@@ -347,7 +347,9 @@ def test_a_check_names_commands_and_workloads() -> None:
 
 def test_a_check_of_output_alone_goes_with_its_workloads() -> None:
     text = STUDY + BATCH + '[check]\nsame_output = ["solve"]\n'
-    assert parse_study(text, Path("s.toml")).with_workloads(["get"]).study.check is None
+    check = parse_study(text, Path("s.toml")).with_workloads(["get"]).study.check
+    assert check is not None
+    assert check.same_output == []
 
 
 @pytest.mark.parametrize(
@@ -359,8 +361,8 @@ def test_a_check_of_output_alone_goes_with_its_workloads() -> None:
         ('same_output = ["told"]', "workload 'told' uses {port} or {arm}"),
         ('commands = [["./test", "{port}"]]', "placeholder {port} is not known here"),
         ('commands = [["./test", "{artifact}"]]', "{artifact} is unknown; nearest is {artefact}"),
-        ("deadline = '1m'", "[check] needs 'commands' or 'same_output'"),
-        ('commands = [["a"]]\ntolerance = 0.1', "'tolerance' is for the numbers"),
+        ("in_build_tree = true", "'in_build_tree' is for 'commands'"),
+        ('commands = [["a"]]\nsame_output = []\ntolerance = 0.1', "'tolerance' is for the numbers"),
     ],
 )
 def test_mistakes_of_a_check_have_their_line(check: str, said: str) -> None:

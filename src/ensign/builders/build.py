@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.builders.cache import Cache, key_of
-from ensign.builders.check import Ground
+from ensign.builders.check import Ground, compared_workloads
 from ensign.builders.check_all import check_findings, check_variants, count_missing
 from ensign.builders.estimate import BuildEstimate, estimate_of, expected_seconds, remember_costs
 from ensign.builders.events import BuildEvent, OnEvent, ignore
@@ -140,12 +140,12 @@ def _check(
     cores: int,
     on_event: OnEvent,
 ) -> tuple[BuildResult, ...]:
-    check = request.study.check
-    if check is None:
-        return results
+    check = request.study.check or Check()
     baseline = next(each for each in results if each.facts.variant == request.baseline)
     folder = request.path.absolute().parent
     ground = Ground(request.study, check, source.tree, source.sha256, folder, baseline, workshop)
+    if not check.commands and not ground.workloads:
+        return results
     return check_variants(ground, results, cores, on_event)
 
 
@@ -172,10 +172,11 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     built = [variant for variant in request.variants if variant.name not in left_out]
     plan = plan_builds(request.study, built, request.baseline, toolchains, place)
     checks = (0, 0)
-    if request.study.check is not None:
+    check = request.study.check or Check()
+    if check.commands or compared_workloads(request.study, check):
         workshop = workshop_of(ports, isolation, place)
         results = _cached_results(request, built, plan, toolchains, ports.cache)
-        checks = _count_checks(request, request.study.check, place, workshop, results)
+        checks = _count_checks(request, check, place, workshop, results)
         checks = (checks[0] + len(built) - len(results), checks[1])
     name = request.study.name
     at_once = ports.cores if isolation.concurrent else 1

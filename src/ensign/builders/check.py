@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 
 from ensign.builders.built_again import Ran, Seen, changes, look, what_ran
 from ensign.builders.cache import Entry, key_of
@@ -30,7 +31,7 @@ from ensign.host.files import (
     tree_sha256,
 )
 from ensign.host.processes import Outcome, read_tail
-from ensign.model.placeholders import fill_all
+from ensign.model.placeholders import fill_all, names_in
 from ensign.model.study import Check, Study, Workload
 from ensign.model.units import format_size, parse_duration_ns, parse_size_bytes
 
@@ -48,7 +49,8 @@ class Ground:
     """What all checks of a study share.
 
     `source` is the pristine tree and `source_sha256` its hash; relative paths of workloads start at
-    `folder`. `baseline` was built, and has the tools.
+    `folder`. `baseline` was built, and has the tools. Workloads take `turns`: what they write in
+    that folder is in the others' way.
     """
 
     study: Study
@@ -58,11 +60,12 @@ class Ground:
     folder: Path
     baseline: BuildResult
     workshop: Workshop
+    turns: Lock = field(default_factory=Lock, compare=False)
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
-        """Those whose output is compared."""
-        return tuple(each for each in self.study.workloads if each.name in self.check.same_output)
+        """Those whose output is compared, as far as the baseline's is the same twice."""
+        return compared_workloads(self.study, self.check)
 
     @property
     def tools(self) -> Mapping[str, str]:
@@ -76,6 +79,8 @@ class Checked:
 
     `outputs` has the output of each workload that is compared, as far as it came. `void` says what
     else than the program was checked; `ran` whether the program ran, None where it was not seen.
+    `out`: it is not to be raced, because a workload failed or gave another output. `apart` has the
+    workloads that are not compared, and why (of the baseline alone).
     """
 
     failed: str
@@ -84,6 +89,8 @@ class Checked:
     outputs: Path
     void: str = ""
     ran: bool | None = None
+    out: bool = False
+    apart: Mapping[str, str] = field(default_factory=dict)
 
 
 def check_key(ground: Ground, result: BuildResult) -> str:
@@ -164,19 +171,38 @@ def _checked(entry: Entry) -> Checked:
         outputs=entry.folder / _OUTPUTS,
         void=str(entry.facts["void"]),
         ran=None if entry.facts["ran"] is None else bool(entry.facts["ran"]),
+        out=bool(entry.facts["out"]),
+        apart=apart if isinstance(apart := entry.facts["apart"], dict) else {},
     )
 
 
+def compared_workloads(study: Study, check: Check) -> tuple[Workload, ...]:
+    """The workloads that a check names, or all whose output can be compared."""
+    named = check.same_output
+    if named is None:
+        return tuple(filter(comparable, study.workloads))
+    return tuple(each for each in study.workloads if each.name in named)
+
+
+def comparable(workload: Workload) -> bool:
+    """Whether it has an output of its own, and can be run outside a race."""
+    words = (*(workload.command or ()), workload.input or "")
+    apart = {name for word in words for name in names_in(word)} & {"port", "arm"}
+    return workload.command is not None and not apart
+
+
 class _LimitMetError(Exception):  # ends `fill`, is never seen outside
-    pass
+    def __init__(self, text: str, *, out: bool) -> None:
+        super().__init__(text)
+        self.out = out
 
 
 def perform_check(
-    ground: Ground, result: BuildResult, key: str, expected: Path | None, jobs: int
+    ground: Ground, result: BuildResult, key: str, expected: Checked | None, jobs: int
 ) -> Checked:
     """Check one variant. What fails is a result, not an error.
 
-    `expected` has the baseline's outputs; None for the baseline itself. StorageFailed if the disk
+    `expected` is how the baseline's ended; None for the baseline itself. StorageFailed if the disk
     is full, Interrupted if the processes were interrupted.
     """
     cache, clock = ground.workshop.cache, ground.workshop.clock
@@ -203,13 +229,18 @@ def perform_check(
             void = changes(room, seen) or ran.another
             if void:
                 failed = f"the check did not try the program that is raced: {void}"
-            failed = failed or run.workloads(expected)
-            return {"failed": failed, "void": void, "ran": ran.own}
+            apart: dict[str, str] = {}
+            out = False
+            if not failed:
+                with ground.turns:
+                    failed = run.baseline(apart) if expected is None else run.workloads(expected)
+                out = bool(failed)
+            return {"failed": failed, "void": void, "ran": ran.own, "out": out, "apart": apart}
 
     try:
         entry = cache.make(_KIND, key, fill)
     except _LimitMetError as met:
-        return Checked(str(met), read_tail(log), log, log.parent)
+        return Checked(str(met), read_tail(log), log, log.parent, out=met.out)
     log.unlink(missing_ok=True)
     checked = _checked(entry)
     if not checked.failed:  # a failure may have come early
@@ -313,40 +344,70 @@ class _Run:
         inside = {isolation.build_path: room.tree, isolation.temporary_path: room.temporary}
         return what_ran(logs, room, seen, inside)
 
-    def workloads(self, expected: Path | None) -> str:
-        """Run in the study's folder, as races do."""
+    def baseline(self, apart: dict[str, str]) -> str:
+        """Run each workload of the baseline twice; `apart` gets those that cannot be compared.
+
+        What the study names must run; what is compared by default need not.
+        """
+        asked = self.ground.check.same_output is not None
         for workload in self.ground.workloads:
-            command = fill_all(workload.command or (), self._values())
-            output = self.outputs / workload.name
-            outcome = self.runner.run(
-                ("env", "-C", str(self.ground.folder), *command),
-                stdin=None if workload.input is None else self.ground.folder / workload.input,
-                stdout=output,
-            )
-            failed = self._failure(outcome, f"workload {workload.name}")
-            if failed:
+            first, again = (self.outputs / f"{name}{workload.name}" for name in ("", ".again-"))
+            try:
+                failed = self._workload(workload, first) or self._workload(workload, again)
+            except _LimitMetError as met:
+                if asked:
+                    raise
+                failed = str(met)
+            if failed and asked:
                 return failed
-            if expected is not None:
-                differs = difference(
-                    _text(expected / workload.name), _text(output), self.ground.check.tolerance
-                )
-                if differs:
-                    return (
-                        f"the output of workload {workload.name} is not the baseline's: {differs}"
-                    )
+            if failed:
+                apart[workload.name] = f"{failed} where checks are run"
+                continue
+            differs = difference(_text(first), _text(again), self.ground.check.tolerance)
+            if differs:
+                apart[workload.name] = f"the baseline's differs from run to run ({differs})"
+            again.unlink()
         return ""
 
-    def _failure(self, outcome: Outcome, called: str) -> str:
+    def workloads(self, expected: Checked) -> str:
+        """Run those of which there is something to compare with."""
+        for workload in self.ground.workloads:
+            if workload.name in expected.apart:
+                continue
+            output, wanted = self.outputs / workload.name, expected.outputs / workload.name
+            failed = self._workload(workload, output)
+            if failed:
+                return failed
+            differs = difference(_text(wanted), _text(output), self.ground.check.tolerance)
+            if differs:
+                return f"the output of workload {workload.name} is not the baseline's: {differs}"
+        return ""
+
+    def _workload(self, workload: Workload, output: Path) -> str:
+        """Run in the study's folder, as races do. Say what failed; empty if nothing did."""
+        command = fill_all(workload.command or (), self._values())
+        outcome = self.runner.run(
+            ("env", "-C", str(self.ground.folder), *command),
+            parse_duration_ns(workload.deadline),
+            stdin=None if workload.input is None else self.ground.folder / workload.input,
+            stdout=output,
+        )
+        return self._failure(outcome, f"workload {workload.name}", workload)
+
+    def _failure(self, outcome: Outcome, called: str, workload: Workload | None = None) -> str:
         """Say what failed; empty if nothing did."""
         if outcome.ok:
             return ""
+        deadline = f"'check.deadline' is {self.ground.check.deadline}"
+        if workload is not None:
+            deadline += f", its own {workload.deadline}"
         limit = {
-            "deadline": f" ('check.deadline' is {self.ground.check.deadline})",
+            "deadline": f" ({deadline})",
             "disk": f" ('build.disk' is {format_size(self.runner.bounds.disk.size_bytes)})",
         }
         failed = f"'{called}' {outcome.describe()}{limit.get(outcome.reason, '')}"
         if outcome.reason in _NOT_KEPT:
-            raise _LimitMetError(failed)
+            raise _LimitMetError(failed, out=workload is not None)
         return failed
 
     def _values(self) -> dict[str, str]:

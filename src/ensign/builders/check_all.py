@@ -16,6 +16,7 @@ from ensign.builders.outcomes import BuildResult
 from ensign.host.processes import Processes
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from ensign.model.findings import Finding, Severity
+from ensign.model.results import BuildFacts
 
 PASSED = "passed"
 FAILED = "failed"
@@ -51,6 +52,10 @@ def check_variants(
             f"nothing about the others: {baseline.failed}; log: {baseline.log}\n{baseline.tail}"
         )
     first = _name(ground.baseline)
+    if not ground.check.commands and {each.name for each in ground.workloads} <= set(
+        baseline.apart
+    ):
+        return tuple(_not_compared(result, first, baseline) for result in results)
     built = [each for each in results if each.artefact is not None and _name(each) != first]
     ends = dict(zip(map(_name, built), checks.run(built, baseline), strict=True))
     ends[first] = baseline
@@ -68,11 +73,21 @@ def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
             "is not about it",
         ),
     )
-    return (never if missed else ()) + tuple(
-        Finding(CHECK_FAILED, Severity.ERROR, f"fails the check: {each.check_failed}", name)
+    apart = tuple(
+        Finding("output-not-compared", Severity.NOTE, f"output not compared: {why}", workload)
+        for result in results
+        for workload, why in result.not_compared
+    )
+    failed = (
+        Finding(CHECK_FAILED, Severity.ERROR, f"{_verdict(each)}: {each.check_failed}", name)
         for each, name in ((result.facts, _name(result)) for result in results)
         if each.check == FAILED
     )
+    return (*(never if missed else ()), *apart, *failed)
+
+
+def _verdict(facts: BuildFacts) -> str:
+    return "is out and not raced" if facts.out else "fails the check"
 
 
 def count_missing(ground: Ground, results: Sequence[BuildResult]) -> tuple[int, int]:
@@ -99,6 +114,12 @@ def _name(result: BuildResult) -> str:
     return result.facts.variant
 
 
+def _not_compared(result: BuildResult, baseline: str, end: Checked) -> BuildResult:
+    """Nothing is shown of anybody; why, is told with the baseline."""
+    apart = tuple(end.apart.items()) if _name(result) == baseline else ()
+    return replace(result, not_compared=apart)
+
+
 def _with_end(result: BuildResult, end: Checked | None) -> BuildResult:
     if end is None:
         return result
@@ -107,8 +128,10 @@ def _with_end(result: BuildResult, end: Checked | None) -> BuildResult:
         check=FAILED if end.failed else PASSED,
         check_failed=end.failed,
         check_tail=end.tail,
+        out=end.failed if end.out else "",
     )
-    return replace(result, facts=facts, check_ran=end.ran is not False)
+    apart = tuple(end.apart.items())
+    return replace(result, facts=facts, check_ran=end.ran is not False, not_compared=apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +183,7 @@ class _Checks:
         started_ns = clock.monotonic_ns()
         expected = check_cost(self.ground.study.name, self.ground.workshop.cache)
         self._tell("started", result, 0, expected_s=expected.seconds)
-        outputs = None if baseline is None else baseline.outputs
-        end = perform_check(self.ground, result, key, outputs, jobs)
+        end = perform_check(self.ground, result, key, baseline, jobs)
         elapsed_ns = clock.monotonic_ns() - started_ns
         self._tell("failed" if end.failed else "finished", result, elapsed_ns, text=end.failed)
         return end

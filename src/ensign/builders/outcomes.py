@@ -41,7 +41,7 @@ class BuildResult:
     flags are proved from, `others` the same of each file that is loaded with it, `findings` what
     came of that. A loader is to look in `libraries`, relative to `files`; `made` are libraries that
     were built and not kept. `stage` is what made it; `check_ran` is False
-    where its check never ran it.
+    where its check never ran it. `not_compared` has workloads, and why their output was not.
     """
 
     facts: BuildFacts
@@ -56,6 +56,7 @@ class BuildResult:
     made: tuple[MadeLibrary, ...] = ()
     stage: Stage | None = None
     check_ran: bool = True
+    not_compared: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,13 @@ def ship(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite what is in FOLDER of an earlier one.")
     ] = False,
+    despite: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Ship it despite 'regressions' that are shown, or a 'check' that it fails.",
+        ),
+    ] = None,
 ) -> None:
     """Make the best build the project's own: a patch or script, verified, and its pull request.
 
@@ -32,4 +39,4 @@ def ship(
     """
     from ensign.cli import ship_run  # noqa: PLC0415  # numpy and polars load with it
 
-    raise typer.Exit(ship_run.ship(study, variant, output, force=force))
+    raise typer.Exit(ship_run.ship(study, variant, output, force=force, despite=despite or []))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from ensign.cli.output import complain, say
@@ -20,12 +21,19 @@ _NO_EFFECT = 1
 _SHOWN = 3
 
 
-def ship(path: Path, wanted: str | None, output: Path | None, *, force: bool) -> int:
+def ship(
+    path: Path,
+    wanted: str | None,
+    output: Path | None,
+    *,
+    force: bool,
+    despite: Collection[str] = (),
+) -> int:
     """See `ensign.cli.ship.ship`. Returns the exit status; errors pass."""
     ports = Ports()
     file = open_study(path)
     result = stored_result(file)
-    build = chosen(result, wanted)
+    build = chosen(result, wanted, despite)
     folder = output
     if folder is None:
         folder = folder_of(file).root / "ship" / build.variant

@@ -100,7 +100,14 @@ class Outcome:
             return "was ended"
         if self.signal is not None:
             return f"died of signal {self.signal}"
-        return f"ended with status {self.exit}"
+        # A shell or a sandbox around it passes a signal on as this status.
+        number = (self.exit or 0) - _BY_SIGNAL
+        by = f" (as by signal {number})" if 0 < number <= _LAST_SIGNAL else ""
+        return f"ended with status {self.exit}{by}"
+
+
+_BY_SIGNAL = 128
+_LAST_SIGNAL = 64
 
 
 class Processes(Protocol):

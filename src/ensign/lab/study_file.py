@@ -93,11 +93,9 @@ class StudyFile:
 
 def _check_of(study: Study, names: Sequence[str]) -> Check | None:
     """The check without the output of workloads that are left out."""
-    if study.check is None:
-        return None
+    if study.check is None or study.check.same_output is None:
+        return study.check
     same = [name for name in study.check.same_output if name in names]
-    if not same and not study.check.commands:
-        return None
     return study.check.model_copy(update={"same_output": same})
 
 

@@ -28,8 +28,9 @@ class BuildFacts:
     executable sections. `loadable_sha256` hashes the bytes that get loaded. `log_tail` has the last
     lines of a failed build, or the reason why one was left out. `evidence` says what the artefact
     shows of the flags. `check` is `passed`, `failed` or `not checked`; `check_failed` says what
-    failed, `check_tail` has the last lines of the check's log then. `layouts` has the loadable hash
-    of each relink, and `layout_kind` says in what they differ. `files` are all that count, the
+    failed, `check_tail` has the last lines of the check's log then; `out` why it is not raced at
+    all. `layouts` has the loadable hash of each relink, and `layout_kind` says in what they differ.
+    `files` are all that count, the
     program first; records of earlier versions have none.
     """
 
@@ -49,6 +50,7 @@ class BuildFacts:
     check: str = "not checked"
     check_failed: str = ""
     check_tail: str = ""
+    out: str = ""
     layouts: tuple[str, ...] = ()
     layout_kind: str = ""
     files: tuple[BuiltFile, ...] = ()

@@ -360,7 +360,7 @@ class Check(Section):
     tools at their places (or, `in_build_tree`, in a copy of the tree in which the variant was
     built, with the environment and the placeholders of its build); each must exit with 0.
     `same_output` names workloads with a `command` whose standard output must equal the baseline's,
-    up to `tolerance` in its numbers.
+    up to `tolerance` in its numbers; None: all whose output is the same twice from the baseline.
     """
 
     commands: list[Argv] = Field(default_factory=list, description="the program's own tests")
@@ -368,8 +368,9 @@ class Check(Section):
         default=False,
         description="commands run in the tree of each build, as it was afterwards",
     )
-    same_output: list[str] = Field(
-        default_factory=list, description="workloads whose output must be the baseline's"
+    same_output: list[str] | None = Field(
+        default=None,
+        description="workloads whose output must be the baseline's (default: all with a command)",
     )
     tolerance: float = Field(
         default=0.0, ge=0.0, lt=1.0, description="relative difference of numbers that is allowed"

@@ -157,16 +157,15 @@ def _check(study: Study) -> Iterator[Problem]:
     check = study.check
     if check is None:
         return
-    if not check.commands and not check.same_output:
-        yield Problem(("check",), "[check] needs 'commands' or 'same_output'")
     yield from _check_commands(study, check)
-    if check.tolerance and not check.same_output:
+    if check.tolerance and check.same_output == []:
         text = "'tolerance' is for the numbers of 'same_output', which names no workload"
         yield Problem(("check", "tolerance"), text)
     known = {workload.name: workload for workload in study.workloads}
     runs = [name for name, workload in known.items() if workload.command is not None]
-    yield from _repeated(check.same_output, ("check", "same_output"), "'same_output'")
-    for index, name in enumerate(check.same_output):
+    named = check.same_output or []
+    yield from _repeated(named, ("check", "same_output"), "'same_output'")
+    for index, name in enumerate(named):
         where = ("check", "same_output", index)
         if name not in known:
             near = suggestion(name, runs)

@@ -21,6 +21,7 @@ from ensign.model.results import (
 )
 from ensign.model.trials import ArmFailure, ArmTotals, SliceRecord, Trial
 from ensign.report.layouts import within_band
+from ensign.report.verdict import was_checked
 
 Json = str | int | float | bool | None | list["Json"] | Mapping[str, "Json"]
 
@@ -245,6 +246,7 @@ def _build(build: BuildFacts) -> dict[str, Json]:
         "log_tail": build.log_tail,
         "check": build.check,
         "check_failed": build.check_failed,
+        "out": build.out,
         "check_tail": build.check_tail,
     }
 
@@ -268,6 +270,7 @@ def _about_study(result: StudyResult) -> dict[str, Json]:
         "metric": result.metric,
         "margin": result.margin,
         "level": result.level,
+        "checked": was_checked(result),
         "sweeps_done": result.sweeps_done,
         "sweeps_planned": result.sweeps_planned,
         "racing_s": _number(result.racing_s),

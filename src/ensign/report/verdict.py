@@ -92,6 +92,12 @@ def what_hurts(arm: str, result: StudyResult) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def shown_regressions(arm: str, result: StudyResult) -> str:
+    """Where a variant is shown to be slower, with how much; empty where it is not."""
+    shown = result.shown_slower(arm)
+    return _slower(shown) if shown else ""
+
+
 def _slower(entries: Sequence[WorkloadComparison]) -> str:
     said = [
         f"{clean(each.workload)} is {words.briefly(each.comparison)}"
@@ -228,8 +234,18 @@ def _rivals(best: SuiteComparison, able: list[SuiteComparison]) -> tuple[str, ..
     return (f"Its interval overlaps with {listed(names)}: which is faster is not decided here.",)
 
 
+NO_CHECK = "No check was run: that the variants compute the same is not shown."
+
+
+def was_checked(result: StudyResult) -> bool:
+    """Whether any build was checked."""
+    return any(build.check != "not checked" for build in result.builds)
+
+
 def _study_caveats(result: StudyResult, unfit: set[str]) -> list[str]:
     found = _errors(result.findings)
+    if not was_checked(result):
+        found.append(NO_CHECK)
     if unfit:
         found.append(f"Left out of the verdict for that: {listed(tuple(sorted(unfit)))}.")
     if result.sweeps_done < result.sweeps_planned:

@@ -279,18 +279,17 @@ def _unmeasured(result: StudyResult, measured: set[str]) -> tuple[Unmeasured, ..
 
 def _why(build: BuildFacts, result: StudyResult) -> str:
     failed = {failure.arm: failure for failure in result.failures}
+    same = build.status.removeprefix("same as ")
     if build.variant in failed:
         failure = failed[build.variant]
         return f"failed {clean(failure.where)}: {clean(failure.text)}"
-    if build.status.removeprefix("same as ") in failed:
-        return f"{clean(build.status)}, which failed"
-    if build.status == "failed":
-        return "its build failed"
-    if build.status == "left out":
-        return f"left out: {clean(build.log_tail)}"
-    if build.status.startswith("same as "):
-        return f"{clean(build.status)}: no effect on the binary"
-    return "not measured"
+    reasons = {"failed": "its build failed", "left out": f"left out: {clean(build.log_tail)}"}
+    if build.out:
+        return f"out: {clean(build.out)}"
+    if same == build.status:
+        return reasons.get(build.status, "not measured")
+    ended = ", which failed" if same in failed else ": no effect on the binary"
+    return f"{clean(build.status)}{ended}"
 
 
 def _ratio_or_last(comparison: Comparison) -> float:

@@ -33,7 +33,11 @@ int main(int argc, char **argv)
     for (unsigned long i = 0; i < rounds; i++)
         sum += i;
     const char *fault = FAULT;
+#ifdef ALWAYS
+    if (0)
+#else
     if (argc < 3 || (*fault && runs(argv[2]) < NTH))
+#endif
         fault = "";
     if (!strcmp(fault, "exit")) {
         fputs("no more luck\n", stderr);

@@ -21,7 +21,21 @@ def test_where_nothing_is_shown_a_variant_must_be_named() -> None:
     equal = study({"gcc-12-O3": 1.002, "gcc-11-Os": 1.083})
     with pytest.raises(InputError, match=r"nothing to ship: No variant is .*Name a variant"):
         chosen(equal, None)
-    assert chosen(equal, "gcc-12-O3").variant == "gcc-12-O3"
+    with pytest.raises(InputError, match=r"regression that is shown: .* slower .*--despite regr"):
+        chosen(equal, "gcc-12-O3")
+    assert chosen(equal, "gcc-12-O3", ["regressions"]).variant == "gcc-12-O3"
+
+
+def test_what_fails_its_check_is_shipped_only_despite_that() -> None:
+    result = study(findings=(FAILED,))
+    with pytest.raises(InputError, match="--despite check"):
+        chosen(result, FAILED.subject, ["regressions"])
+    assert chosen(result, FAILED.subject, ["check", "regressions"]).variant == FAILED.subject
+    broken = replace(FAILED, code="variant-failed")
+    with pytest.raises(InputError, match="cannot be shipped"):
+        chosen(study(findings=(broken,)), FAILED.subject, ["check", "regressions"])
+    with pytest.raises(InputError, match="--despite knows regressions and check, not 'all'"):
+        chosen(result, None, ["all"])
 
 
 @pytest.mark.parametrize(

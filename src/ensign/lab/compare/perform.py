@@ -24,6 +24,7 @@ from ensign.lab.compare.plan import (
     RacePlan,
     budget_ns,
     cut_short,
+    differing_outputs,
     failure_findings,
     longest_pilot_ns,
     output_findings,
@@ -282,7 +283,8 @@ class Comparing:
                     raise
                 failures.append(replace(error.failure, arm=entry.arm))
         pilots = tuple(runs.values())
-        findings = output_findings(pilots) + tuple(
+        again = self._run_alone(self.entries[0]) if differing_outputs(pilots) else None
+        findings = output_findings(pilots, again) + tuple(
             finding for run in pilots for finding in usage_findings(run)
         )
         return plan_race(self.options, runs, findings), failures

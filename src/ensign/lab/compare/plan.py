@@ -143,11 +143,25 @@ def pair_rule(options: Options, executions: int) -> PairRule:
     )
 
 
-def output_findings(runs: Sequence[PilotRun]) -> tuple[Finding, ...]:
-    """`outputs-differ`, where one unmeasured run of each printed different bytes."""
-    others = [run.name for run in runs[1:] if run.output_sha256 != runs[0].output_sha256]
+def differing_outputs(runs: Sequence[PilotRun]) -> list[str]:
+    """The commands whose unmeasured run printed other bytes than the baseline's."""
+    return [run.name for run in runs[1:] if run.output_sha256 != runs[0].output_sha256]
+
+
+def output_findings(runs: Sequence[PilotRun], again: PilotRun | None = None) -> tuple[Finding, ...]:
+    """`outputs-differ`, where one unmeasured run of each printed different bytes.
+
+    `outputs-not-compared` where another run of the baseline, `again`, does not even print its own.
+    """
+    others = differing_outputs(runs)
     if not others:
         return ()
+    if again is not None and again.output_sha256 != runs[0].output_sha256:
+        text = (
+            f"outputs are not compared: that of {runs[0].name} differs from run to run, so whether "
+            "the commands do the same work is not shown"
+        )
+        return (Finding("outputs-not-compared", Severity.NOTE, text),)
     text = (
         f"outputs differ: {', '.join(others)} printed something else than {runs[0].name} "
         "(one unmeasured run each); do they do the same work?"

@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from ensign.builders.check_all import CHECK_FAILED
+from ensign.model.comparisons import Direction
 from ensign.model.errors import InputError
 from ensign.model.findings import Severity
 from ensign.model.results import BuildFacts, StudyResult
 from ensign.model.study_problems import suggestion
 from ensign.report.confirmation import findings_of
-from ensign.report.verdict import study_verdict, winner
+from ensign.report.verdict import shown_regressions, study_verdict, suite_sentence, winner
+
+REGRESSIONS, CHECK = "regressions", "check"
+DESPITE = (REGRESSIONS, CHECK)
 
 
-def chosen(result: StudyResult, wanted: str | None) -> BuildFacts:
+def chosen(result: StudyResult, wanted: str | None, despite: Collection[str] = ()) -> BuildFacts:
     """The build of the variant asked for, or of the winner. InputError where there is none.
 
-    One that is named needs not be shown to be faster, but it must be one that could be shipped.
+    One that is named needs not be shown to be faster, but it must be one that could be shipped:
+    one that fails its check, or is shown to be slower somewhere, only `despite` that.
     """
+    unknown = sorted(set(despite).difference(DESPITE))
+    if unknown:
+        raise InputError(f"--despite knows {' and '.join(DESPITE)}, not '{unknown[0]}'")
+    build = _chosen(result, wanted, despite)
+    arm = build.status.removeprefix("same as ") if "same as " in build.status else build.variant
+    slower = "" if REGRESSIONS in despite else _regressions(result, arm)
+    if slower:
+        raise InputError(
+            f"{build.variant} has a regression that is shown: {slower}; "
+            f"to ship it all the same: --despite {REGRESSIONS}"
+        )
+    return build
+
+
+def _regressions(result: StudyResult, arm: str) -> str:
+    """By the phase that decides about the variant, where it took part in it."""
+    second = None if result.confirmation is None else result.confirmation.result
+    for judged in filter(None, (second, result)):
+        entry = next((each for each in judged.suite if each.comparison.arm == arm), None)
+        if entry is None:
+            continue
+        found = shown_regressions(arm, judged)
+        if not found and entry.comparison.direction is Direction.SLOWER:
+            found = suite_sentence(entry, judged)
+        return found
+    return ""
+
+
+def _chosen(result: StudyResult, wanted: str | None, despite: Collection[str]) -> BuildFacts:
     if wanted is None:
         # Of an exploration nothing is claimed: not even that it has a winner.
         judged = result if result.confirmation is None else result.confirmation.result
@@ -34,6 +71,13 @@ def chosen(result: StudyResult, wanted: str | None) -> BuildFacts:
     if build.status in ("failed", "left out"):
         raise InputError(f"{wanted} cannot be shipped: it was not built ({build.status})")
     for finding in findings_of(result):
-        if finding.subject == wanted and finding.severity is Severity.ERROR:
+        if finding.subject != wanted or finding.severity is not Severity.ERROR:
+            continue
+        if finding.code != CHECK_FAILED:
             raise InputError(f"{wanted} cannot be shipped: {finding.text} ({finding.code})")
+        if CHECK not in despite:
+            raise InputError(
+                f"{wanted} cannot be shipped: {finding.text} ({finding.code}); "
+                f"to ship it all the same: --despite {CHECK}"
+            )
     return build

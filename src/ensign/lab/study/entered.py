@@ -40,7 +40,8 @@ def entered(file: StudyFile, programs: Programs) -> Entered:
     )
     field = rotating(file.study, natural, programs.relinks)
     facts = [result.facts for result in programs.report.results]
-    hashes = {each.variant: each.identity for each in facts}
+    # Who is out decides who races: where that changes, trials are others.
+    hashes = {each.variant: each.identity for each in facts if not each.out}
     raced = {each.variant: each.layouts for each in facts if each.variant in field.relinks}
     return Entered(natural, field, plan_key(file.study, hashes, raced), findings)
 

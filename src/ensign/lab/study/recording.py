@@ -66,6 +66,7 @@ def with_checks_of(record: StudyRecord, report: BuildReport) -> StudyRecord:
             check=now[each.variant].check,
             check_failed=now[each.variant].check_failed,
             check_tail=now[each.variant].check_tail,
+            out=now[each.variant].out,
         )
         if each.variant in now
         else each
