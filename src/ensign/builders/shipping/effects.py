@@ -29,30 +29,41 @@ _SPELLED = {"O": "{}", "lto": "-flto ({})", "use-ld": "-fuse-ld={}", "compiler":
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A build: what was seen of it, and the hash of the bytes that get loaded.
+    """A build: what was seen of it, and the hash of the bytes of all its files that count.
 
+    `others` are the same of the files that are loaded with the program.
     Programs in its calls are named by what they really are, behind all links.
     """
 
     seen: Seen
-    loadable_sha256: str
+    identity: str
+    others: tuple[Seen, ...] = ()
 
 
 def verify(measured: Built, shipped: Built) -> Verified:
     """Compare them. Calls of dependencies are those that were dependencies' when measured."""
-    theirs = _parted(shipped.seen, measured.seen)
-    same_bytes = measured.loadable_sha256 == shipped.loadable_sha256
-    problems = [
-        *_unit_problems(measured.seen, shipped.seen),
-        *_link_problems(measured.seen, shipped.seen),
-        *_generated_problems(measured.seen, shipped.seen),
-        *_hardening_problems(measured.seen, shipped.seen),
-    ]
-    if measured.seen.proof.binary.bolted and not shipped.seen.proof.binary.bolted:
-        problems.append("BOLT was not applied")
-    problems += _new_findings(measured.seen, theirs)
+    same_bytes = measured.identity == shipped.identity
+    problems = list(_problems(measured.seen, shipped.seen))
+    theirs = {each.file: each for each in shipped.others}
+    for seen in measured.others:
+        if seen.file in theirs:
+            found = _problems(seen, theirs[seen.file])
+            problems += (f"{seen.file}: {problem}" for problem in found)
+        else:
+            problems.append(f"{seen.file}, which ran with the measured program, is not shipped")
     notes = () if problems else tuple(_notes(measured.seen, same_bytes=same_bytes))
     return Verified(tuple(problems), notes, same_bytes)
+
+
+def _problems(measured: Seen, shipped: Seen) -> Iterator[str]:
+    """Of one file."""
+    yield from _unit_problems(measured, shipped)
+    yield from _link_problems(measured, shipped)
+    yield from _generated_problems(measured, shipped)
+    yield from _hardening_problems(measured, shipped)
+    if measured.proof.binary.bolted and not shipped.proof.binary.bolted:
+        yield "BOLT was not applied"
+    yield from _new_findings(measured, _parted(shipped, measured))
 
 
 def _parted(shipped: Seen, measured: Seen) -> Seen:

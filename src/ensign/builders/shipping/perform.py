@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -15,7 +15,7 @@ from ensign.builders.check_all import alone
 from ensign.builders.commands import Commands, filled_all
 from ensign.builders.events import BuildEvent, EventKind, OnEvent
 from ensign.builders.isolation import choose_isolation
-from ensign.builders.outcomes import BuildResult, seen_of
+from ensign.builders.outcomes import BuildResult, seen_of, seen_of_files
 from ensign.builders.perform import SOURCE_DATE_EPOCH, perform_stage
 from ensign.builders.plan import Place, plan_builds
 from ensign.builders.profiles import files_named
@@ -27,8 +27,10 @@ from ensign.builders.shipping import patch, script
 from ensign.builders.shipping.effects import Built, verify
 from ensign.builders.sources.obtain import SourceTree
 from ensign.builders.stages import Stage
+from ensign.builders.taking import taken_from
 from ensign.builders.workshop import Workshop
 from ensign.host.files import copy_tree, is_file, write_atomically
+from ensign.model.built_files import identity as identity_of
 from ensign.model.calls import Call
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.placeholders import shown
@@ -67,7 +69,7 @@ def ship_variant(
         request, variant, flags, toolchains, source, workshop, on_event, ports.cores
     )
     shipment, shipped = shipping.as_script() if trained(variant) else shipping.as_change()
-    was = _as_built(seen, measured.facts.loadable_sha256)
+    was = _as_built(seen, measured.others, measured.facts.identity)
     return replace(shipment, verified=verify(was, shipped))
 
 
@@ -249,17 +251,22 @@ class _Shipping:
                     f"{stage.label} could not be built: {made.reason}; log: {made.log}\n{made.tail}"
                 )
             entry = made.entry
-        return _as_built(seen_of(self.variant, self.flags, entry), _loadable_sha256(entry))
+        seen = seen_of(self.variant, self.flags, entry)
+        identity = identity_of(taken_from(entry.facts).files, _loadable_sha256(entry))
+        return _as_built(seen, tuple(seen_of_files(seen, entry)), identity)
 
 
-def _as_built(seen: Seen, loadable_sha256: str) -> Built:
+def _as_built(seen: Seen, others: Sequence[Seen], identity: str) -> Built:
     """Programs of calls by what they are: `cc` and `gcc-12` may be the same one."""
 
     def real(calls: tuple[Call, ...]) -> tuple[Call, ...]:
         return tuple(replace(call, program=os.path.realpath(call.program)) for call in calls)
 
-    calls, dependency_calls = real(seen.calls), real(seen.dependency_calls)
-    return Built(replace(seen, calls=calls, dependency_calls=dependency_calls), loadable_sha256)
+    def behind_links(each: Seen) -> Seen:
+        calls, dependency_calls = real(each.calls), real(each.dependency_calls)
+        return replace(each, calls=calls, dependency_calls=dependency_calls)
+
+    return Built(behind_links(seen), identity, tuple(map(behind_links, others)))
 
 
 def _loadable_sha256(entry: Entry) -> str:
