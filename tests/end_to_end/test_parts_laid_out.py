@@ -74,3 +74,40 @@ def test_pgo_and_bolt_reach_a_library_or_it_is_said(ensign: Ensign) -> None:
     laid_out = [each for each in libraries if b".note.bolt_info" in each.read_bytes()]
     assert laid_out or any("lib/libwork.so" in each for each in said)
     assert not (laid_out and said), said
+
+
+_SHIP = """
+[ship]
+commands = [["sh", "build.sh", "{cc}", "", ""]]
+
+[[ship.edits]]
+file = "build.sh"
+line = "LINE"
+replace = "SHIPPED"
+"""
+_BY_LINE = {
+    "all of it": (
+        "flags=$cflags",
+        "flags='{cflags}'",
+        f"flags=$cflags\n{_BUILD.replace('$cflags', '$flags')}",
+        0,
+    ),
+    "not the library": (
+        "$cc $cflags -o main main.c -Llib -lwork $ldflags",
+        "$cc {cflags} -o main main.c -Llib -lwork",
+        _BUILD,
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("form", _BY_LINE)
+def test_a_shipped_library_is_compared_with_the_measured_one(ensign: Ensign, form: str) -> None:
+    line, shipped, build, status = _BY_LINE[form]
+    path = write_parts(ensign.folder, build, "main", "lib")
+    path.write_text(path.read_text() + _SHIP.replace("LINE", line).replace("SHIPPED", shipped))
+    assert ensign("run", "study.toml").status == 0
+    done = ensign("ship", "study.toml", "gcc-12-O2", "-o", "out")
+    assert done.status == status, done.err
+    if status:
+        assert "lib/libwork.so" in " ".join((done.err + done.out).split())

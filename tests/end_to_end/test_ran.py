@@ -65,6 +65,9 @@ def test_what_ran_is_listed_once_and_an_unused_library_makes_no_difference(
     (built,) = [each for each in result["ran"] if each["built"]]
     assert (built["path"], built["same"]) == ("main", True)
     assert built["variants"] == ["gcc-12-O1", "gcc-12-O2"]
+    assert "What ran: main; and" in " ".join(ensign("report", "study.toml").out.split())
+    assert ensign("report", "study.toml", "--html", "page.html").status == 0
+    assert "What ran" in (ensign.folder / "page.html").read_text()
     machine = [each["path"] for each in result["ran"] if not each["built"]]
     assert len(machine) == len(set(machine)) > 0
 

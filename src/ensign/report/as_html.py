@@ -24,6 +24,7 @@ from ensign.report.effects import effects_view
 from ensign.report.heat import heat_map
 from ensign.report.layouts import WITHIN_BAND, WITHIN_BAND_NOTE
 from ensign.report.notes import BY_MINIMUM, study_notes
+from ensign.report.ran import whose
 from ensign.report.trade import hardening_rows, trade_view
 from ensign.report.verdict import study_verdict, twin_sentence
 from ensign.report.view import StudyView, status_of, study_view
@@ -134,6 +135,7 @@ def _environment() -> Environment:
     )
     environment.filters["clean"] = clean
     environment.filters["prose"] = _prose
+    environment.filters["whose"] = whose
     environment.filters["clean_block"] = words.clean_block
     return environment
 
@@ -199,7 +201,7 @@ def _built(build: BuildFacts) -> Built:
         file=figures.size(build.size_bytes) if build.size_bytes else "",
         text=figures.size(build.text_bytes) if build.size_bytes else "",
         time=figures.seconds(build.build_s),
-        sha256=clean(build.loadable_sha256),
+        sha256=clean(build.identity),
         log_tail=words.clean_block(build.log_tail),
         log_path=clean(build.log_path),
         check_tail=words.clean_block(build.check_tail),

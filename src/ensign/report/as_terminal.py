@@ -32,6 +32,7 @@ from ensign.report.notes import (
     redo_notes,
     study_notes,
 )
+from ensign.report.ran import summary
 from ensign.report.trade import trade_view
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict, twin_sentence
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, status_of, study_view
@@ -76,6 +77,9 @@ def study(result: StudyResult, screen: Screen = Screen(), *, every_workload: boo
     _phase(paper, result, view, every_workload=every_workload)
     _effects(paper, result, view)
     _builds(paper, result.builds)
+    ran = summary(result.ran)
+    if ran:
+        paper.line(clean(ran), "dim")
     paper.findings(findings_of(result))
     paper.notes((*study_notes(result), *redo_notes(result)))
     return paper.text()
@@ -398,6 +402,10 @@ def _builds(paper: _Paper, builds: tuple[BuildFacts, ...]) -> None:
             _text(figures.size(build.size_bytes) if build.size_bytes else ""),
             _text(figures.size(build.text_bytes) if build.size_bytes else ""),
         )
+        for each in build.files[1:]:
+            if each.loaded:
+                sizes = map(figures.size, (each.size_bytes, each.text_bytes))
+                table.add_row(_text(f"  {clean(each.path)}"), "", "", *map(_text, sizes))
     paper.table(table)
     for build in builds:
         if build.status == "failed":

@@ -48,7 +48,10 @@ def verify(measured: Built, shipped: Built) -> Verified:
     for seen in measured.others:
         if seen.file in theirs:
             found = _problems(seen, theirs[seen.file])
-            problems += (f"{seen.file}: {problem}" for problem in found)
+            problems += (
+                each if each.startswith(f"{seen.file}: ") else f"{seen.file}: {each}"
+                for each in found
+            )
         else:
             problems.append(f"{seen.file}, which ran with the measured program, is not shipped")
     notes = () if problems else tuple(_notes(measured.seen, same_bytes=same_bytes))
