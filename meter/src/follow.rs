@@ -84,9 +84,7 @@ fn run(arguments: Arguments) -> Result<c_int, String> {
         }
         None => {}
     }
-    if tracer.has_tasks() {
-        tracer.seen.gaps.insert(Gap::LeftRunning);
-    }
+    tracer.seen.left_running = tracer.processes();
     let end = Some(tracer::outcome(status));
     tracer
         .seen

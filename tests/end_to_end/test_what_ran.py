@@ -212,18 +212,9 @@ def test_tmp_lasts_from_setup_to_cleanup_where_these_name_it(ensign: Ensign) -> 
 def test_servers_that_share_a_file_are_not_there_at_once(
     ensign: Ensign, programs: Programs
 ) -> None:
-    script = ensign.folder / "serve"
-    script.write_text(
-        "#!/bin/sh\n"
-        "set -C\n"
-        "echo $$ > lock || exit 7\n"
-        "trap 'kill $!; rm lock; exit 0' TERM\n"
-        f'{programs.server} "$1" &\n'
-        "wait\n"
-    )
-    script.chmod(0o755)
+    serve = f"flock -n -F -E 7 lock {programs.server} {{port}}"
     done = ensign(
-        "compare", "./serve {port}", "./serve {port} other", "--load",
+        "compare", serve, f"{serve} polite", "--load",
         f"{programs.load} {{port}} 100", "--budget", "6s", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err

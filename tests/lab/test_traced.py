@@ -12,7 +12,7 @@ import pytest
 
 from ensign.host.meter import LocalMeter
 from ensign.lab.traced import MeterTracer, TraceWish
-from ensign.model.requests import ArmSpec, Load, ProcessSpec
+from ensign.model.requests import ArmFiles, ArmSpec, Load, ProcessSpec
 from ensign.model.traced import TracedExecution, Way
 
 
@@ -44,6 +44,17 @@ def test_what_lies_in_its_own_tmp_is_not_written_where_others_write(tmp_path: Pa
     seen = trace("sh", "-c", "echo a > {tmp}/mine; echo b >> ours", cwd=str(tmp_path))
     assert seen.written == (str(tmp_path.resolve() / "ours"),)
     assert seen.ways[0].ways == {Way.APPENDED}
+
+
+def test_files_that_the_meter_copied_are_named_as_they_were(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    (folder / "bin").mkdir(parents=True)
+    shutil.copy("/bin/sh", folder / "bin" / "program")
+    program = ProcessSpec(argv=("{files}/bin/program", "-c", "echo > {files}/left; exit 0"))
+    arm = ArmSpec(name="a", program=program, files=ArmFiles((str(folder),)))
+    seen = MeterTracer(LocalMeter()).trace(arm)
+    assert str(folder / "bin" / "program") in {file.path for file in seen.mapped}
+    assert (seen.not_judged, seen.written) == ("", ())
 
 
 def test_a_script_is_what_ran_as_much_as_its_interpreter(tmp_path: Path) -> None:

@@ -24,8 +24,6 @@ pub enum Gap {
     ForeignCalls,
     /// More than are kept.
     TooMany,
-    /// Processes that the program left running were ended.
-    LeftRunning,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -78,6 +76,8 @@ pub struct Seen {
     pub processes: u64,
     pub threads: usize,
     pub gaps: BTreeSet<Gap>,
+    /// Processes that the program left running; they are ended.
+    pub left_running: usize,
 }
 
 impl Seen {
@@ -143,6 +143,7 @@ impl Seen {
             "programs": self.programs,
             "mapped": self.mapped,
             "jit": self.jit,
+            "left_running": self.left_running,
             "written": written,
             "exits": exits,
             "cpu_clock_reads": self.cpu_clock_reads,

@@ -107,8 +107,10 @@ impl Tracer {
         !self.abis.is_empty()
     }
 
-    pub fn has_tasks(&self) -> bool {
-        !self.tasks.is_empty()
+    /// How many live.
+    pub fn processes(&self) -> usize {
+        let leads = |(&pid, task): &(&pid_t, &Task)| task.process == pid;
+        self.tasks.iter().filter(leads).count()
     }
 
     /// Whether it reached the program on its own way a moment ago, as one to the whole group does.

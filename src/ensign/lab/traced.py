@@ -17,7 +17,7 @@ from ensign.host.meter import Meter, find_meter
 from ensign.measure.following import Followed, FollowedFile, read_followed
 from ensign.measure.perform import race
 from ensign.model.errors import CommandFailed, InputError
-from ensign.model.requests import ArmSpec, Load, ProcessSpec, RaceRequest
+from ensign.model.requests import ArmFiles, ArmSpec, Load, ProcessSpec, RaceRequest
 from ensign.model.traced import MappedFile, TracedExecution, WrittenFile, nothing_seen
 from ensign.model.trials import Mode, Trial
 
@@ -25,6 +25,7 @@ _SLICE_NS = 5_000_000
 _FEW = 3
 _NO_RECORD = "the traced execution left no record"
 # The meter's folder, where `{tmp}` is.
+_COPY = re.compile(r"/ensign-meter-\d+-\d+/files-\d+/")
 _OWN_SCRATCH = re.compile(r"/ensign-meter-\d+-\d+/")
 _DELETED = "files that ran were gone, or others, afterwards"
 
@@ -96,14 +97,14 @@ class MeterTracer:
             text = file.read()
         if not text:
             return nothing_seen(trouble or _failure_of(done) or _NO_RECORD)
-        seen = self._seen(read_followed(text), trouble or _failure_of(done))
+        seen = self._seen(read_followed(text), arm.files, trouble or _failure_of(done))
         if not done or not done[0].arms:
             return seen
         totals = done[0].arms[0]
         return replace(seen, wall_ns=totals.wall_ns, cpu_ns=totals.cpu_ns)
 
-    def _seen(self, followed: Followed, trouble: str) -> TracedExecution:
-        mapped = tuple(self._mapped(followed))
+    def _seen(self, followed: Followed, files: ArmFiles | None, trouble: str) -> TracedExecution:
+        mapped = tuple(self._mapped(followed, files))
         gaps = [trouble] if trouble else []
         gaps += followed.gaps()
         gone = [file.path for file in mapped if not file.sha256]
@@ -131,21 +132,35 @@ class MeterTracer:
             signal=followed.signal,
         )
 
-    def _mapped(self, followed: Followed) -> Iterator[MappedFile]:
+    def _mapped(self, followed: Followed, copied: ArmFiles | None) -> Iterator[MappedFile]:
         files = {(each.path, each.device, each.inode): each for each in followed.mapped}
         for file in files.values():
-            yield MappedFile(file.path, self._sha256(file), file.device, file.inode)
+            original = _original(file.path, copied)
+            if original is None:
+                yield MappedFile(file.path, self._sha256(file), file.device, file.inode)
+            else:
+                yield MappedFile(original, self.identities.of(original))
         executables = {each.path for each in followed.mapped}
         asked = dict.fromkeys(each.path for each in followed.programs)
         for path in asked:
             # A script: what the kernel executed is its interpreter.
             if str(Path(path).resolve()) not in executables:
-                yield MappedFile(path, self.identities.of(path))
+                original = _original(path, copied) or path
+                yield MappedFile(original, self.identities.of(original))
 
     def _sha256(self, file: FollowedFile) -> str:
         if file.deleted or file.other_root:
             return ""
         return self.identities.of(file.path, file.inode)
+
+
+def _original(path: str, copied: ArmFiles | None) -> str | None:
+    """Of a file in the meter's copy, which is gone by now: what it was copied from."""
+    inside = _COPY.search(path)
+    if inside is None or copied is None:
+        return None
+    places = (Path(folder, path[inside.end() :]) for folder in reversed(copied.folders))
+    return next((str(place) for place in places if place.exists()), None)
 
 
 def _request(arm: ArmSpec, wish: TraceWish, log: str) -> RaceRequest:

@@ -16,7 +16,6 @@ _GAPS = {
     "and unloaded again was not seen",
     "foreign-calls": "a program made system calls of another kind than this machine's",
     "too-many": "more files than are kept",
-    "left-running": "processes were left running and ended",
 }
 UNFINISHED = "the program was killed before the trace was complete"
 

@@ -49,6 +49,7 @@ class Field:
     `memory_bytes` is what all arms of a race may take together; None does not limit it. `most_arms`
     (3 or more) race at a time, `at_once` connections of a drive send in one slice; None: all.
     `trees` has, by path, what a program runs with; `library_path` is the inherited LD_LIBRARY_PATH.
+    `apart` has the workloads of which no two arms may be alive at once.
     """
 
     artefacts: tuple[tuple[str, str], ...]
@@ -63,6 +64,7 @@ class Field:
     at_once: int | None = None
     trees: Mapping[str, ProgramTree] = field(default_factory=dict)
     library_path: str = ""
+    apart: frozenset[str] = frozenset()
 
     def in_sweep(self, sweep: int) -> Field:
         """Who takes part in that sweep: each arm's relink of it, the twin's own one, too."""
@@ -128,12 +130,13 @@ def race_request(
             *arms[1:],
             replace(twin, name=TWIN, required=True),
         ),
-        mode=Mode(study.race.mode),
+        mode=Mode.WHOLE if workload.name in field.apart else Mode(study.race.mode),
         slice_ns=parse_duration_ns(study.race.slice),
         executions=1,
         seed=seed,
         meter_cpus=field.seats.meter,
         ports=study.race.ports,
+        apart=workload.name in field.apart,
     )
 
 

@@ -27,10 +27,7 @@ def pilot(
 ) -> tuple[Pilot, tuple[Trial, ...]]:
     """Races the baseline against its twin, with more requests until the run is long enough."""
     tried: list[Trial] = []
-    requests = workload.fixed_requests
-    if requests is None and workload.sends_requests:
-        first = _FIRST_OF_LOAD if workload.drive is None else _FIRST_OF_DRIVE
-        requests = workload.rounding * max(1, first // workload.rounding)
+    requests = first_requests(workload)
     while True:
         trial = one_trial(meter, study, field.only_baseline(), workload, requests, sweep=0)
         tried.append(trial)
@@ -39,6 +36,14 @@ def pilot(
         if fixed or measured.running_ns >= _LONG_ENOUGH_NS or requests is None:
             return measured, tuple(tried)
         requests *= _GROWTH
+
+
+def first_requests(workload: Workload) -> int | None:
+    """Requests of an execution of which nothing is known yet. Pure."""
+    if workload.fixed_requests is not None or not workload.sends_requests:
+        return workload.fixed_requests
+    first = _FIRST_OF_LOAD if workload.drive is None else _FIRST_OF_DRIVE
+    return workload.rounding * max(1, first // workload.rounding)
 
 
 def one_trial(

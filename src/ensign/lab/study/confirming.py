@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ensign.builders.cache import Cache
 from ensign.lab.machine import machine_state
 from ensign.lab.ports import Ports
+from ensign.lab.study.apart import SharingSite
 from ensign.lab.study.confirm_plan import (
     ConfirmPlan,
     Room,
@@ -84,18 +85,21 @@ def _race(file: StudyFile, plan: ConfirmPlan, explored: SweepPlan, site: Site) -
     if not missing and is_complete(folder, known, key, programs, name):
         return
     before = machine_state()
+    looking = SharingSite(ports.tracing(ports.meter), ports.clock, folder, site.telling.pilot)
+    sharing = looking.sharing(file.study, arena.field, key)
+    arms = replace(arena.field, apart=sharing.apart)
     record = replace(
         started(file.study, programs, sweeps, before),
         ran=judged.ran,
         relinks=arena.field.rotation,
         plan_sha256=plan.sha256,
     )
-    record = replace(record, findings=(*record.findings, *judged.findings))
+    record = replace(record, findings=(*record.findings, *judged.findings, *sharing.findings))
     write_record(folder, record, name)
     site.telling.plan(sweeps)
     course = Course(ports.meter, ports.clock, folder, site.telling.plan, site.telling.trial)
     with ports.race_lock.held() as shared:
-        sweeps = race_rounds(course, file.study, arena.field, sweeps)
+        sweeps = race_rounds(course, file.study, arms, sweeps)
     findings = (*record.findings, *round_findings(file.study, sweeps), *_late(plan), *shared)
     record = replace(raced_by(record, sweeps), findings=findings)
     write_record(folder, ended(record, before, machine_state()), name)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ensign.builders.cache import Cache
 from ensign.lab.machine import machine_state
 from ensign.lab.ports import Ports
+from ensign.lab.study.apart import SharingSite
 from ensign.lab.study.confirm_plan import read_plan
 from ensign.lab.study.confirming import Site, confirm, with_confirmation
 from ensign.lab.study.entered import entered, is_complete
@@ -108,19 +109,23 @@ def _race(
     folder.sweep_leftovers()
     site = PlanSite(ports.meter, ports.clock, folder, telling.pilot)
     is_planned = folder.json_file(f"plans/{key}").exists()
+    looking = SharingSite(ports.tracing(ports.meter), ports.clock, folder, telling.pilot)
     with nullcontext(()) if is_planned else ports.race_lock.held() as shared:
+        # Before baseline and twin are alive at once.
+        sharing = looking.sharing(study, field, key)
+        field = replace(field, apart=sharing.apart)
         # Before each variant is run once: what cannot fit is refused at once.
         pilots = None if is_planned else piloted(site, study, field)
     judged = judged_by_run(study, programs, field, key, (folder, ports, telling.pilot))
     programs = judged_programs(programs, judged)
     left_out = judged.wrong | judged.same.keys()
     field = replace(field, artefacts=programs.artefacts)
-    arena = replace(arena, natural=arena.natural.without(left_out))
+    natural = replace(arena.natural.without(left_out), apart=sharing.apart)
     plan = fixed_plan(site, study, field, key, pilots)
     longer_study, longer = with_longer_slices(study, plan)
     races = [(longer_study, field, longer)]
     baseline = programs.report.results[0].facts
-    band = band_race(study, arena.natural, plan, baseline, programs.relinks)
+    band = band_race(study, natural, plan, baseline, programs.relinks)
     if band is not None:
         races.append((study, *band))
     # A trial that was damaged and deleted is raced again.
@@ -138,6 +143,7 @@ def _race(
             *plan_findings(plan),
             *shared,
             *arena.findings,
+            *sharing.findings,
             *suite_findings(file.suite),
         ),
         source=(*record.source, *suite_facts(file.suite)),

@@ -1,0 +1,126 @@
+"""Workloads of which no two arms may be alive at once: they write the same files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import TypeAdapter, ValidationError
+
+from ensign.host.clock import Clock
+from ensign.lab.sharing import SharedFile, shared_files, shared_finding
+from ensign.lab.study.arms import Field, race_request
+from ensign.lab.study.calibrate import first_requests
+from ensign.lab.traced import Tracer, TraceWish
+from ensign.model.errors import InputError
+from ensign.model.findings import Finding, Severity
+from ensign.model.requests import ArmSpec
+from ensign.model.study import Study, Workload
+from ensign.model.traced import TracedExecution, nothing_seen
+from ensign.model.trials import TWIN
+from ensign.model.units import parse_duration_ns
+from ensign.store.folder import StudyFolder
+
+# What looking may take, beside the study's budget, which is for racing: a share of it, or this.
+_SHARE_OF_BUDGET = 0.1
+_AT_LEAST_NS = 10 * 10**9
+NO_TIME = "looking had taken a tenth of the study's budget already"
+_BY_WORKLOAD = TypeAdapter(dict[str, dict[str, TracedExecution]])
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What the baseline and its twin wrote, by workload; the twin is there where it says more.
+
+    Variants run the same commands: what baseline and twin share, all share. Workloads of one server
+    with equal arguments have what was seen of the first of them.
+    """
+
+    by_workload: Mapping[str, Mapping[str, TracedExecution]] = field(default_factory=dict)
+    baseline: str = ""
+
+    @property
+    def shared(self) -> dict[str, tuple[SharedFile, ...]]:
+        """The files that both write, by workload; those alone that have some."""
+        found = {name: shared_files(seen) for name, seen in self.by_workload.items()}
+        return {name: files for name, files in found.items() if files}
+
+    @property
+    def apart(self) -> frozenset[str]:
+        """The workloads whose arms cannot be alive at once."""
+        return frozenset(self.shared)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """`shared-files` by workload, and `not-judged`, once for each reason."""
+        names = {TWIN: f"{self.baseline} (twin)"}
+        found: list[Finding] = []
+        for workload, files in self.shared.items():
+            found += shared_finding(files, names, apart=True, subject=workload)
+        reasons: dict[str, list[str]] = {}
+        for workload, seen in self.by_workload.items():
+            for reason in {each.not_judged for each in seen.values() if not each.followed}:
+                reasons.setdefault(reason, []).append(workload)
+        for reason, workloads in reasons.items():
+            text = f"not judged: whether arms write the same files: {reason}"
+            found.append(Finding("not-judged", Severity.NOTE, text, ", ".join(workloads)))
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class SharingSite:
+    """Who looks, where what was seen is kept, and whom to tell of each workload."""
+
+    tracer: Tracer
+    clock: Clock
+    folder: StudyFolder
+    on_trace: Callable[[str], None]
+
+    def sharing(self, study: Study, arms: Field, key: str) -> Sharing:
+        """What was seen, now or by an earlier call under that key."""
+        baseline = arms.artefacts[0][0]
+        name = f"shared/{key}"
+        stored = self.folder.read_json(name)
+        if stored is not None:
+            try:
+                return Sharing(_BY_WORKLOAD.validate_json(json.dumps(stored)), baseline)
+            except ValidationError:
+                path = self.folder.json_file(name)
+                raise InputError(f"{path} is damaged; delete it and run again") from None
+        seen = self._look(study, arms)
+        self.folder.write_json(name, json.loads(_BY_WORKLOAD.dump_json(seen)))
+        return Sharing(seen, baseline)
+
+    def _look(self, study: Study, arms: Field) -> dict[str, dict[str, TracedExecution]]:
+        share_ns = round(parse_duration_ns(study.race.budget) * _SHARE_OF_BUDGET)
+        end_ns = self.clock.monotonic_ns() + max(share_ns, _AT_LEAST_NS)
+        found: dict[str, dict[str, TracedExecution]] = {}
+        alike: dict[object, str] = {}
+        for workload in study.workloads:
+            baseline, twin = _specs(study, arms, workload)
+            key = (workload.name,) if baseline.load is None else (baseline.program,)
+            earlier = alike.setdefault(key, workload.name)
+            if earlier != workload.name:
+                found[workload.name] = found[earlier]
+                continue
+            self.on_trace(workload.name)
+            seen = {baseline.name: self._trace(baseline, study, end_ns)}
+            if seen[baseline.name].written:
+                seen[TWIN] = self._trace(twin, study, end_ns)
+            found[workload.name] = seen
+        return found
+
+    def _trace(self, arm: ArmSpec, study: Study, end_ns: int) -> TracedExecution:
+        left_ns = end_ns - self.clock.monotonic_ns()
+        if left_ns <= 0:
+            return nothing_seen(NO_TIME)
+        return self.tracer.trace(arm, TraceWish(study.race.ports, deadline_ns=left_ns))
+
+
+def _specs(study: Study, arms: Field, workload: Workload) -> tuple[ArmSpec, ArmSpec]:
+    alone = arms.only_baseline().in_sweep(0)
+    requests = first_requests(workload)
+    request = race_request(study, alone, workload, requests, seed=study.race.seed)
+    baseline, twin = request.arms
+    return baseline, twin
