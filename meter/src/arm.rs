@@ -2,6 +2,7 @@
 //! its totals, and its end.
 
 use crate::account::{Exit, Usage};
+use crate::activity::Observer;
 use crate::drive::Driver;
 use crate::forest::Forest;
 use crate::freezer::Group;
@@ -13,7 +14,7 @@ use crate::records::{Reason, Role};
 use crate::request;
 use crate::scratch;
 use crate::stage::Stage;
-use crate::totals::{self, Reading, Total};
+use crate::totals::{Printed, Reading, Total};
 use std::path::PathBuf;
 
 mod driven;
@@ -39,6 +40,7 @@ pub struct Arm<'a> {
     wall_ns: u64,
     slices: u64,
     pub total: Option<Total>,
+    pub observer: Observer,
     /// A filler that failed is not started again.
     fills: bool,
     /// It failed, and takes no further part.
@@ -64,6 +66,7 @@ impl<'a> Arm<'a> {
             wall_ns: 0,
             slices: 0,
             total: None,
+            observer: Observer::default(),
             fills: true,
             out: false,
         })
@@ -88,6 +91,7 @@ impl<'a> Arm<'a> {
     /// A fresh execution: nothing of the last one stays but the copy of the executable.
     pub fn begin(&mut self, stage: &mut Stage, padding: Option<usize>) -> Result<(), Halt> {
         self.total = None;
+        self.observer = Observer::default();
         self.fills = true;
         self.wall_ns = 0;
         self.slices = 0;
@@ -206,6 +210,7 @@ impl<'a> Arm<'a> {
             group: Group::Main,
             program: Some(&program),
             keep,
+            reads_output: !self.is_server() && self.spec.reads_output(),
             extra_env: self.extra_env(),
         })?;
         if !stage.counters.names.is_empty() {
@@ -229,6 +234,7 @@ impl<'a> Arm<'a> {
             group: Group::Load,
             program: None,
             keep,
+            reads_output: true,
             extra_env: self.extra_env(),
         })
     }
@@ -280,6 +286,7 @@ impl<'a> Arm<'a> {
         let mut reading = Reading {
             main: tree.usage(Group::Main)?,
             load: Usage::default(),
+            cpu_wait_ns: tree.cpu_wait_ns(Group::Main),
             counters: Vec::new(),
         };
         if self.spec.drive().is_some() {
@@ -377,13 +384,25 @@ impl<'a> Arm<'a> {
         let exit = stage.forest.exit(runner.child.pid).unwrap_or_default();
         let total = self.totals(stage, &exit);
         stage.end_left_running(self.tree, self.runner_group(), self.name());
-        let operations = totals::operations(self.spec, &runner, &self.names);
+        let printed = Printed::of(self.spec, &runner);
+        let (operations, score) = (printed.operations(&self.names), printed.score());
+        let digest = self.digest(&runner);
         stage.conclude(runner, self.name(), Reason::Exited)?;
         self.total = Some(Total {
             operations: operations?,
+            score: score?,
+            digest,
             ..total
         });
         Ok(true)
+    }
+
+    fn digest(&self, runner: &Process) -> Option<String> {
+        let asked = !self.is_server() && self.spec.program.digest;
+        asked.then(|| {
+            runner.stdout.finish();
+            runner.stdout.digest()
+        })?
     }
 
     fn totals(&mut self, stage: &mut Stage, exit: &Exit) -> Total {
@@ -405,8 +424,16 @@ impl<'a> Arm<'a> {
             counters: counters
                 .map(|(now, base)| now.saturating_sub(*base))
                 .collect(),
-            drive: None,
+            cpu_wait_ns: self.waited_ns(),
+            activity: stage.observes.then_some(self.observer.main),
+            load_activity: (stage.observes && self.is_server()).then_some(self.observer.load),
+            ..Total::default()
         }
+    }
+
+    fn waited_ns(&self) -> Option<u64> {
+        let before = self.base.cpu_wait_ns?;
+        Some(self.last.cpu_wait_ns?.saturating_sub(before))
     }
 
     /// What fails as filler counts nowhere; it is said, and not tried again.

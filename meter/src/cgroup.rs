@@ -133,6 +133,8 @@ struct GroupFiles {
     folder: File,
     procs: File,
     stat: File,
+    /// Not on every kernel.
+    pressure: Option<File>,
 }
 
 impl GroupFiles {
@@ -144,6 +146,7 @@ impl GroupFiles {
                 .write(true)
                 .open(dir.join("cgroup.procs"))?,
             stat: File::open(dir.join("cpu.stat"))?,
+            pressure: File::open(dir.join("cpu.pressure")).ok(),
             dir,
         })
     }
@@ -267,6 +270,13 @@ impl Tree for CgroupTree {
         })
     }
 
+    fn cpu_wait_ns(&mut self, group: Group) -> Option<u64> {
+        let file = self.files(group)?.pressure.as_ref()?;
+        let mut buffer = [0u8; 256];
+        let length = file.read_at(&mut buffer, 0).ok()?;
+        parse_pressure(std::str::from_utf8(&buffer[..length]).ok()?)
+    }
+
     fn members(&mut self, group: Group) -> Vec<pid_t> {
         self.files(group)
             .map_or_else(Vec::new, |files| read_tree(&files.dir))
@@ -309,6 +319,13 @@ impl Tree for CgroupTree {
     }
 }
 
+/// The total of the line `some`, in nanoseconds.
+fn parse_pressure(text: &str) -> Option<u64> {
+    let some = text.lines().find(|line| line.starts_with("some "))?;
+    let (_, total) = some.split_once("total=")?;
+    Some(total.trim().parse::<u64>().ok()? * 1000)
+}
+
 /// Living processes of a group and of those that a program made below it.
 fn read_tree(dir: &Path) -> Vec<pid_t> {
     let mut pids = read_pids(&dir.join("cgroup.procs"));
@@ -344,6 +361,13 @@ mod tests {
             own_folder(HYBRID, "0::/\n").unwrap(),
             Path::new("/sys/fs/cgroup/unified")
         );
+    }
+
+    #[test]
+    fn pressure_is_read_in_nanoseconds() {
+        let text = "some avg10=0.00 avg60=0.00 total=1234\nfull avg10=0.00 total=5\n";
+        assert_eq!(parse_pressure(text), Some(1_234_000));
+        assert_eq!(parse_pressure(""), None);
     }
 
     #[test]

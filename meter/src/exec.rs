@@ -1,9 +1,10 @@
 //! One command under the guardian, with limits and accounting.
 
+use crate::activity::Observer;
 use crate::freezer::Group;
 use crate::halt::Halt;
 use crate::launch::{self, Keep, Launch, Names};
-use crate::records::Role;
+use crate::records::{Role, Seen};
 use crate::request::Exec;
 use crate::stage::Stage;
 
@@ -32,10 +33,17 @@ fn run(stage: &mut Stage, request: &Exec) -> Result<(), Halt> {
         tree,
         group: Group::Main,
         program: None,
-        keep: Keep::Everything,
+        keep: if request.keep_output {
+            Keep::Everything
+        } else {
+            Keep::Errors
+        },
+        reads_output: false,
         extra_env: Vec::new(),
     })?;
-    let reason = stage.await_exit(&mut process)?;
+    let mut observer = request.observe.then(Observer::default);
+    let reason = stage.await_observed_exit(&mut process, observer.as_mut())?;
+    let cpu_wait_ns = stage.forest.tree(tree).cpu_wait_ns(Group::Main);
     stage.end_left_running(tree, Group::Main, None);
     for name in stage.forest.end_escaped() {
         stage.warn(
@@ -44,5 +52,17 @@ fn run(stage: &mut Stage, request: &Exec) -> Result<(), Halt> {
             format!("{name} left the process tree and was ended"),
         );
     }
-    stage.conclude(process, None, reason)
+    if request.process.digest {
+        process.stdout.finish();
+    }
+    let digest = process.stdout.digest().filter(|_| request.process.digest);
+    let concluded = stage.conclude(process, None, reason);
+    if let Some(outcome) = stage.outcomes.last_mut() {
+        outcome.seen = Some(Seen {
+            digest,
+            cpu_wait_ns,
+            activity: observer.map(|observer| observer.main),
+        });
+    }
+    concluded
 }

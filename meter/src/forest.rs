@@ -2,6 +2,7 @@
 
 use crate::account::{self, Exit};
 use crate::cgroup::CgroupTree;
+use crate::drain::Inodes;
 use crate::freezer::{Group, Tree, GROUPS};
 use crate::procfs::{self, Footprint};
 use crate::run::kill;
@@ -38,6 +39,10 @@ pub struct Forest {
     orphans: Vec<Orphans>,
     roots: HashMap<pid_t, (usize, Group)>,
     exits: HashMap<pid_t, Exit>,
+    /// Children of the meter that belong to no arm.
+    kept_out: Vec<pid_t>,
+    /// The pipes into which processes write what is taken from them.
+    pub drained: Inodes,
 }
 
 impl Forest {
@@ -49,6 +54,8 @@ impl Forest {
             orphans: Vec::new(),
             roots: HashMap::new(),
             exits: HashMap::new(),
+            kept_out: Vec::new(),
+            drained: Inodes::default(),
         }
     }
 
@@ -79,6 +86,12 @@ impl Forest {
         self.roots.insert(pid, (tree, group));
         self.exits.remove(&pid);
         self.trees[tree].admitted(group, pid);
+    }
+
+    /// A child of the meter's own, which no arm may claim.
+    pub fn keep_out(&mut self, pid: pid_t) {
+        self.known.borrow_mut().insert(pid);
+        self.kept_out.push(pid);
     }
 
     /// Reaps whatever has ended.
@@ -152,7 +165,8 @@ impl Forest {
     pub fn end_escaped(&mut self) -> Vec<String> {
         let mut names = Vec::new();
         for pid in procfs::descendants(std::process::id() as pid_t) {
-            if self.roots.contains_key(&pid) || self.owner(pid).is_some() {
+            let ours = self.roots.contains_key(&pid) || self.kept_out.contains(&pid);
+            if ours || self.owner(pid).is_some() {
                 continue;
             }
             names.push(format!("{} ({pid})", procfs::name(pid)));

@@ -46,6 +46,8 @@ pub trait Tree {
 
     /// CPU time so far of all that ever ran in the group.
     fn usage(&mut self, group: Group) -> io::Result<Usage>;
+    /// Time so far in which a task of the group waited for a CPU; None where nothing tells.
+    fn cpu_wait_ns(&mut self, group: Group) -> Option<u64>;
     fn members(&mut self, group: Group) -> Vec<pid_t>;
     /// Kills a group's processes, and waits (a bounded time) until they are dead.
     fn kill(&mut self, group: Group);

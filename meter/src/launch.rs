@@ -2,12 +2,13 @@
 
 use crate::account::Exit;
 use crate::counters::Counters;
+use crate::drain::{Drain, Stream, Wanted};
 use crate::freezer::Group;
 use crate::halt::{Code, Failure, Halt};
 use crate::lookup;
 use crate::records::{Outcome, Reason, Role};
-use crate::request;
-use crate::scratch::{self, Scratch};
+use crate::request::{self, Output};
+use crate::scratch::{self, TAIL_BYTES};
 use crate::spawn::{self, Child, Command, Resource};
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
@@ -40,11 +41,11 @@ impl Names {
     }
 }
 
-/// Which output of a process is kept for messages where it has no file of its own.
+/// Of which output of a process the text is kept, where it has no file of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     Everything,
-    /// Writing standard output would be part of the measured cost.
+    /// Standard output flows away unread, but for a score or a count that stands in it.
     Errors,
     /// For a filler, which must not overwrite the files of the run that counted either.
     Nothing,
@@ -60,6 +61,8 @@ pub struct Launch<'a> {
     /// The file to execute instead of the one that `argv` names.
     pub program: Option<&'a Path>,
     pub keep: Keep,
+    /// Whether a number is to be read in its standard output.
+    pub reads_output: bool,
     /// Variables that the meter adds.
     pub extra_env: Vec<(String, String)>,
 }
@@ -71,10 +74,8 @@ pub struct Process {
     pub group: Group,
     pub child: Child,
     pub argv: Vec<String>,
-    pub stdout: Option<PathBuf>,
-    pub stderr: Option<PathBuf>,
-    captures: Vec<PathBuf>,
-    stdout_is_captured: bool,
+    pub stdout: Said,
+    pub stderr: Said,
     deadline_ns: Option<u64>,
     pub ignore_failure: bool,
     /// Time in which it was allowed to run.
@@ -90,10 +91,8 @@ impl Process {
             group: launch.group,
             child,
             argv,
-            stdout_is_captured: launch.spec.stdout.is_none(),
             stdout: sinks.stdout,
             stderr: sinks.stderr,
-            captures: sinks.captures,
             deadline_ns: launch.spec.deadline_ns,
             ignore_failure: launch.spec.ignore_failure,
             active_ns: 0,
@@ -111,20 +110,15 @@ impl Process {
         self.left_ns() == Some(0)
     }
 
-    pub fn text(&self, path: &Option<PathBuf>) -> String {
-        let bytes = path.as_ref().and_then(|path| fs::read(path).ok());
-        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
-    }
-
-    /// Its outcome; captured output is read and removed.
+    /// Its outcome.
     pub fn outcome(&mut self, at: (u64, Option<&str>), exit: &Exit, reason: Reason) -> Outcome {
-        let tail = |path: &Option<PathBuf>| path.as_deref().map_or_else(String::new, scratch::tail);
-        let stdout = if self.stdout_is_captured {
-            tail(&self.stdout)
-        } else {
-            String::new()
+        self.stdout.finish();
+        self.stderr.finish();
+        let stdout = match &self.stdout {
+            Said::Stream(_) => self.stdout.tail(),
+            Said::File(_) | Said::Nothing => String::new(),
         };
-        let outcome = Outcome {
+        Outcome {
             execution: at.0,
             arm: at.1.map(String::from),
             role: self.role,
@@ -139,14 +133,10 @@ impl Process {
             peak_memory_bytes: exit.peak_memory_bytes,
             voluntary_switches: exit.voluntary_switches,
             involuntary_switches: exit.involuntary_switches,
-            stderr_tail: tail(&self.stderr),
+            stderr_tail: self.stderr.tail(),
             stdout_tail: stdout,
-        };
-        for capture in self.captures.drain(..) {
-            // It goes with the scratch folder at the latest.
-            let _ = fs::remove_file(capture);
+            seen: None,
         }
-        outcome
     }
 }
 
@@ -208,19 +198,69 @@ pub fn last_line(outcome: &Outcome) -> String {
         .map_or_else(String::new, |line| format!(": {}", line.trim()))
 }
 
-/// Where the output of a process goes, and what of it can be read.
+/// What can be read of the output of a process.
+#[derive(Default)]
+pub enum Said {
+    #[default]
+    Nothing,
+    File(PathBuf),
+    Stream(Stream),
+}
+
+impl Said {
+    /// Once nobody writes any more: all of it can be read then.
+    pub fn finish(&self) {
+        if let Said::Stream(stream) = self {
+            stream.finish();
+        }
+    }
+
+    /// What was written so far; of much that flowed, the beginning and the end.
+    pub fn text(&self) -> String {
+        match self {
+            Said::Nothing => String::new(),
+            Said::File(path) => {
+                String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+            }
+            Said::Stream(stream) => stream.text(),
+        }
+    }
+
+    fn tail(&self) -> String {
+        match self {
+            Said::Nothing => String::new(),
+            Said::File(path) => scratch::tail(path),
+            Said::Stream(stream) => scratch::tail_text(&stream.tail(TAIL_BYTES)),
+        }
+    }
+
+    pub fn digest(&self) -> Option<String> {
+        match self {
+            Said::Nothing => None,
+            Said::File(path) => scratch::digest(path),
+            Said::Stream(stream) => stream.digest(),
+        }
+    }
+}
+
+/// Where output goes that has no file.
+pub struct Outlets<'a> {
+    pub drain: &'a Drain,
+    pub inherit_fd: Option<i32>,
+}
+
+/// What can be read of both outputs.
 #[derive(Default)]
 pub struct Sinks {
-    stdout: Option<PathBuf>,
-    stderr: Option<PathBuf>,
-    captures: Vec<PathBuf>,
+    stdout: Said,
+    stderr: Said,
 }
 
 /// Everything that a fork needs, with the expanded argument list.
 pub fn prepare(
     launch: &Launch,
     base_env: &[(OsString, OsString)],
-    scratch: &mut Scratch,
+    outlets: &Outlets,
 ) -> Result<(Command, Vec<String>, Sinks), Halt> {
     let spec = launch.spec;
     let names = launch.names;
@@ -239,9 +279,12 @@ pub fn prepare(
     if let Some(cwd) = cwd.as_ref().filter(|cwd| !Path::new(cwd).is_dir()) {
         return Err(wrong(format!("`cwd` {cwd} is no folder")));
     }
-    let mut sinks = Sinks::default();
-    let opened = files(launch, cwd.as_deref(), scratch, &mut sinks);
-    let (stdin, stdout, stderr) = opened.map_err(wrong)?;
+    let opened = files(launch, cwd.as_deref(), outlets);
+    let (stdin, (stdout, said), (stderr, complained)) = opened.map_err(wrong)?;
+    let sinks = Sinks {
+        stdout: said,
+        stderr: complained,
+    };
     let strings = |list: &[String]| list.iter().map(spawn::c_string).collect::<io::Result<_>>();
     let command = Command {
         program: spawn::c_string(&program)?,
@@ -313,12 +356,14 @@ fn environment(launch: &Launch, base: &[(OsString, OsString)]) -> Vec<CString> {
         .collect()
 }
 
+type Opened = (File, Said);
+
+/// The standard files of a process, and what can be read of the two that it writes.
 fn files(
     launch: &Launch,
     cwd: Option<&str>,
-    scratch: &mut Scratch,
-    sinks: &mut Sinks,
-) -> Result<(File, File, File), String> {
+    outlets: &Outlets,
+) -> Result<(File, Opened, Opened), String> {
     let spec = launch.spec;
     let place = |path: &String| {
         let path = PathBuf::from(launch.names.expand(path));
@@ -330,33 +375,62 @@ fn files(
         .as_ref()
         .map_or_else(|| PathBuf::from("/dev/null"), place);
     let stdin = spawn::open_input(&input).map_err(|error| told(&input, error))?;
-    let mut sink = |asked: &Option<String>, keep: bool| -> PathBuf {
-        let asked = asked.as_ref().map(place);
-        let in_its_stead = launch.keep == Keep::Nothing
-            && asked.as_ref().is_some_and(|path| !path.starts_with("/dev"));
-        match asked {
-            Some(path) if !in_its_stead => path,
-            None if !keep => PathBuf::from("/dev/null"),
-            _ => {
-                let path = scratch.capture();
-                sinks.captures.push(path.clone());
-                path
-            }
+    // A filler must not overwrite the files of the run that counted.
+    let file = |asked: &Option<String>| {
+        let path = asked.as_ref().map(place);
+        path.filter(|path| launch.keep != Keep::Nothing || path.starts_with("/dev"))
+    };
+    let open = |path: PathBuf| -> Result<Opened, String> {
+        let file = spawn::open_output(&path).map_err(|error| told(&path, error))?;
+        let said = if path.is_file() {
+            Said::File(path)
+        } else {
+            Said::Nothing
+        };
+        Ok((file, said))
+    };
+    let (out_path, err_path) = (file(&spec.stdout), file(&spec.stderr));
+    if let (Some(out), Some(err)) = (&out_path, &err_path) {
+        if out == err {
+            let (stdout, said) = open(out.clone())?;
+            let stderr = stdout.try_clone().map_err(|error| told(err, error))?;
+            return Ok((stdin, (stdout, said), (stderr, Said::File(err.clone()))));
         }
+    }
+    let stdout = match out_path {
+        Some(path) => open(path)?,
+        None => outlet(launch, outlets)?,
     };
-    let out_path = sink(&spec.stdout, launch.keep == Keep::Everything);
-    let err_path = sink(&spec.stderr, launch.keep != Keep::Nothing);
-    let stdout = spawn::open_output(&out_path).map_err(|error| told(&out_path, error))?;
-    let stderr = if err_path == out_path {
-        stdout.try_clone()
-    } else {
-        spawn::open_output(&err_path)
+    let stderr = match err_path {
+        Some(path) => open(path)?,
+        None => stream(outlets, launch.keep != Keep::Nothing, false)?,
     };
-    let stderr = stderr.map_err(|error| told(&err_path, error))?;
-    let readable = |path: PathBuf| Some(path).filter(|path| path.is_file());
-    sinks.stdout = readable(out_path);
-    sinks.stderr = readable(err_path);
     Ok((stdin, stdout, stderr))
+}
+
+/// Standard output without a file.
+fn outlet(launch: &Launch, outlets: &Outlets) -> Result<Opened, String> {
+    let spec = launch.spec;
+    let counted = launch.keep != Keep::Nothing;
+    let plain = |file: io::Result<File>| {
+        let file = file.map_err(|error| format!("cannot open its output: {error}"))?;
+        Ok((file, Said::Nothing))
+    };
+    match (spec.output, outlets.inherit_fd) {
+        (Output::Null, _) => plain(spawn::open_output(Path::new("/dev/null"))),
+        (Output::Inherit, Some(fd)) if counted => plain(spawn::duplicate(fd)),
+        _ => stream(
+            outlets,
+            launch.keep == Keep::Everything || (counted && launch.reads_output),
+            counted && spec.digest,
+        ),
+    }
+}
+
+fn stream(outlets: &Outlets, text: bool, digest: bool) -> Result<Opened, String> {
+    let made = outlets.drain.stream(Wanted { text, digest });
+    let (file, stream) = made.map_err(|error| format!("cannot take its output: {error}"))?;
+    Ok((file, stream.map_or(Said::Nothing, Said::Stream)))
 }
 
 fn limits(limits: &request::Limits) -> Vec<(Resource, u64)> {

@@ -4,11 +4,13 @@
 //! described in docs/meter-protocol.md.
 
 mod account;
+mod activity;
 mod arm;
 mod call;
 mod cgroup;
 mod clock;
 mod counters;
+mod drain;
 mod drive;
 mod exec;
 mod follow;
@@ -31,6 +33,7 @@ mod request;
 mod run;
 mod schedule;
 mod scope;
+mod score;
 mod scratch;
 mod server;
 mod signals;

@@ -344,7 +344,7 @@ impl Racing<'_> {
             let threads = spec.drive().map_or(1, |drive| drive.threads);
             warn_bottleneck(stage, (&spec.name, threads), &total);
         }
-        let record = Record::Arm(ArmTotal {
+        let record = Record::Arm(Box::new(ArmTotal {
             execution: stage.execution,
             arm: &spec.name,
             wall_ns: total.wall_ns,
@@ -358,8 +358,13 @@ impl Racing<'_> {
             involuntary_switches: total.footprint.involuntary_switches,
             slices: total.slices,
             counters: stage.counters.named(&total.counters),
+            cpu_wait_ns: total.cpu_wait_ns,
+            activity: total.activity,
+            load_activity: total.load_activity,
+            score: total.score,
+            digest: total.digest,
             drive: total.drive.as_ref().map(DriveFacts::of),
-        });
+        }));
         stage.out.put(&stage.waiter, &record)
     }
 }

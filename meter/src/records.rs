@@ -1,5 +1,6 @@
 //! The records (docs/meter-protocol.md), and their way out.
 
+use crate::activity::Activity;
 use crate::drive::verb::DriveTotal;
 use crate::drive::{Report, Summary};
 use crate::halt::Halt;
@@ -37,7 +38,7 @@ pub enum Reason {
 pub enum Record<'a> {
     Start(Start<'a>),
     Slice(Slice<'a>),
-    Arm(ArmTotal<'a>),
+    Arm(Box<ArmTotal<'a>>),
     Outcome(&'a Outcome),
     Execution(Execution),
     Drive(DriveTotal),
@@ -95,6 +96,15 @@ pub struct ArmTotal<'a> {
     pub involuntary_switches: u64,
     pub slices: u64,
     pub counters: CounterValues,
+    pub cpu_wait_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_activity: Option<Activity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     #[serde(flatten)]
     pub drive: Option<DriveFacts>,
 }
@@ -135,6 +145,18 @@ pub struct Outcome {
     pub involuntary_switches: u64,
     pub stderr_tail: String,
     pub stdout_tail: String,
+    #[serde(flatten)]
+    pub seen: Option<Seen>,
+}
+
+/// What else is told of a command that is run alone.
+#[derive(Serialize, Clone, Debug)]
+pub struct Seen {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    pub cpu_wait_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
 }
 
 #[derive(Serialize)]

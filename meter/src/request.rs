@@ -56,6 +56,12 @@ pub struct Race {
     pub apart: bool,
     #[serde(default)]
     pub counters: Vec<String>,
+    /// Looks at the states of all tasks of the arm that runs.
+    #[serde(default)]
+    pub observe: bool,
+    /// What `"output": "inherit"` means: a file that the caller left open for it.
+    #[serde(default)]
+    pub inherit_fd: Option<i32>,
     pub arms: Vec<Arm>,
 }
 
@@ -69,6 +75,14 @@ pub struct Exec {
     pub scratch: Option<String>,
     #[serde(default)]
     pub freezer: FreezerChoice,
+    /// Looks at the states of all its tasks.
+    #[serde(default)]
+    pub observe: bool,
+    /// Whether standard output is kept for its tail; otherwise it flows away as in a race.
+    #[serde(default = "yes")]
+    pub keep_output: bool,
+    #[serde(default)]
+    pub inherit_fd: Option<i32>,
 }
 
 #[derive(Deserialize, Debug)]
@@ -96,6 +110,14 @@ pub struct Arm {
     /// The race is nothing without it: its failure ends all.
     #[serde(default)]
     pub required: bool,
+    /// Of a batch program, as for a load: how many operations one run is.
+    #[serde(default)]
+    pub operations: Option<u64>,
+    #[serde(default)]
+    pub operations_pattern: Option<String>,
+    /// What the program, or the load generator, says of its own speed.
+    #[serde(default)]
+    pub score_pattern: Option<String>,
 }
 
 /// What an arm gets a copy of: `folders` laid over each other, but for the names in `without`.
@@ -167,10 +189,28 @@ pub struct Process {
     pub stderr: Option<String>,
     #[serde(default)]
     pub deadline_ns: Option<u64>,
+    /// Where standard output goes that has no file.
+    #[serde(default)]
+    pub output: Output,
+    /// Asks for a hash of everything that goes to a drained pipe.
+    #[serde(default)]
+    pub digest: bool,
     #[serde(default)]
     pub ignore_failure: bool,
     #[serde(default)]
     pub limits: Limits,
+}
+
+#[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Output {
+    /// What is written is taken and dropped.
+    #[default]
+    Pipe,
+    /// The file /dev/null, which programs can tell from others.
+    Null,
+    /// The caller's own.
+    Inherit,
 }
 
 #[derive(Deserialize, Debug, Clone, Default)]
@@ -251,6 +291,14 @@ impl Request {
         }
     }
 
+    pub fn inherit_fd(&self) -> Option<i32> {
+        match self {
+            Request::Race(race) => race.inherit_fd,
+            Request::Exec(exec) => exec.inherit_fd,
+            Request::Drive(_) => None,
+        }
+    }
+
     pub fn freezer(&self) -> FreezerChoice {
         match self {
             Request::Race(race) => race.freezer,
@@ -292,6 +340,12 @@ impl Race {
             }
             arm.check()?;
             arm.check_mode(self.mode)?;
+            if arm.program.output == Output::Inherit && self.inherit_fd.is_none() {
+                let name = &arm.name;
+                return Err(format!(
+                    "arm {name:?}: `output` \"inherit\" needs `inherit_fd`"
+                ));
+            }
         }
         Ok(())
     }
@@ -313,6 +367,12 @@ impl Arm {
             drive
                 .check()
                 .map_err(|text| of(&format!("`preload`: `drive`: {text}")))?;
+        }
+        for pattern in [&self.score_pattern, &self.operations_pattern]
+            .into_iter()
+            .flatten()
+        {
+            regex_lite::Regex::new(pattern).map_err(|e| of(&format!("{pattern:?}: {e}")))?;
         }
         let Some(load) = &self.load else {
             return if self.ready.is_some() || !self.preload.is_empty() {
@@ -336,6 +396,12 @@ impl Arm {
         {
             regex_lite::Regex::new(pattern).map_err(|e| of(&format!("{pattern:?}: {e}")))?;
         }
+        if self.operations.is_some() || self.operations_pattern.is_some() {
+            return Err(of("the operations of a server are those of its `load`"));
+        }
+        if self.score_pattern.is_some() && load.process.is_none() {
+            return Err(of("`score_pattern` is for programs and load generators"));
+        }
         let driven = load.drive.is_some() || self.preload.iter().any(|each| each.drive.is_some());
         if driven && !self.program.mentions("{port}") {
             return Err(of("a server that is driven needs `{port}` in its command"));
@@ -357,6 +423,14 @@ impl Arm {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a number stands in what the program, or the load generator, prints.
+    pub fn reads_output(&self) -> bool {
+        let load = self.load.as_ref();
+        self.score_pattern.is_some()
+            || self.operations_pattern.is_some()
+            || load.is_some_and(|load| load.operations_pattern.is_some())
     }
 
     pub fn drive(&self) -> Option<&Drive> {

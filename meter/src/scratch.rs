@@ -1,18 +1,18 @@
-//! The meter's own folder: captured output, folders of arms, copies of executables.
+//! The meter's own folder: folders of arms, copies of executables.
 
 use crate::clock;
 use crate::lookup;
 use crate::request::Files;
+use sha2::{Digest, Sha256};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-const TAIL_BYTES: u64 = 2000;
+pub const TAIL_BYTES: u64 = 2000;
 
 pub struct Scratch {
     dir: PathBuf,
-    captures: u64,
 }
 
 impl Scratch {
@@ -20,14 +20,7 @@ impl Scratch {
         DirBuilder::new().mode(0o700).create(dir)?;
         Ok(Scratch {
             dir: fs::canonicalize(dir)?,
-            captures: 0,
         })
-    }
-
-    /// A fresh path for the output of a process.
-    pub fn capture(&mut self) -> PathBuf {
-        self.captures += 1;
-        self.dir.join(format!("output-{}", self.captures))
     }
 
     /// The folder `{tmp}` of an arm in an execution. Paths of all arms are equally long: the
@@ -125,7 +118,11 @@ pub fn tail(path: &Path) -> String {
         file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    let bytes = read().unwrap_or_default();
+    tail_text(&read().unwrap_or_default())
+}
+
+/// Last bytes as text.
+pub fn tail_text(bytes: &[u8]) -> String {
     // The cut may have gone through a character.
     let start = bytes
         .iter()
@@ -133,6 +130,14 @@ pub fn tail(path: &Path) -> String {
         .take_while(|&&b| b & 0xc0 == 0x80)
         .count();
     String::from_utf8_lossy(&bytes[start..]).into_owned()
+}
+
+/// The hash of a file, in hexadecimal digits.
+pub fn digest(path: &Path) -> Option<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut File::open(path).ok()?, &mut hash).ok()?;
+    let digits = hash.finalize();
+    Some(digits.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Removes a folder whatever its permissions; processes that are ending may still write into it.

@@ -148,7 +148,7 @@ fn port_state(arm: &Arm, stage: &mut Stage) -> Listener {
 fn said(server: &Process, pattern: &Regex) -> bool {
     [&server.stdout, &server.stderr]
         .iter()
-        .any(|path| pattern.is_match(&server.text(path)))
+        .any(|said| pattern.is_match(&said.text()))
 }
 
 fn ended_early(arm: &Arm, stage: &mut Stage, mut server: Process) -> Result<Start, Halt> {

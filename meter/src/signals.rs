@@ -243,6 +243,11 @@ impl Tree for SignalTree {
         Ok(sum)
     }
 
+    /// `schedstat` of a process is lost when it ends: nothing that could be added up.
+    fn cpu_wait_ns(&mut self, _group: Group) -> Option<u64> {
+        None
+    }
+
     fn members(&mut self, group: Group) -> Vec<pid_t> {
         if !self.frozen {
             self.discover();

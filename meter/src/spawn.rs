@@ -253,8 +253,7 @@ impl Plan<'_> {
         self.check(0, libc::dup2(command.stdin.as_raw_fd(), 0));
         self.check(0, libc::dup2(command.stdout.as_raw_fd(), 1));
         self.check(0, libc::dup2(command.stderr.as_raw_fd(), 2));
-        close_range(3, self.report - 1);
-        close_range(self.report + 1, RawFd::MAX);
+        close_all_but(self.report);
     }
 
     unsafe fn bounds(&self) {
@@ -280,6 +279,15 @@ impl Plan<'_> {
         libc::write(self.report, report.as_ptr().cast(), 8);
         libc::_exit(127);
     }
+}
+
+/// Closes every file of this process but the three standard ones and this one.
+///
+/// # Safety
+/// Nothing may use the descriptors afterwards: for a child that will not return.
+pub unsafe fn close_all_but(kept: RawFd) {
+    close_range(3, kept - 1);
+    close_range(kept + 1, RawFd::MAX);
 }
 
 unsafe fn close_range(first: RawFd, last: RawFd) {
@@ -324,6 +332,18 @@ pub fn own_cpus() -> Option<libc::cpu_set_t> {
 
 pub fn c_string(text: impl AsRef<OsStr>) -> io::Result<CString> {
     CString::new(text.as_ref().as_bytes()).map_err(io::Error::other)
+}
+
+/// Another descriptor of a file that the caller left open.
+pub fn duplicate(fd: RawFd) -> io::Result<File> {
+    // SAFETY: no memory is involved; the descriptor returned is ours.
+    unsafe {
+        let copy = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3);
+        if copy < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(File::from_raw_fd(copy))
+    }
 }
 
 pub fn open_input(path: &Path) -> io::Result<File> {

@@ -1,11 +1,13 @@
 //! What all parts of a run share: its processes, its folder, its way to tell.
 
+use crate::activity::Observer;
 use crate::clock;
 use crate::counters::Available;
+use crate::drain::Drain;
 use crate::forest::{Forest, Kind};
 use crate::freezer::Group;
 use crate::halt::{Failure, Halt};
-use crate::launch::{self, Keep, Launch, Names, Process};
+use crate::launch::{self, Keep, Launch, Names, Outlets, Process};
 use crate::records::{ArmFailure, Emitter, Outcome, Reason, Record, Role, Warning};
 use crate::request;
 use crate::run::{Run, MARKER};
@@ -29,6 +31,10 @@ pub struct Stage {
     /// Of the execution under way, from 0.
     pub execution: u64,
     pub first_spawn_ns: Option<u64>,
+    /// Whether the states of tasks are looked at while an arm runs.
+    pub observes: bool,
+    pub inherit_fd: Option<i32>,
+    drain: Option<Drain>,
     inherited: Inherited,
     cpus: Option<libc::cpu_set_t>,
     base_env: Vec<(OsString, OsString)>,
@@ -59,6 +65,9 @@ impl Stage {
             counters: Available::probe(counters),
             execution: 0,
             first_spawn_ns: None,
+            observes: false,
+            inherit_fd: None,
+            drain: None,
             inherited: sharpen_timers(),
             cpus: spawn::own_cpus(),
             base_env: std::env::vars_os().collect(),
@@ -89,7 +98,12 @@ impl Stage {
         launch
             .extra_env
             .push((ARM_MARKER.into(), format!("{:03}", launch.tree)));
-        let prepared = launch::prepare(&launch, &self.base_env, &mut self.scratch)?;
+        self.start_drain()?;
+        let outlets = Outlets {
+            drain: self.drain.as_ref().expect("it was just started"),
+            inherit_fd: self.inherit_fd,
+        };
+        let prepared = launch::prepare(&launch, &self.base_env, &outlets)?;
         let (mut command, argv, sinks) = prepared;
         command.cpus = command.cpus.or(self.cpus);
         let admission = self.forest.tree(launch.tree).admission(launch.group);
@@ -97,6 +111,16 @@ impl Stage {
         let child = spawn::spawn(&command, admission, self.inherited)?;
         self.forest.admitted(launch.tree, launch.group, child.pid);
         Ok(Process::new(&launch, argv, sinks, child))
+    }
+
+    /// The process that takes output begins with the first command, on the meter's CPUs.
+    fn start_drain(&mut self) -> Result<(), Halt> {
+        if self.drain.is_none() {
+            let drain = Drain::start(self.forest.drained.clone())?;
+            self.forest.keep_out(drain.pid);
+            self.drain = Some(drain);
+        }
+        Ok(())
     }
 
     /// Runs a command beside the measured ones to its end; a failure halts.
@@ -115,6 +139,7 @@ impl Stage {
             group: Group::Aside,
             program: None,
             keep: Keep::Everything,
+            reads_output: false,
             extra_env: Vec::new(),
         })?;
         let reason = self.await_exit(&mut process)?;
@@ -123,10 +148,25 @@ impl Stage {
 
     /// Waits for a process that has run freely since its fork; kills its group at its deadline.
     pub fn await_exit(&mut self, process: &mut Process) -> Result<Reason, Halt> {
+        self.await_observed_exit(process, None)
+    }
+
+    /// As `await_exit`, with looks at its tasks.
+    pub fn await_observed_exit(
+        &mut self,
+        process: &mut Process,
+        observer: Option<&mut Observer>,
+    ) -> Result<Reason, Halt> {
         let started = process.child.forked_ns;
         let until = process.left_ns().map(|left| started + left);
-        let pidfd = process.child.pidfd.as_raw_fd();
-        let ready = self.waiter.readable(&[pidfd], until)?;
+        let fds = [process.child.pidfd.as_raw_fd()];
+        let ready = match observer {
+            None => self.waiter.readable(&fds, until)?,
+            Some(observer) => {
+                let (waiter, forest) = (&self.waiter, &mut self.forest);
+                observer.watch(waiter, forest, (process.tree, false), &fds, until)?
+            }
+        };
         process.active_ns += clock::now_ns() - started;
         if ready.is_none() {
             self.forest.kill(process.tree, process.group);

@@ -1,11 +1,13 @@
 //! What an arm used up to its finish, and how many operations it completed.
 
 use crate::account::Usage;
+use crate::activity::Activity;
 use crate::drive::Report;
 use crate::halt::{Code, Halt};
 use crate::launch::{Names, Process};
 use crate::procfs::Footprint;
 use crate::request;
+use crate::score::number;
 use std::fs;
 
 #[derive(Clone, Debug, Default)]
@@ -18,6 +20,13 @@ pub struct Total {
     pub slices: u64,
     pub counters: Vec<u64>,
     pub drive: Option<Report>,
+    pub score: Option<f64>,
+    /// Of the batch program where that was asked for.
+    pub digest: Option<String>,
+    /// Time in which a task of the program waited for a CPU, where the machine tells.
+    pub cpu_wait_ns: Option<u64>,
+    pub activity: Option<Activity>,
+    pub load_activity: Option<Activity>,
 }
 
 /// Cumulative readings, of which slices and totals are differences.
@@ -25,40 +34,88 @@ pub struct Total {
 pub struct Reading {
     pub main: Usage,
     pub load: Usage,
+    pub cpu_wait_ns: Option<u64>,
     pub counters: Vec<u64>,
 }
 
-/// 1 for a batch program; as told, as printed or as written for a load generator.
-pub fn operations(
-    arm: &request::Arm,
-    runner: &Process,
-    names: &Names,
-) -> Result<Option<u64>, Halt> {
-    let Some(load) = &arm.load else {
-        return Ok(Some(1));
-    };
-    if load.operations.is_some() {
-        return Ok(load.operations);
+/// What the program or the load generator printed, once it has ended.
+pub struct Printed<'a> {
+    arm: &'a request::Arm,
+    text: String,
+}
+
+impl Printed<'_> {
+    /// Reads it where a number is looked for in it.
+    pub fn of<'a>(arm: &'a request::Arm, runner: &Process) -> Printed<'a> {
+        let text = if arm.reads_output() {
+            runner.stdout.finish();
+            runner.stdout.text().replace('\r', "\n")
+        } else {
+            String::new()
+        };
+        Printed { arm, text }
     }
-    let (count, why) = if let Some(pattern) = &load.operations_pattern {
-        let count = count_operations(&runner.text(&runner.stdout), pattern);
-        let why = format!("nothing that the load generator printed matches {pattern:?}");
-        (count, why)
-    } else if let Some(written) = &load.operations_json {
-        let text = fs::read_to_string(names.expand(&written.file)).unwrap_or_default();
-        let why = format!(
-            "the load generator wrote no number {:?} into {:?}",
-            written.pointer, written.file
-        );
-        (count_in_json(&text, &written.pointer), why)
-    } else {
-        return Ok(None);
-    };
-    count.map(Some).ok_or_else(|| {
-        let name = &arm.name;
-        let text = format!("arm {name:?}: the count of operations is unknown: {why}");
+
+    /// 1 for a batch program of which nothing else is said; as told, as printed or as written.
+    pub fn operations(&self, names: &Names) -> Result<Option<u64>, Halt> {
+        let arm = self.arm;
+        let (told, pattern) = match &arm.load {
+            Some(load) => (load.operations, &load.operations_pattern),
+            None if arm.operations_pattern.is_some() => (None, &arm.operations_pattern),
+            None => (Some(arm.operations.unwrap_or(1)), &None),
+        };
+        if told.is_some() {
+            return Ok(told);
+        }
+        let written = arm
+            .load
+            .as_ref()
+            .and_then(|load| load.operations_json.as_ref());
+        let (count, why) = if let Some(pattern) = pattern {
+            let who = if arm.load.is_some() {
+                "the load generator"
+            } else {
+                "it"
+            };
+            let why = format!("nothing that {who} printed matches {pattern:?}");
+            (self.count(pattern), why)
+        } else if let Some(written) = written {
+            let text = fs::read_to_string(names.expand(&written.file)).unwrap_or_default();
+            let why = format!(
+                "the load generator wrote no number {:?} into {:?}",
+                written.pointer, written.file
+            );
+            (count_in_json(&text, &written.pointer), why)
+        } else {
+            return Ok(None);
+        };
+        let unknown = || self.unknown(&format!("the count of operations is unknown: {why}"));
+        count.map(Some).ok_or_else(unknown)
+    }
+
+    fn count(&self, pattern: &str) -> Option<u64> {
+        number(&self.text, pattern).map(|number| number.round() as u64)
+    }
+
+    /// What it says of its own speed.
+    pub fn score(&self) -> Result<Option<f64>, Halt> {
+        let Some(pattern) = &self.arm.score_pattern else {
+            return Ok(None);
+        };
+        let found = number(&self.text, pattern).filter(|&score| score > 0.0);
+        let unknown = || {
+            self.unknown(&format!(
+                "the score is unknown: nothing printed matches {pattern:?} with a number above 0"
+            ))
+        };
+        found.map(Some).ok_or_else(unknown)
+    }
+
+    fn unknown(&self, what: &str) -> Halt {
+        let name = &self.arm.name;
+        let text = format!("arm {name:?}: {what}");
         Halt::failed(Code::OperationsUnknown, name, text)
-    })
+    }
 }
 
 fn count_in_json(text: &str, pointer: &str) -> Option<u64> {
@@ -67,26 +124,9 @@ fn count_in_json(text: &str, pointer: &str) -> Option<u64> {
     (number >= 1.0).then_some(number.round() as u64)
 }
 
-/// The last match of the pattern's first group, as a number.
-fn count_operations(output: &str, pattern: &str) -> Option<u64> {
-    let text = output.replace('\r', "\n");
-    let regex = regex_lite::Regex::new(pattern).ok()?;
-    let found = regex
-        .captures_iter(&text)
-        .filter_map(|captures| captures.get(1))
-        .last()?;
-    let digits: String = found
-        .as_str()
-        .chars()
-        .filter(|c| !matches!(c, ',' | '_'))
-        .collect();
-    let number: f64 = digits.trim().parse().ok()?;
-    (number >= 0.0).then_some(number.round() as u64)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{count_in_json, count_operations};
+    use super::count_in_json;
 
     #[test]
     fn a_count_is_read_from_json() {
@@ -96,18 +136,5 @@ mod tests {
         assert_eq!(count_in_json("", "/ALL STATS/Totals/Count"), None);
         let none = r#"{"ALL STATS": {"Totals": {"Count": 0}}}"#;
         assert_eq!(count_in_json(none, "/ALL STATS/Totals/Count"), None);
-    }
-
-    #[test]
-    fn the_last_count_counts() {
-        let output = "SET: rps=0 (1 requests)\rSET: rps=5 (7 requests)\r\n  100000 requests completed in 1 s\n";
-        assert_eq!(count_operations(output, r"(\d+) requests"), Some(100_000));
-        assert_eq!(count_operations(output, r"rps=(\d+)"), Some(5));
-        assert_eq!(
-            count_operations("1,234,567.0 ops", r"([\d,.]+) ops"),
-            Some(1_234_567)
-        );
-        assert_eq!(count_operations(output, r"(\d+) replies"), None);
-        assert_eq!(count_operations(output, r"\d+ requests"), None);
     }
 }

@@ -51,7 +51,13 @@ impl Turns {
         stage.forest.tree(arm.tree).thaw()?;
         let end = limit.map(|limit| start + limit);
         let wake = end.map(|end| end - (self.lateness_ns as u64).min(end - start));
-        let woken = stage.waiter.readable(&fds, wake)?;
+        let woken = if stage.observes {
+            let place = (arm.tree, arm.spec.load.is_some());
+            let (waiter, forest) = (&stage.waiter, &mut stage.forest);
+            arm.observer.watch(waiter, forest, place, &fds, wake)?
+        } else {
+            stage.waiter.readable(&fds, wake)?
+        };
         let stop = clock::now_ns();
         if let (None, Some(end)) = (woken, end) {
             self.learn_lateness(stop as f64 - end as f64);

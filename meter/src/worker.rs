@@ -69,7 +69,9 @@ fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<Sta
     };
     let emitter = out.take().ok_or_else(|| Halt::system("no way out"))?;
     let mut stage = Stage::new(run, kind, waiter, emitter, counters)?;
+    stage.inherit_fd = request.inherit_fd();
     if let Request::Race(race) = request {
+        stage.observes = race.observe;
         if let Some(cpus) = &race.meter_cpus {
             spawn::keep_to(cpus).map_err(|error| {
                 let text = format!("`meter_cpus` {cpus:?}: {error}");

@@ -160,7 +160,7 @@ def test_sleeping_programs_race_by_whole_executions(ensign: Ensign) -> None:
     said = json.loads((ensign.folder / "o.json").read_text())
     assert said["compare"]["mode"] == "whole"
     assert said["aa"]["metric"] == "wall"
-    assert "mostly-sleeping" in finding_codes(ensign.folder / "o.json")
+    assert "mostly-waiting" in finding_codes(ensign.folder / "o.json")
     assert "a compiler will not help" in done.said
 
 

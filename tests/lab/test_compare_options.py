@@ -4,10 +4,17 @@ import pytest
 
 from ensign.lab.compare.arms import CpuPlan, arm_specs
 from ensign.lab.compare.options import Options, candidates, parse_env
-from ensign.lab.compare.pilot import PilotRun
-from ensign.lab.compare.plan import budget_ns, output_findings, pair_rule, plan_race
+from ensign.lab.compare.pilot import Pilot, PilotRun
+from ensign.lab.compare.plan import (
+    budget_ns,
+    output_findings,
+    pair_rule,
+    plan_race,
+    with_memory,
+)
 from ensign.model.errors import InputError
-from ensign.model.trials import Metric, Mode
+from ensign.model.requests import Score
+from ensign.model.trials import Activity, Metric, Mode
 from ensign.stats.pair import Rule
 
 S = 10**9
@@ -17,8 +24,21 @@ TWO = Options(commands=("old x", "new x"))
 SERVERS = Options(commands=("a --port {port}", "b --port {port}"), load=("hit -p {port}",))
 
 
-def run(name: str, wall_ns: int, cpu_ns: int, output: str = "same") -> PilotRun:
-    return PilotRun(name, wall_ns, cpu_ns, 0, output)
+def pilot(
+    name: str, cpu_ns: int, *, idle: float = 0.0, busy: int = 1, output: str = "same"
+) -> Pilot:
+    """Three runs of 100 ms: idle for a share of it, otherwise so many tasks at a time."""
+    busy_ns = round((1 - idle) * 100 * MS)
+    seen = Activity(
+        looks=100,
+        observed_ns=100 * MS,
+        idle_ns=100 * MS - busy_ns,
+        several_ns=busy_ns if busy > 1 else 0,
+        runnable_ns=busy * busy_ns,
+        busiest_cpu_ns=cpu_ns // busy,
+    )
+    run = PilotRun(100 * MS, cpu_ns, 0, seen, peak_memory_bytes=100)
+    return Pilot(name, (run,) * 3, output)
 
 
 def test_the_first_command_is_the_baseline_and_names_are_unique() -> None:
@@ -80,26 +100,56 @@ def test_env_entries() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pilot", "mode", "metric", "pinned"),
+    ("second", "mode", "metric", "pinned"),
     [
-        (run("b", 100 * MS, 99 * MS), Mode.GATED, Metric.CPU, True),
-        (run("b", 100 * MS, 10 * MS), Mode.WHOLE, Metric.WALL, True),
-        (run("b", 100 * MS, 190 * MS), Mode.WHOLE, Metric.WALL, False),
-        (run("b", 1 * MS, MS // 5), Mode.GATED, Metric.CPU, True),
+        (pilot("b", 99 * MS), Mode.GATED, Metric.CPU, True),
+        # On a busy machine it had the CPU for a tenth of the time: that is no waiting.
+        (pilot("b", 10 * MS), Mode.GATED, Metric.CPU, True),
+        (pilot("b", 10 * MS, idle=0.9), Mode.WHOLE, Metric.WALL, True),
+        (pilot("b", 190 * MS, busy=2), Mode.WHOLE, Metric.WALL, False),
+        (pilot("b", 60 * MS, busy=2), Mode.WHOLE, Metric.WALL, False),
+        (pilot("b", 2 * MS, busy=2), Mode.GATED, Metric.CPU, True),
     ],
 )
-def test_a_pilot_decides_how_to_race(
-    pilot: PilotRun, mode: Mode, metric: Metric, *, pinned: bool
+def test_behaviour_decides_how_to_race(
+    second: Pilot, mode: Mode, metric: Metric, *, pinned: bool
 ) -> None:
-    plan = plan_race(TWO, {"1": run("a", 100 * MS, 99 * MS), "2": pilot}, ())
+    plan = plan_race(TWO, {"1": pilot("a", 99 * MS), "2": second}, ())
     assert (plan.mode, plan.metric, plan.pinned) == (mode, metric, pinned)
 
 
+def test_wall_time_of_servers_is_that_of_whole_executions() -> None:
+    pilots = {"1": pilot("a", 30 * MS, idle=0.7), "2": pilot("b", 30 * MS, idle=0.7)}
+    usual = plan_race(SERVERS, pilots, ())
+    assert (usual.mode, usual.metric) == (Mode.GATED, Metric.CPU)
+    wall = plan_race(replace(SERVERS, metric=Metric.WALL), pilots, ())
+    assert (wall.mode, wall.metric) == (Mode.WHOLE, Metric.WALL)
+
+
+def test_a_score_is_compared_by_turns() -> None:
+    plan = plan_race(replace(TWO, score=Score("(.)")), {"1": pilot("a", 9 * MS)}, ())
+    assert (plan.mode, plan.metric) == (Mode.WHOLE, Metric.SCORE)
+
+
 def test_the_users_choice_goes_first_and_is_doubted() -> None:
-    runs = {"1": run("a", 100 * MS, MS), "2": run("b", 100 * MS, MS)}
-    plan = plan_race(replace(TWO, mode=Mode.GATED, metric=Metric.CPU), runs, ())
+    pilots = {"1": pilot("a", MS, idle=0.9), "2": pilot("b", MS, idle=0.9)}
+    plan = plan_race(replace(TWO, mode=Mode.GATED, metric=Metric.CPU), pilots, ())
     assert (plan.mode, plan.metric) == (Mode.GATED, Metric.CPU)
     assert [finding.code for finding in plan.findings] == ["gated-by-request"]
+
+
+def test_memory_is_told_then_taken_by_turns_then_refused() -> None:
+    pilots = {"1": pilot("a", 99 * MS), "2": pilot("b", 99 * MS)}
+    plan = plan_race(TWO, pilots, ())
+    assert with_memory(TWO, plan, pilots, 10_000) == plan
+    told = with_memory(TWO, plan, pilots, 600)
+    assert (told.mode, [finding.code for finding in told.findings]) == (Mode.GATED, ["memory"])
+    turns = with_memory(TWO, plan, pilots, 300)
+    assert (turns.mode, turns.apart) == (Mode.WHOLE, True)
+    with pytest.raises(InputError, match="one run takes"):
+        with_memory(TWO, plan, pilots, 100)
+    with pytest.raises(InputError, match="--mode gated keeps all"):
+        with_memory(replace(TWO, mode=Mode.GATED), plan, pilots, 300)
 
 
 def test_the_budget_grows_for_slow_programs_only_when_it_was_left_to_us() -> None:
@@ -122,7 +172,10 @@ def test_few_executions_are_not_peeked_into() -> None:
 
 
 def test_outputs_that_differ_are_found() -> None:
-    assert output_findings((run("a", 1, 1), run("b", 1, 1))) == ()
-    (finding,) = output_findings((run("a", 1, 1), run("b", 1, 1, output="other")))
+    assert output_findings((pilot("a", 1), pilot("b", 1))) == ()
+    assert output_findings((pilot("a", 1), pilot("b", 1, output=""))) == ()
+    (finding,) = output_findings((pilot("a", 1), pilot("b", 1, output="other")))
     assert finding.code == "outputs-differ"
     assert "b printed something else than a" in finding.text
+    (finding,) = output_findings((pilot("a", 1), pilot("b", 1, output="other")), again="third")
+    assert finding.code == "outputs-not-compared"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -9,7 +10,8 @@ from typing import Annotated, Literal, TypeVar
 import typer
 
 from ensign.model.errors import InputError
-from ensign.model.trials import Metric, Mode
+from ensign.model.requests import Score
+from ensign.model.trials import Better, Metric, Mode
 
 T = TypeVar("T")
 
@@ -39,7 +41,10 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         str | None, typer.Option("--input", help="File for standard input.")
     ] = None,
     output: Annotated[
-        str | None, typer.Option(help="File for standard output; {arm} makes it one per arm.")
+        str | None,
+        typer.Option(
+            help="Standard output: 'pipe' (drained; default), 'null', 'inherit', or a file ({arm})."
+        ),
     ] = None,
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every command.")] = None,
     ignore_failure: Annotated[
@@ -80,8 +85,14 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     ] = "port",
     operations: Annotated[
         str | None,
-        typer.Option(help="Operations per run of the load: a number, or a pattern in its output."),
+        typer.Option(help="Operations per run: a number, or a pattern in the output."),
     ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(help="Compare what the output says: a pattern; its group is the number."),
+    ] = None,
+    unit: Annotated[str, typer.Option(help="Unit of the score, for reports.")] = "",
+    better: Annotated[Better | None, typer.Option(help="Which score is better.")] = None,
     export_json: Annotated[Path | None, typer.Option(help="Everything, with raw trials.")] = None,
     export_csv: Annotated[Path | None, typer.Option(help="A row per comparison.")] = None,
     export_markdown: Annotated[Path | None, typer.Option(help="A table for people.")] = None,
@@ -130,6 +141,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         shell=shell,
         input=input_file,
         output=output,
+        score=_score(score, unit, better),
         env=tuple(env or ()),
         ignore_failure=ignore_failure,
         margin=_read("--margin", parse_share, margin),
@@ -150,6 +162,23 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     )
     if status:
         raise typer.Exit(status)
+
+
+def _score(pattern: str | None, unit: str, better: Better | None) -> Score | None:
+    """What a program says of its own speed. InputError where that is said by halves."""
+    if pattern is None:
+        if unit or better is not None:
+            raise InputError("--unit and --better say more of a --score PATTERN; give that, too")
+        return None
+    if better is None:
+        raise InputError("--score needs --better higher or --better lower")
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise InputError(f"--score '{pattern}' is no regular expression: {error}") from None
+    if groups < 1:
+        raise InputError(f"--score '{pattern}' needs a group around the number: ([0-9.]+)")
+    return Score(pattern, unit, better)
 
 
 def _read(option: str, parse: Callable[[str], T], text: str | None) -> T | None:

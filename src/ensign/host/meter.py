@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -72,9 +72,9 @@ class LocalMeter:
 
     def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
         """See `Meter.run`. InternalError where the meter itself fails."""
-        process = self._start(verb, request)
+        process, said = self._start(verb, request)
         try:
-            yield from self._records(process, request)
+            yield from self._records(process, said)
         finally:
             with signals_deferred():
                 with self._lock:
@@ -89,20 +89,22 @@ class LocalMeter:
                 if only is None or request is only:
                     process.terminate()
 
-    def _start(self, verb: Verb, request: Json) -> subprocess.Popen[bytes]:
+    def _start(self, verb: Verb, request: Json) -> tuple[subprocess.Popen[bytes], Json]:
         executable = self._executable or find_meter()
         # With the lock: whoever interrupts finds the process, or it is never there.
         with self._lock:
             if self._interrupted:
                 raise Interrupted("interrupted")
-            process = subprocess.Popen(
-                [str(executable), verb],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,
-            )
+            with _own_output(request) as (fds, request_with_fd):
+                process = subprocess.Popen(
+                    [str(executable), verb],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    start_new_session=True,
+                    pass_fds=fds,
+                )
             self._running[process] = request
-        return process
+        return process, request_with_fd
 
     def _records(self, process: subprocess.Popen[bytes], request: Json) -> Iterator[Json]:
         assert process.stdin is not None  # noqa: S101  # both are pipes
@@ -131,6 +133,25 @@ class LocalMeter:
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+@contextmanager
+def _own_output(request: Json) -> Iterator[tuple[tuple[int, ...], Json]]:
+    """The request with the number of ensign's own standard output, where programs inherit it."""
+    if not _inherits(request):
+        yield (), request
+        return
+    copy = os.dup(sys.stdout.fileno())
+    try:
+        yield (copy,), {**request, "inherit_fd": copy}
+    finally:
+        os.close(copy)
+
+
+def _inherits(said: object) -> bool:
+    if isinstance(said, Mapping):
+        return said.get("output") == "inherit" or any(map(_inherits, said.values()))
+    return isinstance(said, list) and any(map(_inherits, said))
 
 
 @dataclass

@@ -24,7 +24,8 @@ def race(
 
     `names` are what the user calls the arms, for messages.
     """
-    place = Place(workload, first_sweep, request.seed, request.slice_ns, names or {})
+    better = {arm.name: arm.score.better for arm in request.arms if arm.score is not None}
+    place = Place(workload, first_sweep, request.seed, request.slice_ns, names or {}, better)
     with closing(meter.run("race", race_json(request))) as records:
         yield from trials(records, place)
 
@@ -32,4 +33,14 @@ def race(
 def run_once(meter: Meter, process: ProcessSpec) -> OutcomeLine:
     """One unmeasured run. InputError where the command cannot be started."""
     with closing(meter.run("exec", exec_json(process))) as records:
+        return outcome_of(records)
+
+
+def observe_once(meter: Meter, process: ProcessSpec, *, digest: bool) -> OutcomeLine:
+    """One unmeasured run with looks at its tasks; with `digest` all its output is hashed.
+
+    Otherwise that flows away as in a race. InputError where the command cannot be started.
+    """
+    asked = exec_json(process, observe=True, digest=digest, keep_output=digest)
+    with closing(meter.run("exec", asked)) as records:
         return outcome_of(records)

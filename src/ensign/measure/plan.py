@@ -34,6 +34,7 @@ def race_json(request: RaceRequest) -> Json:
         "apart": request.apart,
         "budget_ns": request.budget_ns,
         "counters": list(request.counters),
+        "observe": request.observe,
         "arms": [_arm_json(arm) for arm in request.arms],
     }
 
@@ -51,12 +52,20 @@ def process_json(process: ProcessSpec) -> Json:
         "stderr": process.stderr,
         "deadline_ns": process.deadline_ns,
         "ignore_failure": process.ignore_failure,
+        "output": process.sink.value,
     }
 
 
-def exec_json(process: ProcessSpec) -> Json:
+def exec_json(
+    process: ProcessSpec, *, observe: bool = False, digest: bool = False, keep_output: bool = True
+) -> Json:
     """The object that `ensign-meter exec` reads."""
-    return {"schema": SCHEMA, "process": process_json(process)}
+    return {
+        "schema": SCHEMA,
+        "process": {**process_json(process), "digest": digest},
+        "observe": observe,
+        "keep_output": keep_output,
+    }
 
 
 def _arm_json(arm: ArmSpec) -> Json:
@@ -72,6 +81,9 @@ def _arm_json(arm: ArmSpec) -> Json:
         "copy_program": arm.copy_program,
         "ask_to_stop": arm.ask_to_stop,
         "expected_ns": arm.expected_ns,
+        "operations": arm.operations,
+        "operations_pattern": arm.operations_pattern,
+        "score_pattern": None if arm.score is None else arm.score.pattern,
         "required": arm.required,
     }
 

@@ -9,7 +9,16 @@ from pydantic import BaseModel, ConfigDict
 
 from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
 from ensign.model.findings import Finding, Severity
-from ensign.model.trials import ArmFailure, ArmTotals, Latency, Mode, SliceRecord, Trial
+from ensign.model.trials import (
+    Activity,
+    ArmFailure,
+    ArmTotals,
+    Better,
+    Latency,
+    Mode,
+    SliceRecord,
+    Trial,
+)
 
 Record = Mapping[str, object]
 
@@ -52,6 +61,10 @@ class _ArmLine(_Line):
     slices: int = 0
     counters: dict[str, int] = {}
     latency_ns: Latency | None = None
+    cpu_wait_ns: int | None = None
+    activity: Activity | None = None
+    load_activity: Activity | None = None
+    score: float | None = None
 
 
 class _ExecutionLine(_Line):
@@ -76,6 +89,9 @@ class OutcomeLine(_Line):
     peak_memory_bytes: int = 0
     stderr_tail: str = ""
     stdout_tail: str = ""
+    digest: str | None = None
+    cpu_wait_ns: int | None = None
+    activity: Activity | None = None
 
 
 class _FailureLine(_Line):
@@ -96,7 +112,8 @@ class _DoubtLine(_Line):
 class Place:
     """Where the trials of a request belong; sweeps count up from `first_sweep`.
 
-    `names` are what the user calls the arms, where that differs.
+    `names` are what the user calls the arms, where that differs; `better` says which scores of an
+    arm are the better ones.
     """
 
     workload: str
@@ -104,6 +121,7 @@ class Place:
     seed: int
     slice_ns: int
     names: Mapping[str, str] = field(default_factory=dict)
+    better: Mapping[str, Better] = field(default_factory=dict)
 
 
 @dataclass
@@ -143,7 +161,7 @@ def trials(records: Iterable[Record], place: Place) -> Iterator[Trial]:
             case "end" if record.get("status") == "interrupted":
                 raise Interrupted("ensign-meter was told to end by a signal")
             case _:
-                _take(record, pending)
+                _take(record, pending, place)
 
 
 def error_of(
@@ -181,13 +199,13 @@ def outcome_of(records: Iterable[Record]) -> OutcomeLine:
     return outcome
 
 
-def _take(record: Record, pending: _Pending) -> None:
+def _take(record: Record, pending: _Pending, place: Place) -> None:
     match record.get("type"):
         case "slice":
             line = _SliceLine.model_validate(record)
             pending.slices.append(SliceRecord(**line.model_dump()))
         case "arm":
-            pending.arms.append(_totals(_ArmLine.model_validate(record)))
+            pending.arms.append(_totals(_ArmLine.model_validate(record), place.better))
         case "warning":
             doubt = _DoubtLine.model_validate(record)
             pending.findings.append(
@@ -212,7 +230,7 @@ def _with_end(totals: ArmTotals, end: OutcomeLine | None) -> ArmTotals:
     return totals if end is None else replace(totals, exit=end.exit or 0, signal=end.signal or 0)
 
 
-def _totals(line: _ArmLine) -> ArmTotals:
+def _totals(line: _ArmLine, better: Mapping[str, Better]) -> ArmTotals:
     if not line.operations:
         raise CommandFailed(f"{line.arm}: the load generator's number of operations is unknown")
     return ArmTotals(
@@ -229,6 +247,11 @@ def _totals(line: _ArmLine) -> ArmTotals:
         slices=line.slices,
         counters=tuple(sorted(line.counters.items())),
         latency=line.latency_ns,
+        cpu_wait_ns=line.cpu_wait_ns,
+        activity=line.activity,
+        load_activity=line.load_activity,
+        score=line.score,
+        better=better.get(line.arm, Better.HIGHER),
     )
 
 

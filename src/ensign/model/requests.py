@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from ensign.model.drive import Drive
-from ensign.model.trials import Mode
+from ensign.model.trials import Better, Mode
+
+
+class Sink(StrEnum):
+    """Where standard output goes that has no file.
+
+    Into a pipe that is drained, to /dev/null (which programs can tell from others), or where
+    ensign's own goes.
+    """
+
+    PIPE = "pipe"
+    NULL = "null"
+    INHERIT = "inherit"
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpec:
     """One process. `env` is added to (or, with `clear_env`, replaces) the meter's environment.
 
-    `stdin`, `stdout`, `stderr` are paths; None is /dev/null for input and output, and the tail of
-    standard error is kept for messages. `argv`, `env`, `cwd` and the paths may hold `{arm}`,
-    `{port}` and `{tmp}`. A deadline counts the time in which the process was allowed to run.
+    `stdin`, `stdout`, `stderr` are paths; None is /dev/null for input and the `sink` for output,
+    and the tail of standard error is kept for messages. `argv`, `env`, `cwd` and the paths may hold
+    `{arm}`, `{port}` and `{tmp}`. A deadline counts the time in which the process was allowed to
+    run.
     """
 
     argv: tuple[str, ...]
@@ -28,6 +42,16 @@ class ProcessSpec:
     stderr: str | None = None
     deadline_ns: int | None = None
     ignore_failure: bool = False
+    sink: Sink = Sink.PIPE
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a program says of its own speed: the last match of the pattern's first group."""
+
+    pattern: str
+    unit: str = ""
+    better: Better = Better.HIGHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +109,7 @@ class ArmSpec:
     `files` gives it a copy of all that it runs with, and that copy's path for `{files}`.
     `ask_to_stop` ends a server by SIGTERM, and kills it only if it goes on for two seconds more.
     The failure of an arm that is `required` ends the race, that of another one the arm alone.
+    `operations` (or a pattern in what it prints) are those of one run of a batch program.
     """
 
     name: str
@@ -99,6 +124,9 @@ class ArmSpec:
     ask_to_stop: bool = True
     expected_ns: int | None = None
     required: bool = False
+    operations: int | None = None
+    operations_pattern: str | None = None
+    score: Score | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +134,7 @@ class RaceRequest:
     """Executions of one race. `budget_ns` starts no execution later than that after the first.
 
     `apart`, in mode whole: no two servers are there at once.
+    `observe` looks at what tasks do.
     """
 
     arms: tuple[ArmSpec, ...]
@@ -121,6 +150,7 @@ class RaceRequest:
     apart: bool = False
     budget_ns: int | None = None
     counters: tuple[str, ...] = ("instructions", "cycles")
+    observe: bool = False
 
     def without(self, arms: Collection[str]) -> RaceRequest:
         """The same race without these arms."""

@@ -298,6 +298,7 @@ class Stopped(StrEnum):
     EXECUTIONS = "executions"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
+    WITHHELD = "withheld"
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,8 +370,9 @@ class CompareResult:
     `arms` are in the user's order, the first is the baseline; `twin` is the A/A twin's arm, whose
     comparison is `aa`. `comparisons` has one row per further arm, without the twin; what failed is
     in `failed` alone, but for its earlier executions among the raw `trials`. `budget_s` and
-    `precision` (a share) are what was asked for, `used_s` what was used. `extra` has further pairs
-    for people, such as the command line to redo it (`redo`).
+    `precision` (a share) are what was asked for, `used_s` what was used. `withheld` says why
+    nothing is compared, where that is so. `extra` has further pairs for people, such as the command
+    line to redo it (`redo`).
     """
 
     arms: tuple[ArmFacts, ...]
@@ -395,5 +397,6 @@ class CompareResult:
     seed: int
     version: str
     made_at: str
+    withheld: str = ""
     extra: dict[str, str] = field(default_factory=dict)
     failed: tuple[FailedArm, ...] = ()

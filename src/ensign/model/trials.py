@@ -18,10 +18,52 @@ class Mode(StrEnum):
 
 
 class Metric(StrEnum):
-    """Which cost is compared; CPU time of the arm (of the server, for servers), or wall time."""
+    """Which cost is compared.
+
+    CPU time of the arm (of the server, for servers), wall time, or what the program says of itself.
+    """
 
     CPU = "cpu"
     WALL = "wall"
+    SCORE = "score"
+
+
+class Better(StrEnum):
+    """Which of two scores is the better one."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What the tasks of a program did while it ran, by looks at their states; times in ns.
+
+    A task that has no CPU because others have it could run all the same, so load on the machine
+    changes this little. `idle_ns`: no task could run; `several_ns`: two or more could;
+    `runnable_ns`: summed over the tasks; `storage_ns`: idle with a task in uninterruptible sleep.
+    `busiest_cpu_ns` is the CPU time of the task that used most.
+    """
+
+    looks: int = 0
+    observed_ns: int = 0
+    idle_ns: int = 0
+    several_ns: int = 0
+    runnable_ns: int = 0
+    storage_ns: int = 0
+    most_tasks: int = 0
+    busiest_cpu_ns: int = 0
+
+    @property
+    def idle_share(self) -> float:
+        """Share of the time in which no task could run."""
+        return self.idle_ns / self.observed_ns if self.observed_ns else 0.0
+
+    @property
+    def runnable(self) -> float:
+        """How many tasks could run, on average over the time in which one could; 1 or more."""
+        busy_ns = self.observed_ns - self.idle_ns
+        return self.runnable_ns / busy_ns if busy_ns else 1.0
 
 
 BASELINE = "baseline"
@@ -56,6 +98,8 @@ class ArmTotals:
     of completed requests for a server. `counters` maps event names to counts, where there are any;
     `latency` is there where a drive was asked to keep it. `exit` (or `signal`) is how the program
     or the load generator ended, which is other than 0 only where failures are ignored.
+    `cpu_wait_ns` is the time in which a task of it waited for a CPU, where the machine tells;
+    `activity` (and that of the load) is there where it was observed, `score` where it says one.
     """
 
     arm: str
@@ -73,9 +117,18 @@ class ArmTotals:
     latency: Latency | None = None
     exit: int = 0
     signal: int = 0
+    cpu_wait_ns: int | None = None
+    activity: Activity | None = None
+    load_activity: Activity | None = None
+    score: float | None = None
+    better: Better = Better.HIGHER
 
     def cost(self, metric: Metric) -> float:
-        """Nanoseconds per completed operation."""
+        """Nanoseconds per completed operation; of a score its inverse where higher is better."""
+        if metric is Metric.SCORE:
+            if not self.score:
+                return 0.0
+            return self.score if self.better is Better.LOWER else 1 / self.score
         spent = self.cpu_ns if metric is Metric.CPU else self.wall_ns
         return spent / self.operations
 

@@ -307,6 +307,7 @@ def _about_compare(result: CompareResult) -> dict[str, Json]:
         "used_s": _number(result.used_s),
         "running_share": _number(result.running_share),
         "stopped": result.stopped.value,
+        "withheld": result.withheld,
         "seed": result.seed,
         "version": result.version,
         "made_at": result.made_at,

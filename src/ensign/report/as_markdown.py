@@ -67,6 +67,10 @@ def study(result: StudyResult) -> str:
 
 def compare(result: CompareResult) -> str:
     """Verdict, table, findings, and how it was measured, folded."""
+    if result.withheld:
+        said = [*_verdict(compare_verdict(result)), *_findings(result.findings)]
+        parts = [*said, folded("Commands", _commands(result))]
+        return "\n\n".join([*parts, _made(result.version, result.made_at)]) + "\n"
     rows = [row_of(entry, result.margin, twin=False) for entry in result.comparisons]
     if result.aa is not None:
         rows.append(row_of(result.aa, result.margin, twin=True))

@@ -104,6 +104,9 @@ def compare(result: CompareResult, screen: Screen = Screen()) -> str:
     paper = _Paper(screen)
     paper.verdict(compare_verdict(result))
     paper.blank()
+    if result.withheld:
+        paper.findings(result.findings)
+        return paper.text()
     rows = [row_of(entry, result.margin, twin=False) for entry in result.comparisons]
     if result.aa is not None:
         rows.append(row_of(result.aa, result.margin, twin=True))

@@ -15,6 +15,7 @@ from ensign.report.words import clean, counted, plain_share
 _METRICS = {
     Metric.CPU.value: "CPU time of the program per operation",
     Metric.WALL.value: "wall time per operation",
+    Metric.SCORE.value: "what each program says of its own speed (--score)",
 }
 _STOPPED = {
     Stopped.DECIDED: "it stopped when every comparison was decided",
@@ -23,6 +24,7 @@ _STOPPED = {
     Stopped.EXECUTIONS: "it stopped at the number of executions asked for",
     Stopped.INTERRUPTED: "it was interrupted: this is what was measured until then",
     Stopped.FAILED: "it ended because something failed: this is what was measured until then",
+    Stopped.WITHHELD: "nothing was raced",
 }
 
 

@@ -125,13 +125,18 @@ def compare_verdict(result: CompareResult) -> Verdict:
         f"{words.sentence(each, result.margin, against=True, mode=result.mode)}{both_said(each)}."
         for each in result.comparisons
     ]
-    caveats = [*_errors(result.findings)]
+    caveats = [] if result.withheld else _errors(result.findings)
     for arm in result.arms:
         caveats += (f"{clean(arm.name)}: {runs}." for runs in arm.failing_runs)
     if result.aa is not None and result.aa.direction is not Direction.UNCLEAR:
         caveats.append(twin_sentence(result.aa, result.margin))
-    headline = said[0] if said else "Nothing was compared."
+    nothing = _sentence(result.withheld) if result.withheld else "Nothing was compared."
+    headline = said[0] if said else nothing
     return Verdict(headline, tuple(said[1:]), tuple(caveats))
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def twin_sentence(aa: Comparison, margin: float | None) -> str:

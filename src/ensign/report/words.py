@@ -23,7 +23,7 @@ _TIMES_FROM = 2.0
 _COARSE = 10.0
 WITHHELD = "withheld"
 MODES = {Mode.GATED: "interleaved", Mode.DRIVEN: "driven", Mode.WHOLE: "alternating"}
-METRICS = {Metric.CPU: "CPU time", Metric.WALL: "wall time"}
+METRICS = {Metric.CPU: "CPU time", Metric.WALL: "wall time", Metric.SCORE: "its own score"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ def _range(span: Span) -> str:
     return f"between {ends[0] * 100:.{digits}f} and {ends[1] * 100:.{digits}f} %"
 
 
-def _claim(comparison: Comparison, baseline: str) -> str:
+def _claim(comparison: Comparison, baseline: str) -> str:  # noqa: PLR0911  # one per form
     than = f" than {baseline}" if baseline else ""
     span, metric = span_of(comparison), METRICS[comparison.metric]
     if comparison.direction is Direction.FASTER:
@@ -248,6 +248,8 @@ def _claim(comparison: Comparison, baseline: str) -> str:
             return f"is {amount} as fast{like} by {metric}, {_factors(span)}"
         return f"is {_amount(span)} faster{than} by {metric}, {_range(span)}"
     of_cpu = comparison.metric is Metric.CPU
+    if comparison.metric is Metric.SCORE:
+        return f"is {_amount(span)} slower{than} by {metric}, {_range(span)}"
     cost = Span(comparison.low - 1, comparison.high - 1, comparison.ratio - 1)
     if _in_times(cost):
         amount = f"{comparison.ratio:.3g} times"

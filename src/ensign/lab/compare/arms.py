@@ -26,7 +26,8 @@ def program_process(candidate: Candidate, options: Options, cpus: CpuPlan) -> Pr
         env=parse_env(options.env),
         cpus=cpus.arms,
         stdin=options.input,
-        stdout=options.output,
+        stdout=options.output_file,
+        sink=options.sink,
         ignore_failure=options.ignore_failure,
         # A server runs until it is ended; its load generator has the deadline.
         deadline_ns=None if options.load else options.run_deadline_ns,
@@ -61,6 +62,8 @@ def arm_specs(
 
 
 def _arm(entry: Candidate, options: Options, cpus: CpuPlan, expected_ns: int | None) -> ArmSpec:
+    count, pattern = (None, None) if entry.load is not None else _operations(options)
+
     def optional(argv: tuple[str, ...] | None) -> tuple[ProcessSpec, ...]:
         return () if argv is None else (plain_process(argv, options),)
 
@@ -73,6 +76,9 @@ def _arm(entry: Candidate, options: Options, cpus: CpuPlan, expected_ns: int | N
         prepare=optional(entry.prepare),
         copy_program=not options.shell,
         expected_ns=expected_ns,
+        score=options.score,
+        operations=count,
+        operations_pattern=pattern,
     )
 
 
@@ -86,9 +92,15 @@ def _load(argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:
     )
     if options.operations is None:
         return Load(process, operations=1)
-    if options.operations.isdigit():
-        return Load(process, operations=int(options.operations))
-    return Load(process, operations=None, operations_pattern=options.operations)
+    return Load(process, *_operations(options))
+
+
+def _operations(options: Options) -> tuple[int | None, str | None]:
+    """How many operations one run completes, or the pattern of that number in its output."""
+    said = options.operations
+    if said is not None and said.isdigit():
+        return int(said), None
+    return None, said
 
 
 def _readiness(options: Options) -> Readiness:

@@ -99,7 +99,12 @@ class Judge:
         return replace(chosen, beside=self._beside(trials, arm, chosen))
 
     def _beside(self, trials: Sequence[Trial], arm: str, chosen: Comparison) -> Beside | None:
-        """The same by the other cost; None where an arm used none of it."""
+        """The same by the other cost; None where an arm used none of it, or a score is compared.
+
+        What says a score of itself mostly runs for a fixed time, and costs what that is.
+        """
+        if self.metric is Metric.SCORE:
+            return None
         metric = Metric.WALL if self.metric is Metric.CPU else Metric.CPU
         try:
             other = self._compare(trials, arm, chosen.arm, metric)

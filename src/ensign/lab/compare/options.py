@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ensign.lab.commands import split_command
 from ensign.model.errors import InputError
+from ensign.model.requests import Score, Sink
 from ensign.model.trials import Metric, Mode
 from ensign.stats.looks import LEVELS
 
@@ -27,6 +28,7 @@ class Options:
     """The command line as typed. Lists given once stand for every command.
 
     `budget_ns`, `precision`, `mode`, `metric` and `cpus` are None where the user left the choice.
+    `output` is a word of `Sink` or a file.
     """
 
     commands: tuple[str, ...]
@@ -42,6 +44,7 @@ class Options:
     shell: bool = False
     input: str | None = None
     output: str | None = None
+    score: Score | None = None
     env: tuple[str, ...] = ()
     ignore_failure: bool = False
     margin: float | None = None
@@ -55,6 +58,16 @@ class Options:
     cpus: tuple[int, ...] | None = None
     deadline_ns: int | None = None
     ports: tuple[int, int] = DEFAULT_PORTS
+
+    @property
+    def sink(self) -> Sink:
+        """Where standard output goes that has no file."""
+        return Sink(self.output) if self.output in set(Sink) else Sink.PIPE
+
+    @property
+    def output_file(self) -> str | None:
+        """The file for standard output, if it is to be one."""
+        return None if self.output in set(Sink) else self.output
 
     @property
     def run_deadline_ns(self) -> int:
@@ -144,13 +157,25 @@ def _check_numbers(options: Options) -> None:
         )
     if options.seed > _LARGEST_SEED:
         raise InputError(f"--seed must be at most {_LARGEST_SEED}")
+    if options.operations is not None and options.operations.strip("0") == "":
+        raise InputError("--operations must be above 0, or a pattern")
+    _check_metric(options)
     if options.level not in LEVELS:
         raise InputError(f"--level {options.level:g} must be one of {', '.join(map(str, LEVELS))}")
 
 
+def _check_metric(options: Options) -> None:
+    if options.metric is Metric.SCORE and options.score is None:
+        raise InputError("--metric score needs --score PATTERN: where the score stands")
+    if options.score is None:
+        return
+    if options.metric not in (None, Metric.SCORE):
+        raise InputError(f"--score is compared instead of {options.metric} time; leave out one")
+    if options.mode is Mode.GATED:
+        raise InputError("--score needs whole executions; slices would change it: no --mode gated")
+
+
 def _check_programs(options: Options) -> None:
-    if options.operations is not None:
-        raise InputError("--operations needs --load: a batch program's run is one operation")
     if options.preload:
         raise InputError("--preload needs --load: it fills a server before the load runs")
     if options.ready != "port":
@@ -169,8 +194,6 @@ def _check_servers(options: Options) -> None:
     for load in options.load:
         if "{port}" not in load:
             raise InputError(f"the load '{load}' must contain {{port}} to find its server")
-    if options.operations is not None and options.operations.strip("0") == "":
-        raise InputError("--operations must be above 0, or a pattern")
     if options.ready != "port" and not options.ready.startswith("output:"):
         raise InputError("--ready is 'port', or 'output:PATTERN'")
     if options.input is not None or options.output is not None:

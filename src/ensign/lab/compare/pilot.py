@@ -1,58 +1,93 @@
-"""One unmeasured run of each command: whether it works, what it prints, whether it computes."""
+"""Unmeasured runs of each command: whether it works, what it prints, whether it computes."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
 
 from ensign.host.meter import Meter
 from ensign.lab.compare.options import Candidate
-from ensign.measure.perform import run_once
+from ensign.measure.perform import observe_once, run_once
 from ensign.measure.probe import OutcomeLine
+from ensign.model.behaviour import Behaviour, behaviour_of
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding, Severity
 from ensign.model.requests import ProcessSpec
-from ensign.model.trials import ArmFailure
+from ensign.model.trials import Activity, ArmFailure, ArmTotals
 
-# A run that waits, or runs in parallel, for less than this is too short to be called either.
 _NOTEWORTHY_NS = 5_000_000
-_SLEEPING_SHARE = 0.5
-_PARALLEL_SHARE = 1.2
 _SYSTEM_SHARE = 0.6
 _IGNORE = " (--ignore-failure measures it all the same)"
 
 
 @dataclass(frozen=True, slots=True)
 class PilotRun:
-    """What one unmeasured run of a command used and printed; what its `--prepare` took."""
+    """What one unmeasured run of a command used and did; what its `--prepare` took."""
 
-    name: str
     wall_ns: int
     user_ns: int
     system_ns: int
-    output_sha256: str
+    activity: Activity | None = None
+    peak_memory_bytes: int = 0
     prepare_ns: int = 0
+    load_cpu_ns: int = 0
 
     @property
     def cpu_ns(self) -> int:
         """User and system time."""
         return self.user_ns + self.system_ns
 
-    @property
-    def sleeps(self) -> bool:
-        """It mostly waits: stopping it would not stop what it waits for."""
-        waiting_ns = self.wall_ns - self.cpu_ns
-        return waiting_ns > _NOTEWORTHY_NS and self.cpu_ns < _SLEEPING_SHARE * self.wall_ns
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """All unmeasured runs of a command. `output` is the hash of what it printed; "" if unknown."""
+
+    name: str
+    runs: tuple[PilotRun, ...]
+    output: str = ""
 
     @property
-    def parallel(self) -> bool:
-        """It keeps more than one CPU busy."""
-        surplus_ns = self.cpu_ns - self.wall_ns
-        return surplus_ns > _NOTEWORTHY_NS and self.cpu_ns > _PARALLEL_SHARE * self.wall_ns
+    def wall_ns(self) -> int:
+        """What a run takes."""
+        return round(median(run.wall_ns for run in self.runs))
+
+    @property
+    def cpu_ns(self) -> int:
+        """What a run uses."""
+        return round(median(run.cpu_ns for run in self.runs))
+
+    @property
+    def least_cpu_ns(self) -> int:
+        """What the cheapest run used, its load included."""
+        return min(run.cpu_ns + run.load_cpu_ns for run in self.runs)
+
+    @property
+    def prepare_ns(self) -> int:
+        """What preparing a run takes."""
+        return round(median(run.prepare_ns for run in self.runs))
+
+    @property
+    def peak_memory_bytes(self) -> int:
+        """The most that a run had."""
+        return max(run.peak_memory_bytes for run in self.runs)
+
+    @property
+    def behaviour(self) -> Behaviour:
+        """What its tasks do."""
+        return behaviour_of([(run.cpu_ns, run.activity) for run in self.runs])
+
+
+def run_of_totals(totals: ArmTotals) -> PilotRun:
+    """An unmeasured execution of a server under its load."""
+    return PilotRun(
+        totals.wall_ns,
+        totals.user_ns,
+        totals.system_ns,
+        totals.activity,
+        totals.peak_memory_bytes,
+        load_cpu_ns=totals.load_cpu_ns,
+    )
 
 
 class RunFailed(CommandFailed):
@@ -63,15 +98,24 @@ class RunFailed(CommandFailed):
         self.failure = failure
 
 
-def pilot_run(meter: Meter, candidate: Candidate, process: ProcessSpec) -> PilotRun:
-    """Runs the command once, its output hashed. CommandFailed if it fails, unless ignored."""
-    with _unnamed_file() as (path, digest):
-        outcome = run_once(meter, replace(process, stdout=path))
-        if not process.ignore_failure:
-            _require_success(candidate.name, outcome, _IGNORE)
-        return PilotRun(
-            candidate.name, outcome.active_wall_ns, outcome.user_ns, outcome.system_ns, digest()
-        )
+def pilot_run(
+    meter: Meter, candidate: Candidate, process: ProcessSpec, *, digest: bool
+) -> tuple[PilotRun, str]:
+    """Runs the command once as in the race, and what hash its output has where that is asked for.
+
+    CommandFailed if it fails, unless ignored.
+    """
+    outcome = observe_once(meter, process, digest=digest)
+    if not process.ignore_failure:
+        _require_success(candidate.name, outcome, _IGNORE)
+    run = PilotRun(
+        outcome.active_wall_ns,
+        outcome.user_ns,
+        outcome.system_ns,
+        outcome.activity,
+        outcome.peak_memory_bytes,
+    )
+    return run, outcome.digest or ""
 
 
 def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> int:
@@ -81,24 +125,42 @@ def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> int:
     return outcome.active_wall_ns
 
 
-def usage_findings(run: PilotRun) -> Iterator[Finding]:
-    """What the use of the CPU by one run already tells."""
-    cpus = run.cpu_ns / max(run.wall_ns, 1)
-    if run.sleeps:
+def usage_findings(
+    pilots: Sequence[Pilot], *, servers: bool = False, cpus: int | None = None
+) -> Iterator[Finding]:
+    """What the use of the CPU already tells, where programs may use so many CPUs."""
+    for pilot in pilots:
+        yield from _usage_findings(pilot, servers=servers)
+        does = pilot.behaviour
+        if servers and does.parallel and cpus is not None and does.runnable + 1 > cpus:
+            text = (
+                f"keeps {does.runnable:.1f} tasks busy at a time, and its load needs a CPU, too: "
+                f"with {cpus} CPUs they take time from each other; use a machine with more"
+            )
+            yield Finding("few-cpus", Severity.WARNING, text, pilot.name)
+
+
+def _usage_findings(pilot: Pilot, *, servers: bool) -> Iterator[Finding]:
+    does = pilot.behaviour
+    if does.waits and not servers:
         yield Finding(
-            "mostly-sleeping",
+            "mostly-waiting",
             Severity.WARNING,
-            f"mostly sleeping ({cpus:.0%} of its time on a CPU): a compiler will not help; "
-            "raced by whole executions",
-            run.name,
+            f"waits for {does.idle_share:.0%} of its time for something else than a CPU: a "
+            "compiler will not help; raced by whole executions",
+            pilot.name,
         )
-    if run.parallel:
-        text = f"keeps {cpus:.1f} CPUs busy: raced by whole executions, wall time compared"
-        yield Finding("several-cpus", Severity.NOTE, text, run.name)
-    if run.cpu_ns > _NOTEWORTHY_NS and run.system_ns > _SYSTEM_SHARE * run.cpu_ns:
-        share = run.system_ns / run.cpu_ns
+    if does.parallel:
+        text = (
+            f"keeps {does.runnable:.1f} tasks busy at a time: it gets all CPUs, and whole "
+            "executions by turns"
+        )
+        yield Finding("several-cpus", Severity.NOTE, text, pilot.name)
+    system_ns = median(run.system_ns for run in pilot.runs)
+    if pilot.cpu_ns > _NOTEWORTHY_NS and system_ns > _SYSTEM_SHARE * pilot.cpu_ns:
+        share = system_ns / pilot.cpu_ns
         text = f"{share:.0%} of its CPU time is the kernel's: flags of this program reach the rest"
-        yield Finding("mostly-system", Severity.NOTE, text, run.name)
+        yield Finding("mostly-system", Severity.NOTE, text, pilot.name)
 
 
 def _require_success(what: str, outcome: OutcomeLine, hint: str = "") -> None:
@@ -113,19 +175,3 @@ def _require_success(what: str, outcome: OutcomeLine, hint: str = "") -> None:
     tail = (outcome.stderr_tail or outcome.stdout_tail).strip().splitlines()
     said = f"; it said: {tail[-1]}" if tail else ""
     raise RunFailed(what, ArmFailure("", code, f"{how}{said}", outcome.exit, outcome.signal))
-
-
-@contextmanager
-def _unnamed_file() -> Iterator[tuple[str, _Digest]]:
-    # A file without a name cannot be left behind, whatever kills this process.
-    with tempfile.TemporaryFile() as file:
-        yield f"/proc/{os.getpid()}/fd/{file.fileno()}", _Digest(file.fileno())
-
-
-@dataclass(frozen=True, slots=True)
-class _Digest:
-    descriptor: int
-
-    def __call__(self) -> str:
-        with open(f"/proc/self/fd/{self.descriptor}", "rb") as file:  # noqa: PTH123  # no path
-            return hashlib.file_digest(file, "sha256").hexdigest()

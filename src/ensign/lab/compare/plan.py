@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ensign.lab.compare.options import DEFAULT_BUDGET_NS, DEFAULT_PRECISION, Options
-from ensign.lab.compare.pilot import PilotRun
+from ensign.lab.compare.pilot import Pilot
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
 from ensign.model.trials import Metric, Mode
@@ -18,6 +18,8 @@ _OVERHEAD = 1.05
 _RUNS_OF_BASELINE = 5
 # What cannot fit is refused within so long, or within a fifth of the budget.
 _PATIENCE_NS = 10 * 10**9
+_SHARE_OF_MEMORY = 0.8
+_NOTEWORTHY_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class RacePlan:
     """How the race is run. `pinned` is False where the arms need more than one CPU.
 
     `execution_ns` is what one execution of all arms (the twin's too) is expected to take;
-    `expected_ns` the running time per arm.
+    `expected_ns` the running time per arm. `apart`: servers are there by turns, too.
     """
 
     mode: Mode
@@ -34,33 +36,85 @@ class RacePlan:
     expected_ns: Mapping[str, int]
     execution_ns: int
     findings: tuple[Finding, ...]
+    apart: bool = False
 
 
 def plan_race(
-    options: Options, runs: Mapping[str, PilotRun], findings: tuple[Finding, ...]
+    options: Options, pilots: Mapping[str, Pilot], findings: tuple[Finding, ...]
 ) -> RacePlan:
-    """The plan after one unmeasured run per arm; the user's own choices go first."""
-    pilots = tuple(runs.values())
-    parallel = any(run.parallel for run in pilots)
-    waiting = parallel or any(run.sleeps for run in pilots)
-    mode = options.mode or (Mode.WHOLE if waiting else Mode.GATED)
-    metric = options.metric or (Metric.WALL if waiting else Metric.CPU)
-    expected_ns = {arm: max(run.wall_ns, 1) for arm, run in runs.items()}
-    once_ns = sum(expected_ns.values()) + pilots[0].wall_ns
-    preparing_ns = sum(run.prepare_ns for run in pilots) + pilots[0].prepare_ns
-    if options.mode is Mode.GATED and waiting:
-        text = (
-            "gated by request, though it waits or runs in parallel: waiting goes on while stopped"
-        )
-        findings = (*findings, Finding("gated-by-request", Severity.WARNING, text))
+    """The plan after unmeasured runs of each arm; the user's own choices go first."""
+    does = [pilot.behaviour for pilot in pilots.values()]
+    parallel = any(each.parallel for each in does)
+    # A server waits for its load generator, which is no reason to doubt the interleaving.
+    waiting = not options.load and any(each.waits for each in does)
+    by_turns = parallel or waiting
+    metric = Metric.SCORE if options.score else options.metric
+    metric = metric or (Metric.WALL if by_turns else Metric.CPU)
+    # Slices have no queues and hide what waits: wall time of servers is that of whole executions.
+    by_turns = by_turns or metric is Metric.SCORE or (bool(options.load) and metric is Metric.WALL)
+    mode = options.mode or (Mode.WHOLE if by_turns else Mode.GATED)
+    if options.mode is Mode.GATED and by_turns:
+        findings = (*findings, _gated_by_request(waiting=waiting, parallel=parallel))
+    first = next(iter(pilots.values()))
+    expected_ns = {arm: max(pilot.wall_ns, 1) for arm, pilot in pilots.items()}
+    once_ns = sum(expected_ns.values()) + first.wall_ns
+    preparing_ns = sum(pilot.prepare_ns for pilot in pilots.values()) + first.prepare_ns
     return RacePlan(
         mode=mode,
         metric=metric,
-        pinned=not parallel or mode is Mode.GATED,
+        pinned=not parallel,
         expected_ns=expected_ns,
         execution_ns=round(once_ns * _OVERHEAD) + preparing_ns,
         findings=findings,
     )
+
+
+def _gated_by_request(*, waiting: bool, parallel: bool) -> Finding:
+    if waiting:
+        why = "it waits, and waiting goes on while it is stopped"
+    elif parallel:
+        why = "several of its tasks are busy at a time, and slices stop them together"
+    else:
+        why = "wall time of slices has no queues: it is not what clients of the server would see"
+    return Finding("gated-by-request", Severity.WARNING, f"gated by request, though {why}")
+
+
+def with_memory(
+    options: Options, plan: RacePlan, pilots: Mapping[str, Pilot], free: int
+) -> RacePlan:
+    """The plan for a machine with so much free memory: arms that do not fit together take turns.
+
+    InputError where not even one of them fits.
+    """
+    peaks = [pilot.peak_memory_bytes for pilot in pilots.values()]
+    alive_together = plan.mode is Mode.GATED or bool(options.load)
+    together = sum(peaks) + peaks[0] if alive_together else max(peaks)
+    room = round(free * _SHARE_OF_MEMORY)
+    if together <= room:
+        if together < room * _NOTEWORTHY_SHARE:
+            return plan
+        text = f"all commands together take about {_size(together)} of {_size(free)} free memory"
+        return replace(plan, findings=(*plan.findings, Finding("memory", Severity.NOTE, text)))
+    if max(peaks) > room:
+        raise InputError(
+            f"one run takes {_size(max(peaks))} of memory, and {_size(free)} are free; "
+            "compare with a smaller input, or on a larger machine"
+        )
+    if options.mode is Mode.GATED:
+        raise InputError(
+            f"--mode gated keeps all commands in memory, about {_size(together)} together, and "
+            f"{_size(free)} are free; leave it out, and they take turns"
+        )
+    text = (
+        f"all commands together would take about {_size(together)} of memory, and {_size(free)} "
+        "are free: they take turns, one in memory at a time"
+    )
+    found = (*plan.findings, Finding("memory", Severity.WARNING, text))
+    return replace(plan, mode=Mode.WHOLE, apart=True, findings=found)
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**29 else f"{count / 2**20:.0f} MiB"
 
 
 def budget_ns(options: Options, execution_ns: int, spent_ns: int) -> int:
@@ -97,7 +151,7 @@ def cut_short(options: Options, name: str, commands: int, after_ns: int) -> Inpu
     )
 
 
-def require_budget(options: Options, runs: Mapping[str, PilotRun], commands: int) -> None:
+def require_budget(options: Options, runs: Mapping[str, Pilot], commands: int) -> None:
     """InputError as soon as the commands run so far cannot fit, before the others are tried.
 
     Those that did not run yet are taken to be like the mean of those that did.
@@ -143,20 +197,23 @@ def pair_rule(options: Options, executions: int) -> PairRule:
     )
 
 
-def differing_outputs(runs: Sequence[PilotRun]) -> list[str]:
+def differing_outputs(pilots: Sequence[Pilot]) -> list[str]:
     """The commands whose unmeasured run printed other bytes than the baseline's."""
-    return [run.name for run in runs[1:] if run.output_sha256 != runs[0].output_sha256]
+    known = [pilot for pilot in pilots if pilot.output]
+    return [pilot.name for pilot in known[1:] if pilot.output != known[0].output]
 
 
-def output_findings(runs: Sequence[PilotRun], again: PilotRun | None = None) -> tuple[Finding, ...]:
+def output_findings(pilots: Sequence[Pilot], again: str = "") -> tuple[Finding, ...]:
     """`outputs-differ`, where one unmeasured run of each printed different bytes.
 
-    `outputs-not-compared` where another run of the baseline, `again`, does not even print its own.
+    `outputs-not-compared` where another run of the baseline printed not even its own (`again` is
+    the hash of that; "" if there was none).
     """
-    others = differing_outputs(runs)
+    runs = [pilot for pilot in pilots if pilot.output]
+    others = differing_outputs(pilots)
     if not others:
         return ()
-    if again is not None and again.output_sha256 != runs[0].output_sha256:
+    if again and again != runs[0].output:
         text = (
             f"outputs are not compared: that of {runs[0].name} differs from run to run, so whether "
             "the commands do the same work is not shown"

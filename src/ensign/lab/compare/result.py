@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 
 from ensign import __version__
 from ensign.lab.compare.failures import failing_runs
@@ -23,6 +24,8 @@ def compare_result(
     made_at: str,
 ) -> CompareResult:
     """Everything that the terminal, the exports and the exit status need."""
+    if compared.withheld is not None:
+        return _withheld(options, compared, machine, findings, made_at)
     gone = failed_arms(compared.trials)
     compared = replace(compared, judge=compared.judge.without(gone))
     judge, trials = compared.judge, [trial.without(gone) for trial in compared.trials]
@@ -53,6 +56,56 @@ def compare_result(
         version=__version__,
         made_at=made_at,
         failed=tuple(each.arm for each in compared.failed),
+    )
+
+
+def _withheld(
+    options: Options,
+    compared: Compared,
+    machine: MachineFacts,
+    findings: Sequence[Finding],
+    made_at: str,
+) -> CompareResult:
+    """What is known where nothing may be compared: the commands, and the findings."""
+    pilots = {} if compared.withheld is None else compared.withheld.pilots
+    judge = compared.judge
+    return CompareResult(
+        arms=tuple(
+            ArmFacts(
+                name=entry.name,
+                command=entry.text,
+                user_s=median(run.user_ns for run in pilots[entry.arm].runs) / 1e9,
+                system_s=median(run.system_ns for run in pilots[entry.arm].runs) / 1e9,
+                wall_s=pilots[entry.arm].wall_ns / 1e9,
+                peak_memory_bytes=pilots[entry.arm].peak_memory_bytes,
+                cost_ns=float(pilots[entry.arm].cpu_ns),
+            )
+            for entry in judge.entries
+            if entry.arm in pilots
+        ),
+        twin=None,
+        comparisons=(),
+        aa=None,
+        metric=judge.metric,
+        mode=compared.plan.mode,
+        slice_ns=options.slice_ns,
+        freezer="",
+        level=options.level,
+        margin=judge.rule.margin,
+        precision=judge.rule.precision,
+        executions=0,
+        budget_s=compared.budget_ns / 1e9,
+        used_s=compared.spent_ns / 1e9,
+        running_share=0.0,
+        stopped=Stopped.WITHHELD,
+        findings=(*compared.findings, *findings),
+        machine=machine,
+        trials=(),
+        seed=options.seed,
+        version=__version__,
+        made_at=made_at,
+        failed=tuple(each.arm for each in compared.failed),
+        withheld="" if compared.withheld is None else compared.withheld.text,
     )
 
 

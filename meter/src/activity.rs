@@ -1,0 +1,245 @@
+//! What the tasks of an arm do while it runs: compute (or wait for a CPU), or wait for something
+//! else. Looked at by the clock, so other load on the machine changes it little: a task that has
+//! no CPU because others have them is runnable all the same.
+
+use crate::clock;
+use crate::forest::Forest;
+use crate::freezer::Group;
+use crate::halt::Halt;
+use crate::wait::Waiter;
+use libc::pid_t;
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::RawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+const LONGEST_PAUSE_NS: u64 = 1_000_000;
+const SHORTEST_PAUSE_NS: u64 = 150_000;
+/// A pause is so many times as long as the look before it: looking disturbs what it looks at.
+const PAUSE_PER_LOOK: u64 = 12;
+/// While a run is young there are this many looks in it.
+const LOOKS_PER_AGE: u64 = 16;
+
+/// Times in which so many tasks of a group were running or waiting for a CPU.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Activity {
+    pub looks: u64,
+    pub observed_ns: u64,
+    /// No task could run.
+    pub idle_ns: u64,
+    /// Two or more could.
+    pub several_ns: u64,
+    /// Sum over all tasks of the time in which each could run.
+    pub runnable_ns: u64,
+    /// Of `idle_ns` the part with a task in uninterruptible sleep: mostly storage.
+    pub storage_ns: u64,
+    pub most_tasks: u64,
+    /// CPU time of the task that used most, as far as it was seen.
+    pub busiest_cpu_ns: u64,
+}
+
+#[derive(Default)]
+struct States {
+    tasks: u64,
+    runnable: u64,
+    storage: u64,
+    busiest_cpu_ns: u64,
+}
+
+impl Activity {
+    fn book(&mut self, states: &States, span_ns: u64) {
+        self.looks += 1;
+        self.observed_ns += span_ns;
+        self.runnable_ns += states.runnable * span_ns;
+        self.most_tasks = self.most_tasks.max(states.tasks);
+        self.busiest_cpu_ns = self.busiest_cpu_ns.max(states.busiest_cpu_ns);
+        match states.runnable {
+            0 => {
+                self.idle_ns += span_ns;
+                self.storage_ns += if states.storage > 0 { span_ns } else { 0 };
+            }
+            1 => {}
+            _ => self.several_ns += span_ns,
+        }
+    }
+}
+
+/// Looks at one arm during one execution.
+#[derive(Default)]
+pub struct Observer {
+    pub main: Activity,
+    pub load: Activity,
+    began_ns: Option<u64>,
+    last_ns: u64,
+    cost_ns: u64,
+}
+
+impl Observer {
+    /// Waits as a waiter does, and looks meanwhile at a tree, and at its load where it has one.
+    pub fn watch(
+        &mut self,
+        waiter: &Waiter,
+        forest: &mut Forest,
+        (tree, with_load): (usize, bool),
+        fds: &[RawFd],
+        until_ns: Option<u64>,
+    ) -> Result<Option<usize>, Halt> {
+        loop {
+            let next = self.next_ns();
+            let until = until_ns.map_or(next, |until| until.min(next));
+            let ready = waiter.readable(fds, Some(until))?;
+            if ready.is_some() || until_ns.is_some_and(|until| clock::now_ns() >= until) {
+                return Ok(ready);
+            }
+            self.look(forest, tree, with_load);
+        }
+    }
+
+    /// When to look next.
+    fn next_ns(&mut self) -> u64 {
+        let now = clock::now_ns();
+        let began = *self.began_ns.get_or_insert_with(|| {
+            self.last_ns = now;
+            now
+        });
+        let young = ((now - began) / LOOKS_PER_AGE).clamp(SHORTEST_PAUSE_NS, LONGEST_PAUSE_NS);
+        now + young.max(self.cost_ns * PAUSE_PER_LOOK)
+    }
+
+    fn look(&mut self, forest: &mut Forest, tree: usize, with_load: bool) {
+        let start = clock::now_ns();
+        let span_ns = start - self.last_ns;
+        let main = states(forest, tree, Group::Main);
+        if main.tasks > 0 {
+            self.main.book(&main, span_ns);
+        }
+        if with_load {
+            let load = states(forest, tree, Group::Load);
+            self.load.book(&load, span_ns);
+        }
+        self.last_ns = start;
+        self.cost_ns = clock::now_ns() - start;
+    }
+}
+
+fn states(forest: &mut Forest, tree: usize, group: Group) -> States {
+    let mut states = States::default();
+    let members = forest.tree(tree).members(group);
+    for &pid in &members {
+        count(pid, &mut states);
+    }
+    let drained = forest.drained.borrow();
+    if states.runnable == 0 && members.iter().any(|&pid| writes_to(pid, &drained)) {
+        // It waits for the meter to take its output: that is no waiting of its own.
+        states.runnable = 1;
+    }
+    states
+}
+
+/// Whether a task is held up by one of these pipes being full.
+fn writes_to(pid: pid_t, pipes: &[u64]) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let paths = tasks
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|task| task.path());
+    paths
+        .filter_map(|task| fs::read_to_string(task.join("syscall")).ok())
+        .filter_map(|call| written_fd(&call))
+        .filter_map(|fd| fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok())
+        .any(|file| pipes.contains(&file.ino()))
+}
+
+/// The descriptor that the system call under way writes into.
+fn written_fd(call: &str) -> Option<u64> {
+    let mut fields = call.split_ascii_whitespace();
+    let number: libc::c_long = fields.next()?.parse().ok()?;
+    let place = match number {
+        libc::SYS_write | libc::SYS_writev | libc::SYS_sendfile | libc::SYS_vmsplice => 0,
+        libc::SYS_tee => 1,
+        libc::SYS_splice | libc::SYS_copy_file_range => 2,
+        _ => return None,
+    };
+    u64::from_str_radix(fields.nth(place)?.strip_prefix("0x")?, 16).ok()
+}
+
+fn count(pid: pid_t, states: &mut States) {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return;
+    };
+    for task in tasks.flatten() {
+        let mut text = [0u8; 256];
+        let read = File::open(task.path().join("stat")).and_then(|mut file| file.read(&mut text));
+        // It may have ended just now.
+        let Some(state) = read.ok().and_then(|length| state(&text[..length])) else {
+            continue;
+        };
+        match state {
+            b'R' => {
+                states.runnable += 1;
+                let cpu_ns = cpu_ns(&task.path());
+                states.busiest_cpu_ns = states.busiest_cpu_ns.max(cpu_ns);
+            }
+            b'D' => states.storage += 1,
+            b'Z' | b'X' => continue,
+            _ => {}
+        }
+        states.tasks += 1;
+    }
+}
+
+/// What a task used so far; 0 where the kernel does not tell.
+fn cpu_ns(task: &Path) -> u64 {
+    let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+    let used = text.split_ascii_whitespace().next();
+    used.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn state(stat: &[u8]) -> Option<u8> {
+    let close = stat.iter().rposition(|&byte| byte == b')')?;
+    stat.get(close + 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_booked_by_how_many_could_run() {
+        let mut activity = Activity::default();
+        for (runnable, storage) in [(0, 0), (0, 1), (1, 0), (3, 0)] {
+            let states = States {
+                tasks: 4,
+                runnable,
+                storage,
+                busiest_cpu_ns: 7,
+            };
+            activity.book(&states, 10);
+        }
+        assert_eq!((activity.looks, activity.observed_ns), (4, 40));
+        assert_eq!((activity.idle_ns, activity.storage_ns), (20, 10));
+        assert_eq!((activity.several_ns, activity.runnable_ns), (10, 40));
+    }
+
+    #[test]
+    fn the_descriptor_of_a_write_is_known() {
+        let write = format!(
+            "{} 0x1 0x7f00 0x2000 0x0 0x0 0x0 0x7ffe 0x7f11",
+            libc::SYS_write
+        );
+        assert_eq!(written_fd(&write), Some(1));
+        let splice = format!("{} 0x3 0x0 0x5 0x0 0x0 0x0 0x7ffe 0x7f11", libc::SYS_splice);
+        assert_eq!(written_fd(&splice), Some(5));
+        assert_eq!(written_fd(&format!("{} 0x0", libc::SYS_read)), None);
+        assert_eq!(written_fd("running"), None);
+    }
+
+    #[test]
+    fn the_state_stands_behind_the_name() {
+        assert_eq!(state(b"7 (a) R) S 1 2"), Some(b'S'));
+        assert_eq!(state(b"7"), None);
+    }
+}

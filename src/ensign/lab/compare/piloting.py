@@ -1,0 +1,334 @@
+"""What unmeasured executions tell before a race: its plan, and whether it may be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from ensign.host.machine import read_machine
+from ensign.host.topology import allowed_cpus
+from ensign.lab.compare.arms import CpuPlan, arm_specs, plain_process, program_process
+from ensign.lab.compare.failures import require_rest
+from ensign.lab.compare.options import DEFAULT_BUDGET_NS, Candidate, Options
+from ensign.lab.compare.own_files import for_arm, passing_tmp
+from ensign.lab.compare.pilot import (
+    Pilot,
+    PilotRun,
+    RunFailed,
+    pilot_run,
+    run_of_totals,
+    run_unmeasured,
+    usage_findings,
+)
+from ensign.lab.compare.plan import (
+    RacePlan,
+    cut_short,
+    differing_outputs,
+    longest_pilot_ns,
+    output_findings,
+    plan_race,
+    require_budget,
+    with_memory,
+)
+from ensign.lab.compare.self_timed import (
+    CLOCK_RATE,
+    SelfTimed,
+    by_both,
+    by_the_cpu_clock,
+    by_the_wall_clock,
+    reads_cpu_clock,
+)
+from ensign.lab.compare.tracing import Traces, Tracing
+from ensign.lab.ports import Ports
+from ensign.lab.traced import TraceWish
+from ensign.measure.perform import race
+from ensign.model.errors import CommandFailed
+from ensign.model.requests import ProcessSpec, RaceRequest
+from ensign.model.trials import ArmFailure, Mode, Trial
+
+_PILOTS = 3
+# Runs of a few milliseconds are seen by few looks each.
+_MOST_PILOTS = 10
+_LONG_ENOUGH_NS = 60_000_000
+# Of the budget: for the runs of all commands, and for tracing them.
+_PILOTS_SHARE = 0.2
+_MORE_SHARE = 0.05
+_TRACES_SHARE = 0.1
+_SLICED_SHARE = 0.05
+# What starting and ending the meter takes on a busy machine.
+_STARTING_NS = 100_000_000
+_NOTEWORTHY_NS = 20_000_000
+_TO_BE_SURE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """How to race, what failed already, and who ends by the clock, so that nothing is judged.
+
+    Where no execution was `sliced` to see that, the first measured ones are to show it.
+    """
+
+    plan: RacePlan
+    failures: list[ArmFailure]
+    pilots: Mapping[str, Pilot]
+    traces: Traces
+    self_timed: tuple[SelfTimed, ...] = ()
+    sliced: bool = True
+
+    def seen_in(self, trials: Sequence[Trial]) -> Planned | None:
+        """What the first two executions show, where none was spent on the question before."""
+        if self.sliced or len(trials) != _TO_BE_SURE:
+            return None
+        found = by_both(*(by_the_wall_clock(self.pilots, each) for each in trials))
+        if not found:
+            return None
+        told = tuple(each.finding(counted=False) for each in found)
+        plan = replace(self.plan, findings=(*told, *self.plan.findings))
+        return replace(self, plan=plan, self_timed=found)
+
+
+@dataclass(frozen=True, slots=True)
+class Piloting:
+    """The unmeasured executions of one call of `compare`."""
+
+    options: Options
+    entries: tuple[Candidate, ...]
+    cpus: CpuPlan
+    ports: Ports
+    names: Mapping[str, str]
+
+    def plan(self) -> Planned:
+        """The plan, and what failed already. CommandFailed where nothing is left to compare."""
+        servers = bool(self.options.load)
+        if servers:
+            # It must be known first whether they may be there together.
+            traces = self._tracing(self.entries).trace()
+            pilots, failures = self._of_servers()
+        else:
+            pilots, failures = self._of_programs()
+            left = tuple(entry for entry in self.entries if entry.arm in pilots)
+            took = {arm: pilot.wall_ns for arm, pilot in pilots.items()}
+            traces = self._tracing(left).trace(took) if len(left) > 1 else Traces()
+        ran = tuple(pilots.values())
+        cpus = len(self.options.cpus or allowed_cpus())
+        used = usage_findings(ran, servers=servers, cpus=cpus)
+        findings = (*output_findings(ran, self._printed_again(ran)), *used)
+        plan = plan_race(self.options, pilots, findings)
+        if traces.apart:
+            plan = replace(plan, mode=Mode.WHOLE, apart=True)
+        plan = with_memory(self.options, plan, pilots, read_machine().memory.available_bytes)
+        if self.options.score is not None:
+            return Planned(plan, failures, pilots, traces)
+        return self._tested(Planned(plan, failures, pilots, traces))
+
+    def _printed_again(self, pilots: Sequence[Pilot]) -> str:
+        """The hash of what the baseline prints again, where others print something else."""
+        if not differing_outputs(pilots):
+            return ""
+        return self._run_alone(self.entries[0], digest=True)[1]
+
+    def _tracing(self, entries: tuple[Candidate, ...]) -> Tracing:
+        tracer = self.ports.tracing(self.ports.meter)
+        return Tracing(self.options, entries, tracer, self.ports.clock.monotonic_ns)
+
+    def request(self, plan: RacePlan, failures: list[ArmFailure]) -> RaceRequest:
+        """One execution as planned, without those that failed."""
+        free = CpuPlan(self.options.cpus, None, None)
+        seats = self.cpus if plan.pinned else free
+        return RaceRequest(
+            arms=arm_specs(self.entries, self.options, seats, plan.expected_ns),
+            mode=plan.mode,
+            slice_ns=self.options.slice_ns,
+            executions=1,
+            seed=self.options.seed,
+            meter_cpus=self.cpus.meter,
+            ports=self.options.ports,
+            apart=plan.apart,
+        ).without({each.arm for each in failures})
+
+    def drain(self, request: RaceRequest) -> tuple[Trial, ...]:
+        """Unmeasured executions; CommandFailed where they did not complete."""
+        with closing(race(self.ports.meter, request, names=self.names)) as trials:
+            done = tuple(trials)
+        if len(done) < request.executions:
+            raise CommandFailed("the unmeasured executions before the race did not complete")
+        return done
+
+    @property
+    def _budget_ns(self) -> int:
+        return self.options.budget_ns or DEFAULT_BUDGET_NS
+
+    def _tested(self, planned: Planned) -> Planned:
+        """Whether anyone ends by the clock."""
+        plan, pilots = planned.plan, planned.pilots
+        worth = self._worth_slicing(plan, pilots)
+        later = worth and self._may_wait(plan)
+        sliced = self._sliced(planned) if worth and not later else None
+        found = () if sliced is None else by_the_wall_clock(pilots, sliced)
+        if found:
+            again = self._sliced(planned)
+            found = by_both(found, by_the_wall_clock(pilots, again)) if again is not None else ()
+        if sliced is not None and self.options.load and plan.mode is Mode.GATED:
+            plan = replace(plan, execution_ns=sliced.wall_ns)
+        if not found and not self.options.load:
+            found = self._by_the_cpu_clock(planned)
+        if not found:
+            return replace(planned, plan=plan, sliced=not later)
+        counted = self.options.operations is not None
+        told = tuple(each.finding(counted=counted) for each in found)
+        plan = replace(plan, findings=(*told, *plan.findings))
+        if counted:
+            return replace(planned, plan=replace(plan, mode=Mode.WHOLE))
+        return replace(planned, plan=plan, self_timed=found)
+
+    def _sliced(self, planned: Planned) -> Trial | None:
+        """An unmeasured execution in which all take turns in slices, where they can."""
+        request = replace(self.request(planned.plan, planned.failures), mode=Mode.GATED)
+        try:
+            (trial,) = self.drain(request)
+        except CommandFailed:
+            # What fails so in the race itself is told there.
+            return None
+        return trial
+
+    def _worth_slicing(self, plan: RacePlan, pilots: Mapping[str, Pilot]) -> bool:
+        if plan.apart:
+            return False
+        return any(pilot.least_cpu_ns >= _NOTEWORTHY_NS for pilot in pilots.values())
+
+    def _may_wait(self, plan: RacePlan) -> bool:
+        """A race in slices shows it by itself, where an execution more is dear."""
+        dear = plan.execution_ns + _STARTING_NS > self._budget_ns * _SLICED_SHARE
+        counted = self.options.operations is not None
+        return dear and plan.mode is Mode.GATED and not self.options.load and not counted
+
+    def _by_the_cpu_clock(self, planned: Planned) -> tuple[SelfTimed, ...]:
+        """Those who use less when their CPU clocks run faster."""
+        tracer = self.ports.tracing(self.ports.meter)
+        free = CpuPlan(self.options.cpus, None, None)
+        specs = {arm.name: arm for arm in arm_specs(self.entries, self.options, free, {})}
+        found: list[SelfTimed] = []
+        for arm, pilot in planned.pilots.items():
+            usual = planned.traces.of(arm)
+            if not usual.followed or not reads_cpu_clock(usual.cpu_clock_reads):
+                continue
+            wish = TraceWish(self.options.ports, cpu_clock_rate=CLOCK_RATE)
+            faster = tracer.trace(specs[arm], wish)
+            one = by_the_cpu_clock(pilot.name, usual.cpu_ns, faster.cpu_ns)
+            if one is not None and faster.followed and faster.cpu_ns > 0:
+                found.append(one)
+        return tuple(found)
+
+    def _of_programs(self) -> tuple[dict[str, Pilot], list[ArmFailure]]:
+        pilots: dict[str, Pilot] = {}
+        failures: list[ArmFailure] = []
+        for entry in self.entries:
+            try:
+                pilots[entry.arm] = self._of_program(entry)
+                require_budget(self.options, pilots, len(self.entries))
+            except RunFailed as error:
+                if len(failures) + 1 >= len(self.entries) - 1 or not pilots:
+                    raise
+                failures.append(replace(error.failure, arm=entry.arm))
+        return pilots, failures
+
+    def _of_program(self, entry: Candidate) -> Pilot:
+        """Three runs or more, or a single one that takes much of the budget.
+
+        That one is looked at hundreds of times.
+        """
+        begun_ns = self.ports.clock.monotonic_ns()
+        first, output = self._run_alone(entry, digest=True)
+        took_ns = self.ports.clock.monotonic_ns() - begun_ns
+        return Pilot(entry.name, (first, *self._more(first, took_ns, entry)), output)
+
+    def _more(self, first: PilotRun, took_ns: int, entry: Candidate) -> list[PilotRun]:
+        clock_ns = self.ports.clock.monotonic_ns
+        enough_ns = clock_ns() + round(self._budget_ns * _MORE_SHARE / len(self.entries))
+        more: list[PilotRun] = []
+        for number in range(2, self._count(first.wall_ns, took_ns) + 1):
+            # Starting a run may take longer than a short run.
+            if number > _PILOTS and clock_ns() > enough_ns:
+                break
+            more.append(self._run_alone(entry, digest=False)[0])
+        return more
+
+    def _count(self, wall_ns: int, took_ns: int) -> int:
+        """How many runs of each command; with its start one takes `took_ns`."""
+        affordable = self._budget_ns * _PILOTS_SHARE / len(self.entries) / max(took_ns, 1)
+        if affordable < _PILOTS:
+            return 1
+        wanted = -(-_LONG_ENOUGH_NS // max(wall_ns, 1))
+        return max(_PILOTS, min(_MOST_PILOTS, wanted))
+
+    def _run_alone(self, entry: Candidate, *, digest: bool) -> tuple[PilotRun, str]:
+        prepare_ns = 0
+        with passing_tmp(*(entry.prepare or ())) as tmp:
+            if entry.prepare is not None:
+                process = for_arm(plain_process(entry.prepare, self.options), entry.arm, tmp)
+                what = f"--prepare {' '.join(entry.prepare)}"
+                prepare_ns = run_unmeasured(self.ports.meter, what, process)
+            free = CpuPlan(self.options.cpus, None, None)
+            process = for_arm(program_process(entry, self.options, free), entry.arm, tmp)
+            run, output = self._within_patience(entry, process, digest=digest)
+        return replace(run, prepare_ns=prepare_ns), output
+
+    def _within_patience(
+        self, entry: Candidate, process: ProcessSpec, *, digest: bool
+    ) -> tuple[PilotRun, str]:
+        """The run, ended as soon as it shows that the budget is too small for it: InputError."""
+        cut_ns = longest_pilot_ns(self.options)
+        if cut_ns is None:
+            return pilot_run(self.ports.meter, entry, process, digest=digest)
+        try:
+            cut = replace(process, deadline_ns=cut_ns)
+            return pilot_run(self.ports.meter, entry, cut, digest=digest)
+        except RunFailed as error:
+            if error.failure.code == "deadline":
+                raise cut_short(self.options, entry.name, len(self.entries), cut_ns) from None
+            raise
+
+    def _of_servers(self) -> tuple[dict[str, Pilot], list[ArmFailure]]:
+        """Whole executions by turns, on all CPUs: what both do when nothing holds them."""
+        free = CpuPlan(self.options.cpus, None, None)
+        request = RaceRequest(
+            arms=arm_specs(self.entries, self.options, free, {}),
+            mode=Mode.WHOLE,
+            slice_ns=self.options.slice_ns,
+            executions=1,
+            seed=self.options.seed,
+            ports=self.options.ports,
+            observe=True,
+            # How much memory they take is known afterwards.
+            apart=True,
+        )
+        trials = [*self.drain(request)]
+        failures = [each for trial in trials for each in trial.failures]
+        require_rest(self.entries, failures)
+        request = request.without({each.arm for each in failures})
+        longest_ns = max(each.wall_ns for each in trials[0].arms)
+        if self._count(longest_ns, trials[0].wall_ns // len(trials[0].arms)) > 1:
+            trials += self.drain(replace(request, executions=_PILOTS - 1))
+        gone = {each.arm for trial in trials for each in trial.failures}
+        pilots = {
+            entry.arm: Pilot(
+                entry.name, tuple(run_of_totals(trial.arm(entry.arm)) for trial in trials)
+            )
+            for entry in self.entries
+            if entry.arm not in gone
+        }
+        startup_ns = max(trial.wall_ns for trial in trials) - sum(
+            each.wall_ns for each in trials[-1].arms
+        )
+        return _with_startup(pilots, startup_ns // (len(pilots) + 1)), failures
+
+
+def _with_startup(pilots: dict[str, Pilot], startup_ns: int) -> dict[str, Pilot]:
+    return {
+        arm: replace(
+            pilot,
+            runs=tuple(replace(run, prepare_ns=max(startup_ns, 0)) for run in pilot.runs),
+        )
+        for arm, pilot in pilots.items()
+    }

@@ -1,0 +1,114 @@
+"""Programs and loads that end by the clock: what they cost says nothing of their speed. Pure.
+
+Interleaved with others, such a program gets a part of the time between its start and its end, so
+it uses less CPU time than alone, though nothing about its work has changed. Whatever does a fixed
+amount of work uses as much as alone, on a busy machine too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ensign.lab.compare.pilot import Pilot
+from ensign.model.findings import Finding, Severity
+from ensign.model.trials import Trial
+
+# Of the least that any run alone used: two commands and the twin leave a third or so.
+_MARKEDLY_LESS = 0.7
+# Alone and interleaved it takes the same time from start to end, though not to run.
+_SAME_SPAN = 0.06
+# Of less than this a start-up or a clock tick is a part.
+_NOTEWORTHY_NS = 20_000_000
+# A CPU clock that runs four times as fast leaves a quarter, or (where a program doubles its work
+# until it has seen enough) a half at most.
+CLOCK_RATE = 4
+_MARKEDLY_FASTER = 0.6
+# Whoever only prints its time at the end reads the clock once or twice.
+_FEWEST_READS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTimed:
+    """A command that ends by the clock, and how that showed."""
+
+    name: str
+    how: str
+
+    def finding(self, *, counted: bool) -> Finding:
+        """What to say of it; it is no error where its operations are counted."""
+        text = f"ends by the clock: {self.how}"
+        if counted:
+            text += "; its cost per operation is compared, by turns"
+            return Finding("self-timed", Severity.NOTE, text, self.name)
+        return Finding("self-timed", Severity.ERROR, f"{text}. {REMEDY}", self.name)
+
+
+REMEDY = (
+    "What it costs says nothing of its speed. Say what it achieves: --score PATTERN --better "
+    "higher|lower (a number that it prints), or --operations PATTERN"
+)
+
+
+def by_the_wall_clock(pilots: Mapping[str, Pilot], sliced: Trial) -> tuple[SelfTimed, ...]:
+    """Who used markedly less CPU time in an execution in which all arms took turns."""
+    found: list[SelfTimed] = []
+    for totals in sliced.arms:
+        pilot = pilots.get(totals.arm)
+        if pilot is None or pilot.least_cpu_ns < _NOTEWORTHY_NS:
+            continue
+        share = (totals.cpu_ns + totals.load_cpu_ns) / pilot.least_cpu_ns
+        less = share < _MARKEDLY_LESS
+        if less or _same_span(pilot, sliced, totals.arm, totals.wall_ns):
+            how = (
+                f"taking turns with the others it used {share:.0%} of the CPU time that it used "
+                "alone, in the same time from start to end"
+            )
+            found.append(SelfTimed(pilot.name, how))
+    return tuple(found)
+
+
+def by_both(first: Sequence[SelfTimed], second: Sequence[SelfTimed]) -> tuple[SelfTimed, ...]:
+    """Those of whom two executions say it: one may have been disturbed."""
+    again = {each.name for each in second}
+    return tuple(each for each in first if each.name in again)
+
+
+def _same_span(pilot: Pilot, sliced: Trial, arm: str, running_ns: int) -> bool:
+    """Whether it ended at the usual time, though it ran for a part of it only.
+
+    Where the machine got busier meanwhile its CPU time alone would not tell. One that mostly waits
+    always ends so: its timers go on.
+    """
+    if pilot.behaviour.waits or len(pilot.runs) == 1:
+        return False
+    own = [each for each in sliced.slices if each.arm == arm and not each.filler]
+    if not own:
+        return False
+    span_ns = own[-1].start_ns + own[-1].wall_ns - own[0].start_ns
+    walls = [run.wall_ns for run in pilot.runs]
+    steady = max(walls) < (1 + _SAME_SPAN) * min(walls)
+    near = abs(span_ns / pilot.wall_ns - 1) < _SAME_SPAN
+    return steady and near and running_ns < _MARKEDLY_LESS * span_ns
+
+
+def reads_cpu_clock(reads: int) -> bool:
+    """Whether a program looks at its CPU time so often that it may end by it."""
+    return reads >= _FEWEST_READS
+
+
+def by_the_cpu_clock(name: str, cpu_ns: int, faster_ns: int) -> SelfTimed | None:
+    """Whether it used markedly less when its CPU clock ran four times as fast."""
+    if cpu_ns < _NOTEWORTHY_NS or faster_ns >= _MARKEDLY_FASTER * cpu_ns:
+        return None
+    how = (
+        f"with its CPU clock running {CLOCK_RATE} times as fast it used {faster_ns / cpu_ns:.0%} "
+        "of the CPU time"
+    )
+    return SelfTimed(name, how)
+
+
+def withheld_text(found: Sequence[SelfTimed]) -> str:
+    """Why nothing is said of which is faster."""
+    names = ", ".join(dict.fromkeys(each.name for each in found))
+    return f"not judged: {names} ends by the clock. {REMEDY}."

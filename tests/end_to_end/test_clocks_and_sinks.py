@@ -1,0 +1,201 @@
+"""What was measured is what the program does: its sink, its clock, its waiting, its tasks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from end_to_end.conftest import SOURCES, Ensign, Programs
+
+LONG = ("--budget", "30s", "--precision", "90%", "--export-json", "o.json")
+# A score or a count is read of the programs' own word, which is the planted one.
+_WORK = 10
+
+
+@pytest.fixture(scope="session")
+def until(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The same program, and one whose rounds are ten times as dear."""
+    folder = tmp_path_factory.mktemp("until")
+    built = []
+    for work in (1, _WORK):
+        path = folder / f"until-{work}"
+        argv = ["gcc-12", "-O1", f"-DWORK={work}", "-o", str(path), str(SOURCES / "until.c")]
+        subprocess.run(argv, check=True)
+        built.append(str(path))
+    return built[0], built[1]
+
+
+@pytest.fixture
+def busy_machine() -> Iterator[None]:
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(6)]
+    yield
+    for process in spinning:
+        process.kill()
+        process.wait()
+
+
+def said(ensign: Ensign) -> Any:
+    return json.loads((ensign.folder / "o.json").read_text())
+
+
+def codes(ensign: Ensign) -> set[str]:
+    return {finding["code"] for finding in said(ensign)["findings"]}
+
+
+@pytest.mark.parametrize("kind", ["wall 400", "alarm 400", "cpu 100", "rusage 100"])
+def test_what_ends_by_the_clock_gets_no_verdict(
+    ensign: Ensign, until: tuple[str, str], kind: str
+) -> None:
+    cheap, dear = until
+    commands = [f"{cheap} {kind}", f"{dear} {kind}"]
+    done = ensign("compare", *commands, *LONG, "--export-markdown", "o.md")
+    assert done.status == 0, done.err
+    assert "self-timed" in codes(ensign)
+    assert said(ensign)["comparisons"] == []
+    assert said(ensign)["compare"]["withheld"]
+    markdown = (ensign.folder / "o.md").read_text()
+    for text in (done.said, " ".join(markdown.split())):
+        assert "ends by the clock" in text
+        assert "--score" in text
+        assert "faster" not in text
+        assert "slower" not in text
+
+
+@pytest.mark.parametrize("kind", ["fixed 300", "timed 300"])
+def test_fixed_work_is_judged_also_where_it_prints_its_time(
+    ensign: Ensign, until: tuple[str, str], kind: str
+) -> None:
+    done = ensign("compare", f"{until[0]} {kind}", f"{until[0]} {kind}", *LONG)
+    assert done.status == 0, done.err
+    assert "self-timed" not in codes(ensign)
+    assert said(ensign)["compare"]["mode"] == "gated"
+
+
+@pytest.mark.parametrize("better", ["higher", "lower"])
+def test_a_score_is_compared_instead(ensign: Ensign, until: tuple[str, str], better: str) -> None:
+    cheap, dear = until
+    done = ensign(
+        "compare", f"{cheap} wall 60", f"{dear} wall 60", "--score", r"done: (\d+) rounds",
+        "--unit", "rounds", "--better", better, "--budget", "3s", "--export-json", "o.json",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    (comparison,) = said(ensign)["comparisons"]
+    assert comparison["metric"] == "score"
+    assert said(ensign)["compare"]["mode"] == "whole"
+    # It does a tenth of the rounds, which is a tenth of the speed, or of the cost.
+    assert (comparison["ratio"] > 3) == (better == "higher")
+    assert "self-timed" not in codes(ensign)
+
+
+@pytest.mark.parametrize("operations", [r"done: (\d+) rounds", "5"])
+def test_counted_operations_make_a_cost_of_it(
+    ensign: Ensign, until: tuple[str, str], operations: str
+) -> None:
+    command = f"{until[0]} wall 400"
+    done = ensign("compare", command, command, "--operations", operations, *LONG)
+    assert done.status == 0, done.err
+    assert said(ensign)["compare"]["mode"] == "whole"
+    assert len(said(ensign)["comparisons"]) == 1
+    counts = {arm["operations"] for trial in said(ensign)["trials"] for arm in trial["arms"]}
+    assert counts == {5} if operations == "5" else min(counts) > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [((), 0), (("--output", "pipe"), 0), (("--output", "f-{arm}"), 0), (("--output", "null"), 3)],
+)
+def test_standard_output_is_no_dev_null_unless_asked_for(
+    ensign: Ensign, until: tuple[str, str], options: tuple[str, ...], status: int
+) -> None:
+    command = f"{until[0]} sink 50"
+    done = ensign("compare", command, command, *options, "--budget", "3s")
+    assert done.status == status, done.err
+
+
+def test_inherited_output_is_where_ensigns_own_is(ensign: Ensign, until: tuple[str, str]) -> None:
+    command = f"{until[0]} sink 50"
+    done = ensign("compare", command, command, "--output", "inherit", "--budget", "3s")
+    assert done.status == 0, done.err
+    assert "done: 50 rounds" in done.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["head -c 60M /dev/zero", f"{sys.executable} -c \"print('x' * 30000000)\""],
+)
+def test_much_output_is_compared_and_kept_nowhere(ensign: Ensign, command: str) -> None:
+    shorter = command.replace("60M", "59M").replace("30000000", "29999999")
+    done = ensign("compare", command, shorter, *LONG)
+    assert done.status == 0, done.err
+    assert "outputs-differ" in codes(ensign)
+    assert "mostly-waiting" not in codes(ensign)
+
+
+@pytest.mark.parametrize("command", ["yes", "sh -c 'while :; do echo again; done'"])
+def test_an_endless_writer_ends_at_its_deadline(ensign: Ensign, command: str) -> None:
+    done = ensign("compare", command, command, "--deadline", "500ms", "--budget", "5s")
+    assert done.status == 3
+    assert "deadline" in done.complaint
+
+
+@pytest.mark.usefixtures("busy_machine")
+@pytest.mark.parametrize("form", ["compiled", "script"])
+def test_waiting_for_a_cpu_is_no_waiting(ensign: Ensign, until: tuple[str, str], form: str) -> None:
+    command = f"{until[0]} fixed 400"
+    if form == "script":
+        command = f'{sys.executable} -c "for i in range(300000): pass"'
+    done = ensign("compare", command, command, *LONG)
+    assert done.status == 0, done.err
+    assert "sleeping" not in done.said
+    assert said(ensign)["compare"]["mode"] == "gated"
+    assert said(ensign)["compare"]["metric"] == "cpu"
+    assert "mostly-waiting" not in codes(ensign)
+
+
+def test_several_busy_tasks_get_all_cpus(ensign: Ensign, programs: Programs) -> None:
+    command = f"{programs.threads} 8"
+    done = ensign("compare", command, command, *LONG)
+    assert done.status == 0, done.err
+    assert "several-cpus" in codes(ensign)
+    assert said(ensign)["compare"]["mode"] == "whole"
+    assert said(ensign)["compare"]["metric"] == "wall"
+
+
+def test_servers_by_wall_time_run_by_turns(ensign: Ensign, programs: Programs) -> None:
+    servers = [f"{programs.server} {{port}}", f"{programs.server} {{port}} "]
+    done = ensign(
+        "compare", *servers, "--load", f"{programs.load} {{port}} 2000", "--operations", "2000",
+        "--metric", "wall", *LONG,
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    assert said(ensign)["compare"]["mode"] == "whole"
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (("--score", "x"), "--better"),
+        (("--score", "x", "--better", "higher"), "needs a group"),
+        (("--score", "(", "--better", "higher"), "no regular expression"),
+        (("--better", "lower"), "--score"),
+        (("--metric", "score"), "--score"),
+        (("--score", "(x)", "--better", "lower", "--metric", "cpu"), "--score"),
+    ],
+)
+def test_a_score_said_by_halves_is_refused(
+    ensign: Ensign, options: tuple[str, ...], what: str
+) -> None:
+    done = ensign("compare", "true", "true", *options)
+    assert done.status == 2
+    assert what in " ".join(done.complaint.split())
+
+
+def test_a_score_that_is_not_printed_is_a_failure(ensign: Ensign) -> None:
+    done = ensign("compare", "true", "true", "--score", "(x)", "--better", "lower")
+    assert done.status == 3
+    assert "score is unknown" in done.complaint
