@@ -310,10 +310,9 @@ def test_the_quick_redis_study() -> None:
     names = [workload.name for workload in file.study.workloads]
     assert {"set", "get", "incr", "lpush", "rpush", "lpop", "sadd", "hset", "zadd"} <= set(names)
     for workload in file.study.workloads:
-        assert workload.load is not None
-        if "-P" in workload.load:
-            pipeline = int(workload.load[workload.load.index("-P") + 1])
-            assert workload.rounding % pipeline == 0
+        assert workload.drive is not None
+        assert all(command.reply is not None for command in workload.drive.commands)
+        assert workload.rounding % workload.drive.pipeline == 0
 
 
 def test_named_workloads_are_kept_alone_with_their_checks() -> None:
