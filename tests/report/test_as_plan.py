@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ensign.model.expectation import Expectation, PlannedVariant, Work
-from ensign.report.as_plan import plan
+from ensign.report.as_plan import before_run, plan
 
 _WORK = (
     Work("builds", 3, 5, 90.0, 100 * 2**20, "measured"),
@@ -39,3 +41,19 @@ def test_a_confirmation_is_announced() -> None:
     expected = Expectation("s", "", (), (), (), 7, (), confirming=(3, 16))
     assert "at most 3) are built afresh and confirmed in 16 sweeps" in plan(expected, 200)
     assert "confirmed" not in planned(*_WORK)
+
+
+def test_a_guess_is_a_range_and_so_is_the_sum() -> None:
+    work = (
+        Work("builds", 4, 0, 12.0, 0, "guess", 3.0),
+        Work("trials", None, 0, 60.0, 0, "budget"),
+    )
+    expected = Expectation("small", "", (), (("run", "program"),), work, None, ())
+    text = plan(expected, 80)
+    assert "4 s to 36 s" in text
+    assert "1 min 04 s to 1 min 36 s" in text
+    assert "as many sweeps as the budget holds" in text
+    assert "fitting" in text
+    said = before_run(expected)
+    assert said.startswith("expected: builds 4 s to 36 s (a guess); trials 1 min 00 s (the budget)")
+    assert before_run(replace(expected, work=())) == "expected: everything is there already"

@@ -9,7 +9,13 @@ from pathlib import Path
 from ensign.builders.cache import Cache, key_of
 from ensign.builders.check import Ground, compared_workloads
 from ensign.builders.check_all import check_findings, check_variants, count_missing
-from ensign.builders.estimate import BuildEstimate, estimate_of, expected_seconds, remember_costs
+from ensign.builders.estimate import (
+    BuildEstimate,
+    Known,
+    estimate_of,
+    expected_seconds,
+    remember_costs,
+)
 from ensign.builders.events import BuildEvent, OnEvent, ignore
 from ensign.builders.graph import Graph, Site
 from ensign.builders.isolation import Isolation, choose_isolation
@@ -30,6 +36,7 @@ from ensign.builders.profiles import files_named
 from ensign.builders.proof.seen import some
 from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.source_size import size_at_hand, source_size
 from ensign.builders.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
 from ensign.builders.stages import Plan
 from ensign.builders.workshop import Workshop
@@ -70,14 +77,15 @@ def build_variants(
     place = place_of(source.sha256, isolation, request, ports)
     buildable = [each for each in request.variants if each.name not in complaints]
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
-    expected_s = expected_seconds(request.study.name, plan.stages, ports.cache)
+    known = Known(request.study.name, ports.cache, source_size(source.tree))
+    expected_s = expected_seconds(known, plan.stages)
     site = Site(source.tree, plan.stage_of[request.baseline], ports.cores, expected_s)
     workshop = workshop_of(ports, isolation, place)
     try:
         ends, cached = Graph(plan, site, workshop, on_event).run()
     except CommandFailed as failed:
         raise CommandFailed(f"{failed}{_hint(source)}") from None
-    remember_costs(request.study.name, plan.stages, ends, ports.cache)
+    remember_costs(known, plan.stages, ends)
     prebuilt = request.study.build.prebuilt
     results = tuple(
         left_out_result(variant, toolchains[variant.compiler], complaints[variant.name])
@@ -178,9 +186,11 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
         results = _cached_results(request, built, plan, toolchains, ports.cache)
         checks = _count_checks(request, check, place, workshop, results)
         checks = (checks[0] + len(built) - len(results), checks[1])
-    name = request.study.name
+    sha256 = None if lock is None else lock.tree_sha256
+    size = size_at_hand(request.study.source, request.path, sha256, ports.cache)
+    known = Known(request.study.name, ports.cache, size)
     at_once = ports.cores if isolation.concurrent else 1
-    estimate = estimate_of(name, plan.stages, checks, at_once, ports.cache)
+    estimate = estimate_of(known, plan.stages, checks, at_once)
     return Outlook(plan, estimate, toolchains, left_out)
 
 

@@ -1,14 +1,20 @@
-"""What builds, relinks and checks will take, from what earlier ones took."""
+"""What builds, relinks and checks will take, from what earlier ones took.
+
+What was never built takes as long as another build of the same study, by what its flags ask for
+(LTO, -O3, counting); before the first build, what the size of the source lets expect, as a range.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from ensign.builders.cache import Cache, Entry, key_of
 from ensign.builders.order import needed
 from ensign.builders.perform import Made
+from ensign.builders.source_size import SourceSize
 from ensign.builders.stages import Stage
 from ensign.model.expectation import Basis, Work
 
@@ -18,7 +24,7 @@ class Cost:
     """What a stage or a check takes by itself: seconds, and bytes in the cache.
 
     `relink_s` and `relink_bytes` are of one relink, and come on top. `seen` and `relink_seen` say
-    whether it was measured; what was not is a guess.
+    whether it was measured, `like` whether others of its kind were; what was neither is a guess.
     """
 
     seconds: float
@@ -27,6 +33,7 @@ class Cost:
     relink_bytes: int = 5 * 2**20
     seen: bool = False
     relink_seen: bool = False
+    like: bool = False
 
 
 # For a program of some 100,000 lines on one core; the first real ones replace them.
@@ -53,20 +60,33 @@ class BuildEstimate:
     seconds: Mapping[str, float]
 
 
-def expected_seconds(study: str, stages: Iterable[Stage], cache: Cache) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an estimate is made from: the study's earlier builds, and the size of its source."""
+
+    study: str
+    cache: Cache
+    size: SourceSize | None = None
+
+
+# The least and the most that a guess may come to, as factors.
+_BY_SIZE, _BY_NOTHING = 3.0, 6.0
+
+
+def expected_seconds(known: Known, stages: Iterable[Stage]) -> dict[str, float]:
     """Tell what each stage is expected to take, by its key: as last time, else a guess."""
-    return {each.key: _seconds(each, _cost_of(study, each, cache)) for each in stages}
+    return {each.key: _seconds(each, _cost_of(known, each)) for each in stages}
 
 
-def remember_costs(
-    study: str, stages: Iterable[Stage], ends: Mapping[str, Made], cache: Cache
-) -> None:
-    """Keep what each stage took, for the next estimate."""
-    for stage in stages:
+def remember_costs(known: Known, stages: Sequence[Stage], ends: Mapping[str, Made]) -> None:
+    """Keep what each stage took, for the next estimate; of the first of a kind, for others, too."""
+    for stage in reversed(stages):
         end = ends.get(stage.key)
         if end is not None and end.entry is not None:
-            cost = _measured(stage, end.entry, _cost_of(study, stage, cache))
-            _remember(cache, _question(study, stage.kind, stage.label), cost)
+            cost = _measured(stage, end.entry, _cost_of(known, stage))
+            _remember(known.cache, _question(known.study, stage.kind, stage.label), cost)
+            unit = replace(cost, seconds=cost.seconds / _effort(stage))
+            _remember(known.cache, _question(known.study, _family(stage)), unit)
 
 
 def check_cost(study: str, cache: Cache) -> Cost:
@@ -80,13 +100,14 @@ def remember_check(study: str, seconds: float, size_bytes: int, cache: Cache) ->
 
 
 def estimate_of(
-    study: str, stages: Sequence[Stage], checks: tuple[int, int], cores: int, cache: Cache
+    known: Known, stages: Sequence[Stage], checks: tuple[int, int], cores: int
 ) -> BuildEstimate:
     """Add up what is not in the cache; what a stage is made from comes before it.
 
     `checks` counts those that wait, and those in the cache.
     """
     there: set[str] = set()
+    cache = known.cache
 
     def cached(stage: Stage) -> bool:
         if cache.get(stage.kind, stage.key) is not None:
@@ -94,7 +115,7 @@ def estimate_of(
         return stage.key in there
 
     waiting = [each for each in needed(stages, cached) if each.key not in there]
-    costs = {each.key: _cost_of(study, each, cache) for each in waiting}
+    costs = {each.key: _cost_of(known, each) for each in waiting}
     seconds = {each.key: _seconds(each, costs[each.key]) for each in waiting}
     builds_s = _wall_s(waiting, {key: cost.seconds for key, cost in costs.items()}, cores)
     builds = Work(
@@ -103,7 +124,8 @@ def estimate_of(
         there=len(stages) - len(waiting),
         wall_s=builds_s,
         disk_bytes=sum(cost.size_bytes for cost in costs.values()),
-        basis=_basis(cost.seen for cost in costs.values()),
+        basis=_basis(costs.values()),
+        spread=_spread(known, costs.values()),
     )
     relinked = [each for each in waiting if each.relinks is not None]
     relinks = Work(
@@ -112,14 +134,17 @@ def estimate_of(
         there=sum(_relinks(each) for each in stages if each.key not in costs),
         wall_s=_wall_s(waiting, seconds, cores) - builds_s,
         disk_bytes=sum(_relinks(each) * costs[each.key].relink_bytes for each in relinked),
-        basis=_basis(costs[each.key].relink_seen for each in relinked),
+        basis="measured" if all(costs[each.key].relink_seen for each in relinked) else "guess",
     )
-    return BuildEstimate(builds, relinks, _checks(study, *checks, cores, cache), seconds)
+    relinks = replace(relinks, spread=_BY_SIZE if relinks.basis == "guess" else 1.0)
+    return BuildEstimate(builds, relinks, _checks(known, *checks, cores), seconds)
 
 
-def _checks(study: str, waiting: int, there: int, cores: int, cache: Cache) -> Work:
+def _checks(known: Known, waiting: int, there: int, cores: int) -> Work:
     """The baseline's comes first, the others then side by side."""
-    one = check_cost(study, cache)
+    one = check_cost(known.study, known.cache)
+    if not one.seen and known.size is not None:
+        one = replace(one, seconds=min(one.seconds, 1 + 2 * known.size.seconds))
     turns = min(waiting, 1) + max(waiting - 1, 0) / max(1, cores)
     return Work(
         "checks",
@@ -127,7 +152,8 @@ def _checks(study: str, waiting: int, there: int, cores: int, cache: Cache) -> W
         there=there,
         wall_s=one.seconds * turns,
         disk_bytes=one.size_bytes * waiting,
-        basis=_basis([one.seen]),
+        basis="measured" if one.seen else "guess",
+        spread=1.0 if one.seen else _spread(known, [one]),
     )
 
 
@@ -140,8 +166,18 @@ def _wall_s(stages: Iterable[Stage], seconds: Mapping[str, float], cores: int) -
     return max(sum(seconds.values()) / max(1, cores), *ready_s.values(), 0.0)
 
 
-def _basis(seen: Iterable[bool]) -> Basis:
-    return "measured" if all(seen) else "guess"
+def _basis(costs: Iterable[Cost]) -> Basis:
+    known = list(costs)
+    if all(cost.seen for cost in known):
+        return "measured"
+    return "alike" if all(cost.seen or cost.like for cost in known) else "guess"
+
+
+def _spread(known: Known, costs: Iterable[Cost]) -> float:
+    """By what factor it may be more or less."""
+    if all(cost.seen or cost.like for cost in costs):
+        return 1.0
+    return _BY_NOTHING if known.size is None else _BY_SIZE
 
 
 def _relinks(stage: Stage) -> int:
@@ -169,13 +205,48 @@ def _measured(stage: Stage, entry: Entry, before: Cost) -> Cost:
     return replace(cost, relink_s=float(str(taken_s)) / _relinks(stage), relink_seen=True)
 
 
-def _cost_of(study: str, stage: Stage, cache: Cache) -> Cost:
-    return _recall(cache, stage.kind, _question(study, stage.kind, stage.label))
+def _cost_of(known: Known, stage: Stage) -> Cost:
+    own = _recalled(known.cache, _question(known.study, stage.kind, stage.label))
+    if own is not None:
+        return own
+    unit = _recalled(known.cache, _question(known.study, _family(stage)))
+    if unit is not None:
+        return replace(unit, seconds=unit.seconds * _effort(stage), seen=False, like=True)
+    guess = GUESSES[stage.kind]
+    if known.size is None:
+        return guess
+    return replace(guess, seconds=known.size.seconds * _SHARES[stage.kind] * _effort(stage))
+
+
+_FLAGS = re.compile(r"-flto\b|-O[0-9a-z]+")
+# Of the time to compile the source once: dependencies may be half of it or none.
+_SHARES = {"dependencies": 0.7, "instrumented": 1.0, "profile": 0.5, "program": 1.0}
+
+
+def _family(stage: Stage) -> str:
+    """Stages of one family differ by what their flags ask for."""
+    return "compiled" if stage.kind in ("instrumented", "program") else f"any {stage.kind}"
+
+
+def _effort(stage: Stage) -> float:
+    """What the flags of a stage cost, in builds at -O2."""
+    if stage.kind not in ("instrumented", "program"):
+        return 1.0
+    said = [part for argv in stage.commands for part in argv]
+    said += [value for _, value in stage.env]
+    flags = set(_FLAGS.findall(" ".join(said)))
+    effort = 1.6 if "-flto" in flags else 1.0
+    effort *= 0.6 if "-O0" in flags else 1.2 if flags & {"-O3", "-Ofast"} else 1.0
+    return effort * (1.2 if stage.kind == "instrumented" else 1.0)
 
 
 def _recall(cache: Cache, kind: str, question: str) -> Cost:
+    return _recalled(cache, question) or GUESSES[kind]
+
+
+def _recalled(cache: Cache, question: str) -> Cost | None:
     known = cache.recall(question)
-    return GUESSES[kind] if known is None else Cost(**json.loads(known))
+    return None if known is None else Cost(**json.loads(known))
 
 
 def _remember(cache: Cache, question: str, cost: Cost) -> None:

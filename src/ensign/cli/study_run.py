@@ -51,6 +51,7 @@ def run(
     ports = Ports(race_lock=lock)
     file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
+        sys.stderr.write(as_plan.before_run(expectation(file, cache, ports)) + "\n")
         sweeps = SweepsProgress(line, sys.stderr)
         telling = Telling(
             build=BuildProgress(line, sys.stderr).show,

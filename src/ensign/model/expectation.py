@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-# Earlier ones of the same study; numbers of thumb; or what the study allows.
-Basis = Literal["measured", "guess", "budget"]
+# Earlier ones of the same study; others of their kind in it; its size; or what the study allows.
+Basis = Literal["measured", "alike", "guess", "budget"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Work:
     """Work of one kind: how many pieces wait (None: as many as fit), how many are there already.
 
     `wall_s` is what those that wait take on all cores, `disk_bytes` what stays of them on disk;
-    `basis` says what both rest on.
+    `basis` says what both rest on; it may be more or less by a factor of `spread`.
     """
 
     name: str
@@ -23,6 +23,7 @@ class Work:
     wall_s: float
     disk_bytes: int
     basis: Basis
+    spread: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

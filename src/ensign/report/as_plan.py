@@ -12,6 +12,7 @@ from ensign.report.words import clean, counted
 _INDENT = "    "
 _BASIS: Mapping[Basis, str] = {
     "measured": "as before",
+    "alike": "by builds like them",
     "guess": "a guess",
     "budget": "the budget",
 }
@@ -66,11 +67,10 @@ def _work(work: tuple[Work, ...]) -> list[str]:
     rows = [("", "to do", "there", "time", "disk", "")]
     rows += [
         (each.name, _waiting(each.waiting), str(each.there),
-         *_expected(each.wall_s, each.disk_bytes), _BASIS[each.basis] if each.waiting != 0 else "")
+         *_expected(each), _BASIS[each.basis] if each.waiting != 0 else "")
         for each in work
     ]  # fmt: skip
-    wall_s, disk_bytes = sum(each.wall_s for each in work), sum(each.disk_bytes for each in work)
-    rows.append(("in all", "", "", *_expected(wall_s, disk_bytes), ""))
+    rows.append(("in all", "", "", *_time_and_disk(*in_all(work)), ""))
     name, *numbers, basis = (max(map(len, column)) for column in zip(*rows, strict=True))
     return [
         "  ".join(
@@ -84,10 +84,44 @@ def _work(work: tuple[Work, ...]) -> list[str]:
     ]
 
 
-def _expected(wall_s: float, disk_bytes: int) -> tuple[str, str]:
+def in_all(work: tuple[Work, ...]) -> tuple[float, float, int]:
+    """The least and the most time of all work (s), and its disk (bytes)."""
+    least_s = sum(each.wall_s / each.spread for each in work)
+    most_s = sum(each.wall_s * each.spread for each in work)
+    return least_s, most_s, sum(each.disk_bytes for each in work)
+
+
+def time_range(least_s: float, most_s: float) -> str:
+    """`12 s`, or `4 s to 36 s` where the two differ."""
+    least, most = format_duration(least_s * 1e9), format_duration(most_s * 1e9)
+    return least if least == most else f"{least} to {most}"
+
+
+def _expected(work: Work) -> tuple[str, str]:
+    return _time_and_disk(work.wall_s / work.spread, work.wall_s * work.spread, work.disk_bytes)
+
+
+def _time_and_disk(least_s: float, most_s: float, disk_bytes: int) -> tuple[str, str]:
     return (
-        format_duration(wall_s * 1e9) if wall_s > 0 else "",
+        time_range(least_s, most_s) if most_s > 0 else "",
         format_size(disk_bytes) if disk_bytes else "",
+    )
+
+
+def before_run(expected: Expectation) -> str:
+    """One line for the start of a run: what is ahead, and how long it takes."""
+    least_s, most_s, _ = in_all(expected.work)
+    parts = [
+        f"{each.name} {time_range(each.wall_s / each.spread, each.wall_s * each.spread)}"
+        f" ({_BASIS[each.basis]})"
+        for each in expected.work
+        if each.waiting != 0 and each.wall_s > 0
+    ]
+    said = "; ".join(parts) or "everything is there already"
+    return (
+        f"expected: {said}; in all {time_range(least_s, most_s)}"
+        if len(parts) > 1
+        else (f"expected: {said}")
     )
 
 
