@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ensign.lab.study_file import read_study
+
 BENCH = Path(__file__).parents[2] / "bench"
 
 
@@ -36,3 +38,20 @@ def test_scripts_print_their_tables(
     printed = capsys.readouterr().out
     for text in expected:
         assert text in printed
+
+
+def test_the_studies_of_groups_are_those_tests_raced_both_ways(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    script = runpy.run_path(str(BENCH / "groups.py"))
+    script["main"](["--write-only", "--folder", str(tmp_path), "--budget", "20m"])
+    both = [read_study(tmp_path / f"{name}.toml").study for name in ("groups", "one")]
+    assert [study.race.group_size for study in both] == ["auto", "all"]
+    for study in both:
+        assert (study.race.budget, study.race.sweeps, study.race.confirm) == ("20m", None, None)
+        assert study.suite is not None
+        assert study.suite.tests == list(script["TESTS"])
+    half = {"suite": 0.002, "workload": 0.01}
+    row = {"sweeps": 9, "racing_s": 60.0, "told": half, "reached": None}
+    assert "| one | 9 | 60 s | 0.20% - | 1.00% - |" in script["table"]({"one": row})
