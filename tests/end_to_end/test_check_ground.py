@@ -182,3 +182,24 @@ def test_a_check_that_never_runs_the_program_is_told(ensign: Ensign) -> None:
     assert done.status == 0, done.err
     (finding,) = [each for each in results(ensign)["findings"] if "never-ran" in str(each["code"])]
     assert "never ran the program" in str(finding["text"])
+
+
+def test_profiled_and_bolted_programs_are_checked_at_their_places(ensign: Ensign) -> None:
+    # What make would make again says so.
+    check = "make -n prog | grep -q -- -o && exit 3; make check CC={cc} CFLAGS='{cflags}' LDFLAGS="
+    study(ensign, "make", f'commands = [["sh", "-c", "{check}"]]\nin_build_tree = true')
+    makefile = ensign.folder / "source" / "Makefile"
+    makefile.write_text(MAKEFILE.replace("-o $@ main.o", "$(LDFLAGS) -o $@ main.o"))
+    path = ensign.folder / "study.toml"
+    text = path.read_text().replace('["gcc-12"]', '["clang-19"]')
+    text = text.replace('"-O1", "-O2", "-Os"', '"-O1"')
+    text = text.replace("[race]", 'pgo = "off"\nbolt = "off"\n\n[race]')
+    text = text.replace('$w\\"', '$w\\" LDFLAGS=\\"{ldflags}\\"')
+    more = '\n[[include]]\noptimization = "-O1"\npgo = "on"\nbolt = "on"\n'
+    learn = '[[training.workloads]]\nname = "learn"\ncommand = ["{artefact}", "30000000"]\n'
+    path.write_text(text + more + learn)
+    done = ensign("run", "study.toml")
+    assert done.status == 0, done.err
+    checks = {one["variant"]: (one["status"], one["check"]) for one in results(ensign)["builds"]}
+    assert len(checks) == 2
+    assert all(check == ("built", "passed") for check in checks.values()), done.said
