@@ -166,6 +166,20 @@ fn status_value(status: &str, key: &str) -> u64 {
         .unwrap_or(0)
 }
 
+/// Time that the hypervisor gave to other machines while a CPU of this one wanted to run.
+pub fn steal_ns() -> u64 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    // SAFETY: no memory is involved.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    steal_ticks(&text) * (1_000_000_000 / per_second)
+}
+
+fn steal_ticks(stat: &str) -> u64 {
+    let all = stat.lines().next().unwrap_or_default();
+    let steal = all.split_ascii_whitespace().nth(8);
+    steal.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
 pub fn start_ticks(pid: pid_t) -> Option<u64> {
     Stat::of(pid).map(|stat| stat.start_ticks)
 }
@@ -197,6 +211,12 @@ mod tests {
         assert!(Footprint::of(own).peak_memory_bytes > 100_000);
         assert!(is_alive(own));
         assert_eq!(environment_value(own, "NO_SUCH_VARIABLE"), None);
+    }
+
+    #[test]
+    fn steal_is_the_eighth_number_of_all_cpus() {
+        assert_eq!(steal_ticks("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3"), 8);
+        assert_eq!(steal_ticks("cpu 1 2"), 0);
     }
 
     #[test]

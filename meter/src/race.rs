@@ -99,6 +99,7 @@ impl Racing<'_> {
 
     fn execute(&mut self, stage: &mut Stage) -> Result<(), Halt> {
         let started_unix_ns = clock::unix_ns();
+        let steal_ns = crate::procfs::steal_ns();
         let start = clock::now_ns();
         let mut turns = Turns::default();
         let mut result = self.run(stage, &mut turns);
@@ -126,6 +127,7 @@ impl Racing<'_> {
             wall_ns,
             started_unix_ns,
             running_share: turns.running_share(),
+            steal_ns: crate::procfs::steal_ns().saturating_sub(steal_ns),
             valid: result.is_ok(),
         });
         stage.out.put(&stage.waiter, &record)?;

@@ -67,6 +67,7 @@ pub struct Slice<'a> {
     pub wall_ns: u64,
     pub cpu_ns: u64,
     pub load_cpu_ns: u64,
+    pub cpu_wait_ns: Option<u64>,
     pub filler: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
@@ -165,6 +166,7 @@ pub struct Execution {
     pub wall_ns: u64,
     pub started_unix_ns: u64,
     pub running_share: f64,
+    pub steal_ns: u64,
     pub valid: bool,
 }
 

@@ -5,6 +5,7 @@ use crate::clock;
 use crate::halt::Halt;
 use crate::records::{Record, Slice};
 use crate::stage::Stage;
+use crate::totals::Reading;
 use std::os::fd::AsRawFd;
 
 const OVERSHOOT_NS: u64 = 5_000_000;
@@ -18,7 +19,13 @@ struct Row {
     wall_ns: u64,
     cpu_ns: u64,
     load_cpu_ns: u64,
+    cpu_wait_ns: Option<u64>,
     operations: Option<u64>,
+}
+
+fn waited_ns(now: &Reading, before: &Reading) -> Option<u64> {
+    let before_ns = before.cpu_wait_ns.unwrap_or(0);
+    now.cpu_wait_ns.map(|ns| ns.saturating_sub(before_ns))
 }
 
 /// The slices of one execution, kept in memory until its end.
@@ -135,6 +142,8 @@ impl Turns {
             start_ns: start - first,
             wall_ns,
             cpu_ns: (reading.main - arm.last.main).cpu_ns,
+            // What waits while all stand still, or between two slices, is none of this slice's.
+            cpu_wait_ns: waited_ns(&reading, &arm.last).map(|ns| ns.min(wall_ns)),
             load_cpu_ns: (reading.load - arm.last.load).cpu_ns,
             operations: None,
         });
@@ -169,6 +178,7 @@ impl Turns {
                 wall_ns: row.wall_ns,
                 cpu_ns: row.cpu_ns,
                 load_cpu_ns: row.load_cpu_ns,
+                cpu_wait_ns: row.cpu_wait_ns,
                 filler: row.filler,
                 operations: row.operations,
                 counters: (

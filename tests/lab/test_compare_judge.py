@@ -9,7 +9,7 @@ from ensign.measure.probe import Place, trials
 from ensign.model.comparisons import Direction, Size
 from ensign.model.findings import Finding, Severity
 from ensign.model.trials import Metric, Trial
-from ensign.stats.pair import PairRule
+from ensign.stats.pair import PairRule, Rule
 from races import execution
 
 START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "gated"}
@@ -67,3 +67,19 @@ def test_a_race_that_ended_before_its_first_look_has_an_ordinary_interval() -> N
     assert math.isinf(unknown.high) or unknown.high > known.high
     assert (known.rule, known.direction) == ("t", Direction.SLOWER)
     assert judge.at_the_end(5) is judge
+
+
+def test_what_a_few_executions_decide_is_not_called_faster_in_one_line_and_chance_in_another() -> (
+    None
+):
+    """By the interval 10 executions differ, by their ranks it may be chance: nothing is claimed."""
+    costs = [
+        (10_000, 10_000 + more, 10_000) for more in (-20, 30, 40, -25, 60, 70, 80, 90, 60, -30)
+    ]
+    judge = Judge(candidates(Options(commands=("old", "new"))), Metric.CPU, PairRule(rule=Rule.T))
+    (row,) = judge.comparisons(raced(*costs))
+    assert row.low > 1
+    assert row.direction is Direction.UNCLEAR
+    assert "by the ranks of 10 executions that may be chance" in row.withheld
+    codes = {finding.code for finding in judge.findings(raced(*costs))}
+    assert "few-executions-decide" in codes

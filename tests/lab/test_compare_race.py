@@ -97,6 +97,16 @@ def test_a_long_execution_is_not_begun_where_it_does_not_fit(start_ms: int, budg
     assert outcome.trials
 
 
+def test_a_long_race_keeps_totals_and_only_so_many_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ensign.lab.compare.race._MOST_SLICES", 30)
+    meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
+    limits = Limits(1 * S, look=True, may_end=never, execution_ns=30 * MS)
+    outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
+    assert [len(trial.slices) for trial in outcome.trials[:11]] == [3] * 10 + [0]
+    assert all(len(trial.arms) == 3 for trial in outcome.trials)
+    assert len(outcome.trials) == 33
+
+
 def test_without_looks_nobody_is_asked() -> None:
     meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
 

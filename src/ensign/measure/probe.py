@@ -45,6 +45,7 @@ class _SliceLine(_Line):
     cpu_ns: int
     load_cpu_ns: int = 0
     filler: bool = False
+    cpu_wait_ns: int | None = None
 
 
 class _ArmLine(_Line):
@@ -73,6 +74,7 @@ class _ExecutionLine(_Line):
     started_unix_ns: int
     running_share: float
     valid: bool
+    steal_ns: int = 0
 
 
 class OutcomeLine(_Line):
@@ -271,6 +273,7 @@ def _trial(
         arms=tuple(_with_end(totals, pending.ends.get(totals.arm)) for totals in pending.arms),
         slices=tuple(pending.slices),
         findings=tuple(pending.findings),
+        steal_ns=line.steal_ns,
         failures=tuple(
             replace(each, workload=place.workload, sweep=place.first_sweep + done)
             for each in pending.failures

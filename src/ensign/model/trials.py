@@ -143,6 +143,7 @@ class SliceRecord:
     cpu_ns: int
     load_cpu_ns: int
     filler: bool
+    cpu_wait_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +183,7 @@ class Trial:
 
     `running_share` is the share of the time between the first and the last slice in which an arm
     was running; `wall_ns` the time from the first spawn to the last exit; `started_unix_s` when.
+    `steal_ns` is what the hypervisor gave to other machines meanwhile, over all CPUs.
     `groups` names the arms that were raced together where not all were: each group begins with its
     own execution of the baseline. The baseline itself leads the first.
     """
@@ -199,6 +201,7 @@ class Trial:
     slices: tuple[SliceRecord, ...]
     findings: tuple[Finding, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
+    steal_ns: int = 0
     failures: tuple[ArmFailure, ...] = ()
 
     def baselines_of(self, arm: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

@@ -25,7 +25,7 @@ from ensign.report.verdict import was_checked
 
 Json = str | int | float | bool | None | list["Json"] | Mapping[str, "Json"]
 
-_SLICE_COLUMNS = ("arm", "start_ns", "wall_ns", "cpu_ns", "load_cpu_ns", "filler")
+_SLICE_COLUMNS = ("arm", "start_ns", "wall_ns", "cpu_ns", "load_cpu_ns", "filler", "cpu_wait_ns")
 
 
 def study(result: StudyResult) -> str:
@@ -140,8 +140,8 @@ def compare(result: CompareResult) -> str:
 
     `failed` has the commands that are out of the race, and so in no other list but of raw trials.
 
-    Each comparison has the same pair by the other cost under `other_metric`, and whether the two
-    disagree.
+    Trials late in a long race have no slices. Each comparison has the same pair by the other cost
+    under `other_metric`, and whether the two disagree.
     """
     return _written(
         {
@@ -346,6 +346,7 @@ def _trial(trial: Trial) -> dict[str, Json]:
         "started_unix_s": _number(trial.started_unix_s),
         "wall_ns": trial.wall_ns,
         "running_share": _number(trial.running_share),
+        "steal_ns": trial.steal_ns,
         "arms": [_totals(totals) for totals in trial.arms],
         "slices": [_slice(record) for record in trial.slices],
         "findings": [_finding(finding) for finding in trial.findings],

@@ -13,6 +13,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ensign.model.comparisons import Beside, Direction, TimeShares
+from ensign.stats.disturbed import taken_share
 from ensign.stats.pair import LogInterval, direction_of, log_interval
 
 if TYPE_CHECKING:
@@ -58,4 +59,5 @@ def time_shares(trials: Iterable[Trial], arm: str) -> TimeShares | None:
         cpu=cpu / wall,
         system=sum(one.system_ns for one in totals) / cpu if cpu else 0.0,
         load=sum(one.load_cpu_ns for one in totals) / wall,
+        taken=taken_share(totals),
     )

@@ -25,6 +25,7 @@ _COLUMNS = {
     "cpu_ns": pl.Int64,
     "load_cpu_ns": pl.Int64,
     "filler": pl.Boolean,
+    "cpu_wait_ns": pl.Int64,
 }
 _TRIAL = TypeAdapter(Trial)
 

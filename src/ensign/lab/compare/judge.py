@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 from ensign.lab.compare.failures import ignored_findings
 from ensign.lab.compare.options import Candidate
-from ensign.model.comparisons import Beside, Comparison
+from ensign.model.comparisons import Beside, Comparison, Direction
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding
 from ensign.model.trials import TWIN, Metric, Trial, failed_arms
 from ensign.stats.both_metrics import beside, time_shares
+from ensign.stats.disturbed import taken_findings
 from ensign.stats.pair import PairNames, PairRule, Rule, compare
 from ensign.stats.readings import reading_findings
-from ensign.stats.stopping import pair_findings, race_may_stop
+from ensign.stats.stopping import few_executions_decide, pair_findings, race_may_stop
 from ensign.stats.trials import log_ratios
 from ensign.stats.twin import twin_findings
 
@@ -84,6 +85,9 @@ class Judge:
         found += ignored_findings(trials, self.without(gone).entries)
         found += twin_findings(self.twin(trials))
         found += reading_findings(trials)
+        others = self.without(gone).entries[1:]
+        pair = self.log_ratios(trials, others[0].arm) if others else ()
+        found += taken_findings(trials, pair)
         seen: dict[tuple[str, str], Finding] = {}
         for trial in trials:
             for finding in trial.findings:
@@ -96,6 +100,17 @@ class Judge:
 
     def _judged(self, trials: Sequence[Trial], arm: str, name: str) -> Comparison:
         chosen = self._compare(trials, arm, name, self.metric)
+        claims = chosen.direction is not Direction.UNCLEAR
+        if (
+            claims
+            and arm != TWIN
+            and few_executions_decide(self.log_ratios(trials, arm), self.rule)
+        ):
+            chosen = chosen.without_claim(
+                f"by its interval it is {chosen.direction.value}, by the ranks of "
+                f"{chosen.executions} executions that may be chance, so a few of them decide; "
+                "a longer --budget tells"
+            )
         return replace(chosen, beside=self._beside(trials, arm, chosen))
 
     def _beside(self, trials: Sequence[Trial], arm: str, chosen: Comparison) -> Beside | None:

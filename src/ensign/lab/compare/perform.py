@@ -217,11 +217,13 @@ class Comparing:
 
         def report(trials: Sequence[Trial]) -> None:
             elapsed_ns = self.ports.clock.monotonic_ns() - start_ns
-            seen = tuple(trials)
-            withheld = planned.seen_in(seen)
+            withheld = planned.seen_in(trials)
             if withheld is not None:
                 raise _EndsByTheClock(withheld)
-            self.on_progress(Progress(len(seen), elapsed_ns, budget, lambda: judge.so_far(seen)))
+            # Not copied: there may be thousands, and the next execution runs already.
+            self.on_progress(
+                Progress(len(trials), elapsed_ns, budget, lambda: judge.so_far(trials))
+            )
 
         looked = judge.rule.rule is Rule.SEQUENTIAL
         limits = Limits(start_ns + budget, looked, judge.may_end, self._names(), plan.execution_ns)

@@ -15,6 +15,8 @@ from ensign.stats.looks import next_look
 
 _UNTIL_THE_BUDGET_ENDS = 1_000_000
 _LAST_FEW = 4
+# Slices are kept in memory and in the export up to here (some 50 MB); totals always.
+_MOST_SLICES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,14 @@ def run_race(
     """Races in batches that end at the looks, as long as another execution fits.
 
     The meter ends a batch where one as long as its longest would not fit, which may have been an
-    odd one: then there is another batch, until not even one like the last few fits.
+    odd one: then there is another batch, until not even one like the last few fits. Of a long race
+    the later trials have no slices.
 
     What was measured is returned also when Ctrl-C or a failure ends the race. Raises the failure
     where nothing was.
     """
     done: list[Trial] = []
-    starting_ns, before = 0, -1
+    starting_ns, before, slices = 0, -1, 0
     try:
         while True:
             begun_ns = clock_ns()
@@ -72,7 +75,8 @@ def run_race(
             before = len(done)
             with closing(race(meter, batch, first_sweep=before, names=limits.names)) as trials:
                 for trial in trials:
-                    done.append(trial)
+                    slices += len(trial.slices)
+                    done.append(trial if slices <= _MOST_SLICES else replace(trial, slices=()))
                     on_trial(done)
                     request = request.without({each.arm for each in trial.failures})
                     if all(arm.required for arm in request.arms):

@@ -23,6 +23,7 @@ from ensign.model.trials import TWIN, Metric, Trial
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.stats.bands import ABOUT_EQUAL, band_edges, variant_bands
 from ensign.stats.both_metrics import beside, time_shares
+from ensign.stats.disturbed import taken_findings
 from ensign.stats.factorial import factorial_reading
 from ensign.stats.holm import named_workloads
 from ensign.stats.latency import PERCENTILES, latency_costs, timed_workloads
@@ -110,6 +111,7 @@ def study_result(
             *sweep_findings(executions),
             *noisiest_findings(costs, others, baseline),
             *reading_findings(trials),
+            *taken_findings(trials),
             *slice_length_findings(study, record.raced, trials, longer),
             *record.findings,
             *trial_findings(trials),

@@ -1,0 +1,54 @@
+"""Time that others took: what the arms wanted of the CPUs and did not get, and what it did.
+
+An arm that wants a CPU while others have it waits; the meter reads for how long, slice by slice.
+CPU time does not count that, wall time does, and both are noisier for it: caches are cold after.
+"""
+
+from __future__ import annotations
+
+from statistics import stdev
+from typing import TYPE_CHECKING
+
+from ensign.model.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ensign.model.trials import ArmTotals, Trial
+
+_MUCH = 0.05
+_FEWEST_OF_HALF = 4
+
+
+def taken_share(totals: Sequence[ArmTotals]) -> float | None:
+    """Share of the wall time of these in which others had the CPU; None where it was not read."""
+    read = [one for one in totals if one.cpu_wait_ns is not None]
+    wall = sum(one.wall_ns for one in read)
+    return sum(one.cpu_wait_ns or 0 for one in read) / wall if wall else None
+
+
+def taken_findings(
+    trials: Sequence[Trial], log_ratios: Sequence[float] = ()
+) -> tuple[Finding, ...]:
+    """`cpu-taken`, where others had much of the time; `log_ratios` are one pair's, by trial."""
+    share = taken_share([one for trial in trials for one in trial.arms])
+    if share is None or share < _MUCH:
+        return ()
+    text = (
+        f"others had the CPU in {share:.0%} of the time in which the programs were on turn: "
+        "wall times contain that, CPU times do not"
+    ).replace("%", " %")
+    return (Finding("cpu-taken", Severity.WARNING, f"{text}{_effect(trials, log_ratios)}"),)
+
+
+def _effect(trials: Sequence[Trial], log_ratios: Sequence[float]) -> str:
+    """How much more the more disturbed half of the executions varies than the other one."""
+    half = len(log_ratios) // 2
+    if half < _FEWEST_OF_HALF or len(log_ratios) != len(trials):
+        return ""
+    order = sorted(range(len(trials)), key=lambda index: taken_share(trials[index].arms) or 0.0)
+    quiet, loud = ([log_ratios[index] for index in part] for part in (order[:half], order[-half:]))
+    return (
+        f"; ratios of the half with the least of it vary by {stdev(quiet):.2%}, of the other half "
+        f"by {stdev(loud):.2%}"
+    ).replace("%", " %")
