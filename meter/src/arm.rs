@@ -4,6 +4,8 @@
 use crate::account::{Exit, Usage};
 use crate::activity::Observer;
 use crate::drive::Driver;
+use crate::follow::places::{self, Code as MappedCode};
+use crate::follow::seen::Mapped;
 use crate::forest::Forest;
 use crate::freezer::Group;
 use crate::halt::{Code, Halt};
@@ -15,6 +17,7 @@ use crate::request;
 use crate::scratch;
 use crate::stage::Stage;
 use crate::totals::{Printed, Reading, Total};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 mod driven;
@@ -45,6 +48,8 @@ pub struct Arm<'a> {
     fills: bool,
     /// It failed, and takes no further part.
     out: bool,
+    /// What was seen mapped for execution at ends of slices.
+    pub mapped: BTreeSet<Mapped>,
 }
 
 impl<'a> Arm<'a> {
@@ -69,6 +74,7 @@ impl<'a> Arm<'a> {
             observer: Observer::default(),
             fills: true,
             out: false,
+            mapped: BTreeSet::new(),
         })
     }
 
@@ -95,6 +101,7 @@ impl<'a> Arm<'a> {
         self.fills = true;
         self.wall_ns = 0;
         self.slices = 0;
+        self.mapped.clear();
         self.driven = Usage::default();
         self.padding = padding;
         self.own_files(stage)?;
@@ -318,6 +325,28 @@ impl<'a> Arm<'a> {
     pub fn left_ns(&self) -> Option<u64> {
         let processes = [&self.runner, &self.server].into_iter().flatten();
         processes.filter_map(Process::left_ns).min()
+    }
+
+    /// What its processes have mapped for execution, at the first end of a slice and ever more
+    /// rarely at later ones. It stands still, and nobody is measured.
+    pub fn look(&mut self, stage: &mut Stage) {
+        const MOST_PROCESSES: usize = 32;
+        if self.is_finished() || !(self.slices + 1).is_power_of_two() {
+            return;
+        }
+        let members = stage.forest.tree(self.tree).members(Group::Main);
+        let own = std::env::current_exe().unwrap_or_default();
+        for pid in members.into_iter().take(MOST_PROCESSES) {
+            // Not a program yet.
+            if std::path::Path::new(&places::program_of(pid)) == own {
+                continue;
+            }
+            for code in places::executable(pid, 0, u64::MAX) {
+                if let MappedCode::File(file) = code {
+                    self.mapped.insert(file);
+                }
+            }
+        }
     }
 
     /// Books a slice; true when the arm finished in it. Its readings are in `last`.

@@ -6,9 +6,9 @@
 mod calls;
 mod clocks;
 mod filter;
-mod places;
+pub mod places;
 mod ptrace;
-mod seen;
+pub mod seen;
 mod tracer;
 
 use libc::{c_int, pid_t};

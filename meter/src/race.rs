@@ -365,6 +365,7 @@ impl Racing<'_> {
             load_activity: total.load_activity,
             score: total.score,
             digest: total.digest,
+            mapped: &self.arms[index].mapped,
             drive: total.drive.as_ref().map(DriveFacts::of),
         }));
         stage.out.put(&stage.waiter, &record)

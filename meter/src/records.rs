@@ -3,10 +3,11 @@
 use crate::activity::Activity;
 use crate::drive::verb::DriveTotal;
 use crate::drive::{Report, Summary};
+use crate::follow::seen::Mapped;
 use crate::halt::Halt;
 use crate::wait::Waiter;
 use serde::{Serialize, Serializer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -106,6 +107,7 @@ pub struct ArmTotal<'a> {
     pub score: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    pub mapped: &'a BTreeSet<Mapped>,
     #[serde(flatten)]
     pub drive: Option<DriveFacts>,
 }

@@ -74,6 +74,7 @@ impl Turns {
         self.warn_overshoot(stage, arm, now - stop);
         stage.forest.collect();
         self.book(stage, arm, (start, now - start), filler)?;
+        arm.look(stage);
         arm.ran(stage, now - start)?;
         Ok(now - start)
     }
@@ -106,6 +107,7 @@ impl Turns {
         if let Some(row) = self.rows.last_mut() {
             row.operations = Some(burst.operations);
         }
+        arm.look(stage);
         arm.drove(stage, burst.wall_ns)?;
         Ok(burst.wall_ns)
     }

@@ -220,3 +220,60 @@ def test_servers_that_share_a_file_are_not_there_at_once(
     assert done.status == 0, done.err
     assert "shared-files" in codes(ensign)
     assert exported(ensign)["trials"][0]["mode"] == "whole"
+
+
+def something_else(ensign: Ensign) -> list[str]:
+    findings = exported(ensign)["findings"]
+    return [str(each["text"]) for each in findings if each["code"] == "ran-something-else"]
+
+
+def test_a_race_of_what_was_looked_at_is_no_finding(ensign: Ensign) -> None:
+    old = with_library(ensign.folder / "old", 20_000_000)
+    new = with_library(ensign.folder / "new", 30_000_000)
+    done = ensign(
+        "compare", str(old), str(new), *BUDGET, "--mode", "gated", "--export-json", "out.json"
+    )
+    assert done.status == 0, done.err
+    assert something_else(ensign) == []
+
+
+def test_a_library_that_is_another_in_the_race_is_an_error(ensign: Ensign) -> None:
+    program = compiled(ensign.folder / "bin", LOADED, "main")
+    for name, rounds in (("one", 20_000_000), ("two", 30_000_000)):
+        compiled(ensign.folder / name, LIBRARY.format(rounds), "libwork.so", "-shared", "-fPIC")
+    script = ensign.folder / "choose"
+    script.write_text(
+        "#!/bin/sh\n"
+        'grep -q "TracerPid:.0" /proc/$$/status && one=two || one=one\n'
+        f'WORK={ensign.folder}/$one/libwork.so exec {program} "$@"\n'
+    )
+    script.chmod(0o755)
+    done = ensign(
+        "compare", "./choose", "./choose 2", *BUDGET, "--mode", "gated", "--export-json", "out.json"
+    )
+    assert done.status == 0, done.err
+    found = something_else(ensign)
+    assert found
+    assert "/two/libwork.so" in found[0]
+    assert "/one/libwork.so" in found[0]
+
+
+def test_a_program_that_is_built_anew_during_its_race_is_an_error(ensign: Ensign) -> None:
+    first = with_library(ensign.folder / "one", 20_000_000)
+    second = with_library(ensign.folder / "two", 20_000_000)
+    other = with_library(ensign.folder / "new", 30_000_000).parent / "libwork.so"
+    library = second.parent / "libwork.so"
+    swap = ensign.folder / "swap"
+    swap.write_text(
+        "#!/bin/sh\n"
+        "echo >> count\n"
+        "[ $(wc -l < count) = 12 ] || exit 0  # after pilots and traced executions\n"
+        f"cp {other} {library}.new && mv {library}.new {library}\n"
+    )
+    swap.chmod(0o755)
+    done = ensign(
+        "compare", str(first), str(second), *BUDGET, "--prepare", "./swap",
+        "--export-json", "out.json",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    assert any("libwork.so" in text for text in something_else(ensign))

@@ -70,6 +70,11 @@ class Identities:
         return self._known[key]
 
 
+def in_own_scratch(path: str) -> bool:
+    """Whether a file lies in the folder that the meter makes for a run, and removes."""
+    return _OWN_SCRATCH.search(path) is not None
+
+
 def _identity(path: Path) -> str:
     artefact = read_artefact(path)
     return file_sha256(path) if artefact is None else artefact.loadable_sha256
@@ -113,7 +118,7 @@ class MeterTracer:
         ways = tuple(
             WrittenFile(each.path, each.ways)
             for each in followed.written
-            if not _OWN_SCRATCH.search(each.path)
+            if not in_own_scratch(each.path)
         )
         return TracedExecution(
             mapped=mapped,

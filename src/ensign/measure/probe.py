@@ -16,6 +16,7 @@ from ensign.model.trials import (
     Better,
     Latency,
     Mode,
+    RaceMapping,
     SliceRecord,
     Trial,
 )
@@ -66,6 +67,7 @@ class _ArmLine(_Line):
     activity: Activity | None = None
     load_activity: Activity | None = None
     score: float | None = None
+    mapped: tuple[RaceMapping, ...] = ()
 
 
 class _ExecutionLine(_Line):
@@ -254,6 +256,7 @@ def _totals(line: _ArmLine, better: Mapping[str, Better]) -> ArmTotals:
         load_activity=line.load_activity,
         score=line.score,
         better=better.get(line.arm, Better.HIGHER),
+        mapped=line.mapped,
     )
 
 

@@ -89,6 +89,20 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class RaceMapping:
+    """A file seen mapped for execution in a race; `device`, `inode` as `/proc/PID/maps` has them.
+
+    Where it was `deleted`, or seen from an `other_root` directory, the path does not lead to it.
+    """
+
+    path: str
+    device: str
+    inode: int
+    deleted: bool = False
+    other_root: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ArmTotals:
     """What one arm used in one execution, over the whole process tree.
 
@@ -100,6 +114,7 @@ class ArmTotals:
     or the load generator ended, which is other than 0 only where failures are ignored.
     `cpu_wait_ns` is the time in which a task of it waited for a CPU, where the machine tells;
     `activity` (and that of the load) is there where it was observed, `score` where it says one.
+    `mapped` is what was seen at the ends of a few slices; it is not stored.
     """
 
     arm: str
@@ -122,6 +137,7 @@ class ArmTotals:
     load_activity: Activity | None = None
     score: float | None = None
     better: Better = Better.HIGHER
+    mapped: tuple[RaceMapping, ...] = ()
 
     def cost(self, metric: Metric) -> float:
         """Nanoseconds per completed operation; of a score its inverse where higher is better."""

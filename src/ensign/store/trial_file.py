@@ -33,7 +33,8 @@ _TRIAL = TypeAdapter(Trial)
 def to_bytes(trial: Trial) -> bytes:
     """The Parquet file of a trial."""
     values = {column: [getattr(part, column) for part in trial.slices] for column in _COLUMNS}
-    said = _TRIAL.dump_python(replace(trial, slices=()), mode="json")
+    arms = tuple(replace(arm, mapped=()) for arm in trial.arms)
+    said = _TRIAL.dump_python(replace(trial, arms=arms, slices=()), mode="json")
     header = json.dumps({"schema": SCHEMA, "trial": said})
     buffer = io.BytesIO()
     pl.DataFrame(values, schema=_COLUMNS).write_parquet(buffer, metadata={_KEY: header})

@@ -19,6 +19,7 @@ from ensign.lab.compare.pilot import Pilot, run_unmeasured
 from ensign.lab.compare.piloting import Piloting, Planned
 from ensign.lab.compare.plan import RacePlan, budget_ns, failure_findings, pair_rule
 from ensign.lab.compare.race import Limits, RaceOutcome, run_race
+from ensign.lab.compare.raced_files import raced_findings
 from ensign.lab.compare.self_timed import withheld_text
 from ensign.lab.compare.tracing import Traces
 from ensign.lab.ports import Ports
@@ -237,7 +238,11 @@ class Comparing:
         spent_ns = self.ports.clock.monotonic_ns() - start_ns
         before = [replace(each, sweep=None) for each in failures]
         early = ended(self.entries, before)
-        return Raced(judge, plan, outcome, budget, spent_ns, early, planned.traces)
+        names, baseline = self._names(), self.entries[0].arm
+        traces = planned.traces
+        found = raced_findings(traces, outcome.trials, names, baseline)
+        traces = replace(traces, findings=(*traces.findings, *found))
+        return Raced(judge, plan, outcome, budget, spent_ns, early, traces)
 
     def _names(self) -> dict[str, str]:
         names = {entry.arm: entry.name for entry in self.entries}

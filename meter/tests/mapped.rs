@@ -1,0 +1,37 @@
+//! What arms have mapped when they stand still.
+
+mod common;
+
+use common::{arm, freezers, run, sh, Place};
+use serde_json::{json, Value};
+
+fn names(record: &Value) -> Vec<String> {
+    let mapped = record["mapped"].as_array().unwrap();
+    let paths = mapped.iter().map(|file| file["path"].as_str().unwrap());
+    paths
+        .map(|path| path.rsplit('/').next().unwrap().into())
+        .collect()
+}
+
+#[test]
+fn a_long_program_is_seen_and_the_meter_itself_is_not() {
+    for freezer in freezers() {
+        let place = Place::new();
+        let busy = sh(&common::busy(60_000));
+        let request = place.request(
+            freezer,
+            json!({"slice_ns": 1_000_000, "arms": [arm("a", busy.clone()), arm("b", busy)]}),
+        );
+        let records = run("race", &request);
+        records.assert_complete();
+        for record in records.of("arm") {
+            let names = names(record);
+            assert!(
+                names.iter().any(|name| name.starts_with("libc")),
+                "{names:?}"
+            );
+            assert!(!names.contains(&"ensign-meter".to_string()));
+            assert!(record["mapped"][0]["inode"].as_u64().unwrap() > 0);
+        }
+    }
+}
