@@ -282,3 +282,39 @@ fn a_program_that_is_not_there() {
     assert_eq!(followed.status.code(), Some(127));
     assert_eq!(followed.seen, Value::Null);
 }
+
+/// Calls of 32-bit programs, made by a 64-bit one: no 32-bit libraries are needed for that.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn system_calls_of_32_bit_programs_are_understood() {
+    let place = Place::new();
+    let main = r#"
+        #include <stdio.h>
+        static char path[] = "made";
+        static struct { int s, ns; } cpu;
+        static int call(int number, long a, long b, long c) {
+            int result;
+            __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(a), "c"(b), "d"(c)
+                             : "memory", "r8", "r9", "r10", "r11");
+            return result;
+        }
+        int main(void) {
+            int file = call(5, (long)path, 0101, 0600);
+            do call(265, 2, (long)&cpu, 0); while (cpu.s == 0 && cpu.ns < 10000000);
+            printf("%d\n", cpu.s);
+            return file < 0;
+        }"#;
+    compile(&place, "main", main, &["-static", "-no-pie"]);
+    let alone = Command::new(place.dir.join("main"))
+        .current_dir(&place.dir)
+        .output();
+    if !alone.unwrap().status.success() {
+        return; // This kernel has no such calls.
+    }
+    let followed = follow(&place, &["--cpu-clock-rate", "1000000"], &["./main"]);
+    assert_eq!(followed.status.code(), Some(0));
+    assert_eq!(followed.ways("/made"), ["opened"]);
+    assert!(followed.seen["cpu_clock_reads"].as_u64().unwrap() > 0);
+    assert!(followed.output.trim().parse::<i64>().unwrap() >= 10);
+    assert_eq!(followed.seen["not_judged"], serde_json::json!([]));
+}
