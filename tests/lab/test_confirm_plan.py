@@ -67,7 +67,7 @@ command = ["{artefact}", "get"]
 FILE = parse_study(TEXT, Path("s.toml"))
 NAMES = [each.name for each in FILE.variants]
 EXPLORED = SweepPlan("key", 7, {"set": 1000, "get": None}, 0)
-ROOM = Room(left_ns=12 * 10**9, round_ns=10**9)
+ROOM = Room(left_ns=12_500_000_000, round_ns=10**9)
 
 
 def explored(**ratios: float) -> StudyResult:

@@ -32,6 +32,11 @@ from ensign.model.study_values import (
     SizeText,
     SliceText,
 )
+from ensign.model.units import parse_duration_ns
+
+# A run this much of the budget cannot be raced by three arms in three sweeps.
+_FEWEST_RUNS = 9
+_SECOND_NS = 10**9
 
 
 class _Origin(Section):
@@ -434,3 +439,14 @@ def study_schema() -> dict[str, object]:
         **Study.model_json_schema(),
         "title": "ensign study",
     }
+
+
+def longest_run_ns(study: Study, workload: Workload) -> int:
+    """How long one run of a workload may take: its deadline.
+
+    Of a command, if the study gives none, it is no longer than could be raced within the budget.
+    """
+    deadline_ns = parse_duration_ns(workload.deadline)
+    if "deadline" in workload.model_fields_set or workload.command is None:
+        return deadline_ns
+    return min(deadline_ns, max(parse_duration_ns(study.race.budget) // _FEWEST_RUNS, _SECOND_NS))

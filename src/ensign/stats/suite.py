@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ensign.model.results import SuiteComparison, WorkloadComparison
 from ensign.stats.no_slower import no_slower_claim
-from ensign.stats.pair import PairNames, PairRule, Rule, compare
+from ensign.stats.pair import PairNames, PairRule, Rule, compare, mean_and_half_width
 from ensign.stats.trials import mean_cost_ns, user_share
 
 if TYPE_CHECKING:
@@ -74,12 +74,12 @@ def compare_suite(costs: SweepCosts, arm: str, baseline: str, rule: SuiteRule) -
 
 
 def widest_half_width(costs: SweepCosts, rule: SuiteRule) -> float:
-    """Half-width of the widest geometric mean of a variant (of the twin, without any), as a ratio.
+    """Half-width of the widest geometric mean of a variant (of the twin, without any).
 
-    Infinite with one sweep alone.
+    Of log ratios, as in `Precision`; infinite with one sweep alone.
     """
-    compared = (compare_suite(costs, arm, costs.arms[0], rule) for arm in costs.variants)
-    return max((each.comparison.high - each.comparison.low) / 2 for each in compared)
+    d = [costs.log_ratios(arm, costs.arms[0]) for arm in costs.variants]
+    return max(float(mean_and_half_width(sweep_geomeans(each), rule.pair_rule)[1]) for each in d)
 
 
 def compare_workloads(

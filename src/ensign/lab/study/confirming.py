@@ -129,11 +129,12 @@ def _room(study: Study, finalists: int, sweeps: SweepPlan, folder: StudyFolder) 
     """What the sweeps and the races beside them have left of the budget."""
     keys = folder.plans(sweeps.key)
     raced = {key: folder.trials(key) for key in keys}
-    used_ns = sum(raced_ns(trials, sweeps.overhead_ns) for trials in raced.values())
-    own = raced.get(sweeps.key, ())
+    own = raced.pop(sweeps.key, ())
+    own_ns = max(sweeps.used_ns, raced_ns(own, sweeps.overhead_ns))
+    used_ns = own_ns + sum(raced_ns(trials, sweeps.overhead_ns) for trials in raced.values())
     arms = sum(len(trial.arms) for trial in own) or 1
     runs = (finalists + 2) * len(study.workloads)
-    round_ns = raced_ns(own, sweeps.overhead_ns) * runs // arms
+    round_ns = own_ns * runs // arms
     left_ns = parse_duration_ns(study.race.budget) - sweeps.spent_ns - used_ns
     return Room(max(left_ns, 0), round_ns)
 

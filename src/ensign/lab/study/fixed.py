@@ -26,7 +26,7 @@ from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study.turns import connections_at_once, turns_findings
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.findings import Finding, Severity
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study, Workload, longest_run_ns
 from ensign.model.trials import Trial
 from ensign.model.units import format_duration, format_size, parse_duration_ns
 from ensign.stats.expected import pilot_rounds
@@ -34,8 +34,6 @@ from ensign.store.folder import StudyFolder
 
 _KEY_CHARACTERS = 16
 _PLAN = TypeAdapter(SweepPlan)
-# An execution this much of the budget cannot be raced by three arms in three rounds.
-_FEWEST_RUNS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +186,8 @@ def _new_plan(study: Study, field: Field, key: str, found: Pilots) -> SweepPlan:
 
 def _piloted(site: PlanSite, study: Study, field: Field, workload: Workload) -> Pilot:
     """The pilot of a workload; a command's is ended where a single run is more than fits."""
-    budget_ns = parse_duration_ns(study.race.budget)
-    longest_ns = max(budget_ns // _FEWEST_RUNS, 10**9)
-    given = "deadline" in workload.model_fields_set or workload.command is None
-    cut = longest_ns < parse_duration_ns(workload.deadline) and not given
+    longest_ns = longest_run_ns(study, workload)
+    cut = longest_ns < parse_duration_ns(workload.deadline)
     tried = workload.model_copy(update={"deadline": f"{longest_ns}ns"}) if cut else workload
     began_ns = site.clock.monotonic_ns()
     try:

@@ -178,7 +178,7 @@ def _told(study: Study, arms: Field, state: _State) -> SweepPlan:
 
 
 def _reached(study: Study, arms: Field, state: _State) -> float:
-    """Half-width of the widest geometric mean of a variant, on the ratio scale."""
+    """Half-width of the widest geometric mean of a variant, of log ratios."""
     costs = _costs(study, arms, state)
     first = 0 if arms.rotation else state.plan.first
     return widest_half_width(
@@ -200,6 +200,7 @@ def _closed(course: Course, study: Study, arms: Field, state: _State) -> SweepPl
     if study.race.precision is not None and state.rounds > 1:
         reached = _reached(study, arms, state)
     plan = replace(state.plan, sweeps=state.rounds, closed=True, reached=reached)
+    plan = replace(plan, used_ns=round(state.used_ns))
     write_plan(course.folder, plan)
     return plan
 

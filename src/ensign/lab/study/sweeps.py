@@ -23,11 +23,11 @@ class SweepPlan:
 
     `sweeps` are `exact` where the study says how many; else as many as fit into `allowed_ns` (None:
     no limit), by this estimate, until it is `closed`: then it is how many there were. They take
-    about `round_ns` each, and all racing `expected_ns`; `spent_ns` went into the pilots before, and
-    each race takes `overhead_ns` besides its own time. From the first `pilots` sweeps the
-    `precision` to expect is told; where one is asked for, the spread of the `first` of them counts
-    in the intervals (of `finalists`, each judged more strictly), and `reached` is the half-width of
-    the widest geometric mean at the end.
+    about `round_ns` each, and all racing `expected_ns`; `spent_ns` went into the pilots before,
+    `used_ns` into the sweeps in the end, and each race takes `overhead_ns` besides its own time.
+    From the first `pilots` sweeps the `precision` to expect is told; where one is asked for, the
+    spread of the `first` of them counts in the intervals (of `finalists`, each judged more
+    strictly), and `reached` is the half-width of the widest geometric mean at the end.
 
     `together` arms race at a time (None: all), `most_arms` has the workloads of whose arms only
     fewer fit into memory, `at_once` those of whose connections so many send in one slice. All arms
@@ -47,6 +47,7 @@ class SweepPlan:
     allowed_ns: int | None = None
     round_ns: int = 0
     spent_ns: int = 0
+    used_ns: int = 0
     overhead_ns: int = 0
     pilots: int = 0
     first: int = 0
