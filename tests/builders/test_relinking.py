@@ -20,6 +20,8 @@ from ensign.model.study_axes import Layouts
 from ensign.model.variants import Variant
 from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, request
 
+MAKE = ["make", "CC={cc}", "CFLAGS={cflags}", "LDFLAGS={ldflags}", "program"]
+
 
 def relinked(
     folder: Path, ports: BuildPorts, variant: Variant, layouts: Layouts, **build: object
@@ -118,7 +120,7 @@ def test_a_program_changed_after_its_link_is_not_relinked(
     tmp_path: Path, recording_ports: BuildPorts
 ) -> None:
     patch = ["sh", "-c", "printf 'changed' | dd of=program bs=1 seek=4096 conv=notrunc"]
-    commands = [["make", "CC={cc}", "program"], patch]
+    commands = [MAKE, patch]
     report = relinked(tmp_path, recording_ports, GCC_O2, Layouts(count=2), commands=commands)
     (finding,) = [each for each in report.findings if each.code == "not-relinked"]
     assert "changed after the link" in finding.text
@@ -137,7 +139,7 @@ def test_without_recorded_calls_nothing_is_relinked(tmp_path: Path, ports: Build
 def test_objects_that_are_gone_leave_the_build_as_it_is(
     tmp_path: Path, recording_ports: BuildPorts
 ) -> None:
-    commands = [["make", "CC={cc}", "program"], ["rm", "main.o"]]
+    commands = [MAKE, ["rm", "main.o"]]
     report = relinked(tmp_path, recording_ports, GCC_O2, Layouts(count=2), commands=commands)
     assert report.results[0].artefact is not None
     assert [each.code for each in report.findings if "relink" in each.code] == ["not-relinked"]
