@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from end_to_end.conftest import SOURCES, Ensign, Programs
+from end_to_end.small_study import BATCH, write_study
 
 LONG = ("--budget", "30s", "--precision", "90%", "--export-json", "o.json")
 # A score or a count is read of the programs' own word, which is the planted one.
@@ -199,3 +200,73 @@ def test_a_score_that_is_not_printed_is_a_failure(ensign: Ensign) -> None:
     done = ensign("compare", "true", "true", "--score", "(x)", "--better", "lower")
     assert done.status == 3
     assert "score is unknown" in done.complaint
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_a_load_that_ends_by_the_clock(ensign: Ensign, programs: Programs, *, counts: bool) -> None:
+    servers = [f"{programs.server} {{port}}", f"{programs.dear_server} {{port}}"]
+    operations = ("--operations", r"(\d+) requests") if counts else ()
+    load = f"{programs.load} {{port}} 400 timed"
+    done = ensign("compare", *servers, "--load", load, *operations, *LONG)
+    assert done.status == 0, done.err
+    assert "self-timed" in codes(ensign)
+    assert len(said(ensign)["comparisons"]) == int(counts)
+    if counts:
+        assert said(ensign)["compare"]["mode"] == "whole"
+    else:
+        assert "faster" not in done.said
+        assert "slower" not in done.said
+
+
+TIMED = (
+    BATCH.replace('budget = "60s"', 'budget = "3000s"')
+    .replace("-DWORK=1 -o spin spin.c", "-DWORK=1 -o spin until.c")
+    .replace('command = ["{artefact}", "3000000"]', 'command = ["{artefact}", "KIND", "300"]')
+)
+FIXED = ('command = ["{artefact}", "1000000"]', 'command = ["{artefact}", "fixed", "300"]')
+
+
+@pytest.mark.parametrize("kind", ["wall", "cpu"])
+def test_a_workload_that_ends_by_the_clock_is_not_judged(ensign: Ensign, kind: str) -> None:
+    write_study(ensign.folder, TIMED, FIXED, ("KIND", kind))
+    done = ensign("run", "study.toml")
+    assert done.status == 0, done.err
+    found = json.loads(ensign("report", "study.toml", "--json").out)
+    timed = [each["subject"] for each in found["findings"] if each["code"] == "self-timed"]
+    assert timed == ["long"]
+    assert {each["workload"] for each in found["workloads"]} == {"short"}
+
+
+@pytest.mark.parametrize("kind", ["wall", "rusage"])
+def test_a_study_of_clocks_alone_claims_nothing(ensign: Ensign, kind: str) -> None:
+    only = ('command = ["{artefact}", "1000000"]', f'command = ["{{artefact}}", "{kind}", "300"]')
+    write_study(ensign.folder, TIMED, only, ("KIND", kind))
+    done = ensign("run", "study.toml")
+    assert done.status == 0, done.err
+    found = json.loads(ensign("report", "study.toml", "--json").out)
+    assert all(each["withheld"] for each in found["suite"])
+    assert {each["direction"] for each in found["suite"]} == {"unclear"}
+
+
+def test_a_workload_says_its_score(ensign: Ensign) -> None:
+    score = 'score = { pattern = "done: ([0-9]+) rounds", unit = "rounds", better = "higher" }'
+    write_study(
+        ensign.folder, TIMED, FIXED, ("KIND", "wall"), ('"300"]\n', '"300"]\noutput = "null"\n')
+    )
+    path = ensign.folder / "study.toml"
+    path.write_text(path.read_text().rstrip() + f"\n{score}\n")
+    done = ensign("run", "study.toml")
+    assert done.status == 0, done.err
+    found = json.loads(ensign("report", "study.toml", "--json").out)
+    assert "self-timed" not in {each["code"] for each in found["findings"]}
+    assert {each["workload"] for each in found["workloads"]} == {"short", "long"}
+
+
+def test_a_score_without_a_group_is_told_by_line(ensign: Ensign) -> None:
+    score = 'score = { pattern = "rounds", better = "higher" }'
+    write_study(ensign.folder, TIMED, FIXED, ("KIND", "wall"))
+    path = ensign.folder / "study.toml"
+    path.write_text(path.read_text().rstrip() + f"\n{score}\n")
+    done = ensign("run", "study.toml")
+    assert done.status == 2
+    assert "needs a group" in " ".join(done.complaint.split())

@@ -25,6 +25,7 @@ from ensign.model.study_values import (
     Level,
     Name,
     OptionalShare,
+    Pattern,
     PortRange,
     Reference,
     Sha256,
@@ -185,7 +186,17 @@ class Cpus(Section):
     load: CpuList | None = Field(default=None, description="of the load generators")
 
 
-_LATER_KEYS = ("drive", "server_args")
+_LATER_KEYS = ("drive", "server_args", "output", "score", "operations")
+
+
+class ScoreSection(Section):
+    """What a program, or a load generator, says of its own speed; it is compared as the cost."""
+
+    pattern: Pattern = Field(
+        description="regular expression; the last match of its first group is the number"
+    )
+    unit: str = Field(default="", description="of the number, for reports")
+    better: Literal["higher", "lower"] = Field(description="which number is the better one")
 
 
 class DriveStep(Section):
@@ -229,7 +240,29 @@ class Workload(Section):
         default=1000, gt=0, description="a chosen number of requests is a multiple of it"
     )
     input: str | None = Field(default=None, description="file given as standard input")
+    output: str | None = Field(
+        default=None,
+        description="where a command's standard output goes: pipe (drained), null, or a file",
+    )
+    score: ScoreSection | None = Field(
+        default=None, description="compared instead of time, for what ends by the clock"
+    )
+    operations: Annotated[int, Field(gt=0)] | Pattern | None = Field(
+        default=None,
+        description="how many operations one run completes: a number, or a pattern in its output",
+    )
     deadline: Duration = Field(default="60s", description="running time of one execution")
+
+    @property
+    def by_turns(self) -> bool:
+        """Whether whole executions take turns whatever the mode: it says what it achieved."""
+        return self.score is not None or isinstance(self.operations, str)
+
+    @property
+    def may_end_by_the_clock(self) -> bool:
+        """Whether nothing says how much it does: neither a count, a score, nor a drive."""
+        counted = self.by_turns or self.operations is not None or counts_itself(self.load or ())
+        return self.drive is None and not counted
 
     @property
     def fixed_requests(self) -> int | None:

@@ -223,7 +223,13 @@ def _workload(study: Study, workload: Workload, where: Where) -> Iterator[Proble
         return
     if workload.load is not None:
         yield from _load(study, workload, where)
+        if workload.output is not None:
+            text = f"'output' of {called} is for commands only, not for loads"
+            yield Problem((*where, "output"), text)
         return
+    if workload.output == "inherit":
+        text = f"'output' of {called}: a study's programs write into a pipe, null or a file"
+        yield Problem((*where, "output"), text)
     if not _uses(workload.command or (), "artefact"):
         text = (
             f"'command' of {called} has no {{artefact}}: every variant would run the same program"
@@ -245,7 +251,7 @@ def _drive(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
     called = f"workload '{workload.name}'"
     if study.server is None:
         yield Problem((*where, "drive"), f"{called} has a 'drive', but there is no [server]")
-    for key in ("input", "deadline"):
+    for key in ("input", "deadline", "output", "score", "operations"):
         if key in workload.model_fields_set:
             yield Problem((*where, key), f"'{key}' of {called} means nothing to a drive")
     drive = workload.drive
@@ -289,10 +295,12 @@ def _load(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
     elif not (_uses(load, "port") or _uses(load, "tmp")):
         text = f"'load' of {called} has no {{port}}: it would not reach the arm's own server"
         yield Problem((*where, "load"), text)
-    if not counts_itself(load) and not _uses(load, "requests") and workload.requests is None:
+    says = workload.operations is not None or workload.score is not None
+    asked = _uses(load, "requests") or workload.requests is not None
+    if not counts_itself(load) and not asked and not says:
         text = (
-            f"'load' of {called} has no {{requests}} and there is no 'requests': "
-            "nothing says how many operations it completes"
+            f"'load' of {called} has no {{requests}} and there is no 'requests', 'operations' or "
+            "'score': nothing says how many operations it completes"
         )
         yield Problem((*where, "load"), text)
 
@@ -306,8 +314,10 @@ def _workload_placeholders(study: Study, workload: Workload, where: Where) -> It
         argv = step if isinstance(step, list) else ()
         yield from _unknown(argv, (*where, "preload", index), with_requests)
     yield from _unknown(workload.server_args, (*where, "server_args"), common)
-    if workload.input is not None:
-        yield from _unknown_in_text(workload.input, (*where, "input"), placeholders.PLACES)
+    for key in ("input", "output"):
+        if getattr(workload, key) is not None:
+            named = getattr(workload, key)
+            yield from _unknown_in_text(named, (*where, key), placeholders.PLACES)
 
 
 def _server_texts(server: Server) -> tuple[str, ...]:

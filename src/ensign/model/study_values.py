@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Annotated, get_args
@@ -43,6 +44,16 @@ def _inside(text: str) -> str:
 def _no_dash(text: str) -> str:
     if not text.strip() or text.startswith("-"):
         raise ValueError(f"'{text}' must not be empty or start with a dash")
+    return text
+
+
+def _pattern(text: str) -> str:
+    try:
+        groups = re.compile(text).groups
+    except re.error as error:
+        raise ValueError(f"'{text}' is no regular expression: {error}") from None
+    if not groups:
+        raise ValueError(f"'{text}' needs a group around the number: ([0-9.]+)")
     return text
 
 
@@ -92,6 +103,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Argv = Annotated[list[str], Field(min_length=1)]
 Inside = Annotated[str, AfterValidator(_inside)]
 Reference = Annotated[str, AfterValidator(_no_dash)]
+Pattern = Annotated[str, AfterValidator(_pattern)]
 Level = Annotated[float, AfterValidator(_level)]
 CpuList = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 GroupSize = Annotated[int | str, BeforeValidator(_group_size)]

@@ -140,11 +140,15 @@ class ArmTotals:
     mapped: tuple[RaceMapping, ...] = ()
 
     def cost(self, metric: Metric) -> float:
-        """Nanoseconds per completed operation; of a score its inverse where higher is better."""
-        if metric is Metric.SCORE:
-            if not self.score:
-                return 0.0
+        """Nanoseconds per completed operation.
+
+        Where it says a score, that is the cost whatever the metric (its inverse where higher is
+        better): it mostly ends by the clock, and then its times say nothing.
+        """
+        if self.score:
             return self.score if self.better is Better.LOWER else 1 / self.score
+        if metric is Metric.SCORE:
+            return 0.0
         spent = self.cpu_ns if metric is Metric.CPU else self.wall_ns
         return spent / self.operations
 

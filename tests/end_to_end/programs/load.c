@@ -1,10 +1,19 @@
-/* Sends bytes to a server, one by one. `load PORT REQUESTS [fail | hang | fork]` */
+/* Sends bytes to a server, one by one. `load PORT REQUESTS [fail | hang | fork]`, or
+   `load PORT MILLISECONDS timed`: as many as it can in that time. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
+static double now_ms(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1e3 + time.tv_nsec / 1e6;
+}
 
 int main(int argc, char **argv)
 {
@@ -26,7 +35,12 @@ int main(int argc, char **argv)
         perror("load");
         return 1;
     }
+    double end = now_ms() + requests;
+    if (!strcmp(fault, "timed"))
+        requests = 1000000000;
     for (long i = 0; i < requests; i++) {
+        if (!strcmp(fault, "timed") && now_ms() >= end)
+            requests = i + 1;
         char byte = 'x';
         if (write(server, &byte, 1) != 1 || read(server, &byte, 1) != 1) {
             fputs("load: server went away\n", stderr);

@@ -58,7 +58,7 @@ _TRACES_SHARE = 0.1
 _SLICED_SHARE = 0.05
 # What starting and ending the meter takes on a busy machine.
 _STARTING_NS = 100_000_000
-_NOTEWORTHY_NS = 20_000_000
+_NOTEWORTHY_NS = 8_000_000
 _TO_BE_SURE = 2
 
 

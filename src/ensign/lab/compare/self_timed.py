@@ -17,9 +17,9 @@ from ensign.model.trials import Trial
 # Of the least that any run alone used: two commands and the twin leave a third or so.
 _MARKEDLY_LESS = 0.7
 # Alone and interleaved it takes the same time from start to end, though not to run.
-_SAME_SPAN = 0.06
+_SAME_SPAN = 0.1
 # Of less than this a start-up or a clock tick is a part.
-_NOTEWORTHY_NS = 20_000_000
+_NOTEWORTHY_NS = 8_000_000
 # A CPU clock that runs four times as fast leaves a quarter, or (where a program doubles its work
 # until it has seen enough) a half at most.
 CLOCK_RATE = 4

@@ -17,9 +17,11 @@ from ensign.model.requests import (
     ProcessSpec,
     RaceRequest,
     Readiness,
+    Score,
+    Sink,
 )
 from ensign.model.study import DriveStep, Server, Study, Workload, counts_itself
-from ensign.model.trials import TWIN, Mode
+from ensign.model.trials import TWIN, Better, Mode
 from ensign.model.units import parse_duration_ns
 
 _NO_VARIANT = 2  # the baseline and its twin
@@ -102,6 +104,7 @@ class Field:
         return replace(self, artefacts=self.artefacts[:1])
 
 
+_SINKS = {None: Sink.PIPE, "pipe": Sink.PIPE, "null": Sink.NULL}
 # Where memtier_benchmark writes what it did, and where that says how many requests there were.
 _MEMTIER_JSON, _MEMTIER_COUNT = "{tmp}/memtier.json", "/ALL STATS/Totals/Count"
 
@@ -130,7 +133,7 @@ def race_request(
             *arms[1:],
             replace(twin, name=TWIN, required=True),
         ),
-        mode=Mode.WHOLE if workload.name in field.apart else Mode(study.race.mode),
+        mode=mode_of(study, field, workload),
         slice_ns=parse_duration_ns(study.race.slice),
         executions=1,
         seed=seed,
@@ -138,6 +141,17 @@ def race_request(
         ports=study.race.ports,
         apart=workload.name in field.apart,
     )
+
+
+def mode_of(study: Study, field: Field, workload: Workload) -> Mode:
+    """How the arms of a workload take turns.
+
+    Whole executions where they cannot be there together, where it says what it achieved, and for
+    the wall time of a server under a load generator: slices have no queues.
+    """
+    waits = workload.load is not None and study.race.metric == "wall"
+    by_turns = workload.name in field.apart or workload.by_turns
+    return Mode.WHOLE if by_turns or waits else Mode(study.race.mode)
 
 
 def training_request(study: Study, field: Field, run: TrainingRun) -> RaceRequest:
@@ -181,9 +195,14 @@ def _arm(study: Study, field: Field, run: Execution, name: str, artefact: str) -
     if run.requests is not None:
         values["requests"] = str(run.requests)
     if server is None or workload.command is not None:
-        arm = ArmSpec(name=name, program=_batch(workload, field, values))
+        count, pattern = _operations(workload)
+        program = _batch(workload, field, values)
+        arm = ArmSpec(name, program, operations=count, operations_pattern=pattern)
     else:
         arm = _served(server, field, run, name, values)
+    if workload.score is not None:
+        said = workload.score
+        arm = replace(arm, score=Score(said.pattern, said.unit, Better(said.better)))
     if tree is None:
         return arm
     env = tree.environment(dict(arm.program.env), field.library_path)
@@ -215,11 +234,18 @@ def _load(run: Execution, field: Field, values: Mapping[str, str]) -> Load | Dri
         seats = field.seats.load
         return DriveLoad(workload.drive, run.requests, run.seed, seats, field.at_once)
     argv = workload.load or []
+    if workload.operations is not None:
+        return Load(_loader(argv, workload, field, values), *_operations(workload))
     if not counts_itself(argv):
         process = _loader(argv, workload, field, values)
         return Load(process, operations=run.requests or 1)
     process = _loader([*argv, f"--json-out-file={_MEMTIER_JSON}"], workload, field, values)
     return Load(process, None, operations_json=(_MEMTIER_JSON, _MEMTIER_COUNT))
+
+
+def _operations(workload: Workload) -> tuple[int | None, str | None]:
+    said = workload.operations
+    return (None, said) if isinstance(said, str) else (said, None)
 
 
 def _loader(
@@ -250,5 +276,7 @@ def _batch(workload: Workload, field: Field, values: Mapping[str, str]) -> Proce
         cwd=field.folder,
         cpus=field.seats.program,
         stdin=None if workload.input is None else fill(workload.input, values),
+        stdout=None if workload.output in _SINKS else fill(workload.output or "", values),
+        sink=_SINKS.get(workload.output, Sink.PIPE),
         deadline_ns=parse_duration_ns(workload.deadline),
     )

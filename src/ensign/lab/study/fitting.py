@@ -25,6 +25,9 @@ from ensign.stats.expected import FEWEST_ROUNDS
 
 LONGER_EXECUTIONS = 6
 BAND_EXECUTIONS = 3
+# Of baseline and twin: by turns, in slices, and one of them traced; of the budget at most.
+CLOCK_EXECUTIONS = 2.5
+CLOCKS_SHARE = 0.03
 MOST_ROUNDS = 9999  # four digits in the names of trials
 TOLERANCE = 0.05
 _NO_VARIANT = 2  # the baseline and its twin
@@ -47,7 +50,8 @@ Lengths = Mapping[str, float]
 class Pilot:
     """What the baseline needs: running time per request, start-up per arm, the race's own (ns).
 
-    `most_arms` fit into memory together; None: all of them.
+    `most_arms` fit into memory together; None: all of them. `self_timed` says how it showed that
+    the workload ends by the clock, "" where it does not; None where that was not tried yet.
     """
 
     requests: int | None
@@ -56,6 +60,7 @@ class Pilot:
     peak_memory_bytes: int = 0
     most_arms: int | None = None
     overhead_ns: int = 0
+    self_timed: str | None = None
 
     @property
     def ns_per_request(self) -> float:

@@ -14,6 +14,8 @@ from ensign.host.meter import Meter
 from ensign.lab.study.arms import Field
 from ensign.lab.study.calibrate import pilot
 from ensign.lab.study.fitting import (
+    CLOCK_EXECUTIONS,
+    CLOCKS_SHARE,
     Demand,
     Pilot,
     band_arms,
@@ -22,6 +24,7 @@ from ensign.lab.study.fitting import (
     require_room,
 )
 from ensign.lab.study.groups import arms_together, fewest, group_findings, most_arms_of
+from ensign.lab.study.self_timed import ends_by_the_clock, self_timed_findings
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study.turns import connections_at_once, turns_findings
 from ensign.model.errors import CommandFailed, InputError
@@ -89,6 +92,15 @@ def piloted(site: PlanSite, study: Study, field: Field) -> Pilots:
         site.on_pilot(workload.name)
         pilots[workload.name] = _piloted(site, study, field, workload)
         require_room(demand, site.clock.monotonic_ns() - began_ns)
+    left_ns = parse_duration_ns(study.race.budget) * CLOCKS_SHARE
+    for workload in study.workloads:
+        measured = pilots[workload.name]
+        left_ns -= CLOCK_EXECUTIONS * demand.execution_ns(
+            workload.name, {workload.name: measured.running_ns}, 0
+        )
+        if workload.may_end_by_the_clock and left_ns >= 0:
+            timed = ends_by_the_clock(site.meter, study, field, workload, measured.requests)
+            pilots[workload.name] = replace(measured, self_timed=timed)
     return Pilots(pilots, site.clock.monotonic_ns() - began_ns)
 
 
@@ -127,6 +139,7 @@ def plan_findings(plan: SweepPlan) -> tuple[Finding, ...]:
         *group_findings(plan.together, plan.most_arms),
         *_memory_findings(plan),
         *turns_findings(plan.at_once),
+        *self_timed_findings(plan.self_timed, plan.clock_unknown),
     )
 
 
@@ -181,6 +194,12 @@ def _new_plan(study: Study, field: Field, key: str, found: Pilots) -> SweepPlan:
             for each in pilots.values()
         ),
         free_bytes=field.memory_bytes,
+        self_timed={name: each.self_timed for name, each in pilots.items() if each.self_timed},
+        clock_unknown=tuple(
+            each.name
+            for each in study.workloads
+            if each.may_end_by_the_clock and pilots[each.name].self_timed is None
+        ),
     )
 
 

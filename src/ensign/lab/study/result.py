@@ -15,6 +15,7 @@ from ensign.lab.study.layouts import layout_facts
 from ensign.lab.study.longer_slices import slice_length_findings
 from ensign.lab.study.overlap import overlap_findings
 from ensign.lab.study.record import StudyRecord
+from ensign.lab.study.self_timed import judged_workloads, without_claims
 from ensign.model.comparisons import TimeShares
 from ensign.model.findings import Finding
 from ensign.model.results import LatencyComparison, StudyResult, SuiteComparison, WorkloadComparison
@@ -70,12 +71,14 @@ def study_result(
     longer = tuple(trial.without(gone) for trial in longer)
     metric = Metric(study.race.metric)
     other = Metric.WALL if metric is Metric.CPU else Metric.CPU
-    names = tuple(workload.name for workload in study.workloads)
+    names = judged_workloads([each.name for each in study.workloads], record.findings)
     arms = (*record.raced, TWIN)
     executions = sweep_costs(trials, arms, names, metric)
     costs = in_units(executions, record)
     others_costs = in_units(sweep_costs(trials, arms, names, other), record)
-    raced = tuple(trial for trial in trials if trial.sweep in executions.sweeps)
+    raced = tuple(
+        trial for trial in trials if trial.sweep in executions.sweeps and trial.workload in names
+    )
     both = _Both(costs, others_costs, raced)
     rule = replace(suite_rule(study, finalists), first=record.first)
     baseline, *others = arms
@@ -83,7 +86,7 @@ def study_result(
     judged = judge_twin(costs, TWIN, baseline, study.race.level)
     design = design_of(record.builds, record.raced, record.findings)
     first = trials[0]
-    return StudyResult(
+    result = StudyResult(
         name=study.name,
         title=study.title or study.name,
         question=study.question,
@@ -130,6 +133,7 @@ def study_result(
         latency=_latency(trials, record, names, rule),
         failures=failures,
     )
+    return without_claims(result)
 
 
 def _latency(
@@ -156,7 +160,7 @@ def _latency(
 
 def study_costs(study: Study, record: StudyRecord, trials: Sequence[Trial]) -> SweepCosts:
     """The costs of the whole sweeps in the study's metric, one column for each of what n counts."""
-    names = tuple(workload.name for workload in study.workloads)
+    names = judged_workloads([each.name for each in study.workloads], record.findings)
     costs = sweep_costs(trials, (*record.raced, TWIN), names, Metric(study.race.metric))
     return in_units(costs, record)
 

@@ -31,7 +31,8 @@ class SweepPlan:
 
     `together` arms race at a time (None: all), `most_arms` has the workloads of whose arms only
     fewer fit into memory, `at_once` those of whose connections so many send in one slice. All arms
-    of a race take about `memory_bytes` of the `free_bytes` that they may.
+    of a race take about `memory_bytes` of the `free_bytes` that they may. `self_timed` says of the
+    workloads that end by the clock how that showed; of those `clock_unknown` it was not tried.
     """
 
     key: str
@@ -55,6 +56,8 @@ class SweepPlan:
     reached: float | None = None
     memory_bytes: int = 0
     free_bytes: int | None = None
+    self_timed: Mapping[str, str] = field(default_factory=dict)
+    clock_unknown: tuple[str, ...] = ()
 
     def placed(self, arms: Field, workload: str) -> Field:
         """The arms as they race in that workload."""
