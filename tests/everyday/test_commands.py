@@ -14,10 +14,6 @@ from end_to_end.conftest import Ensign
 from everyday.conftest import ROUNDS, Shapes
 from everyday.truth import SAME, Said, Truth, compared
 
-pytestmark = pytest.mark.xfail(
-    strict=False, reason="awaits the sink, waiting for a CPU and shared files: issue 12, section 4"
-)
-
 NAMED = ("--name", "one", "--name", "three")
 
 

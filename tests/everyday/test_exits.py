@@ -12,10 +12,6 @@ from everyday.conftest import ROUNDS, Shapes
 from everyday.projects import write_project
 from everyday.truth import PLANTED, Truth, compared, studied
 
-pytestmark = pytest.mark.xfail(
-    strict=False, reason="awaits that waiting for a CPU is not sleeping: issue 12, section 4"
-)
-
 NAMED = ("--name", "one", "--name", "three", "--name", "odd")
 TIMED = """\
 main: shapes.c

@@ -13,10 +13,6 @@ from everyday.conftest import ROUNDS, built
 from everyday.projects import LIBRARY, write_project
 from everyday.truth import SAME, Truth, compared, studied
 
-AWAITS_RULE = pytest.mark.xfail(
-    strict=False, reason="awaits that waiting for a CPU is not sleeping: issue 12, section 4"
-)
-
 KEEP = 'keep = ["lib/*.so*"]'
 RUNPATH = LIBRARY.replace("--disable-new-dtags", "--enable-new-dtags")
 DLOPEN = """\
@@ -90,7 +86,6 @@ def test_06_another_library_by_the_environment(ensign: Ensign) -> None:
     said.withheld(r"lib/libwork\.so", r"system/libwork\.so")
 
 
-@AWAITS_RULE
 @pytest.mark.parametrize("how", ["$ORIGIN", "absolute", "LD_LIBRARY_PATH"])
 def test_07_one_program_in_two_folders(ensign: Ensign, here: Path, how: str) -> None:
     commands = []
@@ -115,7 +110,6 @@ def test_45_the_same_bytes_library_included(ensign: Ensign) -> None:
     assert said.rows == []
 
 
-@AWAITS_RULE
 def test_a_link_to_the_program_is_the_program(ensign: Ensign, here: Path) -> None:
     shutil.copytree(built("shapes.c", here / "real/one").parent, here / "other")
     (here / "link").symlink_to("real/one")

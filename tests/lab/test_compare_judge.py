@@ -83,3 +83,11 @@ def test_what_a_few_executions_decide_is_not_called_faster_in_one_line_and_chanc
     assert "by the ranks of 10 executions that may be chance" in row.withheld
     codes = {finding.code for finding in judge.findings(raced(*costs))}
     assert "few-executions-decide" in codes
+
+
+def test_what_nobody_looked_at_before_the_race_is_not_claimed_after_it() -> None:
+    judge = replace(a_judge(PairRule(margin=0.01)), doubt="nobody saw its clock")
+    (row,) = judge.comparisons(raced(*CLEAR))
+    assert row.withheld == "nobody saw its clock"
+    assert (row.direction, row.size) == (Direction.UNCLEAR, Size.UNCLEAR)
+    assert row.ratio == pytest.approx(1.1009, abs=1e-3)

@@ -75,10 +75,11 @@ def test_what_was_not_seen_in_full_is_not_the_same_as_anything() -> None:
 
 def test_a_long_command_is_not_traced_within_a_short_budget() -> None:
     canned = Canned({"1": seen("x"), "2": seen("x")})
-    traces = traced(canned, Options(commands=("a", "b"), budget_ns=10 * SECOND), 1.1, 0.1)
+    traces = traced(canned, Options(commands=("a", "b"), budget_ns=10 * SECOND), 2.1, 0.1)
     assert canned.asked == []
     assert codes(traces) == ["not-judged"]
     assert "budget" in traces.findings[0].text
+    assert traces.for_lack_of_time
 
 
 def test_without_a_budget_there_is_time() -> None:

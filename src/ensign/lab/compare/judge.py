@@ -22,11 +22,15 @@ from ensign.stats.twin import twin_findings
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """How this race is judged, fixed before it: candidates (baseline first), metric and rule."""
+    """How this race is judged, fixed before it: candidates (baseline first), metric and rule.
+
+    `doubt` is why nothing is claimed, whatever the race gives; empty where there is no such reason.
+    """
 
     entries: tuple[Candidate, ...]
     metric: Metric
     rule: PairRule
+    doubt: str = ""
 
     def without(self, arms: Collection[str]) -> Judge:
         """The judge of a race from which these commands are out."""
@@ -101,7 +105,9 @@ class Judge:
     def _judged(self, trials: Sequence[Trial], arm: str, name: str) -> Comparison:
         chosen = self._compare(trials, arm, name, self.metric)
         claims = chosen.direction is not Direction.UNCLEAR
-        if (
+        if self.doubt and arm != TWIN:
+            chosen = chosen.without_claim(self.doubt)
+        elif (
             claims
             and arm != TWIN
             and few_executions_decide(self.log_ratios(trials, arm), self.rule)

@@ -213,7 +213,8 @@ class Comparing:
         spent_ns = self.ports.clock.monotonic_ns() - start_ns
         budget = budget_ns(self.options, plan.execution_ns, spent_ns)
         fitting = (budget - spent_ns) // max(plan.execution_ns, 1)
-        judge = Judge(self.entries, plan.metric, pair_rule(self.options, fitting))
+        doubt = planned.doubt_of_the_clock(loaded=bool(self.options.load))
+        judge = Judge(self.entries, plan.metric, pair_rule(self.options, fitting), doubt)
         judge = judge.without({each.arm for each in failures})
 
         def report(trials: Sequence[Trial]) -> None:

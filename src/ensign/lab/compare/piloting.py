@@ -45,7 +45,7 @@ from ensign.lab.traced import TraceWish
 from ensign.measure.perform import race
 from ensign.model.errors import CommandFailed
 from ensign.model.requests import ProcessSpec, RaceRequest
-from ensign.model.trials import ArmFailure, Mode, Trial
+from ensign.model.trials import ArmFailure, Metric, Mode, Trial
 
 _PILOTS = 3
 # Runs of a few milliseconds are seen by few looks each.
@@ -75,6 +75,15 @@ class Planned:
     traces: Traces
     self_timed: tuple[SelfTimed, ...] = ()
     sliced: bool = True
+
+    def doubt_of_the_clock(self, *, loaded: bool) -> str:
+        """Why CPU time may say nothing of speed here; empty where that was looked at."""
+        if loaded or self.plan.metric is not Metric.CPU or not self.traces.for_lack_of_time:
+            return ""
+        return (
+            "the budget is too short to see whether a command ends by its CPU clock; "
+            "a longer --budget tells"
+        )
 
     def seen_in(self, trials: Sequence[Trial]) -> Planned | None:
         """What the first two executions show, where none was spent on the question before."""

@@ -18,8 +18,8 @@ from ensign.model.traced import TracedExecution, nothing_seen
 from ensign.model.trials import TWIN, Mode
 
 # Of the user's budget: what one command may take so that all are traced, and what that may take.
-_ONE_SHARE = 0.1
-_ALL_SHARE = 0.25
+_ONE_SHARE = 0.2
+_ALL_SHARE = 0.5
 TOO_LONG = "the budget is too short to trace an execution besides"
 
 
@@ -34,6 +34,11 @@ class Traces:
     def of(self, arm: str) -> TracedExecution:
         """What was seen of one arm."""
         return self.by_arm.get(arm) or nothing_seen("no execution was traced")
+
+    @property
+    def for_lack_of_time(self) -> bool:
+        """Whether a command was not followed because the budget is too short for that."""
+        return any(trace.not_judged == TOO_LONG for trace in self.by_arm.values())
 
 
 @dataclass(frozen=True, slots=True)
