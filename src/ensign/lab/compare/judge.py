@@ -81,16 +81,16 @@ class Judge:
         """Doubts about the pairs, about the twin, and those that the trials carry (once each)."""
         found: list[Finding] = []
         gone = failed_arms(trials)
+        left = self.without(gone).entries
         trials = [trial.without(gone) for trial in trials]
         names = {entry.arm: entry.name for entry in self.entries}
         names[TWIN] = f"{self.baseline.name} (twin)"
-        for entry in self.without(gone).entries[1:]:
+        for entry in left[1:]:
             found += pair_findings(self.log_ratios(trials, entry.arm), self.rule, entry.name)
-        found += ignored_findings(trials, self.without(gone).entries)
+        found += ignored_findings(trials, left)
         found += twin_findings(self.twin(trials))
         found += reading_findings(trials)
-        others = self.without(gone).entries[1:]
-        pair = self.log_ratios(trials, others[0].arm) if others else ()
+        pair = self.log_ratios(trials, left[1].arm) if left[1:] else ()
         found += taken_findings(trials, pair)
         seen: dict[tuple[str, str], Finding] = {}
         for trial in trials:

@@ -27,7 +27,7 @@ from ensign.model.comparisons import Comparison
 from ensign.model.errors import EnsignError, Interrupted
 from ensign.model.findings import Finding
 from ensign.model.requests import ProcessSpec
-from ensign.model.trials import TWIN, Trial
+from ensign.model.trials import TWIN, ArmFailure, Trial
 from ensign.stats.pair import Rule
 
 Failure = TypeVar("Failure", bound=BaseException)
@@ -237,8 +237,7 @@ class Comparing:
         if not outcome.trials:
             raise Interrupted("interrupted before the first execution ended; nothing was measured")
         spent_ns = self.ports.clock.monotonic_ns() - start_ns
-        before = [replace(each, sweep=None) for each in failures]
-        early = ended(self.entries, before)
+        early = self._early(failures)
         names, baseline = self._names(), self.entries[0].arm
         traces = planned.traces
         found = raced_findings(traces, outcome.trials, names, baseline)
@@ -249,14 +248,17 @@ class Comparing:
         names = {entry.arm: entry.name for entry in self.entries}
         return names | {TWIN: f"{self.entries[0].name} (twin)"}
 
+    def _early(self, failures: Sequence[ArmFailure]) -> tuple[Ended, ...]:
+        """The commands that failed before the race, so in none of its executions."""
+        return ended(self.entries, [replace(each, sweep=None) for each in failures])
+
     def _withheld(self, planned: Planned, start_ns: int) -> Raced:
         """Nothing is raced of what ends by the clock."""
         gone = {each.arm for each in planned.failures}
         judge = Judge(self.entries, planned.plan.metric, pair_rule(self.options, 1)).without(gone)
         spent_ns = self.ports.clock.monotonic_ns() - start_ns
         budget = self.options.budget_ns or DEFAULT_BUDGET_NS
-        before = [replace(each, sweep=None) for each in planned.failures]
-        early = ended(self.entries, before)
+        early = self._early(planned.failures)
         withheld = Withheld(withheld_text(planned.self_timed), planned.pilots)
         outcome = RaceOutcome((), "withheld")
         return Raced(
