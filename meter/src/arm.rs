@@ -4,7 +4,6 @@
 use crate::account::{Exit, Usage};
 use crate::activity::Observer;
 use crate::drive::Driver;
-use crate::follow::places::{self, Code as MappedCode};
 use crate::follow::seen::Mapped;
 use crate::forest::Forest;
 use crate::freezer::Group;
@@ -22,6 +21,7 @@ use std::path::PathBuf;
 
 mod driven;
 mod failing;
+mod looking;
 
 pub struct Arm<'a> {
     pub spec: &'a request::Arm,
@@ -48,7 +48,7 @@ pub struct Arm<'a> {
     fills: bool,
     /// It failed, and takes no further part.
     out: bool,
-    /// What was seen mapped for execution at ends of slices.
+    /// What was seen mapped for execution.
     pub mapped: BTreeSet<Mapped>,
 }
 
@@ -325,28 +325,6 @@ impl<'a> Arm<'a> {
     pub fn left_ns(&self) -> Option<u64> {
         let processes = [&self.runner, &self.server].into_iter().flatten();
         processes.filter_map(Process::left_ns).min()
-    }
-
-    /// What its processes have mapped for execution, at the first end of a slice and ever more
-    /// rarely at later ones. It stands still, and nobody is measured.
-    pub fn look(&mut self, stage: &mut Stage) {
-        const MOST_PROCESSES: usize = 32;
-        if self.is_finished() || !(self.slices + 1).is_power_of_two() {
-            return;
-        }
-        let members = stage.forest.tree(self.tree).members(Group::Main);
-        let own = std::env::current_exe().unwrap_or_default();
-        for pid in members.into_iter().take(MOST_PROCESSES) {
-            // Not a program yet.
-            if std::path::Path::new(&places::program_of(pid)) == own {
-                continue;
-            }
-            for code in places::executable(pid, 0, u64::MAX) {
-                if let MappedCode::File(file) = code {
-                    self.mapped.insert(file);
-                }
-            }
-        }
     }
 
     /// Books a slice; true when the arm finished in it. Its readings are in `last`.

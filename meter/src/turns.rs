@@ -62,6 +62,8 @@ impl Turns {
             let place = (arm.tree, arm.spec.load.is_some());
             let (waiter, forest) = (&stage.waiter, &mut stage.forest);
             arm.observer.watch(waiter, forest, place, &fds, wake)?
+        } else if length_ns.is_none() && arm.server.is_none() {
+            arm.watch(stage, &fds, wake)?
         } else {
             stage.waiter.readable(&fds, wake)?
         };

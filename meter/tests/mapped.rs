@@ -13,6 +13,15 @@ fn names(record: &Value) -> Vec<String> {
         .collect()
 }
 
+/// What is executed by that name.
+fn file_of(name: &str) -> String {
+    let folders = std::env::var_os("PATH").unwrap();
+    let found = std::env::split_paths(&folders).map(|folder| folder.join(name));
+    let path = found.filter_map(|path| path.canonicalize().ok()).next();
+    let path = path.unwrap();
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
 #[test]
 fn a_long_program_is_seen_and_the_meter_itself_is_not() {
     for freezer in freezers() {
@@ -32,6 +41,27 @@ fn a_long_program_is_seen_and_the_meter_itself_is_not() {
             );
             assert!(!names.contains(&"ensign-meter".to_string()));
             assert!(record["mapped"][0]["inode"].as_u64().unwrap() > 0);
+        }
+    }
+}
+
+#[test]
+fn a_program_in_a_whole_execution_is_seen_and_so_are_its_children() {
+    let sleep = file_of("sleep");
+    for freezer in freezers() {
+        let place = Place::new();
+        // It ends after many looks, however late these are.
+        let parent = sh("sleep 5; :");
+        let request = place.request(
+            freezer,
+            json!({"mode": "whole", "arms": [arm("a", parent.clone()), arm("b", parent)]}),
+        );
+        let records = run("race", &request);
+        records.assert_complete();
+        for record in records.of("arm") {
+            let names = names(record);
+            assert!(names.contains(&sleep), "{names:?}");
+            assert!(!names.contains(&"ensign-meter".to_string()));
         }
     }
 }

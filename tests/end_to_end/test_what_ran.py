@@ -237,7 +237,8 @@ def test_a_race_of_what_was_looked_at_is_no_finding(ensign: Ensign) -> None:
     assert something_else(ensign) == []
 
 
-def test_a_library_that_is_another_in_the_race_is_an_error(ensign: Ensign) -> None:
+@pytest.mark.parametrize("mode", ["gated", "whole"])
+def test_a_library_that_is_another_in_the_race_is_an_error(ensign: Ensign, mode: str) -> None:
     program = compiled(ensign.folder / "bin", LOADED, "main")
     for name, rounds in (("one", 20_000_000), ("two", 30_000_000)):
         compiled(ensign.folder / name, LIBRARY.format(rounds), "libwork.so", "-shared", "-fPIC")
@@ -249,7 +250,7 @@ def test_a_library_that_is_another_in_the_race_is_an_error(ensign: Ensign) -> No
     )
     script.chmod(0o755)
     done = ensign(
-        "compare", "./choose", "./choose 2", *BUDGET, "--mode", "gated", "--export-json", "out.json"
+        "compare", "./choose", "./choose 2", *BUDGET, "--mode", mode, "--export-json", "out.json"
     )
     assert done.status == 0, done.err
     found = something_else(ensign)
