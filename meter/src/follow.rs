@@ -9,6 +9,7 @@ mod filter;
 pub mod places;
 mod ptrace;
 pub mod seen;
+mod timing;
 mod tracer;
 
 use libc::{c_int, pid_t};

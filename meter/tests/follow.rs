@@ -256,6 +256,95 @@ fn clocks_of_cpu_time_are_counted_and_run_faster_if_asked() {
     }
 }
 
+/// Each way to wait for CPU time: uses about so much of it, and says what is left of what was asked.
+const TIMERS: &str = r#"
+    #define _GNU_SOURCE
+    #include <pthread.h>
+    #include <signal.h>
+    #include <stdio.h>
+    #include <string.h>
+    #include <sys/resource.h>
+    #include <sys/time.h>
+    #include <time.h>
+    static volatile sig_atomic_t over;
+    static void rings(int signal) { (void)signal; over = 1; }
+    static const struct itimerval half = {.it_value = {0, 500000}};
+    static const struct itimerspec value = {.it_value = {0, 500000000}};
+    static void *sleeps(void *unused) {
+        (void)unused;
+        clock_nanosleep(CLOCK_PROCESS_CPUTIME_ID, 0, &value.it_value, 0);
+        over = 1;
+        return 0;
+    }
+    int main(int count, char **words) {
+        const char *how = words[count - 1];
+        pthread_t thread;
+        timer_t timer;
+        struct itimerval left = {0};
+        struct itimerspec rest = {0};
+        struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF};
+        signal(SIGPROF, rings), signal(SIGVTALRM, rings), signal(SIGXCPU, rings);
+        if (!strcmp(how, "prof")) setitimer(ITIMER_PROF, &half, 0), getitimer(ITIMER_PROF, &left);
+        if (!strcmp(how, "virtual")) setitimer(ITIMER_VIRTUAL, &half, 0);
+        if (!strcmp(how, "timer")) {
+            timer_create(CLOCK_PROCESS_CPUTIME_ID, &event, &timer);
+            timer_settime(timer, 0, &value, 0);
+            timer_gettime(timer, &rest);
+        }
+        if (!strcmp(how, "sleep")) pthread_create(&thread, 0, sleeps, 0);
+        if (!strcmp(how, "limit")) setrlimit(RLIMIT_CPU, &(struct rlimit){1, RLIM_INFINITY});
+        while (!over) for (volatile int i = 0; i < 10000; i++);
+        FILE *file = fopen("/proc/self/schedstat", "r");
+        long long ns = 0;
+        if (!file || fscanf(file, "%lld", &ns) != 1) return 9;
+        printf("%lld %ld %ld %ld\n", ns / 1000000, left.it_value.tv_usec / 1000,
+               rest.it_value.tv_nsec / 1000000, half.it_value.tv_usec / 1000);
+        return value.it_value.tv_nsec != 500000000;
+    }"#;
+
+#[test]
+fn timers_of_cpu_time_are_counted_and_ring_earlier_if_asked() {
+    let place = Place::new();
+    compile(&place, "main", TIMERS, &["-pthread"]);
+    for how in ["prof", "virtual", "timer", "sleep"] {
+        let milliseconds = |options: &[&str]| -> Vec<i64> {
+            let followed = follow(&place, options, &["./main", how]);
+            assert_eq!(followed.status.code(), Some(0), "{how}");
+            assert_eq!(followed.seen["cpu_timers"], 1, "{how}");
+            assert_eq!(followed.seen["cpu_limits_reached"], 0, "{how}");
+            let words = followed.output.split_whitespace();
+            words.map(|word| word.parse().unwrap()).collect()
+        };
+        let (usual, faster) = (milliseconds(&[]), milliseconds(&["--cpu-clock-rate", "10"]));
+        assert!((400..2_000).contains(&usual[0]), "{how}: {usual:?}");
+        assert!((30..200).contains(&faster[0]), "{how}: {faster:?}");
+        // It sees neither what it asked for change, nor less left (ticks of the kernel are added).
+        assert_eq!(faster[3], 500, "{how}");
+        for left in [faster[1], faster[2]] {
+            assert!(left == 0 || (300..=600).contains(&left), "{how}: {left}");
+        }
+    }
+}
+
+#[test]
+fn limits_of_cpu_time_are_seen_when_they_are_reached() {
+    let place = Place::new();
+    compile(&place, "main", TIMERS, &["-pthread"]);
+    let soft = follow(&place, &[], &["./main", "limit"]);
+    assert_eq!(soft.status.code(), Some(0));
+    assert_eq!(soft.seen["cpu_limits_reached"], 1);
+    // At the hard limit there is no signal to tell of it.
+    let hard = follow(
+        &place,
+        &[],
+        &["sh", "-c", "ulimit -t 1; ./main none; exit 0"],
+    );
+    assert_eq!(hard.status.code(), Some(0));
+    assert_eq!(hard.seen["cpu_limits_reached"], 1);
+    let unused = follow(&place, &[], &["sh", "-c", "ulimit -t 900; exit 0"]);
+    assert_eq!(unused.seen["cpu_limits_reached"], 0);
+}
+
 #[test]
 fn where_it_may_not_trace_the_program_runs_all_the_same() {
     let place = Place::new();

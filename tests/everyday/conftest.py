@@ -42,6 +42,14 @@ def shapes(tmp_path_factory: pytest.TempPathFactory) -> Shapes:
     return Shapes(str(one), str(three))
 
 
+@pytest.fixture(scope="session")
+def timers(tmp_path_factory: pytest.TempPathFactory) -> Shapes:
+    folder = tmp_path_factory.mktemp("timers")
+    one = built("timers.c", folder / "one", "-DWORK=1")
+    three = built("timers.c", folder / "three", "-DWORK=3")
+    return Shapes(str(one), str(three))
+
+
 @pytest.fixture
 def here(ensign: Ensign) -> Path:  # the fixture
     return ensign.folder

@@ -110,6 +110,17 @@ def test_33_a_lock_that_lets_one_in(ensign: Ensign, shapes: Shapes) -> None:
         said.withheld(r"data\.db", r"\{arm\}")
 
 
+@pytest.mark.parametrize(
+    "script", ["{} locked data.db {}", "sh -c 'set -C; : > data.lock && {} spin {}; rm data.lock'"]
+)
+def test_33_alive_at_once_by_request(ensign: Ensign, shapes: Shapes, script: str) -> None:
+    """What ends the race is told with the file that they share, and the way out."""
+    commands = [script.format(each, ROUNDS) for each in (shapes.one, shapes.three)]
+    said = compared(ensign, *commands, *NAMED, "--mode", "gated")
+    assert said.done.status == 3, said.text
+    said.withheld(r"data\.(db|lock)", r"\{arm\}")
+
+
 # The machine
 
 

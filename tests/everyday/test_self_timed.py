@@ -38,6 +38,25 @@ def test_17_the_same_program_twice(ensign: Ensign, shapes: Shapes) -> None:
     withheld(compared(ensign, command, command, *NAMED, truth=truth))
 
 
+@pytest.mark.parametrize(
+    "word", ["prof", "virtual", "ticks", "process", "thread", "sleeper", "times"]
+)
+def test_46_until_a_timer_of_its_cpu_time(ensign: Ensign, timers: Shapes, word: str) -> None:
+    commands = timers.pair(f"{word} 60")
+    withheld(compared(ensign, *commands, *NAMED, "--budget", "10s", truth=ENDS_BY_THE_CLOCK))
+
+
+@pytest.mark.parametrize("word", ["real", "timerfd", "poll"])
+def test_47_until_a_timer_of_the_wall_clock(ensign: Ensign, timers: Shapes, word: str) -> None:
+    commands = timers.pair(f"{word} 200")
+    withheld(compared(ensign, *commands, *NAMED, "--budget", "30s", truth=ENDS_BY_THE_CLOCK))
+
+
+def test_48_until_its_limit_of_cpu_time(ensign: Ensign, timers: Shapes) -> None:
+    commands = timers.pair("limit 1000")
+    withheld(compared(ensign, *commands, *NAMED, "--budget", "2m", truth=ENDS_BY_THE_CLOCK))
+
+
 TIMED = """\
 main: shapes.c
 	$(CC) $(CFLAGS) -pthread -o $@ shapes.c $(LDFLAGS)

@@ -4,8 +4,8 @@
 //! every other call pass at full speed.
 
 use What::{
-    Bind, Clock, Exec, Flock, Key, Lock, Map, Open, OpenHow, Protect, Remove, Sockets, Target,
-    Timer, Times, Usage,
+    Bind, Clock, Exec, Flock, Interval, Key, Limit, Lock, Map, Open, OpenHow, Protect, Remove,
+    Sleep, Sockets, Target, TimerLeft, TimerMade, TimerSet, Times, Usage,
 };
 use When::{Always, Bits, CpuClock, OneOf, Some as Given};
 
@@ -47,8 +47,24 @@ pub enum What {
         at: usize,
     },
     Times,
-    Timer {
-        setitimer: bool,
+    /// `setitimer` and `getitimer` by CPU time.
+    Interval {
+        sets: bool,
+    },
+    TimerMade,
+    /// Of any timer: which clock it goes by is known since it was made.
+    TimerSet {
+        wide: bool,
+    },
+    TimerLeft {
+        wide: bool,
+    },
+    Sleep {
+        wide: bool,
+    },
+    /// Of CPU time, by the position of the new one.
+    Limit {
+        at: usize,
     },
 }
 
@@ -82,6 +98,8 @@ const LOCKING: &[u32] = &[6, 7, 13, 14, 37, 38];
 const EXCLUSIVE: u32 = libc::LOCK_EX as u32;
 /// ITIMER_VIRTUAL, ITIMER_PROF.
 const CPU_TIMERS: &[u32] = &[1, 2];
+/// RLIMIT_CPU.
+const CPU_LIMIT: &[u32] = &[0];
 
 fn row(number: impl TryInto<u32>, what: What, when: When) -> Row {
     Row {
@@ -102,6 +120,7 @@ fn target(folder: usize, path: usize) -> What {
 fn common() -> Vec<Row> {
     let exec = |folder, path| Exec { folder, path };
     let usage = |who, at| Usage { who, at };
+    let interval = |sets| Interval { sets };
     let removed = Remove {
         folder: Some(0),
         path: 1,
@@ -121,12 +140,14 @@ fn common() -> Vec<Row> {
         row(libc::SYS_times, Times, Always),
         row(libc::SYS_wait4, usage(None, 3), Given(3)),
         row(libc::SYS_waitid, usage(None, 4), Given(4)),
-        row(
-            libc::SYS_setitimer,
-            Timer { setitimer: true },
-            OneOf(0, CPU_TIMERS),
-        ),
-        row(libc::SYS_timer_create, Timer { setitimer: false }, CpuClock),
+        row(libc::SYS_setitimer, interval(true), OneOf(0, CPU_TIMERS)),
+        row(libc::SYS_getitimer, interval(false), OneOf(0, CPU_TIMERS)),
+        row(libc::SYS_timer_create, TimerMade, CpuClock),
+        row(libc::SYS_timer_settime, TimerSet { wide: true }, Always),
+        row(libc::SYS_timer_gettime, TimerLeft { wide: true }, Always),
+        row(libc::SYS_clock_nanosleep, Sleep { wide: true }, CpuClock),
+        row(libc::SYS_setrlimit, Limit { at: 1 }, OneOf(0, CPU_LIMIT)),
+        row(libc::SYS_prlimit64, Limit { at: 2 }, OneOf(1, CPU_LIMIT)),
         row(libc::SYS_execve, exec(None, 0), Always),
         row(libc::SYS_execveat, exec(Some(0), 1), Always),
         row(libc::SYS_renameat2, target(2, 3), Always),
@@ -225,8 +246,17 @@ mod architecture {
             row(43u32, Times, Always),
             row(114u32, usage(None, 3), Given(3)),
             row(284u32, usage(None, 4), Given(4)),
-            row(104u32, Timer { setitimer: true }, OneOf(0, CPU_TIMERS)),
-            row(259u32, Timer { setitimer: false }, CpuClock),
+            row(104u32, Interval { sets: true }, OneOf(0, CPU_TIMERS)),
+            row(105u32, Interval { sets: false }, OneOf(0, CPU_TIMERS)),
+            row(259u32, TimerMade, CpuClock),
+            row(260u32, TimerSet { wide: false }, Always),
+            row(409u32, TimerSet { wide: true }, Always),
+            row(261u32, TimerLeft { wide: false }, Always),
+            row(408u32, TimerLeft { wide: true }, Always),
+            row(267u32, Sleep { wide: false }, CpuClock),
+            row(407u32, Sleep { wide: true }, CpuClock),
+            row(75u32, Limit { at: 1 }, OneOf(0, CPU_LIMIT)),
+            row(340u32, Limit { at: 2 }, OneOf(1, CPU_LIMIT)),
             row(
                 11u32,
                 Exec {

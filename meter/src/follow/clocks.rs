@@ -17,24 +17,39 @@ pub const MICROSECONDS: u64 = 1_000_000;
 
 /// Multiplies them. Where they cannot be read or written, they stay as they are.
 pub fn multiply(pid: pid_t, times: Times, rate: u64) {
+    if let Some((_, after)) = changed(pid, times, |total| total * u128::from(rate)) {
+        ptrace::write(pid, times.address, &after);
+    }
+}
+
+/// Divides what the program asks for, which never becomes nothing: that would stop a timer. Gives
+/// what stood there, to be put back: the program does not expect it to change.
+pub fn divide(pid: pid_t, times: Times, rate: u64) -> Option<Vec<u8>> {
+    let less = |total: u128| (total / u128::from(rate)).max(u128::from(total > 0));
+    let (before, after) = changed(pid, times, less)?;
+    ptrace::write(pid, times.address, &after).then_some(before)
+}
+
+fn changed(pid: pid_t, times: Times, to: impl Fn(u128) -> u128) -> Option<(Vec<u8>, Vec<u8>)> {
     let width = times.word * if times.pairs.is_some() { 2 } else { 1 };
     let mut bytes = vec![0; width * times.count];
     if times.address == 0 || ptrace::read(pid, times.address, &mut bytes) != Some(bytes.len()) {
-        return;
+        return None;
     }
+    let before = bytes.clone();
     for value in bytes.chunks_exact_mut(width) {
         let (first, second) = value.split_at_mut(times.word);
         match times.pairs {
             Some(parts) => {
                 let total = u128::from(get(first)) * u128::from(parts) + u128::from(get(second));
-                let total = total * u128::from(rate);
+                let total = to(total);
                 put(first, (total / u128::from(parts)) as u64);
                 put(second, (total % u128::from(parts)) as u64);
             }
-            None => put(first, get(first).wrapping_mul(rate)),
+            None => put(first, to(u128::from(get(first))) as u64),
         }
     }
-    ptrace::write(pid, times.address, &mut bytes);
+    Some((before, bytes))
 }
 
 fn get(bytes: &[u8]) -> u64 {

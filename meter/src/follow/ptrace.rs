@@ -1,7 +1,9 @@
 //! The system calls of a tracer, thinly wrapped.
 
 use libc::{c_int, c_long, c_uint, c_void, pid_t};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 
 pub const EVENT_FORK: c_int = libc::PTRACE_EVENT_FORK;
 pub const EVENT_VFORK: c_int = libc::PTRACE_EVENT_VFORK;
@@ -107,13 +109,13 @@ pub fn info(pid: pid_t) -> Option<Info> {
     Some(info)
 }
 
-/// Who sent the signal that is about to be delivered.
-pub fn sender(pid: pid_t) -> Option<pid_t> {
+/// How the signal that is about to be delivered was sent, and by whom.
+pub fn sender(pid: pid_t) -> Option<(c_int, pid_t)> {
     // SAFETY: siginfo_t is plain data, filled in by the kernel.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         request(libc::PTRACE_GETSIGINFO as _, pid, 0, &raw mut info as usize).ok()?;
-        Some(info.si_pid())
+        Some((info.si_code, info.si_pid()))
     }
 }
 
@@ -124,11 +126,10 @@ pub fn read(pid: pid_t, address: u64, into: &mut [u8]) -> Option<usize> {
     usize::try_from(count).ok()
 }
 
-pub fn write(pid: pid_t, address: u64, from: &mut [u8]) -> bool {
-    let (local, remote) = vectors(from, address);
-    // SAFETY: as above.
-    let count = unsafe { libc::process_vm_writev(pid, &local, 1, &remote, 1, 0) };
-    count == from.len() as isize
+/// Also where the program itself may only read.
+pub fn write(pid: pid_t, address: u64, from: &[u8]) -> bool {
+    let memory = File::options().write(true).open(format!("/proc/{pid}/mem"));
+    memory.is_ok_and(|memory| memory.write_all_at(from, address).is_ok())
 }
 
 fn vectors(local: &mut [u8], address: u64) -> (libc::iovec, libc::iovec) {

@@ -73,6 +73,9 @@ pub struct Seen {
     pub cpu_clock_reads: u64,
     pub children_clock_reads: u64,
     pub cpu_timers: u64,
+    /// Limits of CPU time that were set, which is not told by itself.
+    pub cpu_limits: u64,
+    pub cpu_limits_reached: u64,
     pub processes: u64,
     pub threads: usize,
     pub gaps: BTreeSet<Gap>,
@@ -149,6 +152,7 @@ impl Seen {
             "cpu_clock_reads": self.cpu_clock_reads,
             "children_clock_reads": self.children_clock_reads,
             "cpu_timers": self.cpu_timers,
+            "cpu_limits_reached": self.cpu_limits_reached,
             "processes": self.processes,
             "threads": self.threads,
         });

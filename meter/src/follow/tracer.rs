@@ -1,10 +1,10 @@
 //! Follows a program and everything that it starts, stop by stop.
 
 use super::calls::{Abi, What};
-use super::clocks::{self, Times};
 use super::places::{self, Code};
 use super::ptrace::{self, Info};
 use super::seen::{Exit, Gap, Seen, Way};
+use super::timing::{Timing, Waiting};
 use crate::clock;
 use libc::{c_int, pid_t};
 use std::collections::HashMap;
@@ -28,12 +28,12 @@ enum Pending {
     Protect { first: u64, last: u64 },
     Change { path: String, way: Way },
     Key(u64),
-    Times(Times),
+    Clock(Waiting),
 }
 
 pub struct Tracer {
     abis: Vec<Abi>,
-    rate: u64,
+    timing: Timing,
     program: pid_t,
     tasks: HashMap<pid_t, Task>,
     lookups: HashMap<pid_t, u32>,
@@ -49,7 +49,7 @@ impl Tracer {
     pub fn new(abis: Vec<Abi>, rate: u64, program: pid_t) -> Tracer {
         let mut tracer = Tracer {
             abis,
-            rate,
+            timing: Timing::new(rate),
             program,
             tasks: HashMap::new(),
             lookups: HashMap::new(),
@@ -161,6 +161,10 @@ impl Tracer {
         self.lookups.remove(&pid);
         let program = self.names.remove(&pid).unwrap_or_default();
         let (exit, signal) = outcome(status);
+        // The kernel does so at the hard limit, where there is no signal before.
+        if signal == Some(libc::SIGKILL) && self.seen.cpu_limits > 0 {
+            self.seen.cpu_limits_reached += 1;
+        }
         self.seen.ended(Exit {
             program,
             exit,
@@ -186,6 +190,7 @@ impl Tracer {
         let executable = places::program_of(pid);
         self.names.insert(pid, executable.clone());
         self.lookups.insert(pid, 0);
+        self.timing.forget(pid);
         self.seen
             .program(asked.unwrap_or_else(|| executable.clone()), executable);
         self.look(pid, 0, u64::MAX);
@@ -201,6 +206,10 @@ impl Tracer {
         }
     }
 
+    fn process(&self, pid: pid_t) -> pid_t {
+        self.tasks.get(&pid).map_or(pid, |task| task.process)
+    }
+
     fn look(&mut self, pid: pid_t, first: u64, last: u64) {
         for code in places::executable(pid, first, last) {
             match code {
@@ -212,7 +221,7 @@ impl Tracer {
 
     /// As `look`, but not for ever: what is still there at the end is seen then.
     fn look_now_and_then(&mut self, pid: pid_t, first: u64, last: u64) {
-        let process = self.tasks.get(&pid).map_or(pid, |task| task.process);
+        let process = self.process(pid);
         let count = self.lookups.entry(process).or_default();
         *count += 1;
         if *count <= MOST_LOOKUPS {
@@ -222,6 +231,10 @@ impl Tracer {
 
     fn delivers(&mut self, pid: pid_t, signal: c_int) {
         const KEPT: usize = 16;
+        let (code, sender) = ptrace::sender(pid).unwrap_or_default();
+        if signal == libc::SIGXCPU && code == libc::SI_KERNEL {
+            self.seen.cpu_limits_reached += 1;
+        }
         if self
             .tasks
             .get(&pid)
@@ -229,11 +242,9 @@ impl Tracer {
         {
             return;
         }
-        if let Some(sender) = ptrace::sender(pid) {
-            self.delivered.push((signal, sender, clock::now_ns()));
-            let surplus = self.delivered.len().saturating_sub(KEPT);
-            self.delivered.drain(..surplus);
-        }
+        self.delivered.push((signal, sender, clock::now_ns()));
+        let surplus = self.delivered.len().saturating_sub(KEPT);
+        self.delivered.drain(..surplus);
     }
 
     /// A system call that the filter stopped.
@@ -257,12 +268,16 @@ impl Tracer {
                 }
                 None
             }
-            What::Clock { .. } | What::Usage { .. } | What::Times | What::Timer { .. } => {
-                self.clock_is_read(what, word, &arguments)
-            }
             What::Bind => bind(pid, arguments[1], arguments[2]),
             What::Sockets => socketcall(pid, &arguments),
-            _ => change(pid, what, &arguments),
+            _ => {
+                let whose = (pid, self.process(pid));
+                let clock = self
+                    .timing
+                    .begins(whose, (what, word), &arguments, &mut self.seen);
+                let clock = clock.map(Pending::Clock);
+                clock.or_else(|| change(pid, what, &arguments))
+            }
         };
         if let Some(task) = self.tasks.get_mut(&pid) {
             task.pending = pending;
@@ -278,53 +293,6 @@ impl Tracer {
         Some((row.what, abi.word))
     }
 
-    fn clock_is_read(&mut self, what: What, word: usize, arguments: &[u64; 6]) -> Option<Pending> {
-        let pair = |address, word, parts, count| Times {
-            address,
-            word,
-            pairs: Some(parts),
-            count,
-        };
-        let times = match what {
-            What::Clock { wide } => {
-                // Clocks of devices are negative, too.
-                if (arguments[0] as i32) < 0 && arguments[0] & 7 == 3 {
-                    return None;
-                }
-                self.seen.cpu_clock_reads += 1;
-                pair(
-                    arguments[1],
-                    if wide { 8 } else { word },
-                    clocks::NANOSECONDS,
-                    1,
-                )
-            }
-            What::Usage { who, at } => {
-                let children = who.is_none_or(|who| arguments[who] as i32 == libc::RUSAGE_CHILDREN);
-                *(if children {
-                    &mut self.seen.children_clock_reads
-                } else {
-                    &mut self.seen.cpu_clock_reads
-                }) += 1;
-                pair(arguments[at], word, clocks::MICROSECONDS, 2)
-            }
-            What::Times => {
-                self.seen.cpu_clock_reads += 1;
-                Times {
-                    address: arguments[0],
-                    word,
-                    pairs: None,
-                    count: 4,
-                }
-            }
-            _ => {
-                self.seen.cpu_timers += 1;
-                return None;
-            }
-        };
-        (self.rate > 1).then_some(Pending::Times(times))
-    }
-
     fn ends(&mut self, pid: pid_t) {
         let pending = self
             .tasks
@@ -334,10 +302,13 @@ impl Tracer {
             return;
         };
         let result = info.result();
-        if (-4095..0).contains(&result) {
-            return;
-        }
+        let failed = (-4095..0).contains(&result);
         match pending {
+            Pending::Clock(waiting) => {
+                let whose = (pid, self.process(pid));
+                self.timing.ends(whose, waiting, failed);
+            }
+            _ if failed => {}
             Pending::Open { appends } => {
                 let way = if appends { Way::Appended } else { Way::Opened };
                 if let Some(path) = places::opened(pid, result) {
@@ -354,7 +325,6 @@ impl Tracer {
                 let path = format!("System V key {key:#x}");
                 self.seen.written(path, Way::Opened);
             }
-            Pending::Times(times) => clocks::multiply(pid, times, self.rate),
         }
     }
 }

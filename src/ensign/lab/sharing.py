@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ensign.model.findings import Finding, Severity
 from ensign.model.traced import TracedExecution, Way
 
+SHARED = "shared-files"
 _SHOWN = 3
 
 
@@ -64,7 +65,7 @@ def shared_finding(
         f"{_list(who)} write the same {_what(shared)} ({paths}{more}), {effect}; "
         "{arm} or {tmp} in a command gives each its own"
     )
-    return (Finding("shared-files", Severity.WARNING, text, subject),)
+    return (Finding(SHARED, Severity.WARNING, text, subject),)
 
 
 def _said(file: SharedFile) -> str:

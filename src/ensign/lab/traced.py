@@ -131,6 +131,7 @@ class MeterTracer:
             ways=ways,
             programs=tuple(dict.fromkeys(each.path for each in followed.programs)),
             cpu_timers=followed.cpu_timers,
+            cpu_limits_reached=followed.cpu_limits_reached,
             children_clock_reads=followed.children_clock_reads,
             code_made_at_run_time=followed.jit,
             exit_status=followed.exit,

@@ -63,6 +63,7 @@ class Followed(_Part):
     cpu_clock_reads: int
     children_clock_reads: int
     cpu_timers: int
+    cpu_limits_reached: int
     processes: int
     threads: int
 

@@ -47,8 +47,9 @@ class TracedExecution:
     `mapped` has each file once, in the order of paths, `written` what lies outside the execution's
     own `{tmp}`. `cpu_clock_reads` counts what the processes asked of their own CPU time,
     `cpu_timers` the timers that they set by it, `children_clock_reads` what they asked of their
-    children's. `threads` is the most that were alive at once. `code_made_at_run_time`: some code
-    that ran is in no file. `exit_status` or `signal` is how the program ended.
+    children's, `cpu_limits_reached` how often a limit of it ended or told one of them. `threads` is
+    the most that were alive at once. `code_made_at_run_time`: some code that ran is in no file.
+    `exit_status` or `signal` is how the program ended.
 
     `not_judged` says, for people, what was not seen; it is empty where everything was. `followed`
     is False where nothing was seen: the other fields then mean nothing.
@@ -64,6 +65,7 @@ class TracedExecution:
     ways: tuple[WrittenFile, ...] = ()
     programs: tuple[str, ...] = ()
     cpu_timers: int = 0
+    cpu_limits_reached: int = 0
     children_clock_reads: int = 0
     code_made_at_run_time: bool = False
     exit_status: int | None = None

@@ -234,6 +234,11 @@ class Comparing:
             outcome = run_race(self.ports.meter, request, limits, clock_ns, report)
         except _EndsByTheClock as seen:
             return self._withheld(seen.planned, start_ns)
+        except EnsignError as error:
+            # There will be no report to say it.
+            for shared in planned.traces.shared:
+                error.add_note(shared.text)
+            raise
         if not outcome.trials:
             raise Interrupted("interrupted before the first execution ended; nothing was measured")
         spent_ns = self.ports.clock.monotonic_ns() - start_ns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ensign.host.machine import read_machine
 from ensign.host.topology import allowed_cpus
@@ -37,7 +38,6 @@ from ensign.lab.compare.self_timed import (
     by_both,
     by_the_cpu_clock,
     by_the_wall_clock,
-    reads_cpu_clock,
 )
 from ensign.lab.compare.tracing import Traces, Tracing
 from ensign.lab.ports import Ports
@@ -217,15 +217,12 @@ class Piloting:
         tracer = self.ports.tracing(self.ports.meter)
         free = CpuPlan(self.options.cpus, None, None)
         specs = {arm.name: arm for arm in arm_specs(self.entries, self.options, free, {})}
+        wish = TraceWish(self.options.ports, cpu_clock_rate=CLOCK_RATE)
         found: list[SelfTimed] = []
         for arm, pilot in planned.pilots.items():
-            usual = planned.traces.of(arm)
-            if not usual.followed or not reads_cpu_clock(usual.cpu_clock_reads):
-                continue
-            wish = TraceWish(self.options.ports, cpu_clock_rate=CLOCK_RATE)
-            faster = tracer.trace(specs[arm], wish)
-            one = by_the_cpu_clock(pilot.name, usual.cpu_ns, faster.cpu_ns)
-            if one is not None and faster.followed and faster.cpu_ns > 0:
+            faster = partial(tracer.trace, specs[arm], wish)
+            one = by_the_cpu_clock(pilot.name, planned.traces.of(arm), faster)
+            if one is not None:
                 found.append(one)
         return tuple(found)
 

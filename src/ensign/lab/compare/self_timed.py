@@ -7,11 +7,12 @@ amount of work uses as much as alone, on a busy machine too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ensign.lab.compare.pilot import Pilot
 from ensign.model.findings import Finding, Severity
+from ensign.model.traced import TracedExecution
 from ensign.model.trials import Trial
 
 # Of the least that any run alone used: two commands and the twin leave a third or so.
@@ -92,18 +93,27 @@ def _same_span(pilot: Pilot, sliced: Trial, arm: str, running_ns: int) -> bool:
     return steady and near and running_ns < _MARKEDLY_LESS * span_ns
 
 
-def reads_cpu_clock(reads: int) -> bool:
-    """Whether a program looks at its CPU time so often that it may end by it."""
-    return reads >= _FEWEST_READS
+def by_the_cpu_clock(
+    name: str, usual: TracedExecution, faster: Callable[[], TracedExecution]
+) -> SelfTimed | None:
+    """Whether it used markedly less when its CPU clock ran four times as fast.
 
-
-def by_the_cpu_clock(name: str, cpu_ns: int, faster_ns: int) -> SelfTimed | None:
-    """Whether it used markedly less when its CPU clock ran four times as fast."""
-    if cpu_ns < _NOTEWORTHY_NS or faster_ns >= _MARKEDLY_FASTER * cpu_ns:
+    That execution is asked for only where the usual one looked at its CPU time so often, or set a
+    timer by it, that it may end so. A limit of CPU time that was reached needs no other.
+    """
+    if not usual.followed or usual.cpu_ns < _NOTEWORTHY_NS:
+        return None
+    if usual.cpu_limits_reached:
+        return SelfTimed(name, "it ran until its limit of CPU time")
+    reads = max(usual.cpu_clock_reads, usual.children_clock_reads)
+    if not usual.cpu_timers and reads < _FEWEST_READS:
+        return None
+    hurried = faster()
+    if not hurried.followed or not 0 < hurried.cpu_ns < _MARKEDLY_FASTER * usual.cpu_ns:
         return None
     how = (
-        f"with its CPU clock running {CLOCK_RATE} times as fast it used {faster_ns / cpu_ns:.0%} "
-        "of the CPU time"
+        f"with its CPU clock running {CLOCK_RATE} times as fast it used "
+        f"{hurried.cpu_ns / usual.cpu_ns:.0%} of the CPU time"
     )
     return SelfTimed(name, how)
 

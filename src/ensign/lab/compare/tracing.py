@@ -10,7 +10,7 @@ from stat import S_ISREG
 
 from ensign.lab.compare.arms import CpuPlan, arm_specs
 from ensign.lab.compare.options import Candidate, Options
-from ensign.lab.sharing import shared_files, shared_finding
+from ensign.lab.sharing import SHARED, shared_files, shared_finding
 from ensign.lab.traced import Tracer, TraceWish
 from ensign.model.findings import Finding, Severity
 from ensign.model.requests import ArmSpec
@@ -34,6 +34,11 @@ class Traces:
     def of(self, arm: str) -> TracedExecution:
         """What was seen of one arm."""
         return self.by_arm.get(arm) or nothing_seen("no execution was traced")
+
+    @property
+    def shared(self) -> tuple[Finding, ...]:
+        """What is said of files that arms share."""
+        return tuple(each for each in self.findings if each.code == SHARED)
 
     @property
     def for_lack_of_time(self) -> bool:

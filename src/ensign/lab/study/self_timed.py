@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ensign.host.meter import Meter
 from ensign.lab.compare.pilot import Pilot, run_of_totals
@@ -12,7 +13,6 @@ from ensign.lab.compare.self_timed import (
     by_both,
     by_the_cpu_clock,
     by_the_wall_clock,
-    reads_cpu_clock,
 )
 from ensign.lab.study.arms import Field, race_request
 from ensign.lab.study.calibrate import one_trial, trial_seed
@@ -83,13 +83,8 @@ def _by_cpu(
     seed = trial_seed(study.race.seed, 0, workload.name)
     arm = race_request(study, field, workload, requests, seed=seed).arms[0]
     tracer, wish = MeterTracer(meter), TraceWish(study.race.ports)
-    usual = tracer.trace(arm, wish)
-    if not usual.followed or not reads_cpu_clock(usual.cpu_clock_reads):
-        return ""
-    faster = tracer.trace(arm, replace(wish, cpu_clock_rate=CLOCK_RATE))
-    if not faster.followed or faster.cpu_ns <= 0:
-        return ""
-    found = by_the_cpu_clock(workload.name, usual.cpu_ns, faster.cpu_ns)
+    faster = partial(tracer.trace, arm, replace(wish, cpu_clock_rate=CLOCK_RATE))
+    found = by_the_cpu_clock(workload.name, tracer.trace(arm, wish), faster)
     return "" if found is None else found.how
 
 
