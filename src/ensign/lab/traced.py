@@ -141,7 +141,7 @@ class MeterTracer:
     def _mapped(self, followed: Followed, copied: ArmFiles | None) -> Iterator[MappedFile]:
         files = {(each.path, each.device, each.inode): each for each in followed.mapped}
         for file in files.values():
-            original = _original(file.path, copied)
+            original = original_of(file.path, copied)
             if original is None:
                 yield MappedFile(file.path, self._sha256(file), file.device, file.inode)
             else:
@@ -151,7 +151,7 @@ class MeterTracer:
         for path in asked:
             # A script: what the kernel executed is its interpreter.
             if str(Path(path).resolve()) not in executables:
-                original = _original(path, copied) or path
+                original = original_of(path, copied) or path
                 yield MappedFile(original, self.identities.of(original))
 
     def _sha256(self, file: FollowedFile) -> str:
@@ -160,7 +160,7 @@ class MeterTracer:
         return self.identities.of(file.path, file.inode)
 
 
-def _original(path: str, copied: ArmFiles | None) -> str | None:
+def original_of(path: str, copied: ArmFiles | None) -> str | None:
     """Of a file in the meter's copy, which is gone by now: what it was copied from."""
     inside = _COPY.search(path)
     if inside is None or copied is None:

@@ -10,13 +10,15 @@ class RanFile:
     """One file of one traced execution.
 
     `path` is relative to the source folder for what the variant built (`built`), else absolute.
-    `sha256` is of what gets loaded; empty where it could not be read.
+    `sha256` is of what gets loaded; empty where it could not be read. `made`: the execution wrote
+    it itself.
     """
 
     path: str
     sha256: str
     built: bool
     soname: str = ""
+    made: bool = False
 
     @property
     def names(self) -> frozenset[str]:

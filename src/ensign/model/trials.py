@@ -67,6 +67,8 @@ class Activity:
 
 
 BASELINE = "baseline"
+# An arm's failure: it ran other files in the race than when it was looked at.
+OTHER_FILES = "ran-something-else"
 TWIN = "twin"
 
 
@@ -114,7 +116,7 @@ class ArmTotals:
     or the load generator ended, which is other than 0 only where failures are ignored.
     `cpu_wait_ns` is the time in which a task of it waited for a CPU, where the machine tells;
     `activity` (and that of the load) is there where it was observed, `score` where it says one.
-    `mapped` is what was seen at the ends of a few slices; it is not stored.
+    `mapped` is what was seen in a few looks; it is not stored.
     """
 
     arm: str
@@ -259,3 +261,9 @@ class Trial:
             if totals.arm == name:
                 return totals
         raise KeyError(name)
+
+
+def seen_in_race(trials: Iterable[Trial], arm: str) -> tuple[RaceMapping, ...]:
+    """What was seen of an arm in the race, each file once."""
+    totals = (each for trial in trials for each in trial.arms if each.arm == arm)
+    return tuple(dict.fromkeys(file for each in totals for file in each.mapped))

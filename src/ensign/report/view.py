@@ -13,6 +13,7 @@ from ensign.model.results import (
     SuiteComparison,
     WorkloadComparison,
 )
+from ensign.model.trials import OTHER_FILES
 from ensign.report import figures, words
 from ensign.report.bands import Band, bands
 from ensign.report.both_metrics import other_cell
@@ -282,7 +283,8 @@ def _why(build: BuildFacts, result: StudyResult) -> str:
     same = build.status.removeprefix("same as ")
     if build.variant in failed:
         failure = failed[build.variant]
-        return f"failed {clean(failure.where)}: {clean(failure.text)}"
+        what = "ran something else" if failure.code == OTHER_FILES else "failed"
+        return f"{what} {clean(failure.where)}: {clean(failure.text)}"
     reasons = {"failed": "its build failed", "left out": f"left out: {clean(build.log_tail)}"}
     if build.out:
         return f"out: {clean(build.out)}"

@@ -19,9 +19,8 @@ from ensign.lab.compare.pilot import Pilot, run_unmeasured
 from ensign.lab.compare.piloting import Piloting, Planned
 from ensign.lab.compare.plan import RacePlan, budget_ns, failure_findings, pair_rule
 from ensign.lab.compare.race import Limits, RaceOutcome, run_race
-from ensign.lab.compare.raced_files import raced_findings
 from ensign.lab.compare.self_timed import withheld_text
-from ensign.lab.compare.tracing import Traces
+from ensign.lab.compare.tracing import Traces, raced_findings
 from ensign.lab.ports import Ports
 from ensign.model.comparisons import Comparison
 from ensign.model.errors import EnsignError, Interrupted

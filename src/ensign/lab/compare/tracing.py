@@ -10,12 +10,13 @@ from stat import S_ISREG
 
 from ensign.lab.compare.arms import CpuPlan, arm_specs
 from ensign.lab.compare.options import Candidate, Options
+from ensign.lab.raced_files import LookedAt, otherwise, told
 from ensign.lab.sharing import SHARED, shared_files, shared_finding
-from ensign.lab.traced import Tracer, TraceWish
+from ensign.lab.traced import Identities, Tracer, TraceWish
 from ensign.model.findings import Finding, Severity
 from ensign.model.requests import ArmSpec
 from ensign.model.traced import TracedExecution, nothing_seen
-from ensign.model.trials import TWIN, Mode
+from ensign.model.trials import OTHER_FILES, TWIN, Mode, Trial, seen_in_race
 
 # Of the user's budget: what one command may take so that all are traced, and what that may take.
 _ONE_SHARE = 0.2
@@ -122,6 +123,36 @@ class Tracing:
             *_not_judged(seen, names),
         )
         return Traces(seen, findings, apart)
+
+
+def raced_findings(
+    traces: Traces, trials: Sequence[Trial], names: Mapping[str, str], baseline: str
+) -> tuple[Finding, ...]:
+    """`ran-something-else`, an error, for each command of which the race ran other bytes.
+
+    `names` are those of all arms, the twin's too.
+    """
+    identities = Identities()
+    found: list[Finding] = []
+    for arm, name in names.items():
+        trace = traces.of(baseline if arm == TWIN else arm)
+        if not trace.followed:
+            continue
+        seen = otherwise(_looked_at(trace), seen_in_race(trials, arm), identities)
+        changed = () if arm == TWIN else seen.changed
+        problems = (*seen.others, *seen.unseen, *changed)
+        if problems:
+            found.append(Finding(OTHER_FILES, Severity.ERROR, told(problems), name))
+    return tuple(found)
+
+
+def _looked_at(trace: TracedExecution) -> LookedAt:
+    return LookedAt(
+        identities={file.path: file.sha256 for file in trace.mapped},
+        exact=frozenset((file.path, file.device, file.inode) for file in trace.mapped),
+        made=frozenset(trace.written),
+        whole=not trace.not_judged,
+    )
 
 
 def _is_plain(path: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ensign.builders.training import TrainingRun
@@ -21,7 +21,7 @@ from ensign.model.requests import (
     Sink,
 )
 from ensign.model.study import DriveStep, Server, Study, Workload, counts_itself
-from ensign.model.trials import TWIN, Better, Mode
+from ensign.model.trials import TWIN, Better, Mode, Trial
 from ensign.model.units import parse_duration_ns
 
 _NO_VARIANT = 2  # the baseline and its twin
@@ -41,6 +41,10 @@ class Seats:
     meter: tuple[int, ...]
 
 
+def _unchecked(trial: Trial, _arms: Field) -> Trial:
+    return trial
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """Who takes part: variants in order, the baseline first, each with its program's path.
@@ -51,7 +55,8 @@ class Field:
     `memory_bytes` is what all arms of a race may take together; None does not limit it. `most_arms`
     (3 or more) race at a time, `at_once` connections of a drive send in one slice; None: all.
     `trees` has, by path, what a program runs with; `library_path` is the inherited LD_LIBRARY_PATH.
-    `apart` has the workloads of which no two arms may be alive at once.
+    `apart` has the workloads of which no two arms may be alive at once. `check` judges what each
+    trial ran, and takes out of it who ran something else.
     """
 
     artefacts: tuple[tuple[str, str], ...]
@@ -67,6 +72,7 @@ class Field:
     trees: Mapping[str, ProgramTree] = field(default_factory=dict)
     library_path: str = ""
     apart: frozenset[str] = frozenset()
+    check: Callable[[Trial, Field], Trial] = _unchecked
 
     def in_sweep(self, sweep: int) -> Field:
         """Who takes part in that sweep: each arm's relink of it, the twin's own one, too."""

@@ -61,7 +61,7 @@ def one_trial(
     groups = field.in_groups(seed)
     requested = (race_request(study, each, workload, requests, seed=seed) for each in groups)
     trials = [_raced(meter, request, workload, sweep) for request in requested]
-    return merged(trials, field.artefacts[0][0])
+    return field.check(merged(trials, field.artefacts[0][0]), field)
 
 
 def _raced(meter: Meter, request: RaceRequest, workload: Workload, sweep: int) -> Trial:

@@ -24,6 +24,7 @@ from ensign.lab.study.confirm_plan import (
 from ensign.lab.study.entered import entered, is_complete
 from ensign.lab.study.fixed import raced_ns, taken_up
 from ensign.lab.study.prepare import build_programs
+from ensign.lab.study.race_check import RaceCheck
 from ensign.lab.study.record import StudyRecord, usable_record, write_record
 from ensign.lab.study.recording import ended, raced_by, started
 from ensign.lab.study.result import study_result
@@ -87,7 +88,8 @@ def _race(file: StudyFile, plan: ConfirmPlan, explored: SweepPlan, site: Site) -
     before = machine_state()
     looking = SharingSite(ports.tracing(ports.meter), ports.clock, folder, site.telling.pilot)
     sharing = looking.sharing(file.study, arena.field, key)
-    arms = replace(arena.field, apart=sharing.apart)
+    check = RaceCheck(judged.traces, arena.field.artefacts[0][0])
+    arms = replace(arena.field, apart=sharing.apart, check=check)
     record = replace(
         started(file.study, programs, sweeps, before),
         ran=judged.ran,

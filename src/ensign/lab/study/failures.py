@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ensign.model.findings import Finding, Severity
-from ensign.model.trials import ArmFailure, Trial
+from ensign.model.trials import OTHER_FILES, ArmFailure, Trial
 
 
 def failures_of(trials: Iterable[Trial]) -> tuple[ArmFailure, ...]:
@@ -18,10 +18,16 @@ def failures_of(trials: Iterable[Trial]) -> tuple[ArmFailure, ...]:
 
 
 def failure_findings(failures: Sequence[ArmFailure], raced: Sequence[str]) -> tuple[Finding, ...]:
-    """`variant-failed`, an error that speaks against each; `relink-failed` for other arms."""
+    """`variant-failed` or `ran-something-else`, errors; `relink-failed` for other arms."""
     found = []
     for each in failures:
-        if each.arm in raced:
+        if each.arm in raced and each.code == OTHER_FILES:
+            text = (
+                f"ran something else {each.where} than when it was looked at, so it is out of this "
+                f"race for good and not compared: {each.text}"
+            )
+            found.append(Finding(OTHER_FILES, Severity.ERROR, text, each.arm))
+        elif each.arm in raced:
             text = (
                 f"failed {each.where}, so it is out of this race for good and not compared: "
                 f"{each.text}"

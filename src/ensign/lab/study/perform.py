@@ -22,6 +22,7 @@ from ensign.lab.study.fixed import (
 from ensign.lab.study.layouts import band_race
 from ensign.lab.study.longer_slices import longer_key, with_longer_slices
 from ensign.lab.study.prepare import Programs, build_programs, require_commands
+from ensign.lab.study.race_check import RaceCheck
 from ensign.lab.study.record import StudyRecord, read_record, usable_record, write_record
 from ensign.lab.study.recording import ended, raced_by, started
 from ensign.lab.study.result import study_result
@@ -119,8 +120,9 @@ def _race(
     judged = judged_by_run(study, programs, field, key, (folder, ports, telling.pilot))
     programs = judged_programs(programs, judged)
     left_out = judged.wrong | judged.same.keys()
-    field = replace(field, artefacts=programs.artefacts)
-    natural = replace(arena.natural.without(left_out), apart=sharing.apart)
+    check = RaceCheck(judged.traces, field.artefacts[0][0])
+    field = replace(field, artefacts=programs.artefacts, check=check)
+    natural = replace(arena.natural.without(left_out), apart=sharing.apart, check=check)
     plan = fixed_plan(site, study, field, key, pilots)
     longer_study, longer = with_longer_slices(study, plan)
     races = [(longer_study, field, longer)]

@@ -15,13 +15,15 @@ from ensign.model.ran import RanOnce, WhatRan
 class Judged:
     """What came of it. `wrong` variants ran other files than they were built of.
 
-    `same` has the variants that ran nothing but equal files, with the one they are equal to.
+    `same` has the variants that ran nothing but equal files, with the one they are equal to;
+    `traces` is what it rests on.
     """
 
     ran: tuple[WhatRan, ...]
     findings: tuple[Finding, ...]
     wrong: frozenset[str]
     same: Mapping[str, str]
+    traces: tuple[RanOnce, ...] = ()
 
 
 def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artefact: str) -> Judged:
@@ -45,7 +47,7 @@ def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artefac
         )
         for name, first in same.items()
     )
-    return Judged(tuple(_listed(traces)), tuple(findings), frozenset(wrong), same)
+    return Judged(tuple(_listed(traces)), tuple(findings), frozenset(wrong), same, tuple(traces))
 
 
 def _not_loaded(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Finding]:

@@ -161,7 +161,8 @@ def _gaps(seen: TracedExecution) -> str:
 def _files(seen: TracedExecution, root: Path) -> Iterator[RanFile]:
     inside = f"{root}{os.sep}"
     found: Mapping[str, RanFile] = {
-        each.path: _file(each.path, each.sha256, inside) for each in seen.mapped
+        each.path: replace(_file(each.path, each.sha256, inside), made=each.path in seen.written)
+        for each in seen.mapped
     }
     yield from found.values()
 

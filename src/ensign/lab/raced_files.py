@@ -1,0 +1,117 @@
+"""Whether a race ran what the traced executions ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensign.builders.verify import read_dynamic
+from ensign.lab.traced import Identities, in_own_scratch, original_of
+from ensign.model.requests import ArmFiles
+from ensign.model.trials import RaceMapping
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """What a traced execution ran, as a race is held against it.
+
+    `identities` by path; files of a copy by the path that they were copied from. `exact` has
+    device and inode of what was mapped. What the execution made itself (`made`) may be another file
+    each time. `copied` are the files of which the arm has its own copy; those that lie over the
+    first folder are relinks, which are not looked at. `whole`: nothing was missed.
+    """
+
+    identities: Mapping[str, str]
+    exact: frozenset[tuple[str, str, int]] = frozenset()
+    made: frozenset[str] = frozenset()
+    copied: ArmFiles | None = None
+    whole: bool = True
+
+    @property
+    def own_folders(self) -> tuple[str, ...]:
+        """Where the variant's own files lie."""
+        return () if self.copied is None else self.copied.folders
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """What was not as it was looked at, as texts.
+
+    `others` and `changed` are other files than those that were looked at. `unseen` ran besides.
+    `own` says whether any of the variant's own files was seen in the race.
+    """
+
+    others: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    own: bool = False
+
+
+def otherwise(looked: LookedAt, seen: Sequence[RaceMapping], identities: Identities) -> Otherwise:
+    """Holds what was seen in a race against what was looked at. Of what is gone, nothing is said.
+
+    Reads files anew: what changed meanwhile is another program.
+    """
+    others: list[str] = []
+    unseen: list[str] = []
+    own = False
+    for file in seen:
+        path = _place(file, looked)
+        own = own or any(path.startswith(f"{folder}/") for folder in looked.own_folders)
+        if not path or _is_known(file, path, looked, identities):
+            continue
+        instead = _instead(path, looked)
+        if instead:
+            others.append(f"the race ran {path}, {instead}")
+        elif looked.whole:
+            unseen.append(f"the race ran {path}, which was not run when looked at")
+    return Otherwise(tuple(others), tuple(unseen), tuple(_changed(looked, identities)), own)
+
+
+def told(problems: Sequence[str]) -> str:
+    """The first of these, and how many more there are."""
+    more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+    return "; ".join(problems[:_SHOWN]) + more
+
+
+def _place(file: RaceMapping, looked: LookedAt) -> str:
+    """Where the file can be read; empty where nowhere, or not any more."""
+    if file.deleted or file.other_root:
+        return ""
+    if in_own_scratch(file.path):
+        return original_of(file.path, looked.copied) or ""
+    return file.path
+
+
+def _is_known(file: RaceMapping, path: str, looked: LookedAt, identities: Identities) -> bool:
+    if path in looked.made or (file.path, file.device, file.inode) in looked.exact:
+        return True
+    if any(path.startswith(f"{folder}/") for folder in looked.own_folders[1:]):
+        return True
+    sha256 = identities.of(path, file.inode if path == file.path else None)
+    return not sha256 or sha256 in looked.identities.values()
+
+
+def _instead(path: str, looked: LookedAt) -> str:
+    if path in looked.identities:
+        return "which was another file when it was looked at"
+    asked = _names(path)
+    same = [each for each in looked.identities if asked & _names(each)]
+    return f"and {same[0]} when it was looked at" if same else ""
+
+
+def _names(path: str) -> frozenset[str]:
+    """By which a loader may have been asked for it."""
+    dynamic = read_dynamic(Path(path))
+    soname = "" if dynamic is None else dynamic.soname
+    return frozenset((Path(path).name, soname)) - {""}
+
+
+def _changed(looked: LookedAt, identities: Identities) -> Iterator[str]:
+    for path, sha256 in looked.identities.items():
+        now = "" if path in looked.made else identities.of(path)
+        if now and sha256 and now != sha256:
+            yield f"{path} changed while it was raced"
