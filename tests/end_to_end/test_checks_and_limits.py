@@ -7,6 +7,7 @@ import signal
 from end_to_end.conftest import Ensign, wait_for
 from end_to_end.small_study import BATCH, write_study
 from end_to_end.test_study import results
+from end_to_end.test_study_failures import THREE
 
 COMPILE = "{cc} {cflags} -DWORK=1 -o spin spin.c {ldflags}"
 
@@ -85,7 +86,9 @@ def test_a_check_that_never_ends_meets_its_deadline(ensign: Ensign) -> None:
 def test_a_build_that_fills_the_disk_is_ended_at_its_limit(ensign: Ensign) -> None:
     # Many small files: none is beyond a limit for files. In a folder below another, and for ever.
     fill = "mkdir -p a/b; i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero >a/b/$i; done"
-    write_study(ensign.folder, BATCH, at_o2(fill), ("\nartefact =", '\ndisk = "40MB"\nartefact ='))
+    write_study(
+        ensign.folder, BATCH, THREE, at_o2(fill), ("\nartefact =", '\ndisk = "40MB"\nartefact =')
+    )
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     [(variant, tail)] = failed_builds(ensign).items()
@@ -97,7 +100,9 @@ def test_a_build_that_fills_the_disk_is_ended_at_its_limit(ensign: Ensign) -> No
 
 def test_one_huge_file_is_the_same(ensign: Ensign) -> None:
     fill = "head -c 1000000000 /dev/zero >huge || exit 1"
-    write_study(ensign.folder, BATCH, at_o2(fill), ("\nartefact =", '\ndisk = "40MB"\nartefact ='))
+    write_study(
+        ensign.folder, BATCH, THREE, at_o2(fill), ("\nartefact =", '\ndisk = "40MB"\nartefact =')
+    )
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     assert "'build.disk' is 38.1 MiB" in failed_builds(ensign)["gcc-12-O2"]

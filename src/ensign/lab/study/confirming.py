@@ -23,6 +23,7 @@ from ensign.lab.study.confirm_plan import (
 )
 from ensign.lab.study.entered import entered, is_complete
 from ensign.lab.study.fixed import raced_ns, taken_up
+from ensign.lab.study.left import require_variants
 from ensign.lab.study.prepare import build_programs
 from ensign.lab.study.race_check import RaceCheck
 from ensign.lab.study.record import StudyRecord, usable_record, write_record
@@ -76,6 +77,7 @@ def _race(file: StudyFile, plan: ConfirmPlan, explored: SweepPlan, site: Site) -
     folder, ports = site.folder, site.ports
     programs = build_programs(file, site.cache, ports, site.telling.build)
     arena, name = entered(file, programs), record_name(plan.exploration)
+    require_variants(folder, programs, name)
     key = plan.prefix + arena.key[:_KEY_CHARACTERS]
     sweeps = taken_up(folder, _sweeps_of(plan, key, explored))
     judged = judged_by_run(

@@ -20,6 +20,7 @@ from ensign.lab.study.fixed import (
     require_any_room,
 )
 from ensign.lab.study.layouts import band_race
+from ensign.lab.study.left import require_variants
 from ensign.lab.study.longer_slices import longer_key, with_longer_slices
 from ensign.lab.study.prepare import Programs, build_programs, require_commands
 from ensign.lab.study.race_check import RaceCheck
@@ -57,6 +58,7 @@ def run_study(
             require_commands(file, ports.env)
             require_any_room(file.study, len(file.variants) - 1)
             programs = build_programs(file, cache, ports, telling.build, update_lock=update_lock)
+            require_variants(folder, programs)
             sweeps = _race(file, programs, folder, ports, telling)
             begun = read_plan(folder, sweeps.key) is not None
             if begun or file.study.race.confirm is not None:
@@ -119,6 +121,7 @@ def _race(
         pilots = None if is_planned else piloted(site, study, field)
     judged = judged_by_run(study, programs, field, key, (folder, ports, telling.pilot))
     programs = judged_programs(programs, judged)
+    require_variants(folder, programs)
     left_out = judged.wrong | judged.same.keys()
     check = RaceCheck(judged.traces, field.artefacts[0][0])
     field = replace(field, artefacts=programs.artefacts, check=check)

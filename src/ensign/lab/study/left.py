@@ -1,0 +1,68 @@
+"""Whether anybody is left to race beside the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ensign.lab.study.prepare import Programs
+from ensign.lab.study.record import STUDY, usable_record, write_record
+from ensign.lab.study.recording import with_checks_of
+from ensign.model.errors import RaceFailed
+from ensign.model.findings import Finding, Severity
+from ensign.model.results import BuildFacts
+from ensign.store.folder import StudyFolder
+
+_SHOWN = 3
+_WAY_OUT = "mend that, or change the study's variants, and run it again: what is built stays built"
+
+
+def require_variants(folder: StudyFolder, programs: Programs, record: str = STUDY) -> None:
+    """RaceFailed where nobody is left: the baseline and its twin alone would show nothing.
+
+    What was measured before gets what the checks say now.
+    """
+    why = nobody_left(programs)
+    if not why:
+        return
+    known = usable_record(folder, record)
+    if known is not None:
+        write_record(folder, with_checks_of(known, programs.report), record)
+    raise RaceFailed(why)
+
+
+def nobody_left(programs: Programs) -> str:
+    """Why no variant is left, and the way out; empty where one is, or where none was withdrawn.
+
+    Where all are the same as the baseline, that is the answer of the study. Pure.
+    """
+    raced = [name for name, _ in programs.artefacts]
+    if len(raced) > 1:
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for result in programs.report.results:
+        facts = result.facts
+        if facts.variant not in raced and not facts.status.startswith("same as"):
+            why = _why(facts, programs.report.findings)
+            reasons.setdefault(why, []).append(facts.variant)
+    if not reasons:
+        return ""
+    said = [
+        why if why.startswith(names[0]) else f"{', '.join(names)}: {why}"
+        for why, names in reasons.items()
+    ]
+    more = f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
+    return (
+        f"nothing is left to compare with {raced[0]}, so nothing is raced: "
+        f"{'; '.join(said[:_SHOWN])}{more}; {_WAY_OUT}"
+    )
+
+
+def _why(facts: BuildFacts, findings: Sequence[Finding]) -> str:
+    errors = [each for each in findings if each.severity is Severity.ERROR]
+    for finding in errors:
+        if finding.subject == facts.variant:
+            return finding.text
+    if facts.out or not facts.log_tail:
+        return facts.out or facts.status
+    log = f"; log: {facts.log_path}" if facts.log_path else ""
+    return f"{facts.status}: {facts.log_tail.splitlines()[-1]}{log}"
