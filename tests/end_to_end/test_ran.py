@@ -57,7 +57,8 @@ def test_what_ran_is_listed_once_and_an_unused_library_makes_no_difference(
         "$cc -g -O1 -o main main.c work.c\nmkdir lib\n"
         "$cc $cflags -fPIC -shared -o lib/libunused.so work.c $ldflags"
     )
-    write_parts(ensign.folder, build, "main", "lib")
+    own = (("keep =", 'own_flags = ["main.c", "work.c"]\nkeep ='),)
+    write_parts(ensign.folder, build, "main", "lib", changes=own)
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     result = json.loads(ensign("report", "study.toml", "--json").out)

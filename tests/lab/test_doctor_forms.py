@@ -271,6 +271,37 @@ def test_stripped_and_without_debug_information_are_told_apart(project: Project)
     assert ".gnu_debuglink" in apart
 
 
+@pytest.mark.parametrize("evidence", EVERYWHERE)
+@pytest.mark.parametrize("flags", [GCC, f"{GCC} -O2 -O0", f"{GCC} -O0", f"{CLANG} -O0"])
+def test_a_build_without_optimization_is_named(flags: str, evidence: str, project: Project) -> None:
+    project.compile({}, flags)
+    project.link(flags)
+    found = examine(project.leave(evidence))
+    assert "all 3 compile units" in faults(found).get("unoptimized", ""), found.findings
+    assert "Nothing is wrong" not in as_artefact.terminal(found)
+
+
+def test_one_optimized_unit_makes_units_differ(project: Project) -> None:
+    project.compile({"a.c": f"{GCC} -O1"}, GCC)
+    project.link(GCC)
+    found = faults(examine(project.folder))
+    assert "flags-differ" in found
+    assert "unoptimized" not in found
+
+
+def test_other_languages_than_c_are_not_judged(project: Project) -> None:
+    project.run(
+        "printf '.section .debug_abbrev\\n.byte 1,17,0,37,8,3,8,0,0,0\\n.section .debug_info\\n"
+        '.long 2f-1f\\n1: .value 4\\n.long 0\\n.byte 8,1\\n.asciz "rustc 9"\\n.asciz "x.rs"\\n'
+        "2:\\n' > x.s"
+    )
+    project.compile({}, "gcc-12 -O2")
+    project.run("gcc-12 -c x.s && gcc-12 -o program main.o a.o b.o x.o && rm *.o")
+    found = examine(project.folder)
+    texts = [each.text for each in found.findings if each.code == "not-judged"]
+    assert any("rustc 9 made them, and only those of C and C++" in text for text in texts), texts
+
+
 def test_text_json_and_exit_agree(project: Project) -> None:
     project.compile({}, f"{GCC} -O2")
     project.link(GCC)

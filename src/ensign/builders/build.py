@@ -86,11 +86,11 @@ def build_variants(
     except CommandFailed as failed:
         raise CommandFailed(f"{failed}{_hint(source)}") from None
     remember_costs(known, plan.stages, ends)
-    prebuilt = request.study.build.prebuilt
+    build = request.study.build
     results = tuple(
         left_out_result(variant, toolchains[variant.compiler], complaints[variant.name])
         if variant.name in complaints
-        else result_of(variant, toolchains[variant.compiler], plan, ends, cached, prebuilt)
+        else result_of(variant, toolchains[variant.compiler], plan, ends, cached, build)
         for variant in request.variants
     )
     _require_baseline(results, request.baseline)
@@ -208,10 +208,8 @@ def _cached_results(
         entry = cache.get(stage.kind, stage.key)
         if entry is not None:
             made = {stage.key: Made(entry, entry.folder / "log.txt")}
-            prebuilt = request.study.build.prebuilt
-            result = result_of(
-                variant, toolchains[variant.compiler], plan, made, {stage.key}, prebuilt
-            )
+            toolchain, build = toolchains[variant.compiler], request.study.build
+            result = result_of(variant, toolchain, plan, made, {stage.key}, build)
             found += [result] if result.artefact is not None else []
     return tuple(found)
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.builders.cache import Entry
 from ensign.builders.perform import Made
 from ensign.builders.profiles import describe_profile
+from ensign.builders.proof.facts import FileOrigins
 from ensign.builders.proof.files import judge_all
 from ensign.builders.proof.leftovers import FILE as BEFORE
 from ensign.builders.proof.leftovers import read_leftovers
 from ensign.builders.proof.read import from_json
 from ensign.builders.proof.rules import describe, describe_units
 from ensign.builders.proof.rules_log import unknown_lto
+from ensign.builders.proof.rules_origin import undeclared
 from ensign.builders.proof.seen import Request, Seen, some
 from ensign.builders.recorder import CALLS, DEPENDENCY_CALLS, read_calls
 from ensign.builders.relinking import FOLDER, Relinked
@@ -25,6 +27,7 @@ from ensign.builders.taking import taken_from
 from ensign.model.built_files import MadeLibrary
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts
+from ensign.model.study import Build
 from ensign.model.variants import Variant
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Flags
@@ -87,7 +90,7 @@ def result_of(
     plan: Plan,
     made: Mapping[str, Made],
     cached: set[str],
-    prebuilt: Sequence[str] = (),
+    build: Build,
 ) -> BuildResult:
     """Give the result of a variant from how its stage ended.
 
@@ -101,7 +104,7 @@ def result_of(
     artefact = _object(end.entry, "artefact")
     flags = plan.flags_of[variant.name]
     files = end.entry.folder / "files"
-    seen = _with_compiler(seen_of(variant, flags, end.entry), toolchain, prebuilt)
+    seen = _with_compiler(seen_of(variant, flags, end.entry), toolchain, build)
     others = tuple(seen_of_files(seen, end.entry))
     judged = judge_all(seen, others)
     wrong = tuple(each for each in judged if each.severity is Severity.ERROR)
@@ -226,18 +229,24 @@ def bolt_findings(entry: Entry, variant: str) -> list[Finding]:
 def seen_of(variant: Variant, flags: Flags, entry: Entry) -> Seen:
     """All evidence that was kept with the program of a variant."""
     log = entry.folder / "log.txt"
+    proof = from_json(entry.facts["proof"])
     return Seen(
         subject=variant.name,
-        proof=from_json(entry.facts["proof"]),
+        proof=proof,
         request=Request(variant, flags),
         calls=read_calls(entry.folder / CALLS),
         dependency_calls=read_calls(entry.folder / DEPENDENCY_CALLS),
         log=log.read_text(errors="replace") if log.exists() else "",
+        took=_took(proof.origins[:1]),
     )
 
 
-def _with_compiler(seen: Seen, toolchain: Toolchain, prebuilt: Sequence[str]) -> Seen:
-    """The evidence, to be judged by the compiler asked for, under all its names."""
+def _took(origins: Iterable[FileOrigins]) -> frozenset[str]:
+    return frozenset(digest for each in origins for digest in each.outputs)
+
+
+def _with_compiler(seen: Seen, toolchain: Toolchain, build: Build) -> Seen:
+    """The evidence, to be judged by the compiler asked for, and by what the study declares."""
     if seen.request is None:
         return seen
     real = {os.path.realpath(each) for each in (toolchain.cc, toolchain.cxx) if each}
@@ -246,9 +255,14 @@ def _with_compiler(seen: Seen, toolchain: Toolchain, prebuilt: Sequence[str]) ->
         seen.request,
         programs=frozenset(each for each in called if os.path.realpath(each) in real) | real,
         compiler=toolchain.kind.title,
-        prebuilt=tuple(prebuilt),
+        prebuilt=tuple(build.prebuilt),
+        own_flags=tuple(build.own_flags),
+        staged=bool(build.dependencies),
     )
-    return replace(seen, request=request)
+    strays = [stray for file in seen.proof.origins for stray in file.strays]
+    left = tuple(undeclared(strays, request))
+    declared = (unit for stray in strays if stray not in left for unit in stray.units)
+    return replace(seen, request=request, prebuilt=frozenset(declared))
 
 
 def seen_of_files(program: Seen, entry: Entry) -> Iterator[Seen]:
@@ -260,7 +274,12 @@ def seen_of_files(program: Seen, entry: Entry) -> Iterator[Seen]:
         if own:
             calls, before = (*before, *calls), ()
         yield replace(
-            program, proof=from_json(proof), calls=calls, dependency_calls=before, file=name
+            program,
+            proof=from_json(proof),
+            calls=calls,
+            dependency_calls=before,
+            file=name,
+            took=_took(each for each in program.proof.origins if each.path == name),
         )
 
 

@@ -127,6 +127,10 @@ class Build(Section):
         default_factory=list,
         description="objects and libraries of the source that are linked as they are (globs)",
     )
+    own_flags: list[Inside] = Field(
+        default_factory=list,
+        description="sources that the project compiles with flags of its own, on purpose (globs)",
+    )
     dependencies: list[Argv] = Field(
         default_factory=list, description="commands run once per compiler, without {cflags}"
     )

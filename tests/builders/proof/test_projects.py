@@ -21,7 +21,9 @@ COMPILERS = ("gcc-12", "clang-19")
 MAKE = ["make", "-j2", "CC={cc}", "AR={ar}", "CFLAGS={cflags}", "LDFLAGS={ldflags}"]
 
 
-def build(name: str, tmp_path: Path, ports: BuildPorts, *variants: Variant) -> BuildReport:
+def build(
+    name: str, tmp_path: Path, ports: BuildPorts, *variants: Variant, **more: object
+) -> BuildReport:
     shutil.copytree(PROJECTS / "parts", tmp_path / "source")
     shutil.copytree(PROJECTS / name, tmp_path / "source", dirs_exist_ok=True)
     dependencies = [["make", "CC={cc}", "AR={ar}", "DEPENDENCY={dependency_cflags}", "libother.a"]]
@@ -32,7 +34,7 @@ def build(name: str, tmp_path: Path, ports: BuildPorts, *variants: Variant) -> B
         "tools": {},
         "dependencies": dependencies if staged else [],
     }
-    return build_variants(request(tmp_path, *variants, **shape), ports)
+    return build_variants(request(tmp_path, *variants, **(shape | more)), ports)
 
 
 def codes_of(
@@ -169,6 +171,31 @@ def test_an_lto_word_that_the_compiler_does_not_know(
     assert codes(report) == ["unknown-lto-flag"]
     assert "-flto=" in report.findings[0].text
     assert report.findings[0].subject == "fast"
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("axes", [{}, FULL])
+def test_one_unit_that_differs_makes_the_label_false(
+    compiler: str, axes: dict[str, str], tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    with pytest.raises(WrongBaseline) as wrong:
+        build("one-unit-differs", tmp_path, recording_ports, a_variant(compiler, **axes))
+    text = wrong.value.findings[0].text
+    assert "-O3 (there is -Os) was asked for, but 1 of 3 compile units lack it: part.c" in text
+    assert 'build.own_flags = ["part.c"]' in text
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("glob", ["part.c", "*.c"])
+def test_units_that_have_flags_of_their_own_on_purpose(
+    compiler: str, glob: str, tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    shape: dict[str, object] = {"own_flags": [glob]}
+    report = build("one-unit-differs", tmp_path, recording_ports, a_variant(compiler), **shape)
+    assert [finding.text for finding in report.findings] == []
+    declared = "compiled with flags of its own, as the study declares: "
+    said = [line for line in report.results[0].facts.evidence if line.startswith(declared)]
+    assert "-Os" in said[0]
 
 
 def test_flags_that_break_a_dependency(tmp_path: Path, recording_ports: BuildPorts) -> None:

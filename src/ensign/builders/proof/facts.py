@@ -173,8 +173,9 @@ class FileOrigins:
     """Where the parts of one file of the program come from, by the contents that links took.
 
     `path` is relative to the tree. `compiled` are the programs that compiled its `objects`, and the
-    sources. `machine` are libraries of the system that were linked in. `unknown` says why no link
-    could be followed, or is empty.
+    sources; `outputs` are the hashes of all that these calls wrote. `machine`
+    are libraries of the system that were linked in. `unknown` says why no link could be followed,
+    or is empty.
     """
 
     path: str
@@ -183,6 +184,7 @@ class FileOrigins:
     strays: tuple[Stray, ...] = ()
     machine: tuple[str, ...] = ()
     unknown: str = ""
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,33 +12,19 @@ from ensign.model.findings import Finding, Severity
 
 # Said of libraries by their own finding, which has the reason.
 _SAID_ELSEWHERE = frozenset({"bolt-not-applied"})
-_OF_FLAGS = frozenset({"flag-missing", "flag-overridden"})
 
 
 def judge_all(program: Seen, others: Sequence[Seen]) -> tuple[Finding, ...]:
     """All findings; what is true of the tree or the log, not of one file, is said once."""
     found = list(judge(program))
     known = {(each.code, each.text) for each in found}
-    lacking = [any(map(_is_of_flags, found))] if own_units(program) else []
     for seen in others:
-        of_file = tuple(_of_file(seen))
-        if own_units(seen):
-            lacking.append(any(map(_is_of_flags, of_file)))
-        for finding in of_file:
+        for finding in _of_file(seen):
             # The same rule about the same tree says the same but for the file's name.
             about = finding.text.replace(f"{seen.subject}: {seen.file}: ", f"{seen.subject}: ", 1)
             if (finding.code, about) not in known:
                 found.append(finding)
-    if all(lacking):
-        return tuple(found)
-    # Some file has the flags: what another one lacks makes them differ, not the variant void.
-    return tuple(
-        replace(each, severity=Severity.WARNING) if _is_of_flags(each) else each for each in found
-    )
-
-
-def _is_of_flags(finding: Finding) -> bool:
-    return finding.code in _OF_FLAGS and finding.severity is Severity.ERROR
+    return tuple(found)
 
 
 def _of_file(seen: Seen) -> Iterator[Finding]:

@@ -25,6 +25,12 @@ from ensign.host.files import file_sha256
 from ensign.model.calls import Call, Input
 
 _MACHINES = ("/usr/", "/lib", "/opt/", "/nix/store/", "/gnu/store/", "/home/linuxbrew/")
+# Start files and runtimes, which every link takes.
+_RUNTIME = re.compile(
+    r"/(?:[gMRS]?crt1|grcrt1|rcrt1|crt[in]|crt(?:begin|end)[ST]?|crtfastmath|crtprec\d+)\.o$"
+    r"|/libgcc(?:_eh|_s)?\.(?:a|so)$|/lib(?:c|pthread)_nonshared\.a$"
+    r"|/(?:lib)?clang_rt\.(?:builtins|crtbegin|crtend)[^/]*\.[ao]$"
+)
 _RUST = re.compile(r"/rustlib/|\.rlib$")
 _CHANGING = ("objcopy", "strip")
 _CLOCKS_APART_NS = 10**9
@@ -59,6 +65,7 @@ def trace(names: Iterable[str], evidence: Evidence) -> tuple[FileOrigins, ...]:
 class _Found:
     objects: set[str] = field(default_factory=set)
     compiled: dict[str, dict[str, None]] = field(default_factory=dict)
+    outputs: dict[str, None] = field(default_factory=dict)
     strays: dict[str, Stray] = field(default_factory=dict)
     machine: dict[str, None] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
@@ -85,7 +92,7 @@ class _Tracer:
         made = self._made.get(digest)
         if made is None and (digest in self._before or self._older(path)):
             was = self._before.get(digest, name)
-            return FileOrigins(name, strays=(Stray(name, Why.BEFORE, was),))
+            return FileOrigins(name, strays=(Stray(name, Why.BEFORE, was, *_read(path, "")),))
         if not self._evidence.recorded:
             return FileOrigins(name, unknown="no calls were recorded")
         call = made[0] if made is not None else self._by_name(path.name)
@@ -101,6 +108,7 @@ class _Tracer:
             compiled=compiled,
             strays=tuple(found.strays.values()),
             machine=tuple(found.machine),
+            outputs=tuple(found.outputs),
         )
 
     def _by_name(self, name: str) -> Call | None:
@@ -121,7 +129,8 @@ class _Tracer:
         if call.tool in _CHANGING:
             own = [each for each in inputs if each.path == output]
             inputs = own or inputs[:1]
-        for each in inputs:
+        # Last, since an object may be in a library and in the program, which it is counted for.
+        for each in sorted(inputs, key=lambda each: each.kind == "shared"):
             self._input(each, found)
 
     def _compiled(self, call: Call, found: _Found) -> None:
@@ -130,13 +139,17 @@ class _Tracer:
         if names or (whole and not sources(call.ran)):
             known = found.compiled.setdefault(call.program, {})
             known.update(dict.fromkeys(names or (output_of(call.ran) or "standard input",)))
+            found.outputs.update(dict.fromkeys(each.sha256 for each in call.outputs))
         if names and not whole:
             found.objects.update(f"{call.cwd}/{name}" for name in names)
 
     def _input(self, each: Input, found: _Found) -> None:
         if each.kind == "shared":
             if self._inside(each.path):
+                # The library has flags of its own to be judged, where it is loaded.
+                of_program = dict(found.outputs)
                 self._content(each.sha256, each.path, "", found)
+                found.outputs = of_program
         elif each.kind == "object":
             self._content(each.sha256, each.path, "", found)
         elif each.sha256 not in found.seen:
@@ -161,7 +174,8 @@ class _Tracer:
             if made[0].tool == "as":
                 self._assembled(path, member, name, found)
         elif self._of_machine(path):
-            found.machine[path] = None
+            if not _RUNTIME.search(path):
+                found.machine[path] = None
         else:
             found.strays[name] = self._stray(digest, path, member, name)
 
@@ -173,14 +187,15 @@ class _Tracer:
 
     def _stray(self, digest: str, path: str, member: str, name: str) -> Stray:
         was = self._before.get(digest)
-        if was is not None:
-            return Stray(name, Why.BEFORE, was)
-        if not self._inside(path):
-            return Stray(name, Why.OUTSIDE)
         here = self._evidence.place.find(path, "/")
+        read = _read(here, member)
+        if was is not None:
+            return Stray(name, Why.BEFORE, was, *read)
+        if not self._inside(path):
+            return Stray(name, Why.OUTSIDE, "", *read)
         if not member and self._older(here):
-            return Stray(name, Why.BEFORE, name)
-        return Stray(name, Why.UNRECORDED, "", *_read(here, member))
+            return Stray(name, Why.BEFORE, name, *read)
+        return Stray(name, Why.UNRECORDED, "", *read)
 
     def _older(self, path: Path) -> bool:
         """Whether a file was written before the build began, and only moved or unpacked by it."""

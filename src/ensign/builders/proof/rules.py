@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from ensign.builders.proof.facts import Unit, UnitKind
 from ensign.builders.proof.flags import level_of
 from ensign.builders.proof.rules_binary import binary_findings
-from ensign.builders.proof.rules_flags import flag_findings
+from ensign.builders.proof.rules_flags import flag_findings, with_own_flags
 from ensign.builders.proof.rules_link import link_findings
 from ensign.builders.proof.rules_log import log_findings
 from ensign.builders.proof.rules_origin import origin_findings, origin_lines
 from ensign.builders.proof.rules_units import unit_findings
-from ensign.builders.proof.seen import Seen
+from ensign.builders.proof.seen import Seen, own_units, shown
 from ensign.model.findings import Finding
 from ensign.toolchains.profiling import bolt_count
 
@@ -42,7 +42,7 @@ def describe_units(seen: Seen) -> tuple[str, ...]:
     """Of a file that is loaded with the program: how its units were compiled."""
     compiled = [unit for unit in seen.proof.binary.units if unit.kind is not UnitKind.LTRANS]
     lines = tuple(_units(compiled))[:1] if compiled else (_NO_DEBUG,)
-    return tuple(f"{seen.file}: {line}" for line in lines)
+    return tuple(f"{seen.file}: {line}" for line in (*lines, *_declared(seen)))
 
 
 def _lines(seen: Seen) -> Iterator[str]:
@@ -50,6 +50,7 @@ def _lines(seen: Seen) -> Iterator[str]:
     compiled = [unit for unit in binary.units if unit.kind is not UnitKind.LTRANS]
     ltrans = [unit for unit in binary.units if unit.kind is UnitKind.LTRANS]
     yield from _units(compiled) if compiled else (_NO_DEBUG,)
+    yield from _declared(seen)
     if ltrans:
         yield f"generated at the link: {_levels(ltrans)}"
     objects = seen.proof.objects
@@ -75,6 +76,15 @@ def _lines(seen: Seen) -> Iterator[str]:
     elif binary.bolted:
         yield "BOLT: applied; its share of functions is unknown, because no log says it"
     yield from binary.comments
+
+
+def _declared(seen: Seen) -> Iterator[str]:
+    own = with_own_flags(seen, own_units(seen))
+    if own:
+        levels = sorted({level_of(unit.words) or "no -O" for unit in own})
+        names = shown([unit.source for unit in own])
+        said = f"{names} ({', '.join(levels)})"
+        yield f"compiled with flags of its own, as the study declares: {said}"
 
 
 def _units(units: list[Unit]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 
 from ensign.builders.proof.facts import Binary, UnitKind
 from ensign.builders.proof.flags import effect, effects, level_of, lto_of
@@ -11,22 +12,35 @@ from ensign.builders.proof.seen import Compiled, Request, Seen, own_units, shown
 from ensign.model.findings import Finding, Severity
 
 _RECORDING = "-grecord-command-line"
+_DECLARED = 5
+_REWRITE = 'build.rewrite.compile = ["{cflags}"]'
+_LAST = f"give the variant's flags last, as {_REWRITE} does"
+# Compilers that record flags record these as they were told.
+_ALWAYS_RECORDED = frozenset(("O", "lto", "arch", "tune", "cpu"))
+# Parts of libraries need it, whatever a program is told.
+_MAY_DIFFER = frozenset(("position independence",))
 
 
 @dataclass(frozen=True, slots=True)
 class _Miss:
-    """A requested flag that a unit does not have; `instead` is what overrules it."""
+    """A requested flag that a unit does not have; `instead` is what overrules it.
+
+    `untold`: nobody gave it to the compiler, as far as its call or else the unit tells.
+    """
 
     flag: str
     source: str
     instead: str
     overridden: bool
+    untold: bool
 
 
 def flag_findings(seen: Seen) -> Iterator[Finding]:
     """Missing, overridden and differing flags, debug information, leaks into dependencies."""
     if seen.request is not None:
-        units = own_units(seen)
+        every = own_units(seen)
+        own = with_own_flags(seen, every)
+        units = [unit for unit in every if unit not in own]
         yield from _leaks(seen, seen.request)
         found = tuple(_against(seen, seen.request, units))
         yield from found
@@ -59,35 +73,84 @@ def _against(seen: Seen, request: Request, units: Sequence[Compiled]) -> Iterato
     wanted = _wanted(request)
     misses = [miss for unit in units for miss in _misses(unit, wanted)]
     flags = list(dict.fromkeys(miss.flag for miss in misses))
-    missing = []
+    missing: list[_Miss] = []
     for flag in flags:
         those = [miss for miss in misses if miss.flag == flag]
-        where = shown([miss.source for miss in those])
-        overridden = [miss for miss in those if miss.overridden]
         judged = [unit for unit in units if _can_judge(unit, flag)]
-        if overridden:
-            text = f"{flag} is overridden later on the command line by {overridden[0].instead}"
-            where = shown([miss.source for miss in overridden])
-            everywhere = len(those) == len(judged)
-            severity = Severity.ERROR if everywhere else Severity.WARNING
-            yield seen.finding("flag-overridden", severity, f"{text}: {where}")
+        if any(miss.overridden for miss in those):
+            yield _overridden(seen, those, everywhere=len(those) == len(judged))
         elif len(those) == len(judged):
-            instead = sorted({miss.instead for miss in those} - {""})
-            missing.append(f"{flag} (there is {', '.join(instead)})" if instead else flag)
-        elif seen.calls:  # otherwise a bundled dependency cannot be told from the program
-            text = (
-                f"{flag} was asked for, but {len(those)} of {len(judged)} compile units "
-                f"lack it: {where}"
-            )
-            yield seen.finding("flags-differ", Severity.WARNING, text)
+            missing += those
+        else:
+            yield _in_some(seen, request, those, len(judged))
     if missing:
-        count = len(units)
-        text = f"no compile unit ({count}) has {', '.join(missing)}, which was asked for"
-        passed = {pair for unit in units for pair in effects(unit.asked).items()}
-        lost = [flag for flag in flags if effect(flag) not in passed]
-        # A compiler may leave out of what it records what it was told all the same.
-        severity = Severity.ERROR if seen.calls and lost else Severity.WARNING
+        named = [_with_instead([m for m in missing if m.flag == flag]) for flag in flags]
+        text = (
+            f"no compile unit ({len(units)}) has {', '.join(filter(None, named))}, "
+            "which was asked for"
+        )
+        severity = _severity(missing)
+        if severity is Severity.ERROR:
+            text = f"{text}; a build that ignores its variables gets them by {_REWRITE}"
         yield seen.finding("flag-missing", severity, text)
+
+
+def _overridden(seen: Seen, misses: Sequence[_Miss], *, everywhere: bool) -> Finding:
+    those = [miss for miss in misses if miss.overridden]
+    flag, instead = those[0].flag, those[0].instead
+    sources = [miss.source for miss in those]
+    text = f"{flag} is overridden later on the command line by {instead}: {shown(sources)}"
+    severity = Severity.ERROR if everywhere else _severity(misses)
+    if severity is Severity.ERROR:
+        text = f"{text}; {_LAST}"
+        if not everywhere:
+            text = f"{text}, or {_declare(seen, sources)}"
+    return seen.finding("flag-overridden", severity, text)
+
+
+def _in_some(seen: Seen, request: Request, misses: Sequence[_Miss], judged: int) -> Finding:
+    sources = [miss.source for miss in misses]
+    text = (
+        f"{_with_instead(misses)} was asked for, but {len(misses)} of {judged} compile units "
+        f"lack it: {shown(sources)}"
+    )
+    severity = _severity(misses)
+    if request.staged and not seen.calls:
+        text = f"{text}; no calls are recorded that tell whether these are of a dependency"
+        severity = Severity.WARNING
+    elif severity is Severity.ERROR:
+        text = f"{text}; hand {misses[0].flag} to them, or {_declare(seen, sources)}"
+    return seen.finding("flags-differ", severity, text)
+
+
+def _with_instead(misses: Sequence[_Miss]) -> str:
+    if not misses:
+        return ""
+    instead = sorted({miss.instead for miss in misses} - {""})
+    return misses[0].flag + (f" (there is {', '.join(instead)})" if instead else "")
+
+
+def _declare(seen: Seen, sources: Sequence[str]) -> str:
+    names = [f'"{name}"' for name in dict.fromkeys(_relative(seen, each) for each in sources)]
+    listed = ", ".join([*names[:_DECLARED], *(["…"] if len(names) > _DECLARED else [])])
+    return f"declare what is to have its own flags: build.own_flags = [{listed}]"
+
+
+def _relative(seen: Seen, source: str) -> str:
+    return source.removeprefix(f"{seen.proof.build_path}/")
+
+
+def _severity(misses: Sequence[_Miss]) -> Severity:
+    """Units that were not told make the variant's name false; others may just not say it."""
+    return Severity.ERROR if any(miss.untold for miss in misses) else Severity.WARNING
+
+
+def with_own_flags(seen: Seen, units: Sequence[Compiled]) -> tuple[Compiled, ...]:
+    """The units that the study declares in `build.own_flags`."""
+    globs = () if seen.request is None else seen.request.own_flags
+    return tuple(
+        unit for unit in units if any(fnmatch(_relative(seen, unit.source), glob) for glob in globs)
+    )
 
 
 def _wanted(request: Request) -> dict[str, str]:
@@ -112,7 +175,17 @@ def _misses(unit: Compiled, wanted: dict[str, str]) -> Iterator[_Miss]:
             continue
         both = (*(unit.words or ()), *unit.asked)
         overridden = value is not None and flag in both
-        yield _Miss(flag, unit.source, _instead(both, subject, value), overridden)
+        instead = _instead(both, subject, value)
+        yield _Miss(flag, unit.source, instead, overridden, _untold(unit, subject, pair[1]))
+
+
+def _untold(unit: Compiled, subject: str, wanted: str) -> bool:
+    if subject in _MAY_DIFFER:
+        return False
+    if unit.call is None:
+        return subject in _ALWAYS_RECORDED or subject.startswith("D:")
+    told = effects(unit.asked).get(subject)
+    return told != wanted and not _as_good(subject, wanted, told)
 
 
 def _as_good(subject: str, wanted: str, value: str | None) -> bool:
@@ -121,6 +194,8 @@ def _as_good(subject: str, wanted: str, value: str | None) -> bool:
         return value in (None, "off", "undefined")
     if wanted == "native":
         return value is not None
+    if subject == "position independence" and wanted in ("PIE", "pie"):
+        return value in ("PIC", "pic", "PIE", "pie")
     return subject == "O" and {wanted, value} == {"-O0", None}
 
 
@@ -164,7 +239,7 @@ def _debug(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
             f"{_RECORDING} was asked for, so no flag reached them: {shown(unrecorded)}"
         )
         code = "flag-missing" if len(unrecorded) == len(units) else "flags-differ"
-        yield seen.finding(code, Severity.WARNING, text)
+        yield seen.finding(code, Severity.ERROR, f"{text}; or {_declare(seen, unrecorded)}")
 
 
 def _unrequested_lto(seen: Seen, request: Request, units: Sequence[Compiled]) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ def open_questions(
     """A note for each of flags, definitions, LTO, profile and link order that cannot be seen."""
     units = own_units(seen)
     for text in (
-        *_flags(units),
+        *_flags(seen, units),
         *_definitions(units),
         *_lto(seen, units),
         *_profile(units, profiles, sources),
@@ -29,9 +29,15 @@ def open_questions(
         yield seen.finding(NOT_JUDGED, Severity.NOTE, f"not judged: {text}")
 
 
-def _flags(units: Sequence[Compiled]) -> Iterator[str]:
+def _flags(seen: Seen, units: Sequence[Compiled]) -> Iterator[str]:
     silent = [unit.source for unit in units if unit.words is None]
-    if not units:
+    others = {each.compiler for each in seen.proof.binary.units if each.kind is UnitKind.OTHER}
+    if not units and others:
+        yield (
+            f"the flags of its units: {', '.join(sorted(others))} made them, and only those of C "
+            "and C++ are judged"
+        )
+    elif not units:
         yield f"the flags and the compiler of each unit: nothing here says them; {_SHOW}"
     elif silent:
         yield (

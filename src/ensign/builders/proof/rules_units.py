@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ensign.builders.proof.flags import effect, effects
+from ensign.builders.proof.flags import effect, effects, level_of
 from ensign.builders.proof.seen import Compiled, Seen, own_units, shown
 from ensign.model.findings import Finding, Severity
 
@@ -28,13 +28,25 @@ _CPP = (".cc", ".cpp", ".cxx", ".c++", ".C", ".CPP")
 
 
 def unit_findings(seen: Seen) -> Iterator[Finding]:
-    """Flags that undo each other on one command line, and units that differ."""
+    """Units that are not optimized, flags that undo each other, and units that differ."""
     if seen.request is not None:
         return
     units = [unit for unit in own_units(seen) if unit.words is not None]
+    yield from _unoptimized(seen, units)
     yield from _undone(seen, units)
     yield from _differing(seen, units)
     yield from _fortified(seen, units)
+
+
+def _unoptimized(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
+    levels = {level_of(unit.words) for unit in units}
+    if levels and levels <= {"", "-O0"}:
+        which = "" if "-O0" in levels else ", as is usual without -O"
+        text = (
+            f"it is not optimized: all {len(units)} compile units whose flags are known were "
+            f"compiled at -O0{which}; its speed says nothing of the program as it is to be used"
+        )
+        yield seen.finding("unoptimized", Severity.WARNING, text)
 
 
 def _undone(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -22,7 +22,9 @@ class Request:
     """The variant that was asked for, and the flags that it was to pass.
 
     `programs` are the paths of its compiler, `compiler` is how debug information names it (as
-    `GCC 12.2.0`); `prebuilt` has the study's globs of objects that are linked as they are.
+    `GCC 12.2.0`); `prebuilt` has the study's globs of objects that are linked as they are,
+    `own_flags` those of sources that the project compiles with flags of its own. `staged` says that
+    bundled dependencies have a stage of their own.
     """
 
     variant: Variant
@@ -30,6 +32,8 @@ class Request:
     programs: frozenset[str] = frozenset()
     compiler: str = ""
     prebuilt: tuple[str, ...] = ()
+    own_flags: tuple[str, ...] = ()
+    staged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,9 @@ class Seen:
 
     `calls` are of the program's own stage, `dependency_calls` of the stage before it. `subject`
     is what findings are about: a variant, or a path. `file` names a file that is kept beside the
-    program, where this is not about the program itself.
+    program, where this is not about the program itself. `took` has the hashes of what compile calls
+    wrote and its links took; it is empty where that is not known. `prebuilt` are units of objects
+    that the study declares as such.
     """
 
     subject: str
@@ -48,6 +54,8 @@ class Seen:
     dependency_calls: tuple[Call, ...] = ()
     log: str = ""
     file: str = ""
+    took: frozenset[str] = frozenset()
+    prebuilt: frozenset[Unit] = frozenset()
 
     def finding(self, code: str, severity: Severity, text: str) -> Finding:
         """A finding about this build."""
@@ -96,19 +104,34 @@ def own_units(seen: Seen) -> tuple[Compiled, ...]:
     Units of the artefact; where recorded calls show that more objects went into it, these too.
     """
     foreign = _foreign_sources(seen)
-    taken = {source: call for call in _taken(seen) for source in _sources(call)}
-    calls = {source: call for call in _known(seen) for source in _sources(call)} | taken
-    found: dict[str, Compiled] = {}
+    taken = _by_source(_taken(seen), every=bool(seen.took))
+    calls = _by_source(_known(seen), every=False) | taken
+    found: dict[tuple[str, tuple[str, ...] | None], Compiled] = {}
     for unit in units_of_build(seen):
         if unit.kind in (UnitKind.LTRANS, UnitKind.ASSEMBLER, UnitKind.OTHER):
             continue
         source = _path(unit.folder, unit.name)
         if source not in foreign:
-            found.setdefault(source, Compiled(source, unit, calls.get(source)))
-    for source, call in taken.items():
-        if source not in found and source not in foreign and not source.endswith((".s", ".S")):
-            found[source] = Compiled(source, None, call)
+            of_it = calls.get(source, [])
+            call = of_it[0] if len(of_it) == 1 else None
+            found.setdefault((source, unit.flags), Compiled(source, unit, call))
+    with_unit = {source for source, _ in found}
+    for source, several in taken.items():
+        if source in foreign or source.endswith((".s", ".S")):
+            continue
+        # One source compiled twice: which call made which unit is not known, so all are judged.
+        for call in several if len(several) > 1 or source not in with_unit else ():
+            found.setdefault((source, call.ran), Compiled(source, None, call))
     return tuple(found.values())
+
+
+def _by_source(calls: Iterable[Call], *, every: bool) -> dict[str, list[Call]]:
+    """The calls that compiled each source; the last one of each, unless `every` one counts."""
+    found: dict[str, list[Call]] = {}
+    for call in calls:
+        for source in _sources(call):
+            found[source] = [*found.get(source, []), call] if every else [call]
+    return found
 
 
 def _known(seen: Seen) -> Iterator[Call]:
@@ -131,7 +154,8 @@ def units_of_build(seen: Seen) -> tuple[Unit, ...]:
     return tuple(
         unit
         for unit in seen.proof.binary.units
-        if "/libgcc" not in unit.folder
+        if unit not in seen.prebuilt
+        and "/libgcc" not in unit.folder
         and (_path(unit.folder, unit.name).startswith(inside) or unit.kind is UnitKind.LTRANS)
     )
 
@@ -145,12 +169,21 @@ def _foreign_sources(seen: Seen) -> frozenset[str]:
 def linked_calls(seen: Seen) -> Iterator[Call]:
     """Calls that compiled what the artefact's link took, directly or in an archive."""
     link = seen.link
+    plain = seen.request is None or seen.request.variant.dependencies == "plain"
+    calls = seen.calls if plain else (*seen.dependency_calls, *seen.calls)
+    if seen.took:
+        last = {output.sha256: call for call in calls for output in call.outputs}
+        yield from (
+            call
+            for call in calls
+            if _sources(call)
+            and any(each.sha256 in seen.took and last[each.sha256] is call for each in call.outputs)
+        )
+        return
     if link is None:
         return
     wanted = {_path(link.cwd, word.text) for word in input_words(link.ran)}
     names = {f"lib{w.text[2:]}.a" for w in input_words(link.ran) if w.text.startswith("-l")}
-    plain = seen.request is None or seen.request.variant.dependencies == "plain"
-    calls = seen.calls if plain else (*seen.dependency_calls, *seen.calls)
     for call in calls:
         if call.tool == "ar" and any(_archive_of(call, wanted, names)):
             wanted |= {_path(call.cwd, word) for word in call.ran if word.endswith((".o", ".lo"))}

@@ -83,7 +83,8 @@ def _parted(shipped: Seen, measured: Seen) -> Seen:
 
 
 def _all_calls(seen: Seen) -> Seen:
-    return replace(seen, calls=(*seen.dependency_calls, *seen.calls), dependency_calls=())
+    every = (*seen.dependency_calls, *seen.calls)
+    return replace(seen, calls=every, dependency_calls=(), took=frozenset())
 
 
 def _objects(seen: Seen) -> dict[str, Effects]:
