@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from ensign.builders.training import TrainingRun
-from ensign.host.meter import FakeMeter
+from ensign.host.meter import FakeMeter, LocalMeter
 from ensign.lab.study.train import MeterTrainer
 from ensign.model.errors import Interrupted
 from ensign.model.study import Study
@@ -88,3 +89,40 @@ def test_an_error_is_a_reason_and_an_interruption_is_none() -> None:
     assert trainer.train(run()) == "boo"
     with pytest.raises(Interrupted):
         trainer.train(run())
+
+
+_SONAME = "-Wl,-soname,libwork.so.1"
+
+
+def compiled(path: Path, source: str, *options: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    argv = ["gcc-12", "-x", "c", "-", "-o", str(path), *options]
+    subprocess.run(argv, input=source, text=True, check=True)
+    return path
+
+
+@pytest.mark.parametrize("folder", ["built", "elsewhere"])
+def test_a_training_with_a_library_that_was_not_built_is_for_nothing(
+    tmp_path: Path, folder: str
+) -> None:
+    for place in ("built", "elsewhere"):
+        library = compiled(
+            tmp_path / place / "libwork.so.1.2", "int work(void) { return 0; }", "-shared", _SONAME
+        )
+        (library.parent / "libwork.so.1").symlink_to(library.name)
+    program = compiled(
+        tmp_path / "built" / "program",
+        "#include <unistd.h>\nint work(void); int main(void) { sleep(3); return work(); }",
+        "-Wl,--no-as-needed", "-x", "none", str(tmp_path / "built/libwork.so.1.2"),
+    )  # fmt: skip
+    path = f"LD_LIBRARY_PATH={tmp_path / folder}"
+    study = STUDY.model_copy(update={"server": None})
+    workload = study.workloads[0].model_copy(
+        update={"load": None, "command": ["env", path, "{artefact}"]}
+    )
+    learn = TrainingRun(program, workload, (), {}, 60 * 10**9, root=tmp_path / "built")
+    said = MeterTrainer(LocalMeter(), study, tmp_path).train(learn)
+    if folder == "built":
+        assert said == ""
+    else:
+        assert "elsewhere/libwork.so.1.2, not libwork.so.1.2, which was built" in said

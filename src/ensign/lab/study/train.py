@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.builders.training import TrainingRun
+from ensign.builders.verify import read_dynamic
 from ensign.host.meter import Meter
 from ensign.host.topology import allowed_cpus
 from ensign.lab.study.arms import Field, Seats, training_request
@@ -18,6 +19,7 @@ from ensign.measure.plan import race_json
 from ensign.measure.probe import Place, trials
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from ensign.model.study import Study
+from ensign.model.trials import RaceMapping, seen_in_race
 
 _ARM = "training"
 
@@ -54,7 +56,7 @@ class MeterTrainer:
             return str(error)
         if not done:
             raise Interrupted("interrupted while training")
-        return _killed(records)
+        return _killed(records) or _another_library(run, seen_in_race(done, _ARM))
 
 
 def _trees(run: TrainingRun) -> dict[str, ProgramTree]:
@@ -64,6 +66,32 @@ def _trees(run: TrainingRun) -> dict[str, ProgramTree]:
     program = str(run.program.relative_to(run.root))
     folders = tuple(str(Path(each).relative_to(run.root)) for each in run.libraries)
     return {str(run.program): ProgramTree((str(run.root),), program, folders, in_place=True)}
+
+
+def _another_library(run: TrainingRun, seen: Sequence[RaceMapping]) -> str:
+    """A library was loaded in place of one that was built: of that nothing was learned."""
+    if run.root is None:
+        return ""
+    root = run.root.resolve()
+    paths = [Path(each.path) for each in seen if not each.other_root]
+    others = [path for path in paths if not path.is_relative_to(root)]
+    loaded = frozenset[str]().union(*(_names(path) for path in paths if path not in others))
+    by_name = {name: path for path in others for name in _names(path) - loaded}
+    for built in sorted(root.rglob("*.so*")) if by_name else ():
+        if built.is_symlink() or not built.is_file() or read_dynamic(built) is None:
+            continue
+        for name in sorted(_names(built) & by_name.keys()):
+            return (
+                f"it loaded {by_name[name]}, not {built.relative_to(root)}, which was built, so "
+                "nothing is learned of that; let 'keep' name it, and the loader find it first"
+            )
+    return ""
+
+
+def _names(path: Path) -> frozenset[str]:
+    """By which a loader may have been asked for a library."""
+    dynamic = read_dynamic(path)
+    return frozenset((path.name, "" if dynamic is None else dynamic.soname)) - {""}
 
 
 def _killed(records: Sequence[Mapping[str, object]]) -> str:
