@@ -59,7 +59,8 @@ def run_compare(
     cpus, cpu_findings = cpu_plan(options.cpus, servers=bool(options.load))
     before = machine_state()
     with StatusLine(sys.stderr) as line:
-        comparing = Comparing(options, entries, cpus, ports, CompareProgress(line).show)
+        progress = CompareProgress(line, sys.stderr)
+        comparing = Comparing(options, entries, cpus, ports, progress.show, progress.expect)
         raced = comparing.run()
     with signals_deferred():
         compared = raced.judged()

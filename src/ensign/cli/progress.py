@@ -13,7 +13,7 @@ from typing import Self, TextIO
 
 from ensign.builders.events import BuildEvent
 from ensign.cli.output import write
-from ensign.lab.compare.perform import Progress
+from ensign.lab.compare.perform import Expected, Progress
 from ensign.lab.study.sweeps import SweepPlan, SweepProgress
 from ensign.model.comparisons import Comparison
 from ensign.model.units import format_duration, format_percent, format_size, speedup
@@ -70,9 +70,19 @@ class StatusLine:
 class CompareProgress:
     """The current intervals and the time left of a comparison."""
 
-    def __init__(self, line: StatusLine) -> None:
+    def __init__(self, line: StatusLine, stream: TextIO) -> None:
         self._line = line
-        line.show("one unmeasured run of each command …")
+        self._stream = stream
+        line.show("unmeasured runs of each command …")
+
+    def expect(self, expected: Expected) -> None:
+        """What the race will take; also where nobody watches, if it is longer than usual."""
+        each, left = format_duration(expected.execution_ns), format_duration(expected.left_ns)
+        said = f"one execution of all commands takes about {each}, the race {left} at most"
+        if not expected.asked:
+            self._line.clear()
+            write(self._stream, f"{said} (--budget bounds it)\n")
+        self._line.show(said)
 
     def show(self, progress: Progress) -> None:
         """Rewrites the line, if it is time to."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel, ConfigDict
 
-from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
+from ensign.model.errors import CommandFailed, DeadlineMet, InputError, InternalError, Interrupted
 from ensign.model.findings import Finding, Severity
 from ensign.model.trials import (
     Activity,
@@ -182,7 +182,7 @@ def error_of(
         return InputError(text)
     if line.code == "system":
         return InternalError(text)
-    return CommandFailed(text)
+    return (DeadlineMet if line.code == "deadline" else CommandFailed)(text)
 
 
 def outcome_of(records: Iterable[Record]) -> OutcomeLine:

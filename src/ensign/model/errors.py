@@ -38,6 +38,10 @@ class CommandFailed(EnsignError):
     """A command that ensign was asked to run ended wrongly, or never became ready."""
 
 
+class DeadlineMet(CommandFailed):
+    """A command did not end in the time that it had."""
+
+
 class RaceFailed(CommandFailed):
     """The baseline failed in a race, or no variant is left; there may be a report all the same."""
 

@@ -154,7 +154,8 @@ def sentence(
     metric = METRICS[comparison.metric]
     if not span.is_finite and comparison.direction is Direction.UNCLEAR:
         runs = counted(comparison.executions, "execution")
-        return f"{pair} is unclear: {runs} are too few for an interval"
+        are = "is" if comparison.executions == 1 else "are"
+        return f"{pair} is unclear: {runs} {are} too few for an interval"
     if comparison.direction is Direction.UNCLEAR:
         if comparison.size is Size.WITHIN and margin is not None:
             to = f" from {baseline}" if against else ""

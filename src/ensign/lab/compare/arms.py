@@ -61,6 +61,16 @@ def arm_specs(
     return (first, *others, twin)
 
 
+def within(arm: ArmSpec, deadline_ns: int | None) -> ArmSpec:
+    """The arm, of which a run that takes longer is ended: of the load, where there is one."""
+    if deadline_ns is None:
+        return arm
+    if isinstance(arm.load, Load):
+        process = replace(arm.load.process, deadline_ns=deadline_ns)
+        return replace(arm, load=replace(arm.load, process=process))
+    return replace(arm, program=replace(arm.program, deadline_ns=deadline_ns))
+
+
 def _arm(entry: Candidate, options: Options, cpus: CpuPlan, expected_ns: int | None) -> ArmSpec:
     count, pattern = (None, None) if entry.load is not None else _operations(options)
 

@@ -11,6 +11,7 @@ from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import FailedArm, FailingRuns
 from ensign.model.trials import ArmFailure, Trial
+from ensign.model.units import format_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,14 @@ def failing_runs(trials: Sequence[Trial], arm: str) -> tuple[FailingRuns, ...]:
     return tuple(
         FailingRuns(exit_, signal, count, len(trials))
         for (exit_, signal), count in ends.most_common()
+    )
+
+
+def way_out_of(deadline_ns: int) -> str:
+    """What helps against a deadline that the user did not set."""
+    took = format_duration(deadline_ns)
+    return (
+        f"what takes {took}, far longer than every run before the race, hangs; if not: --deadline"
     )
 
 

@@ -11,7 +11,7 @@ from ensign.lab.compare.arms import (
     CpuPlan,
     unhurried_process,
 )
-from ensign.lab.compare.failures import Ended, ended, failure_of, require_rest
+from ensign.lab.compare.failures import Ended, ended, failure_of, require_rest, way_out_of
 from ensign.lab.compare.judge import Judge
 from ensign.lab.compare.options import DEFAULT_BUDGET_NS, Candidate, Options
 from ensign.lab.compare.own_files import for_arm, lasting_tmp
@@ -23,7 +23,7 @@ from ensign.lab.compare.self_timed import withheld_text
 from ensign.lab.compare.tracing import Traces, raced_findings
 from ensign.lab.ports import Ports
 from ensign.model.comparisons import Comparison
-from ensign.model.errors import EnsignError, Interrupted
+from ensign.model.errors import DeadlineMet, EnsignError, Interrupted
 from ensign.model.findings import Finding
 from ensign.model.requests import ProcessSpec
 from ensign.model.trials import TWIN, ArmFailure, Trial
@@ -44,6 +44,18 @@ class Progress:
     elapsed_ns: int
     budget_ns: int
     comparisons: Callable[[], tuple[Comparison, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a race will take (ns): one execution of all arms, and all of it at most.
+
+    `asked` is False where the user left it open and it takes longer than it usually would.
+    """
+
+    execution_ns: int
+    left_ns: int
+    asked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +110,7 @@ class Raced:
         """What the race says. Pure; takes a moment, in which a signal should wait."""
         trials, error = self.outcome.trials, self.outcome.error
         judge = self.judge.at_the_end(len(trials))
-        late = [failure for trial in trials for failure in trial.failures]
+        late = [self._told(failure) for trial in trials for failure in trial.failures]
         failed = (*self.early, *ended(judge.entries, late))
         return Compared(
             judge=judge,
@@ -121,6 +133,11 @@ class Raced:
             withheld=self.withheld,
         )
 
+    def _told(self, failure: ArmFailure) -> ArmFailure:
+        if failure.code != "deadline" or self.plan.deadline_ns is None:
+            return failure
+        return replace(failure, text=f"{failure.text}; {way_out_of(self.plan.deadline_ns)}")
+
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
@@ -131,6 +148,7 @@ class Comparing:
     cpus: CpuPlan
     ports: Ports
     on_progress: Callable[[Progress], None]
+    on_plan: Callable[[Expected], None] = lambda _: None
 
     def run(self) -> Raced:
         """Races the candidates; the clean-up commands run whatever happens.
@@ -211,6 +229,8 @@ class Comparing:
             request = request.without({each.arm for each in failures})
         spent_ns = self.ports.clock.monotonic_ns() - start_ns
         budget = budget_ns(self.options, plan.execution_ns, spent_ns)
+        asked = self.options.budget_ns is not None or budget <= DEFAULT_BUDGET_NS
+        self.on_plan(Expected(plan.execution_ns, budget - spent_ns, asked))
         fitting = (budget - spent_ns) // max(plan.execution_ns, 1)
         doubt = planned.doubt_of_the_clock(loaded=bool(self.options.load))
         judge = Judge(self.entries, plan.metric, pair_rule(self.options, fitting), doubt)
@@ -237,7 +257,9 @@ class Comparing:
             # There will be no report to say it.
             for shared in planned.traces.shared:
                 error.add_note(shared.text)
-            raise
+            raise _with_way_out(error, plan) from None
+        if outcome.error is not None:
+            _with_way_out(outcome.error, plan)
         if not outcome.trials:
             raise Interrupted("interrupted before the first execution ended; nothing was measured")
         spent_ns = self.ports.clock.monotonic_ns() - start_ns
@@ -283,6 +305,12 @@ class _EndsByTheClock(Exception):  # nothing failed
     def __init__(self, planned: Planned) -> None:
         super().__init__()
         self.planned = planned
+
+
+def _with_way_out(error: EnsignError, plan: RacePlan) -> EnsignError:
+    if isinstance(error, DeadlineMet) and plan.deadline_ns is not None:
+        error.add_note(way_out_of(plan.deadline_ns))
+    return error
 
 
 def _both(error: Failure, cleaning: EnsignError | None) -> Failure:

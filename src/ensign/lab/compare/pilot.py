@@ -41,11 +41,15 @@ class PilotRun:
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """All unmeasured runs of a command. `output` is the hash of what it printed; "" if unknown."""
+    """All unmeasured runs of a command.
+
+    `output` is the hash of what the first one printed, `again` of the second; "" if unknown.
+    """
 
     name: str
     runs: tuple[PilotRun, ...]
     output: str = ""
+    again: str = ""
 
     @property
     def wall_ns(self) -> int:

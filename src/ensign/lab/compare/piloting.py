@@ -9,7 +9,7 @@ from functools import partial
 
 from ensign.host.machine import read_machine
 from ensign.host.topology import allowed_cpus
-from ensign.lab.compare.arms import CpuPlan, arm_specs, plain_process, program_process
+from ensign.lab.compare.arms import CpuPlan, arm_specs, plain_process, program_process, within
 from ensign.lab.compare.failures import require_rest
 from ensign.lab.compare.options import DEFAULT_BUDGET_NS, Candidate, Options
 from ensign.lab.compare.own_files import for_arm, passing_tmp
@@ -33,11 +33,11 @@ from ensign.lab.compare.plan import (
     with_memory,
 )
 from ensign.lab.compare.self_timed import (
-    CLOCK_RATE,
     SelfTimed,
     by_both,
     by_the_cpu_clock,
     by_the_wall_clock,
+    clock_slice_ns,
 )
 from ensign.lab.compare.tracing import Traces, Tracing
 from ensign.lab.ports import Ports
@@ -135,6 +135,8 @@ class Piloting:
         """The hash of what the baseline prints again, where others print something else."""
         if not differing_outputs(pilots):
             return ""
+        if pilots[0].again:
+            return pilots[0].again
         return self._run_alone(self.entries[0], digest=True)[1]
 
     def _tracing(self, entries: tuple[Candidate, ...]) -> Tracing:
@@ -145,8 +147,9 @@ class Piloting:
         """One execution as planned, without those that failed."""
         free = CpuPlan(self.options.cpus, None, None)
         seats = self.cpus if plan.pinned else free
+        arms = arm_specs(self.entries, self.options, seats, plan.expected_ns)
         return RaceRequest(
-            arms=arm_specs(self.entries, self.options, seats, plan.expected_ns),
+            arms=tuple(within(arm, plan.deadline_ns) for arm in arms),
             mode=plan.mode,
             slice_ns=self.options.slice_ns,
             executions=1,
@@ -193,7 +196,9 @@ class Piloting:
 
     def _sliced(self, planned: Planned) -> Trial | None:
         """An unmeasured execution in which all take turns in slices, where they can."""
-        request = replace(self.request(planned.plan, planned.failures), mode=Mode.GATED)
+        slice_ns = clock_slice_ns(self.options.slice_ns, tuple(planned.pilots.values()))
+        request = self.request(planned.plan, planned.failures)
+        request = replace(request, mode=Mode.GATED, slice_ns=slice_ns)
         try:
             (trial,) = self.drain(request)
         except CommandFailed:
@@ -217,11 +222,12 @@ class Piloting:
         tracer = self.ports.tracing(self.ports.meter)
         free = CpuPlan(self.options.cpus, None, None)
         specs = {arm.name: arm for arm in arm_specs(self.entries, self.options, free, {})}
-        wish = TraceWish(self.options.ports, cpu_clock_rate=CLOCK_RATE)
+        wish = TraceWish(self.options.ports)
         found: list[SelfTimed] = []
         for arm, pilot in planned.pilots.items():
-            faster = partial(tracer.trace, specs[arm], wish)
-            one = by_the_cpu_clock(pilot.name, planned.traces.of(arm), faster)
+            usually = partial(tracer.trace, specs[arm], wish)
+            hurried = planned.traces.of(arm)
+            one = by_the_cpu_clock(pilot.name, hurried, usually, pilot.cpu_ns)
             if one is not None:
                 found.append(one)
         return tuple(found)
@@ -247,17 +253,21 @@ class Piloting:
         begun_ns = self.ports.clock.monotonic_ns()
         first, output = self._run_alone(entry, digest=True)
         took_ns = self.ports.clock.monotonic_ns() - begun_ns
-        return Pilot(entry.name, (first, *self._more(first, took_ns, entry)), output)
+        more = self._more(first, took_ns, entry)
+        again = next((digest for _, digest in more if digest), "")
+        return Pilot(entry.name, (first, *(run for run, _ in more)), output, again)
 
-    def _more(self, first: PilotRun, took_ns: int, entry: Candidate) -> list[PilotRun]:
+    def _more(self, first: PilotRun, took_ns: int, entry: Candidate) -> list[tuple[PilotRun, str]]:
+        """Further runs; what the second one of the baseline prints is told, too."""
+        baseline = entry == self.entries[0]
         clock_ns = self.ports.clock.monotonic_ns
         enough_ns = clock_ns() + round(self._budget_ns * _MORE_SHARE / len(self.entries))
-        more: list[PilotRun] = []
+        more: list[tuple[PilotRun, str]] = []
         for number in range(2, self._count(first.wall_ns, took_ns) + 1):
             # Starting a run may take longer than a short run.
             if number > _PILOTS and clock_ns() > enough_ns:
                 break
-            more.append(self._run_alone(entry, digest=False)[0])
+            more.append(self._run_alone(entry, digest=baseline and number == _TO_BE_SURE))
         return more
 
     def _count(self, wall_ns: int, took_ns: int) -> int:

@@ -18,6 +18,9 @@ _OVERHEAD = 1.05
 _RUNS_OF_BASELINE = 5
 # What cannot fit is refused within so long, or within a fifth of the budget.
 _PATIENCE_NS = 10 * 10**9
+# A run that takes so many times as long as the longest before, and so long at all, hangs.
+_HANGS_AT = 20
+_NO_HANG_NS = 10 * 10**9
 _SHARE_OF_MEMORY = 0.8
 _NOTEWORTHY_SHARE = 0.25
 
@@ -27,7 +30,8 @@ class RacePlan:
     """How the race is run. `pinned` is False where the arms need more than one CPU.
 
     `execution_ns` is what one execution of all arms (the twin's too) is expected to take;
-    `expected_ns` the running time per arm. `apart`: servers are there by turns, too.
+    `expected_ns` the running time per arm. `apart`: servers are there by turns, too. What runs for
+    longer than `deadline_ns` hangs; None where the user said when that is.
     """
 
     mode: Mode
@@ -37,6 +41,7 @@ class RacePlan:
     execution_ns: int
     findings: tuple[Finding, ...]
     apart: bool = False
+    deadline_ns: int | None = None
 
 
 def plan_race(
@@ -66,7 +71,13 @@ def plan_race(
         expected_ns=expected_ns,
         execution_ns=round(once_ns * _OVERHEAD) + preparing_ns,
         findings=findings,
+        deadline_ns=None if options.deadline_ns else _hangs_after_ns(options, pilots),
     )
+
+
+def _hangs_after_ns(options: Options, pilots: Mapping[str, Pilot]) -> int:
+    longest_ns = max(run.wall_ns for pilot in pilots.values() for run in pilot.runs)
+    return min(options.run_deadline_ns, max(_NO_HANG_NS, _HANGS_AT * longest_ns))
 
 
 def _gated_by_request(*, waiting: bool, parallel: bool) -> Finding:
@@ -165,7 +176,8 @@ def require_budget(options: Options, runs: Mapping[str, Pilot], commands: int) -
     if least_ns <= options.budget_ns:
         return
     execution_ns = round(sum(each) / len(each) * (commands - len(each)) + sum(each) + first)
-    looking_ns = round(sum(each) / len(each) * commands)
+    # Once alone, and once followed.
+    looking_ns = round(2 * sum(each) / len(each) * commands)
     raise InputError(
         f"--budget {format_duration(options.budget_ns)} is too small: one run takes "
         f"{format_duration(max(each))}, so one execution of all arms takes about "

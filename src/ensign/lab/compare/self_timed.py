@@ -13,10 +13,15 @@ from dataclasses import dataclass
 from ensign.lab.compare.pilot import Pilot
 from ensign.model.findings import Finding, Severity
 from ensign.model.traced import TracedExecution
-from ensign.model.trials import Trial
+from ensign.model.trials import ArmTotals, Trial
 
 # Of the least that any run alone used: two commands and the twin leave a third or so.
 _MARKEDLY_LESS = 0.7
+# Of an execution alone, so that each is stopped for a half of it at a time.
+_SLICES_OF_A_RUN = 4
+# What is over while it stands is seen to be when it goes on.
+_WITH_ITS_LAST_STOP = 1.7
+_SOME_WAITING = 0.2
 # Alone and interleaved it takes the same time from start to end, though not to run.
 _SAME_SPAN = 0.1
 # Of less than this a start-up or a clock tick is a part.
@@ -25,8 +30,11 @@ _NOTEWORTHY_NS = 8_000_000
 # until it has seen enough) a half at most.
 CLOCK_RATE = 4
 _MARKEDLY_FASTER = 0.6
-# Whoever only prints its time at the end reads the clock once or twice.
-_FEWEST_READS = 4
+# Where it looks back there are two.
+_FEWEST_READS = 2
+# Following costs time of its own, which must not stand for what the faster clock left out.
+_ABOUT_AS_MUCH = 0.8
+_READ_NS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,18 @@ REMEDY = (
 )
 
 
+def clock_slice_ns(usual_ns: int, pilots: Sequence[Pilot]) -> int:
+    """How long slices must be for the clock to show: long where somebody waits.
+
+    Waiting goes on while a program is stopped. In short slices it would lose no time by that, and
+    one that ends by the clock would do as much as alone.
+    """
+    idle = max(pilot.behaviour.idle_share for pilot in pilots)
+    if idle < _SOME_WAITING:
+        return usual_ns
+    return max(usual_ns, min(pilot.wall_ns for pilot in pilots) // _SLICES_OF_A_RUN)
+
+
 def by_the_wall_clock(pilots: Mapping[str, Pilot], sliced: Trial) -> tuple[SelfTimed, ...]:
     """Who used markedly less CPU time in an execution in which all arms took turns."""
     found: list[SelfTimed] = []
@@ -64,6 +84,12 @@ def by_the_wall_clock(pilots: Mapping[str, Pilot], sliced: Trial) -> tuple[SelfT
             how = (
                 f"taking turns with the others it used {share:.0%} of the CPU time that it used "
                 "alone, in the same time from start to end"
+            )
+            found.append(SelfTimed(pilot.name, how))
+        elif totals.load_cpu_ns and _ended_meanwhile(pilot, sliced, totals):
+            how = (
+                f"taking turns with the others it ran for {totals.wall_ns / pilot.wall_ns:.0%} of "
+                "the time that it took alone, and ended as if it had never been stopped"
             )
             found.append(SelfTimed(pilot.name, how))
     return tuple(found)
@@ -83,39 +109,63 @@ def _same_span(pilot: Pilot, sliced: Trial, arm: str, running_ns: int) -> bool:
     """
     if pilot.behaviour.waits or len(pilot.runs) == 1:
         return False
-    own = [each for each in sliced.slices if each.arm == arm and not each.filler]
-    if not own:
-        return False
-    span_ns = own[-1].start_ns + own[-1].wall_ns - own[0].start_ns
+    span_ns = _span_ns(sliced, arm)
     walls = [run.wall_ns for run in pilot.runs]
     steady = max(walls) < (1 + _SAME_SPAN) * min(walls)
-    near = abs(span_ns / pilot.wall_ns - 1) < _SAME_SPAN
+    near = abs(span_ns / max(pilot.wall_ns, 1) - 1) < _SAME_SPAN
     return steady and near and running_ns < _MARKEDLY_LESS * span_ns
 
 
 def by_the_cpu_clock(
-    name: str, usual: TracedExecution, faster: Callable[[], TracedExecution]
+    name: str,
+    hurried: TracedExecution,
+    usually: Callable[[], TracedExecution],
+    alone_ns: int | None = None,
 ) -> SelfTimed | None:
-    """Whether it used markedly less when its CPU clock ran four times as fast.
+    """Whether it used markedly less when its CPU clock ran four times as fast, as in `hurried`.
 
-    That execution is asked for only where the usual one looked at its CPU time so often, or set a
-    timer by it, that it may end so. A limit of CPU time that was reached needs no other.
+    An execution that is followed likewise, with the clock as it is, is asked for only where it may
+    end so: it looked at its CPU time or set a timer by it, and did not use about as much as it does
+    when it is not followed (`alone_ns`, where that is known). A limit of CPU time that was reached
+    needs no other.
     """
-    if not usual.followed or usual.cpu_ns < _NOTEWORTHY_NS:
+    if not hurried.followed:
         return None
-    if usual.cpu_limits_reached:
+    if hurried.cpu_limits_reached:
         return SelfTimed(name, "it ran until its limit of CPU time")
-    reads = max(usual.cpu_clock_reads, usual.children_clock_reads)
-    if not usual.cpu_timers and reads < _FEWEST_READS:
+    if not _may_end_by_it(hurried, alone_ns):
         return None
-    hurried = faster()
-    if not hurried.followed or not 0 < hurried.cpu_ns < _MARKEDLY_FASTER * usual.cpu_ns:
+    usual = usually()
+    known = usual.followed and usual.cpu_ns >= _NOTEWORTHY_NS
+    if not known or not 0 < hurried.cpu_ns < _MARKEDLY_FASTER * usual.cpu_ns:
         return None
     how = (
         f"with its CPU clock running {CLOCK_RATE} times as fast it used "
         f"{hurried.cpu_ns / usual.cpu_ns:.0%} of the CPU time"
     )
     return SelfTimed(name, how)
+
+
+def _ended_meanwhile(pilot: Pilot, sliced: Trial, totals: ArmTotals) -> bool:
+    """Whether a load on a server that mostly waits ended by the time that passed while it stood.
+
+    Its CPU time is little, and starting it is a part of that.
+    """
+    if not pilot.behaviour.waits or totals.wall_ns >= _MARKEDLY_LESS * pilot.wall_ns:
+        return False
+    return _span_ns(sliced, totals.arm) < _WITH_ITS_LAST_STOP * pilot.wall_ns
+
+
+def _span_ns(sliced: Trial, arm: str) -> int:
+    own = [each for each in sliced.slices if each.arm == arm and not each.filler]
+    return own[-1].start_ns + own[-1].wall_ns - own[0].start_ns if own else 0
+
+
+def _may_end_by_it(hurried: TracedExecution, alone_ns: int | None) -> bool:
+    reads = max(hurried.cpu_clock_reads, hurried.children_clock_reads)
+    if not hurried.cpu_timers and reads < _FEWEST_READS:
+        return False
+    return alone_ns is None or hurried.cpu_ns - reads * _READ_NS < _ABOUT_AS_MUCH * alone_ns
 
 
 def withheld_text(found: Sequence[SelfTimed]) -> str:

@@ -10,6 +10,7 @@ from stat import S_ISREG
 
 from ensign.lab.compare.arms import CpuPlan, arm_specs
 from ensign.lab.compare.options import Candidate, Options
+from ensign.lab.compare.self_timed import CLOCK_RATE
 from ensign.lab.raced_files import LookedAt, otherwise, told
 from ensign.lab.sharing import SHARED, shared_files, shared_finding
 from ensign.lab.traced import Identities, Tracer, TraceWish
@@ -97,7 +98,9 @@ class Tracing:
         if left_ns is not None and left_ns <= 0:
             return nothing_seen(TOO_LONG)
         limits = [each for each in (left_ns, longest_ns) if each is not None]
-        wish = TraceWish(self.options.ports, deadline_ns=min(limits, default=None))
+        # One execution serves two questions: the files are the same, whatever its CPU clock says.
+        rate = 1 if self.options.load else CLOCK_RATE
+        wish = TraceWish(self.options.ports, rate, deadline_ns=min(limits, default=None))
         return self.tracer.trace(arm, wish)
 
     def _outputs(self, arms: Iterable[ArmSpec]) -> dict[str, str]:

@@ -83,8 +83,8 @@ def _by_cpu(
     seed = trial_seed(study.race.seed, 0, workload.name)
     arm = race_request(study, field, workload, requests, seed=seed).arms[0]
     tracer, wish = MeterTracer(meter), TraceWish(study.race.ports)
-    faster = partial(tracer.trace, arm, replace(wish, cpu_clock_rate=CLOCK_RATE))
-    found = by_the_cpu_clock(workload.name, tracer.trace(arm, wish), faster)
+    hurried = tracer.trace(arm, replace(wish, cpu_clock_rate=CLOCK_RATE))
+    found = by_the_cpu_clock(workload.name, hurried, partial(tracer.trace, arm, wish))
     return "" if found is None else found.how
 
 

@@ -1,0 +1,138 @@
+"""Who ends by a clock, by canned executions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from ensign.host.meter import Json
+from ensign.lab.compare.options import Options
+from ensign.lab.compare.pilot import Pilot, PilotRun
+from ensign.lab.compare.plan import plan_race
+from ensign.lab.compare.self_timed import by_the_cpu_clock, by_the_wall_clock, clock_slice_ns
+from ensign.measure.probe import Place, trials
+from ensign.model.traced import TracedExecution, nothing_seen
+from ensign.model.trials import Activity, Trial
+
+MS = 1_000_000
+HURRIED = TracedExecution((), (), 0, 1, 1, "", cpu_ns=30 * MS)
+USUAL = replace(HURRIED, cpu_ns=100 * MS)
+
+
+def found(hurried: TracedExecution, usual: TracedExecution | None, alone_ms: int | None) -> bool:
+    """Whether it is said to; without a usual execution none may be asked for."""
+
+    def usually() -> TracedExecution:
+        assert usual is not None
+        return usual
+
+    alone_ns = None if alone_ms is None else alone_ms * MS
+    return by_the_cpu_clock("a", hurried, usually, alone_ns) is not None
+
+
+@pytest.mark.parametrize(
+    "hurried",
+    [
+        replace(HURRIED, cpu_timers=1),
+        replace(HURRIED, cpu_clock_reads=2),
+        replace(HURRIED, children_clock_reads=2),
+    ],
+)
+@pytest.mark.parametrize("alone_ms", [100, None])
+def test_each_way_to_ask_for_cpu_time_counts(
+    hurried: TracedExecution, alone_ms: int | None
+) -> None:
+    assert found(hurried, USUAL, alone_ms)
+    assert not found(hurried, HURRIED, alone_ms)
+
+
+def test_who_does_not_ask_or_uses_as_much_as_alone_is_not_followed_again() -> None:
+    assert not found(HURRIED, None, 100)
+    assert not found(replace(HURRIED, cpu_clock_reads=46, cpu_ns=90 * MS), None, 100)
+
+
+def test_what_following_may_have_cost_does_not_clear_it() -> None:
+    reads = replace(HURRIED, cpu_clock_reads=1_000, cpu_ns=90 * MS)
+    assert found(reads, replace(reads, cpu_ns=250 * MS), 100)
+
+
+def test_a_limit_that_was_reached_needs_no_other_execution() -> None:
+    assert found(replace(HURRIED, cpu_limits_reached=1), None, 100)
+
+
+def test_of_what_was_not_followed_nothing_is_said() -> None:
+    assert not found(nothing_seen("the machine forbids it"), None, 100)
+    assert not found(replace(HURRIED, cpu_timers=1), nothing_seen("failed"), 100)
+
+
+def alone(wall_ms: int, cpu_ms: int, idle: float, load_ms: int = 0) -> Pilot:
+    """A command (or server) that was run once; so much of its time nothing of it could run."""
+    wall_ns = wall_ms * MS
+    activity = Activity(
+        looks=100, observed_ns=wall_ns, idle_ns=round(idle * wall_ns),
+        runnable_ns=round((1 - idle) * wall_ns), busiest_cpu_ns=cpu_ms * MS,
+    )  # fmt: skip
+    return Pilot("a", (PilotRun(wall_ns, cpu_ms * MS, 0, activity, load_cpu_ns=load_ms * MS),))
+
+
+def sliced(spans_ms: Sequence[tuple[int, int]], cpu_ms: int, load_ms: int = 0) -> Trial:
+    """An execution in which the arm `1` ran in these slices: start and end."""
+    running = sum(end - start for start, end in spans_ms) * MS
+    here = {"execution": 0, "arm": "1"}
+    records: list[Json] = [
+        {"type": "start", "schema": 1, "freezer": "signals", "counters": [], "mode": "gated"},
+        *(
+            {"type": "slice", **here, "start_ns": start * MS, "wall_ns": (end - start) * MS,
+             "cpu_ns": 0}
+            for start, end in spans_ms
+        ),
+        {"type": "arm", **here, "wall_ns": running, "cpu_ns": cpu_ms * MS, "user_ns": cpu_ms * MS,
+         "system_ns": 0, "operations": 1, "slices": len(spans_ms), "peak_memory_bytes": 0,
+         "load_cpu_ns": load_ms * MS},
+        {"type": "execution", "execution": 0, "wall_ns": running, "started_unix_ns": 1,
+         "running_share": 1.0, "valid": True},
+    ]  # fmt: skip
+    (trial,) = trials(records, Place("w", 0, 0, 5 * MS))
+    return trial
+
+
+# A second of which a server is idle most: a load for a second, and one that sends a number.
+ENDED = [(0, 250), (750, 1000), (1500, 1505)]
+WENT_ON = [(0, 250), (750, 1000), (1500, 1750), (2250, 2400)]
+
+
+@pytest.mark.parametrize(("spans", "ends"), [(ENDED, True), (WENT_ON, False)])
+def test_a_load_on_an_idle_server_that_ends_by_the_clock(
+    spans: list[tuple[int, int]], *, ends: bool
+) -> None:
+    """Starting it is most of its CPU time, so that does not tell."""
+    pilot = alone(1000, 20, 0.9, load_ms=15)
+    found = by_the_wall_clock({"1": pilot}, sliced(spans, 17, load_ms=14))
+    assert bool(found) == ends
+
+
+def test_a_program_that_sleeps_is_not_said_to_end_by_the_clock() -> None:
+    pilot = alone(1000, 35, 0.9)
+    assert by_the_wall_clock({"1": pilot}, sliced(ENDED, 35)) == ()
+
+
+def test_slices_are_long_where_somebody_waits() -> None:
+    busy, idle = alone(1000, 990, 0.0), alone(800, 300, 0.6)
+    assert clock_slice_ns(5 * MS, [busy, busy]) == 5 * MS
+    assert clock_slice_ns(5 * MS, [busy, idle]) == 200 * MS
+    assert clock_slice_ns(5 * MS, [alone(8, 1, 0.9)]) == 5 * MS
+
+
+def test_what_takes_far_longer_than_any_run_before_the_race_hangs() -> None:
+    def deadline_s(options: Options, *wall_ms: int) -> float | None:
+        pilots = {str(number): alone(ms, ms, 0.0) for number, ms in enumerate(wall_ms)}
+        deadline_ns = plan_race(options, pilots, ()).deadline_ns
+        return None if deadline_ns is None else deadline_ns / 10**9
+
+    pair = Options(("a", "b"))
+    assert deadline_s(pair, 20, 30) == 10
+    assert deadline_s(pair, 900, 2000) == 40
+    assert deadline_s(replace(pair, budget_ns=15 * 10**9), 900, 2000) == 15
+    assert deadline_s(replace(pair, deadline_ns=10**9), 900, 2000) is None
