@@ -12,6 +12,8 @@ from everyday.truth import SAME, Said, Truth, compared, studied
 __all__ = ["programs"]
 
 NAMED = ("--name", "one", "--name", "three")
+# Also on a busy machine; looking ends long before.
+ENOUGH = ("--budget", "30s")
 # What a program does in its time is not what it costs: by the clock both are the same.
 ENDS_BY_THE_CLOCK = Truth(SAME, SAME)
 
@@ -24,18 +26,19 @@ def withheld(said: Said) -> None:
 
 @pytest.mark.parametrize("clock", ["wall", "cpu"])
 def test_17_18_a_program_that_runs_for_a_time(ensign: Ensign, shapes: Shapes, clock: str) -> None:
-    withheld(compared(ensign, *shapes.pair(f"{clock} 60"), *NAMED, truth=ENDS_BY_THE_CLOCK))
+    commands = shapes.pair(f"{clock} 60")
+    withheld(compared(ensign, *commands, *NAMED, *ENOUGH, truth=ENDS_BY_THE_CLOCK))
 
 
 def test_17_in_a_child_of_a_shell(ensign: Ensign, shapes: Shapes) -> None:
     commands = [f"sh -c '{command}; exit 0'" for command in shapes.pair("wall 60")]
-    withheld(compared(ensign, *commands, *NAMED, truth=ENDS_BY_THE_CLOCK))
+    withheld(compared(ensign, *commands, *NAMED, *ENOUGH, truth=ENDS_BY_THE_CLOCK))
 
 
 def test_17_the_same_program_twice(ensign: Ensign, shapes: Shapes) -> None:
     command = f"{shapes.one} wall 60"
     truth = Truth(SAME, SAME, same_bytes=True)
-    withheld(compared(ensign, command, command, *NAMED, truth=truth))
+    withheld(compared(ensign, command, command, *NAMED, *ENOUGH, truth=truth))
 
 
 @pytest.mark.parametrize(
@@ -43,13 +46,21 @@ def test_17_the_same_program_twice(ensign: Ensign, shapes: Shapes) -> None:
 )
 def test_46_until_a_timer_of_its_cpu_time(ensign: Ensign, timers: Shapes, word: str) -> None:
     commands = timers.pair(f"{word} 60")
-    withheld(compared(ensign, *commands, *NAMED, "--budget", "10s", truth=ENDS_BY_THE_CLOCK))
+    withheld(compared(ensign, *commands, *NAMED, *ENOUGH, truth=ENDS_BY_THE_CLOCK))
 
 
 @pytest.mark.parametrize("word", ["real", "timerfd", "poll"])
 def test_47_until_a_timer_of_the_wall_clock(ensign: Ensign, timers: Shapes, word: str) -> None:
     commands = timers.pair(f"{word} 200")
-    withheld(compared(ensign, *commands, *NAMED, "--budget", "30s", truth=ENDS_BY_THE_CLOCK))
+    withheld(compared(ensign, *commands, *NAMED, *ENOUGH, truth=ENDS_BY_THE_CLOCK))
+
+
+@pytest.mark.parametrize("script", ["{} timerfd 200 >> log", "echo busy > state; {} real 200"])
+def test_47_and_they_share_a_file(ensign: Ensign, timers: Shapes, script: str) -> None:
+    commands = [f"sh -c '{script.format(each)}'" for each in (timers.one, timers.three)]
+    said = compared(ensign, *commands, *NAMED, *ENOUGH, truth=ENDS_BY_THE_CLOCK)
+    withheld(said)
+    assert "shared-files" in said.codes
 
 
 def test_48_until_its_limit_of_cpu_time(ensign: Ensign, timers: Shapes) -> None:
@@ -77,7 +88,7 @@ def served(ensign: Ensign, programs: Programs, shapes: Shapes, *options: str) ->
 
 
 def test_19_a_load_that_runs_for_a_time(ensign: Ensign, programs: Programs, shapes: Shapes) -> None:
-    withheld(served(ensign, programs, shapes, "--budget", "4s"))
+    withheld(served(ensign, programs, shapes, *ENOUGH))
 
 
 def test_19_its_requests_are_counted(ensign: Ensign, programs: Programs, shapes: Shapes) -> None:

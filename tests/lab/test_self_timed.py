@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from ensign.host.meter import Json
-from ensign.lab.compare.options import Options
+from ensign.lab.compare.arms import CpuPlan, arm_specs, beside_a_sleeper
+from ensign.lab.compare.options import Options, candidates
 from ensign.lab.compare.pilot import Pilot, PilotRun
 from ensign.lab.compare.plan import plan_race
 from ensign.lab.compare.self_timed import by_the_cpu_clock, by_the_wall_clock, clock_slice_ns
@@ -123,6 +124,15 @@ def test_slices_are_long_where_somebody_waits() -> None:
     assert clock_slice_ns(5 * MS, [busy, busy]) == 5 * MS
     assert clock_slice_ns(5 * MS, [busy, idle]) == 200 * MS
     assert clock_slice_ns(5 * MS, [alone(8, 1, 0.9)]) == 5 * MS
+
+
+def test_who_must_be_alone_takes_turns_with_a_sleeper() -> None:
+    options = Options(("a", "b"))
+    arms = arm_specs(candidates(options), options, CpuPlan(None, None, None), {"1": 200 * MS})
+    command, sleeper = beside_a_sleeper(arms[0])
+    assert (command.name, command.required) == ("1", True)
+    assert sleeper.program.argv == ("sleep", "0.600000")
+    assert sleeper.expected_ns == 600 * MS
 
 
 def test_what_takes_far_longer_than_any_run_before_the_race_hangs() -> None:

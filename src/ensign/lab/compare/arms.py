@@ -61,6 +61,18 @@ def arm_specs(
     return (first, *others, twin)
 
 
+# One of so many turns is the command's.
+TURNS_BESIDE_A_SLEEPER = 4
+
+
+def beside_a_sleeper(arm: ArmSpec) -> tuple[ArmSpec, ...]:
+    """The arm, and one that has all other turns and does nothing with them."""
+    expected_ns = (TURNS_BESIDE_A_SLEEPER - 1) * (arm.expected_ns or 1)
+    process = ProcessSpec(argv=("sleep", f"{expected_ns / 1e9:.6f}"))
+    sleeper = ArmSpec(name="sleeper", program=process, expected_ns=expected_ns)
+    return (replace(arm, required=True), sleeper)
+
+
 def within(arm: ArmSpec, deadline_ns: int | None) -> ArmSpec:
     """The arm, of which a run that takes longer is ended: of the load, where there is one."""
     if deadline_ns is None:

@@ -9,7 +9,15 @@ from functools import partial
 
 from ensign.host.machine import read_machine
 from ensign.host.topology import allowed_cpus
-from ensign.lab.compare.arms import CpuPlan, arm_specs, plain_process, program_process, within
+from ensign.lab.compare.arms import (
+    TURNS_BESIDE_A_SLEEPER,
+    CpuPlan,
+    arm_specs,
+    beside_a_sleeper,
+    plain_process,
+    program_process,
+    within,
+)
 from ensign.lab.compare.failures import require_rest
 from ensign.lab.compare.options import DEFAULT_BUDGET_NS, Candidate, Options
 from ensign.lab.compare.own_files import for_arm, passing_tmp
@@ -56,6 +64,7 @@ _PILOTS_SHARE = 0.2
 _MORE_SHARE = 0.05
 _TRACES_SHARE = 0.1
 _SLICED_SHARE = 0.05
+_ALONE_SHARE = 0.5
 # What starting and ending the meter takes on a busy machine.
 _STARTING_NS = 100_000_000
 _NOTEWORTHY_NS = 8_000_000
@@ -66,7 +75,8 @@ _TO_BE_SURE = 2
 class Planned:
     """How to race, what failed already, and who ends by the clock, so that nothing is judged.
 
-    Where no execution was `sliced` to see that, the first measured ones are to show it.
+    Where no execution was `sliced` to see that, the first measured ones are to show it; where they
+    cannot either, it is `unknown`.
     """
 
     plan: RacePlan
@@ -75,13 +85,17 @@ class Planned:
     traces: Traces
     self_timed: tuple[SelfTimed, ...] = ()
     sliced: bool = True
+    unknown: bool = False
 
     def doubt_of_the_clock(self, *, loaded: bool) -> str:
         """Why CPU time may say nothing of speed here; empty where that was looked at."""
-        if loaded or self.plan.metric is not Metric.CPU or not self.traces.for_lack_of_time:
+        if loaded or self.plan.metric is not Metric.CPU:
             return ""
+        if not self.traces.for_lack_of_time and not self.unknown:
+            return ""
+        clock = "the clock" if self.unknown else "its CPU clock"
         return (
-            "the budget is too short to see whether a command ends by its CPU clock; "
+            f"the budget is too short to see whether a command ends by {clock}; "
             "a longer --budget tells"
         )
 
@@ -176,6 +190,7 @@ class Piloting:
         plan, pilots = planned.plan, planned.pilots
         worth = self._worth_slicing(plan, pilots)
         later = worth and self._may_wait(plan)
+        unknown = plan.apart and not worth and not self.options.load and _noteworthy(pilots)
         sliced = self._sliced(planned) if worth and not later else None
         found = () if sliced is None else by_the_wall_clock(pilots, sliced)
         if found:
@@ -186,7 +201,7 @@ class Piloting:
         if not found and not self.options.load:
             found = self._by_the_cpu_clock(planned)
         if not found:
-            return replace(planned, plan=plan, sliced=not later)
+            return replace(planned, plan=plan, sliced=not later, unknown=unknown)
         counted = self.options.operations is not None
         told = tuple(each.finding(counted=counted) for each in found)
         plan = replace(plan, findings=(*told, *plan.findings))
@@ -195,21 +210,36 @@ class Piloting:
         return replace(planned, plan=plan, self_timed=found)
 
     def _sliced(self, planned: Planned) -> Trial | None:
-        """An unmeasured execution in which all take turns in slices, where they can."""
+        """An unmeasured execution in which all take turns in slices, where they can.
+
+        Commands that must not be alive at once take turns with one that sleeps, each for itself.
+        """
         slice_ns = clock_slice_ns(self.options.slice_ns, tuple(planned.pilots.values()))
         request = self.request(planned.plan, planned.failures)
-        request = replace(request, mode=Mode.GATED, slice_ns=slice_ns)
+        request = replace(request, mode=Mode.GATED, slice_ns=slice_ns, apart=False)
+        requests: tuple[RaceRequest, ...] = (request,)
+        if planned.plan.apart:
+            alone = (arm for arm in request.arms if arm.name in planned.pilots)
+            requests = tuple(replace(request, arms=beside_a_sleeper(arm)) for arm in alone)
         try:
-            (trial,) = self.drain(request)
+            trials = [trial for each in requests for trial in self.drain(each)]
         except CommandFailed:
             # What fails so in the race itself is told there.
             return None
-        return trial
+        return replace(
+            trials[0],
+            arms=tuple(arm for trial in trials for arm in trial.arms),
+            slices=tuple(each for trial in trials for each in trial.slices),
+        )
 
     def _worth_slicing(self, plan: RacePlan, pilots: Mapping[str, Pilot]) -> bool:
-        if plan.apart:
+        if plan.apart and (self.options.load or self._too_dear_alone(plan)):
             return False
-        return any(pilot.least_cpu_ns >= _NOTEWORTHY_NS for pilot in pilots.values())
+        return _noteworthy(pilots)
+
+    def _too_dear_alone(self, plan: RacePlan) -> bool:
+        beside_ns = plan.execution_ns * TURNS_BESIDE_A_SLEEPER
+        return beside_ns > self._budget_ns * _ALONE_SHARE
 
     def _may_wait(self, plan: RacePlan) -> bool:
         """A race in slices shows it by itself, where an execution more is dear."""
@@ -348,3 +378,7 @@ def _with_startup(pilots: dict[str, Pilot], startup_ns: int) -> dict[str, Pilot]
         )
         for arm, pilot in pilots.items()
     }
+
+
+def _noteworthy(pilots: Mapping[str, Pilot]) -> bool:
+    return any(pilot.least_cpu_ns >= _NOTEWORTHY_NS for pilot in pilots.values())

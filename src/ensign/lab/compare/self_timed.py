@@ -82,13 +82,13 @@ def by_the_wall_clock(pilots: Mapping[str, Pilot], sliced: Trial) -> tuple[SelfT
         less = share < _MARKEDLY_LESS
         if less or _same_span(pilot, sliced, totals.arm, totals.wall_ns):
             how = (
-                f"taking turns with the others it used {share:.0%} of the CPU time that it used "
+                f"taking turns with others it used {share:.0%} of the CPU time that it used "
                 "alone, in the same time from start to end"
             )
             found.append(SelfTimed(pilot.name, how))
         elif totals.load_cpu_ns and _ended_meanwhile(pilot, sliced, totals):
             how = (
-                f"taking turns with the others it ran for {totals.wall_ns / pilot.wall_ns:.0%} of "
+                f"taking turns with others it ran for {totals.wall_ns / pilot.wall_ns:.0%} of "
                 "the time that it took alone, and ended as if it had never been stopped"
             )
             found.append(SelfTimed(pilot.name, how))
