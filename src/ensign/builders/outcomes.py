@@ -384,7 +384,7 @@ def _no_effect(result: BuildResult) -> tuple[Finding, ...]:
     what = "the binary, its loaded bytes are"
     if sum(each.kind != "object" for each in result.facts.files) > 1:
         what = "what was built, the loaded bytes of all its files are"
-    text = f"{name}: no effect on {what} those of {status[len(_SAME) :]}"
+    text = f"no effect on {what} those of {status[len(_SAME) :]}"
     return (Finding("same-bytes", Severity.NOTE, text, name),)
 
 

@@ -42,7 +42,7 @@ def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artefac
         Finding(
             "same-bytes",
             Severity.NOTE,
-            f"{name}: no effect on what ran: all files that were loaded are those of {first}",
+            f"no effect on what ran: all files that were loaded are those of {first}",
             name,
         )
         for name, first in same.items()
