@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 STUDY ?= studies/redis/quick.toml
 export CARGO_NET_RETRY ?= 5
 
+# Two at a time, files whole: no test depends on who else is busy, and more would only wait for each other's CPUs.
+WORKERS ?= 2
 PYTEST ?=
 
 .PHONY: study test test-circumstances setup packages test-packages lint unit meter-test bench clean
@@ -49,7 +51,7 @@ meter-test:
 	cd meter && cargo test --locked
 
 unit:
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(PYTEST)
 
 bench: packages test-packages setup
 	$(BIN)/python bench/calibrate.py

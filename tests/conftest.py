@@ -13,7 +13,11 @@ import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 # What a developer, a `make` above this one or a terminal sets would reach all programs under test.
 _FOREIGN = (

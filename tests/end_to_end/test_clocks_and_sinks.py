@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from end_to_end.conftest import SOURCES, Ensign, Programs
+from end_to_end.conftest import SOON, SOURCES, Ensign, Programs
 from end_to_end.small_study import BATCH, write_study
 
 LONG = ("--budget", "30s", "--precision", "90%", "--export-json", "o.json")
@@ -82,7 +82,7 @@ def test_a_score_is_compared_instead(ensign: Ensign, until: tuple[str, str], bet
     cheap, dear = until
     done = ensign(
         "compare", f"{cheap} wall 60", f"{dear} wall 60", "--score", r"done: (\d+) rounds",
-        "--unit", "rounds", "--better", better, "--budget", "3s", "--export-json", "o.json",
+        "--unit", "rounds", "--better", better, *SOON, "--export-json", "o.json",
     )  # fmt: skip
     assert done.status == 0, done.err
     (comparison,) = said(ensign)["comparisons"]
@@ -114,13 +114,13 @@ def test_standard_output_is_no_dev_null_unless_asked_for(
     ensign: Ensign, until: tuple[str, str], options: tuple[str, ...], status: int
 ) -> None:
     command = f"{until[0]} sink 50"
-    done = ensign("compare", command, command, *options, "--budget", "3s")
+    done = ensign("compare", command, command, *options, *SOON)
     assert done.status == status, done.err
 
 
 def test_inherited_output_is_where_ensigns_own_is(ensign: Ensign, until: tuple[str, str]) -> None:
     command = f"{until[0]} sink 50"
-    done = ensign("compare", command, command, "--output", "inherit", "--budget", "3s")
+    done = ensign("compare", command, command, "--output", "inherit", *SOON)
     assert done.status == 0, done.err
     assert "done: 50 rounds" in done.out
 
@@ -139,7 +139,7 @@ def test_much_output_is_compared_and_kept_nowhere(ensign: Ensign, command: str) 
 
 @pytest.mark.parametrize("command", ["yes", "sh -c 'while :; do echo again; done'"])
 def test_an_endless_writer_ends_at_its_deadline(ensign: Ensign, command: str) -> None:
-    done = ensign("compare", command, command, "--deadline", "500ms", "--budget", "5s")
+    done = ensign("compare", command, command, "--deadline", "500ms", *SOON)
     assert done.status == 3
     assert "deadline" in done.complaint
 

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.conftest import Ensign, Programs
-
-BUDGET = ("--budget", "2s")
+from end_to_end.conftest import SOON, Ensign, Programs
 
 
 def finding_codes(path: Path) -> set[str]:
@@ -22,7 +20,7 @@ def test_exports_have_the_promised_keys(ensign: Ensign, programs: Programs) -> N
         "compare", f"{programs.cheap} 1000000", f"{programs.dear} 1000000",
         f"{programs.dear} 2000000",
         "--name", "one", "--name", "two", "--name", "four", "--margin", "1%",
-        "--mode", "whole", *BUDGET,
+        "--mode", "whole", *SOON,
         "--export-json", "out.json", "--export-csv", "out.csv", "--export-markdown", "out.md",
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -53,7 +51,7 @@ def test_exports_have_the_promised_keys(ensign: Ensign, programs: Programs) -> N
 
 def test_without_a_margin_there_is_no_size(ensign: Ensign, programs: Programs) -> None:
     command = f"{programs.cheap} 1000000"
-    done = ensign("compare", command, command, *BUDGET, "--export-json", "out.json")
+    done = ensign("compare", command, command, *SOON, "--export-json", "out.json")
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "out.json").read_text())
     assert said["comparisons"][0]["size"] is None
@@ -68,7 +66,7 @@ def test_fail_if_slower(
     ensign: Ensign, programs: Programs, rounds: str, margin: tuple[str, ...], status: int
 ) -> None:
     commands = (f"{programs.cheap} 3000000", f"{programs.cheap} {rounds}")
-    done = ensign("compare", *commands, *BUDGET, "--fail-if", "slower", *margin)
+    done = ensign("compare", *commands, *SOON, "--fail-if", "slower", *margin)
     assert done.status == status, done.out
 
 
@@ -78,7 +76,7 @@ def test_commands_around_the_race_run_in_order(ensign: Ensign, programs: Program
 
     done = ensign(
         "compare", f"{programs.cheap} 1000000", f"{programs.dear} 1000000",
-        "--warmup", "1", *BUDGET,
+        "--warmup", "1", *SOON,
         "--setup", "sh -c 'echo setup >> log'", "--prepare", note("prepare"),
         "--cleanup", note("cleanup"), "--export-json", "out.json",
     )  # fmt: skip
@@ -117,7 +115,7 @@ def test_a_clean_up_that_fails_after_a_failure_has_a_line_of_its_own(
 
 def test_a_clean_up_that_fails_costs_no_result(ensign: Ensign, programs: Programs) -> None:
     done = ensign(
-        "compare", programs.cheap, programs.dear, *BUDGET, "--cleanup", "false",
+        "compare", programs.cheap, programs.dear, *SOON, "--cleanup", "false",
         "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 3
@@ -127,7 +125,7 @@ def test_a_clean_up_that_fails_costs_no_result(ensign: Ensign, programs: Program
 
 def test_failures_can_be_measured(ensign: Ensign, programs: Programs) -> None:
     failing = f"{programs.cheap} 1000000 3"
-    done = ensign("compare", f"{programs.cheap} 1000000", failing, *BUDGET, "--ignore-failure")
+    done = ensign("compare", f"{programs.cheap} 1000000", failing, *SOON, "--ignore-failure")
     assert done.status == 0, done.err
 
 
@@ -137,7 +135,7 @@ def test_files_and_environment_per_arm(ensign: Ensign) -> None:
     script = 'read line; echo "$line $COLOUR"; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'
     command = f"sh -c '{script}'"
     done = ensign(
-        "compare", command, command, *BUDGET, "--input", "in-{arm}", "--output", "out-{arm}",
+        "compare", command, command, *SOON, "--input", "in-{arm}", "--output", "out-{arm}",
         "--env", "COLOUR=blue", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -148,14 +146,12 @@ def test_files_and_environment_per_arm(ensign: Ensign) -> None:
 
 def test_a_shell_is_used_where_asked_for(ensign: Ensign) -> None:
     command = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done | cat"
-    done = ensign("compare", command, command, "--shell", *BUDGET)
+    done = ensign("compare", command, command, "--shell", *SOON)
     assert done.status == 0, done.err
 
 
 def test_sleeping_programs_race_by_whole_executions(ensign: Ensign) -> None:
-    done = ensign(
-        "compare", "sleep 0.03", "sleep 0.04", "--budget", "1s", "--export-json", "o.json"
-    )
+    done = ensign("compare", "sleep 0.03", "sleep 0.04", *SOON, "--export-json", "o.json")
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "o.json").read_text())
     assert said["compare"]["mode"] == "whole"
@@ -166,7 +162,7 @@ def test_sleeping_programs_race_by_whole_executions(ensign: Ensign) -> None:
 
 def test_the_cpu_time_of_all_threads_counts(ensign: Ensign, programs: Programs) -> None:
     done = ensign(
-        "compare", f"{programs.threads} 1", f"{programs.threads} 8", *BUDGET,
+        "compare", f"{programs.threads} 1", f"{programs.threads} 8", *SOON,
         "--mode", "gated", "--metric", "cpu", "--export-json", "o.json",
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -185,7 +181,7 @@ def test_choices_of_the_user(
     ensign: Ensign, programs: Programs, options: tuple[str, ...], mode: str, metric: str
 ) -> None:
     commands = (f"{programs.cheap} 1000000", f"{programs.dear} 1000000")
-    done = ensign("compare", *commands, *BUDGET, *options, "--export-json", "out.json")
+    done = ensign("compare", *commands, *SOON, *options, "--export-json", "out.json")
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "out.json").read_text())
     assert (said["compare"]["mode"], said["aa"]["metric"]) == (mode, metric)
@@ -194,7 +190,7 @@ def test_choices_of_the_user(
 def test_servers_are_compared_by_their_cpu_time(ensign: Ensign, programs: Programs) -> None:
     done = ensign(
         "compare", f"{programs.server} {{port}}", f"{programs.dear_server} {{port}}",
-        "--load", f"{programs.load} {{port}} 50", "--ready", "port", "--budget", "2s",
+        "--load", f"{programs.load} {{port}} 50", "--ready", "port", *SOON,
         "--operations", "([0-9]+) requests", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -208,7 +204,7 @@ def test_servers_are_compared_by_their_cpu_time(ensign: Ensign, programs: Progra
 @pytest.mark.parametrize("columns", [60, 100])
 def test_piped_output_is_plain_and_narrow(ensign: Ensign, programs: Programs, columns: int) -> None:
     command = f"{programs.cheap} 1000000"
-    argv = ("compare", command, f"{command} 0", *BUDGET)
+    argv = ("compare", command, f"{command} 0", *SOON)
     done = ensign.end(ensign.start(*argv, COLUMNS=str(columns)))
     assert done.status == 0, done.err
     assert done.err == ""
@@ -218,7 +214,7 @@ def test_piped_output_is_plain_and_narrow(ensign: Ensign, programs: Programs, co
 
 def test_a_reader_that_goes_away_costs_nothing(ensign: Ensign, programs: Programs) -> None:
     process = ensign.start(
-        "compare", f"{programs.cheap} 3000000", f"{programs.cheap} 12000000", *BUDGET,
+        "compare", f"{programs.cheap} 3000000", f"{programs.cheap} 12000000", *SOON,
         "--fail-if", "slower", "--export-json", "out.json",
     )  # fmt: skip
     assert process.stdout is not None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.conftest import Done, Ensign, Programs, wait_for
+from end_to_end.conftest import SOON, Done, Ensign, Programs, wait_for
 
 SPIN = "3000000"
 # Whole executions: each takes one run per arm, so that runs tell how many executions there were.
@@ -105,7 +105,7 @@ def test_faults_of_servers_and_loads(
 def test_a_load_that_forks_away_is_ended(ensign: Ensign, programs: Programs) -> None:
     done = ensign(
         "compare", f"{programs.server} {{port}}", f"{programs.server} {{port}}",
-        "--load", f"{programs.load} {{port}} 20 fork", "--budget", "1500ms",
+        "--load", f"{programs.load} {{port}} 20 fork", X,
         "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -216,6 +216,6 @@ def test_killing_everything_is_swept_by_the_next_run(ensign: Ensign, programs: P
     process.kill()
     process.wait()
     wait_for(lambda: not Path(f"/proc/{meters[0]}").exists(), "the dead guardian is not reaped")
-    done = ensign("compare", programs.cheap, programs.cheap, "--budget", "1s")
+    done = ensign("compare", programs.cheap, programs.cheap, *SOON)
     assert done.status == 0, done.err
     ensign.end(process)

@@ -6,7 +6,7 @@ import json
 import signal
 from pathlib import Path
 
-from end_to_end.conftest import Ensign, Programs, wait_for
+from end_to_end.conftest import SOON, Ensign, Programs, wait_for
 from end_to_end.small_study import write_study
 
 
@@ -28,7 +28,7 @@ def test_a_second_comparison_waits_outside_its_budget(ensign: Ensign, programs: 
     lock = ensign.folder / "race.lock"
     start_long(ensign, programs, lock)
     second = ensign.start(
-        "compare", f"{programs.cheap} 1000000", f"{programs.cheap} 2000000", "--budget", "1s",
+        "compare", f"{programs.cheap} 1000000", f"{programs.cheap} 2000000", *SOON,
         "--export-json", "out.json", ENSIGN_RACE_LOCK=str(lock),
     )  # fmt: skip
     assert second.stderr is not None
@@ -60,7 +60,7 @@ def test_who_shares_says_so_and_a_study_waits_too(ensign: Ensign, programs: Prog
     lock = ensign.folder / "race.lock"
     start_long(ensign, programs, lock)
     done = ensign(
-        "compare", f"{programs.cheap} 1000000", f"{programs.cheap} 2000000", "--budget", "1s",
+        "compare", f"{programs.cheap} 1000000", f"{programs.cheap} 2000000", *SOON,
         "--share-machine", "--export-json", "out.json", ENSIGN_RACE_LOCK=str(lock),
     )  # fmt: skip
     assert done.status == 0, done.err

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from end_to_end.conftest import Ensign, Programs
+from end_to_end.conftest import SOON, Ensign, Programs
 from end_to_end.small_study import SERVER, write_study
 from end_to_end.test_study import results
 from end_to_end.test_study_failures import planted
@@ -90,7 +90,7 @@ def test_compare_says_where_outputs_cannot_be_compared(ensign: Ensign, programs:
         ([random, f"{random} "], "outputs-not-compared"),
         ([f"{programs.cheap} 1000", "echo other"], "outputs-differ"),
     ):
-        done = ensign("compare", *commands, "--budget", "2s", "--export-json", "out.json")
+        done = ensign("compare", *commands, *SOON, "--export-json", "out.json")
         assert done.status == 0, done.err
         found = json.loads((ensign.folder / "out.json").read_text())["findings"]
         codes = {each["code"] for each in found} & {"outputs-not-compared", "outputs-differ"}

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.conftest import SOURCES, Ensign, Programs
+from end_to_end.conftest import SOON, SOURCES, Ensign, Programs
 
-BUDGET = ("--budget", "3s")
 LIBRARY = """
 int work(void) {{
     volatile long sum = 0;
@@ -66,7 +65,7 @@ def test_equal_programs_with_other_libraries_are_not_the_same(ensign: Ensign) ->
     old = with_library(ensign.folder / "old", 1_000_000)
     new = with_library(ensign.folder / "new", 3_000_000)
     shutil.copy(old, new)  # the program alone is the same file
-    done = ensign("compare", str(old), str(new), *BUDGET, "--export-json", "out.json")
+    done = ensign("compare", str(old), str(new), *SOON, "--export-json", "out.json")
     assert done.status == 0, done.err
     assert "same-bytes" not in codes(ensign)
     first, second = ran(ensign, 0), ran(ensign, 1)
@@ -80,7 +79,7 @@ def test_a_library_that_is_loaded_by_name_and_closed_again_counts(ensign: Ensign
     for name, rounds in (("one", 1_000_000), ("two", 3_000_000)):
         compiled(ensign.folder / name, LIBRARY.format(rounds), "libwork.so", "-shared", "-fPIC")
     commands = [f"env WORK={ensign.folder}/{name}/libwork.so {program}" for name in ("one", "two")]
-    done = ensign("compare", *commands, *BUDGET, "--export-json", "out.json")
+    done = ensign("compare", *commands, *SOON, "--export-json", "out.json")
     assert done.status == 0, done.err
     assert "same-bytes" not in codes(ensign)
     assert ran(ensign, 0)["libwork.so"] != ran(ensign, 1)["libwork.so"]
@@ -90,7 +89,7 @@ def test_equal_bytes_in_two_places_are_the_same(ensign: Ensign) -> None:
     old = with_library(ensign.folder / "old", 1_000_000)
     shutil.copytree(ensign.folder / "old", ensign.folder / "new")
     new = ensign.folder / "new" / "main"
-    done = ensign("compare", str(old), str(new), *BUDGET, "--export-json", "out.json")
+    done = ensign("compare", str(old), str(new), *SOON, "--export-json", "out.json")
     assert done.status == 0, done.err
     assert "same-bytes" in codes(ensign)
 
@@ -101,7 +100,7 @@ def test_scripts_their_children_and_what_they_fail_at_are_seen(ensign: Ensign) -
         script.write_text(f"#!/bin/sh\n{word}\nexit 3\n")
         script.chmod(0o755)
     done = ensign(
-        "compare", "./one", "./two", "-i", *BUDGET, "--mode", "whole", "--export-json", "out.json"
+        "compare", "./one", "./two", "-i", *SOON, "--mode", "whole", "--export-json", "out.json"
     )
     assert done.status == 0, done.err
     assert "same-bytes" not in codes(ensign)
@@ -121,7 +120,7 @@ def test_two_commands_that_write_one_file_run_by_turns(
     ensign: Ensign, sharer: Path, way: str
 ) -> None:
     done = ensign(
-        "compare", f"{sharer} {way} state 1000000", f"{sharer} {way} state 3000000", *BUDGET,
+        "compare", f"{sharer} {way} state 1000000", f"{sharer} {way} state 3000000", *SOON,
         "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -136,7 +135,7 @@ def test_a_command_that_shares_with_its_own_twin_runs_by_turns(
     ensign: Ensign, sharer: Path, programs: Programs
 ) -> None:
     done = ensign(
-        "compare", f"{sharer} create state 1000000", f"{programs.cheap} 1000000", *BUDGET,
+        "compare", f"{sharer} create state 1000000", f"{programs.cheap} 1000000", *SOON,
         "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -151,7 +150,7 @@ def test_files_of_their_own_are_no_clash(ensign: Ensign, place: str) -> None:
     work = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done"
     command = f"sh -c 'f={place}; echo $$ > $f; {work}; [ $f = /dev/null ] || rm $f'"
     done = ensign(
-        "compare", command, command, *BUDGET, "--mode", "gated", "--export-json", "out.json"
+        "compare", command, command, *SOON, "--mode", "gated", "--export-json", "out.json"
     )
     assert done.status == 0, done.err
     assert "shared-files" not in codes(ensign)
@@ -160,7 +159,7 @@ def test_files_of_their_own_are_no_clash(ensign: Ensign, place: str) -> None:
 def test_a_log_that_is_appended_to_is_shared(ensign: Ensign) -> None:
     work = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done"
     command = f"sh -c '{work}; echo done >> log'"
-    done = ensign("compare", command, command, *BUDGET, "--export-json", "out.json")
+    done = ensign("compare", command, command, *SOON, "--export-json", "out.json")
     assert done.status == 0, done.err
     assert "shared-files" in codes(ensign)
 
@@ -168,7 +167,7 @@ def test_a_log_that_is_appended_to_is_shared(ensign: Ensign) -> None:
 def test_standard_output_to_one_file_is_shared(ensign: Ensign, programs: Programs) -> None:
     command = f"{programs.cheap} 1000000"
     done = ensign(
-        "compare", command, f"{command} 0", *BUDGET, "--output", "out.txt",
+        "compare", command, f"{command} 0", *SOON, "--output", "out.txt",
         "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -177,9 +176,7 @@ def test_standard_output_to_one_file_is_shared(ensign: Ensign, programs: Program
 
 def test_sliced_by_request_is_told_all_the_same(ensign: Ensign, sharer: Path) -> None:
     script = f"sh -c 'cp /dev/null state; exec {sharer} lock own-{{arm}} 1000000'"
-    done = ensign(
-        "compare", script, script, *BUDGET, "--mode", "gated", "--export-json", "out.json"
-    )
+    done = ensign("compare", script, script, *SOON, "--mode", "gated", "--export-json", "out.json")
     assert done.status == 0, done.err
     assert "shared-files" in codes(ensign)
     assert exported(ensign)["trials"][0]["mode"] == "gated"
@@ -187,7 +184,7 @@ def test_sliced_by_request_is_told_all_the_same(ensign: Ensign, sharer: Path) ->
 
 def test_what_is_prepared_belongs_to_the_arm(ensign: Ensign) -> None:
     done = ensign(
-        "compare", "sh -c 'rm {tmp}/state'", "sh -c 'rm {tmp}/state; :'", *BUDGET,
+        "compare", "sh -c 'rm {tmp}/state'", "sh -c 'rm {tmp}/state; :'", *SOON,
         "--prepare", "sh -c 'echo > {tmp}/state'", "--mode", "whole",
         "--export-json", "out.json",
     )  # fmt: skip
@@ -199,7 +196,7 @@ def test_tmp_lasts_from_setup_to_cleanup_where_these_name_it(ensign: Ensign) -> 
     (ensign.folder / "in").write_text("line\n")
     done = ensign(
         "compare", "sh -c 'test -e {tmp}/made-{arm}; cat > {tmp}/kept'",
-        "sh -c 'test -e $PLACE/made-{arm}; cat > {tmp}/kept'", *BUDGET,
+        "sh -c 'test -e $PLACE/made-{arm}; cat > {tmp}/kept'", *SOON,
         "--setup", "sh -c 'touch {tmp}/made-{arm}; cp in {tmp}/in'",
         "--input", "{tmp}/in", "--env", "PLACE={tmp}", "--mode", "whole",
         "--cleanup", "sh -c 'cat {tmp}/kept >> log'", "--export-json", "out.json",
@@ -215,7 +212,7 @@ def test_servers_that_share_a_file_are_not_there_at_once(
     serve = f"flock -n -F -E 7 lock {programs.server} {{port}}"
     done = ensign(
         "compare", serve, f"{serve} polite", "--load",
-        f"{programs.load} {{port}} 100", "--budget", "6s", "--export-json", "out.json",
+        f"{programs.load} {{port}} 100", *SOON, "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
     assert "shared-files" in codes(ensign)
@@ -231,7 +228,7 @@ def test_a_race_of_what_was_looked_at_is_no_finding(ensign: Ensign) -> None:
     old = with_library(ensign.folder / "old", 20_000_000)
     new = with_library(ensign.folder / "new", 30_000_000)
     done = ensign(
-        "compare", str(old), str(new), *BUDGET, "--mode", "gated", "--export-json", "out.json"
+        "compare", str(old), str(new), *SOON, "--mode", "gated", "--export-json", "out.json"
     )
     assert done.status == 0, done.err
     assert something_else(ensign) == []
@@ -250,7 +247,7 @@ def test_a_library_that_is_another_in_the_race_is_an_error(ensign: Ensign, mode:
     )
     script.chmod(0o755)
     done = ensign(
-        "compare", "./choose", "./choose 2", *BUDGET, "--mode", mode, "--export-json", "out.json"
+        "compare", "./choose", "./choose 2", *SOON, "--mode", mode, "--export-json", "out.json"
     )
     assert done.status == 0, done.err
     found = something_else(ensign)
@@ -273,7 +270,7 @@ def test_a_program_that_is_built_anew_during_its_race_is_an_error(ensign: Ensign
     )
     swap.chmod(0o755)
     done = ensign(
-        "compare", str(first), str(second), *BUDGET, "--prepare", "./swap",
+        "compare", str(first), str(second), *SOON, "--prepare", "./swap",
         "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.conftest import Ensign
+from end_to_end.conftest import SOON, Ensign
 from everyday.conftest import ROUNDS, Shapes
 from everyday.truth import SAME, Said, Truth, compared
 
@@ -35,7 +35,7 @@ def test_23_a_producer_without_end(ensign: Ensign) -> None:
 
 def test_24_a_lot_of_output(ensign: Ensign, shapes: Shapes) -> None:
     before = shutil.disk_usage(ensign.folder).free
-    planted(ensign, shapes.pair("flood 60"), "--budget", "4s")
+    planted(ensign, shapes.pair("flood 60"), *SOON)
     assert before - shutil.disk_usage(ensign.folder).free < 3 * 10**8
 
 
@@ -83,7 +83,7 @@ def test_30_children_of_a_millisecond(ensign: Ensign) -> None:
 def test_31_the_same_work_in_two_threads(ensign: Ensign, shapes: Shapes) -> None:
     commands = (f"{shapes.one} threads 1 20000000", f"{shapes.one} threads 2 10000000")
     said = compared(
-        ensign, *commands, *NAMED, "--budget", "3s", truth=Truth(cpu=SAME, wall=0.5)
+        ensign, *commands, *NAMED, *SOON, truth=Truth(cpu=SAME, wall=0.5)
     )  # fmt: skip
     assert said.done.status == 0, said.done.err
     assert all(row["direction"] != "slower" or row["low"] < 1.1 for row in said.rows)
@@ -138,15 +138,13 @@ def busy_machine() -> Iterator[None]:
 
 @pytest.mark.usefixtures("busy_machine")
 def test_34_arithmetic_on_a_busy_machine(ensign: Ensign, shapes: Shapes) -> None:
-    planted(ensign, shapes.pair(f"spin {ROUNDS}"), "--budget", "4s")
+    planted(ensign, shapes.pair(f"spin {ROUNDS}"), *SOON)
 
 
 @pytest.mark.usefixtures("busy_machine")
 def test_35_the_same_on_a_busy_machine(ensign: Ensign, shapes: Shapes) -> None:
     command = f"{shapes.one} spin {ROUNDS}"
-    said = compared(
-        ensign, command, command, "--budget", "4s", truth=Truth(SAME, SAME, same_bytes=True)
-    )
+    said = compared(ensign, command, command, *SOON, truth=Truth(SAME, SAME, same_bytes=True))
     assert said.done.status == 0, said.done.err
 
 

@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from end_to_end.conftest import Ensign
+from end_to_end.conftest import SOON, Ensign
 from everyday.conftest import ROUNDS, Shapes
 from everyday.projects import write_project
 from everyday.truth import PLANTED, Truth, compared, studied
@@ -30,7 +30,7 @@ main: shapes.c
 def test_one_of_three_is_odd(ensign: Ensign, shapes: Shapes, odd: str, reason: str) -> None:
     said = compared(
         ensign, *shapes.pair(f"spin {ROUNDS}"), f"{shapes.one} {odd} {ROUNDS}", *NAMED,
-        "--deadline", "1500ms", "--budget", "4s",
+        "--deadline", "1500ms", *SOON,
     )  # fmt: skip
     rows = {row["arm"]: row for row in said.rows if row["metric"] == "cpu"}
     assert rows["three"]["direction"] == "slower", said.text
@@ -62,7 +62,7 @@ def test_39_one_fails_now_and_then(ensign: Ensign, shapes: Shapes) -> None:
 def test_39_counted_where_failures_are_ignored(ensign: Ensign, shapes: Shapes) -> None:
     said = compared(
         ensign, f"{shapes.one} spin {ROUNDS}", now_and_then(ensign, shapes),
-        "--name", "one", "--name", "moody", "-i", "--budget", "4s",
+        "--name", "one", "--name", "moody", "-i", *SOON,
     )  # fmt: skip
     said.told(moody=Truth(PLANTED, PLANTED))
     assert re.search(r"moody: \d+ of \d+ executions exited with status 1", said.text), said.text

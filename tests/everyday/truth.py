@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from end_to_end.conftest import Done, Ensign
+from end_to_end.conftest import SOON, Done, Ensign
 
 Json = dict[str, Any]
 SAME, PLANTED = 1.0, 3.0
@@ -141,7 +141,7 @@ def compared(ensign: Ensign, *argv: str, truth: Truth | None = None, **others: T
     """`ensign compare` with those arguments; `others` are truths of named variants."""
     export = ensign.folder / "out.json"
     export.unlink(missing_ok=True)
-    timed = () if {"--budget", "--precision"} & set(argv) else ("--budget", "2s")
+    timed = () if {"--budget", "--precision"} & set(argv) else SOON
     done = ensign("compare", *argv, *timed, "--export-json", "out.json")
     return no_falsehood(Said(done, _read(export)), {"": truth or Truth(), **others})
 

@@ -147,7 +147,7 @@ def test_a_doubt_of_many_trials_is_one_finding_that_counts_them() -> None:
     doubt = Finding("overshoot", Severity.WARNING, "took 9 ms", "gcc-O3")
     doubtful = [replace(trial, findings=(doubt, doubt)) for trial in swept(3, 1.0)[:4]]
     (finding,) = trial_findings(doubtful)
-    assert finding.text == "took 9 ms (executions with it: a 3 of 3, b 1 of 1)"
+    assert finding.text == "gcc-O3: took 9 ms (executions with it: a 3 of 3, b 1 of 1)"
 
 
 def test_a_record_survives_its_file(tmp_path: Path) -> None:

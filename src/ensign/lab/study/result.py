@@ -187,7 +187,9 @@ def trial_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
             counts = places.setdefault(finding.code, {})
             counts[trial.workload] = counts.get(trial.workload, 0) + 1
     return tuple(
-        replace(finding, text=f"{_first_told(finding)} ({_where(places[code], totals)})", subject="")
+        replace(
+            finding, text=f"{_first_told(finding)} ({_where(places[code], totals)})", subject=""
+        )
         for code, finding in first.items()
     )
 
