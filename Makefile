@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STUDY ?= studies/redis/quick.toml
 export CARGO_NET_RETRY ?= 5
 
-# Two at a time, files whole: no test depends on who else is busy, and more would only wait for each other's CPUs.
+# Files of tests, two at a time: no test depends on who else is busy; more would wait for each other.
 WORKERS ?= 2
 PYTEST ?=
 

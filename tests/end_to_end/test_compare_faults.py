@@ -105,7 +105,7 @@ def test_faults_of_servers_and_loads(
 def test_a_load_that_forks_away_is_ended(ensign: Ensign, programs: Programs) -> None:
     done = ensign(
         "compare", f"{programs.server} {{port}}", f"{programs.server} {{port}}",
-        "--load", f"{programs.load} {{port}} 20 fork", X,
+        "--load", f"{programs.load} {{port}} 20 fork", *SOON,
         "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
