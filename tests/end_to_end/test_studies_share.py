@@ -49,11 +49,26 @@ def test_a_lock_that_all_variants_take_and_one_of_their_own(
     assert all("/lock" in each["text"] for each in found)
 
 
+_COUNTED = 'grep -q TracerPid:.0 /proc/$$/status || echo >> COUNT; \\"$0\\" 1000000'
+
+
+def test_nothing_is_traced_twice(ensign: Ensign) -> None:
+    count = ensign.folder / "count"
+    script = with_script(_COUNTED.replace("COUNT", str(count)))
+    counted = (script[0], f"{script[1]}operations = 1\n")
+    unchecked = "check.same_output = []\n" + BATCH
+    write_study(ensign.folder, unchecked, counted, (_LONG, ""))
+    done = ensign("run", "study.toml")
+    assert done.status == 0, done.err
+    # The baseline, its twin, because the baseline wrote a file, and the other variant.
+    assert count.read_text() == "\n" * 3
+
+
 def test_what_was_seen_is_kept_with_the_plan(ensign: Ensign) -> None:
     write_study(ensign.folder, BATCH)
     assert ensign("run", "study.toml").status == 0
     (kept,) = kept_files(ensign.folder)
-    seen = json.loads(kept.read_text())
+    seen = json.loads(kept.read_text())["by_workload"]
     assert seen.keys() == {"short", "long"}
     for arms in seen.values():
         assert arms.keys() == {"gcc-12-O1"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -12,10 +12,11 @@ from ensign.host.clock import Clock
 from ensign.lab.sharing import SharedFile, shared_files, shared_finding
 from ensign.lab.study.arms import Field, race_request
 from ensign.lab.study.calibrate import first_requests
-from ensign.lab.traced import Tracer, TraceWish
+from ensign.lab.study.tracing import laid_out, traced_once
+from ensign.lab.traced import Tracer
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
-from ensign.model.requests import ArmSpec
+from ensign.model.ran import RanOnce
 from ensign.model.study import Study, Workload
 from ensign.model.traced import TracedExecution, nothing_seen
 from ensign.model.trials import TWIN
@@ -26,7 +27,6 @@ from ensign.store.folder import StudyFolder
 _SHARE_OF_BUDGET = 0.1
 _AT_LEAST_NS = 10 * 10**9
 NO_TIME = "looking had taken a tenth of the study's budget already"
-_BY_WORKLOAD = TypeAdapter(dict[str, dict[str, TracedExecution]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,13 @@ class Sharing:
     """What the baseline and its twin wrote, by workload; the twin is there where it says more.
 
     Variants run the same commands: what baseline and twin share, all share. Workloads of one server
-    with equal arguments have what was seen of the first of them.
+    with equal arguments have what was seen of the first of them. `ran` is what the baseline ran,
+    where all of it was seen.
     """
 
-    by_workload: Mapping[str, Mapping[str, TracedExecution]] = field(default_factory=dict)
-    baseline: str = ""
+    by_workload: Mapping[str, Mapping[str, TracedExecution]]
+    baseline: str
+    ran: tuple[RanOnce, ...]
 
     @property
     def shared(self) -> dict[str, tuple[SharedFile, ...]]:
@@ -68,6 +70,9 @@ class Sharing:
         return tuple(found)
 
 
+_SHARING = TypeAdapter(Sharing)
+
+
 @dataclass(frozen=True, slots=True)
 class SharingSite:
     """Who looks, where what was seen is kept, and whom to tell of each workload."""
@@ -79,48 +84,55 @@ class SharingSite:
 
     def sharing(self, study: Study, arms: Field, key: str) -> Sharing:
         """What was seen, now or by an earlier call under that key."""
-        baseline = arms.artefacts[0][0]
         name = f"shared/{key}"
         stored = self.folder.read_json(name)
         if stored is not None:
             try:
-                return Sharing(_BY_WORKLOAD.validate_json(json.dumps(stored)), baseline)
+                return _SHARING.validate_json(json.dumps(stored))
             except ValidationError:
                 path = self.folder.json_file(name)
                 raise InputError(f"{path} is damaged; delete it and run again") from None
-        seen = self._look(study, arms)
-        self.folder.write_json(name, json.loads(_BY_WORKLOAD.dump_json(seen)))
-        return Sharing(seen, baseline)
+        found = self._look(study, arms)
+        self.folder.write_json(name, json.loads(_SHARING.dump_json(found)))
+        return found
 
-    def _look(self, study: Study, arms: Field) -> dict[str, dict[str, TracedExecution]]:
+    def _look(self, study: Study, arms: Field) -> Sharing:
         share_ns = round(parse_duration_ns(study.race.budget) * _SHARE_OF_BUDGET)
         end_ns = self.clock.monotonic_ns() + max(share_ns, _AT_LEAST_NS)
+        name = arms.artefacts[0][0]
         found: dict[str, dict[str, TracedExecution]] = {}
+        ran: list[RanOnce] = []
         alike: dict[object, str] = {}
         for workload in study.workloads:
-            baseline, twin = _specs(study, arms, workload)
-            key = (workload.name,) if baseline.load is None else (baseline.program,)
+            key = _program(study, arms, workload)
             earlier = alike.setdefault(key, workload.name)
             if earlier != workload.name:
                 found[workload.name] = found[earlier]
                 continue
             self.on_trace(workload.name)
-            seen = {baseline.name: self._trace(baseline, study, end_ns)}
-            if seen[baseline.name].written:
-                seen[TWIN] = self._trace(twin, study, end_ns)
+            first, files = self._trace(study, arms, workload, end_ns)
+            ran += (each for each in files if not each.not_judged)
+            seen = {name: first}
+            if first.written:
+                seen[TWIN], _ = self._trace(study, arms, workload, end_ns, TWIN)
             found[workload.name] = seen
-        return found
+        return Sharing(found, name, tuple(ran))
 
-    def _trace(self, arm: ArmSpec, study: Study, end_ns: int) -> TracedExecution:
+    def _trace(
+        self, study: Study, arms: Field, workload: Workload, end_ns: int, arm: str = ""
+    ) -> tuple[TracedExecution, tuple[RanOnce, ...]]:
+        """The baseline, or its twin: each in its own copy of the files."""
         left_ns = end_ns - self.clock.monotonic_ns()
         if left_ns <= 0:
-            return nothing_seen(NO_TIME)
-        return self.tracer.trace(arm, TraceWish(study.race.ports, deadline_ns=left_ns))
+            return nothing_seen(NO_TIME), ()
+        with laid_out(arms, arms.artefacts[0][0], arm) as place:
+            seen, ran = traced_once(study, place, workload, self.tracer, left_ns)
+        return seen, (ran,)
 
 
-def _specs(study: Study, arms: Field, workload: Workload) -> tuple[ArmSpec, ArmSpec]:
-    alone = arms.only_baseline().in_sweep(0)
+def _program(study: Study, arms: Field, workload: Workload) -> object:
+    """What is the same for workloads of one server with equal arguments."""
     requests = first_requests(workload)
-    request = race_request(study, alone, workload, requests, seed=study.race.seed)
-    baseline, twin = request.arms
-    return baseline, twin
+    alone = arms.only_baseline()
+    baseline = race_request(study, alone, workload, requests, seed=study.race.seed).arms[0]
+    return workload.name if baseline.load is None else baseline.program

@@ -80,16 +80,15 @@ def _race(file: StudyFile, plan: ConfirmPlan, explored: SweepPlan, site: Site) -
     require_variants(folder, programs, name)
     key = plan.prefix + arena.key[:_KEY_CHARACTERS]
     sweeps = taken_up(folder, _sweeps_of(plan, key, explored))
-    judged = judged_by_run(
-        file.study, programs, arena.natural, key, (folder, ports, site.telling.pilot)
-    )
+    looking = SharingSite(ports.tracing(ports.meter), ports.clock, folder, site.telling.pilot)
+    sharing = looking.sharing(file.study, arena.natural, key)
+    store = (folder, ports, site.telling.pilot)
+    judged = judged_by_run(file.study, programs, arena.natural, key, store, sharing.ran)
     known = _record_of(folder, plan)
     missing = not sweeps.closed or missing_trials(file.study, arena.field, sweeps, folder)
     if not missing and is_complete(folder, known, key, programs, name):
         return
     before = machine_state()
-    looking = SharingSite(ports.tracing(ports.meter), ports.clock, folder, site.telling.pilot)
-    sharing = looking.sharing(file.study, arena.field, key)
     check = RaceCheck(judged.traces, arena.field.artefacts[0][0])
     arms = replace(arena.field, apart=sharing.apart, check=check)
     record = replace(

@@ -119,7 +119,7 @@ def _race(
         field = replace(field, apart=sharing.apart)
         # Before each variant is run once: what cannot fit is refused at once.
         pilots = None if is_planned else piloted(site, study, field)
-    judged = judged_by_run(study, programs, field, key, (folder, ports, telling.pilot))
+    judged = judged_by_run(study, programs, field, key, (folder, ports, telling.pilot), sharing.ran)
     programs = judged_programs(programs, judged)
     require_variants(folder, programs)
     left_out = judged.wrong | judged.same.keys()

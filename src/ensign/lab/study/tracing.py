@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -41,17 +42,21 @@ def judged_by_run(
     field: Field,
     key: str,
     store: tuple[StudyFolder, Ports, Callable[[str], None]],
+    known: Sequence[RanOnce] = (),
 ) -> Judged:
     """Judge what every variant runs. BuiltNotRunError where the baseline runs something else.
 
-    `store` keeps the traces under `key`, carries them out, and is told of each workload.
+    `store` keeps the traces under `key`, carries them out, and is told of each workload. What is
+    `known` is not traced again.
     """
     folder, ports, on_trace = store
     raced = [programs.report.result(name) for name, _ in programs.artefacts]
     traces = _stored(folder, key)
     if traces is None:
         tracer = ports.tracing(ports.meter)
-        traces = tuple(_traced(study, field, raced, tracer, on_trace))
+        there = {(each.variant, each.workload): each for each in known}
+        missing = missing_traces(study, raced, there.keys())
+        traces = (*known, *_traced(study, field, missing, tracer, on_trace))
         folder.write_json(f"ran/{key}", {"traces": _TRACES.dump_python(traces, mode="json")})
     judged = judge_ran(raced, traces, study.build.artefact)
     baseline = raced[0].facts.variant
@@ -93,25 +98,57 @@ def _stored(folder: StudyFolder, key: str) -> tuple[RanOnce, ...] | None:
         return None
 
 
-def _traced(
-    study: Study,
-    field: Field,
-    results: Sequence[BuildResult],
-    tracer: Tracer,
-    on_trace: Callable[[str], None],
-) -> Iterator[RanOnce]:
-    """A variant that is one file and built no library is like the baseline in all but its code."""
-    paths = dict(field.artefacts)
+def missing_traces(
+    study: Study, results: Sequence[BuildResult], known: Collection[tuple[str, str]]
+) -> dict[str, tuple[Workload, ...]]:
+    """On which workloads variants are still to be traced. Pure.
+
+    A variant that is one file and built no library is like the baseline in all but its code.
+    """
+    found: dict[str, tuple[Workload, ...]] = {}
     for number, result in enumerate(results):
         name = result.facts.variant
         alone = sum(each.loaded for each in result.facts.files) <= 1 and not result.made
         chosen = study.workloads[:1] if alone and number else study.workloads
-        with tempfile.TemporaryDirectory(prefix="ensign-ran-") as scratch:
-            root = Path(scratch).resolve() / "files"
-            one = _in_place(field, name, paths[name], root)
-            for workload in chosen:
+        found[name] = tuple(each for each in chosen if (name, each.name) not in known)
+    return found
+
+
+def _traced(
+    study: Study,
+    field: Field,
+    missing: Mapping[str, Sequence[Workload]],
+    tracer: Tracer,
+    on_trace: Callable[[str], None],
+) -> Iterator[RanOnce]:
+    for name, workloads in missing.items():
+        if not workloads:
+            continue
+        with laid_out(field, name) as place:
+            for workload in workloads:
                 on_trace(workload.name)
-                yield _once(study, one, workload, root, tracer)
+                yield traced_once(study, place, workload, tracer)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """One variant with its files in the folder `root`, for as long as they are looked at.
+
+    `arm` is what it is called in its commands.
+    """
+
+    field: Field
+    root: Path
+    arm: str
+
+
+@contextmanager
+def laid_out(field: Field, name: str, arm: str = "") -> Iterator[LaidOut]:
+    """The variant of that name, in a copy of its files."""
+    with tempfile.TemporaryDirectory(prefix="ensign-ran-") as scratch:
+        root = Path(scratch).resolve() / "files"
+        one = _in_place(field, name, dict(field.artefacts)[name], root)
+        yield LaidOut(one, root, arm or name)
 
 
 def _in_place(field: Field, name: str, path: str, root: Path) -> Field:
@@ -124,16 +161,27 @@ def _in_place(field: Field, name: str, path: str, root: Path) -> Field:
     )
 
 
-def _once(study: Study, one: Field, workload: Workload, root: Path, tracer: Tracer) -> RanOnce:
-    ((name, _),) = one.artefacts
+def traced_once(
+    study: Study,
+    place: LaidOut,
+    workload: Workload,
+    tracer: Tracer,
+    deadline_ns: int | None = None,
+) -> tuple[TracedExecution, RanOnce]:
+    """One execution, without what it wrote among its own files, and what ran in it."""
+    ((name, _),) = place.field.artefacts
     requests = workload.fixed_requests
     if requests is None and workload.sends_requests:
         requests = workload.rounding * max(1, _REQUESTS // workload.rounding)
-    arm = race_request(study, one, workload, requests, seed=study.race.seed).arms[0]
+    request = race_request(study, place.field, workload, requests, seed=study.race.seed)
+    arm = replace(request.arms[0], name=place.arm)
     behind, env = _behind_env(arm)
-    seen = tracer.trace(behind, TraceWish(study.race.ports))
-    files = tuple(each for each in _files(seen, root) if each.path not in env)
-    return RanOnce(name, workload.name, files, _gaps(seen))
+    seen = tracer.trace(behind, TraceWish(study.race.ports, deadline_ns=deadline_ns))
+    files = tuple(each for each in _files(seen, place.root) if each.path not in env)
+    inside = f"{place.root}{os.sep}"
+    ways = tuple(each for each in seen.ways if not each.path.startswith(inside))
+    outside = replace(seen, ways=ways, written=tuple(each.path for each in ways))
+    return outside, RanOnce(name, workload.name, files, _gaps(seen))
 
 
 def _behind_env(arm: ArmSpec) -> tuple[ArmSpec, frozenset[str]]:
