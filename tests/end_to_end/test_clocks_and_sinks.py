@@ -83,8 +83,11 @@ def test_a_score_is_compared_instead(ensign: Ensign, until: tuple[str, str], bet
     done = ensign(
         "compare", f"{cheap} wall 60", f"{dear} wall 60", "--score", r"done: (\d+) rounds",
         "--unit", "rounds", "--better", better, *SOON, "--export-json", "o.json",
+        "--export-markdown", "o.md",
     )  # fmt: skip
     assert done.status == 0, done.err
+    for table in (done.out, (ensign.folder / "o.md").read_text()):
+        assert "score, rounds" in table
     (comparison,) = said(ensign)["comparisons"]
     assert comparison["metric"] == "score"
     assert said(ensign)["compare"]["mode"] == "whole"

@@ -346,7 +346,8 @@ class ArmFacts:
     mean number of operations in an execution (1 for a batch program). `log_ratios` has ln(cost of
     this arm / cost of the baseline) of every execution, in order; it is empty for the baseline.
     `failing_runs` says how often it failed, where failures are ignored. `ran` has each file that
-    one traced execution mapped for execution, `not_judged` what it did not see.
+    one traced execution mapped for execution, `not_judged` what it did not see. `score` is the mean
+    of what it says of its own speed.
     """
 
     name: str
@@ -361,6 +362,7 @@ class ArmFacts:
     failing_runs: tuple[FailingRuns, ...] = ()
     ran: tuple[MappedFile, ...] = ()
     not_judged: str = ""
+    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,3 +402,11 @@ class CompareResult:
     withheld: str = ""
     extra: dict[str, str] = field(default_factory=dict)
     failed: tuple[FailedArm, ...] = ()
+    score_unit: str = ""
+
+    @property
+    def score_head(self) -> tuple[str, ...]:
+        """What the column of scores is called; nothing where no arm has one."""
+        if all(arm.score is None for arm in self.arms):
+            return ()
+        return (f"score, {self.score_unit}" if self.score_unit else "score",)

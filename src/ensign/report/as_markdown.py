@@ -77,15 +77,18 @@ def compare(result: CompareResult) -> str:
     arms = {arm.name: arm for arm in result.arms}
     if result.twin is not None:
         arms[result.twin.name] = result.twin
-    header = [*_heads(result.level, result.margin, "arm", result.metric.value), *_COSTS]
+    scores = [safe(clean(head)) for head in result.score_head]
+    heads = _heads(result.level, result.margin, "arm", result.metric.value)
+    header = [*heads, *scores, *_COSTS]
     body = []
     for name, row in [(arm.name, None) for arm in result.arms[:1]] + [(r.name, r) for r in rows]:
         arm = arms.get(name)
         shown = _baseline(name, result.margin) if row is None else _cells(row, result.margin)
-        costs = [""] * len(_COSTS)
+        costs = [""] * len([*scores, *_COSTS])
         if arm is not None:
             times = [*map(figures.seconds, (arm.user_s, arm.system_s, arm.wall_s))]
-            costs = [*times, figures.size(arm.peak_memory_bytes)]
+            score = figures.score(arm.score)
+            costs = [*score, *times, figures.size(arm.peak_memory_bytes)]
         body.append([*shown, *costs])
     for failed in result.failed:
         cells = [safe(clean(failed.name)), "failed"]

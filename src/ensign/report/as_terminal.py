@@ -429,7 +429,7 @@ def _compare_table(
     _name_column(table, "arm")
     columns.add(table, f"{words.plain_share(result.level)} interval")
     if with_costs:
-        _cost_columns(table)
+        _cost_columns(table, result)
     facts = {arm.name: arm for arm in _all_arms(result)}
     if result.arms:
         baseline = result.arms[0]
@@ -447,19 +447,21 @@ def _compare_table(
 def _cost_table(result: CompareResult) -> Table:
     table = _new_table()
     _name_column(table, "arm")
-    _cost_columns(table)
+    _cost_columns(table, result)
     for arm in _all_arms(result):
         table.add_row(_text(clean(arm.name)), *_cost_cells(arm))
     return table
 
 
-def _cost_columns(table: Table) -> None:
-    for header in ("user", "system", "wall", "peak memory"):
+def _cost_columns(table: Table, result: CompareResult) -> None:
+    heads = (clean(head) for head in result.score_head)
+    for header in (*heads, "user", "system", "wall", "peak memory"):
         table.add_column(header, justify="right", no_wrap=True)
 
 
 def _cost_cells(arm: ArmFacts) -> list[Text]:
     return [
+        *map(_text, figures.score(arm.score)),
         _text(figures.seconds(arm.user_s)),
         _text(figures.seconds(arm.system_s)),
         _text(figures.seconds(arm.wall_s)),

@@ -7,6 +7,8 @@ import math
 from ensign.model.units import format_duration, format_size
 
 _UNITS = (("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9))
+# From here on all digits before the point are shown, and none behind it.
+_MANY = 1000
 
 
 def cost(ns: float) -> str:
@@ -33,6 +35,13 @@ def size(size_bytes: int) -> str:
 def share(value: float) -> str:
     """`98.2 %` of a measured share; `unknown` when it is none."""
     return f"{value * 100:.1f} %" if math.isfinite(value) else "unknown"
+
+
+def score(value: float | None) -> tuple[str, ...]:
+    """`1,234,567` or `0.0432`: nothing where there is none."""
+    if value is None:
+        return ()
+    return (f"{value:,.0f}" if abs(value) >= _MANY else three_figures(value),)
 
 
 def three_figures(value: float) -> str:

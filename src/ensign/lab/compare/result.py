@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import median
+from statistics import fmean, median
 
 from ensign import __version__
 from ensign.lab.compare.failures import failing_runs
@@ -56,6 +56,7 @@ def compare_result(
         version=__version__,
         made_at=made_at,
         failed=tuple(each.arm for each in compared.failed),
+        score_unit="" if options.score is None else options.score.unit,
     )
 
 
@@ -114,6 +115,7 @@ def _facts(compared: Compared, entry: Candidate, arm: str, name: str) -> ArmFact
     totals = [trial.arm(arm) for trial in trials]
     count = len(totals)
     seen = compared.traces.of(entry.arm)
+    scores = [one.score for one in totals if one.score is not None]
     is_baseline = arm == compared.judge.baseline.arm
     return ArmFacts(
         name=name,
@@ -128,6 +130,7 @@ def _facts(compared: Compared, entry: Candidate, arm: str, name: str) -> ArmFact
         failing_runs=failing_runs(trials, arm),
         ran=seen.mapped,
         not_judged=seen.not_judged,
+        score=fmean(scores) if scores else None,
     )
 
 
