@@ -240,6 +240,29 @@ def test_a_workload_that_ends_by_the_clock_is_not_judged(ensign: Ensign, kind: s
     assert {each["workload"] for each in found["workloads"]} == {"short"}
 
 
+@pytest.mark.parametrize(
+    ("kind", "mode", "code"),
+    [
+        ("cpu", "", "self-timed"),
+        ("wall", "", "self-timed"),
+        # Nothing but slices shows who ends by the wall clock.
+        ("wall", 'mode = "whole"', "clock-unknown"),
+    ],
+)
+def test_a_small_budget_lets_no_clock_be_judged(
+    ensign: Ensign, kind: str, mode: str, code: str
+) -> None:
+    # Executions on purpose would take more than the share of the budget that is for them.
+    small = TIMED.replace('budget = "3000s"', f'budget = "60s"\n{mode}').replace("300", "400")
+    write_study(ensign.folder, small, (FIXED[0], FIXED[1].replace("300", "2")), ("KIND", kind))
+    done = ensign("run", "study.toml")
+    assert done.status == 0, done.err
+    found = json.loads(ensign("report", "study.toml", "--json").out)
+    told = {each["subject"]: each["code"] for each in found["findings"] if "clock" in each["text"]}
+    assert told["long"] == code
+    assert {each["workload"] for each in found["workloads"]} == {"short"}
+
+
 @pytest.mark.parametrize("kind", ["wall", "rusage"])
 def test_a_study_of_clocks_alone_claims_nothing(ensign: Ensign, kind: str) -> None:
     only = ('command = ["{artefact}", "1000000"]', f'command = ["{{artefact}}", "{kind}", "300"]')

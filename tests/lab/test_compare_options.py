@@ -135,7 +135,7 @@ def test_the_users_choice_goes_first_and_is_doubted() -> None:
     pilots = {"1": pilot("a", MS, idle=0.9), "2": pilot("b", MS, idle=0.9)}
     plan = plan_race(replace(TWO, mode=Mode.GATED, metric=Metric.CPU), pilots, ())
     assert (plan.mode, plan.metric) == (Mode.GATED, Metric.CPU)
-    assert [finding.code for finding in plan.findings] == ["gated-by-request"]
+    assert [finding.code for finding in plan.findings] == ["gated-by-request", "cpu-by-request"]
 
 
 def test_memory_is_told_then_taken_by_turns_then_refused() -> None:

@@ -128,7 +128,7 @@ def test_the_nearest_that_fits_is_said(tmp_path: Path) -> None:
     study = commands(budget="60s", sweeps=8)
     named = [each.model_copy(update={"command": ["x", each.name]}) for each in study.workloads]
     study = study.model_copy(update={"workloads": named})
-    with pytest.raises(InputError, match=r"give 8\ds, or 5 sweeps, or leave out incr") as refused:
+    with pytest.raises(InputError, match=r"give 90s, or 5 sweeps, or leave out incr") as refused:
         raced(meter, study, StudyFolder(tmp_path))
     budget = str(refused.value).partition("give ")[2].partition(",")[0]
     race = study.race.model_copy(update={"budget": budget})

@@ -72,8 +72,11 @@ def cpu_plan(
 
 def cpu_seats(asked: Cpus) -> tuple[Seats, tuple[Finding, ...]]:
     """CPUs for a study; what its table leaves open comes from the machine."""
-    choice = default_cpus(allowed_cpus(), read_topology())
+    allowed = allowed_cpus()
+    choice = default_cpus(allowed, read_topology())
+    every = tuple(sorted(allowed))
     program = tuple(asked.server or choice.arms)
     load = tuple(asked.load or choice.load)
     own = asked.server is not None or asked.load is not None
-    return Seats(program, load, choice.meter), () if own else choice.findings
+    wide = (tuple(asked.server or every), tuple(asked.load or every))
+    return Seats(program, load, choice.meter, wide), () if own else choice.findings

@@ -72,6 +72,13 @@ class StudyFile:
         )
         return replace(self, study=chosen)
 
+    def with_metric(self, metric: str) -> StudyFile:
+        """The study by the metric that it was raced for; "" leaves what it says."""
+        if not metric:
+            return self
+        race = self.study.race.model_copy(update={"metric": metric})
+        return replace(self, study=self.study.model_copy(update={"race": race}))
+
     def with_limits(self, limits: Limits) -> StudyFile:
         """The study with another budget or precision. InputError where one is none."""
         said = {name: text for name, text in asdict(limits).items() if text is not None}

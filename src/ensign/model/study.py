@@ -33,6 +33,7 @@ from ensign.model.study_values import (
     SizeText,
     SliceText,
 )
+from ensign.model.trials import Metric, Mode
 from ensign.model.units import parse_duration_ns
 
 # A run this much of the budget cannot be raced by three arms in three sweeps.
@@ -366,16 +367,30 @@ class Race(Section):
         default="fit",
         description="of a drive's connections as many send in a slice as fill it, or all",
     )
-    mode: Literal["gated", "driven", "whole"] = Field(
-        default="gated",
-        description="slices of loads or commands, slices of drives, or whole executions in turn",
+    mode: Literal["gated", "driven", "whole"] | None = Field(
+        default=None,
+        description="slices of loads or commands, slices of drives, or whole executions in turn; "
+        "without it as the program's behavior asks for",
     )
-    metric: Literal["cpu", "wall"] = Field(default="cpu", description="the cost compared")
+    metric: Literal["cpu", "wall"] | None = Field(
+        default=None,
+        description="the cost compared; without it as the program's behavior asks for",
+    )
     level: Level = Field(default=0.95, description="confidence level of intervals")
     seed: int = Field(default=1, ge=0, description="decides all random orders")
     ports: PortRange = Field(
         default=(20_000, 29_999), description="first and last port that servers may get"
     )
+
+    @property
+    def cost(self) -> Metric:
+        """The cost compared, where nothing asks for another."""
+        return Metric(self.metric or Metric.CPU)
+
+    @property
+    def turns(self) -> Mode:
+        """How arms take turns, where nothing asks for another way."""
+        return Mode(self.mode or Mode.GATED)
 
 
 class Training(Section):

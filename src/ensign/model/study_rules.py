@@ -262,7 +262,7 @@ def _drive(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
 
 def _mode(study: Study) -> Iterator[Problem]:
     """Slices of drives and slices of processes are raced by different modes."""
-    mode = study.race.mode
+    mode = study.race.turns.value
     for index, workload in enumerate(study.workloads):
         called, has = f"workload '{workload.name}'", workload.drive is not None
         if mode == "driven" and not has:

@@ -8,6 +8,7 @@ from statistics import median
 
 from ensign.host.meter import Meter
 from ensign.lab.compare.options import Candidate
+from ensign.lab.metric_and_mode import behaviour_findings
 from ensign.measure.perform import observe_once, run_once
 from ensign.measure.probe import OutcomeLine
 from ensign.model.behaviour import Behaviour, behaviour_of
@@ -134,32 +135,11 @@ def usage_findings(
 ) -> Iterator[Finding]:
     """What the use of the CPU already tells, where programs may use so many CPUs."""
     for pilot in pilots:
-        yield from _usage_findings(pilot, servers=servers)
-        does = pilot.behaviour
-        if servers and does.parallel and cpus is not None and does.runnable + 1 > cpus:
-            text = (
-                f"keeps {does.runnable:.1f} tasks busy at a time, and its load needs a CPU, too: "
-                f"with {cpus} CPUs they take time from each other; use a machine with more"
-            )
-            yield Finding("few-cpus", Severity.WARNING, text, pilot.name)
+        yield from behaviour_findings(pilot.behaviour, pilot.name, serves=servers, cpus=cpus)
+        yield from _of_the_kernel(pilot)
 
 
-def _usage_findings(pilot: Pilot, *, servers: bool) -> Iterator[Finding]:
-    does = pilot.behaviour
-    if does.waits and not servers:
-        yield Finding(
-            "mostly-waiting",
-            Severity.WARNING,
-            f"waits for {does.idle_share:.0%} of its time for something else than a CPU: a "
-            "compiler will not help; raced by whole executions",
-            pilot.name,
-        )
-    if does.parallel:
-        text = (
-            f"keeps {does.runnable:.1f} tasks busy at a time: it gets all CPUs, and whole "
-            "executions by turns"
-        )
-        yield Finding("several-cpus", Severity.NOTE, text, pilot.name)
+def _of_the_kernel(pilot: Pilot) -> Iterator[Finding]:
     system_ns = median(run.system_ns for run in pilot.runs)
     if pilot.cpu_ns > _NOTEWORTHY_NS and system_ns > _SYSTEM_SHARE * pilot.cpu_ns:
         share = system_ns / pilot.cpu_ns

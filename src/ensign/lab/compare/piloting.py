@@ -48,6 +48,7 @@ from ensign.lab.compare.self_timed import (
     clock_slice_ns,
 )
 from ensign.lab.compare.tracing import Traces, Tracing
+from ensign.lab.metric_and_mode import runs_to_look_at
 from ensign.lab.ports import Ports
 from ensign.lab.traced import TraceWish
 from ensign.measure.perform import race
@@ -56,9 +57,6 @@ from ensign.model.requests import ProcessSpec, RaceRequest
 from ensign.model.trials import ArmFailure, Metric, Mode, Trial
 
 _PILOTS = 3
-# Runs of a few milliseconds are seen by few looks each.
-_MOST_PILOTS = 10
-_LONG_ENOUGH_NS = 60_000_000
 # Of the budget: for the runs of all commands, and for tracing them.
 _PILOTS_SHARE = 0.2
 _MORE_SHARE = 0.05
@@ -302,11 +300,8 @@ class Piloting:
 
     def _count(self, wall_ns: int, took_ns: int) -> int:
         """How many runs of each command; with its start one takes `took_ns`."""
-        affordable = self._budget_ns * _PILOTS_SHARE / len(self.entries) / max(took_ns, 1)
-        if affordable < _PILOTS:
-            return 1
-        wanted = -(-_LONG_ENOUGH_NS // max(wall_ns, 1))
-        return max(_PILOTS, min(_MOST_PILOTS, wanted))
+        allowed_ns = self._budget_ns * _PILOTS_SHARE / len(self.entries)
+        return runs_to_look_at(wall_ns, took_ns, allowed_ns)
 
     def _run_alone(self, entry: Candidate, *, digest: bool) -> tuple[PilotRun, str]:
         prepare_ns = 0

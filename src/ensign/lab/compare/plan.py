@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ensign.lab.compare.options import DEFAULT_BUDGET_NS, DEFAULT_PRECISION, Options
 from ensign.lab.compare.pilot import Pilot
+from ensign.lab.metric_and_mode import Asked, choose
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
 from ensign.model.trials import Metric, Mode
@@ -49,28 +50,18 @@ def plan_race(
 ) -> RacePlan:
     """The plan after unmeasured runs of each arm; the user's own choices go first."""
     does = [pilot.behaviour for pilot in pilots.values()]
-    parallel = any(each.parallel for each in does)
-    # A server waits for its load generator, which is no reason to doubt the interleaving.
-    waiting = not options.load and any(each.waits for each in does)
-    by_turns = parallel or waiting
-    metric = Metric.SCORE if options.score else options.metric
-    metric = metric or (Metric.WALL if by_turns else Metric.CPU)
-    # Slices have no queues and hide what waits: wall time of servers is that of whole executions.
-    by_turns = by_turns or metric is Metric.SCORE or (bool(options.load) and metric is Metric.WALL)
-    mode = options.mode or (Mode.WHOLE if by_turns else Mode.GATED)
-    if options.mode is Mode.GATED and by_turns:
-        findings = (*findings, _gated_by_request(waiting=waiting, parallel=parallel))
+    chosen = choose(asked(options), does)
     first = next(iter(pilots.values()))
     expected_ns = {arm: max(pilot.wall_ns, 1) for arm, pilot in pilots.items()}
     once_ns = sum(expected_ns.values()) + first.wall_ns
     preparing_ns = sum(pilot.prepare_ns for pilot in pilots.values()) + first.prepare_ns
     return RacePlan(
-        mode=mode,
-        metric=metric,
-        pinned=not parallel,
+        mode=chosen.mode,
+        metric=chosen.metric,
+        pinned=not chosen.parallel,
         expected_ns=expected_ns,
         execution_ns=round(once_ns * _OVERHEAD) + preparing_ns,
-        findings=findings,
+        findings=(*findings, *chosen.findings),
         deadline_ns=None if options.deadline_ns else _hangs_after_ns(options, pilots),
     )
 
@@ -80,14 +71,15 @@ def _hangs_after_ns(options: Options, pilots: Mapping[str, Pilot]) -> int:
     return min(options.run_deadline_ns, max(_NO_HANG_NS, _HANGS_AT * longest_ns))
 
 
-def _gated_by_request(*, waiting: bool, parallel: bool) -> Finding:
-    if waiting:
-        why = "it waits, and waiting goes on while it is stopped"
-    elif parallel:
-        why = "several of its tasks are busy at a time, and slices stop them together"
-    else:
-        why = "wall time of slices has no queues: it is not what clients of the server would see"
-    return Finding("gated-by-request", Severity.WARNING, f"gated by request, though {why}")
+def asked(options: Options) -> Asked:
+    """What the rule has to keep to."""
+    return Asked(
+        metric=options.metric,
+        mode=options.mode,
+        serves=bool(options.load),
+        loaded=bool(options.load),
+        scored=options.score is not None,
+    )
 
 
 def with_memory(

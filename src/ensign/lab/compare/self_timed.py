@@ -25,7 +25,7 @@ _SOME_WAITING = 0.2
 # Alone and interleaved it takes the same time from start to end, though not to run.
 _SAME_SPAN = 0.1
 # Of less than this a start-up or a clock tick is a part.
-_NOTEWORTHY_NS = 8_000_000
+NOTEWORTHY_NS = 8_000_000
 # A CPU clock that runs four times as fast leaves a quarter, or (where a program doubles its work
 # until it has seen enough) a half at most.
 CLOCK_RATE = 4
@@ -76,7 +76,7 @@ def by_the_wall_clock(pilots: Mapping[str, Pilot], sliced: Trial) -> tuple[SelfT
     found: list[SelfTimed] = []
     for totals in sliced.arms:
         pilot = pilots.get(totals.arm)
-        if pilot is None or pilot.least_cpu_ns < _NOTEWORTHY_NS:
+        if pilot is None or pilot.least_cpu_ns < NOTEWORTHY_NS:
             continue
         share = (totals.cpu_ns + totals.load_cpu_ns) / pilot.least_cpu_ns
         less = share < _MARKEDLY_LESS
@@ -136,7 +136,7 @@ def by_the_cpu_clock(
     if not _may_end_by_it(hurried, alone_ns):
         return None
     usual = usually()
-    known = usual.followed and usual.cpu_ns >= _NOTEWORTHY_NS
+    known = usual.followed and usual.cpu_ns >= NOTEWORTHY_NS
     if not known or not 0 < hurried.cpu_ns < _MARKEDLY_FASTER * usual.cpu_ns:
         return None
     how = (
@@ -161,9 +161,20 @@ def _span_ns(sliced: Trial, arm: str) -> int:
     return own[-1].start_ns + own[-1].wall_ns - own[0].start_ns if own else 0
 
 
+def asks_for_cpu_time(seen: TracedExecution) -> bool:
+    """Whether a program could end by its CPU time; what was not followed is taken not to."""
+    if not seen.followed:
+        return False
+    return seen.cpu_limits_reached > 0 or seen.cpu_timers > 0 or _reads(seen) >= _FEWEST_READS
+
+
+def _reads(seen: TracedExecution) -> int:
+    return max(seen.cpu_clock_reads, seen.children_clock_reads)
+
+
 def _may_end_by_it(hurried: TracedExecution, alone_ns: int | None) -> bool:
-    reads = max(hurried.cpu_clock_reads, hurried.children_clock_reads)
-    if not hurried.cpu_timers and reads < _FEWEST_READS:
+    reads = _reads(hurried)
+    if not asks_for_cpu_time(hurried):
         return False
     return alone_ns is None or hurried.cpu_ns - reads * _READ_NS < _ABOUT_AS_MUCH * alone_ns
 

@@ -49,6 +49,11 @@ class Sharing:
         return {name: files for name, files in found.items() if files}
 
     @property
+    def of_baseline(self) -> dict[str, TracedExecution]:
+        """What was seen of the baseline, by workload."""
+        return {name: seen[self.baseline] for name, seen in self.by_workload.items()}
+
+    @property
     def apart(self) -> frozenset[str]:
         """The workloads whose arms cannot be alive at once."""
         return frozenset(self.shared)

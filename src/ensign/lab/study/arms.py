@@ -21,7 +21,7 @@ from ensign.model.requests import (
     Sink,
 )
 from ensign.model.study import DriveStep, Server, Study, Workload, counts_itself
-from ensign.model.trials import TWIN, Better, Mode, Trial
+from ensign.model.trials import TWIN, Better, Metric, Mode, Trial
 from ensign.model.units import parse_duration_ns
 
 _NO_VARIANT = 2  # the baseline and its twin
@@ -34,11 +34,21 @@ def group_count(variants: int, most_arms: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Seats:
-    """CPUs of the programs under test, of load generators, and of the meter."""
+    """CPUs of the programs under test, of load generators, and of the meter.
+
+    `wide` are those of the programs and of load generators where a program needs several; empty
+    where these are no others.
+    """
 
     program: tuple[int, ...]
     load: tuple[int, ...]
     meter: tuple[int, ...]
+    wide: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+    def widened(self) -> Seats:
+        """Those for programs with several busy tasks."""
+        program, load = self.wide
+        return replace(self, program=program or self.program, load=load or self.load)
 
 
 def _unchecked(trial: Trial, _arms: Field) -> Trial:
@@ -56,7 +66,8 @@ class Field:
     (3 or more) race at a time, `at_once` connections of a drive send in one slice; None: all.
     `trees` has, by path, what a program runs with; `library_path` is the inherited LD_LIBRARY_PATH.
     `apart` has the workloads of which no two arms may be alive at once. `check` judges what each
-    trial ran, and takes out of it who ran something else.
+    trial ran, and takes out of it who ran something else. `whole` executions take turns whatever
+    the workload.
     """
 
     artefacts: tuple[tuple[str, str], ...]
@@ -73,6 +84,7 @@ class Field:
     library_path: str = ""
     apart: frozenset[str] = frozenset()
     check: Callable[[Trial, Field], Trial] = _unchecked
+    whole: bool = False
 
     def in_sweep(self, sweep: int) -> Field:
         """Who takes part in that sweep: each arm's relink of it, the twin's own one, too."""
@@ -152,12 +164,14 @@ def race_request(
 def mode_of(study: Study, field: Field, workload: Workload) -> Mode:
     """How the arms of a workload take turns.
 
-    Whole executions where they cannot be there together, where it says what it achieved, and for
-    the wall time of a server under a load generator: slices have no queues.
+    Whole executions where they cannot be there together, where it says what it achieved, where its
+    behavior asks for them, and for the wall time of a server under a load generator: slices have no
+    queues.
     """
-    waits = workload.load is not None and study.race.metric == "wall"
-    by_turns = workload.name in field.apart or workload.by_turns
-    return Mode.WHOLE if by_turns or waits else Mode(study.race.mode)
+    asked = study.race.mode is not None
+    waits = workload.load is not None and study.race.cost is Metric.WALL and not asked
+    by_turns = field.whole or workload.name in field.apart or workload.by_turns
+    return Mode.WHOLE if by_turns or waits else study.race.turns
 
 
 def training_request(study: Study, field: Field, run: TrainingRun) -> RaceRequest:

@@ -106,7 +106,7 @@ def new_plan(
         finalists=tuple(finalists),
         workloads=tuple(workload.name for workload in study.workloads),
         requests=dict(requests),
-        metric=study.race.metric,
+        metric=study.race.cost.value,
         margin=study.race.margin,
         level=study.race.level,
         sweeps=sweeps,

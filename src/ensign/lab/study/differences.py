@@ -79,8 +79,8 @@ def _require_comparable(
     both = " and ".join(labels)
     if {each.started_unix_s for each in trials_a} & {each.started_unix_s for each in trials_b}:
         raise InputError(f"{both} have trials in common: they are the same measurement")
-    if study_a.race.metric != study_b.race.metric:
-        metrics = f"{study_a.race.metric} and {study_b.race.metric}"
+    if study_a.race.cost is not study_b.race.cost:
+        metrics = f"{study_a.race.cost.value} and {study_b.race.cost.value}"
         raise InputError(f"{both} compare by different metrics ({metrics})")
     if record_a.raced[0] != record_b.raced[0]:
         baselines = f"{record_a.raced[0]} and {record_b.raced[0]}"
@@ -126,7 +126,7 @@ def _settings(sweeps: _Sweeps, shared: Sequence[str]) -> dict[str, str]:
     env = {} if study.server is None else study.server.env
     return {
         "slice": study.race.slice,
-        "mode": study.race.mode,
+        "mode": ", ".join(sorted({each.mode.value for each in trials})),
         "stopped by": trials[0].freezer,
         "margin": study.race.margin or "none",
         "level": f"{study.race.level:g}",

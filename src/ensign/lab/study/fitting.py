@@ -25,9 +25,11 @@ from ensign.stats.expected import FEWEST_ROUNDS
 
 LONGER_EXECUTIONS = 6
 BAND_EXECUTIONS = 3
-# Of baseline and twin: by turns, in slices, and one of them traced; of the budget at most.
+# Of baseline and twin in slices, with copies, and one of them traced; of the budget at most.
 CLOCK_EXECUTIONS = 2.5
 CLOCKS_SHARE = 0.03
+# For looking at what the baseline does on all workloads.
+LOOKS_SHARE = 0.05
 MOST_ROUNDS = 9999  # four digits in the names of trials
 TOLERANCE = 0.05
 _NO_VARIANT = 2  # the baseline and its twin
@@ -51,7 +53,7 @@ class Pilot:
     """What the baseline needs: running time per request, start-up per arm, the race's own (ns).
 
     `most_arms` fit into memory together; None: all of them. `self_timed` says how it showed that
-    the workload ends by the clock, "" where it does not; None where that was not tried yet.
+    the workload ends by the clock, "" where it does not; None where that is not known.
     """
 
     requests: int | None

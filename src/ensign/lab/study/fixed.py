@@ -5,31 +5,36 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pydantic import TypeAdapter, ValidationError
 
 from ensign.host.clock import Clock
 from ensign.host.meter import Meter
+from ensign.lab.metric_and_mode import runs_to_look_at
 from ensign.lab.study.arms import Field
 from ensign.lab.study.calibrate import pilot
 from ensign.lab.study.fitting import (
     CLOCK_EXECUTIONS,
     CLOCKS_SHARE,
+    LOOKS_SHARE,
     Demand,
     Pilot,
     band_arms,
     exact_sweeps,
     fitted,
+    is_adaptive,
     require_room,
 )
 from ensign.lab.study.groups import arms_together, fewest, group_findings, most_arms_of
-from ensign.lab.study.self_timed import ends_by_the_clock, self_timed_findings
+from ensign.lab.study.looking import Decided, Sight, decided, looked_at
+from ensign.lab.study.self_timed import ClockTrial, ends_by_the_clock, self_timed_findings
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study.turns import connections_at_once, turns_findings
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.findings import Finding, Severity
 from ensign.model.study import Study, Workload, longest_run_ns
+from ensign.model.traced import TracedExecution
 from ensign.model.trials import Trial
 from ensign.model.units import format_duration, format_size, parse_duration_ns
 from ensign.stats.expected import pilot_rounds
@@ -41,12 +46,16 @@ _PLAN = TypeAdapter(SweepPlan)
 
 @dataclass(frozen=True, slots=True)
 class PlanSite:
-    """Where a plan is made: the meter that races pilots, a clock, the store, and who is told."""
+    """Where a plan is made: the meter that races pilots, a clock, the store, and who is told.
+
+    `traced` is what was seen of the baseline on each workload.
+    """
 
     meter: Meter
     clock: Clock
     folder: StudyFolder
     on_pilot: Callable[[str], None]
+    traced: Mapping[str, TracedExecution] = field(default_factory=dict)
 
 
 def plan_key(
@@ -73,35 +82,59 @@ def plan_key(
 
 @dataclass(frozen=True, slots=True)
 class Pilots:
-    """What the baseline needs by workload, and the time that finding it out took (ns)."""
+    """What the baseline needs and does by workload, and the time that finding out took (ns)."""
 
     by_workload: Mapping[str, Pilot]
     spent_ns: int
+    decided: Decided
+    sights: Mapping[str, Sight]
 
 
 def piloted(site: PlanSite, study: Study, field: Field) -> Pilots:
-    """A pilot of each workload.
+    """A pilot of each workload, and what follows from its behavior.
 
     InputError where what is asked for does not fit into the budget, as soon as a pilot says so.
     """
     pilots: dict[str, Pilot] = {}
+    sights: dict[str, Sight] = {}
     variants = len(field.artefacts) - 1
     demand = Demand(study, pilots, variants, arms_together(variants, study.race.group_size))
     began_ns = site.clock.monotonic_ns()
     for workload in study.workloads:
         site.on_pilot(workload.name)
-        pilots[workload.name] = _piloted(site, study, field, workload)
-        require_room(demand, site.clock.monotonic_ns() - began_ns)
+        measured = pilots[workload.name] = _piloted(site, study, field, workload)
+        # It is run once more at least.
+        spent_ns = site.clock.monotonic_ns() - began_ns
+        require_room(demand, spent_ns + measured.startup_ns + measured.running_ns)
+        sight = _looked_at(site, study, field, workload, measured)
+        if sight is not None:
+            sights[workload.name] = sight
+    found = decided(study, sights, field.seats)
+    for name in {*found.whole, *found.wide}:
+        pilots[name] = sights[name].of(pilots[name])
     left_ns = parse_duration_ns(study.race.budget) * CLOCKS_SHARE
     for workload in study.workloads:
-        measured = pilots[workload.name]
+        measured, sight = pilots[workload.name], sights.get(workload.name)
         left_ns -= CLOCK_EXECUTIONS * demand.execution_ns(
             workload.name, {workload.name: measured.running_ns}, 0
         )
-        if workload.may_end_by_the_clock and left_ns >= 0:
-            timed = ends_by_the_clock(site.meter, study, field, workload, measured.requests)
-            pilots[workload.name] = replace(measured, self_timed=timed)
-    return Pilots(pilots, site.clock.monotonic_ns() - began_ns)
+        if sight is None:
+            continue
+        placed = replace(field, whole=workload.name in found.whole)
+        traced = site.traced.get(workload.name)
+        known = (measured.requests, sight.looked, traced, left_ns >= 0)
+        timed = ends_by_the_clock(site.meter, ClockTrial(study, placed, workload, *known))
+        pilots[workload.name] = replace(measured, self_timed=timed)
+    return Pilots(pilots, site.clock.monotonic_ns() - began_ns, found, sights)
+
+
+def _looked_at(
+    site: PlanSite, study: Study, field: Field, workload: Workload, measured: Pilot
+) -> Sight | None:
+    took_ns = measured.startup_ns + measured.running_ns + measured.overhead_ns
+    allowed_ns = parse_duration_ns(study.race.budget) * LOOKS_SHARE / len(study.workloads)
+    runs = runs_to_look_at(measured.running_ns, took_ns, allowed_ns)
+    return looked_at(site.meter, study, field, workload, measured.requests, runs=runs)
 
 
 def fixed_plan(
@@ -139,6 +172,7 @@ def plan_findings(plan: SweepPlan) -> tuple[Finding, ...]:
         *group_findings(plan.together, plan.most_arms),
         *_memory_findings(plan),
         *turns_findings(plan.at_once),
+        *plan.seen,
         *self_timed_findings(plan.self_timed, plan.clock_unknown),
     )
 
@@ -196,10 +230,19 @@ def _new_plan(study: Study, field: Field, key: str, found: Pilots) -> SweepPlan:
         free_bytes=field.memory_bytes,
         self_timed={name: each.self_timed for name, each in pilots.items() if each.self_timed},
         clock_unknown=tuple(
-            each.name
-            for each in study.workloads
-            if each.may_end_by_the_clock and pilots[each.name].self_timed is None
+            name
+            for name, each in pilots.items()
+            if each.self_timed is None and name in found.sights
         ),
+        alone={
+            each.name: found.sights[each.name].looked
+            for each in study.workloads
+            if each.name in found.sights and not is_adaptive(each)
+        },
+        metric=found.decided.metric.value,
+        whole=found.decided.whole,
+        wide=found.decided.wide,
+        seen=found.decided.findings,
     )
 
 

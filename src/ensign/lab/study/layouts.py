@@ -14,7 +14,7 @@ from ensign.lab.study.record import StudyRecord
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.model.results import BuildFacts, LayoutBand, LayoutFacts, LayoutSplit
 from ensign.model.study import Study
-from ensign.model.trials import TWIN, Metric, Trial, failed_arms
+from ensign.model.trials import TWIN, Trial, failed_arms
 from ensign.stats.layouts import Split, blocked_split, nested_split, relink_band
 from ensign.stats.pair import exp
 from ensign.stats.suite import sweep_geomeans
@@ -112,7 +112,7 @@ def _band(
     names = [name for name in names if name not in gone]
     workloads = tuple(workload.name for workload in study.workloads)
     arms = (_NATURAL, TWIN, *names)
-    costs = sweep_costs(relinked, arms, workloads, Metric(study.race.metric))
+    costs = sweep_costs(relinked, arms, workloads, study.race.cost)
     if not costs.sweeps or len(names) < _FEWEST:
         return (), ()
     d = np.stack([costs.log_ratios(name, _NATURAL) for name in names])

@@ -9,7 +9,7 @@ from ensign.lab.study.fitting import LONGER_EXECUTIONS
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.model.findings import Finding
 from ensign.model.study import Study
-from ensign.model.trials import TWIN, Metric, Trial
+from ensign.model.trials import TWIN, Trial
 from ensign.model.units import parse_duration_ns
 from ensign.stats.slice_length import change_of_log_ratio, slice_length_finding
 from ensign.stats.trials import log_ratios
@@ -19,7 +19,8 @@ FACTOR = 4
 
 def with_longer_slices(study: Study, plan: SweepPlan) -> tuple[Study, SweepPlan]:
     """The study and plan of the check; no workloads where the study asks for none. Pure."""
-    chosen = [w for w in study.workloads if w.name in study.race.slice_check]
+    sliced = set(study.race.slice_check).difference(plan.whole)
+    chosen = [w for w in study.workloads if w.name in sliced]
     slice_ns = parse_duration_ns(study.race.slice) * FACTOR
     race = study.race.model_copy(update={"slice": f"{slice_ns}ns"})
     longer = study.model_copy(update={"workloads": chosen, "race": race})
@@ -37,7 +38,7 @@ def slice_length_findings(
     study: Study, raced: Sequence[str], usual: Sequence[Trial], longer: Sequence[Trial]
 ) -> tuple[Finding, ...]:
     """One finding per workload that was raced at both lengths. Pure."""
-    metric = Metric(study.race.metric)
+    metric = study.race.cost
     length_ms = parse_duration_ns(study.race.slice) / 1e6
     found: list[Finding] = []
     for workload in study.race.slice_check:

@@ -28,6 +28,7 @@ from ensign.lab.study.record import StudyRecord, read_record, usable_record, wri
 from ensign.lab.study.recording import ended, raced_by, started
 from ensign.lab.study.result import study_result
 from ensign.lab.study.rounds import Course, race_rounds, round_findings
+from ensign.lab.study.self_timed import self_timed_findings, shown_by_the_race
 from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study.sweeps import SweepPlan, failed_in, missing_trials, run_sweeps
 from ensign.lab.study.telling import Telling
@@ -62,6 +63,7 @@ def run_study(
             sweeps = _race(file, programs, folder, ports, telling)
             begun = read_plan(folder, sweeps.key) is not None
             if begun or file.study.race.confirm is not None:
+                file = file.with_metric(sweeps.metric)
                 explored, _ = _explored(file)
                 site = Site(cache, ports, folder, telling)
                 confirm(file, explored, sweeps, site)
@@ -99,7 +101,8 @@ def stored_sweeps(file: StudyFile) -> tuple[Study, StudyRecord, tuple[Trial, ...
             f"{file.path} no longer has the workload {', '.join(sorted(missing))}, which was "
             f"measured: 'ensign run {file.path}' measures those that it has now"
         )
-    return file.with_workloads(record.workloads).study, record, trials
+    chosen = file.with_workloads(record.workloads).with_metric(record.metric)
+    return chosen.study, record, trials
 
 
 def _race(
@@ -118,6 +121,7 @@ def _race(
         sharing = looking.sharing(study, field, key)
         field = replace(field, apart=sharing.apart)
         # Before each variant is run once: what cannot fit is refused at once.
+        site = replace(site, traced=sharing.of_baseline)
         pilots = None if is_planned else piloted(site, study, field)
     judged = judged_by_run(study, programs, field, key, (folder, ports, telling.pilot), sharing.ran)
     programs = judged_programs(programs, judged)
@@ -127,6 +131,7 @@ def _race(
     field = replace(field, artefacts=programs.artefacts, check=check)
     natural = replace(arena.natural.without(left_out), apart=sharing.apart, check=check)
     plan = fixed_plan(site, study, field, key, pilots)
+    study = file.with_metric(plan.metric).study
     longer_study, longer = with_longer_slices(study, plan)
     races = [(longer_study, field, longer)]
     baseline = programs.report.results[0].facts
@@ -167,7 +172,14 @@ def _race(
             if not field.has_failed(gone):
                 left = arms.without(gone)
                 gone |= run_sweeps(ports.meter, raced_study, left, extra, folder, telling.trial)
-    said = (*record.findings, *round_findings(study, plan), *shared)
+    unasked = {name: runs for name, runs in plan.alone.items() if name not in plan.self_timed}
+    timed = shown_by_the_race(study, unasked, folder.trials(plan.key))
+    said = (
+        *record.findings,
+        *round_findings(study, plan),
+        *self_timed_findings(timed),
+        *shared,
+    )
     record = replace(raced_by(record, plan), findings=tuple(dict.fromkeys(said)))
     write_record(folder, ended(record, before, machine_state()))
     return plan

@@ -28,7 +28,8 @@ class StudyRecord:
     `plan_sha256` is that of the plan by which a confirmation was raced. `expected` is the precision
     told after the first few sweeps, where it was. `budget` and `precision` are those that it was
     raced with, which the command line may have set; empty in older records. The spread of the
-    `first` sweeps decided how many there were (`PairRule.first`).
+    `first` sweeps decided how many there were (`PairRule.first`). `metric` is the cost that was
+    compared; empty where it is what the study says.
     """
 
     key: str
@@ -52,6 +53,7 @@ class StudyRecord:
     precision: str = ""
     ran: tuple[WhatRan, ...] = ()
     first: int = 0
+    metric: str = ""
 
 
 _RECORD = TypeAdapter(StudyRecord)

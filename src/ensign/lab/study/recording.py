@@ -37,6 +37,7 @@ def started(study: Study, programs: Programs, plan: SweepPlan, before: MachineSt
         expected=plan.precision,
         budget=study.race.budget,
         precision=study.race.precision or "",
+        metric=plan.metric,
     )
 
 

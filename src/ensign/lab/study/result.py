@@ -69,7 +69,7 @@ def study_result(
     )
     trials = tuple(trial.without(gone) for trial in trials)
     longer = tuple(trial.without(gone) for trial in longer)
-    metric = Metric(study.race.metric)
+    metric = study.race.cost
     other = Metric.WALL if metric is Metric.CPU else Metric.CPU
     names = judged_workloads([each.name for each in study.workloads], record.findings)
     arms = (*record.raced, TWIN)
@@ -98,7 +98,7 @@ def study_result(
         sweeps_done=len(executions.sweeps),
         sweeps_planned=record.sweeps_planned,
         racing_s=sum(trial.wall_ns for trial in trials) / 1e9,
-        mode=first.mode.value,
+        mode=Counter(trial.mode.value for trial in trials).most_common(1)[0][0],
         slice_ns=parse_duration_ns(study.race.slice),
         freezer=first.freezer,
         running_share=sum(trial.running_share for trial in trials) / len(trials),
@@ -161,7 +161,7 @@ def _latency(
 def study_costs(study: Study, record: StudyRecord, trials: Sequence[Trial]) -> SweepCosts:
     """The costs of the whole sweeps in the study's metric, one column for each of what n counts."""
     names = judged_workloads([each.name for each in study.workloads], record.findings)
-    costs = sweep_costs(trials, (*record.raced, TWIN), names, Metric(study.race.metric))
+    costs = sweep_costs(trials, (*record.raced, TWIN), names, study.race.cost)
     return in_units(costs, record)
 
 

@@ -20,7 +20,7 @@ from ensign.lab.study.sweeps import SweepPlan, SweepProgress, order_of
 from ensign.model.errors import CommandFailed, RaceFailed
 from ensign.model.findings import Finding, Severity
 from ensign.model.study import Study, Workload
-from ensign.model.trials import TWIN, Metric, Trial, failed_arms
+from ensign.model.trials import TWIN, Trial, failed_arms
 from ensign.model.units import format_duration, parse_duration_ns, parse_share
 from ensign.stats.expected import expected_precision, log_ratios_of, rounds_for
 from ensign.stats.layouts import by_relink
@@ -48,6 +48,7 @@ class _State:
 
     plan: SweepPlan
     used_ns: int = 0
+    last_ns: int = 0
     rounds: int = 0
     trials: list[Trial] = field(default_factory=list)
     gone: frozenset[str] = frozenset()
@@ -55,6 +56,11 @@ class _State:
     @property
     def round_ns(self) -> float:
         return self.used_ns / self.rounds if self.rounds else self.plan.round_ns
+
+    @property
+    def next_ns(self) -> float:
+        """As on average, or as the last one, where the machine got slower."""
+        return max(self.round_ns, self.last_ns)
 
 
 def race_rounds(course: Course, study: Study, arms: Field, plan: SweepPlan) -> SweepPlan:
@@ -79,7 +85,8 @@ def race_rounds(course: Course, study: Study, arms: Field, plan: SweepPlan) -> S
             raced = _trial(course, study, arms, state, workload)
             there[state.rounds, workload.name] = raced
             course.on_trial(_progress(state, study, workload.name, raced, len(there)))
-        state.used_ns += course.clock.monotonic_ns() - began_ns
+        state.last_ns = course.clock.monotonic_ns() - began_ns
+        state.used_ns += state.last_ns
         state.trials += (
             replace(there[state.rounds, each.name], slices=()) for each in study.workloads
         )
@@ -140,7 +147,7 @@ def _ends(state: _State, study: Study) -> bool:
     if state.rounds < _FEWEST_ROUNDS or plan.allowed_ns is None:
         return False
     over_ns = parse_duration_ns(study.race.budget) * TOLERANCE if plan.exact else 0
-    return state.used_ns + state.round_ns > plan.allowed_ns + over_ns
+    return state.used_ns + state.next_ns > plan.allowed_ns + over_ns
 
 
 def _consider(course: Course, study: Study, arms: Field, state: _State) -> None:
@@ -191,7 +198,7 @@ def _costs(study: Study, arms: Field, state: _State) -> SweepCosts:
     names = [*(name for name, _ in arms.without(state.gone).artefacts), TWIN]
     trials = (trial.without(state.gone) for trial in state.trials)
     workloads = [each.name for each in study.workloads]
-    costs = sweep_costs(trials, names, workloads, Metric(study.race.metric))
+    costs = sweep_costs(trials, names, workloads, study.race.cost)
     return by_relink(costs, arms.rotation) if arms.rotation else costs
 
 

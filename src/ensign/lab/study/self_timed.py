@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ensign.host.meter import Meter
-from ensign.lab.compare.pilot import Pilot, run_of_totals
+from ensign.lab.compare.pilot import Pilot
 from ensign.lab.compare.self_timed import (
     CLOCK_RATE,
+    NOTEWORTHY_NS,
+    SelfTimed,
+    asks_for_cpu_time,
     by_both,
     by_the_cpu_clock,
     by_the_wall_clock,
 )
-from ensign.lab.study.arms import Field, race_request
+from ensign.lab.study.apart import NO_TIME
+from ensign.lab.study.arms import Field, mode_of, race_request
 from ensign.lab.study.calibrate import one_trial, trial_seed
 from ensign.lab.traced import MeterTracer, TraceWish
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import StudyResult
 from ensign.model.study import Study, Workload
+from ensign.model.traced import TracedExecution
 from ensign.model.trials import Mode, Trial
 
-CODE = "self-timed"
-_FEW = 5
+CODE, UNKNOWN = "self-timed", "clock-unknown"
+_NOT_JUDGED = frozenset({CODE, UNKNOWN})
+_TO_BE_SURE = 2
 # Beside the twin.
 _CROWD = 3
 _REMEDY = (
@@ -33,94 +39,148 @@ _REMEDY = (
 )
 
 
-def ends_by_the_clock(
-    meter: Meter, study: Study, field: Field, workload: Workload, requests: int | None
-) -> str:
-    """How it showed that the workload ends by a clock; "" where it does not, or where it counts."""
-    if not workload.may_end_by_the_clock or workload.name in field.apart:
+@dataclass(frozen=True, slots=True)
+class ClockTrial:
+    """One workload of which is to be known whether it ends by a clock.
+
+    `alone` are executions of the baseline by itself, `traced` is one that was followed (None: none
+    was asked for). `affordable`: there is time for executions on purpose.
+    """
+
+    study: Study
+    field: Field
+    workload: Workload
+    requests: int | None
+    alone: Pilot
+    traced: TracedExecution | None
+    affordable: bool
+
+
+def ends_by_the_clock(meter: Meter, tried: ClockTrial) -> str | None:
+    """How it showed that the workload ends by a clock; "" where it does not, or where it counts.
+
+    None where that is not known: finding out would take too long.
+    """
+    if not tried.workload.may_end_by_the_clock:
         return ""
     try:
-        return _by_wall(meter, study, field, workload, requests) or _by_cpu(
-            meter, study, field.only_baseline(), workload, requests
-        )
+        by_wall = _by_wall(meter, tried)
+        by_cpu = "" if by_wall else _by_cpu(meter, tried)
     except CommandFailed:
         # What fails so is told by the race itself.
         return ""
+    known = by_wall is not None and by_cpu is not None
+    return by_wall or by_cpu or ("" if known else None)
 
 
-def _by_wall(
-    meter: Meter, study: Study, field: Field, workload: Workload, requests: int | None
-) -> str:
-    """By executions of copies of the baseline: each alone, and taking turns in slices.
+def shown_by_the_race(
+    study: Study, alone: Mapping[str, Pilot], trials: Sequence[Trial]
+) -> dict[str, str]:
+    """How the first two executions in slices show which workloads end by the wall clock. Pure."""
+    found: dict[str, str] = {}
+    asked = [each.name for each in study.workloads if each.may_end_by_the_clock]
+    for name in asked:
+        pilot = alone.get(name)
+        if pilot is None:
+            continue
+        of_workload = (each for each in trials if each.workload == name)
+        first = sorted(of_workload, key=lambda trial: trial.sweep)[:_TO_BE_SURE]
+        if len(first) == _TO_BE_SURE and all(each.mode is Mode.GATED for each in first):
+            runs = [by_the_wall_clock({each.arms[0].arm: pilot}, each) for each in first]
+            if said := by_both(*runs):
+                found[name] = said[0].how
+    return found
+
+
+def _by_wall(meter: Meter, tried: ClockTrial) -> str | None:
+    """By copies of the baseline that take turns in slices, beside executions of it alone.
 
     The more take turns, the less each gets between its start and its end; there are no more of them
-    than the race will have.
+    than the race will have. A race in slices shows it by itself, where there is no time for that.
     """
-    alone = field.only_baseline()
-
-    def trial(mode: Mode, sweep: int, field: Field) -> Trial:
-        race = study.race.model_copy(update={"mode": mode.value, "metric": "cpu"})
-        raced = study.model_copy(update={"race": race})
-        return one_trial(meter, raced, field, workload, requests, sweep=sweep)
-
-    whole = trial(Mode.WHOLE, 0, alone)
+    study, field, workload = tried.study, tried.field, tried.workload
+    if workload.name in field.apart or tried.alone.least_cpu_ns < NOTEWORTHY_NS:
+        return ""
+    if not tried.affordable:
+        return "" if mode_of(study, field, workload) is Mode.GATED else None
+    alone = replace(field.only_baseline(), whole=False)
+    race = study.race.model_copy(update={"mode": Mode.GATED.value, "metric": "cpu"})
+    raced = study.model_copy(update={"race": race})
     baseline, path = field.artefacts[0]
     copies = ((f"copy-{number}", path) for number in range(1, min(_CROWD, len(field.artefacts))))
     crowd = replace(alone, artefacts=(*alone.artefacts, *copies))
-    runs = tuple(run_of_totals(totals) for totals in whole.arms)
-    pilots = {baseline: Pilot(workload.name, runs)}
-    found = by_the_wall_clock(pilots, trial(Mode.GATED, 1, crowd))
+    pilots = {baseline: tried.alone}
+
+    def sliced(sweep: int) -> tuple[SelfTimed, ...]:
+        trial = one_trial(meter, raced, crowd, workload, tried.requests, sweep=sweep)
+        return by_the_wall_clock(pilots, trial)
+
+    found = sliced(1)
     if found:
-        found = by_both(found, by_the_wall_clock(pilots, trial(Mode.GATED, 2, crowd)))
+        found = by_both(found, sliced(2))
     return found[0].how if found else ""
 
 
-def _by_cpu(
-    meter: Meter, study: Study, field: Field, workload: Workload, requests: int | None
-) -> str:
-    if workload.command is None:
+def _by_cpu(meter: Meter, tried: ClockTrial) -> str | None:
+    """By a CPU clock that runs faster, where the program asks for its CPU time again and again."""
+    if tried.workload.command is None:
         return ""
-    seed = trial_seed(study.race.seed, 0, workload.name)
-    arm = race_request(study, field, workload, requests, seed=seed).arms[0]
-    tracer, wish = MeterTracer(meter), TraceWish(study.race.ports)
+    seed = trial_seed(tried.study.race.seed, 0, tried.workload.name)
+    alone = tried.field.only_baseline()
+    arm = race_request(tried.study, alone, tried.workload, tried.requests, seed=seed).arms[0]
+    tracer, wish = MeterTracer(meter), TraceWish(tried.study.race.ports)
+    usual, usually = tried.traced, partial(tracer.trace, arm, wish)
+    if usual is None or is_cut_short(usual):
+        if not tried.affordable:
+            return None
+    elif asks_for_cpu_time(usual):
+        usually = partial(_as_it_was, usual)
+    else:
+        return ""
     hurried = tracer.trace(arm, replace(wish, cpu_clock_rate=CLOCK_RATE))
-    found = by_the_cpu_clock(workload.name, hurried, partial(tracer.trace, arm, wish))
+    found = by_the_cpu_clock(tried.workload.name, hurried, usually, tried.alone.cpu_ns)
     return "" if found is None else found.how
 
 
+def _as_it_was(seen: TracedExecution) -> TracedExecution:
+    return seen
+
+
+def is_cut_short(seen: TracedExecution) -> bool:
+    """Whether there was no time to follow the execution to its end."""
+    return seen.not_judged == NO_TIME or (seen.followed and seen.cpu_ns <= 0)
+
+
 def self_timed_findings(how: Mapping[str, str], unknown: Sequence[str] = ()) -> tuple[Finding, ...]:
-    """One per workload that ends by the clock, and one of those that were not asked. Pure."""
+    """One per workload that ends by the clock, and per workload that was not asked. Pure."""
     found = [
         Finding(CODE, Severity.ERROR, f"ends by the clock: {said}; {_REMEDY}", workload)
         for workload, said in how.items()
     ]
-    if unknown:
-        text = (
-            f"not judged: whether {_listed(unknown)} ends by the clock: finding out would take too "
-            "much of the budget"
-        )
-        found.append(Finding("clock-unknown", Severity.NOTE, text))
+    text = (
+        "not judged: to find out whether it ends by the clock would take too much of the budget; a "
+        "larger budget tells, or `operations` or `score` of the workload"
+    )
+    found += (Finding(UNKNOWN, Severity.ERROR, text, workload) for workload in unknown)
     return tuple(found)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _FEW
-    shown = ", ".join(names[:_FEW])
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def judged_workloads(names: Sequence[str], findings: Sequence[Finding]) -> tuple[str, ...]:
     """The workloads whose cost means something; all, where none does. Pure."""
-    timed = {finding.subject for finding in findings if finding.code == CODE}
-    return tuple(name for name in names if name not in timed) or tuple(names)
+    unfit = {finding.subject for finding in findings if finding.code in _NOT_JUDGED}
+    return tuple(name for name in names if name not in unfit) or tuple(names)
 
 
 def without_claims(result: StudyResult) -> StudyResult:
     """The result of a study whose workloads all end by the clock: nothing is claimed. Pure."""
-    timed = {finding.subject for finding in result.findings if finding.code == CODE}
-    if not timed or not timed.issuperset(result.workload_names):
+    why_by_code = {
+        finding.subject: finding.code for finding in result.findings if finding.code in _NOT_JUDGED
+    }
+    if not why_by_code or not why_by_code.keys() >= set(result.workload_names):
         return result
     why = "its workloads end by the clock, so their costs say nothing of its speed"
+    if UNKNOWN in why_by_code.values():
+        why = "whether its workloads end by the clock is not known, so their costs may mean nothing"
     return replace(
         result,
         suite=tuple(

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ensign.host.meter import Meter
+from ensign.lab.compare.pilot import Pilot
 from ensign.lab.study.arms import Field
 from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.groups import fewest
 from ensign.model.errors import CommandFailed, RaceFailed
+from ensign.model.findings import Finding
 from ensign.model.precision import Precision
 from ensign.model.study import Study, Workload
 from ensign.model.trials import Trial, failed_arms
@@ -33,6 +35,11 @@ class SweepPlan:
     fewer fit into memory, `at_once` those of whose connections so many send in one slice. All arms
     of a race take about `memory_bytes` of the `free_bytes` that they may. `self_timed` says of the
     workloads that end by the clock how that showed; of those `clock_unknown` it was not tried.
+    `alone` is what the baseline used by itself, where its work is the same in the race: in slices
+    that shows who ends so.
+
+    What the baseline does decides on `metric` (empty: what the study says), which workloads run
+    by turns (`whole`) and which get all CPUs (`wide`); `seen` says why.
     """
 
     key: str
@@ -58,11 +65,22 @@ class SweepPlan:
     free_bytes: int | None = None
     self_timed: Mapping[str, str] = field(default_factory=dict)
     clock_unknown: tuple[str, ...] = ()
+    alone: Mapping[str, Pilot] = field(default_factory=dict)
+    metric: str = ""
+    whole: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+    seen: tuple[Finding, ...] = ()
 
     def placed(self, arms: Field, workload: str) -> Field:
         """The arms as they race in that workload."""
         most = fewest(self.together, self.most_arms.get(workload))
-        return replace(arms, most_arms=most, at_once=self.at_once.get(workload))
+        return replace(
+            arms,
+            most_arms=most,
+            at_once=self.at_once.get(workload),
+            seats=arms.seats.widened() if workload in self.wide else arms.seats,
+            whole=workload in self.whole,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def connections_at_once(study: Study, pilots: Mapping[str, Pilot]) -> dict[str, 
     A slice ends when the last reply is there. Where one pipeline of requests on each connection
     takes longer, slices would be as long as that: few, and far in time from the baseline's.
     """
-    if Mode(study.race.mode) is not Mode.DRIVEN or study.race.slice_connections == "all":
+    if study.race.turns is not Mode.DRIVEN or study.race.slice_connections == "all":
         return {}
     slice_ns = parse_duration_ns(study.race.slice)
     fitting = {

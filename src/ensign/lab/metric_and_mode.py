@@ -1,0 +1,119 @@
+"""Which cost is compared and how arms take turns: one rule for commands and studies. Pure.
+
+It is stated in docs/metric-and-mode.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ensign.model.behaviour import Behaviour
+from ensign.model.findings import Finding, Severity
+from ensign.model.trials import Metric, Mode
+
+_FEWEST_RUNS, _MOST_RUNS = 3, 10
+# Runs of a few milliseconds are seen by few looks each.
+_LONG_ENOUGH_NS = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asked for; None where the rule decides.
+
+    `serves`: the programs are servers, which wait for their load; `loaded`: a process is that load.
+    """
+
+    metric: Metric | None = None
+    mode: Mode | None = None
+    serves: bool = False
+    loaded: bool = False
+    scored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """How a race is run. Where `parallel`, arms get all CPUs; `findings` tell contradictions."""
+
+    metric: Metric
+    mode: Mode
+    parallel: bool
+    findings: tuple[Finding, ...] = ()
+
+
+def choose(asked: Asked, does: Sequence[Behaviour]) -> Chosen:
+    """The rule; the user's own choices go first. One program decides for all."""
+    parallel = any(each.parallel for each in does)
+    waiting = not asked.serves and any(each.waits for each in does)
+    by_turns = parallel or waiting
+    metric = Metric.SCORE if asked.scored else asked.metric
+    metric = metric or (Metric.WALL if by_turns else Metric.CPU)
+    # Slices have no queues and hide what waits: wall time of servers is that of whole executions.
+    by_turns = by_turns or metric is Metric.SCORE or (asked.loaded and metric is Metric.WALL)
+    found: list[Finding] = []
+    if asked.mode is Mode.GATED and by_turns:
+        found.append(_gated_by_request(waiting=waiting, parallel=parallel))
+    if asked.metric is Metric.CPU and metric is Metric.CPU and (parallel or waiting):
+        found.append(_cpu_by_request(waiting=waiting))
+    mode = asked.mode or (Mode.WHOLE if by_turns else Mode.GATED)
+    return Chosen(metric, mode, parallel, tuple(found))
+
+
+def runs_to_look_at(wall_ns: int, took_ns: int, allowed_ns: float) -> int:
+    """How many executions of a program are looked at; with its start one takes `took_ns`.
+
+    A single one where three would take more than is allowed: that one is looked at hundreds of
+    times.
+    """
+    if allowed_ns / max(took_ns, 1) < _FEWEST_RUNS:
+        return 1
+    wanted = -(-_LONG_ENOUGH_NS // max(wall_ns, 1))
+    return max(_FEWEST_RUNS, min(_MOST_RUNS, wanted))
+
+
+def behaviour_findings(
+    does: Behaviour, name: str, *, serves: bool, cpus: int | None = None, by_turns: bool = True
+) -> tuple[Finding, ...]:
+    """What the rule saw of a program that waits or has several busy tasks, on so many CPUs."""
+    found: list[Finding] = []
+    if does.waits and not serves:
+        text = (
+            f"waits for {does.idle_share:.0%} of its time for something else than a CPU: a "
+            f"compiler will not help{'; raced by whole executions' if by_turns else ''}"
+        )
+        found.append(Finding("mostly-waiting", Severity.WARNING, text, name))
+    if not does.parallel:
+        return tuple(found)
+    text = (
+        f"keeps {does.runnable:.1f} tasks busy at a time: it gets all CPUs"
+        f"{', and whole executions by turns' if by_turns else ''}"
+    )
+    found.append(Finding("several-cpus", Severity.NOTE, text, name))
+    if serves and cpus is not None and does.runnable + 1 > cpus:
+        text = (
+            f"keeps {does.runnable:.1f} tasks busy at a time, and its load needs a CPU, too: "
+            f"with {cpus} CPUs they take time from each other; use a machine with more"
+        )
+        found.append(Finding("few-cpus", Severity.WARNING, text, name))
+    return tuple(found)
+
+
+def _gated_by_request(*, waiting: bool, parallel: bool) -> Finding:
+    if waiting:
+        why = "it waits, and waiting goes on while it is stopped"
+    elif parallel:
+        why = "several of its tasks are busy at a time, and slices stop them together"
+    else:
+        why = "wall time of slices has no queues: it is not what clients of the server would see"
+    return Finding("gated-by-request", Severity.WARNING, f"gated by request, though {why}")
+
+
+def _cpu_by_request(*, waiting: bool) -> Finding:
+    why = (
+        "it mostly waits: CPU time says little of how long it takes"
+        if waiting
+        else "several of its tasks are busy at a time: CPU time adds them up, and does not say how "
+        "long it takes"
+    )
+    text = f"compared by CPU time by request, though {why}"
+    return Finding("cpu-by-request", Severity.NOTE, text)

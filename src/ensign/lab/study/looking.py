@@ -1,0 +1,125 @@
+"""What the baseline does on each workload, and what follows for metric, mode and CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from statistics import median
+
+from ensign.host.meter import Meter
+from ensign.lab.compare.pilot import Pilot as Looked
+from ensign.lab.compare.pilot import run_of_totals
+from ensign.lab.metric_and_mode import Asked, Chosen, behaviour_findings, choose
+from ensign.lab.study.arms import Field, Seats, race_request
+from ensign.lab.study.calibrate import trial_seed
+from ensign.lab.study.fitting import Pilot
+from ensign.measure.perform import race
+from ensign.model.findings import Finding
+from ensign.model.study import Study, Workload
+from ensign.model.trials import Metric, Mode, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Unmeasured executions of the baseline alone; each took `startup_ns` besides."""
+
+    looked: Looked
+    startup_ns: int
+
+    def of(self, measured: Pilot) -> Pilot:
+        """What one execution needs where they are raced as they were looked at."""
+        return replace(
+            measured,
+            running_ns=max(self.looked.wall_ns, 1),
+            startup_ns=self.startup_ns,
+            peak_memory_bytes=max(measured.peak_memory_bytes, self.looked.peak_memory_bytes),
+        )
+
+
+def looked_at(
+    meter: Meter, study: Study, field: Field, workload: Workload, requests: int | None, *, runs: int
+) -> Sight | None:
+    """So many executions on all CPUs; None where they failed, which the race itself tells."""
+    wide = replace(field.only_baseline().in_sweep(0), seats=field.seats.widened())
+    seed = trial_seed(study.race.seed, 0, workload.name)
+    request = race_request(study, wide, workload, requests, seed=seed)
+    request = replace(
+        request,
+        arms=request.arms[:1],
+        mode=Mode.WHOLE,
+        executions=runs,
+        apart=True,
+        observe=True,
+    )
+    with closing(race(meter, request, workload=workload.name)) as found:
+        trials = [trial for trial in found if not trial.failures]
+    if not trials:
+        return None
+    ran = tuple(run_of_totals(trial.arms[0]) for trial in trials)
+    return Sight(Looked(workload.name, ran), round(median(map(_besides_ns, trials))))
+
+
+def _besides_ns(trial: Trial) -> int:
+    return max(trial.wall_ns - trial.arms[0].wall_ns, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """How a study is measured: `whole` workloads run by turns, `wide` ones get all CPUs."""
+
+    metric: Metric
+    whole: tuple[str, ...]
+    wide: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def decided(study: Study, sights: Mapping[str, Sight], seats: Seats) -> Decided:
+    """By the same rule as commands; one workload decides on the metric of all. Pure.
+
+    The geometric mean over workloads is of one metric.
+    """
+    seen = [(each, sights[each.name]) for each in study.workloads if each.name in sights]
+    metrics = [_chosen(study, each, sight, study.race.metric).metric for each, sight in seen]
+    metric = study.race.cost
+    if study.race.metric is None and Metric.WALL in metrics:
+        metric = Metric.WALL
+    found: list[Finding] = []
+    whole, wide = [], []
+    for workload, sight in seen:
+        chosen = _chosen(study, workload, sight, study.race.metric or metric.value)
+        if chosen.mode is Mode.WHOLE:
+            whole.append(workload.name)
+        if chosen.parallel:
+            wide.append(workload.name)
+        found += _findings(study, workload, sight, seats)
+    return Decided(metric, tuple(whole), tuple(wide), tuple(found))
+
+
+def _chosen(study: Study, workload: Workload, sight: Sight, metric: str | None) -> Chosen:
+    asked = Asked(
+        metric=None if metric is None else Metric(metric),
+        mode=None if study.race.mode is None else study.race.turns,
+        serves=_serves(workload),
+        loaded=workload.load is not None,
+        scored=workload.score is not None,
+    )
+    return choose(asked, [sight.looked.behaviour])
+
+
+def _findings(study: Study, workload: Workload, sight: Sight, seats: Seats) -> Sequence[Finding]:
+    chosen = _chosen(study, workload, sight, study.race.metric)
+    return (
+        *behaviour_findings(
+            sight.looked.behaviour,
+            workload.name,
+            serves=_serves(workload),
+            cpus=len(set(seats.widened().program)),
+            by_turns=chosen.mode is Mode.WHOLE,
+        ),
+        *(replace(each, subject=workload.name) for each in chosen.findings),
+    )
+
+
+def _serves(workload: Workload) -> bool:
+    return workload.load is not None or workload.drive is not None
