@@ -168,7 +168,13 @@ class _Reading:
         cells = self.design.cells()
         contrasts = [self.costs.contrast(asked.groups, cells) for asked in family]
         others = [self.other.contrast(asked.groups, cells) for asked in family]
-        named = shown_after_holm(np.array(contrasts), self.rule.level) if contrasts else ()
+        named = (
+            shown_after_holm(
+                np.array(contrasts), self.rule.level, self.rule.wider(np.shape(contrasts)[-1])
+            )
+            if contrasts
+            else ()
+        )
         return tuple(
             Effect(
                 changes=asked.changes,

@@ -34,15 +34,16 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
     return tuple(float(value) for value in adjusted)
 
 
-def shown_after_holm(log_ratios: Floats, level: float) -> tuple[bool, ...]:
+def shown_after_holm(log_ratios: Floats, level: float, wider: float = 1.0) -> tuple[bool, ...]:
     """Which rows of d[row, sweep] differ from 0: t tests over the sweeps, adjusted after Holm.
 
-    None with fewer than two sweeps, which have no spread.
+    None with fewer than two sweeps, which have no spread. `wider` is by how much correlation in
+    time widens an interval.
     """
     rows, n = len(log_ratios), log_ratios.shape[-1]
     if not rows or n < _FEWEST:
         return (False,) * rows
-    mean, se = log_ratios.mean(axis=1), log_ratios.std(axis=1, ddof=1) / np.sqrt(n)
+    mean, se = log_ratios.mean(axis=1), wider * log_ratios.std(axis=1, ddof=1) / np.sqrt(n)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0, 0.0, mean / se)
     adjusted = holm_adjusted(two_sided_p(t, n - 1).tolist())
@@ -50,11 +51,11 @@ def shown_after_holm(log_ratios: Floats, level: float) -> tuple[bool, ...]:
 
 
 def named_workloads(
-    costs: SweepCosts, arm: str, baseline: str, level: float = 0.95
+    costs: SweepCosts, arm: str, baseline: str, level: float = 0.95, wider: float = 1.0
 ) -> NamedWorkloads:
     """Workloads that differ by two-sided t tests over the sweeps, adjusted after Holm."""
     d = costs.log_ratios(arm, baseline)
-    named = shown_after_holm(d, level)
+    named = shown_after_holm(d, level, wider)
     mean = d.mean(axis=1) if any(named) else np.zeros(len(named))
     pairs = list(zip(costs.workloads, named, mean, strict=True))
     return NamedWorkloads(

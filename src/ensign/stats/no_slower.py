@@ -31,21 +31,29 @@ class NoSlowerClaim:
     not_shown: tuple[str, ...]
 
 
-def upper_bounds(log_ratios: Floats, level: float) -> Floats:
-    """One-sided upper bounds of the mean log ratio over the last axis; infinite for one sweep."""
+def upper_bounds(log_ratios: Floats, level: float, wider: float = 1.0) -> Floats:
+    """One-sided upper bounds of the mean log ratio over the last axis; infinite for one sweep.
+
+    `wider` is by how much correlation in time widens an interval.
+    """
     n = log_ratios.shape[-1]
     mean = np.asarray(log_ratios.mean(axis=-1)) if n else np.full(log_ratios.shape[:-1], math.inf)
     if n < 2:  # noqa: PLR2004 - one sweep has no spread
         return np.full_like(mean, math.inf)
-    se = log_ratios.std(axis=-1, ddof=1) / math.sqrt(n)
+    se = wider * log_ratios.std(axis=-1, ddof=1) / math.sqrt(n)
     return np.asarray(mean + one_sided_critical(level, n - 1) * se)
 
 
 def no_slower_claim(
-    costs: SweepCosts, arm: str, baseline: str, margin: float, level: float = 0.95
+    costs: SweepCosts,
+    arm: str,
+    baseline: str,
+    margin: float,
+    level: float = 0.95,
+    wider: float = 1.0,
 ) -> NoSlowerClaim:
     """Whether every workload's upper bound is below ln(1 + margin); `level` is one-sided."""
-    bounds = upper_bounds(costs.log_ratios(arm, baseline), level)
+    bounds = upper_bounds(costs.log_ratios(arm, baseline), level, wider)
     m = math.log1p(margin)
     missing = tuple(
         workload for workload, bound in zip(costs.workloads, bounds, strict=True) if not bound < m

@@ -3,8 +3,8 @@
 d_i = ln(cost of the arm / cost of the baseline) in execution i; below 0 is faster. The interval
 is mean ± c · s/√n, s with divisor n - 1. c is the calibrated t mixture of `looks` (rule
 `sequential`), or the ordinary quantile of Student's t (1908) with n - 1 degrees of freedom (rule
-`t`), which is valid for one look at a number of executions fixed beforehand. The sequential one is
-widened where neighbouring executions resemble each other (`correlation`).
+`t`), which is valid for one look at a number of executions fixed beforehand. Both are widened where
+neighbouring executions resemble each other (`correlation`).
 
 Executions that all give the same d have no spread to judge by: the interval is the point itself,
 the limit of the formula, but no race stops on it (`stopping`) and a finding says so.
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.errors import InputError
-from ensign.stats.correlation import FEWEST, lag_one, widening
+from ensign.stats.correlation import FEWEST, lag_one, widening, widening_for
 from ensign.stats.looks import critical_value, mixture_bound
 from ensign.stats.student import two_sided_critical
 
@@ -53,6 +53,8 @@ class PairRule:
     the ratio scale at which the race may stop; None for neither. `first_look` is 5 or 10. Where the
     spread of the `first` executions decided how many more there were (rule `t`), the interval is
     the wider one of Student's and Stein's (1945), which rests on their spread alone; 0: it did not.
+    `correlation` of neighbouring executions widens an interval by rule `t`; the sequential one is
+    widened for the pair's own.
     """
 
     level: float = 0.95
@@ -61,6 +63,7 @@ class PairRule:
     rule: Rule = Rule.SEQUENTIAL
     first_look: int = 5
     first: int = 0
+    correlation: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +110,8 @@ def mean_and_half_width(log_ratios: ArrayLike, rule: PairRule) -> tuple[Floats, 
     if rule.rule is Rule.T and 1 < rule.first < executions:
         spread = d[..., : rule.first].std(axis=-1, ddof=1)
         wide = np.maximum(wide, critical(rule.first, rule) * spread)
-    if rule.rule is Rule.SEQUENTIAL:
-        wide = wide * widening(d)
+    by_own = rule.rule is Rule.SEQUENTIAL
+    wide = wide * (widening(d) if by_own else widening_for(rule.correlation, executions))
     return mean, np.asarray(wide / math.sqrt(executions))
 
 

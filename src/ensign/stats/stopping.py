@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 from ensign.model.comparisons import Direction, Size
 from ensign.model.findings import Finding, Severity
-from ensign.stats.correlation import are_correlated, lag_one, widening
+from ensign.stats.correlation import (
+    are_correlated,
+    lag_one,
+    shared_correlation,
+    widening,
+    widening_for,
+)
 from ensign.stats.looks import is_look
 from ensign.stats.pair import (
     PairRule,
@@ -27,6 +33,10 @@ from ensign.stats.signed_rank import SIGNED_RANK_LEVEL, signed_rank_excludes_zer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from ensign.stats.sweeps import SweepCosts
+
+_SLOWLY = "what changes slowly (a warm-up, a file or server that grows) should be looked for"
 
 
 class StopReason(StrEnum):
@@ -101,16 +111,39 @@ def pair_findings(
     return tuple(found)
 
 
+def sweep_correlation(costs: SweepCosts) -> float:
+    """The correlation of neighbouring sweeps, from all variants and workloads together."""
+    if not costs.sweeps:
+        return 0.0
+    return shared_correlation([costs.log_ratios(arm, costs.arms[0]) for arm in costs.arms[1:]])
+
+
+def correlated_sweeps(costs: SweepCosts, correlation: float) -> tuple[Finding, ...]:
+    """`correlated-executions` of each workload where that shows, and what is done about it."""
+    names, others = costs.workloads, costs.arms[1:]
+    pairs = len(names) * len(others)
+    wider = float(widening_for(correlation, len(costs.sweeps)))
+    found: dict[str, Finding] = {}
+    for arm in others:
+        for name, row in zip(names, costs.log_ratios(arm, costs.arms[0]).tolist(), strict=True):
+            if name in found or not are_correlated(row, pairs):
+                continue
+            text = (
+                f"sweeps resemble the one before (correlation {float(lag_one(row)):.2f} for {arm}; "
+                f"{correlation:.2f} over all variants and workloads, for which intervals are "
+                f"{wider:.2g} times as wide): {_SLOWLY}"
+            )
+            found[name] = Finding("correlated-executions", Severity.WARNING, text, name)
+    return tuple(found.values())
+
+
 def _correlated_text(log_ratios: Sequence[float], rule: PairRule) -> str:
     r = f"{float(lag_one(log_ratios)):.2f}"
     text = f"executions resemble the one before (correlation {r})"
     if rule.rule is Rule.T:
         return f"{text}: the interval is too narrow for that"
     wider = f"{float(widening(log_ratios)):.2g}"
-    return (
-        f"{text}: the interval is {wider} times as wide for it; what changes slowly (a warm-up, a "
-        "file or server that grows) should be looked for"
-    )
+    return f"{text}: the interval is {wider} times as wide for it; {_SLOWLY}"
 
 
 def _few_text(log_ratios: Sequence[float], rule: PairRule) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensign.model.results import SuiteComparison, WorkloadComparison
+from ensign.stats.correlation import widening_for
 from ensign.stats.no_slower import no_slower_claim
 from ensign.stats.pair import PairNames, PairRule, Rule, compare, mean_and_half_width
 from ensign.stats.trials import mean_cost_ns, user_share
@@ -35,13 +36,15 @@ class SuiteRule:
 
     `level` holds for the whole list of `finalists` (k): each is judged at 1 - (1 - level)/k.
     `margin` is a share of the cost (0.01 for 1 %), None for no statement of size. The spread of the
-    `first` sweeps decided how many there are (`PairRule.first`); 0: it did not.
+    `first` sweeps decided how many there are (`PairRule.first`); 0: it did not. `correlation` of
+    neighbouring sweeps widens all intervals.
     """
 
     level: float = 0.95
     margin: float | None = None
     finalists: int = 1
     first: int = 0
+    correlation: float = 0.0
 
     @property
     def level_each(self) -> float:
@@ -51,7 +54,17 @@ class SuiteRule:
     @property
     def pair_rule(self) -> PairRule:
         """One t interval at the end: no looks within the fixed sweeps."""
-        return PairRule(level=self.level_each, margin=self.margin, rule=Rule.T, first=self.first)
+        return PairRule(
+            level=self.level_each,
+            margin=self.margin,
+            rule=Rule.T,
+            first=self.first,
+            correlation=self.correlation,
+        )
+
+    def wider(self, sweeps: int) -> float:
+        """By how much intervals of so many sweeps are widened."""
+        return float(widening_for(self.correlation, sweeps))
 
 
 def sweep_geomeans(log_ratios: Floats) -> Floats:
@@ -69,7 +82,8 @@ def compare_suite(costs: SweepCosts, arm: str, baseline: str, rule: SuiteRule) -
     comparison = compare(PairNames(arm, baseline, costs.metric), g.tolist(), rule.pair_rule)
     if rule.margin is None:
         return SuiteComparison(comparison, len(costs.workloads))
-    claim = no_slower_claim(costs, arm, baseline, rule.margin, rule.level_each)
+    wider = rule.wider(len(costs.sweeps))
+    claim = no_slower_claim(costs, arm, baseline, rule.margin, rule.level_each, wider)
     return SuiteComparison(comparison, len(costs.workloads), claim.shown, claim.not_shown)
 
 

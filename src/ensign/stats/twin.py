@@ -59,9 +59,11 @@ def twin_findings(comparison: Comparison) -> tuple[Finding, ...]:
     return (Finding("twin-differs", Severity.WARNING, text, comparison.arm),)
 
 
-def judge_twin(costs: SweepCosts, twin: str, baseline: str, level: float = 0.95) -> TwinJudgement:
+def judge_twin(
+    costs: SweepCosts, twin: str, baseline: str, level: float = 0.95, correlation: float = 0.0
+) -> TwinJudgement:
     """Judges a study's twin. InputError without a whole sweep."""
-    rule = SuiteRule(level=level)
+    rule = SuiteRule(level=level, correlation=correlation)
     suite = compare_suite(costs, twin, baseline, rule).comparison
     exits = tuple(
         workload

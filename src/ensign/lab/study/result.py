@@ -31,6 +31,7 @@ from ensign.stats.latency import PERCENTILES, latency_costs, timed_workloads
 from ensign.stats.layouts import by_relink
 from ensign.stats.noisiest import noisiest_findings
 from ensign.stats.readings import reading_findings
+from ensign.stats.stopping import correlated_sweeps, sweep_correlation
 from ensign.stats.suite import (
     SuiteRule,
     compare_suite,
@@ -80,10 +81,13 @@ def study_result(
         trial for trial in trials if trial.sweep in executions.sweeps and trial.workload in names
     )
     both = _Both(costs, others_costs, raced)
-    rule = replace(suite_rule(study, finalists), first=record.first)
+    # Relinks stand in no order of time.
+    correlation = 0.0 if record.relinks else sweep_correlation(costs)
+    rule = replace(suite_rule(study, finalists), first=record.first, correlation=correlation)
+    wider = rule.wider(len(costs.sweeps))
     baseline, *others = arms
     edges = band_edges(ABOUT_EQUAL if rule.margin is None else rule.margin)
-    judged = judge_twin(costs, TWIN, baseline, study.race.level)
+    judged = judge_twin(costs, TWIN, baseline, study.race.level, correlation)
     design = design_of(record.builds, record.raced, record.findings)
     first = trials[0]
     result = StudyResult(
@@ -113,6 +117,7 @@ def study_result(
             *judged.findings,
             *sweep_findings(executions),
             *noisiest_findings(costs, others, baseline),
+            *(() if record.relinks else correlated_sweeps(costs, correlation)),
             *reading_findings(trials),
             *taken_findings(trials),
             *slice_length_findings(study, record.raced, trials, longer),
@@ -125,7 +130,9 @@ def study_result(
         made_at=record.made_at,
         band_edges=edges,
         bands=tuple(variant_bands(costs, arm, baseline, edges) for arm in others),
-        named=tuple(named_workloads(costs, arm, baseline, rule.level_each) for arm in others),
+        named=tuple(
+            named_workloads(costs, arm, baseline, rule.level_each, wider) for arm in others
+        ),
         layouts=layout_facts(study, record, executions, relinked),
         factorial=factorial_reading(costs, others_costs, design, rule),
         expected=record.expected,

@@ -24,6 +24,7 @@ from ensign.model.trials import TWIN, Trial, failed_arms
 from ensign.model.units import format_duration, parse_duration_ns, parse_share
 from ensign.stats.expected import expected_precision, log_ratios_of, rounds_for
 from ensign.stats.layouts import by_relink
+from ensign.stats.stopping import sweep_correlation
 from ensign.stats.suite import SuiteRule, widest_half_width
 from ensign.stats.sweeps import SweepCosts, sweep_costs
 from ensign.store.folder import StudyFolder
@@ -187,10 +188,10 @@ def _told(study: Study, arms: Field, state: _State) -> SweepPlan:
 def _reached(study: Study, arms: Field, state: _State) -> float:
     """Half-width of the widest geometric mean of a variant, of log ratios."""
     costs = _costs(study, arms, state)
-    first = 0 if arms.rotation else state.plan.first
-    return widest_half_width(
-        costs, SuiteRule(study.race.level, finalists=state.plan.finalists, first=first)
-    )
+    rule = SuiteRule(study.race.level, finalists=state.plan.finalists)
+    if not arms.rotation:
+        rule = replace(rule, first=state.plan.first, correlation=sweep_correlation(costs))
+    return widest_half_width(costs, rule)
 
 
 def _costs(study: Study, arms: Field, state: _State) -> SweepCosts:
