@@ -122,6 +122,10 @@ REBUILDS = {
     "meson": [["meson", "setup", "again"], ["meson", "test", "-C", "again"]],
     "elsewhere": [["sh", "-c", "cc -o {tmp}/prog main.c answer.c && {tmp}/prog; rm {tmp}/prog"]],
     "in place": [["sh", "-c", "cc -o {artefact} main.c answer.c && {artefact}"]],
+    "in place, put back": [
+        ["sh", "-c", "cp -p {artefact} k"],
+        ["sh", "-c", "cc -o {artefact} main.c answer.c && {artefact}; mv k {artefact}"],
+    ],
 }
 IN_TREE = {
     "make": [["make", "check", "CC={cc}", "CFLAGS={cflags}"]],
@@ -150,6 +154,7 @@ def study(ensign: Ensign, build: str, check: str) -> None:
         ("meson", "meson"),
         ("make", "elsewhere"),
         ("make", "in place"),
+        ("make", "in place, put back"),
     ],
 )
 def test_a_check_that_builds_for_itself_is_void(ensign: Ensign, build: str, check: str) -> None:

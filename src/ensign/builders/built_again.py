@@ -89,11 +89,13 @@ def what_ran(logs: Iterable[Path], room: Room, seen: Seen, inside: Mapping[str, 
             path, is_inside = _outside(str(each["path"]), inside)
             if not any(PurePosixPath(name).name == path.name for name in seen.placed):
                 continue
-            now = None if each["deleted"] else _identity(path)
+            gone = _replaced(path, each)
+            now = None if each["deleted"] or gone else _identity(path)
             if now is not None and _is_known(path.name, now, seen):
                 own = True
             elif is_inside:
-                built.append(_called(path, room))
+                name = _called(path, room)
+                built.append(f"a {name} that is no longer there" if gone else name)
             else:
                 foreign.append(str(path))
     if built:
@@ -101,6 +103,14 @@ def what_ran(logs: Iterable[Path], room: Room, seen: Seen, inside: Mapping[str, 
     if foreign and not own:
         return Ran(own, f"it ran {foreign[0]} instead")
     return Ran(own or None if not judged else own)
+
+
+def _replaced(path: Path, mapped: Mapping[str, object]) -> bool:
+    """Whether another file ran than now lies at its place, such as one that was there meanwhile."""
+    try:
+        return mapped["inode"] != path.stat().st_ino
+    except OSError:
+        return False
 
 
 def _outside(path: str, inside: Mapping[str, Path]) -> tuple[Path, bool]:
