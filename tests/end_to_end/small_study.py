@@ -62,16 +62,16 @@ optimization = "-O1"
 
 [server]
 command = ["{artefact}", "{port}"]
-ready.deadline = "2s"
+ready.deadline = "20s"
 
 [race]
-budget = "8s"
+budget = "60s"
 sweeps = 3
 
 [[workloads]]
 name = "bytes"
 load = ["{load}", "{port}", "{requests}"]
-deadline = "2s"
+deadline = "20s"
 """
 
 
