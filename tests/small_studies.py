@@ -19,6 +19,7 @@ BUILD: dict[str, object] = {
          "program"],
     ],
     "tool_commands": [["make", "CC={cc}", "LDFLAGS={ldflags}", "tool"]],
+    "own_flags": ["part.c"],  # its dependency
     "artefact": "program",
     "tools": {"tool": "tool"},
 }  # fmt: skip

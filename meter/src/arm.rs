@@ -72,7 +72,7 @@ impl<'a> Arm<'a> {
             slices: 0,
             total: None,
             observer: Observer::default(),
-            fills: true,
+            fills: spec.fills,
             out: false,
             mapped: BTreeSet::new(),
         })
@@ -98,7 +98,7 @@ impl<'a> Arm<'a> {
     pub fn begin(&mut self, stage: &mut Stage, padding: Option<usize>) -> Result<(), Halt> {
         self.total = None;
         self.observer = Observer::default();
-        self.fills = true;
+        self.fills = self.spec.fills;
         self.wall_ns = 0;
         self.slices = 0;
         self.mapped.clear();

@@ -107,6 +107,9 @@ pub struct Arm {
     pub ask_to_stop: bool,
     #[serde(default)]
     pub expected_ns: Option<u64>,
+    /// Whether it may run again, uncounted, while others are not done; such a run is cut off.
+    #[serde(default = "yes")]
+    pub fills: bool,
     /// The race is nothing without it: its failure ends all.
     #[serde(default)]
     pub required: bool,

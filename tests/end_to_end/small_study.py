@@ -65,7 +65,7 @@ command = ["{artefact}", "{port}"]
 ready.deadline = "20s"
 
 [race]
-budget = "60s"
+budget = "16s"
 sweeps = 3
 
 [[workloads]]

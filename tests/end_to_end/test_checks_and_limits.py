@@ -43,7 +43,8 @@ def test_a_faster_variant_that_fails_its_check_is_not_the_winner(ensign: Ensign)
 
 def test_output_must_be_the_baselines(ensign: Ensign) -> None:
     study = "check.same_output = ['short']\n" + BATCH
-    write_study(ensign.folder, study, at_o2("sed -i s/done/gone/ spin.c"))
+    third = ('"-O1", "-O2"]', '"-O1", "-O2", "-O3"]')
+    write_study(ensign.folder, study, at_o2("sed -i s/done/gone/ spin.c"), third)
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     said = "the output of workload short is not the baseline's: line 1: 'gone' instead of 'done'"

@@ -270,7 +270,7 @@ def test_a_program_that_is_built_anew_during_its_race_is_an_error(ensign: Ensign
     )
     swap.chmod(0o755)
     done = ensign(
-        "compare", str(first), str(second), *SOON, "--prepare", "./swap",
+        "compare", str(first), str(second), "--budget", "10s", "--prepare", "./swap",
         "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err

@@ -84,6 +84,7 @@ def _arm_json(arm: ArmSpec) -> Json:
         "operations": arm.operations,
         "operations_pattern": arm.operations_pattern,
         "score_pattern": None if arm.score is None else arm.score.pattern,
+        "fills": arm.fills,
         "required": arm.required,
     }
 

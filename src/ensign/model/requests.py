@@ -108,6 +108,7 @@ class ArmSpec:
     runs when the server is ready. `copy_program` gives the arm its own copy of the executable.
     `files` gives it a copy of all that it runs with, and that copy's path for `{files}`.
     `ask_to_stop` ends a server by SIGTERM, and kills it only if it goes on for two seconds more.
+    An arm that `fills` runs again, uncounted, while others are not done, and is cut off then.
     The failure of an arm that is `required` ends the race, that of another one the arm alone.
     `operations` (or a pattern in what it prints) are those of one run of a batch program.
     """
@@ -123,6 +124,7 @@ class ArmSpec:
     files: ArmFiles | None = None
     ask_to_stop: bool = True
     expected_ns: int | None = None
+    fills: bool = True
     required: bool = False
     operations: int | None = None
     operations_pattern: str | None = None

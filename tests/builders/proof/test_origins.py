@@ -42,6 +42,7 @@ def built(
     shape: dict[str, object] = {
         "dependencies": [],
         "commands": [["sh", "-e", "-c", line]],
+        "own_flags": [],
         "tool_commands": [],
         "tools": {},
     }
@@ -177,7 +178,7 @@ def test_one_variant_of_other_parts_is_left_out(
         "dependencies": [],
         "commands": [["sh", "-ec", f"{line}; {LINK} hot.o"]],
     }
-    shape |= {"tool_commands": [], "tools": {}}
+    shape |= {"own_flags": [], "tool_commands": [], "tools": {}}
     variants = (Variant("good", "gcc-12", "-O2"), Variant("bad", "gcc-12", "-O3"))
     report = build_variants(request(tmp_path, *variants, **shape), recording_ports)
     errors = [each for each in report.findings if each.severity is Severity.ERROR]
@@ -247,7 +248,7 @@ def test_right_builds_have_no_error(
 def test_lto_in_archives(tmp_path: Path, recording_ports: BuildPorts) -> None:
     line = f"{ALL} && {{ar}} rcs lib.a hot.o && {LINK} lib.a"
     shape: dict[str, object] = {"dependencies": [], "commands": [["sh", "-ec", line]]}
-    shape |= {"tool_commands": [], "tools": {}}
+    shape |= {"own_flags": [], "tool_commands": [], "tools": {}}
     variants = (
         Variant("v", "gcc-12", "-O2", lto="full"),
         Variant("w", "clang-19", "-O2", lto="thin"),

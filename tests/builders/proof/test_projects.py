@@ -30,6 +30,7 @@ def build(
     staged = name in ("right-dependency", "leaks-into-dependency", "dependency-breaks")
     shape = {
         "commands": [[*MAKE, "program"]],
+        "own_flags": [],
         "tool_commands": [],
         "tools": {},
         "dependencies": dependencies if staged else [],

@@ -42,6 +42,7 @@ def built(
     shape: dict[str, object] = {
         "dependencies": [],
         "commands": [["sh", "-e", "-c", line]],
+        "own_flags": [],
         "tool_commands": [],
         "tools": {},
     }

@@ -66,11 +66,14 @@ TURNS_BESIDE_A_SLEEPER = 4
 
 
 def beside_a_sleeper(arm: ArmSpec) -> tuple[ArmSpec, ...]:
-    """The arm, and one that has all other turns and does nothing with them."""
+    """The arm, once, and one that has all other turns and does nothing with them.
+
+    A run that is cut off may leave a lock behind.
+    """
     expected_ns = (TURNS_BESIDE_A_SLEEPER - 1) * (arm.expected_ns or 1)
     process = ProcessSpec(argv=("sleep", f"{expected_ns / 1e9:.6f}"))
     sleeper = ArmSpec(name="sleeper", program=process, expected_ns=expected_ns)
-    return (replace(arm, required=True), sleeper)
+    return (replace(arm, required=True, fills=False), sleeper)
 
 
 def within(arm: ArmSpec, deadline_ns: int | None) -> ArmSpec:
