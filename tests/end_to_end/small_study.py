@@ -62,16 +62,16 @@ optimization = "-O1"
 
 [server]
 command = ["{artefact}", "{port}"]
-ready.deadline = "20s"
+ready.deadline = "6s"
 
 [race]
-budget = "16s"
+budget = "10s"
 sweeps = 3
 
 [[workloads]]
 name = "bytes"
 load = ["{load}", "{port}", "{requests}"]
-deadline = "20s"
+deadline = "6s"
 """
 
 

@@ -44,7 +44,9 @@ def entries(folder: Path, name: str) -> list[Path]:
 def test_a_library_is_relinked_with_its_program(ensign: Ensign, other: str) -> None:
     build = _BUILD
     if other:
-        build += "\n$cc -O1 -g -shared -fPIC -o lib/other.tmp more.c\ncp lib/other.tmp lib/other.so"
+        build += (
+            "\n$cc $cflags -shared -fPIC -o lib/other.tmp more.c\ncp lib/other.tmp lib/other.so"
+        )
     path = write_parts(ensign.folder, build, "main", "lib/*.so")
     path.write_text(path.read_text() + '\n[layouts]\ncount = 2\nhow = "order"\n')
     done = ensign("run", "study.toml")

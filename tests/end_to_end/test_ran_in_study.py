@@ -54,7 +54,7 @@ _OTHER = """\
 unsigned long work(unsigned long rounds)
 {
     volatile unsigned long sum = 0;
-    for (unsigned long i = 0; i < rounds * 900; i++)
+    for (unsigned long i = 0; i < rounds * 4000; i++)
         sum += i;
     return sum & 1;
 }

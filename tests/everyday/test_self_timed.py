@@ -45,7 +45,7 @@ def test_17_the_same_program_twice(ensign: Ensign, shapes: Shapes) -> None:
     "word", ["prof", "virtual", "ticks", "process", "thread", "sleeper", "times"]
 )
 def test_46_until_a_timer_of_its_cpu_time(ensign: Ensign, timers: Shapes, word: str) -> None:
-    commands = timers.pair(f"{word} 60")
+    commands = timers.pair(f"{word} 200")
     withheld(compared(ensign, *commands, *NAMED, *ENOUGH, truth=ENDS_BY_THE_CLOCK))
 
 
