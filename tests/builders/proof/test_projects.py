@@ -129,6 +129,14 @@ def test_a_wrong_project_has_exactly_its_finding(
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
+def test_lto_that_did_not_happen_makes_the_name_false(
+    compiler: str, tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    with pytest.raises(WrongBaseline, match="LTO did not happen"):
+        build("lto-not-linked", tmp_path, recording_ports, a_variant(compiler, **FULL))
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize(("name", "axes"), RIGHT)
 def test_a_right_project_has_none(
     name: str, axes: dict[str, str], compiler: str, tmp_path: Path, recording_ports: BuildPorts

@@ -66,7 +66,7 @@ def _bolt(seen: Seen, request: Request) -> Iterator[Finding]:
     bolted = seen.proof.binary.bolted
     if request.variant.bolt != "off" and not bolted:
         text = "BOLT was asked for, but there is neither .note.bolt_info nor .bolt.org.text"
-        yield seen.finding("bolt-not-applied", Severity.WARNING, text)
+        yield seen.finding("bolt-not-applied", Severity.ERROR, text)
     if request.variant.bolt == "off" and bolted:
         text = "BOLT was not asked for, but the artefact was rewritten by it"
-        yield seen.finding("bolt-not-asked", Severity.WARNING, text)
+        yield seen.finding("bolt-not-asked", Severity.ERROR, text)

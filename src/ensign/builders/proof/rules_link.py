@@ -39,7 +39,7 @@ def _lto(seen: Seen) -> Iterator[Finding]:
             f"{len(early)} units were compiled for LTO, but the link generated no code for them "
             "(no LTRANS unit): LTO did not happen; pass -flto when linking, too"
         )
-        yield seen.finding("lto-not-linked", Severity.WARNING, text)
+        yield seen.finding("lto-not-linked", _severity(seen), text)
     elif link is None and ltrans and _once(ltrans):
         text = (
             "the link generated code with the options that the objects recorded, and had no -O of "
@@ -51,7 +51,7 @@ def _lto(seen: Seen) -> Iterator[Finding]:
             f"{len(compiled)} units were compiled for LTO, but the link took the machine code of "
             "fat objects: LTO did not happen; pass -flto when linking, too"
         )
-        yield seen.finding("lto-not-linked", Severity.WARNING, text)
+        yield seen.finding("lto-not-linked", _severity(seen), text)
     elif at_link is False:
         text = (
             f"-flto is passed when compiling ({shown(compiled)}) "
@@ -70,6 +70,12 @@ def _lto(seen: Seen) -> Iterator[Finding]:
         if wanted and levels and levels != [wanted]:
             text = f"{wanted} was asked for at the LTO link, but code was generated at "
             yield seen.finding("flag-overridden", Severity.WARNING, text + " ".join(levels))
+
+
+def _severity(seen: Seen) -> Severity:
+    """Where LTO was asked for, the variant is not what its name says."""
+    asked = seen.request is not None and seen.request.variant.lto != "off"
+    return Severity.ERROR if asked else Severity.WARNING
 
 
 def _once(ltrans: list[Unit]) -> bool:
