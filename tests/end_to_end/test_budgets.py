@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -54,3 +55,13 @@ def test_a_command_that_takes_far_longer_is_not_waited_for(
     assert done.status == 2
     assert "'sleep 300' alone takes more than 1 s" in done.complaint
     assert "8 times what it takes" in done.complaint
+
+
+def test_what_is_unclear_says_what_time_would_tell(ensign: Ensign) -> None:
+    moody = "sleep 0.0$((RANDOM % 5 + 1))"
+    commands = (f"bash -c '{moody}'", f"bash -c '{moody}; true'")
+    done = ensign("compare", *commands, "--budget", "6s", "--export-json", "out.json")
+    assert done.status == 0, done.err
+    found = json.loads((ensign.folder / "out.json").read_text())["findings"]
+    (text,) = (each["text"] for each in found if each["code"] == "longer-would-tell")
+    assert re.search(r"a difference of 5 % here .* --budget \d+[smh]$", text), text

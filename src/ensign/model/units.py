@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from ensign.model.errors import InputError
@@ -82,6 +83,16 @@ def format_duration(ns: float) -> str:
         return f"{minutes} min {seconds:02d} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
+
+
+def duration_option(ns: float) -> str:
+    """`35s`, `4m`, `3h`: rounded up, as options take it."""
+    seconds = ns / _NS["s"]
+    if seconds <= 2 * 60:
+        return f"{5 * math.ceil(seconds / 5)}s"
+    if seconds <= 2 * 3600:
+        return f"{math.ceil(seconds / 60)}m"
+    return f"{math.ceil(seconds / 3600)}h"
 
 
 def format_size(size_bytes: float) -> str:

@@ -24,9 +24,11 @@ from ensign.lab.compare.tracing import Traces, raced_findings
 from ensign.lab.ports import Ports
 from ensign.model.comparisons import Comparison
 from ensign.model.errors import DeadlineMet, EnsignError, Interrupted
-from ensign.model.findings import Finding
+from ensign.model.findings import Finding, Severity
 from ensign.model.requests import ProcessSpec
-from ensign.model.trials import TWIN, ArmFailure, Trial
+from ensign.model.trials import TWIN, ArmFailure, Trial, failed_arms
+from ensign.model.units import duration_option
+from ensign.stats.longer import longer_race
 from ensign.stats.pair import Rule
 
 Failure = TypeVar("Failure", bound=BaseException)
@@ -126,12 +128,32 @@ class Raced:
                 *self.plan.findings,
                 *self.traces.findings,
                 *(() if self.withheld else judge.findings(trials)),
+                *self._longer(judge),
             ),
             error=error or (failure_of(failed) if failed else self.failure),
             failed=failed,
             traces=self.traces,
             withheld=self.withheld,
         )
+
+    def _longer(self, judge: Judge) -> tuple[Finding, ...]:
+        """What it would take to decide what is open, where nothing else is wrong with it."""
+        trials = self.outcome.trials
+        same = {f.subject for f in self.traces.findings if f.code == "same-bytes"}
+        if self.withheld or judge.doubt or not trials:
+            return ()
+        left = judge.without(failed_arms(trials))
+        each = (one for one in left.so_far(trials) if one.arm not in same)
+        longer = longer_race(each, judge.rule.margin)
+        if longer is None:
+            return ()
+        racing_ns = sum(trial.wall_ns for trial in trials)
+        whole_ns = self.spent_ns - racing_ns + longer.times * racing_ns
+        text = (
+            f"to find a difference of {longer.difference * 100:g} % here in 4 of 5 races takes about "
+            f"--budget {duration_option(whole_ns)}"
+        )
+        return (Finding("longer-would-tell", Severity.NOTE, text),)
 
     def _told(self, failure: ArmFailure) -> ArmFailure:
         if failure.code != "deadline" or self.plan.deadline_ns is None:
