@@ -150,8 +150,8 @@ class Raced:
         racing_ns = sum(trial.wall_ns for trial in trials)
         whole_ns = self.spent_ns - racing_ns + longer.times * racing_ns
         text = (
-            f"to find a difference of {longer.difference * 100:g} % here in 4 of 5 races takes about "
-            f"--budget {duration_option(whole_ns)}"
+            f"to find a difference of {longer.difference * 100:g} % here in 4 of 5 races "
+            f"takes about --budget {duration_option(whole_ns)}"
         )
         return (Finding("longer-would-tell", Severity.NOTE, text),)
 
