@@ -71,13 +71,32 @@ fn end_descendants() {
     }
 }
 
+/// Kills those that carry the mark until two looks in a row find none: a process that is just being
+/// forked, or executes another program, shows no environment.
 fn end_marked(is_ours: impl Fn(&str) -> bool) {
-    let own = std::process::id() as pid_t;
-    for pid in procfs::pids().into_iter().filter(|&pid| pid != own) {
-        if procfs::environment_value(pid, MARKER).is_some_and(|id| is_ours(&id)) {
-            kill(pid, libc::SIGKILL);
-        }
+    let until = clock::now_ns() + END_WITHIN_NS;
+    let mut looks_without = 0;
+    while looks_without < 2 && clock::now_ns() < until {
+        looks_without = if kill_marked(&is_ours) {
+            0
+        } else {
+            looks_without + 1
+        };
+        clock::sleep_ns(PAUSE_NS);
     }
+}
+
+/// Whether there were any.
+fn kill_marked(is_ours: impl Fn(&str) -> bool) -> bool {
+    let own = std::process::id() as pid_t;
+    let marked = |&pid: &pid_t| {
+        pid != own && procfs::environment_value(pid, MARKER).is_some_and(|id| is_ours(&id))
+    };
+    let found: Vec<pid_t> = procfs::pids().into_iter().filter(marked).collect();
+    found.iter().for_each(|&pid| {
+        kill(pid, libc::SIGKILL);
+    });
+    !found.is_empty()
 }
 
 pub fn kill(pid: pid_t, signal: libc::c_int) -> bool {
