@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 STUDY ?= studies/redis/quick.toml
 export CARGO_NET_RETRY ?= 5
 
-# Files of tests, two at a time: no test depends on who else is busy; more would wait for each other.
-WORKERS ?= 2
+# Files of tests, three at a time: no test depends on who else is busy; more would wait for each other.
+WORKERS ?= 3
 PYTEST ?=
 
 .PHONY: study test test-circumstances setup packages test-packages lint unit meter-test bench clean
