@@ -69,4 +69,4 @@ def _bolt(seen: Seen, request: Request) -> Iterator[Finding]:
         yield seen.finding("bolt-not-applied", Severity.ERROR, text)
     if request.variant.bolt == "off" and bolted:
         text = "BOLT was not asked for, but the artefact was rewritten by it"
-        yield seen.finding("bolt-not-asked", Severity.ERROR, text)
+        yield seen.finding("bolt-not-asked", Severity.WARNING, text)
