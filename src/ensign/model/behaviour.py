@@ -14,7 +14,7 @@ from ensign.model.trials import Activity
 # Whoever waits, or computes beside others, for less than this is too short to be called either.
 _NOTEWORTHY_NS = 5_000_000
 _WAITING_SHARE = 0.5
-# One busy task: up to 1.1 runnable. CPU time over that of the busiest: up to 1.15 with a little help
+# One busy task: up to 1.1 runnable. CPU time over that of the busiest: up to 1.15 with some help
 # (`cat | gzip | wc`), 1.25 or more with several busy tasks.
 _SEVERAL_RUNNABLE = 1.2
 _SEVERAL_CPU = 1.2
