@@ -327,3 +327,58 @@ def test_a_thin_archive_that_gave_something_is_not_unused(
     assert "archive-unused" not in faults(examine(project.folder))
     project.run("rm -f program.map")
     assert "archive-unused" not in faults(examine(project.folder))
+
+
+def plain_make(project: Project, flags: str) -> None:
+    """A Makefile that builds with these flags where nobody says others."""
+    rules = "program: main.o a.o b.o\n\t$(CC) $(CFLAGS) -o $@ $^\n%.o: %.c\n\t$(CC) $(CFLAGS) -c $<"
+    (project.folder / "Makefile").write_text(f"CC = gcc-12\nCFLAGS = {flags}\n{rules}\n")
+
+
+TOLD = [
+    ("LTO", "-O2 -g", "make CFLAGS='-O2 -g -flto'"),
+    ("level", "-O0 -g", "make CFLAGS='-O2 -g'"),
+    ("undone", "-O2 -O0 -g", "make CFLAGS='-O3 -g'"),
+    ("compiler", "-O0", "make CC=clang-19 CFLAGS='-O2 -g'"),
+]
+
+
+@pytest.mark.parametrize(("plain", "told"), [each[1:] for each in TOLD], ids=[e[0] for e in TOLD])
+def test_a_makefile_is_no_evidence_of_a_build_that_was_told_other_flags(
+    plain: str, told: str, project: Project
+) -> None:
+    plain_make(project, plain)
+    project.run(told)
+    found = examine(project.folder)
+    assert faults(found) == {}, found.findings
+    assert any("plain make would build something else" in each.text for each in found.findings)
+    assert "Nothing is wrong" not in as_artefact.terminal(found)
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_without_debug_information_a_makefile_speaks_for_itself(
+    stripped: bool,  # noqa: FBT001
+    project: Project,
+) -> None:
+    plain_make(project, "-O2 -O0")
+    project.run("make CFLAGS=-O3")
+    if stripped:
+        project.run("strip program; rm *.o")
+    found = examine(project.folder)
+    said = faults(found)
+    assert "as plain make would build it" in said["flag-overridden"]
+    assert "as plain make would build it" in said["unoptimized"]
+    text = as_artefact.terminal(found)
+    assert "the flags and the compiler of each unit" in text
+
+
+def test_the_unit_says_which_flag_it_had_not_the_makefile(project: Project) -> None:
+    plain_make(project, "-O2 -g")
+    project.run("make && gcc-12 -O0 -g -c a.c && gcc-12 -o program main.o a.o b.o")
+    assert "-O0 in 1 (a.c)" in faults(examine(project.folder))["flags-differ"]
+
+
+def test_objects_are_judged_beside_a_makefile_that_says_otherwise(project: Project) -> None:
+    plain_make(project, "-O2 -g")
+    project.run("make CFLAGS='-O0 -g' && rm program")
+    assert "unoptimized" in faults(examine(project.folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ensign.builders.driver_line import is_compiler, links, output_of, sources
@@ -18,6 +19,7 @@ from ensign.builders.proof.rules_objects import object_findings
 from ensign.builders.proof.rules_open import open_questions
 from ensign.builders.proof.rules_profile import profile_file_findings
 from ensign.builders.proof.seen import Seen
+from ensign.builders.proof.supposed import borne_out, contradicted
 from ensign.host.processes import Processes
 from ensign.lab.doctor.folder import Beside, read_beside, sources_of
 from ensign.model.checkup import ArtefactCheckup, Examined
@@ -25,6 +27,8 @@ from ensign.model.errors import InputError
 from ensign.model.findings import Finding
 
 _NO_LINK = LinkFacts(unknown="no command that linked it is known")
+_PLAIN_MAKE = "as plain make would build it"
+_UNKNOWN = "plain make has one, but make may have been told other flags"
 
 
 def examine_path(path: Path, processes: Processes) -> ArtefactCheckup:
@@ -63,7 +67,8 @@ def _folder(folder: Path, processes: Processes) -> ArtefactCheckup:
     folder = folder.absolute()
     objects, unindexed = read_tree(folder)
     beside = read_beside(folder, processes)
-    built = tuple(_artefacts(beside, objects, processes))
+    supposed = tuple(_artefacts(beside, objects, processes))
+    built = tuple(_borne_out(each, beside) if each.proof.binary.read else each for each in supposed)
     read = objects_below(beside.files)
     if not built and not objects.count and not unindexed and not beside.calls and not read:
         raise InputError(
@@ -72,18 +77,40 @@ def _folder(folder: Path, processes: Processes) -> ArtefactCheckup:
         )
     archives = Seen(folder.name, Proof(Binary(str(folder)), unindexed=unindexed))
     findings = [*archiver_findings(archives)]
-    for each in built:
+    for each, before in zip(built, supposed, strict=True):
         findings += _judged(each, beside)
+        if each is not before and contradicted(before) is None:
+            findings += judge(_of_commands_alone(before))
     examined = [Examined(each.subject, describe(each)) for each in built]
     # What a program does not say of its units, its objects or the commands may.
-    if not built or not all(each.proof.binary.units or each.link for each in built):
+    linked = not (beside.supposed and read)
+    if not built or not all(each.proof.binary.units or (each.link and linked) for each in built):
         parts = _of_objects(folder.name, read, objects, beside)
-        if read or parts.calls:
+        parts = _borne_out(parts, beside) if read else parts
+        # Commands of a dry run alone were judged with what they link.
+        if read or (parts.calls and not (built and beside.supposed)):
             findings += _judged(parts, beside, read)
             examined.append(Examined(f"{len(read)} objects and their commands", describe(parts)))
     return ArtefactCheckup(
         str(folder), tuple(examined), beside.sources, tuple(dict.fromkeys(findings))
     )
+
+
+def _borne_out(seen: Seen, beside: Beside) -> Seen:
+    """Without the calls of a dry run where the file does not bear them out."""
+    if not beside.supposed or borne_out(seen):
+        return seen
+    other = contradicted(seen)
+    why = f"plain make would build something else: {other}" if other else _UNKNOWN
+    proof = replace(seen.proof, link=LinkFacts(unknown=f"{_NO_LINK.unknown} ({why})"))
+    return replace(seen, proof=proof, calls=())
+
+
+def _of_commands_alone(seen: Seen) -> Seen:
+    """What the commands come to, whatever was built."""
+    path = seen.proof.binary.path
+    proof = Proof(Binary(path), link=seen.proof.link)
+    return replace(seen, subject=f"{seen.subject}, {_PLAIN_MAKE}", proof=proof)
 
 
 def _of_objects(name: str, read: tuple[ObjectFacts, ...], objects: Objects, beside: Beside) -> Seen:

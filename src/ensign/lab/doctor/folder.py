@@ -25,6 +25,7 @@ from ensign.model.errors import InputError
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _BY_CMAKE = b"CMAKE generated file"
+_DRY_RUN = ("a dry run of make",)
 _DEADLINE_NS = 60 * 10**9
 _LONGEST_DRY_RUN_BYTES = 50_000_000
 _PROFILES = (".gcda", ".profdata", ".afdo", ".profraw")
@@ -41,7 +42,8 @@ _PROBES = re.compile(
 class Beside:
     """Evidence of a folder: calls, whose paths `place` finds, maps, profiles, and all files.
 
-    `sources` names what was read, for people.
+    `sources` names what was read, for people. `supposed`: the calls are what a dry run of make
+    prints, which may differ from what was done.
     """
 
     place: Place
@@ -50,6 +52,7 @@ class Beside:
     maps: tuple[Path, ...] = ()
     sources: tuple[str, ...] = ()
     profiles: tuple[Dated, ...] = field(default=())
+    supposed: bool = False
 
 
 def read_beside(folder: Path, processes: Processes) -> Beside:
@@ -64,7 +67,7 @@ def read_beside(folder: Path, processes: Processes) -> Beside:
     said = [f"linker map {path.name}" for path in maps]
     said += [f"profile {Path(each.path).name}" for each in profiles]
     place, calls, read = _calls(folder, files, processes)
-    return Beside(place, files, calls, maps, (*said, *read), profiles)
+    return Beside(place, files, calls, maps, (*said, *read), profiles, read == _DRY_RUN)
 
 
 def _calls(
@@ -78,7 +81,7 @@ def _calls(
     if makefile is not None and _BY_CMAKE not in makefile.read_bytes()[:200]:
         place, calls = _dry_run(folder, processes)
         if any(is_compiler(call) and sources(call.ran) for call in calls):
-            return place, calls, ("a dry run of make",)
+            return place, calls, _DRY_RUN
     listed = sorted(
         (name for name in files if PurePosixPath(name).name == COMPILE_COMMANDS),
         key=lambda name: (name.count("/"), name),
