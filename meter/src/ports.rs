@@ -121,6 +121,16 @@ fn holds(pid: pid_t, sockets: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
+
+    /// A process that another test is just forking still holds every socket of this one.
+    fn soon(holds: impl FnMut() -> bool) -> bool {
+        let start = Instant::now();
+        std::iter::repeat_with(holds)
+            .inspect(|_| std::thread::sleep(Duration::from_millis(1)))
+            .take_while(|_| start.elapsed() < Duration::from_secs(60))
+            .any(|held| held)
+    }
 
     #[test]
     fn ports_are_unique_free_and_run_out() {
@@ -130,10 +140,10 @@ mod tests {
         let mut ports = Ports::new((busy, busy), &mut random);
         assert_eq!(ports.take(), None);
         drop(taken);
-        assert_eq!(ports.take(), Some(busy));
+        assert!(soon(|| ports.take() == Some(busy)));
         assert_eq!(ports.take(), None);
         ports.give_back(busy);
-        assert_eq!(ports.take(), Some(busy));
+        assert!(soon(|| ports.take() == Some(busy)));
     }
 
     #[test]
@@ -144,7 +154,7 @@ mod tests {
         assert_eq!(listener(port, &[own]), Listener::Ours);
         assert_eq!(listener(port, &[]), Listener::None);
         drop(socket);
-        assert_eq!(listener(port, &[own]), Listener::None);
+        assert!(soon(|| listener(port, &[own]) == Listener::None));
     }
 
     #[test]
