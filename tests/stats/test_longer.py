@@ -52,3 +52,19 @@ def test_the_margin_is_what_is_to_be_found() -> None:
     assert usual is not None
     assert usual.difference == 0.05
     assert usual.times < asked.times / 20
+
+
+def test_of_many_pairs_at_once_each_finds_as_often_as_is_said() -> None:
+    """Eight pairs are judged together, so each interval is of a higher level."""
+    random = np.random.default_rng(8)
+    rule = PairRule(rule=Rule.T, level=1 - 0.05 / 8)
+    found = 0
+    for _ in range(500):
+        longer = None
+        while longer is None or longer.difference != 0.05:
+            first = compare(NAMES, list(random.normal(0, 0.1, 12)), rule)
+            longer = longer_race([first], None)
+        count = math.ceil(longer.times * 12)
+        second = compare(NAMES, list(random.normal(math.log(1.05), 0.1, count)), rule)
+        found += second.direction is Direction.SLOWER
+    assert 0.6 <= found / 500 <= 0.92

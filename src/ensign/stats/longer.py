@@ -27,10 +27,10 @@ def longer_race(pairs: Iterable[Comparison], margin: float | None) -> Longer | N
     The difference is the margin, or the largest of 5, 2, 1 and 0.5 % that these executions would
     not find.
     """
-    widths = [_normal_width(pair) for pair in pairs if _is_open(pair)]
-    widest = max((each for each in widths if math.isfinite(each)), default=0.0)
+    smallest = [_findable(pair) for pair in pairs if _is_open(pair)]
+    most = max((each for each in smallest if math.isfinite(each)), default=0.0)
     for difference in _DIFFERENCES if margin is None else (margin,):
-        times = (widest / _findable_width(difference)) ** 2
+        times = (most / math.log1p(difference)) ** 2
         if times > 1:
             return Longer(difference, times)
     return None
@@ -42,18 +42,14 @@ def _is_open(pair: Comparison) -> bool:
     )
 
 
-def _normal_width(pair: Comparison) -> float:
-    """Half the interval, on the log scale, if the standard deviation were known beforehand.
+def _findable(pair: Comparison) -> float:
+    """The difference, on the log scale, that executions like these find in 4 of 5 races.
 
-    Few executions pay for not knowing it; that gets less by itself.
+    The interval is taken as if the standard deviation were known beforehand: few executions pay
+    for not knowing it, and that gets less by itself.
     """
     if pair.executions < 2 or pair.low <= 0 or math.isinf(pair.high):  # noqa: PLR2004
         return math.inf
     few, many = two_sided_criticals(pair.level, [pair.executions - 1, math.inf])
-    return math.log(pair.high / pair.low) / 2 * float(many / few)
-
-
-def _findable_width(difference: float, level: float = 0.95) -> float:
-    """Half the interval with which so large a difference is found in 80 % of races."""
-    critical = float(two_sided_criticals(level, math.inf))
-    return math.log1p(difference) / (1 + _POWER / critical)
+    standard_error = math.log(pair.high / pair.low) / 2 / float(few)
+    return standard_error * (float(many) + _POWER)
