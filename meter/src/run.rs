@@ -93,9 +93,9 @@ fn kill_marked(is_ours: impl Fn(&str) -> bool) -> bool {
         pid != own && procfs::environment_value(pid, MARKER).is_some_and(|id| is_ours(&id))
     };
     let found: Vec<pid_t> = procfs::pids().into_iter().filter(marked).collect();
-    found.iter().for_each(|&pid| {
+    for &pid in &found {
         kill(pid, libc::SIGKILL);
-    });
+    }
     !found.is_empty()
 }
 

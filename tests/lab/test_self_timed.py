@@ -114,6 +114,24 @@ def test_a_load_on_an_idle_server_that_ends_by_the_clock(
     assert bool(found) == ends
 
 
+def turns(span_ms: int) -> list[tuple[int, int]]:
+    """Every third slice of 5 ms, from 0 to the span."""
+    return [(start, min(start + 5, span_ms)) for start in range(0, span_ms, 15)]
+
+
+@pytest.mark.parametrize(
+    ("span_ms", "cpu_ms", "ends"),
+    [(300, 35, True), (300, 40, True), (350, 35, True), (350, 40, False), (420, 35, False)],
+)
+def test_on_a_busy_machine_one_that_ends_at_its_time_is_known(
+    span_ms: int, cpu_ms: int, *, ends: bool
+) -> None:
+    """Alone it got so little once that its CPU time by turns seems no less."""
+    runs = [*alone(300, 90, 0.0).runs, *alone(310, 80, 0.0).runs, *alone(305, 40, 0.0).runs]
+    found = by_the_wall_clock({"1": Pilot("a", tuple(runs))}, sliced(turns(span_ms), cpu_ms))
+    assert bool(found) == ends
+
+
 def test_a_program_that_sleeps_is_not_said_to_end_by_the_clock() -> None:
     pilot = alone(1000, 35, 0.9)
     assert by_the_wall_clock({"1": pilot}, sliced(ENDED, 35)) == ()

@@ -70,6 +70,8 @@ pub struct Seen {
     pub written: BTreeMap<String, BTreeSet<Way>>,
     pub exits: BTreeMap<Exit, u64>,
     pub jit: bool,
+    /// What the program's tasks used, without the tracer; those that ended.
+    pub cpu_ns: u64,
     pub cpu_clock_reads: u64,
     pub children_clock_reads: u64,
     pub cpu_timers: u64,
@@ -147,6 +149,7 @@ impl Seen {
             "mapped": self.mapped,
             "jit": self.jit,
             "left_running": self.left_running,
+            "cpu_ns": self.cpu_ns,
             "written": written,
             "exits": exits,
             "cpu_clock_reads": self.cpu_clock_reads,

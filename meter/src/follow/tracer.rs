@@ -197,6 +197,7 @@ impl Tracer {
     }
 
     fn is_about_to_end(&mut self, pid: pid_t) {
+        self.seen.cpu_ns += places::cpu_ns(pid);
         let Some(process) = self.tasks.get(&pid).map(|task| task.process) else {
             return;
         };

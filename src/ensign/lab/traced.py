@@ -102,11 +102,14 @@ class MeterTracer:
             text = file.read()
         if not text:
             return nothing_seen(trouble or _failure_of(done) or _NO_RECORD)
-        seen = self._seen(read_followed(text), arm.files, trouble or _failure_of(done))
+        followed = read_followed(text)
+        seen = self._seen(followed, arm.files, trouble or _failure_of(done))
         if not done or not done[0].arms:
             return seen
         totals = done[0].arms[0]
-        return replace(seen, wall_ns=totals.wall_ns, cpu_ns=totals.cpu_ns)
+        # Following costs CPU time, too; only where the kernel counts no task's is that the best.
+        own_ns = followed.cpu_ns or totals.cpu_ns
+        return replace(seen, wall_ns=totals.wall_ns, cpu_ns=own_ns)
 
     def _seen(self, followed: Followed, files: ArmFiles | None, trouble: str) -> TracedExecution:
         mapped = tuple(self._mapped(followed, files))

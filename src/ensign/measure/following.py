@@ -59,6 +59,7 @@ class Followed(_Part):
     programs: tuple[FollowedProgram, ...]
     mapped: tuple[FollowedFile, ...]
     jit: bool
+    cpu_ns: int
     written: tuple[FollowedChange, ...]
     cpu_clock_reads: int
     children_clock_reads: int
