@@ -26,7 +26,7 @@ from ensign.model.comparisons import Comparison
 from ensign.model.errors import DeadlineMet, EnsignError, Interrupted
 from ensign.model.findings import Finding, Severity
 from ensign.model.requests import ProcessSpec
-from ensign.model.trials import TWIN, ArmFailure, Trial, failed_arms
+from ensign.model.trials import TWIN, ArmFailure, Trial
 from ensign.model.units import duration_option
 from ensign.stats.longer import longer_race
 from ensign.stats.pair import Rule
@@ -139,11 +139,10 @@ class Raced:
     def _longer(self, judge: Judge) -> tuple[Finding, ...]:
         """What it would take to decide what is open, where nothing else is wrong with it."""
         trials = self.outcome.trials
-        same = {f.subject for f in self.traces.findings if f.code == "same-bytes"}
-        if self.withheld or judge.doubt or not trials:
+        if judge.doubt or not trials:
             return ()
-        left = judge.without(failed_arms(trials))
-        each = (one for one in left.so_far(trials) if one.arm not in same)
+        same = {f.subject for f in self.traces.findings if f.code == "same-bytes"}
+        each = (one for one in judge.so_far(trials) if one.arm not in same)
         longer = longer_race(each, judge.rule.margin)
         if longer is None:
             return ()
@@ -233,7 +232,9 @@ class Comparing:
 
     def _race(self) -> Raced:
         start_ns = self.ports.clock.monotonic_ns()
-        piloting = Piloting(self.options, self.entries, self.cpus, self.ports, self._names())
+        piloting = Piloting(
+            self.options, self.entries, self.cpus, self.ports, self._names(), start_ns
+        )
         planned = piloting.plan()
         plan, failures = planned.plan, planned.failures
         require_rest(self.entries, failures)

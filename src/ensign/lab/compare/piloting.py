@@ -38,9 +38,11 @@ from ensign.lab.compare.plan import (
     output_findings,
     plan_race,
     require_budget,
+    require_rest_of_budget,
     with_memory,
 )
 from ensign.lab.compare.self_timed import (
+    NOTEWORTHY_NS,
     SelfTimed,
     by_both,
     by_the_cpu_clock,
@@ -48,7 +50,7 @@ from ensign.lab.compare.self_timed import (
     clock_slice_ns,
 )
 from ensign.lab.compare.tracing import Traces, Tracing
-from ensign.lab.metric_and_mode import runs_to_look_at
+from ensign.lab.metric_and_mode import FEWEST_RUNS, runs_to_look_at
 from ensign.lab.ports import Ports
 from ensign.lab.traced import TraceWish
 from ensign.measure.perform import race
@@ -56,7 +58,6 @@ from ensign.model.errors import CommandFailed
 from ensign.model.requests import ProcessSpec, RaceRequest
 from ensign.model.trials import ArmFailure, Metric, Mode, Trial
 
-_PILOTS = 3
 # Of the budget: for the runs of all commands, and for tracing them.
 _PILOTS_SHARE = 0.2
 _MORE_SHARE = 0.05
@@ -65,7 +66,6 @@ _SLICED_SHARE = 0.05
 _ALONE_SHARE = 0.5
 # What starting and ending the meter takes on a busy machine.
 _STARTING_NS = 100_000_000
-_NOTEWORTHY_NS = 8_000_000
 _TO_BE_SURE = 2
 
 
@@ -118,6 +118,7 @@ class Piloting:
     cpus: CpuPlan
     ports: Ports
     names: Mapping[str, str]
+    start_ns: int
 
     def plan(self) -> Planned:
         """The plan, and what failed already. CommandFailed where nothing is left to compare."""
@@ -293,7 +294,7 @@ class Piloting:
         more: list[tuple[PilotRun, str]] = []
         for number in range(2, self._count(first.wall_ns, took_ns) + 1):
             # Starting a run may take longer than a short run.
-            if number > _PILOTS and clock_ns() > enough_ns:
+            if number > FEWEST_RUNS and clock_ns() > enough_ns:
                 break
             more.append(self._run_alone(entry, digest=baseline and number == _TO_BE_SURE))
         return more
@@ -330,6 +331,10 @@ class Piloting:
                 raise cut_short(self.options, entry.name, len(self.entries), cut_ns) from None
             raise
 
+    def _require_rest(self, trial: Trial) -> None:
+        spent_ns = self.ports.clock.monotonic_ns() - self.start_ns
+        require_rest_of_budget(self.options, spent_ns, trial.wall_ns)
+
     def _of_servers(self) -> tuple[dict[str, Pilot], list[ArmFailure]]:
         """Whole executions by turns, on all CPUs: what both do when nothing holds them."""
         free = CpuPlan(self.options.cpus, None, None)
@@ -348,9 +353,10 @@ class Piloting:
         failures = [each for trial in trials for each in trial.failures]
         require_rest(self.entries, failures)
         request = request.without({each.arm for each in failures})
+        self._require_rest(trials[0])
         longest_ns = max(each.wall_ns for each in trials[0].arms)
         if self._count(longest_ns, trials[0].wall_ns // len(trials[0].arms)) > 1:
-            trials += self.drain(replace(request, executions=_PILOTS - 1))
+            trials += self.drain(replace(request, executions=FEWEST_RUNS - 1))
         gone = {each.arm for trial in trials for each in trial.failures}
         pilots = {
             entry.arm: Pilot(
@@ -376,4 +382,4 @@ def _with_startup(pilots: dict[str, Pilot], startup_ns: int) -> dict[str, Pilot]
 
 
 def _noteworthy(pilots: Mapping[str, Pilot]) -> bool:
-    return any(pilot.least_cpu_ns >= _NOTEWORTHY_NS for pilot in pilots.values())
+    return any(pilot.least_cpu_ns >= NOTEWORTHY_NS for pilot in pilots.values())

@@ -125,12 +125,23 @@ def budget_ns(options: Options, execution_ns: int, spent_ns: int) -> int:
     if options.budget_ns is None:
         return max(DEFAULT_BUDGET_NS, spent_ns + (FEWEST_FOR_LOOKS + 1) * execution_ns)
     if options.budget_ns < spent_ns + _FEWEST * execution_ns:
-        raise InputError(
-            f"--budget {format_duration(options.budget_ns)} is too small: looking at the commands "
-            f"took {format_duration(spent_ns)}, and one execution of all arms takes about "
-            f"{format_duration(execution_ns)}; {_nearest(spent_ns, execution_ns)}"
-        )
+        raise _too_small(options.budget_ns, spent_ns, execution_ns, spent_ns)
     return options.budget_ns
+
+
+def _too_small(budget_ns: int, spent_ns: int, execution_ns: int, looking_ns: int) -> InputError:
+    return InputError(
+        f"--budget {format_duration(budget_ns)} is too small: looking at the commands took "
+        f"{format_duration(spent_ns)}, and one execution of all arms takes about "
+        f"{format_duration(execution_ns)}; {_nearest(looking_ns, execution_ns)}"
+    )
+
+
+def require_rest_of_budget(options: Options, spent_ns: int, execution_ns: int) -> None:
+    """InputError as soon as one execution of all arms shows that no two more fit."""
+    if options.budget_ns is not None and options.budget_ns < spent_ns + _FEWEST * execution_ns:
+        # Slices are to be tried before the race.
+        raise _too_small(options.budget_ns, spent_ns, execution_ns, spent_ns + execution_ns)
 
 
 def longest_pilot_ns(options: Options) -> int | None:
