@@ -34,20 +34,20 @@ def built(source: str, target: Path, *options: str) -> Path:
     return target
 
 
+def _of(source: str, folder: Path) -> Shapes:
+    one = built(source, folder / "one", "-DWORK=1")
+    three = built(source, folder / "three", "-DWORK=3")
+    return Shapes(str(one), str(three))
+
+
 @pytest.fixture(scope="session")
 def shapes(tmp_path_factory: pytest.TempPathFactory) -> Shapes:
-    folder = tmp_path_factory.mktemp("shapes")
-    one = built("shapes.c", folder / "one", "-DWORK=1")
-    three = built("shapes.c", folder / "three", "-DWORK=3")
-    return Shapes(str(one), str(three))
+    return _of("shapes.c", tmp_path_factory.mktemp("shapes"))
 
 
 @pytest.fixture(scope="session")
 def timers(tmp_path_factory: pytest.TempPathFactory) -> Shapes:
-    folder = tmp_path_factory.mktemp("timers")
-    one = built("timers.c", folder / "one", "-DWORK=1")
-    three = built("timers.c", folder / "three", "-DWORK=3")
-    return Shapes(str(one), str(three))
+    return _of("timers.c", tmp_path_factory.mktemp("timers"))
 
 
 @pytest.fixture

@@ -26,13 +26,11 @@ from ensign.builders.stages import Plan, Stage
 from ensign.builders.taking import taken_from
 from ensign.model.built_files import MadeLibrary
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import BuildFacts
+from ensign.model.results import BuildFacts, same_status
 from ensign.model.study import Build
 from ensign.model.variants import Variant
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Flags
-
-_SAME = "same as "
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,14 +376,14 @@ def _dependencies_of(variant: str, plan: Plan) -> Stage | None:
 
 
 def _no_effect(result: BuildResult) -> tuple[Finding, ...]:
-    name, status = result.facts.variant, result.facts.status
-    if not status.startswith(_SAME):
+    facts = result.facts
+    if not facts.same_as:
         return ()
     what = "the binary, its loaded bytes are"
-    if sum(each.kind != "object" for each in result.facts.files) > 1:
+    if sum(each.kind != "object" for each in facts.files) > 1:
         what = "what was built, the loaded bytes of all its files are"
-    text = f"no effect on {what} those of {status[len(_SAME) :]}"
-    return (Finding("same-bytes", Severity.NOTE, text, name),)
+    text = f"no effect on {what} those of {facts.same_as}"
+    return (Finding("same-bytes", Severity.NOTE, text, facts.variant),)
 
 
 def same_bytes(results: tuple[BuildResult, ...], baseline: str) -> tuple[BuildResult, ...]:
@@ -401,5 +399,5 @@ def same_bytes(results: tuple[BuildResult, ...], baseline: str) -> tuple[BuildRe
 def _marked(result: BuildResult, same: str | None) -> BuildResult:
     if same is None or same == result.facts.variant:
         return result
-    facts = replace(result.facts, status=f"{_SAME}{same}")
+    facts = replace(result.facts, status=same_status(same))
     return replace(result, facts=facts)

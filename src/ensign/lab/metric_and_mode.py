@@ -12,7 +12,8 @@ from ensign.model.behaviour import Behaviour
 from ensign.model.findings import Finding, Severity
 from ensign.model.trials import Metric, Mode
 
-_FEWEST_RUNS, _MOST_RUNS = 3, 10
+FEWEST_RUNS = 3
+_MOST_RUNS = 10
 # Runs of a few milliseconds are seen by few looks each.
 _LONG_ENOUGH_NS = 60_000_000
 
@@ -65,10 +66,10 @@ def runs_to_look_at(wall_ns: int, took_ns: int, allowed_ns: float) -> int:
     A single one where three would take more than is allowed: that one is looked at hundreds of
     times.
     """
-    if allowed_ns / max(took_ns, 1) < _FEWEST_RUNS:
+    if allowed_ns / max(took_ns, 1) < FEWEST_RUNS:
         return 1
     wanted = -(-_LONG_ENOUGH_NS // max(wall_ns, 1))
-    return max(_FEWEST_RUNS, min(_MOST_RUNS, wanted))
+    return max(FEWEST_RUNS, min(_MOST_RUNS, wanted))
 
 
 def behaviour_findings(

@@ -16,6 +16,13 @@ from ensign.model.ran import WhatRan
 from ensign.model.traced import MappedFile
 from ensign.model.trials import ArmFailure, Metric, Mode, Trial
 
+_SAME = "same as "
+
+
+def same_status(variant: str) -> str:
+    """The status of a build whose loaded bytes are those of that variant."""
+    return f"{_SAME}{variant}"
+
 
 @dataclass(frozen=True, slots=True)
 class BuildFacts:
@@ -59,6 +66,16 @@ class BuildFacts:
     def identity(self) -> str:
         """One hash for all files that count; that of the program where it is the only one."""
         return identity(self.files, self.loadable_sha256)
+
+    @property
+    def same_as(self) -> str:
+        """The variant whose loaded bytes it has; empty where it has its own."""
+        return self.status.removeprefix(_SAME) if self.status.startswith(_SAME) else ""
+
+    @property
+    def arm(self) -> str:
+        """The variant that is raced for it: itself, or the one whose bytes it has."""
+        return self.same_as or self.variant
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,6 @@ from ensign.report.layouts import beside_band, scope
 from ensign.report.verdict import study_verdict, suite_sentence, unshown_claim, what_hurts
 from ensign.report.words import clean, plain_share
 
-_SAME = "same as "
-
 
 def pull_request(result: StudyResult, shipment: Shipment, study: str) -> str:
     """The page. `study` is the path of the study file, as its user wrote it."""
@@ -124,8 +122,7 @@ def _redo(shipment: Shipment, study: str) -> tuple[str, ...]:
 
 def _comparison(result: StudyResult, build: BuildFacts) -> SuiteComparison | None:
     """Of the variant, or of the one that has its bytes and was raced in its place."""
-    name = build.status.removeprefix(_SAME) if build.status.startswith(_SAME) else build.variant
-    return next((each for each in result.suite if each.comparison.arm == name), None)
+    return next((each for each in result.suite if each.comparison.arm == build.arm), None)
 
 
 def _code(text: str) -> str:

@@ -280,7 +280,6 @@ def _unmeasured(result: StudyResult, measured: set[str]) -> tuple[Unmeasured, ..
 
 def _why(build: BuildFacts, result: StudyResult) -> str:
     failed = {failure.arm: failure for failure in result.failures}
-    same = build.status.removeprefix("same as ")
     if build.variant in failed:
         failure = failed[build.variant]
         what = "ran something else" if failure.code == OTHER_FILES else "failed"
@@ -288,9 +287,9 @@ def _why(build: BuildFacts, result: StudyResult) -> str:
     reasons = {"failed": "its build failed", "left out": f"left out: {clean(build.log_tail)}"}
     if build.out:
         return f"out: {clean(build.out)}"
-    if same == build.status:
+    if not build.same_as:
         return reasons.get(build.status, "not measured")
-    ended = ", which failed" if same in failed else ": no effect on the binary"
+    ended = ", which failed" if build.same_as in failed else ": no effect on the binary"
     return f"{clean(build.status)}{ended}"
 
 

@@ -9,7 +9,6 @@ from ensign.model.results import BuildFacts
 from ensign.model.variants import AXES, DEFAULTS
 from ensign.stats.factorial import Design, Levels
 
-_SAME = "same as "
 _HARDENING = "hardening"
 
 
@@ -24,9 +23,9 @@ def design_of(
     barred = {each.subject for each in findings if each.severity is Severity.ERROR}
     found: dict[str, tuple[Mapping[str, str], str]] = {}
     for build in builds:
-        arm = build.status.removeprefix(_SAME) if build.status.startswith(_SAME) else build.variant
-        if arm in raced and build.check != "failed" and not {build.variant, arm} & barred:
-            found[build.variant] = ({**DEFAULTS, **dict(build.choices)}, arm)
+        of_it = {build.variant, build.arm}
+        if build.arm in raced and build.check != "failed" and not of_it & barred:
+            found[build.variant] = ({**DEFAULTS, **dict(build.choices)}, build.arm)
     if not raced or raced[0] not in found:
         return Design((), (), ())
     values = {axis: {levels[axis] for levels, _ in found.values()} for axis in AXES}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ensign.lab.raced_files import told
 from ensign.lab.study.prepare import Programs
 from ensign.lab.study.record import STUDY, usable_record, write_record
 from ensign.lab.study.recording import with_checks_of
@@ -12,7 +13,6 @@ from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts
 from ensign.store.folder import StudyFolder
 
-_SHOWN = 3
 _WAY_OUT = "mend that, or change the study's variants, and run it again: what is built stays built"
 
 
@@ -41,7 +41,7 @@ def nobody_left(programs: Programs) -> str:
     reasons: dict[str, list[str]] = {}
     for result in programs.report.results:
         facts = result.facts
-        if facts.variant not in raced and not facts.status.startswith("same as"):
+        if facts.variant not in raced and not facts.same_as:
             why = _why(facts, programs.report.findings)
             reasons.setdefault(why, []).append(facts.variant)
     if not reasons:
@@ -50,10 +50,8 @@ def nobody_left(programs: Programs) -> str:
         why if why.startswith(names[0]) else f"{', '.join(names)}: {why}"
         for why, names in reasons.items()
     ]
-    more = f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
     return (
-        f"nothing is left to compare with {raced[0]}, so nothing is raced: "
-        f"{'; '.join(said[:_SHOWN])}{more}; {_WAY_OUT}"
+        f"nothing is left to compare with {raced[0]}, so nothing is raced: {told(said)}; {_WAY_OUT}"
     )
 
 

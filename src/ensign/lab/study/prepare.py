@@ -181,9 +181,7 @@ def _raced(
     distinct = [
         (result.facts.variant, str(result.artefact))
         for result in report.results
-        if result.artefact is not None
-        and not result.facts.status.startswith("same as")
-        and not result.facts.out
+        if result.artefact is not None and not result.facts.same_as and not result.facts.out
     ]
     distinct.sort(key=lambda pair: pair[0] != baseline)
     tools = report.result(baseline).tools

@@ -54,8 +54,7 @@ class RaceCheck:
                     )
                 )
             elif found.unseen:
-                text = f"{arm}: {told(found.unseen)}"
-                findings.append(Finding("ran-unseen", Severity.WARNING, text, arm))
+                findings.append(Finding("ran-unseen", Severity.WARNING, told(found.unseen), arm))
         if not failures and not findings:
             return trial
         left = trial.without({each.arm for each in failures})

@@ -23,6 +23,7 @@ from ensign.lab.traced import Tracer, TraceWish
 from ensign.model.errors import CommandFailed
 from ensign.model.ran import RanFile, RanOnce
 from ensign.model.requests import ArmSpec
+from ensign.model.results import same_status
 from ensign.model.study import Study, Workload
 from ensign.model.traced import TracedExecution
 from ensign.store.folder import StudyFolder
@@ -80,7 +81,7 @@ def judged_programs(programs: Programs, judged: Judged) -> Programs:
         first = next(each for each in judged.findings if each.subject in judged.wrong)
         raise BuiltNotRunError(f"what ran is not what was built: {first.text}")
     results = tuple(
-        replace(each, facts=replace(each.facts, status=f"same as {judged.same[name]}"))
+        replace(each, facts=replace(each.facts, status=same_status(judged.same[name])))
         if (name := each.facts.variant) in judged.same
         else each
         for each in programs.report.results
