@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -125,6 +126,7 @@ def _digest_tag(result: StudyResult) -> Markup:
     return Markup('<meta name="ensign-result" content="{}">').format(sha256)
 
 
+@cache  # compiling its template takes as long as drawing two charts
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("ensign.report"),

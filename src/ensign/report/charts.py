@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
 from ensign.model.comparisons import Direction
 from ensign.report import palette
-from ensign.report.drawing import LETTER, Frame, axis, chart, drawn, texts
+from ensign.report.drawing import (
+    BY_ROW,
+    LETTER,
+    Frame,
+    Spec,
+    axis,
+    color,
+    drawn,
+    marks,
+    name,
+    number,
+    scale,
+    texts,
+)
 from ensign.report.plot import axis_range
 from ensign.report.view import Row, VariantWorkloads
 from ensign.report.words import Span
@@ -47,61 +59,47 @@ class Stack:
 
 def intervals(rows: Sequence[Row], margin: float | None, frame: Frame, title: str) -> Markup:
     """Speedups with intervals on one axis; hollow marks where no difference is shown."""
-    import altair as alt  # noqa: PLC0415  # half a second that only charts need
-
     domain = axis_range([row.span for row in rows])
-    base, x = _rows_on_axis(rows, domain, frame)
-    points = (
-        base.transform_filter("datum.bounded")
-        .mark_point(filled=True, size=80, opacity=1, strokeWidth=2.5, yOffset=frame.drop)
-        .encode(
-            x=alt.X("point:Q"),
-            fill=alt.Fill("inside:N", scale=None),
-            stroke=alt.Stroke("tone:N", scale=None),
-        )
-    )
-    tone = alt.Color("tone:N", scale=None)
+    data = _interval_data(rows, domain, frame)
+    mark = {
+        "type": "point",
+        "filled": True,
+        "size": 80,
+        "opacity": 1,
+        "strokeWidth": 2.5,
+        "yOffset": frame.drop,
+    }
+    tones = {"fill": color("inside"), "stroke": color("tone")}
     layers = [
         *_backdrop(Backdrop(margin), domain),
-        *_whiskers(base, x, tone, frame, 3.5),
-        points,
-        *texts(base, frame),
+        *_whiskers(data, _along("low", domain, frame), color("tone"), frame, 3.5),
+        marks(data, mark, "datum.bounded", x=number("point"), y=BY_ROW, **tones),
+        *texts(data, frame),
     ]
-    return drawn(alt.layer(*layers), frame, len(rows), (title, _said(rows)))
+    return drawn({"layer": layers}, frame, len(rows), (title, _said(rows)))
 
 
 def bars(rows: Sequence[Row], backdrop: Backdrop, frame: Frame, title: str) -> Markup:
     """Speedups as bars from the baseline, with intervals; hollow where no difference is shown."""
-    import altair as alt  # noqa: PLC0415
-
     spans = [row.span for row in rows]
     domain = axis_range([*spans, *filter(None, (backdrop.twin, backdrop.layouts))])
-    base, x = _rows_on_axis(rows, domain, frame)
-    filled = (
-        base.transform_filter("datum.bounded")
-        .mark_bar(height=13, strokeWidth=1.5, yOffset=frame.drop)
-        .encode(
-            x=alt.X("zero:Q", **x),
-            x2="point:Q",
-            fill=alt.Fill("inside:N", scale=None),
-            stroke=alt.Stroke("tone:N", scale=None),
-        )
-    )
-    ink = alt.value(palette.INK.light)
+    data = _interval_data(rows, domain, frame)
+    mark = {"type": "bar", "height": 13, "strokeWidth": 1.5, "yOffset": frame.drop}
+    ends = {"x": _along("zero", domain, frame), "x2": {"field": "point"}}
+    tones = {"fill": color("inside"), "stroke": color("tone")}
+    ink = {"value": palette.INK.light}
     layers = [
         *_backdrop(backdrop, domain),
-        filled,
-        *_whiskers(base, x, ink, frame, 1.75),
-        *texts(base, frame),
+        marks(data, mark, "datum.bounded", y=BY_ROW, **ends, **tones),
+        *_whiskers(data, _along("low", domain, frame), ink, frame, 1.75),
+        *texts(data, frame),
     ]
-    return drawn(alt.layer(*layers), frame, len(rows), (title, _said(rows)))
+    return drawn({"layer": layers}, frame, len(rows), (title, _said(rows)))
 
 
 def stacks(rows: Sequence[Stack], frame: Frame, title: str) -> Markup:
     """Counts as stacked bars, in the colours of the bands, from the worst to the best."""
-    import altair as alt  # noqa: PLC0415
-
-    base = [
+    labels = [
         {
             "row": str(index),
             "label": frame.name(one.label),
@@ -109,15 +107,14 @@ def stacks(rows: Sequence[Stack], frame: Frame, title: str) -> Markup:
         }
         for index, one in enumerate(rows)
     ]
-    y = alt.Y("row:N", axis=None, sort=None)
     has_second = any(one.below for one in rows)
     drop = frame.drop - (4 if has_second and not frame.is_narrow else 0)
     layers = _stacked([one.counts for one in rows], frame, 19, drop)
     if has_second:
         layers += _stacked([one.below for one in rows], frame, 6, drop + 14, with_counts=False)
-    layers += texts(chart(base).encode(y=y), frame)
+    layers += texts(labels, frame)
     said = "; ".join(f"{one.label}: {one.said or _counts(one)}" for one in rows)
-    return drawn(alt.layer(*layers), frame, len(rows), (title, said), top=8)
+    return drawn({"layer": layers}, frame, len(rows), (title, said), top=8)
 
 
 def stacks_of(variants: Sequence[VariantWorkloads]) -> tuple[Stack, ...]:
@@ -133,34 +130,38 @@ def _counts(one: Stack) -> str:
     return f"{said} (by the minimum {', '.join(map(str, one.below))})" if one.below else said
 
 
-def _rows_on_axis(
-    rows: Sequence[Row], domain: tuple[float, float], frame: Frame
-) -> tuple[Any, dict[str, Any]]:
-    """A chart of the rows without marks, and how its horizontal channel is drawn."""
-    import altair as alt  # noqa: PLC0415
-
-    data = [_interval_datum(index, row, domain, frame) for index, row in enumerate(rows)]
-    base = chart(data).encode(y=alt.Y("row:N", axis=None, sort=None))
-    scale = alt.Scale(domain=list(domain), nice=False)
-    return base, {"scale": scale, "axis": axis(*domain, frame)}
+def _along(field: str, domain: tuple[float, float], frame: Frame) -> Spec:
+    return number(field, scale=scale(*domain), axis=axis(*domain, frame))
 
 
-def _whiskers(base: Any, x: dict[str, Any], color: Any, frame: Frame, width: float) -> list[Any]:
+def _whiskers(
+    data: Sequence[dict[str, object]], low: Spec, tone: Spec, frame: Frame, width: float
+) -> list[Spec]:
     """Intervals as rules; dotted where an end is not known."""
-    import altair as alt  # noqa: PLC0415
-
+    known = {"strokeWidth": width, "strokeCap": "round"}
+    unknown = {"strokeWidth": 1.5, "strokeDash": [2, 4]}
     return [
-        base.transform_filter("datum.bounded")
-        .mark_rule(strokeWidth=width, strokeCap="round", yOffset=frame.drop)
-        .encode(x=alt.X("low:Q", **x), x2="high:Q", color=color),
-        base.transform_filter("!datum.bounded")
-        .mark_rule(strokeWidth=1.5, strokeDash=[2, 4], yOffset=frame.drop)
-        .encode(x=alt.X("low:Q", **x), x2="high:Q", color=color),
+        marks(
+            data,
+            {"type": "rule", **look, "yOffset": frame.drop},
+            where,
+            x=low,
+            x2={"field": "high"},
+            y=BY_ROW,
+            color=tone,
+        )
+        for where, look in (("datum.bounded", known), ("!datum.bounded", unknown))
     ]
 
 
 def _said(rows: Sequence[Row]) -> str:
     return "; ".join(f"{row.label}: {row.speedup}, {row.interval}" for row in rows)
+
+
+def _interval_data(
+    rows: Sequence[Row], domain: tuple[float, float], frame: Frame
+) -> list[dict[str, object]]:
+    return [_interval_datum(index, row, domain, frame) for index, row in enumerate(rows)]
 
 
 def _interval_datum(
@@ -189,29 +190,25 @@ def _stacked(
     drop: int,
     *,
     with_counts: bool = True,
-) -> list[Any]:
-    import altair as alt  # noqa: PLC0415
-
+) -> list[Spec]:
     data = [
         datum for index, counts in enumerate(rows) for datum in _parts(index, counts, frame.plot)
     ]
-    base = chart(data).encode(y=alt.Y("row:N", axis=None, sort=None))
-    scale = alt.Scale(domain=[0, 1], nice=False)
-    parts = base.mark_bar(
-        height=height, strokeWidth=1.5, stroke=palette.PAPER.light, yOffset=drop
-    ).encode(
-        x=alt.X("start:Q", scale=scale, axis=None),
-        x2="end:Q",
-        fill=alt.Fill("fill:N", scale=None),
-    )
-    if not with_counts:
-        return [parts]
-    counts = base.mark_text(fontSize=12, fontWeight=600, yOffset=drop).encode(
-        x=alt.X("middle:Q", scale=scale, axis=None),
-        text="count:N",
-        fill=alt.Fill("ink:N", scale=None),
-    )
-    return [parts, counts]
+    along = {"scale": scale(0, 1), "axis": None}
+    bar = {
+        "type": "bar",
+        "height": height,
+        "strokeWidth": 1.5,
+        "stroke": palette.PAPER.light,
+        "yOffset": drop,
+    }
+    ends = {"x": number("start", **along), "x2": {"field": "end"}}
+    layers = [marks(data, bar, y=BY_ROW, **ends, fill=color("fill"))]
+    if with_counts:
+        count = {"type": "text", "fontSize": 12, "fontWeight": 600, "yOffset": drop}
+        place = {"x": number("middle", **along), "y": BY_ROW}
+        layers.append(marks(data, count, **place, text=name("count"), fill=color("ink")))
+    return layers
 
 
 def _parts(index: int, counts: tuple[int, ...], width: int) -> list[dict[str, object]]:
@@ -237,7 +234,7 @@ def _parts(index: int, counts: tuple[int, ...], width: int) -> list[dict[str, ob
     return data
 
 
-def _backdrop(backdrop: Backdrop, domain: tuple[float, float]) -> list[Any]:
+def _backdrop(backdrop: Backdrop, domain: tuple[float, float]) -> list[Spec]:
     layers = []
     if backdrop.margin is not None:
         ends = Span(1 / (1 + backdrop.margin) - 1, backdrop.margin, 0.0)
@@ -252,22 +249,15 @@ def _backdrop(backdrop: Backdrop, domain: tuple[float, float]) -> list[Any]:
     return [*layers, _line(0.0, domain, palette.INK.light)]
 
 
-def _area(span: Span, domain: tuple[float, float], colour: str) -> Any:
-    import altair as alt  # noqa: PLC0415
-
+def _area(span: Span, domain: tuple[float, float], tone: str) -> Spec:
     ends = {"low": max(domain[0], span.low), "high": min(domain[1], span.high)}
-    scale = alt.Scale(domain=list(domain), nice=False)
-    rect = chart([ends]).mark_rect(color=colour, opacity=1)
-    return rect.encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
+    mark = {"type": "rect", "color": tone, "opacity": 1}
+    return marks([ends], mark, x=number("low", scale=scale(*domain)), x2={"field": "high"})
 
 
 def _line(
-    place: float, domain: tuple[float, float], colour: str, dash: list[int] | None = None
-) -> Any:
-    import altair as alt  # noqa: PLC0415
-
-    scale = alt.Scale(domain=list(domain), nice=False)
-    rule = chart([{"low": place}]).mark_rule(
-        color=colour, strokeWidth=1, **({} if dash is None else {"strokeDash": dash})
-    )
-    return rule.encode(x=alt.X("low:Q", scale=scale))
+    place: float, domain: tuple[float, float], tone: str, dash: list[int] | None = None
+) -> Spec:
+    dashed = {} if dash is None else {"strokeDash": dash}
+    mark = {"type": "rule", "color": tone, "strokeWidth": 1, **dashed}
+    return marks([{"low": place}], mark, x=number("low", scale=scale(*domain)))

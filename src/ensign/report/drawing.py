@@ -1,4 +1,6 @@
-"""What all charts share: frames, axes, and drawing Vega-Lite specifications as inline SVG.
+"""What all charts share: frames, marks, axes, and drawing them as inline SVG.
+
+A chart is a Vega-Lite specification, written as its documentation does; vl-convert draws it.
 
 Geometry is fixed here rather than fitted to text, because the reader's fonts are not known.
 Nothing needs a browser.
@@ -10,7 +12,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from markupsafe import Markup, escape
 
@@ -30,6 +32,8 @@ _TICK = (
     "datum.value === 0 ? '0' : (datum.value > 0 ? '+' : '\N{MINUS SIGN}')"
     " + format(abs(datum.value) * 100, '.3~f') + ' %'"
 )
+Spec = dict[str, Any]
+BY_ROW: Final[Spec] = {"field": "row", "type": "nominal", "axis": None, "sort": None}
 _SIZE = re.compile(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>')
 
 
@@ -74,82 +78,112 @@ def wide_frame(labels: Sequence[str], right: int = 150) -> Frame:
     return Frame(WIDE, round(longest * LETTER) + 18, right, 27)
 
 
-def chart(values: Sequence[Mapping[str, object]]) -> Any:
-    """A chart of these data, still without marks."""
-    import altair as alt  # noqa: PLC0415
+def marks(
+    values: Sequence[Mapping[str, object]], mark: Spec, where: str = "", /, **at: Spec
+) -> Spec:
+    """A layer: a mark for each of the values that pass `where`, each channel `at` its place."""
+    layer: Spec = {"data": {"values": list(values)}, "mark": mark, "encoding": at}
+    if where:
+        layer["transform"] = [{"filter": where}]
+    return layer
 
-    return alt.Chart(alt.Data(values=list(values)))  # type: ignore[no-untyped-call]
+
+def number(field: str, **more: object) -> Spec:
+    """A channel by a number of the data."""
+    return {"field": field, "type": "quantitative", **more}
 
 
-def axis(low: float, high: float, frame: Frame) -> Any:
+def name(field: str, **more: object) -> Spec:
+    """A channel by a name of the data."""
+    return {"field": field, "type": "nominal", **more}
+
+
+def color(field: str) -> Spec:
+    """A channel by a color that the data have."""
+    return name(field, scale=None)
+
+
+def scale(low: float, high: float) -> Spec:
+    """From exactly `low` to exactly `high`."""
+    return {"domain": [low, high], "nice": False}
+
+
+def axis(low: float, high: float, frame: Frame) -> Spec:
     """The axis of speedups above the rows of a frame."""
-    scale = Axis(low, high, frame.plot)
+    along = Axis(low, high, frame.plot)
     room = max(0, _TICK_HALF - frame.left)
     ticks = [
         tick
-        for tick in scale.ticks(7)
-        if abs(tick) < _ZERO or room <= scale.column(tick) <= frame.plot - room
+        for tick in along.ticks(7)
+        if abs(tick) < _ZERO or room <= along.column(tick) <= frame.plot - room
     ]
     return percent_axis("top", ticks)
 
 
-def percent_axis(orient: str, ticks: Sequence[float], **more: Any) -> Any:
+def percent_axis(orient: str, ticks: Sequence[float], **more: object) -> Spec:
     """An axis of shares, written as percentages, with these ticks and a light grid."""
-    import altair as alt  # noqa: PLC0415
+    return {
+        "orient": orient,
+        "values": list(ticks),
+        "labelExpr": _TICK,
+        "labelColor": palette.MUTED.light,
+        "labelFontSize": 12,
+        "labelOverlap": True,
+        "labelFlush": False,
+        "gridColor": palette.GRID.light,
+        "domain": False,
+        "title": None,
+        "ticks": False,
+        "labelPadding": 6,
+        **more,
+    }
 
-    looks: dict[str, Any] = {"title": None, "ticks": False, "labelPadding": 6, **more}
-    return alt.Axis(
-        orient=orient,  # type: ignore[arg-type]
-        values=list(ticks),
-        labelExpr=_TICK,
-        labelColor=palette.MUTED.light,
-        labelFontSize=12,
-        labelOverlap=True,
-        labelFlush=False,
-        gridColor=palette.GRID.light,
-        domain=False,
-        **looks,
-    )
 
-
-def texts(base: Any, frame: Frame) -> list[Any]:
+def texts(rows: Sequence[Mapping[str, object]], frame: Frame) -> list[Spec]:
     """Layers with the `label` and the `value` of each row, where the frame has them."""
-    import altair as alt  # noqa: PLC0415
-
     above = 11 if frame.is_narrow else 0
     left, right = (0, frame.plot) if frame.is_narrow else (-12, frame.plot + 14)
-    name = base.mark_text(
-        align="left" if frame.is_narrow else "right",
-        dy=-above,
-        color=palette.INK.light,
-        fontSize=13,
-        limit=_NAME_PIXELS if frame.is_narrow else 0,
-    ).encode(x=alt.value(left), text="label:N")
-    value = base.mark_text(
-        align="right" if frame.is_narrow else "left",
-        dy=-above,
-        color=palette.MUTED.light,
-        fontSize=12,
-        limit=0,
-    ).encode(x=alt.value(right), text="value:N")
-    return [name, value]
+    label = {
+        "type": "text",
+        "align": "left" if frame.is_narrow else "right",
+        "dy": -above,
+        "color": palette.INK.light,
+        "fontSize": 13,
+        "limit": _NAME_PIXELS if frame.is_narrow else 0,
+    }
+    value = {
+        "type": "text",
+        "align": "right" if frame.is_narrow else "left",
+        "dy": -above,
+        "color": palette.MUTED.light,
+        "fontSize": 12,
+        "limit": 0,
+    }
+    return [
+        marks(rows, label, x={"value": left}, y=BY_ROW, text=name("label")),
+        marks(rows, value, x={"value": right}, y=BY_ROW, text=name("value")),
+    ]
 
 
 def drawn(
-    picture: Any, frame: Frame, rows: int, words: tuple[str, str], top: int = 26, bottom: int = 6
+    picture: Spec, frame: Frame, rows: int, words: tuple[str, str], top: int = 26, bottom: int = 6
 ) -> Markup:
     """The picture as inline SVG; `words` are its title and its description."""
-    import altair as alt  # noqa: PLC0415
-    import vl_convert as vlc  # noqa: PLC0415
+    import vl_convert as vlc  # noqa: PLC0415  # its engine takes a while to load
 
-    sized = picture.properties(
-        width=frame.plot,
-        height=rows * frame.step,
-        padding={"left": frame.left, "right": frame.right, "top": top, "bottom": bottom},
-        autosize=alt.AutoSizeParams(type="none"),
-    ).configure(background="transparent", font=_FONT, aria=False, view=alt.ViewConfig(stroke=None))
-    # Each part was checked when it was made; checking the whole again takes as long as drawing.
-    return _inline(vlc.vegalite_to_svg(sized.to_dict(validate=False)), words)
+    look: Spec = {
+        "width": frame.plot,
+        "height": rows * frame.step,
+        "padding": {"left": frame.left, "right": frame.right, "top": top, "bottom": bottom},
+        "autosize": {"type": "none"},
+        "config": {
+            "background": "transparent",
+            "font": _FONT,
+            "aria": False,
+            "view": {"stroke": None},
+        },
+    }
+    return _inline(vlc.vegalite_to_svg({**picture, **look}), words)
 
 
 def _inline(svg: str, words: tuple[str, str]) -> Markup:

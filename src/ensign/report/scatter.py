@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
 from ensign.report import palette
-from ensign.report.drawing import NARROW, WIDE, Frame, chart, drawn, percent_axis
+from ensign.report.drawing import (
+    NARROW,
+    WIDE,
+    Frame,
+    Spec,
+    color,
+    drawn,
+    marks,
+    name,
+    number,
+    percent_axis,
+    scale,
+)
 from ensign.report.plot import Axis, axis_range
 from ensign.report.trade import TradePoint
 from ensign.report.words import Span, percent
@@ -42,8 +53,6 @@ class Cost:
 
 def scatter(points: Sequence[TradePoint], cost: Cost, frame: Frame, title: str) -> Markup:
     """Speedup upwards, the cost to the right, both against the baseline; the front is filled."""
-    import altair as alt  # noqa: PLC0415
-
     known = [(point, value) for point in points if (value := cost.value(point)) is not None]
     height = _HEIGHTS[frame.width]
     x = Axis(*axis_range([Span(value, value, value) for _, value in known]), frame.plot)
@@ -55,30 +64,34 @@ def scatter(points: Sequence[TradePoint], cost: Cost, frame: Frame, title: str) 
         _datum(place, label, front=cost.in_front(point))
         for (point, _), place, label in zip(known, places, labels, strict=True)
     ]
-    base = chart(data)
     # Both axes are in pixels, so that the labels stay where they were placed.
-    across = alt.X("x:Q", scale=_pixels(frame.plot), axis=None)
-    up = alt.Y("y:Q", scale=_pixels(height), axis=None)
-    marks = base.mark_point(filled=True, size=70, opacity=1, strokeWidth=2).encode(
-        x=across,
-        y=up,
-        fill=alt.Fill("inside:N", scale=None),
-        stroke=alt.Stroke("tone:N", scale=None),
+    across: Spec = {"scale": _pixels(frame.plot), "axis": None}
+    up: Spec = {"scale": _pixels(height), "axis": None}
+    dots = marks(
+        data,
+        {"type": "point", "filled": True, "size": 70, "opacity": 1, "strokeWidth": 2},
+        x=number("x", **across),
+        y=number("y", **up),
+        fill=color("inside"),
+        stroke=color("tone"),
     )
-    names = base.mark_text(fontSize=11).encode(
-        x=alt.X("labelX:Q", scale=_pixels(frame.plot), axis=None),
-        y=alt.Y("labelY:Q", scale=_pixels(height), axis=None),
-        text="label:N",
-        fill=alt.Fill("ink:N", scale=None),
+    names = marks(
+        data,
+        {"type": "text", "fontSize": 11},
+        x=number("labelX", **across),
+        y=number("labelY", **up),
+        text=name("label"),
+        fill=color("ink"),
     )
-    layers = alt.layer(_grid(x, y, cost.title), alt.layer(marks, names)).resolve_scale(
-        x="independent", y="independent"
-    )
+    picture: Spec = {
+        "layer": [_grid(x, y, cost.title), {"layer": [dots, names]}],
+        "resolve": {"scale": {"x": "independent", "y": "independent"}},
+    }
     said = "; ".join(
         f"{point.number} {point.label}: speed {percent(point.speedup)}, {percent(value)}"
         for point, value in known
     )
-    return drawn(layers, frame, height, (title, said), top=24, bottom=46)
+    return drawn(picture, frame, height, (title, said), top=24, bottom=46)
 
 
 def placed(
@@ -150,16 +163,12 @@ def _datum(place: tuple[float, float], label: Label, *, front: bool) -> dict[str
     }
 
 
-def _pixels(length: float) -> Any:
-    import altair as alt  # noqa: PLC0415
-
-    return alt.Scale(domain=[0, length], nice=False, zero=False)
+def _pixels(length: float) -> Spec:
+    return {**scale(0, length), "zero": False}
 
 
-def _grid(x: Axis, y: Axis, title: str) -> Any:
-    import altair as alt  # noqa: PLC0415
-
-    looks: dict[str, Any] = {
+def _grid(x: Axis, y: Axis, title: str) -> Spec:
+    looks = {
         "titleColor": palette.MUTED.light,
         "titleFontWeight": "normal",
         "titleFontSize": 12,
@@ -169,8 +178,9 @@ def _grid(x: Axis, y: Axis, title: str) -> Any:
         "left", y.ticks(8), title="speedup", titleAngle=0, titleAlign="left", titleX=0, titleY=-10,
         titleBaseline="bottom", **looks,
     )  # fmt: skip
-    zero = chart([{"x": 0, "y": 0}])
-    return zero.mark_point(opacity=0, color=palette.GRID.light).encode(
-        x=alt.X("x:Q", scale=alt.Scale(domain=[x.low, x.high], nice=False), axis=across),
-        y=alt.Y("y:Q", scale=alt.Scale(domain=[y.low, y.high], nice=False), axis=up),
+    return marks(
+        [{"x": 0, "y": 0}],
+        {"type": "point", "opacity": 0, "color": palette.GRID.light},
+        x=number("x", scale=scale(x.low, x.high), axis=across),
+        y=number("y", scale=scale(y.low, y.high), axis=up),
     )
