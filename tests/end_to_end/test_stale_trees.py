@@ -82,4 +82,8 @@ def test_a_stale_variant_cannot_win(ensign: Ensign) -> None:
     assert "hot.o (as fast.o)" in str(error["text"])
     shown = unwrapped(ensign("report", "study.toml").out)
     assert "were not compiled by this build" in shown
+    assert "what was built is not what was asked for" in shown
+    # It was built: no build failed, and each finding names it once.
+    assert "failed" not in shown
+    assert "gcc-12-O2: gcc-12-O2" not in shown
     assert "gcc-12-O2" in shown

@@ -26,7 +26,7 @@ from ensign.builders.stages import Plan, Stage
 from ensign.builders.taking import taken_from
 from ensign.model.built_files import MadeLibrary
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import BuildFacts, same_status
+from ensign.model.results import NOT_AS_ASKED, BuildFacts, same_status
 from ensign.model.study import Build
 from ensign.model.variants import Variant
 from ensign.toolchains.find import Toolchain
@@ -92,7 +92,7 @@ def result_of(
 ) -> BuildResult:
     """Give the result of a variant from how its stage ended.
 
-    One that was built, but of other parts than those asked for, failed.
+    One that was built, but of other parts or with other flags than those asked for, is none.
     """
     stage = plan.stage(plan.stage_of[variant.name])
     end = made[stage.key]
@@ -108,7 +108,10 @@ def result_of(
     wrong = tuple(each for each in judged if each.severity is Severity.ERROR)
     if wrong:
         result = failed_result(variant, toolchain, wrong[0].text, log_path=str(end.log))
-        return replace(result, findings=wrong)
+        facts = replace(
+            result.facts, status=NOT_AS_ASKED, build_s=float(str(end.entry.facts["chain_s"]))
+        )
+        return replace(result, facts=facts, findings=wrong)
     relinked, taken = _relinked(end.entry), taken_from(end.entry.facts)
     facts = BuildFacts(
         variant=variant.name,

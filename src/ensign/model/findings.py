@@ -26,3 +26,10 @@ class Finding:
     severity: Severity
     text: str
     subject: str = ""
+
+    @property
+    def about(self) -> str:
+        """What it is about, to be put before the text; empty where the text begins with it."""
+        rest = self.text.removeprefix(self.subject)
+        named = rest != self.text and rest[:1] in (":", ",", " ")
+        return "" if named else self.subject

@@ -16,6 +16,7 @@ from ensign.model.ran import WhatRan
 from ensign.model.traced import MappedFile
 from ensign.model.trials import ArmFailure, Metric, Mode, Trial
 
+NOT_AS_ASKED = "not as asked"
 _SAME = "same as "
 
 
@@ -28,7 +29,8 @@ def same_status(variant: str) -> str:
 class BuildFacts:
     """One variant as built.
 
-    `status` is `built`, `cached`, `failed`, `left out` (nothing was tried) or `same as NAME`.
+    `status` is `built`, `cached`, `failed`, `left out` (nothing was tried), `not as asked` (built
+    of other parts, or with other flags) or `same as NAME`.
     `flags` are the compile flags asked for, `link_flags` those at the link; `choices` the axis
     values. `build_s` is the time of the build itself, also when it came from the cache, with the
     collection of its profile, without its dependencies. Sizes are of the artefact: file, and all

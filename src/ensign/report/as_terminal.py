@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
+from ensign.model.results import NOT_AS_ASKED, ArmFacts, BuildFacts, CompareResult, StudyResult
 from ensign.model.trials import Metric
 from ensign.report import figures, plot, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
@@ -181,7 +181,7 @@ class _Paper:
             return
         self.heading("Findings")
         for finding in listed:
-            about = f" {clean(finding.subject)}:" if finding.subject else ""
+            about = f" {clean(finding.about)}:" if finding.about else ""
             text = Text(f"{finding.severity.value}", style=_SEVERITIES[finding.severity])
             text.append(f" [{clean(finding.code)}]{about} {clean(finding.text)}", style="default")
             self.show(text)
@@ -396,8 +396,7 @@ def _builds(paper: _Paper, builds: tuple[BuildFacts, ...]) -> None:
     for header in ("time", "file", "code"):
         table.add_column(header, justify="right", no_wrap=True)
     for build in builds:
-        failed = build.status == "failed"
-        bad = failed or build.check == "failed"
+        bad = build.status in ("failed", NOT_AS_ASKED) or build.check == "failed"
         table.add_row(
             _text(clean(build.variant)),
             Text(status_of(build), style="bold red" if bad else ""),

@@ -166,9 +166,7 @@ def barred(findings: tuple[Finding, ...]) -> set[str]:
 
 def _errors(findings: tuple[Finding, ...]) -> list[str]:
     return [
-        f"{clean(finding.subject)}: {clean(finding.text)}"
-        if finding.subject
-        else clean(finding.text)
+        f"{clean(finding.about)}: {clean(finding.text)}" if finding.about else clean(finding.text)
         for finding in findings
         if finding.severity is Severity.ERROR
     ]

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from ensign.model.comparisons import Comparison, Direction
 from ensign.model.results import (
+    NOT_AS_ASKED,
     BuildFacts,
     StudyResult,
     SuiteComparison,
@@ -284,7 +285,11 @@ def _why(build: BuildFacts, result: StudyResult) -> str:
         failure = failed[build.variant]
         what = "ran something else" if failure.code == OTHER_FILES else "failed"
         return f"{what} {clean(failure.where)}: {clean(failure.text)}"
-    reasons = {"failed": "its build failed", "left out": f"left out: {clean(build.log_tail)}"}
+    reasons = {
+        "failed": "its build failed",
+        NOT_AS_ASKED: "what was built is not what was asked for",
+        "left out": f"left out: {clean(build.log_tail)}",
+    }
     if build.out:
         return f"out: {clean(build.out)}"
     if not build.same_as:
