@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from ensign.builders.driver_line import is_compiler, sources
@@ -91,10 +92,11 @@ def recorded_programs(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
 def _versioned(path: str) -> Iterator[tuple[str, str]]:
     """Compilers on PATH whose names say a version, with their roles."""
     for folder in map(Path, filter(None, path.split(os.pathsep))):
-        for each in sorted(folder.iterdir() if folder.is_dir() else ()):
-            match = _VERSIONED.fullmatch(each.name)
-            if match is not None:
-                yield each.name, _OTHER_DRIVERS[match[1]]
+        # Names alone are sorted, the few that match: paths compare slowly, and folders are large.
+        names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+        found = filter(None, map(_VERSIONED.fullmatch, names))
+        for match in sorted(found, key=itemgetter(0)):
+            yield match[0], _OTHER_DRIVERS[match[1]]
 
 
 def set_up(
