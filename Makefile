@@ -7,6 +7,7 @@ STUDY ?= studies/redis/quick.toml
 export CARGO_NET_RETRY ?= 5
 
 # Files of tests, three at a time: no test depends on who else is busy; more would wait for each other.
+# In their order: those of many small tests come last, so that no long file is left over at the end.
 WORKERS ?= 3
 PYTEST ?=
 
@@ -51,7 +52,7 @@ meter-test:
 	cd meter && cargo test --locked
 
 unit:
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(PYTEST)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 bench: packages test-packages setup
 	$(BIN)/python bench/calibrate.py

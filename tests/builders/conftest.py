@@ -12,7 +12,10 @@ from ensign.builders.cache import Cache
 from ensign.builders.request import BuildPorts
 from ensign.host.clock import SystemClock
 from ensign.host.meter import find_meter
+from found_compilers import compilers_found_once, found_compilers
 from real_processes import PlainProcesses
+
+__all__ = ["compilers_found_once", "found_compilers"]  # fixtures
 
 PROJECTS = Path(__file__).parent.parent / "projects"
 

@@ -23,7 +23,10 @@ import pytest
 
 from end_to_end.small_study import MARK, write_study
 from ensign.cli.main import run_command_line
+from found_compilers import compilers_found_once, found_compilers
 from unwrapped import unwrapped
+
+__all__ = ["compilers_found_once", "found_compilers"]  # fixtures
 
 SOURCES = Path(__file__).parent / "programs"
 _CALL = "from ensign.cli.main import main; main()"

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from end_to_end.conftest import Ensign, ensign
+from found_compilers import compilers_found_once, found_compilers
 
-__all__ = ["ensign"]
+__all__ = ["compilers_found_once", "ensign", "found_compilers"]
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROUNDS = "5000000"
