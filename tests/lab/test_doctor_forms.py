@@ -76,7 +76,7 @@ def examine(path: Path) -> ArtefactCheckup:
 
 
 def faults(found: ArtefactCheckup) -> dict[str, str]:
-    return {each.code: each.text for each in found.findings if each.code != "not-judged"}
+    return {each.code: each.said for each in found.findings if each.code != "not-judged"}
 
 
 EVERYWHERE = ("program", "objects", "commands", "archive", "folder")

@@ -5,7 +5,6 @@ import math
 import pytest
 
 from ensign.model.comparisons import Comparison, Direction, Size
-from ensign.model.findings import Finding, Severity
 from ensign.model.trials import Metric, Mode
 from ensign.report import words
 from report_data import comparison, unbounded
@@ -147,13 +146,3 @@ def test_lists_are_cut_with_a_count() -> None:
     assert words.listed(("a",)) == "a"
     assert words.listed(("a", "b", "c")) == "a, b and c"
     assert words.listed(tuple("abcdefgh"), 3) == "a, b and 6 more"
-
-
-def test_a_finding_says_once_what_it_is_about() -> None:
-    def about(text: str) -> str:
-        return Finding("code", Severity.NOTE, text, "gcc-O2").about
-
-    assert about("gcc-O2: a flag is missing") == ""
-    assert about("gcc-O2 failed") == ""
-    assert about("gcc-O2-lto is the same") == "gcc-O2"
-    assert about("a flag is missing") == "gcc-O2"

@@ -54,7 +54,7 @@ class WrongBaseline(CommandFailed):
     """The baseline is not what was asked for, and all others would rest on it."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
-        super().__init__(f"nothing can be compared with the baseline {findings[0].text}")
+        super().__init__(f"nothing can be compared with the baseline {findings[0].said}")
         self.findings = tuple(findings)
 
 

@@ -203,12 +203,10 @@ def _relinked(entry: Entry) -> Relinked:
 def relink_findings(entry: Entry, variant: str, program: str) -> list[Finding]:
     """Why files of a variant have no relinks, or fewer, or other ones than were asked for."""
     relinked = _relinked(entry)
-    findings = [
-        Finding("relinks", Severity.NOTE, f"{variant}: {note}", variant) for note in relinked.notes
-    ]
+    findings = [Finding("relinks", Severity.NOTE, note, variant) for note in relinked.notes]
     for name, why in relinked.obstacles:
-        which = variant if name == program else f"{variant}: {name}"
-        text = f"{which} cannot be relinked: {why}"
+        which = "" if name == program else f"{name} "
+        text = f"{which}cannot be relinked: {why}"
         findings.append(Finding("not-relinked", Severity.WARNING, text, variant))
     return findings
 
@@ -220,7 +218,7 @@ def bolt_findings(entry: Entry, variant: str) -> list[Finding]:
         Finding(
             "not-bolted",
             Severity.WARNING,
-            f"{variant}: {name} runs as it was linked, without BOLT: {why}",
+            f"{name} runs as it was linked, without BOLT: {why}",
             variant,
         )
         for name, why in unable.items()
@@ -337,8 +335,9 @@ def left_running(plan: Plan, facts: Mapping[str, Mapping[str, object]]) -> tuple
     for stage in plan.stages:
         names = facts.get(stage.key, {}).get("left_running")
         if isinstance(names, list) and names:
-            text = f"{stage.label}: its build left {', '.join(names)} running, which was ended"
+            text = f"its build left {', '.join(names)} running, which was ended"
             subject = stage.label if stage.kind == "program" else ""
+            text = text if subject else f"{stage.label}: {text}"
             found.append(Finding("left-running", Severity.WARNING, text, subject))
     return tuple(found)
 
@@ -346,24 +345,24 @@ def left_running(plan: Plan, facts: Mapping[str, Mapping[str, object]]) -> tuple
 def _unbuilt(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Finding:
     facts = result.facts
     if facts.status == "left out":
-        text = f"{facts.variant} is left out: {facts.log_tail}"
+        text = f"left out: {facts.log_tail}"
         return Finding("variant-left-out", Severity.NOTE, text, facts.variant)
     return _failure(result, plan, ends)
 
 
 def _failure(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Finding:
     name, tail = result.facts.variant, result.facts.log_tail
-    code, text = "build-failed", f"{name} could not be built: {tail.splitlines()[-1]}"
+    code, text = "build-failed", f"could not be built: {tail.splitlines()[-1]}"
     before = _dependencies_of(name, plan)
     parent = None if before is None else ends.get(before.key)
     if unknown_lto(tail):
         code = "unknown-lto-flag"
-        text = f"{name}: the compiler does not know the LTO flag: {unknown_lto(tail)}"
+        text = f"the compiler does not know the LTO flag: {unknown_lto(tail)}"
     elif before is not None and parent is not None and parent.entry is None:
         code = "dependencies-broken"
-        text = f"{name}: its bundled dependencies cannot be built with its flags: {parent.reason}"
+        text = f"its bundled dependencies cannot be built with its flags: {parent.reason}"
         if before.label.startswith("dependencies with"):
-            text = f"{name}: the bundled dependencies cannot be built: {parent.reason}"
+            text = f"the bundled dependencies cannot be built: {parent.reason}"
     return Finding(code, Severity.WARNING, text, name)
 
 

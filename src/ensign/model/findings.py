@@ -19,7 +19,8 @@ class Finding:
     """One statement about a machine, build, race or result.
 
     `code` is stable and machine readable (``same-bytes``), `text` is for people, `subject` names
-    what it is about (a variant, a workload, an arm), or is empty for the whole.
+    what it is about (a variant, a workload, an arm), or is empty for the whole; `text` does not say
+    it again.
     """
 
     code: str
@@ -28,8 +29,6 @@ class Finding:
     subject: str = ""
 
     @property
-    def about(self) -> str:
-        """What it is about, to be put before the text; empty where the text begins with it."""
-        rest = self.text.removeprefix(self.subject)
-        named = rest != self.text and rest[:1] in (":", ",", " ")
-        return "" if named else self.subject
+    def said(self) -> str:
+        """The text with whom it is about."""
+        return f"{self.subject}: {self.text}" if self.subject else self.text

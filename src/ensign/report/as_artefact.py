@@ -19,7 +19,7 @@ def terminal(checkup: ArtefactCheckup, width: int = 80) -> str:
     judged = [finding for finding in checkup.findings if finding.code != _OPEN]
     questions = [finding for finding in checkup.findings if finding.code == _OPEN]
     for finding in judged:
-        lines += _wrapped(f"{_MARKS[finding.severity]} {finding.code}: ", finding.text, width)
+        lines += _wrapped(f"{_MARKS[finding.severity]} {finding.code}: ", finding.said, width)
     if not checkup.findings:
         lines.append("Nothing is wrong as far as the evidence goes.")
     if questions:
@@ -28,7 +28,7 @@ def terminal(checkup: ArtefactCheckup, width: int = 80) -> str:
         open_ = f"{number} main {are} open, for lack of evidence:"
         lines += [*([""] if judged else []), open_]
         for finding in questions:
-            lines += _wrapped("? ", finding.text, width)
+            lines += _wrapped("? ", finding.said, width)
     for each in checkup.examined:
         lines += ["", each.path]
         for line in each.evidence:

@@ -51,7 +51,7 @@ def _check(check: Check, width: int) -> list[str]:
 
 
 def _finding(finding: Finding, width: int) -> list[str]:
-    return _wrapped("  - ", finding.text, width)
+    return _wrapped("  - ", finding.said, width)
 
 
 def _wrapped(label: str, text: str, width: int) -> list[str]:

@@ -223,7 +223,7 @@ def _baseline(name: str, margin: float | None) -> list[str]:
 def _findings(findings: Iterable[Finding]) -> list[str]:
     lines = []
     for finding in findings:
-        about = f" {safe(clean(finding.about))}:" if finding.about else ""
+        about = f" {safe(clean(finding.subject))}:" if finding.subject else ""
         text = safe(clean(finding.text))
         lines.append(f"- **{finding.severity.value}** ({safe(finding.code)}){about} {text}")
     return ["#### Findings", "\n".join(lines)] if lines else []

@@ -181,7 +181,7 @@ class _Paper:
             return
         self.heading("Findings")
         for finding in listed:
-            about = f" {clean(finding.about)}:" if finding.about else ""
+            about = f" {clean(finding.subject)}:" if finding.subject else ""
             text = Text(f"{finding.severity.value}", style=_SEVERITIES[finding.severity])
             text.append(f" [{clean(finding.code)}]{about} {clean(finding.text)}", style="default")
             self.show(text)

@@ -165,11 +165,7 @@ def barred(findings: tuple[Finding, ...]) -> set[str]:
 
 
 def _errors(findings: tuple[Finding, ...]) -> list[str]:
-    return [
-        f"{clean(finding.about)}: {clean(finding.text)}" if finding.about else clean(finding.text)
-        for finding in findings
-        if finding.severity is Severity.ERROR
-    ]
+    return [clean(finding.said) for finding in findings if finding.severity is Severity.ERROR]
 
 
 def _no_winner(able: list[SuiteComparison], result: StudyResult) -> str:

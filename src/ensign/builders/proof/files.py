@@ -21,7 +21,7 @@ def judge_all(program: Seen, others: Sequence[Seen]) -> tuple[Finding, ...]:
     for seen in others:
         for finding in _of_file(seen):
             # The same rule about the same tree says the same but for the file's name.
-            about = finding.text.replace(f"{seen.subject}: {seen.file}: ", f"{seen.subject}: ", 1)
+            about = finding.text.removeprefix(f"{seen.file}: ")
             if (finding.code, about) not in known:
                 found.append(finding)
     return tuple(found)

@@ -59,8 +59,8 @@ class Seen:
 
     def finding(self, code: str, severity: Severity, text: str) -> Finding:
         """A finding about this build."""
-        about = f"{self.subject}: {self.file}" if self.file else self.subject
-        return Finding(code, severity, f"{about}: {text}", self.subject)
+        about = f"{self.file}: {text}" if self.file else text
+        return Finding(code, severity, about, self.subject)
 
     @property
     def link(self) -> Call | None:

@@ -205,8 +205,7 @@ def _new_findings(measured: Seen, shipped: Seen) -> Iterator[str]:
     known = {finding.code for finding in judge(measured)} | _NOT_LOST
     for finding in judge(shipped):
         if finding.severity is not Severity.NOTE and finding.code not in known:
-            text = finding.text.removeprefix(f"{finding.subject}: ")
-            yield f"{text} ({finding.code})"
+            yield f"{finding.text} ({finding.code})"
 
 
 def _notes(measured: Seen, *, same_bytes: bool) -> Iterator[str]:

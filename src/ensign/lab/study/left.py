@@ -46,10 +46,7 @@ def nobody_left(programs: Programs) -> str:
             reasons.setdefault(why, []).append(facts.variant)
     if not reasons:
         return ""
-    said = [
-        why if why.startswith(names[0]) else f"{', '.join(names)}: {why}"
-        for why, names in reasons.items()
-    ]
+    said = [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
     return (
         f"nothing is left to compare with {raced[0]}, so nothing is raced: {told(said)}; {_WAY_OUT}"
     )

@@ -65,7 +65,7 @@ def _not_loaded(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Find
             if others and not _stands_in(library, kept, loaded):
                 told.add(library.path)
                 text = (
-                    f"{name} built {library.path}, but {trace.workload} ran {others[0].path}: "
+                    f"built {library.path}, but {trace.workload} ran {others[0].path}: "
                     f"{_way_out(library, kept)}"
                 )
                 yield Finding("built-not-loaded", Severity.ERROR, text, name)
@@ -94,7 +94,7 @@ def _not_run(result: BuildResult, traces: Iterable[RanOnce], artefact: str) -> I
         if trace.not_judged or any(each.path == program for each in trace.files if each.built):
             continue
         text = (
-            f"{trace.workload} did not run {program} of {name}, so it says nothing about it; "
+            f"{trace.workload} did not run its {program}, so it says nothing about it; "
             "let its command run {artefact}"
         )
         yield Finding("artefact-not-run", Severity.ERROR, text, name)

@@ -194,16 +194,9 @@ def trial_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
             counts = places.setdefault(finding.code, {})
             counts[trial.workload] = counts.get(trial.workload, 0) + 1
     return tuple(
-        replace(
-            finding, text=f"{_first_told(finding)} ({_where(places[code], totals)})", subject=""
-        )
+        replace(finding, text=f"{finding.said} ({_where(places[code], totals)})", subject="")
         for code, finding in first.items()
     )
-
-
-def _first_told(finding: Finding) -> str:
-    """The text of the one that stands for all, with whom it is about."""
-    return f"{finding.subject}: {finding.text}" if finding.subject else finding.text
 
 
 def _where(counts: Mapping[str, int], totals: Mapping[str, int]) -> str:

@@ -79,7 +79,7 @@ def judged_programs(programs: Programs, judged: Judged) -> Programs:
     )
     if judged.wrong and len(left) <= 1:
         first = next(each for each in judged.findings if each.subject in judged.wrong)
-        raise BuiltNotRunError(f"what ran is not what was built: {first.text}")
+        raise BuiltNotRunError(f"what ran is not what was built: {first.said}")
     results = tuple(
         replace(each, facts=replace(each.facts, status=same_status(judged.same[name])))
         if (name := each.facts.variant) in judged.same
