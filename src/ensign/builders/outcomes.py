@@ -322,8 +322,8 @@ def source_findings(
     if before:
         names = some([each.path for each in before])
         text = (
-            f"the source holds {len(before)} files of an earlier build: {names}; what "
-            "of them got into a program is an error, the rest is harmless unless the build reads it"
+            f"the source holds what an earlier build made: {names}; what of that got into a "
+            "program is an error, the rest is harmless unless the build reads it"
         )
         found.append(Finding("built-files-in-source", Severity.NOTE, text))
     return tuple(found)

@@ -136,6 +136,20 @@ def test_a_declared_object_has_flags_of_its_own(
     assert not [each for each in report.findings if each.severity is Severity.ERROR]
 
 
+@pytest.mark.parametrize("compiler", ["gcc-12", "clang-19"])
+@pytest.mark.parametrize("suffix", ["S", "s"])
+def test_assembler_lacks_no_flags(
+    suffix: str, compiler: str, tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    (tmp_path / "source" / f"low.{suffix}").write_text(
+        '.globl low\nlow: nop\n.section .note.GNU-stack,"",%progbits\n'
+    )
+    line = f"{ALL} && {{cc}} {{cflags}} -c low.{suffix} && {LINK} hot.o low.o"
+    report = built(tmp_path, recording_ports, line, Variant("v", compiler, "-O2"))
+    said = {each.code for each in report.findings}
+    assert not said & {"flags-differ", "flag-missing", "mixed-compilers", "wrong-compiler"}
+
+
 def test_start_files_are_no_libraries_of_the_machine(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(b"linked")

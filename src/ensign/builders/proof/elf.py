@@ -21,6 +21,7 @@ READ_ERRORS = (ELFError, DWARFError, ValueError, KeyError, OSError)
 
 _GNU = re.compile(r"GNU (\S+) (\d+(?:\.\d+)*)(?: \S*prerelease\S*)?\S*")
 _CLANG = re.compile(r"clang version (\d+(?:\.\d+)*)")
+_ASSEMBLER = 0x8001  # DW_LANG_Mips_Assembler, whatever the processor
 _OF_C = ("C", "Objective-C", "GIMPLE")
 _BLANK = re.compile(r"(?<!\\) ")
 _JUMP_SLOT = {"EM_X86_64": 7, "EM_386": 7, "EM_AARCH64": 1026}
@@ -149,7 +150,11 @@ def units_of(elf: ELFFile) -> Iterator[Unit]:
             )
         }
         texts = {name: _text(value) for name, value in values.items()}
-        yield unit_of(texts["producer"], texts["name"], texts["folder"])
+        read = unit_of(texts["producer"], texts["name"], texts["folder"])
+        language = top.attributes.get("DW_AT_language")
+        # Clang assembles, too, and has no flags to record there.
+        assembled = language is not None and language.value == _ASSEMBLER
+        yield replace(read, kind=UnitKind.ASSEMBLER, flags=None) if assembled else read
 
 
 def recorded_units(elf: ELFFile, name: str = "") -> Iterator[Unit]:
