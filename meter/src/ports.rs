@@ -69,19 +69,24 @@ pub fn listener(port: u16, ours: &[pid_t]) -> Listener {
     let Some(&first) = ours.first() else {
         return Listener::None;
     };
-    let inodes: Vec<String> = ["tcp", "tcp6"]
-        .iter()
-        .filter_map(|table| File::open(format!("/proc/{first}/net/{table}")).ok())
-        .flat_map(|table| listening(BufReader::new(table), port))
-        .map(|inode| format!("socket:[{inode}]"))
-        .collect();
-    if inodes.is_empty() {
-        Listener::None
-    } else if ours.iter().any(|&pid| holds(pid, &inodes)) {
-        Listener::Ours
-    } else {
-        Listener::Foreign
+    let mut found = Listener::None;
+    for table in ["tcp", "tcp6"] {
+        let Ok(table) = File::open(format!("/proc/{first}/net/{table}")) else {
+            continue;
+        };
+        let inodes: Vec<String> = listening(BufReader::new(table), port)
+            .iter()
+            .map(|inode| format!("socket:[{inode}]"))
+            .collect();
+        // Each table takes long to read: the second one only where the first does not tell.
+        if !inodes.is_empty() && ours.iter().any(|&pid| holds(pid, &inodes)) {
+            return Listener::Ours;
+        }
+        if !inodes.is_empty() {
+            found = Listener::Foreign;
+        }
     }
+    found
 }
 
 /// Inodes of the sockets that listen on a port, from /proc/net/tcp or tcp6.

@@ -14,7 +14,9 @@ use regex_lite::Regex;
 use std::os::fd::AsRawFd;
 
 const TRIES: u32 = 4;
-const LOOK_EVERY_NS: u64 = 1_000_000;
+const SHORTEST_PAUSE_NS: u64 = 1_000_000;
+const LONGEST_PAUSE_NS: u64 = 100_000_000;
+const LOOKS_PER_AGE: u64 = 4;
 const STOP_WITHIN_NS: u64 = 2_000_000_000;
 
 /// How a server's start went.
@@ -110,7 +112,7 @@ fn start_once(arm: &mut Arm, stage: &mut Stage) -> Result<Start, Halt> {
     let deadline = started + arm.spec.ready_deadline_ns();
     loop {
         let now = clock::now_ns();
-        let look = (now + LOOK_EVERY_NS).min(deadline);
+        let look = (now + pause_ns(now - started)).min(deadline);
         let pidfd = server.child.pidfd.as_raw_fd();
         let ended = stage.waiter.readable(&[pidfd], Some(look))?.is_some();
         if ended {
@@ -136,6 +138,12 @@ fn start_once(arm: &mut Arm, stage: &mut Stage) -> Result<Start, Halt> {
     }
     server.active_ns += clock::now_ns() - started;
     Ok(Start::Ready(server))
+}
+
+/// Until the next look at a server of this age. A look takes milliseconds of CPU time that the
+/// server may need: it comes late by a fraction of what the start takes.
+fn pause_ns(age_ns: u64) -> u64 {
+    (age_ns / LOOKS_PER_AGE).clamp(SHORTEST_PAUSE_NS, LONGEST_PAUSE_NS)
 }
 
 fn port_state(arm: &Arm, stage: &mut Stage) -> Listener {
@@ -214,5 +222,24 @@ pub fn stop_all(arms: &mut [Arm], stage: &mut Stage) {
         }
         let outcome = stage.outcome(&mut server, arm.name(), Reason::Ended);
         stage.outcomes.push(outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_server_that_is_not_ready_is_looked_at_ever_more_rarely() {
+        let times = |within_ns| {
+            std::iter::successors(Some(0), |&age| Some(age + pause_ns(age)))
+                .take_while(|&age| age < within_ns)
+                .count()
+        };
+        assert_eq!(times(5 * MS), 5);
+        assert!(times(100 * MS) < 25);
+        assert!(times(6_000 * MS) < 90);
     }
 }
