@@ -50,9 +50,14 @@ def test_other_variants_may_fail_to_build(ensign: Ensign) -> None:
     ("before", "after", "said"),
     [
         ('"{artefact}", "{port}"', '"{artefact}", "{port}", "crash", "20"', "out of luck"),
-        ('"{artefact}", "{port}"', '"{artefact}", "{port}", "deaf"', "not ready"),
+        # What never ends or is never ready meets any deadline: a short one will do.
+        (
+            '"{port}"]\nready.deadline = "6s"',
+            '"{port}", "deaf"]\nready.deadline = "1s"',
+            "not ready",
+        ),
         ('"{requests}"]', '"{requests}", "fail"]', "no such thing"),
-        ('"{requests}"]', '"{requests}", "hang"]', "deadline"),
+        ('"{requests}"]\ndeadline = "6s"', '"{requests}", "hang"]\ndeadline = "1s"', "deadline"),
     ],
 )
 def test_faults_of_servers_and_loads(ensign: Ensign, before: str, after: str, said: str) -> None:
