@@ -57,3 +57,8 @@ def test_ports() -> None:
 def test_wrong_ports(text: str) -> None:
     with pytest.raises(InputError, match="range of ports"):
         parse_ports(text)
+
+
+def test_bytes_that_are_no_utf_8_are_named() -> None:
+    with pytest.raises(InputError, match=r"'caf\\xe9 -x' is not UTF-8 text"):
+        split_command("caf\udce9 -x", shell=False)

@@ -15,10 +15,17 @@ _LAST_PORT = 65_535
 def split_command(text: str, *, shell: bool) -> tuple[str, ...]:
     """The argument list of a command; with `shell` it is handed to `/bin/sh -c` as it is.
 
-    InputError if it is empty, its quotes are open, or it needs a shell that was not asked for.
+    InputError if it is empty or no text, its quotes are open, or it needs a shell that was not
+    asked for.
     """
     if not text.strip():
         raise InputError("a command is empty")
+    if any("\udc80" <= character <= "\udcff" for character in text):
+        # So Python stands for bytes of the command line that are not UTF-8.
+        shown = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        raise InputError(
+            f"the command '{shown}' is not UTF-8 text; give the file another name, or a link to it"
+        )
     if shell:
         return ("/bin/sh", "-c", text)
     found = _shell_character(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -134,6 +135,19 @@ def test_a_declared_object_has_flags_of_its_own(
     line = f"{COMPILE} && {LINK} hot.o"
     report = built(tmp_path, recording_ports, line, prebuilt=["hot.o"])
     assert not [each for each in report.findings if each.severity is Severity.ERROR]
+
+
+def test_the_way_out_names_all_units(tmp_path: Path, recording_ports: BuildPorts) -> None:
+    names = [f"part{number}" for number in range(9)]
+    for name in names:
+        (tmp_path / "source" / f"{name}.c").write_text(f"int {name};\n")
+    sources, objects = (" ".join(f"{name}.{end}" for name in names) for end in "co")
+    line = f"{ALL} && {{cc}} -O0 -c {sources} && {LINK} hot.o {objects}"
+    with pytest.raises(WrongBaseline) as wrong:
+        built(tmp_path, recording_ports, line)
+    (finding,) = (each for each in wrong.value.findings if each.severity is Severity.ERROR)
+    said = finding.text.rpartition("build.own_flags = ")[2]
+    assert sorted(json.loads(said)) == sources.split()
 
 
 @pytest.mark.parametrize("compiler", ["gcc-12", "clang-19"])

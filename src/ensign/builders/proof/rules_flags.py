@@ -12,7 +12,7 @@ from ensign.builders.proof.seen import Compiled, Request, Seen, own_units, shown
 from ensign.model.findings import Finding, Severity
 
 _RECORDING = "-grecord-command-line"
-_DECLARED = 5
+_DECLARED = 20
 _REWRITE = 'build.rewrite.compile = ["{cflags}"]'
 _LAST = f"give the variant's flags last, as {_REWRITE} does"
 # Compilers that record flags record these as they were told.
