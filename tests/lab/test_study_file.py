@@ -383,6 +383,13 @@ replace = "O = {cflags} ${NAME}"
 """
 
 
+def test_flags_in_the_environment_of_a_build_are_sent_to_its_commands() -> None:
+    text = STUDY.replace("[build]\n", '[build]\nenv.CFLAGS = "{cflags} -g"\n', 1)
+    (error,) = errors_of(text)
+    assert "placeholder {cflags} is not known here" in error
+    assert error.endswith('begin commands of build.commands with "env", "CFLAGS={cflags} -g"')
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [

@@ -54,6 +54,10 @@ def test_nothing_is_said_only_where_the_whole_interval_lies_within_the_margin() 
     assert "nothing" not in said(across)[0]
 
 
+def test_what_changes_no_byte_has_no_effect() -> None:
+    assert "has no effect: the programs are the same" in said(effect(0, 0, named=False))[0]
+
+
 def test_without_a_margin_nothing_is_nothing() -> None:
     none = Effect(
         (LTO,), (), (), 4, data.comparison("full", 0, 0.001, margin=None), None, named=False

@@ -77,7 +77,7 @@ def _build(study: Study) -> Iterator[Problem]:
     for key in ("commands", "tool_commands"):
         for index, argv in enumerate(getattr(build, key)):
             yield from _unknown(argv, ("build", key, index), (*toolchain, *placeholders.FLAGS))
-    yield from _unknown_in_env(build.env, ("build", "env"), toolchain)
+    yield from _unknown_in_build_env(build.env, toolchain)
 
 
 def _server(study: Study) -> Iterator[Problem]:
@@ -336,6 +336,20 @@ def _unknown(argv: Sequence[str], where: Where, allowed: Sequence[str]) -> Itera
 def _unknown_in_env(env: dict[str, str], where: Where, allowed: Sequence[str]) -> Iterator[Problem]:
     for name, text in env.items():
         yield from _unknown_in_text(text, (*where, name), allowed)
+
+
+def _unknown_in_build_env(env: dict[str, str], allowed: Sequence[str]) -> Iterator[Problem]:
+    """Flags are no part of it: the dependencies' commands, which see it, too, are run without."""
+    for name, text in env.items():
+        where = ("build", "env", name)
+        flags = [each for each in placeholders.names_in(text) if each in placeholders.FLAGS]
+        if flags:
+            way_out = f'begin commands of build.commands with "env", "{name}={text}"'
+            yield Problem(
+                where, f"'{name}': placeholder {{{flags[0]}}} is not known here; {way_out}"
+            )
+        else:
+            yield from _unknown_in_text(text, where, allowed)
 
 
 def _unknown_in_text(text: str, where: Where, allowed: Sequence[str]) -> Iterator[Problem]:

@@ -109,7 +109,7 @@ def _change(effect: Effect, result: StudyResult) -> ChangeView:
 
 
 def worth(effect: Effect, margin: float | None) -> str:
-    """`is worth +1.9 % (between 1.6 and 2.2 %)`, `makes it …`, `is worth nothing …`, `is unclear`.
+    """What an effect comes to: `is worth +1.9 % (between 1.6 and 2.2 %)`, or `is unclear: …`.
 
     "Nothing" is said only where the whole interval lies within the margin.
     """
@@ -118,6 +118,8 @@ def worth(effect: Effect, margin: float | None) -> str:
     if comparison.direction is Direction.UNCLEAR:
         if not span.is_finite:
             return "is unclear: too few sweeps for an interval"
+        if span.low == span.high:
+            return "has no effect: the programs are the same"
         if comparison.size is Size.WITHIN and margin is not None:
             return f"is worth nothing beyond the margin of {plain_share(margin)}: {between(span)}"
         if effect.comparison.direction is not Direction.UNCLEAR:
