@@ -378,6 +378,14 @@ def test_the_unit_says_which_flag_it_had_not_the_makefile(project: Project) -> N
     assert "-O0 in 1 (a.c)" in faults(examine(project.folder))["flags-differ"]
 
 
+def test_a_source_that_was_changed_later_is_named(project: Project) -> None:
+    plain_make(project, "-O2 -g")
+    project.run("make")
+    assert "source-changed" not in faults(examine(project.folder))
+    project.run("touch -d '+1 hour' a.c")
+    assert "a.c was changed after it was built" in faults(examine(project.folder))["source-changed"]
+
+
 def test_objects_are_judged_beside_a_makefile_that_says_otherwise(project: Project) -> None:
     plain_make(project, "-O2 -g")
     project.run("make CFLAGS='-O0 -g' && rm program")

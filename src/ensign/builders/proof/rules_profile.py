@@ -12,7 +12,7 @@ from ensign.model.findings import Finding, Severity
 
 _USES = ("profile-use", "profile-instr-use", "auto-profile", "profile-sample-use")
 _COUNTS = (".gcda", ".afdo")
-_CLOCKS_APART_NS = 10**9
+CLOCKS_APART_NS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _stale(
         fitting = [each for each in profiles if _may_be_of(unit, each)]
         if when is not None and fitting:
             newest = max(fitting, key=lambda each: each.written_ns)
-            if newest.written_ns < when - _CLOCKS_APART_NS:
+            if newest.written_ns < when - CLOCKS_APART_NS:
                 stale[unit.source] = newest.path
     if stale:
         profile = PurePosixPath(next(iter(stale.values()))).name
