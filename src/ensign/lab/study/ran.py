@@ -94,7 +94,7 @@ def _not_run(result: BuildResult, traces: Iterable[RanOnce], artefact: str) -> I
         if trace.not_judged or any(each.path == program for each in trace.files if each.built):
             continue
         text = (
-            f"{trace.workload} did not run its {program}, so it says nothing about it; "
+            f"{trace.workload} did not run {program}, so it says nothing about the build; "
             "let its command run {artefact}"
         )
         yield Finding("artefact-not-run", Severity.ERROR, text, name)
