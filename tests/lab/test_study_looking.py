@@ -60,3 +60,16 @@ def test_the_plan_places_a_workload_as_was_decided() -> None:
     assert modes == {"set": Mode.GATED, "get": Mode.WHOLE, "incr": Mode.GATED}
     assert placed["get"].seats.program == (0, 1)
     assert placed["set"].seats.program == (1,)
+
+
+@pytest.mark.parametrize(
+    ("runnable", "idle", "wide"),
+    # A Go server, and memcached with one and with four workers, as measured.
+    [(1.65, 0.66, False), (1.45, 0.55, False), (1.26, 0.45, False), (3.1, 0.34, True)],
+)
+def test_a_server_gets_all_cpus_where_it_has_work_for_more_than_one(
+    runnable: float, idle: float, *, wide: bool
+) -> None:
+    found = of(a_study(), get={"runnable": runnable, "idle": idle})
+    assert found.wide == (("get",) if wide else ())
+    assert found.metric is (Metric.WALL if wide else Metric.CPU)

@@ -44,7 +44,7 @@ class Chosen:
 
 def choose(asked: Asked, does: Sequence[Behaviour]) -> Chosen:
     """The rule; the user's own choices go first. One program decides for all."""
-    parallel = any(each.parallel for each in does)
+    parallel = any(_needs_several_cpus(each, serves=asked.serves) for each in does)
     waiting = not asked.serves and any(each.waits for each in does)
     by_turns = parallel or waiting
     metric = Metric.SCORE if asked.scored else asked.metric
@@ -83,7 +83,7 @@ def behaviour_findings(
             f"compiler will not help{'; raced by whole executions' if by_turns else ''}"
         )
         found.append(Finding("mostly-waiting", Severity.WARNING, text, name))
-    if not does.parallel:
+    if not _needs_several_cpus(does, serves=serves):
         return tuple(found)
     text = (
         f"keeps {does.runnable:.1f} tasks busy at a time: it gets all CPUs"
@@ -97,6 +97,10 @@ def behaviour_findings(
         )
         found.append(Finding("few-cpus", Severity.WARNING, text, name))
     return tuple(found)
+
+
+def _needs_several_cpus(does: Behaviour, *, serves: bool) -> bool:
+    return does.outgrows_a_cpu if serves else does.parallel
 
 
 def _gated_by_request(*, waiting: bool, parallel: bool) -> Finding:

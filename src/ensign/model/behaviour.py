@@ -18,6 +18,9 @@ _WAITING_SHARE = 0.5
 # (`cat | gzip | wc`), 1.25 or more with several busy tasks.
 _SEVERAL_RUNNABLE = 1.2
 _SEVERAL_CPU = 1.2
+# Servers, over the idle time as well: up to 0.75 with one connection, or one worker (Go,
+# `memcached -t1`), 2 or more with several (`memcached -t4` under eight connections).
+_MORE_THAN_A_CPU = 1.2
 _FEWEST_LOOKS = 10
 _LOOKS_THAT_COUNT = 3
 
@@ -49,6 +52,14 @@ class Behaviour:
             and self.cpu_over_busiest >= _SEVERAL_CPU
             and self.beside_ns >= _NOTEWORTHY_NS
         )
+
+    @property
+    def outgrows_a_cpu(self) -> bool:
+        """As a server, which waits for its load meanwhile, it has work for more than one CPU.
+
+        A Go program hands its work from thread to thread, so that several seem busy.
+        """
+        return self.parallel and (1 - self.idle_share) * self.runnable >= _MORE_THAN_A_CPU
 
 
 COMPUTES = Behaviour(0.0, 0.0, 1.0, 1.0, 0.0)
