@@ -50,7 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["ENSIGN_RACE_LOCK"] = str(lock)
     config.add_cleanup(lambda: shutil.rmtree(lock.parent, ignore_errors=True))
     if config.getoption("--shuffle") == "any":
-        config.option.shuffle = str(random.SystemRandom().randrange(10**6))
+        # All processes of a run must agree on it.
+        drawn = str(random.SystemRandom().randrange(10**6))
+        config.option.shuffle = os.environ.setdefault("ORDER_OF_TESTS", drawn)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
