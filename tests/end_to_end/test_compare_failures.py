@@ -13,7 +13,7 @@ from end_to_end.conftest import Done, Ensign, Programs
 SPIN = "2000000"
 
 # Ten pilots, a traced and two sliced executions at most come before the race.
-IN_THE_RACE = 20
+IN_THE_RACE = 14
 
 
 def script(ensign: Ensign, name: str, programs: Programs, nth: int, then: str) -> str:
@@ -38,7 +38,7 @@ def said(ensign: Ensign, done: Done) -> Mapping[str, Any]:
 def compare_three(ensign: Ensign, programs: Programs, bad: str, *more: str) -> Done:
     return ensign(
         "compare", f"{programs.cheap} {SPIN}", bad, f"{programs.dear} {SPIN}",
-        "--name", "old", "--name", "bad", "--name", "other", "--budget", "6s",
+        "--name", "old", "--name", "bad", "--name", "other", "--budget", "8s",
         "--export-json", "out.json", "--export-csv", "out.csv", "--export-markdown", "out.md",
         *more,
     )  # fmt: skip
