@@ -6,6 +6,7 @@ use crate::clock;
 use crate::forest::Forest;
 use crate::freezer::Group;
 use crate::halt::Halt;
+use crate::procfs;
 use crate::wait::Waiter;
 use libc::pid_t;
 use serde::Serialize;
@@ -13,7 +14,6 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 const LONGEST_PAUSE_NS: u64 = 1_000_000;
 const SHORTEST_PAUSE_NS: u64 = 150_000;
@@ -180,7 +180,7 @@ fn count(pid: pid_t, states: &mut States) {
         match state {
             b'R' => {
                 states.runnable += 1;
-                let cpu_ns = cpu_ns(&task.path());
+                let cpu_ns = procfs::task_cpu_ns(&task.path());
                 states.busiest_cpu_ns = states.busiest_cpu_ns.max(cpu_ns);
             }
             b'D' => states.storage += 1,
@@ -189,13 +189,6 @@ fn count(pid: pid_t, states: &mut States) {
         }
         states.tasks += 1;
     }
-}
-
-/// What a task used so far; 0 where the kernel does not tell.
-fn cpu_ns(task: &Path) -> u64 {
-    let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
-    let used = text.split_ascii_whitespace().next();
-    used.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 fn state(stat: &[u8]) -> Option<u8> {

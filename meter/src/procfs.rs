@@ -4,6 +4,7 @@ use libc::pid_t;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// The fields of /proc/PID/stat that the meter uses; times in clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +59,13 @@ impl Stat {
     pub fn is_dead(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
     }
+}
+
+/// What a task used so far (ns), by its folder; 0 where the kernel does not tell.
+pub fn task_cpu_ns(task: &Path) -> u64 {
+    let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+    let used = text.split_ascii_whitespace().next();
+    used.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 /// Every process that this process can see.

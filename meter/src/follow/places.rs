@@ -74,13 +74,6 @@ pub fn program_of(pid: pid_t) -> String {
     link.to_string_lossy().into_owned()
 }
 
-/// CPU time of a task that stands (ns); nothing where the kernel does not count it.
-pub fn cpu_ns(task: pid_t) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{task}/schedstat")).unwrap_or_default();
-    let first = text.split_ascii_whitespace().next();
-    first.and_then(|field| field.parse().ok()).unwrap_or(0)
-}
-
 /// The file behind a descriptor, where it is one that another program may meet under that name.
 pub fn opened(pid: pid_t, descriptor: i64) -> Option<String> {
     let link = format!("/proc/{pid}/fd/{descriptor}");

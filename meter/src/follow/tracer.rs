@@ -6,8 +6,10 @@ use super::ptrace::{self, Info};
 use super::seen::{Exit, Gap, Seen, Way};
 use super::timing::{Timing, Waiting};
 use crate::clock;
+use crate::procfs;
 use libc::{c_int, pid_t};
 use std::collections::HashMap;
+use std::path::Path;
 
 /// Descriptors for the current folder.
 const AT_FDCWD: i32 = libc::AT_FDCWD;
@@ -197,7 +199,7 @@ impl Tracer {
     }
 
     fn is_about_to_end(&mut self, pid: pid_t) {
-        self.seen.cpu_ns += places::cpu_ns(pid);
+        self.seen.cpu_ns += procfs::task_cpu_ns(Path::new(&format!("/proc/{pid}")));
         let Some(process) = self.tasks.get(&pid).map(|task| task.process) else {
             return;
         };

@@ -70,6 +70,11 @@ class BuildFacts:
         return identity(self.files, self.loadable_sha256)
 
     @property
+    def bad(self) -> bool:
+        """Whether it was tried, and there is no build of it that may be used."""
+        return self.status in ("failed", NOT_AS_ASKED)
+
+    @property
     def same_as(self) -> str:
         """The variant whose loaded bytes it has; empty where it has its own."""
         return self.status.removeprefix(_SAME) if self.status.startswith(_SAME) else ""

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from ensign import __version__
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import NOT_AS_ASKED, BuildFacts, StudyResult
+from ensign.model.results import BuildFacts, StudyResult
 from ensign.report import figures, html_figures, latency, palette, words
 from ensign.report.confirmation import (
     confirmation_text,
@@ -192,7 +192,7 @@ def _twin(result: StudyResult) -> tuple[str, ...]:
 
 
 def _built(build: BuildFacts) -> Built:
-    failed = build.status in ("failed", NOT_AS_ASKED)
+    failed = build.bad
     return Built(
         name=clean(build.variant),
         status=status_of(build),

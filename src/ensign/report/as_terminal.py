@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import NOT_AS_ASKED, ArmFacts, BuildFacts, CompareResult, StudyResult
+from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
 from ensign.model.trials import Metric
 from ensign.report import figures, plot, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
@@ -396,7 +396,7 @@ def _builds(paper: _Paper, builds: tuple[BuildFacts, ...]) -> None:
     for header in ("time", "file", "code"):
         table.add_column(header, justify="right", no_wrap=True)
     for build in builds:
-        bad = build.status in ("failed", NOT_AS_ASKED) or build.check == "failed"
+        bad = build.bad or build.check == "failed"
         table.add_row(
             _text(clean(build.variant)),
             Text(status_of(build), style="bold red" if bad else ""),

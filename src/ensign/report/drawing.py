@@ -143,22 +143,16 @@ def texts(rows: Sequence[Mapping[str, object]], frame: Frame) -> list[Spec]:
     """Layers with the `label` and the `value` of each row, where the frame has them."""
     above = 11 if frame.is_narrow else 0
     left, right = (0, frame.plot) if frame.is_narrow else (-12, frame.plot + 14)
+    text = {"type": "text", "dy": -above}
     label = {
-        "type": "text",
+        **text,
         "align": "left" if frame.is_narrow else "right",
-        "dy": -above,
         "color": palette.INK.light,
         "fontSize": 13,
         "limit": _NAME_PIXELS if frame.is_narrow else 0,
     }
-    value = {
-        "type": "text",
-        "align": "right" if frame.is_narrow else "left",
-        "dy": -above,
-        "color": palette.MUTED.light,
-        "fontSize": 12,
-        "limit": 0,
-    }
+    align = "right" if frame.is_narrow else "left"
+    value = {**text, "align": align, "color": palette.MUTED.light, "fontSize": 12, "limit": 0}
     return [
         marks(rows, label, x={"value": left}, y=BY_ROW, text=name("label")),
         marks(rows, value, x={"value": right}, y=BY_ROW, text=name("value")),

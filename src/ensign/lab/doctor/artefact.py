@@ -17,12 +17,12 @@ from ensign.builders.proof.rules import describe, judge
 from ensign.builders.proof.rules_link import archiver_findings
 from ensign.builders.proof.rules_objects import object_findings
 from ensign.builders.proof.rules_open import open_questions
-from ensign.builders.proof.rules_profile import Dated, profile_file_findings
+from ensign.builders.proof.rules_profile import profile_file_findings
 from ensign.builders.proof.rules_times import changed_source_findings
 from ensign.builders.proof.seen import Seen
 from ensign.builders.proof.supposed import borne_out, contradicted
 from ensign.host.processes import Processes
-from ensign.lab.doctor.folder import Beside, read_beside, sources_of
+from ensign.lab.doctor.folder import Beside, dated, read_beside, sources_of
 from ensign.model.checkup import ArtefactCheckup, Examined
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding
@@ -126,12 +126,10 @@ def _judged(seen: Seen, beside: Beside, objects: tuple[ObjectFacts, ...] = ()) -
     yield from judge(seen)
     yield from object_findings(seen, objects)
     yield from profile_file_findings(seen, beside.profiles, there)
-    yield from changed_source_findings(seen, _written(Path(seen.proof.binary.path)), there)
+    path = Path(seen.proof.binary.path)
+    built = dated(path) if path.is_file() else None
+    yield from changed_source_findings(seen, built, there)
     yield from open_questions(seen, beside.profiles, there)
-
-
-def _written(path: Path) -> Dated | None:
-    return Dated(str(path), path.stat().st_mtime_ns) if path.is_file() else None
 
 
 def _artefacts(beside: Beside, objects: Objects, processes: Processes) -> Iterator[Seen]:

@@ -63,7 +63,7 @@ def read_beside(folder: Path, processes: Processes) -> Beside:
         if path.is_file() and not path.is_symlink() and not _PROBES.search(name)
     }
     maps = tuple(path for name, path in files.items() if name.endswith(".map"))
-    profiles = tuple(_dated(path) for name, path in files.items() if name.endswith(_PROFILES))
+    profiles = tuple(dated(path) for name, path in files.items() if name.endswith(_PROFILES))
     said = [f"linker map {path.name}" for path in maps]
     said += [f"profile {Path(each.path).name}" for each in profiles]
     place, calls, read = _calls(folder, files, processes)
@@ -153,7 +153,8 @@ def sources_of(seen: Seen, beside: Beside) -> tuple[Dated, ...]:
     return tuple(found)
 
 
-def _dated(path: Path) -> Dated:
+def dated(path: Path) -> Dated:
+    """The file, and when it was written."""
     return Dated(str(path), path.stat().st_mtime_ns)
 
 
