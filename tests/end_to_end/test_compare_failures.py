@@ -139,7 +139,7 @@ def test_failures_that_are_ignored_are_counted(ensign: Ensign, programs: Program
     text = (ensign.folder / "crashing").read_text().replace("exit 0", "kill -SEGV $$")
     (ensign.folder / "crashing").write_text(text)
     done = ensign(
-        "compare", f"{programs.cheap} {SPIN}", failing, crashing, "-i", "--budget", "2s",
+        "compare", f"{programs.cheap} {SPIN}", failing, crashing, "-i", "--budget", "8s",
         "--name", "old", "--name", "three", "--name", "segfault", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
