@@ -12,7 +12,12 @@ from ensign.lab.compare.arms import CpuPlan, arm_specs, beside_a_sleeper
 from ensign.lab.compare.options import Options, candidates
 from ensign.lab.compare.pilot import Pilot, PilotRun
 from ensign.lab.compare.plan import plan_race
-from ensign.lab.compare.self_timed import by_the_cpu_clock, by_the_wall_clock, clock_slice_ns
+from ensign.lab.compare.self_timed import (
+    by_the_cpu_clock,
+    by_the_middle,
+    by_the_wall_clock,
+    clock_slice_ns,
+)
 from ensign.measure.probe import Place, trials
 from ensign.model.traced import TracedExecution, nothing_seen
 from ensign.model.trials import Activity, Trial
@@ -130,6 +135,23 @@ def test_on_a_busy_machine_one_that_ends_at_its_time_is_known(
     runs = [*alone(300, 90, 0.0).runs, *alone(310, 80, 0.0).runs, *alone(305, 40, 0.0).runs]
     found = by_the_wall_clock({"1": Pilot("a", tuple(runs))}, sliced(turns(span_ms), cpu_ms))
     assert bool(found) == ends
+
+
+@pytest.mark.parametrize(
+    ("span_ms", "cpu_ms", "ends"),
+    [(310, 45, True), (360, 50, True), (310, 80, False), (900, 45, False), (900, 80, False)],
+)
+def test_the_middle_of_some_executions_tells_what_single_ones_do_not(
+    span_ms: int, cpu_ms: int, *, ends: bool
+) -> None:
+    """Single executions range by half; a faster machine alone makes nobody end by the clock."""
+    runs = [*alone(300, 90, 0.0).runs, *alone(310, 80, 0.0).runs, *alone(305, 40, 0.0).runs]
+    pilots = {"1": Pilot("a", tuple(runs))}
+    race = [
+        sliced(turns(round(span_ms * away)), round(cpu_ms * away))
+        for away in (0.5, 0.6, 0.8, 1.0, 1.0, 1.0, 1.1, 1.3, 1.4, 1.5)
+    ]
+    assert bool(by_the_middle(pilots, race)) == ends
 
 
 def test_a_program_that_sleeps_is_not_said_to_end_by_the_clock() -> None:

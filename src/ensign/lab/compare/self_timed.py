@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from ensign.lab.compare.pilot import Pilot
 from ensign.model.findings import Finding, Severity
@@ -85,11 +86,7 @@ def by_the_wall_clock(pilots: Mapping[str, Pilot], sliced: Trial) -> tuple[SelfT
         less = share < _MARKEDLY_LESS
         allowed = _SPAN_WITH_LESS if share < _LESS else _SAME_SPAN
         if less or _same_span(pilot, sliced, totals, allowed):
-            how = (
-                f"taking turns with others it used {share:.0%} of the CPU time that it used "
-                "alone, in the same time from start to end"
-            )
-            found.append(SelfTimed(pilot.name, how))
+            found.append(_by_turns(pilot.name, share))
         elif totals.load_cpu_ns and _ended_meanwhile(pilot, sliced, totals):
             how = (
                 f"taking turns with others it ran for {totals.wall_ns / pilot.wall_ns:.0%} of "
@@ -103,6 +100,34 @@ def by_both(first: Sequence[SelfTimed], second: Sequence[SelfTimed]) -> tuple[Se
     """Those of whom two executions say it: one may have been disturbed."""
     again = {each.name for each in second}
     return tuple(each for each in first if each.name in again)
+
+
+def by_the_middle(pilots: Mapping[str, Pilot], race: Sequence[Trial]) -> tuple[SelfTimed, ...]:
+    """Who used markedly less in a race than alone, and no more time from start to end.
+
+    Both by the medians: on a busy machine single executions, alone or in the race, say little.
+    """
+    found: list[SelfTimed] = []
+    for arm, pilot in pilots.items():
+        own = [(each, totals) for each in race for totals in each.arms if totals.arm == arm]
+        unclear = pilot.behaviour.waits or pilot.least_cpu_ns < NOTEWORTHY_NS
+        if unclear or len(pilot.runs) == 1 or not own:
+            continue
+        alone_ns = median(run.cpu_ns + run.load_cpu_ns for run in pilot.runs)
+        share = median(totals.cpu_ns + totals.load_cpu_ns for _, totals in own) / alone_ns
+        span_ns = median(_span_ns(each, arm) for each, _ in own)
+        near = abs(span_ns / max(pilot.wall_ns, 1) - 1) < _SPAN_WITH_LESS
+        if share < _MARKEDLY_LESS and near:
+            found.append(_by_turns(pilot.name, share))
+    return tuple(found)
+
+
+def _by_turns(name: str, share: float) -> SelfTimed:
+    how = (
+        f"taking turns with others it used {share:.0%} of the CPU time that it used "
+        "alone, in the same time from start to end"
+    )
+    return SelfTimed(name, how)
 
 
 def _same_span(pilot: Pilot, sliced: Trial, totals: ArmTotals, allowed: float) -> bool:
