@@ -22,8 +22,8 @@ from ensign.lab.ports import Ports
 from ensign.lab.study.arms import Field, race_request
 from ensign.lab.study.calibrate import trial_seed
 from ensign.lab.study.prepare import built_programs, open_study
-from ensign.measure.perform import race
-from ensign.model.requests import ArmSpec
+from ensign.meter.racing import race
+from ensign.meter.requests import ArmSpec
 from ensign.model.study import Study, Workload
 from ensign.model.trials import TWIN, Metric, Trial
 

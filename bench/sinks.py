@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 from statistics import median, quantiles
 
-from ensign.host.meter import LocalMeter
-from ensign.measure.perform import race
-from ensign.model.requests import ArmSpec, ProcessSpec, RaceRequest, Sink
+from ensign.meter.client import LocalMeter
+from ensign.meter.racing import race
+from ensign.meter.requests import ArmSpec, ProcessSpec, RaceRequest, Sink
 from ensign.model.trials import Mode
 
 _WRITERS = {

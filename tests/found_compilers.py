@@ -10,8 +10,9 @@ import os
 
 import pytest
 
-from ensign.host.meter import LocalMeter
-from ensign.host.processes import MeterProcesses, Processes
+from ensign.host.processes import Processes
+from ensign.meter.client import LocalMeter
+from ensign.meter.processes import MeterProcesses
 from ensign.toolchains.find import Toolchain, ToolchainFinder
 from real_processes import PlainProcesses
 

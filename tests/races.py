@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ensign.host.meter import Json, Verb
+from ensign.meter.client import Json, Verb
 
 
 def execution(number: int, costs: dict[str, int], memory_bytes: int = 0) -> Iterator[Json]:

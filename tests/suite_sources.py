@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ensign.suites.suite_file import Source
-from ensign.suites.translate import Test, translate
+from ensign.workloads.suite_file import Source
+from ensign.workloads.translate import Test, translate
 
 
 def source(arguments: str, *, name: str = "memtier_benchmark-a", more: str = "") -> Source:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from ensign.builders.build import build_variants, outlook
-from ensign.builders.cache import Cache
-from ensign.builders.events import BuildEvent
 from ensign.builders.request import BuildPorts
+from ensign.host.cache import Cache
 from ensign.host.files import file_sha256
 from ensign.host.processes import Outcome, ProcessRequest
+from ensign.model.build_events import BuildEvent
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from real_processes import PlainProcesses, WithoutNamespaces
 from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, GCC_O3, request

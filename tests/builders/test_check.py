@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ensign.builders.build import build_variants, outlook
-from ensign.builders.events import BuildEvent
 from ensign.builders.outcomes import BuildReport
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.model.build_events import BuildEvent
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Severity
 from ensign.model.study import Check

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from builders.test_plan import PLACE, TOOLCHAINS
-from ensign.builders.cache import Cache
 from ensign.builders.check import Ground, check_key
 from ensign.builders.isolation import Bubblewrap
 from ensign.builders.outcomes import BuildResult
 from ensign.builders.plan import plan_builds
 from ensign.builders.workshop import Workshop
+from ensign.host.cache import Cache
 from ensign.host.clock import SystemClock
 from ensign.model.results import BuildFacts
 from ensign.model.study import Check, Study

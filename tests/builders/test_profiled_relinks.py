@@ -14,9 +14,9 @@ from builders.test_profiles import PlainTrainer, study
 from builders.test_relinking import functions
 from ensign.builders.build import build_variants
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.builders.verify import read_artefact
 from ensign.model.study_axes import Layouts
 from ensign.model.variants import Variant
+from ensign.proof.loaded_bytes import read_artefact
 
 _EACH = 6
 _CLASSES = ("hot", "unlikely")

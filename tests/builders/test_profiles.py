@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from builders.conftest import PROJECTS
+from build_fixtures import PROJECTS
 from ensign.builders.build import build_variants, outlook
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.training import FakeTrainer, TrainingRun

@@ -15,7 +15,7 @@ from ensign.builders.recorder import (
     set_up,
 )
 from ensign.builders.request import BuildPorts
-from ensign.host.meter import find_meter
+from ensign.meter.client import find_meter
 from ensign.model.calls import Call, Output
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Family, Kind

@@ -9,15 +9,15 @@ from elftools.elf.elffile import ELFFile
 
 from ensign.builders.build import build_variants, outlook
 from ensign.builders.outcomes import BuildReport
-from ensign.builders.proof.link import Place
 from ensign.builders.relink import Relinks
 from ensign.builders.relinking import Bench, make_relinks
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.builders.verify import read_artefact
 from ensign.host.processes import Outcome, ProcessRequest
 from ensign.model.calls import Call, Output
 from ensign.model.study_axes import Layouts
 from ensign.model.variants import Variant
+from ensign.proof.link import Place
+from ensign.proof.loaded_bytes import read_artefact
 from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, request
 
 MAKE = ["make", "CC={cc}", "CFLAGS={cflags}", "LDFLAGS={ldflags}", "program"]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ensign.builders.cache import Cache
 from ensign.builders.isolation import Bubblewrap, Room
 from ensign.builders.workshop import Bounds, Runner, Workshop
+from ensign.host.cache import Cache
 from ensign.host.clock import FakeClock
 from ensign.host.processes import FakeProcesses, Outcome
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from ensign.host.disk_watch import DiskLimit
-from ensign.host.meter import FakeMeter, Json, Verb
-from ensign.host.processes import Limits, MeterProcesses, ProcessRequest, read_tail
+from ensign.host.processes import Limits, ProcessRequest, read_tail
+from ensign.meter.client import FakeMeter, Json, Verb
+from ensign.meter.processes import MeterProcesses
 from ensign.model.errors import InternalError, Interrupted
 
 OUTCOME: Json = {

@@ -5,7 +5,7 @@ import pytest
 
 from ensign.lab.compare.judge import Judge
 from ensign.lab.compare.options import Options, candidates
-from ensign.measure.probe import Place, trials
+from ensign.meter.records import Place, trials
 from ensign.model.comparisons import Direction, Size
 from ensign.model.findings import Finding, Severity
 from ensign.model.trials import Metric, Trial

@@ -12,8 +12,8 @@ from ensign.lab.compare.plan import (
     plan_race,
     with_memory,
 )
+from ensign.meter.requests import Score
 from ensign.model.errors import InputError
-from ensign.model.requests import Score
 from ensign.model.trials import Activity, Metric, Mode
 from ensign.stats.pair import Rule
 

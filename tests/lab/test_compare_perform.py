@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from ensign.host.clock import FakeClock
-from ensign.host.meter import FakeMeter, Json
 from ensign.lab.compare.arms import CpuPlan
 from ensign.lab.compare.options import Options, candidates
 from ensign.lab.compare.perform import Comparing
 from ensign.lab.ports import Ports
+from ensign.meter.client import FakeMeter, Json
 from ensign.model.errors import CommandFailed, EnsignError, Interrupted
 
 

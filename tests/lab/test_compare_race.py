@@ -3,10 +3,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from ensign.host.meter import Json, Verb
 from ensign.lab.compare.race import Limits, run_race
+from ensign.meter.client import Json, Verb
+from ensign.meter.requests import ArmSpec, ProcessSpec, RaceRequest
 from ensign.model.errors import CommandFailed
-from ensign.model.requests import ArmSpec, ProcessSpec, RaceRequest
 from ensign.model.trials import Mode, Trial
 from races import SimulatedMeter
 

@@ -8,7 +8,7 @@ from ensign.host.clock import FakeClock
 from ensign.lab.compare.options import Options, candidates
 from ensign.lab.compare.tracing import Traces, Tracing
 from ensign.lab.traced import TraceWish
-from ensign.model.requests import ArmSpec
+from ensign.meter.requests import ArmSpec
 from ensign.model.traced import MappedFile, TracedExecution, Way, WrittenFile, nothing_seen
 
 SECOND = 10**9

@@ -11,7 +11,7 @@ import pytest
 import report_data as data
 from ensign.lab.study.differences import study_difference
 from ensign.lab.study.record import StudyRecord
-from ensign.measure.probe import Place, trials
+from ensign.meter.records import Place, trials
 from ensign.model.differences import StudyDifference
 from ensign.model.errors import InputError
 from ensign.model.results import MachineFacts

@@ -8,14 +8,14 @@ import pytest
 
 from ensign.host.cpu_times import BusyProcess
 from ensign.host.machine import read_machine
-from ensign.host.meter import FakeMeter, Json
-from ensign.host.meter_abilities import MeterAbilities
 from ensign.host.programs import Answer, FakePrograms
 from ensign.host.topology import CpuChoice
 from ensign.lab.doctor.judge import checkup, install
 from ensign.lab.doctor.noise import Noise, measure_noise, noise_of
 from ensign.lab.doctor.perform import examine_machine
 from ensign.lab.doctor.probe import DoctorPorts, Examination, Installer, Program, Sandbox
+from ensign.meter.abilities import MeterAbilities
+from ensign.meter.client import FakeMeter, Json
 from ensign.model.checkup import Check, Checkup, Status
 from ensign.model.errors import InternalError
 from ensign.report import as_doctor
@@ -213,8 +213,8 @@ def test_from_look_to_text_with_a_study(tmp_path: Path) -> None:
     (tmp_path / "sys/devices/system/cpu/online").write_text("0-1\n")
     study = Path(__file__).parents[2] / "studies/redis/quick.toml"
     programs = FakePrograms({"gcc-12": Answer(success=True, line="gcc 12.2")})
-    ports = DoctorPorts(programs, FakeMeter([]), no_meter, tmp_path)
-    found = examine_machine(ports, tmp_path / "not/yet/there", study=study)
+    ports = DoctorPorts(programs, FakeMeter([]), no_meter, tmp_path, tmp_path / "not/yet/there")
+    found = examine_machine(ports, study=study)
     about_study = [check for check in found.checks if check.area == "study"]
     assert [(check.name, check.status) for check in about_study] == [
         ("gcc-12", Status.GOOD),

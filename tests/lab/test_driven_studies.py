@@ -13,7 +13,7 @@ from ensign.lab.study.fitting import Demand, Pilot, fitted
 from ensign.lab.study.recording import commands_of
 from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study_file import StudyFile, parse_study
-from ensign.measure.plan import race_json
+from ensign.meter.documents import race_json
 from ensign.model.errors import InputError, StudyError
 from ensign.model.study import Study
 from ensign.model.study_suite import Suite

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from ensign.host.meter import Json
 from ensign.lab.compare.arms import CpuPlan, arm_specs, beside_a_sleeper
 from ensign.lab.compare.options import Options, candidates
 from ensign.lab.compare.pilot import Pilot, PilotRun
@@ -18,7 +17,8 @@ from ensign.lab.compare.self_timed import (
     by_the_wall_clock,
     clock_slice_ns,
 )
-from ensign.measure.probe import Place, trials
+from ensign.meter.client import Json
+from ensign.meter.records import Place, trials
 from ensign.model.traced import TracedExecution, nothing_seen
 from ensign.model.trials import Activity, Trial
 

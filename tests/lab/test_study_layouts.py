@@ -15,7 +15,7 @@ from ensign.lab.study.layouts import band_race, rotating
 from ensign.lab.study.record import StudyRecord
 from ensign.lab.study.result import study_result
 from ensign.lab.study.sweeps import SweepPlan, run_sweeps
-from ensign.measure.probe import Place, trials
+from ensign.meter.records import Place, trials
 from ensign.model.comparisons import Direction
 from ensign.model.results import BuildFacts, MachineFacts, StudyResult
 from ensign.model.study import Study

@@ -8,7 +8,7 @@ from ensign.lab.study.longer_slices import with_longer_slices
 from ensign.lab.study.record import StudyRecord, read_record, write_record
 from ensign.lab.study.result import study_result, trial_findings
 from ensign.lab.study.sweeps import SweepPlan
-from ensign.measure.probe import Place, trials
+from ensign.meter.records import Place, trials
 from ensign.model.comparisons import Direction
 from ensign.model.effects import Change
 from ensign.model.errors import InputError

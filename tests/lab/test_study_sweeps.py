@@ -7,8 +7,8 @@ from ensign.lab.study.calibrate import pilot, trial_seed
 from ensign.lab.study.fitting import Demand, Pilot, fitted
 from ensign.lab.study.fixed import PlanSite, fixed_plan, plan_key
 from ensign.lab.study.sweeps import SweepPlan, SweepProgress, order_of, run_sweeps
+from ensign.meter.requests import Load
 from ensign.model.errors import InputError
-from ensign.model.requests import Load
 from ensign.model.study import Study
 from ensign.store.folder import StudyFolder
 from races import SimulatedMeter

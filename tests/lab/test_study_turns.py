@@ -9,7 +9,7 @@ from ensign.lab.study.fitting import Pilot
 from ensign.lab.study.longer_slices import with_longer_slices
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study.turns import connections_at_once, turns_findings
-from ensign.measure.plan import race_json
+from ensign.meter.documents import race_json
 from ensign.model.study import Study
 from lab.test_driven_studies import STUDY, file_of
 

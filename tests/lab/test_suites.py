@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from ensign.builders.cache import Cache
-from ensign.builders.sources.fetched import Fetcher
-from ensign.builders.sources.wheel import fetch_wheel
+from ensign.host.cache import Cache
 from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
 from ensign.lab.ports import Ports
 from ensign.lab.suites import find_tests, list_tests
 from ensign.model.errors import InputError
 from ensign.model.study_suite import Suite
 from ensign.report.as_suites import as_json, terminal
+from ensign.sources.fetched import Fetcher
+from ensign.sources.wheel import fetch_wheel
 from suite_sources import source
 
 KIND = "redis-benchmarks-specification"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ensign.host.meter import LocalMeter
 from ensign.lab.traced import MeterTracer, TraceWish
-from ensign.model.requests import ArmFiles, ArmSpec, Load, ProcessSpec
+from ensign.meter.client import LocalMeter
+from ensign.meter.requests import ArmFiles, ArmSpec, Load, ProcessSpec
 from ensign.model.traced import TracedExecution, Way
 
 

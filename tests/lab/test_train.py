@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ensign.builders.training import TrainingRun
-from ensign.host.meter import FakeMeter, LocalMeter
 from ensign.lab.study.train import MeterTrainer
+from ensign.meter.client import FakeMeter, LocalMeter
 from ensign.model.errors import Interrupted
 from ensign.model.study import Study
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders.cache import Cache, key_of
 from ensign.builders.check import Ground, compared_workloads
 from ensign.builders.check_all import check_findings, check_variants, count_missing
 from ensign.builders.estimate import (
@@ -16,7 +15,6 @@ from ensign.builders.estimate import (
     expected_seconds,
     remember_costs,
 )
-from ensign.builders.events import BuildEvent, OnEvent, ignore
 from ensign.builders.graph import Graph, Site
 from ensign.builders.isolation import Isolation, choose_isolation
 from ensign.builders.outcomes import (
@@ -33,19 +31,21 @@ from ensign.builders.outcomes import (
 from ensign.builders.perform import Made
 from ensign.builders.plan import Place, plan_builds, variant_flags
 from ensign.builders.profiles import files_named
-from ensign.builders.proof.seen import some
 from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.builders.source_size import size_at_hand, source_size
-from ensign.builders.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
 from ensign.builders.stages import Plan
 from ensign.builders.workshop import Workshop
+from ensign.host.cache import Cache, key_of
 from ensign.host.files import file_sha256, is_file
 from ensign.host.processor import read_processor
+from ensign.model.build_events import BuildEvent, OnEvent, ignore
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding
 from ensign.model.study import Check
 from ensign.model.variants import Variant, trained
+from ensign.proof.seen import some
+from ensign.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
+from ensign.sources.size import size_at_hand, source_size
 from ensign.toolchains.find import Toolchain, ToolchainFinder
 from ensign.toolchains.spelling import refusal
 

@@ -12,8 +12,8 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from ensign.builders.isolation import Room
-from ensign.builders.verify import code_sections, read_artefact
 from ensign.host.files import file_sha256
+from ensign.proof.loaded_bytes import code_sections, read_artefact
 
 _SHOWN = 3
 # What an installation may change in a program without building it: RPATH, symbols, notes.

@@ -14,13 +14,13 @@ from pathlib import Path
 from threading import Lock
 
 from ensign.builders.built_again import Ran, Seen, changes, look, what_ran
-from ensign.builders.cache import Entry, key_of
 from ensign.builders.estimate import remember_check
 from ensign.builders.isolation import Room
 from ensign.builders.outcomes import BuildResult
 from ensign.builders.perform import BUILD_TREE, environment_of, set_up_recorder
 from ensign.builders.same_output import difference
 from ensign.builders.workshop import Bounds, Runner, Workshop
+from ensign.host.cache import Entry, key_of
 from ensign.host.files import (
     copy_tree,
     file_sha256,

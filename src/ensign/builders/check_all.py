@@ -9,11 +9,11 @@ from threading import Lock
 
 from ensign.builders.check import Checked, Ground, cached_check, check_key, perform_check
 from ensign.builders.estimate import check_cost
-from ensign.builders.events import BuildEvent, EventKind, OnEvent
 from ensign.builders.isolation import Alone, Isolation
 from ensign.builders.order import jobs_for
 from ensign.builders.outcomes import BuildResult
 from ensign.host.processes import Processes
+from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts

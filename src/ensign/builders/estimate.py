@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from ensign.builders.cache import Cache, Entry, key_of
 from ensign.builders.order import needed
 from ensign.builders.perform import Made
-from ensign.builders.source_size import SourceSize
 from ensign.builders.stages import Stage
+from ensign.host.cache import Cache, Entry, key_of
 from ensign.model.expectation import Basis, Work
+from ensign.sources.size import SourceSize
 
 
 @dataclass(frozen=True, slots=True)

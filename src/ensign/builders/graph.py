@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ensign.builders.events import BuildEvent, EventKind, OnEvent
 from ensign.builders.order import in_order, jobs_for, needed
 from ensign.builders.perform import Made, perform_stage
 from ensign.builders.running import Inputs
 from ensign.builders.stages import Plan, Stage
 from ensign.builders.workshop import Workshop
+from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.errors import CommandFailed, Interrupted
 
 _WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from ensign.builders.cache import Cache
+from ensign.host.cache import Cache
 from ensign.host.files import locked, remove_tree
 from ensign.host.processes import Processes, ProcessRequest
 

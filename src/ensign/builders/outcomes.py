@@ -7,28 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders.cache import Entry
 from ensign.builders.perform import Made
 from ensign.builders.profiles import describe_profile
-from ensign.builders.proof.facts import FileOrigins
-from ensign.builders.proof.files import judge_all
-from ensign.builders.proof.leftovers import FILE as BEFORE
-from ensign.builders.proof.leftovers import read_leftovers
-from ensign.builders.proof.read import from_json
-from ensign.builders.proof.rules import describe, describe_units
-from ensign.builders.proof.rules_log import unknown_lto
-from ensign.builders.proof.rules_origin import undeclared
-from ensign.builders.proof.seen import Request, Seen, some
 from ensign.builders.recorder import CALLS, DEPENDENCY_CALLS, read_calls
 from ensign.builders.relinking import FOLDER, Relinked
-from ensign.builders.sources.obtain import SourceTree
 from ensign.builders.stages import Plan, Stage
 from ensign.builders.taking import taken_from
+from ensign.host.cache import Entry
 from ensign.model.built_files import MadeLibrary
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import NOT_AS_ASKED, BuildFacts, same_status
 from ensign.model.study import Build
 from ensign.model.variants import Variant
+from ensign.proof.facts import FileOrigins
+from ensign.proof.files import judge_all
+from ensign.proof.leftovers import FILE as BEFORE
+from ensign.proof.leftovers import read_leftovers
+from ensign.proof.read import from_json
+from ensign.proof.rules import describe, describe_units
+from ensign.proof.rules_log import unknown_lto
+from ensign.proof.rules_origin import undeclared
+from ensign.proof.seen import Request, Seen, some
+from ensign.sources.obtain import SourceTree
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Flags
 

@@ -11,24 +11,24 @@ from functools import partial
 from pathlib import Path
 
 from ensign.builders import recorder, relinking
-from ensign.builders.cache import Entry
 from ensign.builders.commands import with_jobs
 from ensign.builders.isolation import Room
 from ensign.builders.profile_files import bolt_facts, lay, warnings_in
 from ensign.builders.profiles import of_file
-from ensign.builders.proof.leftovers import FILE as BEFORE
-from ensign.builders.proof.leftovers import Leftover, as_text, leftovers, read_leftovers
-from ensign.builders.proof.read import as_json, from_json, proof_after, read_proof
-from ensign.builders.provenance import Earlier, Files, with_origins
 from ensign.builders.relink import bolt_call
 from ensign.builders.running import TREE, Inputs, Run, StageFailedError
 from ensign.builders.stages import Stage
 from ensign.builders.taking import Taken, TakingError, made_libraries, take, taken_from
-from ensign.builders.verify import read_artefact, read_built
 from ensign.builders.workshop import Bounds, Runner, Workshop
+from ensign.host.cache import Entry
 from ensign.host.files import copy_tree, remove_tree
 from ensign.host.processes import read_tail
 from ensign.model.calls import Call
+from ensign.proof.leftovers import FILE as BEFORE
+from ensign.proof.leftovers import Leftover, as_text, leftovers, read_leftovers
+from ensign.proof.loaded_bytes import read_artefact, read_built
+from ensign.proof.provenance import Earlier, Files, with_origins
+from ensign.proof.read import as_json, from_json, proof_after, read_proof
 from ensign.toolchains.profiling import FDATA
 
 # Any fixed moment does; this is 2000-01-01.

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from ensign.builders.cache import key_of
 from ensign.builders.commands import OF_VARIANT, Commands, filled, filled_all
 from ensign.builders.profiles import (
     Learning,
@@ -27,6 +26,7 @@ from ensign.builders.profiles import (
 from ensign.builders.recorder import Changes, Recorded, recorded_programs
 from ensign.builders.relink import Relinks, as_inputs, seed_of
 from ensign.builders.stages import Kind, Plan, Stage
+from ensign.host.cache import key_of
 from ensign.model.study import Build, Rewrite, Study
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained

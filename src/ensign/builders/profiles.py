@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from ensign.builders.cache import key_of
 from ensign.builders.commands import Commands, with_folders
+from ensign.host.cache import key_of
 from ensign.model import placeholders
 from ensign.model.study import Study, Workload
 from ensign.model.units import parse_duration_ns

@@ -12,9 +12,9 @@ from itertools import islice
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
-from ensign.builders.driver_line import is_compiler, sources
 from ensign.host.files import write_atomically
 from ensign.model.calls import Call, Input, Output
+from ensign.toolchains.driver_line import is_compiler, sources
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Family
 

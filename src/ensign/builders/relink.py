@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ensign.builders.driver_line import (
+from ensign.model.calls import Call
+from ensign.proof.flags import lto_of
+from ensign.toolchains.driver_line import (
     is_compiler,
     is_object,
     is_source,
     places_of_files,
     without_output,
 )
-from ensign.builders.proof.flags import lto_of
-from ensign.model.calls import Call
 
 How = Literal["order", "shuffle"]
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.builders import relink
-from ensign.builders.cache import key_of
-from ensign.builders.proof.archives import intermediate
-from ensign.builders.proof.link import Place
 from ensign.builders.relink import Link, Relinks
-from ensign.builders.verify import read_artefact
+from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, remove_tree
 from ensign.host.processes import Outcome
 from ensign.model.calls import Call
+from ensign.proof.archives import intermediate
+from ensign.proof.link import Place
+from ensign.proof.loaded_bytes import read_artefact
 
 FOLDER = "layouts"
 # mold 1.10 goes round for ever on some orders; a link that ends takes about as long as the first.

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.builders.cache import Cache
 from ensign.builders.training import Trainer
+from ensign.host.cache import Cache
 from ensign.host.clock import Clock
 from ensign.host.processes import Processes
 from ensign.model.study import Study

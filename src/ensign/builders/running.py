@@ -7,22 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from ensign.builders.cache import Entry
 from ensign.builders.commands import Commands, with_folders
 from ensign.builders.profile_files import count_facts, left_something, taken_branches
 from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning, of_file
-from ensign.builders.proof.link import Place
-from ensign.builders.proof.read import link_of
-from ensign.builders.proof.relink import MAP, command_for_map, read_map
 from ensign.builders.recorder import CALLS, read_calls
 from ensign.builders.stages import Stage
 from ensign.builders.taking import Taken, taken_from
 from ensign.builders.training import TrainingRun
 from ensign.builders.workshop import Runner
+from ensign.host.cache import Entry
 from ensign.host.files import remove_tree
 from ensign.host.processes import Outcome
 from ensign.model.calls import Call
 from ensign.model.units import format_size
+from ensign.proof.link import Place
+from ensign.proof.read import link_of
+from ensign.proof.relink import MAP, command_for_map, read_map
 from ensign.toolchains.profiling import FDATA
 
 TREE = "tree"

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
-from ensign.builders.loader import library_folders
-from ensign.builders.proof.link import Place
 from ensign.builders.stages import Stage
-from ensign.builders.verify import read_built, read_dynamic
 from ensign.host.files import tree_entries
 from ensign.model.built_files import BuiltFile, MadeLibrary
+from ensign.proof.link import Place
+from ensign.proof.loaded_bytes import read_built, read_dynamic
+from ensign.proof.loader import library_folders
 
 _MOST_LINKS = 40
 _LIBRARY = re.compile(r"\.so(\.[0-9A-Za-z_.-]+)?$")

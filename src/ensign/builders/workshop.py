@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders.cache import Cache
 from ensign.builders.isolation import Isolation, Room
 from ensign.builders.training import Trainer
+from ensign.host.cache import Cache
 from ensign.host.clock import Clock
 from ensign.host.disk_watch import DiskLimit, used_bytes
 from ensign.host.files import storage_errors

@@ -10,8 +10,7 @@ from typing import Annotated, Literal, TypeVar
 import typer
 
 from ensign.model.errors import InputError
-from ensign.model.requests import Score
-from ensign.model.trials import Better, Metric, Mode
+from ensign.model.trials import Better, Metric, Mode, Score
 
 T = TypeVar("T")
 

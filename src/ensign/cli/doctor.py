@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -63,24 +62,22 @@ def _severity(word: str | None) -> int | None:
 
 
 def _of_artefact(path: Path, columns: int, *, json: bool) -> list[Severity]:
-    from ensign.host.meter import LocalMeter  # noqa: PLC0415  # pydantic and pyelftools load here
-    from ensign.host.processes import MeterProcesses  # noqa: PLC0415
     from ensign.lab.doctor.artefact import examine_path  # noqa: PLC0415
+    from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic and pyelftools load here
     from ensign.report import as_artefact  # noqa: PLC0415
 
-    found = examine_path(path, MeterProcesses(LocalMeter()))
+    found = examine_path(path, Ports().processes())
     say(as_artefact.as_json(found) if json else as_artefact.terminal(found, columns))
     return [finding.severity for finding in found.findings]
 
 
 def _of_machine(study: Path | None, columns: int, *, json: bool, race: bool) -> list[Severity]:
-    from ensign.builders.cache import cache_folder  # noqa: PLC0415  # numpy and pydantic load here
-    from ensign.lab.doctor.perform import examine_machine  # noqa: PLC0415
+    from ensign.lab.doctor.perform import examine_machine  # noqa: PLC0415  # numpy and pydantic load here
     from ensign.lab.doctor.probe import DoctorPorts  # noqa: PLC0415
     from ensign.report import as_doctor  # noqa: PLC0415
 
     if race and sys.stderr.isatty():
         write(sys.stderr, "looking around and measuring for two seconds …\n")
-    found = examine_machine(DoctorPorts(), cache_folder(os.environ), study=study, race=race)
+    found = examine_machine(DoctorPorts(), study=study, race=race)
     say(as_doctor.as_json(found) if json else as_doctor.terminal(found, columns))
     return [finding.severity for finding in found.findings]

@@ -11,10 +11,10 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
-from ensign.builders.events import BuildEvent
 from ensign.cli.output import write
 from ensign.lab.compare.perform import Expected, Progress
 from ensign.lab.study.sweeps import SweepPlan, SweepProgress
+from ensign.model.build_events import BuildEvent
 from ensign.model.comparisons import Comparison
 from ensign.model.units import format_duration, format_percent, format_size, speedup
 from ensign.report.as_terminal import Screen

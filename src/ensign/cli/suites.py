@@ -36,21 +36,19 @@ def suites(
     """
     from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic and yaml load with these
     from ensign.lab.study.prepare import open_cache  # noqa: PLC0415
-    from ensign.lab.suites import find_tests, list_tests, pinned_redis_suite  # noqa: PLC0415
+    from ensign.lab.suites import list_suite, pinned_redis_suite  # noqa: PLC0415
     from ensign.model.errors import InputError  # noqa: PLC0415
     from ensign.report import as_suites  # noqa: PLC0415
-    from ensign.suites.redis_versions import parse_version  # noqa: PLC0415
 
     if suite not in _SUITES:
         raise InputError(f"there is no suite '{suite}'; there is {', '.join(_SUITES)}")
-    version = parse_version(server_version)
     chosen = pinned_redis_suite()
     if path is not None:
         changes = {"version": None, "sha256": None, "path": str(path.absolute())}
         chosen = chosen.model_copy(update=changes)
     ports = Ports()
     with open_cache(ports) as cache:
-        found = list_tests(find_tests(chosen, Path.cwd() / "study", cache, ports), version)
+        found = list_suite(chosen, server_version, cache, ports)
     rows = [row for row in found.rows if not group or set(group) & set(row.groups)]
     if group and not rows:
         known = sorted({name for row in found.rows for name in row.groups})

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ensign.host.clock import Clock, SystemClock
-from ensign.host.meter import LocalMeter, Meter, StoppableMeter
 from ensign.host.race_lock import RaceLock
 from ensign.lab.traced import MeterTracer, Tracer
+from ensign.meter.client import LocalMeter, Meter, StoppableMeter
+from ensign.meter.processes import MeterProcesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +22,7 @@ class Ports:
     clock: Clock = field(default_factory=SystemClock)
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     race_lock: RaceLock = field(default_factory=RaceLock)
+
+    def processes(self) -> MeterProcesses:
+        """Runs single commands through the meter."""
+        return MeterProcesses(self.meter)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.builders.verify import read_dynamic
 from ensign.lab.traced import Identities, in_own_scratch, original_of
-from ensign.model.requests import ArmFiles
+from ensign.meter.requests import ArmFiles
 from ensign.model.trials import RaceMapping
+from ensign.proof.loaded_bytes import read_dynamic
 
 _SHOWN = 3
 

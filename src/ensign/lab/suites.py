@@ -7,21 +7,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ensign.builders.cache import Cache
-from ensign.builders.sources.fetched import Fetcher
-from ensign.builders.sources.wheel import fetch_wheel
-from ensign.host.processes import MeterProcesses
+from ensign.host.cache import Cache
 from ensign.host.text import read_text
 from ensign.lab.ports import Ports
 from ensign.model.errors import InputError
 from ensign.model.listing import Listed
 from ensign.model.study import Study
 from ensign.model.study_suite import Suite
-from ensign.suites.expand import expanded
-from ensign.suites.listing import listed
-from ensign.suites.redis_versions import Version
-from ensign.suites.suite_file import Source
-from ensign.suites.translate import translate
+from ensign.sources.fetched import Fetcher
+from ensign.sources.wheel import fetch_wheel
+from ensign.workloads.expand import expanded
+from ensign.workloads.listing import listed
+from ensign.workloads.redis_versions import Version, parse_version
+from ensign.workloads.suite_file import Source
+from ensign.workloads.translate import translate
 
 REDIS_VERSION = "0.3.47"
 REDIS_SHA256 = "7227cac7480a6a2922b5b713df01dc5b1030e90d4d59bee905b7c3fda49122db"
@@ -67,6 +66,12 @@ def list_tests(tests: Mapping[str, Source], version: Version) -> SuiteList:
     return SuiteList(tuple(rows), tuple(mistakes))
 
 
+def list_suite(suite: Suite, server_version: str, cache: Cache, ports: Ports) -> SuiteList:
+    """Every test of a suite. InputError for no version, or where its files cannot be had."""
+    version = parse_version(server_version)
+    return list_tests(find_tests(suite, Path.cwd() / "study", cache, ports), version)
+
+
 def find_tests(suite: Suite, study: Path, cache: Cache, ports: Ports) -> dict[str, Source]:
     """The files of a suite by the tests' names. InputError where they cannot be had.
 
@@ -77,7 +82,7 @@ def find_tests(suite: Suite, study: Path, cache: Cache, ports: Ports) -> dict[st
     if suite.version is None or suite.sha256 is None:
         raise InputError("a suite needs 'version' and 'sha256', or 'path'")
     with cache.temporary() as work:
-        processes = MeterProcesses(ports.meter)
+        processes = ports.processes()
         fetcher = Fetcher(processes, cache, ports.env, study, work, {})
         wheel = fetch_wheel(suite.kind, suite.version, suite.sha256, fetcher)
     found = dict(_in_wheel(wheel))

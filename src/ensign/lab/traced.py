@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from ensign.builders.verify import read_artefact
 from ensign.host.files import file_sha256
-from ensign.host.meter import Meter, find_meter
-from ensign.measure.following import Followed, FollowedFile, read_followed
-from ensign.measure.perform import race
+from ensign.meter.client import Meter, find_meter
+from ensign.meter.following import Followed, FollowedFile, read_followed
+from ensign.meter.racing import race
+from ensign.meter.requests import ArmFiles, ArmSpec, Load, ProcessSpec, RaceRequest
 from ensign.model.errors import CommandFailed, InputError
-from ensign.model.requests import ArmFiles, ArmSpec, Load, ProcessSpec, RaceRequest
 from ensign.model.traced import MappedFile, TracedExecution, WrittenFile, nothing_seen
 from ensign.model.trials import Mode, Trial
+from ensign.proof.loaded_bytes import read_artefact
 
 _SLICE_NS = 5_000_000
 _FEW = 3

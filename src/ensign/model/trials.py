@@ -36,6 +36,15 @@ class Better(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Score:
+    """What a program says of its own speed: the last match of the pattern's first group."""
+
+    pattern: str
+    unit: str = ""
+    better: Better = Better.HIGHER
+
+
+@dataclass(frozen=True, slots=True)
 class Activity:
     """What the tasks of a program did while it ran, by looks at their states; times in ns.
 

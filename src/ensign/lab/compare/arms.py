@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ensign.lab.compare.options import DEFAULT_READY_NS, Candidate, Options, parse_env
-from ensign.model.requests import ArmSpec, Load, ProcessSpec, Readiness
+from ensign.meter.requests import ArmSpec, Load, ProcessSpec, Readiness
 from ensign.model.trials import TWIN
 
 

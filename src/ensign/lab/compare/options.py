@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ensign.lab.commands import split_command
+from ensign.meter.requests import Sink
 from ensign.model.errors import InputError
-from ensign.model.requests import Score, Sink
-from ensign.model.trials import Metric, Mode
+from ensign.model.trials import Metric, Mode, Score
 from ensign.stats.looks import LEVELS
 
 DEFAULT_PRECISION = 0.005

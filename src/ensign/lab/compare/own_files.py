@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ensign.lab.compare.options import Candidate, Options
-from ensign.model.requests import ProcessSpec
+from ensign.meter.requests import ProcessSpec
 from ensign.model.trials import TWIN
 
 TMP = "{tmp}"

@@ -22,10 +22,10 @@ from ensign.lab.compare.race import Limits, RaceOutcome, run_race
 from ensign.lab.compare.self_timed import withheld_text
 from ensign.lab.compare.tracing import Traces, raced_findings
 from ensign.lab.ports import Ports
+from ensign.meter.requests import ProcessSpec
 from ensign.model.comparisons import Comparison
 from ensign.model.errors import DeadlineMet, EnsignError, Interrupted
 from ensign.model.findings import Finding, Severity
-from ensign.model.requests import ProcessSpec
 from ensign.model.trials import TWIN, ArmFailure, Trial
 from ensign.model.units import duration_option
 from ensign.stats.longer import longer_race

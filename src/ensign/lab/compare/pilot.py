@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ensign.host.meter import Meter
 from ensign.lab.compare.options import Candidate
 from ensign.lab.metric_and_mode import behaviour_findings
-from ensign.measure.perform import observe_once, run_once
-from ensign.measure.probe import OutcomeLine
+from ensign.meter.client import Meter
+from ensign.meter.racing import observe_once, run_once
+from ensign.meter.records import OutcomeLine
+from ensign.meter.requests import ProcessSpec
 from ensign.model.behaviour import Behaviour, behaviour_of
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding, Severity
-from ensign.model.requests import ProcessSpec
 from ensign.model.trials import Activity, ArmFailure, ArmTotals
 
 _NOTEWORTHY_NS = 5_000_000

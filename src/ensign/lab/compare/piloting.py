@@ -54,9 +54,9 @@ from ensign.lab.compare.tracing import Traces, Tracing
 from ensign.lab.metric_and_mode import FEWEST_RUNS, runs_to_look_at
 from ensign.lab.ports import Ports
 from ensign.lab.traced import TraceWish
-from ensign.measure.perform import race
+from ensign.meter.racing import race
+from ensign.meter.requests import ProcessSpec, RaceRequest
 from ensign.model.errors import CommandFailed
-from ensign.model.requests import ProcessSpec, RaceRequest
 from ensign.model.trials import ArmFailure, Metric, Mode, Trial
 
 # Of the budget: for the runs of all commands, and for tracing them.

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from ensign.host.meter import Meter
-from ensign.measure.perform import race
+from ensign.meter.client import Meter
+from ensign.meter.racing import race
+from ensign.meter.requests import RaceRequest
 from ensign.model.errors import EnsignError
-from ensign.model.requests import RaceRequest
 from ensign.model.trials import Trial
 from ensign.stats.looks import next_look
 

@@ -14,8 +14,8 @@ from ensign.lab.compare.self_timed import CLOCK_RATE
 from ensign.lab.raced_files import LookedAt, otherwise, told
 from ensign.lab.sharing import SHARED, shared_files, shared_finding
 from ensign.lab.traced import Identities, Tracer, TraceWish
+from ensign.meter.requests import ArmSpec
 from ensign.model.findings import Finding, Severity
-from ensign.model.requests import ArmSpec
 from ensign.model.traced import TracedExecution, nothing_seen
 from ensign.model.trials import OTHER_FILES, TWIN, Mode, Trial, seen_in_race
 

@@ -6,26 +6,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ensign.builders.driver_line import is_compiler, links, output_of, sources
-from ensign.builders.proof.archives import is_archive
-from ensign.builders.proof.elf import read_binary
-from ensign.builders.proof.facts import Binary, LinkFacts, Objects, Proof
-from ensign.builders.proof.link import Link, Place, read_link
-from ensign.builders.proof.objects import ObjectFacts, as_binary, objects_below
-from ensign.builders.proof.read import link_of, read_tree, unindexed_archive
-from ensign.builders.proof.rules import describe, judge
-from ensign.builders.proof.rules_link import archiver_findings
-from ensign.builders.proof.rules_objects import object_findings
-from ensign.builders.proof.rules_open import open_questions
-from ensign.builders.proof.rules_profile import profile_file_findings
-from ensign.builders.proof.rules_times import changed_source_findings
-from ensign.builders.proof.seen import Seen
-from ensign.builders.proof.supposed import borne_out, contradicted
 from ensign.host.processes import Processes
 from ensign.lab.doctor.folder import Beside, dated, read_beside, sources_of
 from ensign.model.checkup import ArtefactCheckup, Examined
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding
+from ensign.proof.archives import is_archive
+from ensign.proof.elf import read_binary
+from ensign.proof.facts import Binary, LinkFacts, Objects, Proof
+from ensign.proof.link import Link, Place, read_link
+from ensign.proof.objects import ObjectFacts, as_binary, objects_below
+from ensign.proof.read import link_of, read_tree, unindexed_archive
+from ensign.proof.rules import describe, judge
+from ensign.proof.rules_link import archiver_findings
+from ensign.proof.rules_objects import object_findings
+from ensign.proof.rules_open import open_questions
+from ensign.proof.rules_profile import profile_file_findings
+from ensign.proof.rules_times import changed_source_findings
+from ensign.proof.seen import Seen
+from ensign.proof.supposed import borne_out, contradicted
+from ensign.toolchains.driver_line import is_compiler, links, output_of, sources
 
 _NO_LINK = LinkFacts(unknown="no command that linked it is known")
 _PLAIN_MAKE = "as plain make would build it"

@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from ensign.builders.driver_line import is_compiler, links, sources
-from ensign.builders.proof.dry_run import call_of, calls_of_commands, calls_of_dry_run
-from ensign.builders.proof.link import Place
-from ensign.builders.proof.rules_profile import Dated
-from ensign.builders.proof.seen import Seen, own_units
 from ensign.builders.recorder import CALLS, COMPILE_COMMANDS, read_calls
 from ensign.host.files import copy_tree, tree_entries
 from ensign.host.processes import Processes, ProcessRequest, read_tail
 from ensign.model.calls import Call
 from ensign.model.errors import InputError
+from ensign.proof.dry_run import call_of, calls_of_commands, calls_of_dry_run
+from ensign.proof.link import Place
+from ensign.proof.rules_profile import Dated
+from ensign.proof.seen import Seen, own_units
+from ensign.toolchains.driver_line import is_compiler, links, sources
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _BY_CMAKE = b"CMAKE generated file"

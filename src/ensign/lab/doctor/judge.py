@@ -12,7 +12,6 @@ from ensign.host.machine_findings import (
     machine_findings,
     steal_findings,
 )
-from ensign.host.meter_abilities import MeterAbilities
 from ensign.lab.doctor.noise import Noise
 from ensign.lab.doctor.probe import (
     BUILD_TOOLS,
@@ -22,6 +21,7 @@ from ensign.lab.doctor.probe import (
     Program,
     Sandbox,
 )
+from ensign.meter.abilities import MeterAbilities
 from ensign.model.checkup import Check, Checkup, Status
 from ensign.model.units import format_size
 

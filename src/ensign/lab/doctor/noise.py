@@ -9,11 +9,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.host.meter import Meter
 from ensign.host.topology import CpuChoice
-from ensign.measure.perform import race
+from ensign.meter.client import Meter
+from ensign.meter.racing import race
+from ensign.meter.requests import ArmSpec, ProcessSpec, RaceRequest
 from ensign.model.errors import CommandFailed, InputError, InternalError
-from ensign.model.requests import ArmSpec, ProcessSpec, RaceRequest
 from ensign.model.trials import BASELINE, TWIN, Metric, Mode, Trial
 from ensign.stats.pair import PairRule, Rule, half_width, log_interval
 from ensign.stats.trials import log_ratios

@@ -14,13 +14,11 @@ from ensign.model.checkup import Check, Checkup, Status
 from ensign.toolchains.table import package_of
 
 
-def examine_machine(
-    ports: DoctorPorts, cache_folder: Path, *, study: Path | None = None, race: bool = True
-) -> Checkup:
+def examine_machine(ports: DoctorPorts, *, study: Path | None = None, race: bool = True) -> Checkup:
     """Look and judge. StudyError where the study is wrong."""
     cpus = read_topology(ports.root).numbers
     file = None if study is None else read_study(study, machine_cpus=cpus)
-    seen = examine(ports, cache_folder, race=race)
+    seen = examine(ports, race=race)
     more = () if file is None else tuple(_study_checks(file, ports.programs, seen.installer))
     return checkup(seen, more)
 

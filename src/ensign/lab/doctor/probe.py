@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ensign.host.cache import cache_folder
 from ensign.host.cpu_times import BusyProcess, busy_processes, read_activity, steal_share
 from ensign.host.machine import Machine, read_machine
-from ensign.host.meter import LocalMeter, Meter, find_meter
-from ensign.host.meter_abilities import MeterAbilities, read_abilities
 from ensign.host.programs import LocalPrograms, Programs
 from ensign.host.topology import CpuChoice, allowed_cpus, default_cpus, read_topology
 from ensign.lab.doctor.noise import Noise, measure_noise
+from ensign.meter.abilities import MeterAbilities, read_abilities
+from ensign.meter.client import LocalMeter, Meter, find_meter
 from ensign.model.errors import InternalError
 
 COMPILERS = r"(gcc|clang)(-\d+)?"
@@ -84,9 +85,10 @@ class DoctorPorts:
     meter: Meter = field(default_factory=LocalMeter)
     abilities: Callable[[], MeterAbilities] = field(default=lambda: read_abilities(find_meter()))
     root: Path = Path("/")
+    cache_folder: Path = field(default_factory=lambda: cache_folder(os.environ))
 
 
-def examine(ports: DoctorPorts, cache_folder: Path, *, race: bool) -> Examination:
+def examine(ports: DoctorPorts, *, race: bool) -> Examination:
     """Look at everything; with `race` for two seconds longer."""
     machine = read_machine(ports.root)
     cpus = default_cpus(allowed_cpus(), read_topology(ports.root))
@@ -96,7 +98,7 @@ def examine(ports: DoctorPorts, cache_folder: Path, *, race: bool) -> Examinatio
     can_race = race and isinstance(abilities, MeterAbilities)
     noise = measure_noise(ports.meter, "gzip", cpus) if can_race else None
     after = read_activity(ports.root)
-    existing = _existing(cache_folder)
+    existing = _existing(ports.cache_folder)
     return Examination(
         programs=programs,
         runtimes=tuple(_runtimes(ports.root, programs)),
@@ -105,7 +107,7 @@ def examine(ports: DoctorPorts, cache_folder: Path, *, race: bool) -> Examinatio
         machine=machine,
         cpus=cpus,
         paranoid=_line(ports.root / "proc/sys/kernel/perf_event_paranoid"),
-        cache_folder=str(cache_folder),
+        cache_folder=str(ports.cache_folder),
         cache_free_bytes=shutil.disk_usage(existing).free,
         abilities=abilities,
         noise=noise,

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from ensign.builders.build import build_variants
-from ensign.builders.cache import Cache
-from ensign.builders.events import OnEvent
 from ensign.builders.request import BuildRequest
-from ensign.builders.shipping.patch import EditError
-from ensign.builders.shipping.perform import ship_variant
+from ensign.host.cache import Cache
 from ensign.lab.ports import Ports
 from ensign.lab.study.prepare import build_ports, compilers_by_line
 from ensign.lab.study_file import StudyFile
+from ensign.model.build_events import OnEvent
 from ensign.model.errors import InputError
 from ensign.model.results import BuildFacts
 from ensign.model.shipment import Shipment
 from ensign.model.variants import trained
+from ensign.ship.patch import EditError
+from ensign.ship.rebuild import ship_variant
 
 
 def _require_way(file: StudyFile, variant: str) -> None:

@@ -6,10 +6,10 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
-from ensign.builders.shipping import patch, script
 from ensign.host.files import remove_tree, storage_errors, write_atomically
 from ensign.model.errors import InputError
 from ensign.model.shipment import ShippedFile
+from ensign.ship import patch, script
 
 PAGE = "pull-request.md"
 _NAMES = (patch.NAME, script.NAME, script.FILES, PAGE)

@@ -9,19 +9,18 @@ from dataclasses import dataclass, field, replace
 
 from ensign.builders.training import TrainingRun
 from ensign.lab.study.trees import ProgramTree
-from ensign.model.placeholders import fill, fill_all
-from ensign.model.requests import (
+from ensign.meter.requests import (
     ArmSpec,
     DriveLoad,
     Load,
     ProcessSpec,
     RaceRequest,
     Readiness,
-    Score,
     Sink,
 )
+from ensign.model.placeholders import fill, fill_all
 from ensign.model.study import DriveStep, Server, Study, Workload, counts_itself
-from ensign.model.trials import TWIN, Better, Metric, Mode, Trial
+from ensign.model.trials import TWIN, Better, Metric, Mode, Score, Trial
 from ensign.model.units import parse_duration_ns
 
 _NO_VARIANT = 2  # the baseline and its twin

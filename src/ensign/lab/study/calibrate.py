@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from contextlib import closing
 
-from ensign.host.meter import Meter
 from ensign.lab.study.arms import Field, race_request
 from ensign.lab.study.fitting import Pilot
 from ensign.lab.study.groups import merged
-from ensign.measure.perform import race
+from ensign.meter.client import Meter
+from ensign.meter.racing import race
+from ensign.meter.requests import RaceRequest
 from ensign.model.errors import InternalError
-from ensign.model.requests import RaceRequest
 from ensign.model.study import Study, Workload
 from ensign.model.trials import TWIN, Trial
 

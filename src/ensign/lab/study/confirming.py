@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ensign.builders.cache import Cache
+from ensign.host.cache import Cache
 from ensign.lab.machine import machine_state
 from ensign.lab.ports import Ports
 from ensign.lab.study.apart import SharingSite

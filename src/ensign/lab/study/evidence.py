@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from ensign import __version__
-from ensign.builders.sources.obtain import lock_path
 from ensign.host.files import file_sha256, storage_errors, write_atomically
 from ensign.lab.study.confirm_plan import plan_name, read_plan, record_name
 from ensign.lab.study.expansion import expanded_again, expansion
@@ -23,6 +22,7 @@ from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.errors import InputError
 from ensign.model.results import StudyResult
 from ensign.model.study import ArchiveSource, PathSource
+from ensign.sources.obtain import lock_path
 from ensign.store.bundle import SUFFIX, is_bundle, pack, unpack
 
 _SHOWN_DIGITS = 12

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pydantic import TypeAdapter, ValidationError
 
 from ensign.host.clock import Clock
-from ensign.host.meter import Meter
 from ensign.lab.metric_and_mode import runs_to_look_at
 from ensign.lab.study.arms import Field
 from ensign.lab.study.calibrate import pilot
@@ -31,6 +30,7 @@ from ensign.lab.study.looking import Decided, Sight, decided, looked_at
 from ensign.lab.study.self_timed import ClockTrial, ends_by_the_clock, self_timed_findings
 from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study.turns import connections_at_once, turns_findings
+from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.findings import Finding, Severity
 from ensign.model.study import Study, Workload, longest_run_ns

@@ -7,14 +7,14 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from statistics import median
 
-from ensign.host.meter import Meter
 from ensign.lab.compare.pilot import Pilot as Looked
 from ensign.lab.compare.pilot import run_of_totals
 from ensign.lab.metric_and_mode import Asked, Chosen, behaviour_findings, choose
 from ensign.lab.study.arms import Field, Seats, race_request
 from ensign.lab.study.calibrate import trial_seed
 from ensign.lab.study.fitting import Pilot
-from ensign.measure.perform import race
+from ensign.meter.client import Meter
+from ensign.meter.racing import race
 from ensign.model.findings import Finding
 from ensign.model.study import Study, Workload
 from ensign.model.trials import Metric, Mode, Trial

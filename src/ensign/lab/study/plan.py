@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ensign.builders.build import Outlook, outlook
-from ensign.builders.cache import Cache
 from ensign.builders.request import BuildRequest
+from ensign.host.cache import Cache
 from ensign.lab.machine import cpu_seats
 from ensign.lab.ports import Ports
 from ensign.lab.study.confirm_plan import Room, confirming, new_plan

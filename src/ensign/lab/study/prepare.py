@@ -10,17 +10,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ensign.builders.build import build_variants
-from ensign.builders.cache import Cache, cache_folder
-from ensign.builders.events import OnEvent, ignore
 from ensign.builders.outcomes import BuildReport
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.host.meter import find_meter
-from ensign.host.processes import MeterProcesses
+from ensign.host.cache import Cache, cache_folder
 from ensign.lab.ports import Ports
 from ensign.lab.study.train import MeterTrainer
 from ensign.lab.study.trees import ProgramTree
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.lab.suites import expand_study
+from ensign.meter.client import find_meter
+from ensign.model.build_events import OnEvent, ignore
 from ensign.model.errors import InputError
 from ensign.model.placeholders import names_in
 from ensign.model.study import Build, Study
@@ -151,7 +150,7 @@ def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
 def build_ports(file: StudyFile, cache: Cache, ports: Ports) -> BuildPorts:
     """The effects of building."""
     cores = len(os.sched_getaffinity(0))
-    processes = MeterProcesses(ports.meter)
+    processes = ports.processes()
     return BuildPorts(
         processes=processes,
         clock=ports.clock,

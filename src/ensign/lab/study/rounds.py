@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ensign.host.clock import Clock
-from ensign.host.meter import Meter
 from ensign.lab.study.arms import Field
 from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.fitting import MOST_ROUNDS, TOLERANCE
 from ensign.lab.study.fixed import raced_ns, write_plan
 from ensign.lab.study.sweeps import SweepPlan, SweepProgress, order_of
+from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed, RaceFailed
 from ensign.model.findings import Finding, Severity
 from ensign.model.study import Study, Workload

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ensign.host.meter import Meter
 from ensign.lab.compare.pilot import Pilot
 from ensign.lab.compare.self_timed import (
     CLOCK_RATE,
@@ -21,6 +20,7 @@ from ensign.lab.study.apart import NO_TIME
 from ensign.lab.study.arms import Field, mode_of, race_request
 from ensign.lab.study.calibrate import one_trial, trial_seed
 from ensign.lab.traced import MeterTracer, TraceWish
+from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import StudyResult

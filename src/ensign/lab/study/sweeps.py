@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ensign.host.meter import Meter
 from ensign.lab.compare.pilot import Pilot
 from ensign.lab.study.arms import Field
 from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.groups import fewest
+from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed, RaceFailed
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision

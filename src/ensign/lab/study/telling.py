@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ensign.builders.events import OnEvent
 from ensign.lab.study.sweeps import SweepPlan, SweepProgress
+from ensign.model.build_events import OnEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,19 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from ensign.builders.outcomes import BuildResult
-from ensign.builders.verify import read_dynamic
 from ensign.host.files import copy_tree
 from ensign.lab.ports import Ports
 from ensign.lab.study.arms import Field, race_request
 from ensign.lab.study.prepare import Programs
 from ensign.lab.study.ran import Judged, judge_ran
 from ensign.lab.traced import Tracer, TraceWish
+from ensign.meter.requests import ArmSpec
 from ensign.model.errors import CommandFailed
 from ensign.model.ran import RanFile, RanOnce
-from ensign.model.requests import ArmSpec
 from ensign.model.results import same_status
 from ensign.model.study import Study, Workload
 from ensign.model.traced import TracedExecution
+from ensign.proof.loaded_bytes import read_dynamic
 from ensign.store.folder import StudyFolder
 
 _TRACES = TypeAdapter(tuple[RanOnce, ...])

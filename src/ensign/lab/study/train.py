@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.builders.training import TrainingRun
-from ensign.builders.verify import read_dynamic
-from ensign.host.meter import Meter
 from ensign.host.topology import allowed_cpus
 from ensign.lab.study.arms import Field, Seats, training_request
 from ensign.lab.study.trees import ProgramTree
-from ensign.measure.plan import race_json
-from ensign.measure.probe import Place, trials
+from ensign.meter.client import Meter
+from ensign.meter.documents import race_json
+from ensign.meter.records import Place, trials
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from ensign.model.study import Study
 from ensign.model.trials import RaceMapping, seen_in_race
+from ensign.proof.loaded_bytes import read_dynamic
 
 _ARM = "training"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ensign.model.requests import ArmFiles
+from ensign.meter.requests import ArmFiles
 
 # What the meter replaces by the arm's own copy.
 _COPY = "{files}"

@@ -1,0 +1,128 @@
+"""A race request in the meter's words (docs/meter-protocol.md). Pure."""
+
+from __future__ import annotations
+
+from ensign.meter.requests import (
+    ArmFiles,
+    ArmSpec,
+    DriveLoad,
+    Load,
+    ProcessSpec,
+    RaceRequest,
+    Readiness,
+)
+from ensign.model.drive import drive_json
+
+Json = dict[str, object]
+
+SCHEMA = 1
+
+
+def race_json(request: RaceRequest) -> Json:
+    """The object that `ensign-meter race` reads."""
+    return {
+        "schema": SCHEMA,
+        "mode": request.mode.value,
+        "slice_ns": request.slice_ns,
+        "executions": request.executions,
+        "seed": request.seed,
+        "freezer": request.freezer,
+        "meter_cpus": _list(request.meter_cpus),
+        "ports": list(request.ports),
+        "scratch": request.scratch,
+        "env_padding": request.env_padding,
+        "apart": request.apart,
+        "budget_ns": request.budget_ns,
+        "counters": list(request.counters),
+        "observe": request.observe,
+        "arms": [_arm_json(arm) for arm in request.arms],
+    }
+
+
+def process_json(process: ProcessSpec) -> Json:
+    """One process, as it stands in a request."""
+    return {
+        "argv": list(process.argv),
+        "env": dict(process.env),
+        "clear_env": process.clear_env,
+        "cwd": process.cwd,
+        "cpus": _list(process.cpus),
+        "stdin": process.stdin,
+        "stdout": process.stdout,
+        "stderr": process.stderr,
+        "deadline_ns": process.deadline_ns,
+        "ignore_failure": process.ignore_failure,
+        "output": process.sink.value,
+    }
+
+
+def exec_json(
+    process: ProcessSpec, *, observe: bool = False, digest: bool = False, keep_output: bool = True
+) -> Json:
+    """The object that `ensign-meter exec` reads."""
+    return {
+        "schema": SCHEMA,
+        "process": {**process_json(process), "digest": digest},
+        "observe": observe,
+        "keep_output": keep_output,
+    }
+
+
+def _arm_json(arm: ArmSpec) -> Json:
+    return {
+        "name": arm.name,
+        "program": process_json(arm.program),
+        "load": None if arm.load is None else _load_json(arm.load),
+        "ready": None if arm.ready is None else _ready_json(arm.ready),
+        "preload": [_preload_json(step) for step in arm.preload],
+        "prepare": [process_json(process) for process in arm.prepare],
+        "cleanup": [process_json(process) for process in arm.cleanup],
+        **({} if arm.files is None else {"files": _files_json(arm.files)}),
+        "copy_program": arm.copy_program,
+        "ask_to_stop": arm.ask_to_stop,
+        "expected_ns": arm.expected_ns,
+        "operations": arm.operations,
+        "operations_pattern": arm.operations_pattern,
+        "score_pattern": None if arm.score is None else arm.score.pattern,
+        "fills": arm.fills,
+        "required": arm.required,
+    }
+
+
+def _files_json(files: ArmFiles) -> Json:
+    return {"folders": list(files.folders), "without": list(files.without)}
+
+
+def _preload_json(step: ProcessSpec | DriveLoad) -> Json:
+    return {"drive": _drive(step)} if isinstance(step, DriveLoad) else process_json(step)
+
+
+def _drive(load: DriveLoad) -> Json:
+    said = drive_json(load.drive, operations=load.operations, seed=load.seed)
+    return said if load.at_once is None else {**said, "at_once": load.at_once}
+
+
+def _load_json(load: Load | DriveLoad) -> Json:
+    if isinstance(load, DriveLoad):
+        return {"drive": _drive(load), "cpus": _list(load.cpus)}
+    return {
+        "process": process_json(load.process),
+        "operations": load.operations,
+        "operations_pattern": load.operations_pattern,
+        **_json_count(load),
+    }
+
+
+def _json_count(load: Load) -> Json:
+    if load.operations_json is None:
+        return {}
+    file, pointer = load.operations_json
+    return {"operations_json": {"file": file, "pointer": pointer}}
+
+
+def _ready_json(ready: Readiness) -> Json:
+    return {"output": ready.output, "deadline_ns": ready.deadline_ns}
+
+
+def _list(cpus: tuple[int, ...] | None) -> list[int] | None:
+    return None if cpus is None else list(cpus)

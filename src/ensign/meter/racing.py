@@ -1,0 +1,46 @@
+"""Carries out races and single unmeasured runs through the meter."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import closing
+
+from ensign.meter.client import Meter
+from ensign.meter.documents import exec_json, race_json
+from ensign.meter.records import OutcomeLine, Place, outcome_of, trials
+from ensign.meter.requests import ProcessSpec, RaceRequest
+from ensign.model.trials import Trial
+
+
+def race(
+    meter: Meter,
+    request: RaceRequest,
+    *,
+    workload: str = "",
+    first_sweep: int = 0,
+    names: Mapping[str, str] | None = None,
+) -> Generator[Trial, None, None]:
+    """Trials as they end. Closing the iterator ends the race and everything in it.
+
+    `names` are what the user calls the arms, for messages.
+    """
+    better = {arm.name: arm.score.better for arm in request.arms if arm.score is not None}
+    place = Place(workload, first_sweep, request.seed, request.slice_ns, names or {}, better)
+    with closing(meter.run("race", race_json(request))) as records:
+        yield from trials(records, place)
+
+
+def run_once(meter: Meter, process: ProcessSpec) -> OutcomeLine:
+    """One unmeasured run. InputError where the command cannot be started."""
+    with closing(meter.run("exec", exec_json(process))) as records:
+        return outcome_of(records)
+
+
+def observe_once(meter: Meter, process: ProcessSpec, *, digest: bool) -> OutcomeLine:
+    """One unmeasured run with looks at its tasks; with `digest` all its output is hashed.
+
+    Otherwise that flows away as in a race. InputError where the command cannot be started.
+    """
+    asked = exec_json(process, observe=True, digest=digest, keep_output=digest)
+    with closing(meter.run("exec", asked)) as records:
+        return outcome_of(records)

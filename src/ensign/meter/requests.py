@@ -1,0 +1,151 @@
+"""What `ensign-meter` is asked to do; the written form is in docs/meter-protocol.md."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ensign.model.drive import Drive
+from ensign.model.trials import Mode, Score
+
+
+class Sink(StrEnum):
+    """Where standard output goes that has no file.
+
+    Into a pipe that is drained, to /dev/null (which programs can tell from others), or where
+    ensign's own goes.
+    """
+
+    PIPE = "pipe"
+    NULL = "null"
+    INHERIT = "inherit"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """One process. `env` is added to (or, with `clear_env`, replaces) the meter's environment.
+
+    `stdin`, `stdout`, `stderr` are paths; None is /dev/null for input and the `sink` for output,
+    and the tail of standard error is kept for messages. `argv`, `env`, `cwd` and the paths may hold
+    `{arm}`, `{port}` and `{tmp}`. A deadline counts the time in which the process was allowed to
+    run.
+    """
+
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = ()
+    clear_env: bool = False
+    cwd: str | None = None
+    cpus: tuple[int, ...] | None = None
+    stdin: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    deadline_ns: int | None = None
+    ignore_failure: bool = False
+    sink: Sink = Sink.PIPE
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """When a server counts as ready: it listens on its port, or `output` was printed."""
+
+    output: str | None
+    deadline_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A load generator and how its completed operations are known.
+
+    That is a count, a pattern of what it prints, or file and JSON pointer of what it writes.
+    """
+
+    process: ProcessSpec
+    operations: int | None
+    operations_pattern: str | None = None
+    operations_json: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DriveLoad:
+    """What the meter's own load generator sends, how often, and with which seed.
+
+    `at_once` of the connections send in one slice, by turns; None: all of them.
+    """
+
+    drive: Drive
+    operations: int | None
+    seed: int
+    cpus: tuple[int, ...] | None = None
+    at_once: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmFiles:
+    """Folders of which an arm gets a copy, later ones over earlier ones, as `{files}`.
+
+    `without` are relative names that are left out.
+    """
+
+    folders: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSpec:
+    """A batch program (`load` is None), or a server with its load.
+
+    `prepare` runs unmeasured before each execution of the arm and `cleanup` after it; `preload`
+    runs when the server is ready. `copy_program` gives the arm its own copy of the executable.
+    `files` gives it a copy of all that it runs with, and that copy's path for `{files}`.
+    `ask_to_stop` ends a server by SIGTERM, and kills it only if it goes on for two seconds more.
+    An arm that `fills` runs again, uncounted, while others are not done, and is cut off then.
+    The failure of an arm that is `required` ends the race, that of another one the arm alone.
+    `operations` (or a pattern in what it prints) are those of one run of a batch program.
+    """
+
+    name: str
+    program: ProcessSpec
+    load: Load | DriveLoad | None = None
+    ready: Readiness | None = None
+    preload: tuple[ProcessSpec | DriveLoad, ...] = ()
+    prepare: tuple[ProcessSpec, ...] = ()
+    cleanup: tuple[ProcessSpec, ...] = ()
+    copy_program: bool = True
+    files: ArmFiles | None = None
+    ask_to_stop: bool = True
+    expected_ns: int | None = None
+    fills: bool = True
+    required: bool = False
+    operations: int | None = None
+    operations_pattern: str | None = None
+    score: Score | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RaceRequest:
+    """Executions of one race. `budget_ns` starts no execution later than that after the first.
+
+    `apart`, in mode whole: no two servers are there at once.
+    `observe` looks at what tasks do.
+    """
+
+    arms: tuple[ArmSpec, ...]
+    mode: Mode
+    slice_ns: int
+    executions: int
+    seed: int
+    freezer: str = "auto"
+    meter_cpus: tuple[int, ...] | None = None
+    ports: tuple[int, int] = (20_000, 29_999)
+    scratch: str | None = None
+    env_padding: bool = True
+    apart: bool = False
+    budget_ns: int | None = None
+    counters: tuple[str, ...] = ("instructions", "cycles")
+    observe: bool = False
+
+    def without(self, arms: Collection[str]) -> RaceRequest:
+        """The same race without these arms."""
+        left = tuple(arm for arm in self.arms if arm.name not in arms)
+        return replace(self, arms=left)

@@ -1,0 +1,100 @@
+"""Calls of compilers and archivers as a dry run of make prints them, and from JSON lists. Pure."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from ensign.model.calls import Call, Output
+from ensign.toolchains.driver_line import output_of, sources
+
+_COMPILER = re.compile(r"(?:[\w.]+-)*(gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?")
+_ARCHIVER = re.compile(r"(?:[\w.]+-)*ar(?:-[\d.]+)?")
+_CXX = ("g++", "c++", "clang++")
+_ENTERS = re.compile(r"make(?:\[\d+\])?: Entering directory '(.*)'")
+_LEAVES = re.compile(r"make(?:\[\d+\])?: Leaving directory '.*'")
+_ENDS = frozenset({"&&", "||", ";", "|", "&", "(", ")", ">", ">>", "<"})
+
+
+def calls_of_dry_run(text: str, folder: str) -> tuple[Call, ...]:
+    """The calls in the output of `make -n -w`, run in `folder`."""
+    return tuple(_calls(text, folder))
+
+
+def _calls(text: str, folder: str) -> Iterator[Call]:
+    folders = [folder]
+    for line in text.replace("\\\n", " ").splitlines():
+        enters = _ENTERS.search(line)
+        if enters:
+            folders.append(enters[1])
+        elif _LEAVES.search(line):
+            folders = folders[:-1] or [folder]
+        else:
+            yield from _calls_of_line(line, folders[-1])
+
+
+def _calls_of_line(line: str, cwd: str) -> Iterator[Call]:
+    for words in _commands(line):
+        if words[0] == "cd" and len(words) > 1:
+            cwd = os.path.normpath(str(PurePosixPath(cwd) / words[1]))
+            continue
+        call = call_of(words, cwd)
+        if call is not None:
+            yield call
+
+
+def _commands(line: str) -> Iterator[list[str]]:
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words: list[str] = []
+    try:
+        for word in lexer:
+            if word in _ENDS:
+                yield from [words] if words else []
+                words = []
+            else:
+                words.append(word)
+    except ValueError:  # an open quote: no command of a compiler that could be read
+        return
+    if words:
+        yield words
+
+
+def call_of(words: Sequence[str], cwd: str) -> Call | None:
+    """The call in a command, behind words such as `ccache` or `libtool`; None if there is none."""
+    for index, word in enumerate(words):
+        name = PurePosixPath(word).name
+        compiler = _COMPILER.fullmatch(name)
+        if compiler or (index == 0 and _ARCHIVER.fullmatch(name)):
+            argv = tuple(words[index:])
+            tool = "ar" if compiler is None else "cxx" if compiler[1] in _CXX else "cc"
+            outputs = tuple(_outputs(argv, cwd)) if compiler else ()
+            return Call(tool, word, argv, argv, cwd, 0, 0, 0, outputs)
+    return None
+
+
+def _outputs(argv: Sequence[str], cwd: str) -> Iterator[Output]:
+    named = output_of(argv)
+    names = [named] if named else []
+    if not named and "-c" in argv:
+        names = [PurePosixPath(source).with_suffix(".o").name for source in sources(argv)]
+    for name in names:
+        yield Output(os.path.normpath(str(PurePosixPath(cwd) / name)), "", 0)
+
+
+def calls_of_commands(entries: Sequence[Mapping[str, object]]) -> tuple[Call, ...]:
+    """The calls of a `compile_commands.json`."""
+    found = []
+    for entry in entries:
+        arguments = entry.get("arguments")
+        words = (
+            [str(word) for word in arguments]
+            if isinstance(arguments, list)
+            else shlex.split(str(entry.get("command", "")))
+        )
+        call = call_of(words, str(entry.get("directory", "."))) if words else None
+        found += [call] if call is not None else []
+    return tuple(found)

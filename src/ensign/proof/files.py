@@ -1,0 +1,50 @@
+"""Rules for all files of a variant: the program, and what is loaded with it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ensign.model.findings import Finding, Severity
+from ensign.proof.rules import judge
+from ensign.proof.seen import Seen, own_units
+from ensign.toolchains.driver_line import is_compiler, links, output_of
+
+# Said of libraries by their own finding, which has the reason.
+_SAID_ELSEWHERE = frozenset({"bolt-not-applied"})
+
+
+def judge_all(program: Seen, others: Sequence[Seen]) -> tuple[Finding, ...]:
+    """All findings; what is true of the tree or the log, not of one file, is said once."""
+    found = list(judge(program))
+    known = {(each.code, each.text) for each in found}
+    for seen in others:
+        for finding in _of_file(seen):
+            # The same rule about the same tree says the same but for the file's name.
+            about = finding.text.removeprefix(f"{seen.file}: ")
+            if (finding.code, about) not in known:
+                found.append(finding)
+    return tuple(found)
+
+
+def _of_file(seen: Seen) -> Iterator[Finding]:
+    if own_units(seen):
+        # The log is of the whole build, and was judged with the program.
+        for finding in judge(replace(seen, log="")):
+            if finding.code not in _SAID_ELSEWHERE:
+                yield finding
+    elif seen.calls and not _is_of_dependencies(seen):
+        text = "no recorded call linked it of the program's sources, so its flags are not judged"
+        yield seen.finding("not-judged", Severity.NOTE, text)
+
+
+def _is_of_dependencies(seen: Seen) -> bool:
+    """Whether the dependencies made it, to which the variant's flags do not go."""
+    name = seen.file.rpartition("/")[2]
+    return any(
+        is_compiler(call)
+        and call.exit == 0
+        and links(call.ran)
+        and output_of(call.ran).rpartition("/")[2] == name
+        for call in seen.dependency_calls
+    )

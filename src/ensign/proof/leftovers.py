@@ -1,0 +1,100 @@
+"""What lies in a tree before anything is built there: objects, libraries, programs, settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ensign.host.files import file_sha256, tree_entries
+from ensign.proof.archives import contents
+from ensign.proof.elf import READ_ERRORS
+
+FILE = "before.json"
+PROGRAM = "program or library"
+_ELF, _BITCODE = b"\x7fELF", (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+_ARCHIVES = (b"!<arch>\n", b"!<thin>\n")
+_HEAD_BYTES = 18
+_RELOCATABLE, _BIG_ENDIAN = 1, 2
+# By the suffixes of compilers' other outputs, and by the names of configured build folders.
+_SUFFIXES = {".gch": "precompiled header", ".pch": "precompiled header", ".gcda": "profile",
+             ".gcno": "profile", ".profdata": "profile", ".profraw": "profile"}  # fmt: skip
+_SETTINGS = frozenset(
+    ("CMakeCache.txt", "config.status", "build.ninja", ".ninja_log", "coredata.dat")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A file that some earlier build made. `members` are an archive's, as name and SHA-256.
+
+    `kind` is `object`, `archive`, `program or library`, `precompiled header`, `profile` or
+    `configuration`.
+    """
+
+    path: str
+    kind: str
+    sha256: str
+    members: tuple[tuple[str, str], ...] = ()
+
+
+def leftovers(tree: Path) -> tuple[Leftover, ...]:
+    """All of a tree, in the order of their names."""
+    found = []
+    for name, path in tree_entries(tree):
+        if path.is_symlink() or not path.is_file():
+            continue
+        kind = kind_of(path)
+        if kind:
+            members = tuple(_members(path)) if kind == "archive" else ()
+            found.append(Leftover(name, kind, file_sha256(path), members))
+    return tuple(found)
+
+
+def kind_of(path: Path) -> str:
+    """What kind of an earlier build's file it is; empty for any other."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return ""
+    if head[:8] in _ARCHIVES:
+        return "archive"
+    if head[:4] in _BITCODE:
+        return "object"
+    if head[:4] == _ELF and len(head) == _HEAD_BYTES:
+        kind = head[17] if head[5] == _BIG_ENDIAN else head[16]
+        return "object" if kind == _RELOCATABLE else PROGRAM
+    if path.name in _SETTINGS:
+        return "configuration"
+    return _SUFFIXES.get(path.suffix, "")
+
+
+def _members(path: Path) -> Iterator[tuple[str, str]]:
+    try:
+        for name, content in contents(path):
+            yield name, hashlib.sha256(content).hexdigest()
+    except READ_ERRORS:
+        return
+
+
+def as_text(found: Sequence[Leftover]) -> str:
+    """For keeping it with a stage."""
+    return json.dumps([asdict(each) for each in found])
+
+
+def read_leftovers(file: Path) -> tuple[Leftover, ...]:
+    """What `as_text` wrote; nothing without a file."""
+    if not file.is_file():
+        return ()
+    return tuple(
+        Leftover(
+            each["path"],
+            each["kind"],
+            each["sha256"],
+            tuple((name, digest) for name, digest in each["members"]),
+        )
+        for each in json.loads(file.read_text())
+    )

@@ -1,0 +1,203 @@
+"""Reading the files of a link line, and what the link made of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from ensign.host.processes import Processes
+from ensign.proof.archives import intermediate, is_archive, read_archive, symbols_of
+from ensign.proof.elf import READ_ERRORS, exported
+from ensign.proof.facts import LinkFacts, OrderFact
+from ensign.proof.flags import lto_of
+from ensign.proof.link_line import (
+    Input,
+    Used,
+    files_in_map,
+    order_facts,
+    used_by_map,
+    used_by_symbols,
+)
+from ensign.proof.lto_symbols import Symbols, UnreadError, bitcode_symbols
+from ensign.proof.resolution import linker_of, used_by_resolution
+from ensign.toolchains.driver_line import Word, input_words, is_shared, sources
+
+_IN_SCRIPT = re.compile(r"/\S+\.so[.\d]*")
+_LONGEST_SCRIPT_BYTES = 10_000
+_SYSTEM = ("/usr/lib/{machine}", "/lib/{machine}", "/usr/lib64", "/lib64", "/usr/lib", "/lib")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a build's paths are: what the build saw as `seen_as` is `tree` here."""
+
+    tree: Path
+    seen_as: str = ""
+
+    def find(self, name: str, cwd: str) -> Path:
+        """The file that the build called `name` in its folder `cwd`."""
+        path = os.path.normpath(str(PurePosixPath(cwd) / name))
+        if self.seen_as and (path == self.seen_as or path.startswith(self.seen_as + "/")):
+            return self.tree / path[len(self.seen_as) :].lstrip("/")
+        return Path(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A call that linked: its program, its words after rewriting, and its folder."""
+
+    program: str
+    argv: tuple[str, ...]
+    cwd: str
+
+
+def read_link(
+    link: Link, place: Place, artefact: Path, map_text: str | None, processes: Processes
+) -> LinkFacts:
+    """Judge the order of a link by a map, or by the symbols that the artefact has.
+
+    With LTO neither shows what was taken, so it is told from the symbols of the inputs.
+    """
+    inputs = tuple(_input(word, link, place) for word in input_words(link.argv))
+    if not any(each.kind == "archive" for each in inputs):
+        return LinkFacts(order_facts(inputs, {}), by="the link line")
+    if lto_of(link.argv[1:]) or any(each.language for each in inputs):
+        return _lto_link(link, inputs, processes)
+    if map_text is not None:
+        by_map = used_by_map(map_text)
+        files = frozenset(str(place.find(name, link.cwd)) for name in files_in_map(map_text))
+        used = {
+            each.path: _used_in(each, by_map, files) for each in inputs if each.kind == "archive"
+        }
+        return _facts(inputs, used, by="the linker's map")
+    defined = defined_names(artefact)
+    if not defined:
+        unknown = "there is neither a linker map nor a symbol table"
+        return LinkFacts(order_facts_of_words(inputs), unknown)
+    used_here: Used = used_by_symbols(inputs, defined)
+    return _facts(inputs, used_here, by="the symbols of the artefact")
+
+
+def _facts(inputs: Sequence[Input], used: Used, by: str) -> LinkFacts:
+    taken = tuple((path, tuple(sorted(names))) for path, names in used.items())
+    return LinkFacts(order_facts(inputs, used), by=by, used=taken)
+
+
+def _lto_link(link: Link, inputs: Sequence[Input], processes: Processes) -> LinkFacts:
+    try:
+        _require_symbols(link, inputs)
+        read = [_with_bitcode(each, link, processes) for each in inputs]
+    except UnreadError as error:
+        return LinkFacts(order_facts_of_words(inputs), str(error))
+    used = used_by_resolution(read, link.argv)
+    by = f"the symbols of its inputs, taken as {linker_of(link.argv)} does"
+    return _facts(read, used, by)
+
+
+def _require_symbols(link: Link, inputs: Sequence[Input]) -> None:
+    compiled = sources(link.argv)
+    if compiled:
+        raise UnreadError(f"the symbols of {compiled[0]}, compiled at the link, are not kept")
+    for each in inputs:
+        if each.kind == "other" and not each.word.text.startswith("-l"):
+            raise UnreadError(f"the symbols of {each.word.text} cannot be read")
+
+
+def _with_bitcode(each: Input, link: Link, processes: Processes) -> Input:
+    """The input with the symbols of the bitcode in it."""
+    if each.language != "llvm":
+        return each
+    found = bitcode_symbols(Path(each.path), link.program, processes)
+    if each.kind == "object":
+        own = found.get("", Symbols())
+        return replace(each, defines=own.defines, needs=own.needs)
+    members = []
+    for member in each.members:
+        own = found.get(member.name, Symbols())
+        read = replace(member, defines=own.defines, needs=own.needs)
+        members.append(read if member.language == "llvm" else member)
+    return replace(each, members=tuple(members))
+
+
+def order_facts_of_words(inputs: Sequence[Input]) -> tuple[OrderFact, ...]:
+    """What the words alone show."""
+    return order_facts([each for each in inputs if each.kind != "archive"], {})
+
+
+def _used_in(
+    archive: Input, by_map: frozenset[tuple[str, str]], files: frozenset[str]
+) -> frozenset[str]:
+    path = PurePosixPath(archive.path)
+    return frozenset(
+        each.name
+        for each in archive.members
+        if (path.name, each.name) in by_map
+        or (archive.thin and os.path.normpath(path.parent / each.name) in files)
+    )
+
+
+def _input(word: Word, link: Link, place: Place) -> Input:
+    path = _library(word, link, place) if word.text.startswith("-l") else None
+    path = path or place.find(word.text, link.cwd)
+    try:
+        if is_archive(path):
+            archive = read_archive(path)
+            members = archive.members if archive is not None else ()
+            language = next((each.language for each in members if each.language), "")
+            thin = archive is not None and archive.thin
+            return Input(word, str(path), "archive", members=members, language=language, thin=thin)
+        if is_shared(path.name):
+            return Input(word, str(path), "shared", _offered(path))
+        content = path.read_bytes()
+        found = intermediate(content)
+        defines, needs = symbols_of(content, found)
+        return Input(word, str(path), "object", defines, needs, language=found.slim)
+    except READ_ERRORS:
+        return Input(word, str(path), "other")
+
+
+def _offered(path: Path) -> frozenset[str]:
+    """Of a shared library, or of those that a linker script in its place names."""
+    if path.stat().st_size > _LONGEST_SCRIPT_BYTES:
+        return exported(path)
+    with path.open("rb") as file:
+        if file.read(4) == b"\x7fELF":
+            return exported(path)
+    names = _IN_SCRIPT.findall(path.read_text(errors="replace"))
+    return frozenset().union(*(exported(Path(name)) for name in names))
+
+
+def _library(word: Word, link: Link, place: Place) -> Path | None:
+    name = word.text[2:]
+    endings = (".a",) if word.static else (".so", ".a")
+    names = [name[1:]] if name.startswith(":") else [f"lib{name}{end}" for end in endings]
+    machine = f"{os.uname().machine}-linux-gnu"
+    folders = (*word.folders, *(folder.format(machine=machine) for folder in _SYSTEM))
+    for folder in folders:
+        for each in names:
+            path = place.find(f"{folder}/{each}", link.cwd)
+            if path.is_file():
+                return path
+    return None
+
+
+def defined_names(artefact: Path) -> frozenset[str]:
+    """All names that the artefact's symbol table defines, local ones too."""
+    try:
+        with artefact.open("rb") as file:
+            table = ELFFile(file).get_section_by_name(".symtab")
+            if not isinstance(table, SymbolTableSection):
+                return frozenset()
+            return frozenset(
+                each.name
+                for each in table.iter_symbols()
+                if each["st_shndx"] != "SHN_UNDEF" and each["st_info"]["type"] != "STT_FILE"
+            )
+    except READ_ERRORS:
+        return frozenset()

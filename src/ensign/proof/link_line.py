@@ -1,0 +1,136 @@
+"""What the order of a link line did. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from ensign.proof.archives import Member
+from ensign.proof.facts import Order, OrderFact
+from ensign.toolchains.driver_line import Word, is_object
+
+_MEMBER = re.compile(r"(\S+\.a)[(:]([^()\s]+?)\)")
+_SOME = 5
+# Today's C libraries keep empty archives (libdl.a, librt.a) for the sake of old link lines.
+_SYSTEM = ("/usr/lib", "/lib")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input as found. `members` is for archives, `defines` and `needs` for the others.
+
+    `language` is the intermediate one of an object for which code is generated at the link, or of
+    such a member. The members of a `thin` archive are files beside it.
+    """
+
+    word: Word
+    path: str
+    kind: str
+    defines: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    members: tuple[Member, ...] = field(default=())
+    language: str = ""
+    thin: bool = False
+
+
+def used_by_map(text: str) -> frozenset[tuple[str, str]]:
+    """Archive (its file name) and member for each that a linker's map shows in the program.
+
+    bfd, lld and mold all write `path/lib.a(member.o)`, and no member that they left out.
+    """
+    return frozenset(
+        (PurePosixPath(archive).name, member) for archive, member in _MEMBER.findall(text)
+    )
+
+
+def files_in_map(text: str) -> frozenset[str]:
+    """Objects that a linker's map names as files of their own, as bfd does a thin archive's."""
+    return frozenset(word for word in text.split() if is_object(word))
+
+
+Used = Mapping[str, frozenset[str]]
+
+
+def used_by_symbols(inputs: Sequence[Input], defined: frozenset[str]) -> Used:
+    """Members of each archive by path that left a symbol in the program."""
+    plain = {name for each in inputs if each.kind == "object" for name in each.defines}
+    return {
+        each.path: frozenset(
+            member.name for member in each.members if (member.defines - plain) & defined
+        )
+        for each in inputs
+        if each.kind == "archive"
+    }
+
+
+def order_facts(inputs: Sequence[Input], used: Used) -> tuple[OrderFact, ...]:
+    """What the order of the inputs did, given which members of archives were used."""
+    facts = [*_duplicates(inputs), *_unread(inputs)]
+    twice = {fact.library for fact in facts}
+    given = {name for each in inputs if each.kind == "object" for name in each.defines}
+    for each in inputs:
+        for member in each.members:
+            if member.name in used.get(each.path, frozenset()):
+                given |= member.defines
+    seen: set[str] = set()
+    for index, each in enumerate(inputs):
+        if each.kind != "archive" or each.word.whole or each.path in seen:
+            continue
+        seen.add(each.path)
+        if each.word.text not in twice:
+            facts += _archive(inputs, index, used, frozenset(given))
+    return tuple(facts)
+
+
+def _duplicates(inputs: Sequence[Input]) -> Iterator[OrderFact]:
+    counts = Counter(
+        each.word.text for each in inputs if each.word.is_library and not each.word.grouped
+    )
+    yield from (OrderFact(Order.DUPLICATE, text) for text, count in counts.items() if count > 1)
+
+
+def _unread(inputs: Sequence[Input]) -> Iterator[OrderFact]:
+    """Archives that are not there to be read, before objects."""
+    for index, each in enumerate(inputs):
+        after = [other.word.text for other in inputs[index + 1 :] if other.word.is_object]
+        plain = each.kind == "other" and not each.word.whole and not each.word.grouped
+        if plain and each.word.text.endswith(".a") and after:
+            yield OrderFact(Order.BEFORE_OBJECTS, each.word.text, after[0])
+
+
+def _archive(
+    inputs: Sequence[Input], index: int, used: Used, given: frozenset[str]
+) -> Iterator[OrderFact]:
+    archive = inputs[index]
+    taken = used.get(archive.path, frozenset())
+    offers = {name for member in archive.members for name in member.defines} - given
+    before = _needs(inputs[:index], used) & offers
+    after = _needs(inputs[index + 1 :], used) & offers
+    for other in inputs[:index]:
+        shared = before & other.defines if other.kind == "shared" else frozenset()
+        if shared:
+            yield OrderFact(Order.AFTER_SHARED, archive.word.text, other.word.text, _some(shared))
+            return
+    if after and not before:
+        needing = next(other for other in inputs[index + 1 :] if _needs((other,), used) & after)
+        symbols = _some(after)
+        yield OrderFact(Order.BEFORE_OBJECTS, archive.word.text, needing.word.text, symbols)
+    elif not taken and not archive.path.startswith(_SYSTEM):
+        yield OrderFact(Order.UNUSED, archive.word.text)
+
+
+def _needs(inputs: Sequence[Input], used: Used) -> frozenset[str]:
+    needs: set[str] = set()
+    for each in inputs:
+        needs |= each.needs if each.kind == "object" else frozenset()
+        for member in each.members:
+            if member.name in used.get(each.path, frozenset()):
+                needs |= member.needs
+    return frozenset(needs)
+
+
+def _some(names: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted(names)[:_SOME])

@@ -1,0 +1,99 @@
+"""What object files, by themselves or in archives, say of how they were compiled."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from ensign.proof.archives import contents, intermediate, is_archive
+from ensign.proof.elf import FORTIFIED, READ_ERRORS, comments, recorded_units
+from ensign.proof.facts import Binary, Hardening, Unit, UnitKind, compiler_of_comment
+
+_OPTION = re.compile(r"'([^']*)'")
+_ARCHIVES = (".a", ".rlib")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFacts:
+    """One object: `units` with the flags it records, its compiler by `.comment`, checked calls."""
+
+    name: str
+    units: tuple[Unit, ...]
+    compilers: tuple[str, ...]
+    language: str
+    checked: frozenset[str]
+    unchecked: frozenset[str]
+
+
+def objects_below(names: dict[str, Path]) -> tuple[ObjectFacts, ...]:
+    """All objects among the files of a folder; members of archives where no object lies by itself.
+
+    What cannot be read is left out.
+    """
+    plain = [
+        _object(name, path.read_bytes()) for name, path in names.items() if name.endswith(".o")
+    ]
+    if not plain:
+        plain = [
+            _object(f"{name}({member})", content)
+            for name, path in names.items()
+            if name.endswith(_ARCHIVES)
+            for member, content in members_of(path)
+        ]
+    return tuple(each for each in plain if each is not None)
+
+
+def members_of(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Members of an archive as far as it can be read."""
+    try:
+        if is_archive(path):
+            yield from contents(path)
+    except READ_ERRORS:
+        return
+
+
+def _object(name: str, data: bytes) -> ObjectFacts | None:
+    language = intermediate(data).language
+    try:
+        elf = ELFFile(io.BytesIO(data))
+        units = tuple(recorded_units(elf, name)) or tuple(_lto_units(elf, name))
+        said = tuple(filter(None, map(compiler_of_comment, comments(elf))))
+        table = elf.get_section_by_name(".symtab")
+        needs = frozenset(
+            each.name
+            for each in (table.iter_symbols() if isinstance(table, SymbolTableSection) else ())
+            if each["st_shndx"] == "SHN_UNDEF"
+        )
+    except READ_ERRORS:
+        return ObjectFacts(name, (), (), language, frozenset(), frozenset()) if language else None
+    checked = frozenset(each for each in needs if each.endswith("_chk"))
+    return ObjectFacts(name, units, said, language, checked, needs & FORTIFIED)
+
+
+def _lto_units(elf: ELFFile, name: str) -> Iterator[Unit]:
+    """GCC keeps the options of an LTO object for the link."""
+    section = elf.get_section_by_name(".gnu.lto_.opts")
+    if section is None:
+        return
+    words = tuple(_OPTION.findall(section.data().decode(errors="replace")))
+    compiler = next(filter(None, map(compiler_of_comment, comments(elf))), "GCC")
+    yield Unit(name, "", UnitKind.EARLY, compiler, words)
+
+
+def as_binary(path: str, objects: tuple[ObjectFacts, ...]) -> Binary:
+    """All objects as if they were one program."""
+    return Binary(
+        path=path,
+        units=tuple(unit for each in objects for unit in each.units),
+        comments=tuple(sorted({compiler for each in objects for compiler in each.compilers})),
+        hardening=Hardening(
+            checked=tuple(sorted({name for each in objects for name in each.checked})),
+            unchecked=tuple(sorted({name for each in objects for name in each.unchecked})),
+        ),
+    )

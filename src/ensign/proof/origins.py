@@ -1,0 +1,240 @@
+"""Where the parts of a program come from: each object that a link took, back to a compile call.
+
+Followed by content: what a link took must have the hash of what a recorded call wrote, however it
+was moved, renamed or put into archives meanwhile.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from elftools.elf.elffile import ELFFile
+
+from ensign.host.files import file_sha256
+from ensign.model.calls import Call, Input
+from ensign.proof.archives import contents
+from ensign.proof.elf import READ_ERRORS, comments, units_of
+from ensign.proof.facts import FileOrigins, Stray, Unit, UnitKind, Why
+from ensign.proof.leftovers import Leftover
+from ensign.proof.link import Place
+from ensign.toolchains.driver_line import is_compiler, links, output_of, sources
+
+_MACHINES = ("/usr/", "/lib", "/opt/", "/nix/store/", "/gnu/store/", "/home/linuxbrew/")
+# Start files and runtimes, which every link takes.
+_RUNTIME = re.compile(
+    r"/(?:[gMRS]?crt1|grcrt1|rcrt1|crt[in]|crt(?:begin|end)[ST]?|crtfastmath|crtprec\d+)\.o$"
+    r"|/libgcc(?:_eh|_s)?\.(?:a|so)$|/lib(?:c|pthread)_nonshared\.a$"
+    r"|/(?:lib)?clang_rt\.(?:builtins|crtbegin|crtend)[^/]*\.[ao]$"
+)
+_RUST = re.compile(r"/rustlib/|\.rlib$")
+_CHANGING = ("objcopy", "strip")
+_CLOCKS_APART_NS = 10**9
+_SOME_SOURCES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What origins are told from.
+
+    `calls` are those of all stages, oldest first; `before` is what lay in the tree when the first
+    one began, at `began_unix_ns`. `used` has the members that the artefact's link took, by archive.
+    `scratch` is a further folder of the build's own, as it saw it.
+    """
+
+    place: Place
+    calls: Sequence[Call]
+    before: Sequence[Leftover]
+    began_unix_ns: int
+    scratch: str = ""
+    used: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    recorded: bool = True
+
+
+def trace(names: Iterable[str], evidence: Evidence) -> tuple[FileOrigins, ...]:
+    """The origins of files of the tree, in ELF, by their relative names."""
+    tracer = _Tracer(evidence)
+    return tuple(tracer.file(name) for name in names)
+
+
+@dataclass
+class _Found:
+    objects: set[str] = field(default_factory=set)
+    compiled: dict[str, dict[str, None]] = field(default_factory=dict)
+    outputs: dict[str, None] = field(default_factory=dict)
+    strays: dict[str, Stray] = field(default_factory=dict)
+    machine: dict[str, None] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+
+class _Tracer:
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._made: dict[str, tuple[Call, str]] = {}
+        for call in evidence.calls:
+            if call.exit == 0 and call.tool != "ar":
+                for output in call.outputs:
+                    self._made[output.sha256] = (call, output.path)
+        self._before: dict[str, str] = {}
+        for each in evidence.before:
+            self._before.setdefault(each.sha256, each.path)
+            for member, digest in each.members:
+                self._before.setdefault(digest, f"{each.path}({member})")
+
+    def file(self, name: str) -> FileOrigins:
+        path = self._evidence.place.tree / name
+        digest = file_sha256(path)
+        found = _Found()
+        made = self._made.get(digest)
+        if made is None and (digest in self._before or self._older(path)):
+            was = self._before.get(digest, name)
+            return FileOrigins(name, strays=(Stray(name, Why.BEFORE, was, *_read(path, "")),))
+        if not self._evidence.recorded:
+            return FileOrigins(name, unknown="no calls were recorded")
+        call = made[0] if made is not None else self._by_name(path.name)
+        if call is None:
+            return FileOrigins(name, unknown="no recorded call linked it")
+        self._call(call, "" if made is None else made[1], found)
+        compiled = tuple(
+            (program, tuple(names)[:_SOME_SOURCES]) for program, names in found.compiled.items()
+        )
+        return FileOrigins(
+            path=name,
+            objects=len(found.objects),
+            compiled=compiled,
+            strays=tuple(found.strays.values()),
+            machine=tuple(found.machine),
+            outputs=tuple(found.outputs),
+        )
+
+    def _by_name(self, name: str) -> Call | None:
+        """The last call that linked a file of that name, which was changed afterwards."""
+        found = None
+        for call in self._evidence.calls:
+            linked = call.tool == "ld" or (is_compiler(call) and links(call.ran))
+            if call.exit == 0 and linked:
+                named = output_of(call.ran) or "a.out"
+                found = call if PurePosixPath(named).name == name else found
+        return found
+
+    def _call(self, call: Call, output: str, found: _Found) -> None:
+        """What a call put into what it wrote."""
+        if is_compiler(call):
+            self._compiled(call, found)
+        inputs: Sequence[Input] = call.inputs
+        if call.tool in _CHANGING:
+            own = [each for each in inputs if each.path == output]
+            inputs = own or inputs[:1]
+        # Last, since an object may be in a library and in the program, which it is counted for.
+        for each in sorted(inputs, key=lambda each: each.kind == "shared"):
+            self._input(each, found)
+
+    def _compiled(self, call: Call, found: _Found) -> None:
+        names = [name for name in sources(call.ran) if not name.endswith((".s", ".S"))]
+        whole = not links(call.ran)
+        if names or (whole and not sources(call.ran)):
+            known = found.compiled.setdefault(call.program, {})
+            known.update(dict.fromkeys(names or (output_of(call.ran) or "standard input",)))
+            found.outputs.update(dict.fromkeys(each.sha256 for each in call.outputs))
+        if names and not whole:
+            found.objects.update(f"{call.cwd}/{name}" for name in names)
+
+    def _input(self, each: Input, found: _Found) -> None:
+        if each.kind == "shared":
+            if self._inside(each.path):
+                # The library has flags of its own to be judged, where it is loaded.
+                of_program = dict(found.outputs)
+                self._content(each.sha256, each.path, "", found)
+                found.outputs = of_program
+        elif each.kind == "object":
+            self._content(each.sha256, each.path, "", found)
+        elif each.sha256 not in found.seen:
+            found.seen.add(each.sha256)
+            used = self._used(each)
+            for member, digest in each.members:
+                if used is None or member in used:
+                    self._content(digest, each.path, member, found)
+
+    def _used(self, archive: Input) -> frozenset[str] | None:
+        return self._evidence.used.get(str(self._evidence.place.find(archive.path, "/")))
+
+    def _content(self, digest: str, path: str, member: str, found: _Found) -> None:
+        if digest in found.seen:
+            return
+        found.seen.add(digest)
+        made = self._made.get(digest)
+        name = self._name(path, member)
+        if made is not None:
+            found.objects.add(digest)
+            self._call(*made, found)
+            if made[0].tool == "as":
+                self._assembled(path, member, name, found)
+        elif self._of_machine(path):
+            if not _RUNTIME.search(path):
+                found.machine[path] = None
+        else:
+            found.strays[name] = self._stray(digest, path, member, name)
+
+    def _assembled(self, path: str, member: str, name: str, found: _Found) -> None:
+        """An assembler was called by hand, or by a compiler that is not recorded."""
+        units, said = _read(self._evidence.place.find(path, "/"), member)
+        if said or any(unit.kind is not UnitKind.ASSEMBLER for unit in units):
+            found.strays[name] = Stray(name, Why.UNRECORDED, "", units, said)
+
+    def _stray(self, digest: str, path: str, member: str, name: str) -> Stray:
+        was = self._before.get(digest)
+        here = self._evidence.place.find(path, "/")
+        read = _read(here, member)
+        if was is not None:
+            return Stray(name, Why.BEFORE, was, *read)
+        if not self._inside(path):
+            return Stray(name, Why.OUTSIDE, "", *read)
+        if not member and self._older(here):
+            return Stray(name, Why.BEFORE, name, *read)
+        return Stray(name, Why.UNRECORDED, "", *read)
+
+    def _older(self, path: Path) -> bool:
+        """Whether a file was written before the build began, and only moved or unpacked by it."""
+        try:
+            return path.stat().st_mtime_ns < self._evidence.began_unix_ns - _CLOCKS_APART_NS
+        except OSError:
+            return False
+
+    def _inside(self, path: str) -> bool:
+        own = (self._evidence.place.seen_as, self._evidence.scratch)
+        return any(folder and path.startswith(folder + "/") for folder in own)
+
+    def _of_machine(self, path: str) -> bool:
+        return not self._inside(path) and (
+            path.startswith(_MACHINES) or _RUST.search(path) is not None
+        )
+
+    def _name(self, path: str, member: str) -> str:
+        root = self._evidence.place.seen_as
+        inside = root and path.startswith(root + "/")
+        name = os.path.relpath(path, root) if inside else path
+        return f"{name}({member})" if member else name
+
+
+def _read(path: Path, member: str) -> tuple[tuple[Unit, ...], tuple[str, ...]]:
+    """Units and compilers of an object that is still there; nothing where it cannot be read."""
+    try:
+        for data in _data(path, member):
+            elf = ELFFile(io.BytesIO(data))
+            return tuple(units_of(elf)), comments(elf)
+    except READ_ERRORS:
+        pass
+    return (), ()
+
+
+def _data(path: Path, member: str) -> Iterator[bytes]:
+    if not member:
+        yield path.read_bytes()
+        return
+    for name, content in contents(path):
+        if name == member:
+            yield content

@@ -1,0 +1,117 @@
+"""Reading the proof of a build from its artefact and its tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from ensign.host.files import tree_entries
+from ensign.host.processes import Processes
+from ensign.model.calls import Call
+from ensign.proof.archives import intermediate, read_archive
+from ensign.proof.elf import read_binary
+from ensign.proof.facts import Binary, LinkFacts, Objects, Proof, UnindexedArchive
+from ensign.proof.link import Link, Place, read_link
+from ensign.toolchains.driver_line import is_compiler, links, output_of
+
+_PROOF = TypeAdapter(Proof)
+
+
+def read_proof(
+    artefact: Path,
+    place: Place,
+    calls: Sequence[Call],
+    processes: Processes,
+    map_text: str | None = None,
+    beside: Proof | None = None,
+) -> Proof:
+    """Read all there is. `calls` are those of the stage that made the artefact.
+
+    `beside` is the proof of another file of the same tree, which is not read again then.
+    """
+    binary = read_binary(artefact) or Binary(str(artefact))
+    if beside is None:
+        objects, unindexed = read_tree(place.tree)
+    else:
+        objects, unindexed = beside.objects, beside.unindexed
+    call = link_of(calls, place, artefact)
+    link = LinkFacts(unknown="no link of it was recorded")
+    if call is not None:
+        link = read_link(
+            Link(call.program, call.ran, call.cwd), place, artefact, map_text, processes
+        )
+    return Proof(binary, objects, unindexed, link, place.seen_as)
+
+
+def proof_after(linked: Proof, artefact: Path) -> Proof:
+    """The proof of a program that was changed after its link: its own bytes, and that link."""
+    binary = read_binary(artefact)
+    return linked if binary is None else replace(linked, binary=binary)
+
+
+def link_of(calls: Sequence[Call], place: Place, artefact: Path) -> Call | None:
+    """The last call that linked the artefact; None if none did, or under another name."""
+    name = artefact.name
+    found = None
+    for call in calls:
+        if not is_compiler(call) or call.exit != 0 or not links(call.ran):
+            continue
+        output = place.find(output_of(call.ran) or "a.out", call.cwd)
+        if output.name == name and (not output.exists() or _same(output, artefact)):
+            found = call
+    return found
+
+
+def _same(left: Path, right: Path) -> bool:
+    return left.stat().st_size == right.stat().st_size
+
+
+def read_tree(tree: Path) -> tuple[Objects, tuple[UnindexedArchive, ...]]:
+    """The objects and the wrongly made archives below a folder."""
+    languages: list[tuple[str, bool]] = []
+    unindexed = []
+    for name, path in tree_entries(tree):
+        if path.is_symlink() or not path.is_file():
+            continue
+        if name.endswith(".o"):
+            found = intermediate(path.read_bytes())
+            languages.append((found.language, found.fat))
+        elif name.endswith(".a"):
+            archive = unindexed_archive(path, name)
+            unindexed += [archive] if archive else []
+    objects = Objects(
+        count=len(languages),
+        gcc_lto=sum(language == "gcc" for language, _ in languages),
+        bitcode=sum(language == "llvm" for language, _ in languages),
+        fat=sum(fat for _, fat in languages),
+    )
+    return objects, tuple(unindexed)
+
+
+def unindexed_archive(path: Path, name: str) -> UnindexedArchive | None:
+    """The archive, to be called `name`, if its index leaves out LTO objects; else None."""
+    archive = read_archive(path)
+    if archive is None:
+        return None
+    slim = [each for each in archive.members if each.language]
+    own = {symbol for each in slim for symbol in each.defines}
+    plain = {symbol for each in archive.members for symbol in each.defines} - own
+    index = archive.index or frozenset()
+    # Symbols of bitcode are not known here: there it is whatever else the index has.
+    if slim and not (index & own if own else index - plain):
+        return UnindexedArchive(name, len(slim))
+    return None
+
+
+def as_json(proof: Proof) -> Mapping[str, object]:
+    """For keeping it with the build."""
+    value: Mapping[str, object] = _PROOF.dump_python(proof, mode="json")
+    return value
+
+
+def from_json(value: object) -> Proof:
+    """What `as_json` made. ValidationError if it is something else."""
+    return _PROOF.validate_python(value)

@@ -1,0 +1,32 @@
+"""Doing a recorded link once more, only for the linker's map. Pure, but for the file read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ensign.model.calls import Call
+from ensign.proof.flags import lto_of
+from ensign.toolchains.driver_line import input_words, without_output
+
+_LONGEST_NS = 20 * 10**9
+MAP, _OUTPUT = "link.map", "relinked"
+
+
+def command_for_map(call: Call | None, folder: str) -> tuple[str, ...]:
+    """The command that writes a map of that link into `folder`; empty where it is not worth it.
+
+    A link with LTO generates all code again and its map shows no archive members, so it is left
+    alone, and so is one without archives, or one that took long.
+    """
+    if call is None or call.wall_ns > _LONGEST_NS or lto_of(call.ran):
+        return ()
+    if not any(word.is_library for word in input_words(call.ran)):
+        return ()
+    words = (*without_output(call.ran[1:]), "-o", f"{folder}/{_OUTPUT}")
+    return ("env", "-C", call.cwd, call.program, *words, f"-Wl,-Map={folder}/{MAP}")
+
+
+def read_map(folder: Path) -> str | None:
+    """The map that the command wrote; None if there is none."""
+    path = folder / MAP
+    return path.read_text(errors="replace") if path.is_file() else None

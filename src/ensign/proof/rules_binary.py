@@ -1,0 +1,72 @@
+"""Protections, calls through the PLT, and BOLT: what the artefact's bytes show. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ensign.model.findings import Finding, Severity
+from ensign.proof.seen import Request, Seen
+
+_SOME = 5
+
+
+def binary_findings(seen: Seen) -> Iterator[Finding]:
+    """All that is judged by the artefact's bytes alone."""
+    if seen.request is not None:
+        yield from _hardening(seen, seen.request)
+    yield from _plt(seen)
+    if seen.request is not None:
+        yield from _bolt(seen, seen.request)
+
+
+def _hardening(seen: Seen, request: Request) -> Iterator[Finding]:
+    lacks = list(_lacking(seen, request))
+    if lacks:
+        preset = request.variant.hardening
+        text = f"hardening '{preset}' was asked for, but the artefact lacks {', '.join(lacks)}"
+        yield seen.finding("hardening-missing", Severity.WARNING, text)
+
+
+def _lacking(seen: Seen, request: Request) -> Iterator[str]:
+    found = seen.proof.binary.hardening
+    link = request.flags.link
+    if "-pie" in link and not found.pie and not seen.proof.binary.shared_library:
+        yield "position independence (PIE)"
+    if "-Wl,-z,relro" in link and not found.relro:
+        yield "RELRO (no GNU_RELRO segment)"
+    if "-Wl,-z,now" in link and not found.bind_now:
+        yield "BIND_NOW (no such flag in the dynamic section)"
+    if "-Wl,-z,noexecstack" in link and found.executable_stack:
+        yield "a stack that cannot be executed"
+    fortify = [f for f in request.flags.compile if f.startswith("-D_FORTIFY_SOURCE=")]
+    asked = fortify and fortify[-1] != "-D_FORTIFY_SOURCE=0"
+    # Where calls were recorded, the definition itself is judged.
+    if asked and not seen.calls and found.unchecked and not found.checked:
+        yield f"FORTIFY (it imports {', '.join(found.unchecked[:_SOME])} and no checked version)"
+
+
+def _plt(seen: Seen) -> Iterator[Finding]:
+    binary = seen.proof.binary
+    if not binary.shared_library or not binary.own_plt:
+        return
+    names = ", ".join(binary.own_plt[:_SOME])
+    asked = seen.request is not None and "off" in (
+        seen.request.variant.interposition,
+        seen.request.variant.plt,
+    )
+    text = (
+        f"the library calls {len(binary.own_plt)} of its own functions through the PLT ({names}): "
+        "they can be interposed; -fno-semantic-interposition or -Wl,-Bsymbolic-functions, or "
+        "hidden visibility, makes these calls direct"
+    )
+    yield seen.finding("plt-calls", Severity.WARNING if asked else Severity.NOTE, text)
+
+
+def _bolt(seen: Seen, request: Request) -> Iterator[Finding]:
+    bolted = seen.proof.binary.bolted
+    if request.variant.bolt != "off" and not bolted:
+        text = "BOLT was asked for, but there is neither .note.bolt_info nor .bolt.org.text"
+        yield seen.finding("bolt-not-applied", Severity.ERROR, text)
+    if request.variant.bolt == "off" and bolted:
+        text = "BOLT was not asked for, but the artefact was rewritten by it"
+        yield seen.finding("bolt-not-asked", Severity.WARNING, text)

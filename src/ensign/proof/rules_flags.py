@@ -1,0 +1,290 @@
+"""Flags of compile units against the flags that were asked for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+
+from ensign.model.findings import Finding, Severity
+from ensign.proof.facts import Binary, UnitKind
+from ensign.proof.flags import effect, effects, level_of, lto_of
+from ensign.proof.seen import Compiled, Request, Seen, own_units, shown
+
+_RECORDING = "-grecord-command-line"
+_DECLARED = 20
+_REWRITE = 'build.rewrite.compile = ["{cflags}"]'
+_LAST = f"give the variant's flags last, as {_REWRITE} does"
+# Compilers that record flags record these as they were told.
+_ALWAYS_RECORDED = frozenset(("O", "lto", "arch", "tune", "cpu"))
+# Parts of libraries need it, whatever a program is told.
+_MAY_DIFFER = frozenset(("position independence",))
+
+
+@dataclass(frozen=True, slots=True)
+class _Miss:
+    """A requested flag that a unit does not have; `instead` is what overrules it.
+
+    `untold`: nobody gave it to the compiler, as far as its call or else the unit tells.
+    """
+
+    flag: str
+    source: str
+    instead: str
+    overridden: bool
+    untold: bool
+
+
+def flag_findings(seen: Seen) -> Iterator[Finding]:
+    """Missing, overridden and differing flags, debug information, leaks into dependencies."""
+    if seen.request is not None:
+        every = own_units(seen)
+        own = with_own_flags(seen, every)
+        units = [unit for unit in every if unit not in own]
+        yield from _leaks(seen, seen.request)
+        found = tuple(_against(seen, seen.request, units))
+        yield from found
+        if not any(finding.code == "flag-missing" for finding in found):
+            yield from _debug(seen, units)
+        yield from _unrequested_lto(seen, seen.request, units)
+    elif seen.proof.binary.read and not seen.proof.binary.units:
+        yield seen.finding("no-debug-info", Severity.NOTE, no_debug(seen.proof.binary))
+
+
+def no_debug(binary: Binary) -> str:
+    """Why a file has no debug information, as far as that can be told, and what to do."""
+    if binary.debug_elsewhere:
+        return (
+            "its debug information is in another file (.gnu_debuglink), so its flags are unknown: "
+            "look at it as it was before it was split"
+        )
+    if not binary.has_symbols:
+        return (
+            "it is stripped: neither debug information nor symbols, so its flags are unknown "
+            "(look at it as it was before strip, or -s at the link)"
+        )
+    return (
+        "it has symbols but no debug information (built without -g, or strip -g), so its flags "
+        f"are unknown (build with -g; Clang: also {_RECORDING})"
+    )
+
+
+def _against(seen: Seen, request: Request, units: Sequence[Compiled]) -> Iterator[Finding]:
+    wanted = _wanted(request)
+    misses = [miss for unit in units for miss in _misses(unit, wanted)]
+    flags = list(dict.fromkeys(miss.flag for miss in misses))
+    missing: list[_Miss] = []
+    for flag in flags:
+        those = [miss for miss in misses if miss.flag == flag]
+        judged = [unit for unit in units if _can_judge(unit, flag)]
+        if any(miss.overridden for miss in those):
+            yield _overridden(seen, those, everywhere=len(those) == len(judged))
+        elif len(those) == len(judged):
+            missing += those
+        else:
+            yield _in_some(seen, request, those, len(judged))
+    if missing:
+        named = [_with_instead([m for m in missing if m.flag == flag]) for flag in flags]
+        text = (
+            f"no compile unit ({len(units)}) has {', '.join(filter(None, named))}, "
+            "which was asked for"
+        )
+        severity = _severity(missing)
+        if severity is Severity.ERROR:
+            text = f"{text}; a build that ignores its variables gets them by {_REWRITE}"
+        yield seen.finding("flag-missing", severity, text)
+
+
+def _overridden(seen: Seen, misses: Sequence[_Miss], *, everywhere: bool) -> Finding:
+    those = [miss for miss in misses if miss.overridden]
+    flag, instead = those[0].flag, those[0].instead
+    sources = [miss.source for miss in those]
+    text = f"{flag} is overridden later on the command line by {instead}: {shown(sources)}"
+    severity = Severity.ERROR if everywhere else _severity(misses)
+    if severity is Severity.ERROR:
+        text = f"{text}; {_LAST}"
+        if not everywhere:
+            text = f"{text}, or {_declare(seen, sources)}"
+    return seen.finding("flag-overridden", severity, text)
+
+
+def _in_some(seen: Seen, request: Request, misses: Sequence[_Miss], judged: int) -> Finding:
+    sources = [miss.source for miss in misses]
+    text = (
+        f"{_with_instead(misses)} was asked for, but {len(misses)} of {judged} compile units "
+        f"lack it: {shown(sources)}"
+    )
+    severity = _severity(misses)
+    if request.staged and not seen.calls:
+        text = f"{text}; no calls are recorded that tell whether these are of a dependency"
+        severity = Severity.WARNING
+    elif severity is Severity.ERROR:
+        text = f"{text}; hand {misses[0].flag} to them, or {_declare(seen, sources)}"
+    return seen.finding("flags-differ", severity, text)
+
+
+def _with_instead(misses: Sequence[_Miss]) -> str:
+    if not misses:
+        return ""
+    instead = sorted({miss.instead for miss in misses} - {""})
+    return misses[0].flag + (f" (there is {', '.join(instead)})" if instead else "")
+
+
+def _declare(seen: Seen, sources: Sequence[str]) -> str:
+    names = [f'"{name}"' for name in dict.fromkeys(_relative(seen, each) for each in sources)]
+    listed = ", ".join([*names[:_DECLARED], *(["…"] if len(names) > _DECLARED else [])])
+    return f"declare what is to have its own flags: build.own_flags = [{listed}]"
+
+
+def _relative(seen: Seen, source: str) -> str:
+    return source.removeprefix(f"{seen.proof.build_path}/")
+
+
+def _severity(misses: Sequence[_Miss]) -> Severity:
+    """Units that were not told make the variant's name false; others may just not say it."""
+    return Severity.ERROR if any(miss.untold for miss in misses) else Severity.WARNING
+
+
+def with_own_flags(seen: Seen, units: Sequence[Compiled]) -> tuple[Compiled, ...]:
+    """The units that the study declares in `build.own_flags`."""
+    globs = () if seen.request is None else seen.request.own_flags
+    return tuple(
+        unit for unit in units if any(fnmatch(_relative(seen, unit.source), glob) for glob in globs)
+    )
+
+
+def _wanted(request: Request) -> dict[str, str]:
+    """Subject to the requested flag that counts."""
+    flags: dict[str, str] = {}
+    for flag in request.flags.compile:
+        pair = effect(flag)
+        if pair is not None and pair[0] != "g":
+            flags[pair[0]] = flag
+    return flags
+
+
+def _misses(unit: Compiled, wanted: dict[str, str]) -> Iterator[_Miss]:
+    has = effects(unit.words or ())
+    has |= {key: value for key, value in effects(unit.asked).items() if key.startswith("D:")}
+    for subject, flag in wanted.items():
+        pair = effect(flag)
+        value = has.get(subject)
+        if pair is None or value == pair[1] or not _can_judge(unit, flag):
+            continue
+        if _as_good(subject, pair[1], value):
+            continue
+        both = (*(unit.words or ()), *unit.asked)
+        overridden = value is not None and flag in both
+        instead = _instead(both, subject, value)
+        yield _Miss(flag, unit.source, instead, overridden, _untold(unit, subject, pair[1]))
+
+
+def _untold(unit: Compiled, subject: str, wanted: str) -> bool:
+    if subject in _MAY_DIFFER:
+        return False
+    if unit.call is None:
+        return subject in _ALWAYS_RECORDED or subject.startswith("D:")
+    told = effects(unit.asked).get(subject)
+    return told != wanted and not _as_good(subject, wanted, told)
+
+
+def _as_good(subject: str, wanted: str, value: str | None) -> bool:
+    """Spellings that a compiler records differently from what it was told."""
+    if wanted == "off" or (subject == "D:_FORTIFY_SOURCE" and wanted == "undefined"):
+        return value in (None, "off", "undefined")
+    if wanted == "native":
+        return value is not None
+    if subject == "position independence" and wanted in ("PIE", "pie"):
+        return value in ("PIC", "pic", "PIE", "pie")
+    return subject == "O" and {wanted, value} == {"-O0", None}
+
+
+def _can_judge(unit: Compiled, flag: str) -> bool:
+    """A definition is to be seen in calls, and in what Clang recorded."""
+    if flag.startswith(("-D", "-U")):
+        recorded = unit.unit is not None and unit.unit.kind is UnitKind.CLANG
+        return unit.call is not None or (recorded and unit.words is not None)
+    return unit.words is not None
+
+
+def _instead(words: Iterable[str], subject: str, value: str | None) -> str:
+    found = ""
+    for word in words:
+        if effect(word) == (subject, value):
+            found = word
+    return found
+
+
+def _debug(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
+    """Without debug information the artefact proves nothing; ensign always asks for it."""
+    request = seen.request
+    if request is not None and request.variant.strip == "yes":
+        return
+    bare = [
+        unit.source
+        for unit in units
+        if unit.unit is None and effects(unit.asked).get("g", "off") == "off"
+    ]
+    if bare:
+        text = f"{len(bare)} of {len(units)} compile units have no debug information: "
+        yield seen.finding("no-debug-info", Severity.WARNING, text + shown(bare))
+    elif not seen.proof.binary.units:
+        text = no_debug(seen.proof.binary)
+        yield seen.finding("no-debug-info", Severity.WARNING, text)
+    unrecorded = [unit.source for unit in units if unit.words is None]
+    known = bool(seen.calls) or len(unrecorded) == len(units)
+    if unrecorded and known and request is not None and _RECORDING in request.flags.compile:
+        text = (
+            f"{len(unrecorded)} of {len(units)} compile units record no flags although "
+            f"{_RECORDING} was asked for, so no flag reached them: {shown(unrecorded)}"
+        )
+        code = "flag-missing" if len(unrecorded) == len(units) else "flags-differ"
+        yield seen.finding(code, Severity.ERROR, f"{text}; or {_declare(seen, unrecorded)}")
+
+
+def _unrequested_lto(seen: Seen, request: Request, units: Sequence[Compiled]) -> Iterator[Finding]:
+    if request.variant.lto != "off" or lto_of(request.flags.compile):
+        return
+    lto = [unit.source for unit in units if lto_of(unit.words)]
+    if lto:
+        text = f"LTO was not asked for, but {len(lto)} compile units have it: {shown(lto)}"
+        yield seen.finding("lto-not-asked", Severity.WARNING, text)
+
+
+def _leaks(seen: Seen, request: Request) -> Iterator[Finding]:
+    """Dependencies that were built once more in the program's stage, with the variant's flags."""
+    if request.variant.dependencies != "plain":
+        return
+    before = {
+        output.path: call
+        for call in seen.dependency_calls
+        for output in call.outputs
+        if output.path.endswith((".o", ".lo"))
+    }
+    wanted = _wanted(request)
+    leaked: dict[str, list[str]] = {}
+    for call in seen.calls:
+        for output in call.outputs:
+            old = before.get(output.path)
+            if old is None:
+                continue
+            had, has = effects(old.ran[1:]), effects(call.ran[1:])
+            for subject, flag in wanted.items():
+                pair = effect(flag)
+                if pair and has.get(subject) == pair[1] != had.get(subject):
+                    leaked.setdefault(output.path, []).append(flag)
+    if leaked:
+        flags = list(dict.fromkeys(flag for each in leaked.values() for flag in each))
+        text = (
+            f"{' '.join(flags)} leaked into a bundled dependency, whose {len(leaked)} objects "
+            f"were built again by the program's build: {shown(list(leaked))}"
+        )
+        yield seen.finding("flag-leaked-into-dependency", Severity.WARNING, text)
+
+
+def ltrans_levels(seen: Seen) -> list[str]:
+    """The optimisation levels at which GCC generated code at the link."""
+    levels = {
+        level_of(unit.flags) for unit in seen.proof.binary.units if unit.kind is UnitKind.LTRANS
+    }
+    return sorted(levels)

@@ -1,0 +1,142 @@
+"""LTO, compilers, archives and the order of the link line. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ensign.model.findings import Finding, Severity
+from ensign.proof.facts import Order, Unit, UnitKind
+from ensign.proof.flags import level_of, lto_of
+from ensign.proof.rules_flags import ltrans_levels
+from ensign.proof.seen import Seen, own_units, shown, units_of_build
+
+# `cc` and `c++` may be any; `gcc` and `g++` are one compiler.
+_NAMED = re.compile(r"(?:^|[/-])(gcc|g\+\+|clang|clang\+\+)(-\d+)?$")
+
+
+def link_findings(seen: Seen) -> Iterator[Finding]:
+    """All that concerns how objects became one artefact."""
+    yield from _lto(seen)
+    yield from archiver_findings(seen)
+    yield from _compilers(seen)
+    yield from _order(seen)
+
+
+def _lto(seen: Seen) -> Iterator[Finding]:
+    units = units_of_build(seen)
+    early = [unit for unit in units if unit.kind is UnitKind.EARLY]
+    ltrans = [unit for unit in units if unit.kind is UnitKind.LTRANS]
+    compiled = [each.source for each in own_units(seen) if lto_of(each.words)]
+    if not compiled and not ltrans:
+        return
+    link = seen.link
+    clang = link is not None and "clang" in link.program
+    at_link = None if link is None else lto_of(link.ran[1:])
+    if early and not ltrans and (seen.proof.binary.read or link is not None):
+        text = (
+            f"{len(early)} units were compiled for LTO, but the link generated no code for them "
+            "(no LTRANS unit): LTO did not happen; pass -flto when linking, too"
+        )
+        yield seen.finding("lto-not-linked", _severity(seen), text)
+    elif link is None and ltrans and _once(ltrans):
+        text = (
+            "the link generated code with the options that the objects recorded, and had no -O of "
+            "its own: -O and -flto are to be passed when linking, too"
+        )
+        yield seen.finding("optimisation-missing-at-link", Severity.WARNING, text)
+    elif clang and at_link is False and seen.proof.objects.fat:
+        text = (
+            f"{len(compiled)} units were compiled for LTO, but the link took the machine code of "
+            "fat objects: LTO did not happen; pass -flto when linking, too"
+        )
+        yield seen.finding("lto-not-linked", _severity(seen), text)
+    elif at_link is False:
+        text = (
+            f"-flto is passed when compiling ({shown(compiled)}) "
+            "but not when linking, which leaves it to the linker whether and how LTO is done"
+        )
+        yield seen.finding("lto-compile-only", Severity.WARNING, text)
+    elif link is not None and at_link and not level_of(link.ran[1:]):
+        at = " ".join(ltrans_levels(seen)) or "an unknown level"
+        text = f"the LTO link has no -O option; code was generated at {at}"
+        if clang:
+            text = "the LTO link has no -O option; lld and LLVM's plugin take -O2 then"
+        yield seen.finding("optimisation-missing-at-link", Severity.WARNING, text)
+    elif seen.request is not None:
+        wanted = level_of(seen.request.flags.link)
+        levels = ltrans_levels(seen) if ltrans else [level_of(link.ran[1:])] if link else []
+        if wanted and levels and levels != [wanted]:
+            text = f"{wanted} was asked for at the LTO link, but code was generated at "
+            yield seen.finding("flag-overridden", Severity.WARNING, text + " ".join(levels))
+
+
+def _severity(seen: Seen) -> Severity:
+    """Where LTO was asked for, the variant is not what its name says."""
+    asked = seen.request is not None and seen.request.variant.lto != "off"
+    return Severity.ERROR if asked else Severity.WARNING
+
+
+def _once(ltrans: list[Unit]) -> bool:
+    """Whether GCC was told a level once: the objects' own, not the link's, which comes after it."""
+    levels = [sum(bool(level_of([word])) for word in unit.flags or ()) for unit in ltrans]
+    return all(count == 1 for count in levels)
+
+
+def archiver_findings(seen: Seen) -> Iterator[Finding]:
+    """Archives whose index leaves out LTO objects."""
+    for archive in seen.proof.unindexed:
+        text = (
+            f"{archive.path} holds {archive.lto_members} LTO objects that its index leaves out: "
+            "it was made by an archiver that cannot read them; use gcc-ar or llvm-ar"
+        )
+        yield seen.finding("wrong-archiver", Severity.WARNING, text)
+
+
+def _compilers(seen: Seen) -> Iterator[Finding]:
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for unit in units_of_build(seen):
+        if unit.kind not in (UnitKind.ASSEMBLER, UnitKind.OTHER) and unit.name != "<artificial>":
+            names[unit.compiler].append(unit.name)
+    if not names and seen.request is None:
+        for each in own_units(seen):
+            named = _NAMED.search("" if each.call is None else each.call.program)
+            if named is not None:
+                family = "Clang" if named[1].startswith("clang") else "GCC"
+                names[f"{family}{named[2] or ''}"].append(each.source)
+    if len(names) > 1:
+        parts = [
+            f"{compiler} ({len(units)} units: {shown(units)})" for compiler, units in names.items()
+        ]
+        text = f"several compilers made it: {'; '.join(sorted(parts))}"
+        yield seen.finding("mixed-compilers", Severity.WARNING, text)
+
+
+def _order(seen: Seen) -> Iterator[Finding]:
+    by = seen.proof.link.by
+    for fact in seen.proof.link.order:
+        symbols = ", ".join(fact.symbols)
+        match fact.order:
+            case Order.BEFORE_OBJECTS:
+                text = (
+                    f"{fact.library} stands before {fact.other}{_needing(symbols)}; "
+                    "a linker takes nothing from an archive for what comes later"
+                )
+            case Order.AFTER_SHARED:
+                text = (
+                    f"{fact.library} stands after {fact.other}, which has {symbols} too: "
+                    "the program uses those of the shared library"
+                )
+            case Order.DUPLICATE:
+                text = f"{fact.library} is on the link line more than once"
+            case _:
+                text = f"{fact.library} contributed nothing to the program"
+        severity = (
+            Severity.NOTE if fact.order in (Order.DUPLICATE, Order.UNUSED) else Severity.WARNING
+        )
+        yield seen.finding(fact.order.value, severity, f"{text} (by {by or 'the link line'})")
+
+
+def _needing(symbols: str) -> str:
+    return f", which needs {symbols} of it" if symbols else ""

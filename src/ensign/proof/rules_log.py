@@ -1,0 +1,79 @@
+"""What compilers, linkers and BOLT said in a build's log. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ensign.model.findings import Finding, Severity
+from ensign.proof.seen import Seen
+from ensign.toolchains.profiling import bolt_count
+
+_UNKNOWN_LTO = re.compile(
+    r"^.*(?:unrecognized argument to .?-flto=|unsupported argument '[^']*' to option '-flto="
+    r"|(?:unrecognized|unknown) (?:command[- ]line )?(?:option|argument):? .?-f(?:no-)?lto"
+    r"|unknown argument: '-flto|invalid value .* in '-flto"
+    r"|argument to .?-flto=.? (?:option )?(?:is )?(?:should|missing|invalid)"
+    r"|unused during compilation: '-flto).*$",
+    re.MULTILINE,
+)
+# The flags that ask for such a warning stand in the commands of a log, too.
+_SAYS = re.compile(r"\b(?:warning|error):")
+_MISSING_PROFILE = re.compile(
+    r"-Wmissing-profile|profile count data file not found|-Wprofile-instr-unprofiled"
+    r"|no profile data available for (?:file|function)"
+)
+_STALE_PROFILE = re.compile(
+    r"-Wcoverage-mismatch|-Wprofile-instr-out-of-date|-Wbackend-plugin.*hash mismatch"
+    r"|control flow of function .* does not match its profile data"
+)
+_NO_PROFILE = re.compile(
+    r"could not read profile|[Cc]ould not (?:open|read) .*\.profdata|[Ee]mpty [Rr]aw [Pp]rofile"
+    r"|no profile can be merged|profile file is empty"
+)
+_BOLT_STALE = re.compile(r"BOLT-WARNING: (\d+) \([\d.]+% of all profiled\) functions? ha[sv]e? inv")
+_FEW_SHARE = 0.01
+
+
+def log_findings(seen: Seen) -> Iterator[Finding]:
+    """Flags that a compiler does not know, and profiles that are missing, stale or empty."""
+    found = unknown_lto(seen.log)
+    if found:
+        text = f"the compiler does not know the LTO flag: {found}"
+        yield seen.finding("unknown-lto-flag", Severity.WARNING, text)
+    yield from profile_findings(seen)
+    yield from _bolt(seen)
+
+
+def unknown_lto(log: str) -> str:
+    """The line of a log in which a compiler refuses an LTO flag; empty without one."""
+    found = _UNKNOWN_LTO.search(log)
+    return found[0].strip() if found else ""
+
+
+def profile_findings(seen: Seen) -> Iterator[Finding]:
+    """Warnings about profiles, counted."""
+    units = len(seen.proof.binary.units)
+    for code, pattern, what in (
+        ("profile-empty", _NO_PROFILE, "the profile is empty or cannot be read"),
+        ("profile-missing", _MISSING_PROFILE, "there is no profile"),
+        ("profile-stale", _STALE_PROFILE, "the profile does not fit the source"),
+    ):
+        lines = [
+            line for line in seen.log.splitlines() if _SAYS.search(line) and pattern.search(line)
+        ]
+        if lines:
+            of = f" ({units} compile units in all)" if units else ""
+            text = f"{len(lines)} warnings say that {what}{of}: {lines[0].strip()}"
+            yield seen.finding(code, Severity.WARNING, text)
+
+
+def _bolt(seen: Seen) -> Iterator[Finding]:
+    count = bolt_count(seen.log)
+    if count is not None and count.profiled < _FEW_SHARE * count.functions:
+        text = f"BOLT had a profile for {count.profiled} of {count.functions} functions only"
+        yield seen.finding("bolt-profile-thin", Severity.WARNING, text)
+    stale = _BOLT_STALE.findall(seen.log)
+    if stale:
+        text = f"BOLT could not use the profile of {stale[-1]} functions: it does not fit"
+        yield seen.finding("profile-stale", Severity.WARNING, text)

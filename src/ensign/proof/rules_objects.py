@@ -1,0 +1,53 @@
+"""Objects compared with each other by what their bytes show, whatever their flags say. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ensign.model.findings import Finding, Severity
+from ensign.proof.objects import ObjectFacts
+from ensign.proof.seen import Seen, own_units, shown
+
+# FORTIFY replaces these always, whatever the compiler knows of sizes.
+_ALWAYS_CHECKED = frozenset(("printf", "fprintf", "vprintf", "vfprintf", "sprintf", "vsprintf"))
+
+
+def object_findings(seen: Seen, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
+    """Compilers, LTO and FORTIFY that only some objects have, where no flags tell it already."""
+    told = any(unit.words is not None for unit in own_units(seen))
+    compiled = [each for each in objects if each.compilers or each.language]
+    if not told:
+        yield from _compilers(seen, compiled)
+        yield from _lto(seen, compiled)
+    if not any(unit.asked for unit in own_units(seen)):
+        yield from _fortify(seen, compiled)
+
+
+def _compilers(seen: Seen, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
+    by: defaultdict[str, list[str]] = defaultdict(list)
+    for each in objects:
+        for compiler in each.compilers:
+            by[compiler].append(each.name)
+    if len(by) > 1:
+        parts = [f"{name} ({len(made)} objects: {shown(made)})" for name, made in by.items()]
+        text = f"several compilers made it: {'; '.join(sorted(parts))}"
+        yield seen.finding("mixed-compilers", Severity.WARNING, text)
+
+
+def _lto(seen: Seen, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
+    without = [each.name for each in objects if not each.language]
+    if without and len(without) < len(objects):
+        text = (
+            f"the objects differ: {len(objects) - len(without)} of {len(objects)} are for LTO, "
+            f"not {shown(without)}"
+        )
+        yield seen.finding("flags-differ", Severity.WARNING, text)
+
+
+def _fortify(seen: Seen, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
+    checked = [each.name for each in objects if each.checked - {"__stack_chk"}]
+    plain = [each.name for each in objects if each.unchecked & _ALWAYS_CHECKED and not each.checked]
+    if checked and plain:
+        text = f"FORTIFY is in {shown(checked)}, not in {shown(plain)}"
+        yield seen.finding("flags-differ", Severity.WARNING, text)

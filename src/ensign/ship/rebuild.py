@@ -1,0 +1,320 @@
+"""Making what ships a variant, and building the project with it, to see whether it works."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from ensign.builders.build import find_toolchains, obtain_source, place_of, workshop_of
+from ensign.builders.check_all import alone
+from ensign.builders.commands import Commands, filled_all
+from ensign.builders.isolation import choose_isolation
+from ensign.builders.outcomes import BuildResult, seen_of, seen_of_files
+from ensign.builders.perform import SOURCE_DATE_EPOCH, perform_stage
+from ensign.builders.plan import Place, plan_builds
+from ensign.builders.profiles import files_named
+from ensign.builders.recorder import Recorded, recorded_programs
+from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.running import Inputs
+from ensign.builders.stages import Stage
+from ensign.builders.taking import taken_from
+from ensign.builders.workshop import Workshop
+from ensign.host.cache import Entry, key_of
+from ensign.host.files import copy_tree, is_file, write_atomically
+from ensign.model.build_events import BuildEvent, EventKind, OnEvent
+from ensign.model.built_files import identity as identity_of
+from ensign.model.calls import Call
+from ensign.model.errors import CommandFailed, InputError
+from ensign.model.placeholders import shown
+from ensign.model.shipment import NOT_VERIFIED, Shipment, ShippedFile
+from ensign.model.study import Edit
+from ensign.model.units import parse_duration_ns, parse_size_bytes
+from ensign.model.variants import Variant, trained
+from ensign.proof.seen import Seen, moved
+from ensign.ship import patch, script
+from ensign.ship.effects import Built, verify
+from ensign.sources.obtain import SourceTree
+from ensign.toolchains.find import Toolchain, installed_compilers
+from ensign.toolchains.profiling import using
+from ensign.toolchains.spelling import without_evidence
+from ensign.toolchains.table import Flags
+
+_SCHEMA = 1
+_TOOLS = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
+_SOURCE, _SHIPPED, _MADE, _WORK = "source", "shipped", "made", "work"
+
+
+def ship_variant(
+    request: BuildRequest, measured: BuildResult, ports: BuildPorts, on_event: OnEvent
+) -> Shipment:
+    """Ship a variant of the request, and verify it against its measured build.
+
+    EditError where the change does not apply; InputError where the study does not say how;
+    CommandFailed where the project does not build with it; else errors as `build_variants`.
+    """
+    seen = measured.seen
+    if seen is None or seen.request is None:
+        raise InputError(f"{measured.facts.variant} is not built: {measured.facts.log_tail}")
+    variant, flags = seen.request.variant, without_evidence(seen.request.flags)
+    toolchains = find_toolchains(request, ports)
+    source = obtain_source(request, ports, on_event)
+    isolation = choose_isolation(ports.cache, ports.processes)
+    place = place_of(source.sha256, isolation, request, ports)
+    workshop = workshop_of(ports, isolation, place)
+    shipping = _Shipping(
+        request, variant, flags, toolchains, source, workshop, on_event, ports.cores
+    )
+    shipment, shipped = shipping.as_script() if trained(variant) else shipping.as_change()
+    was = _as_built(seen, measured.others, measured.facts.identity)
+    return replace(shipment, verified=verify(was, shipped))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shipping:
+    request: BuildRequest
+    variant: Variant
+    flags: Flags
+    toolchains: Mapping[str, Toolchain]
+    source: SourceTree
+    workshop: Workshop
+    on_event: OnEvent
+    cores: int
+
+    @property
+    def toolchain(self) -> Toolchain:
+        return self.toolchains[self.variant.compiler]
+
+    def as_change(self) -> tuple[Shipment, Built]:
+        """A patch, and the project's own build with it."""
+        ship = self.request.study.ship
+        if ship is None:
+            raise InputError("the study has no [ship] table")
+        texts = {edit.file: self._text(edit, index) for index, edit in enumerate(ship.edits)}
+        changed = patch.change(ship.edits, texts, self._values())
+
+        def furnish(tree: Path) -> None:
+            copy_tree(self.source.tree, tree)
+            for name, text in changed.files.items():
+                mode = (tree / name).stat().st_mode & 0o777
+                write_atomically(tree / name, _bytes(text), mode=mode)
+
+        commands = filled_all(ship.commands, self._names, "ship.commands")
+        build = self.request.study.build
+        stage = self._stage(changed.diff, commands, build.artefact)
+        seen = self._built(replace(stage, keep=tuple(build.keep)), furnish, self.workshop)
+        typed = (f"patch -p1 < {patch.NAME}", *map(_typed, commands))
+        return self._shipment((ShippedFile(patch.NAME, _bytes(changed.diff)),), typed), seen
+
+    def as_script(self) -> tuple[Shipment, Built]:
+        """The steps of a profiled build, carried out in a folder of their own."""
+        steps = self._steps()
+        text = script.script(steps)
+        files = (ShippedFile(script.NAME, text.encode(), executable=True), *self._training_files())
+        name = PurePosixPath(steps.last.artefact).name
+
+        def furnish(tree: Path) -> None:
+            tree.mkdir()
+            copy_tree(self.source.tree, tree / _SOURCE)
+            for each in files:
+                target = tree / _SHIPPED / each.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(target, each.content, mode=0o755 if each.executable else 0o644)
+
+        argv = ("bash", f"{_SHIPPED}/{script.NAME}", _SOURCE, f"{_MADE}/{name}", _WORK)
+        files_sha256 = [hashlib.sha256(each.content).hexdigest() for each in files]
+        stage = replace(
+            self._stage(",".join(files_sha256), (argv,), f"{_MADE}/{name}"),
+            env=(("JOBS", str(self.cores)), *self._driver()),
+            deadline_ns=sum(each.deadline_ns for each in steps.stages),
+            disk_bytes=sum(each.disk_bytes for each in steps.stages),
+        )
+        isolation = alone(self.workshop.isolation, self.workshop.processes)
+        made = self._built(stage, furnish, replace(self.workshop, isolation=isolation))
+        root = isolation.build_path
+        seen = moved(made.seen, f"{root}/{_WORK}/tree", root)
+        seen = replace(seen, log=script.log_of_last_step(seen.log))
+        typed = f"bash {script.NAME} SOURCE {name}"
+        return self._shipment(files, (typed,)), replace(made, seen=seen)
+
+    def _text(self, edit: Edit, index: int) -> str:
+        try:
+            content = (self.source.tree / edit.file).read_bytes()
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            text = f"the edit does not apply: the source has no file '{edit.file}'"
+            raise patch.EditError(text, index) from None
+        return content.decode("utf-8", "surrogateescape")
+
+    def _values(self) -> dict[str, str]:
+        flags, variant = self.flags, self.variant
+        dependencies = flags if variant.dependencies == "flags" else Flags((), ())
+        lto = (flag for flag in flags.link if flag.startswith("-flto"))
+        return {
+            **self._names,
+            "opt": variant.optimization,
+            "lto": next(lto, ""),
+            "cflags": " ".join(flags.compile),
+            "ldflags": " ".join(flags.link),
+            "link_only": " ".join(flag for flag in flags.link if flag not in flags.compile),
+            "allocator": self.request.study.build.allocators.get(variant.allocator, ""),
+            "dependency_cflags": " ".join(dependencies.compile),
+            "dependency_ldflags": " ".join(dependencies.link),
+        }
+
+    @property
+    def _names(self) -> dict[str, str]:
+        toolchain = _by_name(self.toolchain, self.workshop.path)
+        return {name: str(getattr(toolchain, name)) for name in _TOOLS}
+
+    def _steps(self) -> script.Steps:
+        """The plan of the measured build, with programs by name and one path for all trees."""
+        request, path = self.request, self.workshop.path
+        toolchains = {name: _by_name(each, path) for name, each in self.toolchains.items()}
+        place = Place(source_sha256=self.source.sha256, build_path=script.TREE, path=path)
+        plan = plan_builds(request.study, request.variants, request.baseline, toolchains, place)
+        last = plan.stage(plan.stage_of[self.variant.name])
+        return script.Steps(request.study, plan, last, self.variant.choices, SOURCE_DATE_EPOCH)
+
+    def _driver(self) -> tuple[tuple[str, str], ...]:
+        """The load generator of this ensign, where the script asks for one."""
+        meter = self.workshop.meter
+        return () if meter is None else (("DRIVER", str(meter)),)
+
+    def _training_files(self) -> Iterator[ShippedFile]:
+        """What the training reads of the study's folder, and what it sends."""
+        for name, content in script.drive_files(self.request.study).items():
+            yield ShippedFile(f"{script.FILES}/{name}", content)
+        folder = self.request.path.absolute().parent
+        for name in files_named(self.request.study):
+            path = folder / name
+            if name and is_file(path) and path.resolve().is_relative_to(folder.resolve()):
+                executable = os.access(path, os.X_OK)
+                inside = path.resolve().relative_to(folder.resolve())
+                yield ShippedFile(f"{script.FILES}/{inside}", path.read_bytes(), executable)
+
+    def _shipment(self, files: tuple[ShippedFile, ...], commands: tuple[str, ...]) -> Shipment:
+        of_profile = using(self.toolchain.kind, self.workshop.isolation.build_path)
+        return Shipment(
+            variant=self.variant.name,
+            compiler=self.toolchain.version_line,
+            flags=tuple(flag for flag in self.flags.compile if flag not in of_profile),
+            link_flags=tuple(flag for flag in self.flags.link if flag not in of_profile),
+            files=files,
+            commands=commands,
+            verified=NOT_VERIFIED,
+        )
+
+    def _stage(self, shipped: str, commands: Commands, artefact: str) -> Stage:
+        """A stage of the study's limits, without its environment; calls are watched alone."""
+        build = self.request.study.build
+        watched = _watched(self.toolchain, self.workshop.path)
+        programs = [(each.name, os.path.realpath(each.program)) for each in watched]
+        inputs = {
+            "schema": _SCHEMA,
+            "source": self.source.sha256,
+            "place": self.workshop.isolation.build_path,
+            "programs": programs,
+            "toolchains": [each.identity for each in self.toolchains.values()],
+            "shipped": [shipped, commands, artefact, build.keep],
+        }
+        return Stage(
+            kind="program",
+            key=key_of(inputs),
+            parent="",
+            label=f"{self.variant.name} as shipped",
+            variants=(self.variant.name,),
+            commands=commands,
+            env=(),
+            deadline_ns=parse_duration_ns(build.deadline),
+            disk_bytes=parse_size_bytes(build.disk),
+            artefact=artefact,
+            recorded=watched,
+        )
+
+    def _built(self, stage: Stage, furnish: Callable[[Path], None], workshop: Workshop) -> Built:
+        """Build it, or take it from the cache. CommandFailed with the last lines of its log."""
+        entry = workshop.cache.get(stage.kind, stage.key)
+        if entry is None:
+            started_ns = workshop.clock.monotonic_ns()
+            self.on_event(BuildEvent("started", stage.label, 0.0, 0.0))
+            with workshop.cache.temporary() as scratch:
+                furnish(scratch / "tree")
+                made = perform_stage(stage, Inputs(scratch / "tree"), self.cores, workshop)
+            elapsed_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
+            kind: EventKind = "failed" if made.entry is None else "finished"
+            self.on_event(BuildEvent(kind, stage.label, elapsed_s, 0.0, made.reason))
+            if made.entry is None:
+                raise CommandFailed(
+                    f"{stage.label} could not be built: {made.reason}; log: {made.log}\n{made.tail}"
+                )
+            entry = made.entry
+        seen = seen_of(self.variant, self.flags, entry)
+        identity = identity_of(taken_from(entry.facts).files, _loadable_sha256(entry))
+        return _as_built(seen, tuple(seen_of_files(seen, entry)), identity)
+
+
+def _as_built(seen: Seen, others: Sequence[Seen], identity: str) -> Built:
+    """Programs of calls by what they are: `cc` and `gcc-12` may be the same one."""
+
+    def real(calls: tuple[Call, ...]) -> tuple[Call, ...]:
+        return tuple(replace(call, program=os.path.realpath(call.program)) for call in calls)
+
+    def behind_links(each: Seen) -> Seen:
+        calls, dependency_calls = real(each.calls), real(each.dependency_calls)
+        return replace(each, calls=calls, dependency_calls=dependency_calls)
+
+    return Built(behind_links(seen), identity, tuple(map(behind_links, others)))
+
+
+def _loadable_sha256(entry: Entry) -> str:
+    artefact = entry.facts["artefact"]
+    return str(artefact["loadable_sha256"]) if isinstance(artefact, Mapping) else ""
+
+
+def _watched(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
+    """Each name runs what it would run without ensign: `cc` is the system's own compiler."""
+    programs = {each.name: each for each in recorded_programs(toolchain, path)}
+    for name in installed_compilers(path):
+        driver = name.replace("gcc", "g++").replace("clang", "clang++")
+        for each in (Recorded(name, "cc", ""), Recorded(driver, "cxx", "")):
+            programs.setdefault(each.name, each)
+    found = ((each, shutil.which(each.name, path=path)) for each in programs.values())
+    return tuple(
+        replace(each, program=where or each.program)
+        for each, where in found
+        if where or each.program
+    )
+
+
+def _by_name(toolchain: Toolchain, path: str) -> Toolchain:
+    """As a user calls it: by a name on the search path, where that is the same program."""
+
+    def name(program: str) -> str:
+        short = PurePosixPath(program).name
+        found = shutil.which(short, path=path) if short else None
+        same = found is not None and os.path.realpath(found) == os.path.realpath(program)
+        return short if same else program
+
+    return replace(
+        toolchain,
+        cc=name(toolchain.cc),
+        cxx=name(toolchain.cxx),
+        ar=name(toolchain.ar),
+        ranlib=name(toolchain.ranlib),
+        nm=name(toolchain.nm),
+        ld=name(toolchain.ld),
+    )
+
+
+def _typed(argv: tuple[str, ...]) -> str:
+    return " ".join(
+        '-j"$(nproc)"' if word == "-j{jobs}" else shown([word]).replace("{jobs}", '"$(nproc)"')
+        for word in argv
+    )
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

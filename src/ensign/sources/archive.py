@@ -1,0 +1,75 @@
+"""Archives by address or path, pinned by checksum."""
+
+from __future__ import annotations
+
+import http.client
+import shutil
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+from ensign.host.files import file_sha256, storage_errors
+from ensign.model.errors import InputError
+from ensign.model.study import ArchiveSource
+from ensign.sources.fetched import Fetched, Fetcher
+from ensign.sources.unpack import unpack
+
+_SILENCE_S = 60
+
+
+def fetch_archive(source: ArchiveSource, fetcher: Fetcher) -> Fetched:
+    """Fetch, check and unpack an archive. InputError if it is not what the checksum says."""
+    file = fetcher.cached_download(source.sha256)
+    if file is None:
+        name = Path(urllib.parse.urlsplit(source.url).path).name or "archive"
+        file = fetcher.work / name
+        _get(source.url, fetcher.study, file)
+        check_sha256(file, source.sha256, source.url)
+        file = fetcher.keep_download(source.sha256, file)
+    tree = fetcher.work / "tree"
+    unpack(file, tree, source.strip, source.url)
+    return Fetched(tree)
+
+
+def check_sha256(file: Path, wanted: str, title: str) -> None:
+    """InputError if a file has another SHA-256."""
+    found = file_sha256(file)
+    if found != wanted:
+        raise InputError(f"{title} has the SHA-256 {found}, but the study wants {wanted}")
+
+
+def _get(url: str, study: Path, target: Path) -> None:
+    scheme = urllib.parse.urlsplit(url).scheme
+    if scheme == "https":
+        _download(url, target)
+        return
+    if scheme not in ("", "file"):
+        raise InputError(f"{url}: only https and file addresses, and paths, can be fetched")
+    path = Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path)) if scheme else None
+    path = path or study.parent / url
+    try:
+        with storage_errors(target):
+            shutil.copyfile(path, target)
+    except (FileNotFoundError, IsADirectoryError):
+        raise InputError(f"the archive {path} is not there") from None
+
+
+def _download(url: str, target: Path) -> None:
+    try:
+        with (
+            urllib.request.urlopen(url, timeout=_SILENCE_S) as reply,  # noqa: S310  # https only
+            storage_errors(target),
+            target.open("wb") as file,
+        ):
+            shutil.copyfileobj(reply, file)
+    except (
+        urllib.error.URLError,
+        http.client.HTTPException,
+        ssl.SSLError,
+        TimeoutError,
+        ConnectionError,
+    ) as error:
+        reason = getattr(error, "reason", error)
+        raise InputError(f"cannot fetch {url}: {reason}") from error

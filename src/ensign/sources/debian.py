@@ -1,0 +1,179 @@
+"""Debian source packages, fetched with apt's own tools from a list of our own.
+
+The system's configuration and lists are only read: apt gets a private folder for its state, and
+`deb-src` lines for the mirrors the system uses. Works as any user. Signatures are checked by apt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ensign.host.cache import key_of
+from ensign.host.files import remove_tree
+from ensign.host.processes import Outcome
+from ensign.model.errors import InputError
+from ensign.model.study import DebianSource
+from ensign.sources.apt import (
+    Revision,
+    parse_deb822,
+    parse_one_line,
+    parse_revisions,
+    source_list,
+    upstream_version,
+)
+from ensign.sources.archive import check_sha256
+from ensign.sources.fetched import Fetched, Fetcher, last_line
+from ensign.sources.unpack import unpack
+
+_APT = Path("/etc/apt")
+# Clearing the hooks keeps a container's "remove all downloads" from touching the system's cache.
+_CONFIGURATION = """\
+Dir::Etc::sourcelist "/dev/null";
+Dir::Etc::sourceparts "{folder}/sources";
+Dir::State "{folder}/state";
+Dir::State::lists "{folder}/lists";
+Dir::State::status "{folder}/status";
+Dir::Cache "{folder}/cache";
+Acquire::Languages "none";
+Acquire::Retries "3";
+APT::Sandbox::User "";
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+"""
+
+
+def fetch_debian(source: DebianSource, fetcher: Fetcher) -> Fetched:
+    """Fetch and unpack a source package. InputError if no revision carries the pinned archive."""
+    if source.patches:
+        return _fetch_patched(source, fetcher)
+    title = f"the orig archive of {source.package} {source.version}"
+    orig = fetcher.cached_download(source.sha256)
+    if orig is None:
+        apt = _Apt(source, fetcher)
+        revision, name = apt.choose(apt.revisions())
+        apt.download(revision, "--tar-only")
+        check_sha256(fetcher.work / name, source.sha256, title)
+        orig = fetcher.keep_download(source.sha256, fetcher.work / name)
+    tree = fetcher.work / "tree"
+    unpack(orig, tree, 1, title)
+    return Fetched(tree)
+
+
+def _fetch_patched(source: DebianSource, fetcher: Fetcher) -> Fetched:
+    pinned = fetcher.pinned.get("revision", "")
+    cached = fetcher.cache.get("debian", _patched_key(source, pinned)) if pinned else None
+    if cached is None:
+        apt = _Apt(source, fetcher)
+        revisions = apt.revisions()
+        if pinned:
+            revisions = [each for each in revisions if each.version == pinned]
+            if not revisions:
+                raise InputError(
+                    f"{source.package} {pinned}, which the lock file pins with its patches, is "
+                    "no longer offered; run again with --update-lock to take the present revision"
+                )
+        revision, _ = apt.choose(revisions)
+        pinned = revision.version
+        apt.download(revision)
+
+        def fill(folder: Path) -> Mapping[str, object]:
+            for name, _ in revision.files:
+                (fetcher.work / name).rename(folder / name)
+            return {"label": f"{revision.package} {revision.version}"}
+
+        cached = fetcher.cache.make("debian", _patched_key(source, pinned), fill)
+    tree = fetcher.work / "tree"
+    described = next(cached.folder.glob("*.dsc"))
+    unpacked = fetcher.run("dpkg-source", "--no-check", "-x", str(described), str(tree))
+    _expect(unpacked, "dpkg-source", "dpkg-dev")
+    remove_tree(tree / ".pc")
+    return Fetched(tree, (("revision", pinned),))
+
+
+def _patched_key(source: DebianSource, revision: str) -> str:
+    return key_of([source.package, source.sha256, revision])
+
+
+class _Apt:
+    def __init__(self, source: DebianSource, fetcher: Fetcher) -> None:
+        self._source = source
+        self._fetcher = fetcher
+        self._folder = fetcher.work / "apt"
+
+    def revisions(self) -> list[Revision]:
+        """Read what the mirrors offer. InputError if they cannot be read."""
+        listed = source_list(_system_stanzas())
+        if not listed:
+            raise InputError(
+                f"'{self._source.package}' is a Debian source package, but apt has no mirror "
+                f'configured below {_APT}; use kind = "archive" instead'
+            )
+        for name in ("sources", "state", "lists/partial", "cache/archives/partial"):
+            (self._folder / name).mkdir(parents=True)
+        (self._folder / "sources/ensign.sources").write_text(listed)
+        (self._folder / "status").touch()
+        (self._folder / "apt.conf").write_text(_CONFIGURATION.format(folder=self._folder))
+        _expect(self._run("apt-get", "--quiet", "update"), "apt-get update", "apt")
+        # Through a file: an outcome holds the last bytes of the output only.
+        found = self._folder / "found"
+        command = 'exec apt-cache -c "$1" showsrc --only-source "$2" > "$3"'
+        configuration = str(self._folder / "apt.conf")
+        package = self._source.package
+        outcome = self._fetcher.run("sh", "-c", command, "sh", configuration, package, str(found))
+        revisions = parse_revisions(found.read_text()) if outcome.ok else []
+        if not revisions:
+            raise InputError(f"this system's mirrors have no source package '{package}'")
+        return revisions
+
+    def choose(self, revisions: list[Revision]) -> tuple[Revision, str]:
+        """Take the last revision with the pinned archive; and that archive's name."""
+        wanted = self._source
+        for revision in reversed(revisions):
+            name = revision.orig(wanted.sha256)
+            if name is not None and upstream_version(revision.version) == wanted.version:
+                return revision, name
+        offered = ", ".join(_offer(revision) for revision in revisions) or "none"
+        raise InputError(
+            f"no revision of {wanted.package} {wanted.version} carries an orig archive with "
+            f"SHA-256 {wanted.sha256}; offered: {offered}"
+        )
+
+    def download(self, revision: Revision, *options: str) -> None:
+        """Download a revision's files into the work folder."""
+        wanted = f"{revision.package}={revision.version}"
+        outcome = self._run(
+            "apt-get", "--quiet", "source", "--only-source", "--download-only", *options, wanted
+        )
+        _expect(outcome, "apt-get source", "apt")
+
+    def _run(self, program: str, *arguments: str) -> Outcome:
+        return self._fetcher.run(program, "-c", str(self._folder / "apt.conf"), *arguments)
+
+
+def _offer(revision: Revision) -> str:
+    orig = [checksum for name, checksum in revision.files if ".orig.tar." in name]
+    return f"{revision.version} ({orig[0] if orig else 'no orig archive'})"
+
+
+def _system_stanzas() -> list[dict[str, str]]:
+    stanzas = []
+    for path in sorted([_APT / "sources.list", *(_APT / "sources.list.d").glob("*")]):
+        if not path.is_file():
+            continue
+        if path.suffix == ".sources":
+            stanzas += parse_deb822(path.read_text(errors="replace"))
+        elif path.suffix == ".list":
+            stanzas += parse_one_line(path.read_text(errors="replace"))
+    return stanzas
+
+
+def _expect(outcome: Outcome, program: str, package: str) -> None:
+    if outcome.reason == "not-found":
+        raise InputError(
+            f"a Debian source package needs {program}; run 'apt-get install {package}' (Debian and "
+            'its kin), or use kind = "archive"'
+        )
+    if not outcome.ok:
+        raise InputError(f"{program} failed: {last_line(outcome)}")

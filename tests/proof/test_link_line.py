@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from ensign.proof.archives import Member
+from ensign.proof.facts import Order
+from ensign.proof.link_line import (
+    Input,
+    order_facts,
+    used_by_map,
+    used_by_symbols,
+)
+from ensign.toolchains.driver_line import Word
+
+
+def an_object(name: str, defines: str, needs: str = "") -> Input:
+    return Input(Word(name), name, "object", frozenset(defines.split()), frozenset(needs.split()))
+
+
+def archive(name: str, **members: str) -> Input:
+    found = tuple(
+        Member(f"{each}.o", language="", defines=frozenset(names.split()), needs=frozenset())
+        for each, names in members.items()
+    )
+    return Input(Word(name), name, "archive", members=found)
+
+
+MAIN = an_object("main.o", "main", "fast slow")
+
+
+def test_members_seen_in_maps_of_all_linkers() -> None:
+    gnu = "Archive member included\n\n./liba.a(x.o)    main.o (fast)\n"
+    lld = "  11c0  11c0  4  16   /b/liba.a(y.o):(.text)\n"
+    assert used_by_map(gnu + lld) == {("liba.a", "x.o"), ("liba.a", "y.o")}
+
+
+def test_a_member_whose_symbols_an_object_defines_itself_left_no_trace() -> None:
+    inputs = (MAIN, archive("liba.a", x="main", y="fast"))
+    assert used_by_symbols(inputs, frozenset({"main", "fast"})) == {"liba.a": frozenset({"y.o"})}
+
+
+def test_one_symbol_from_the_archive_and_one_silently_from_the_shared_library() -> None:
+    shared = Input(Word("-lslow"), "libslow.so", "shared", frozenset({"slow"}))
+    inputs = (MAIN, shared, archive("liba.a", x="fast", y="slow"))
+    (fact,) = order_facts(inputs, {"liba.a": frozenset({"x.o"})})
+    assert (fact.order, fact.other, fact.symbols) == (Order.AFTER_SHARED, "-lslow", ("slow",))
+
+
+def test_an_archive_twice_around_another_is_one_duplicate() -> None:
+    a, b = archive("liba.a", x="fast"), archive("libb.a", y="slow")
+    used = {"liba.a": frozenset({"x.o"}), "libb.a": frozenset({"y.o"})}
+    (fact,) = order_facts((MAIN, a, b, a), used)
+    assert (fact.order, fact.library) == (Order.DUPLICATE, "liba.a")
+
+
+def test_whole_archives_and_groups_are_meant() -> None:
+    whole = Input(Word("liba.a", whole=True), "liba.a", "archive")
+    libm = Input(Word("-lm", grouped=True), "libm.so", "shared")
+    assert order_facts((MAIN, whole, libm, libm), {}) == ()
+
+
+def test_an_archive_of_the_project_may_be_useless_one_of_the_system_is_nobodys_fault() -> None:
+    stub = Input(Word("-ldl"), "/usr/lib/x86_64-linux-gnu/libdl.a", "archive")
+    (fact,) = order_facts((MAIN, stub, archive("libspare.a", x="spare")), {})
+    assert (fact.order, fact.library) == (Order.UNUSED, "libspare.a")

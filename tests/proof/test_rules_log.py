@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from ensign.model.variants import Variant
+from ensign.proof.facts import Binary, Proof
+from ensign.proof.rules_binary import binary_findings
+from ensign.proof.rules_log import log_findings, unknown_lto
+from ensign.proof.seen import Request, Seen
+from ensign.toolchains.table import Flags
+
+
+def codes(log: str) -> list[str]:
+    return [finding.code for finding in log_findings(Seen("v", Proof(Binary("p")), log=log))]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "lto1: fatal error: unrecognized argument to '-flto=' option: 'thin'",
+        "cc1: error: unrecognized argument to ‘-flto=’ option: ‘thin’",
+        "gcc: error: unrecognized command-line option '-flto-everything'",
+        "clang: error: unsupported argument 'fastest' to option '-flto='",
+        "clang: warning: argument unused during compilation: '-flto' [-Wunused]",
+    ],
+)
+def test_lto_flags_that_a_compiler_refuses(line: str) -> None:
+    assert unknown_lto(f"make: hello\n{line}\nmore") == line
+    assert codes(line) == ["unknown-lto-flag"]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (
+            "a.c:1: warning: '/x/a.gcda' profile count data file not found [-Wmissing-profile]",
+            "profile-missing",
+        ),
+        (
+            'warning: no profile data available for file "b.c" [-Wprofile-instr-unprofiled]',
+            "profile-missing",
+        ),
+        (
+            "warning: profile data may be out of date: of 9 [-Wprofile-instr-out-of-date]",
+            "profile-stale",
+        ),
+        ("a.c:3: error: coverage mismatch for 'f' [-Wcoverage-mismatch]", "profile-stale"),
+        ("error: Could not read profile /x/y.profdata: No such file", "profile-empty"),
+        (
+            "BOLT-INFO: 2 out of 4102 functions in the binary (0.0%) have non-empty execution",
+            "bolt-profile-thin",
+        ),
+    ],
+)
+def test_what_is_said_of_profiles(line: str, code: str) -> None:
+    assert codes(f"{line}\n") == [code]
+
+
+def test_a_good_log_has_no_finding() -> None:
+    log = (
+        "gcc -flto=auto -O2 -c a.c\n"
+        "BOLT-INFO: 2102 out of 4102 functions in the binary (51.2%) have non-empty execution\n"
+    )
+    assert codes(log) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "bolted", "expected"),
+    [
+        ("on", False, ["bolt-not-applied"]),
+        ("off", True, ["bolt-not-asked"]),
+        ("on", True, []),
+        ("off", False, []),
+    ],
+)
+def test_bolt_by_the_bytes(asked: str, bolted: bool, expected: list[str]) -> None:  # noqa: FBT001
+    request = Request(Variant("v", "gcc-12", "-O2", bolt=asked), Flags((), ()))
+    seen = Seen("v", Proof(Binary("p", bolted=bolted)), request)
+    assert [finding.code for finding in binary_findings(seen)] == expected
