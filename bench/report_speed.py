@@ -120,12 +120,12 @@ def make_study(path: Path, size: Size, seed: int) -> None:
     variants = expand(study)
     folder = StudyFolder.beside(path, study.name)
     rng = np.random.default_rng(seed)
-    arms = (*(variant.name for variant in variants), TWIN)
+    raced = (*(variant.name for variant in variants), TWIN)
     effects = np.append(np.linspace(0, -0.1, len(variants)), 0.0)
     for sweep in range(size.sweeps):
         for name in names:
-            costs_ns = 1e9 * np.exp(effects + rng.normal(0, 0.005, len(arms)))
-            folder.write_trial(KEY, trial((name, sweep), arms, costs_ns, size.slices))
+            costs_ns = 1e9 * np.exp(effects + rng.normal(0, 0.005, len(raced)))
+            folder.write_trial(KEY, trial((name, sweep), raced, costs_ns, size.slices))
     write_record(folder, record(variants, size.sweeps, tuple(names)))
 
 

@@ -80,7 +80,7 @@ class BuildFacts:
         return self.status.removeprefix(_SAME) if self.status.startswith(_SAME) else ""
 
     @property
-    def arm(self) -> str:
+    def raced_as(self) -> str:
         """The variant that is raced for it: itself, or the one whose bytes it has."""
         return self.same_as or self.variant
 

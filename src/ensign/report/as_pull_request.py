@@ -122,7 +122,7 @@ def _redo(shipment: Shipment, study: str) -> tuple[str, ...]:
 
 def _comparison(result: StudyResult, build: BuildFacts) -> SuiteComparison | None:
     """Of the variant, or of the one that has its bytes and was raced in its place."""
-    return next((each for each in result.suite if each.comparison.arm == build.arm), None)
+    return next((each for each in result.suite if each.comparison.arm == build.raced_as), None)
 
 
 def _code(text: str) -> str:

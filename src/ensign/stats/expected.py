@@ -51,7 +51,7 @@ def pilot_rounds(arms: int, workloads: int, rounds: int) -> int:
 
 def log_ratios_of(costs: SweepCosts) -> Floats:
     """d[arm, workload, round] of all variants, or of the twin where there is none."""
-    return np.stack([costs.log_ratios(arm, costs.arms[0]) for arm in costs.variants])
+    return np.stack([costs.log_ratios(arm, costs.arms[0]) for arm in costs.compared])
 
 
 def expected_precision(d: Floats, rounds: int, level: float) -> Precision:

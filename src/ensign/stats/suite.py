@@ -92,7 +92,7 @@ def widest_half_width(costs: SweepCosts, rule: SuiteRule) -> float:
 
     Of log ratios, as in `Precision`; infinite with one sweep alone.
     """
-    d = [costs.log_ratios(arm, costs.arms[0]) for arm in costs.variants]
+    d = [costs.log_ratios(arm, costs.arms[0]) for arm in costs.compared]
     return max(float(mean_and_half_width(sweep_geomeans(each), rule.pair_rule)[1]) for each in d)
 
 

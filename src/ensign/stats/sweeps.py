@@ -36,7 +36,7 @@ class SweepCosts:
     y: Floats
 
     @property
-    def variants(self) -> tuple[str, ...]:
+    def compared(self) -> tuple[str, ...]:
         """The arms besides the first and its twin; the twin where there are no others."""
         return tuple(arm for arm in self.arms[1:] if arm != TWIN) or self.arms[1:]
 

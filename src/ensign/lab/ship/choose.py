@@ -27,7 +27,7 @@ def chosen(result: StudyResult, wanted: str | None, despite: Collection[str] = (
     if unknown:
         raise InputError(f"--despite knows {' and '.join(DESPITE)}, not '{unknown[0]}'")
     build = _chosen(result, wanted, despite)
-    slower = "" if REGRESSIONS in despite else _regressions(result, build.arm)
+    slower = "" if REGRESSIONS in despite else _regressions(result, build.raced_as)
     if slower:
         raise InputError(
             f"{build.variant} has a regression that is shown: {slower}; "
@@ -65,7 +65,7 @@ def _chosen(result: StudyResult, wanted: str | None, despite: Collection[str]) -
     if build is None:
         near = suggestion(wanted, [each.variant for each in result.builds])
         raise InputError(f"the study has measured no variant called '{wanted}'{near}")
-    if result.baseline in (wanted, build.arm):
+    if result.baseline in (wanted, build.raced_as):
         raise InputError(f"{wanted} is what the baseline {result.baseline} is: nothing to ship")
     if build.status in ("failed", "left out"):
         raise InputError(f"{wanted} cannot be shipped: it was not built ({build.status})")

@@ -23,9 +23,9 @@ def design_of(
     barred = {each.subject for each in findings if each.severity is Severity.ERROR}
     found: dict[str, tuple[Mapping[str, str], str]] = {}
     for build in builds:
-        of_it = {build.variant, build.arm}
-        if build.arm in raced and build.check != "failed" and not of_it & barred:
-            found[build.variant] = ({**DEFAULTS, **dict(build.choices)}, build.arm)
+        of_it = {build.variant, build.raced_as}
+        if build.raced_as in raced and build.check != "failed" and not of_it & barred:
+            found[build.variant] = ({**DEFAULTS, **dict(build.choices)}, build.raced_as)
     if not raced or raced[0] not in found:
         return Design((), (), ())
     values = {axis: {levels[axis] for levels, _ in found.values()} for axis in AXES}

@@ -110,8 +110,8 @@ class Demand:
         racing = self.variants if variants is None else variants
         most = fewest(self.together, pilot.most_arms)
         groups = 1 if most is None else group_count(racing, most)
-        arms = racing + groups * _NO_VARIANT
-        return arms * (pilot.startup_ns + lengths[name]) + groups * pilot.overhead_ns
+        taking_part = racing + groups * _NO_VARIANT
+        return taking_part * (pilot.startup_ns + lengths[name]) + groups * pilot.overhead_ns
 
     def extras_ns(self, lengths: Lengths) -> float:
         """Time of the check at longer slices, and of the race of relinks."""
