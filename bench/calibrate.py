@@ -121,7 +121,7 @@ def slices(_: Bench) -> Rows:
 
 
 def twins(bench: Bench) -> Rows:
-    """Is any place among the arms of a race favoured? Seven copies of one Redis."""
+    """Is any place among the variants of a race favoured? Seven copies of one Redis."""
     return redis_twins.measure(bench.repetitions)
 
 

@@ -48,7 +48,7 @@ def _false_alarms(rows: list[Row]) -> str:
         )
     share = median(_number(row, "running_share") for row in rows if row["tool"] == "ensign")
     lines.append(
-        f"\nAn arm was running for {share:.1%} of the time between the first and the last slice (median).\n"
+        f"\nA variant was running for {share:.1%} of the time between the first and the last slice (median).\n"
     )
     return "\n".join(lines)
 
@@ -95,7 +95,7 @@ def _statistics(rows: list[Row]) -> str:
 def _slices(rows: list[Row]) -> str:
     lines = [
         "## Bias of slicing: Redis, clang-19 `-O3 -flto` over gcc-12 `-O2`, server CPU per request\n",
-        "| load | slice | cost ratio | 95 % interval | executions | an arm running |",
+        "| load | slice | cost ratio | 95 % interval | executions | a variant running |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     lines += [
@@ -109,7 +109,7 @@ def _slices(rows: list[Row]) -> str:
 
 def _twins(rows: list[Row]) -> str:
     lines = [
-        "## Seven copies of one Redis: does an arm's place matter?\n",
+        "## Seven copies of one Redis: does a variant's place matter?\n",
         "Server CPU per request over the mean of the copies, geometric mean of 16 workloads, ± one standard error; the true value is 0.\n",
         "| | " + " | ".join(str(place) for place in range(1, 8)) + " |",
         "| --- " * 8 + "|",

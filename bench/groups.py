@@ -71,7 +71,7 @@ def write_study(folder: Path, way: str, budget: str) -> Path:
     head, suite = text.split("[suite]", 1)
     suite = re.sub(r"(?s)\ntests = \[\n.*?\n\]", f"\ntests = [\n{listed}]", suite, count=1)
     head = head.replace('name = "redis-full"', f'name = "redis-{way}"')
-    head = re.sub(r"(?m)^(sweeps|confirm) = .*\n", "", head)
+    head = re.sub(r"(?m)^(rounds|confirm) = .*\n", "", head)
     head = re.sub(r"(?s)\nslice_check = \[\n.*?\n\]", "", head)
     # Half-widths are no matter of Redis' own tests, which take half an hour.
     head = re.sub(r"(?s)\n\[check\]\n.*?(?=\n\[)", "", head)
@@ -89,10 +89,10 @@ def _row(path: Path) -> dict[str, object]:
 
 
 def row_of(result: StudyResult) -> dict[str, object]:
-    """Told and reached half-widths (of log ratios), sweeps, and seconds of racing."""
+    """Told and reached half-widths (of log ratios), rounds, and seconds of racing."""
     told, reached = result.expected, result.reached
     return {
-        "sweeps": result.sweeps_done,
+        "rounds": result.rounds_done,
         "racing_s": result.racing_s,
         "told": None if told is None else {"suite": told.suite, "workload": told.workload},
         "reached": None
@@ -103,7 +103,7 @@ def row_of(result: StudyResult) -> dict[str, object]:
 
 def table(rows: dict[str, dict[str, object]]) -> str:
     """Markdown, in percent."""
-    lines = ["| | sweeps | racing | geometric mean: told, reached | single test: told, reached |"]
+    lines = ["| | rounds | racing | geometric mean: told, reached | single test: told, reached |"]
     lines.append("| --- | --- | --- | --- | --- |")
     for way, row in rows.items():
         pairs = []
@@ -111,7 +111,7 @@ def table(rows: dict[str, dict[str, object]]) -> str:
             values = [_share(row[when], which) for when in ("told", "reached")]
             pairs.append(" ".join(values))
         seconds = float(str(row["racing_s"]))
-        lines.append(f"| {way} | {row['sweeps']} | {seconds:.0f} s | {' | '.join(pairs)} |")
+        lines.append(f"| {way} | {row['rounds']} | {seconds:.0f} s | {' | '.join(pairs)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -133,7 +133,7 @@ sha256 = "4b1dc4ee6d622a09fff9c6777191209750fb5e5a725ef78ea012d6eef4c22982"
 [build]
 dependencies = [['sh', '-c', '''{case.dependencies}''']]
 commands = [['sh', '-c', '''{PROGRAM} {case.flags} {keep} redis-server''']]
-artefact = "src/redis-server"
+artifact = "src/redis-server"
 [axes]
 compiler = ["{case.compiler}"]
 [[include]]
@@ -143,7 +143,7 @@ optimization = "-O2"
 lto = "off"
 [[workloads]]
 name = "none"
-command = ["{{artefact}}", "--version"]
+command = ["{{artifact}}", "--version"]
 """
 
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 from ensign.lab.study import evidence
 from ensign.lab.study.confirm_plan import confirming_study, read_plan, record_name
-from ensign.lab.study.perform import folder_of, stored_sweeps
 from ensign.lab.study.record import read_record
 from ensign.lab.study.result import in_units, suite_rule
+from ensign.lab.study.run import folder_of, stored_rounds
 from ensign.model.comparisons import Comparison, Direction
-from ensign.model.trials import TWIN, ArmTotals, Metric, Trial
+from ensign.model.trials import TWIN, Metric, Trial, VariantTotals
 from ensign.report import words
 from ensign.report.view import row_of
 from ensign.stats.pair import log_interval
+from ensign.stats.rounds import RoundCosts, round_costs
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
-from ensign.stats.sweeps import SweepCosts, sweep_costs
 from ensign.stats.twin import judge_twin
 
 if TYPE_CHECKING:
@@ -42,14 +42,15 @@ def main() -> None:
     asked.add_argument("study", type=Path)
     with evidence.opened(asked.parse_args().study) as found:
         result = found.result()
-        study, record, trials = stored_sweeps(found.file)
+        study, record, trials = stored_rounds(found.file)
         rule = suite_rule(study)
-        arms, names = (*record.raced, TWIN), tuple(each.name for each in study.workloads)
+        variants, names = (*record.raced, TWIN), tuple(each.name for each in study.workloads)
         costs = {
-            metric: in_units(sweep_costs(trials, arms, names, metric), record) for metric in Metric
+            metric: in_units(round_costs(trials, variants, names, metric), record)
+            for metric in Metric
         }
         print(_precision(result))
-        print(_twin(costs[Metric.CPU], arms[0], study.race.level))
+        print(_twin(costs[Metric.CPU], variants[0], study.race.level))
         print(_levels(costs, rule))
         print(_builds(result))
         print(_best(found.file, result))
@@ -76,16 +77,16 @@ def _precision(result: StudyResult) -> str:
     suite = [_half(each.comparison) for each in result.suite]
     single = [_half(each.comparison) for each in result.workloads]
     expected = result.expected
-    counts = (len(result.suite), len(result.workload_names), result.sweeps_done)
+    counts = (len(result.suite), len(result.workload_names), result.rounds_done)
     rows = [
-        ["builds and twin, tests, sweeps", ", ".join(map(str, counts))],
+        ["builds and twin, tests, rounds", ", ".join(map(str, counts))],
         ["racing", f"{result.racing_s / 60:.0f} min"],
         ["half-width of geometric means", _middle(suite)],
         ["half-width of single tests", _middle(single)],
     ]
     if expected is not None:
         said = f"{_percent(expected.suite)} and {_percent(expected.workload)}"
-        rows.append(["both, as told before the first sweep", said])
+        rows.append(["both, as told before the first round", said])
     return "### Precision\n\n" + _table(["", ""], rows)
 
 
@@ -93,20 +94,20 @@ def _middle(halves: Sequence[float]) -> str:
     return f"median {_percent(median(halves))}, at most {_percent(max(halves))}"
 
 
-def _twin(costs: SweepCosts, baseline: str, level: float) -> str:
+def _twin(costs: RoundCosts, baseline: str, level: float) -> str:
     judged = judge_twin(costs, TWIN, baseline, level)
     exits = f"{len(judged.exits)} of {len(costs.workloads)}, {judged.exits_allowed} allowed"
     rows = [["geometric mean", _said(judged.suite)], ["tests whose interval excludes 0", exits]]
     return "### A/A twin\n\n" + _table(["", ""], rows)
 
 
-def _levels(costs: dict[Metric, SweepCosts], rule: SuiteRule) -> str:
+def _levels(costs: dict[Metric, RoundCosts], rule: SuiteRule) -> str:
     rows = []
     for compiler in COMPILERS:
-        arm, base = f"{compiler}-O3-lto", f"{compiler}-O2"
-        if not {arm, base} <= set(costs[Metric.CPU].arms):
+        variant, base = f"{compiler}-O3-lto", f"{compiler}-O2"
+        if not {variant, base} <= set(costs[Metric.CPU].variants):
             continue
-        both = [compare_suite(costs[metric], arm, base, rule).comparison for metric in Metric]
+        both = [compare_suite(costs[metric], variant, base, rule).comparison for metric in Metric]
         rows.append([compiler, *map(_said, both)])
     header = ["`-O3 -flto` over `-O2`", "CPU time per request", "wall time"]
     table = f"{_table(header, rows)}\n{PUBLISHED}\n" if rows else "Not among the builds.\n"
@@ -115,14 +116,14 @@ def _levels(costs: dict[Metric, SweepCosts], rule: SuiteRule) -> str:
 
 def _builds(result: StudyResult) -> str:
     wall = {
-        each.comparison.arm: each.comparison.beside.other
+        each.comparison.variant: each.comparison.beside.other
         for each in result.suite
         if each.comparison.beside is not None
     }
     size = {each.variant: each for each in result.builds}
     rows = []
     for each in sorted(result.suite, key=lambda one: one.comparison.ratio):
-        name = each.comparison.arm
+        name = each.comparison.variant
         build = size.get(name)
         counts = _counts(result, name)
         code = "" if build is None else f"{build.text_bytes / 2**20:.2f} MiB"
@@ -131,9 +132,9 @@ def _builds(result: StudyResult) -> str:
     return f"### All builds, against {result.baseline}\n\n" + _table(header, rows)
 
 
-def _counts(result: StudyResult, arm: str) -> str:
+def _counts(result: StudyResult, variant: str) -> str:
     directions = [
-        each.comparison.direction for each in result.workloads if each.comparison.arm == arm
+        each.comparison.direction for each in result.workloads if each.comparison.variant == variant
     ]
     return f"{directions.count(Direction.FASTER)}, {directions.count(Direction.SLOWER)}"
 
@@ -149,23 +150,25 @@ def _best(file: StudyFile, result: StudyResult) -> str:
     assert plan is not None  # there is a result of it
     assert second is not None
     trials = folder.trials(second.key)
-    arms, names = (*second.raced, TWIN), tuple(plan.workloads)
+    variants, names = (*second.raced, TWIN), tuple(plan.workloads)
     rule = suite_rule(confirming_study(file.study, plan), len(plan.finalists))
 
-    def measured(metric: Metric) -> SweepCosts:
-        return in_units(sweep_costs(trials, arms, names, metric), second)
+    def measured(metric: Metric) -> RoundCosts:
+        return in_units(round_costs(trials, variants, names, metric), second)
 
     parts = (
         ("CPU time per request", measured(Metric.CPU)),
         ("wall time", measured(Metric.WALL)),
     )
     rows = []
-    for arm in (*plan.finalists, TWIN):
-        cells = [_said(compare_suite(costs, arm, arms[0], rule).comparison) for _, costs in parts]
-        cells += [_saved(trials, arm, arms[0], of, rule) for of in (_user, _system)]
-        claim = compare_suite(parts[0][1], arm, arms[0], rule)
+    for variant in (*plan.finalists, TWIN):
+        cells = [
+            _said(compare_suite(costs, variant, variants[0], rule).comparison) for _, costs in parts
+        ]
+        cells += [_saved(trials, variant, variants[0], of, rule) for of in (_user, _system)]
+        claim = compare_suite(parts[0][1], variant, variants[0], rule)
         shown = len(names) - len(claim.not_shown)
-        rows.append([arm, *cells, f"{shown} of {len(names)}"])
+        rows.append([variant, *cells, f"{shown} of {len(names)}"])
     saved = ("user time saved, in points", "kernel time saved")
     limit = f"shown at most {rule.margin:.1%} slower"
     header = ["build", *(name for name, _ in parts), *saved, limit]
@@ -173,37 +176,41 @@ def _best(file: StudyFile, result: StudyResult) -> str:
     return head + _table(header, rows) + _single(parts[0][1], plan.finalists[0], rule)
 
 
-def _single(costs: SweepCosts, arm: str, rule: SuiteRule) -> str:
-    rows = sorted(compare_workloads(costs, arm, costs.arms[0], rule), key=lambda row: row[1].ratio)
+def _single(costs: RoundCosts, variant: str, rule: SuiteRule) -> str:
+    rows = sorted(
+        compare_workloads(costs, variant, costs.variants[0], rule), key=lambda row: row[1].ratio
+    )
     cells = [[name, _said(row), row_of(row, rule.margin, twin=False).size] for name, row in rows]
-    return f"\n{arm}, test by test:\n\n" + _table(["test", "CPU time per request", "margin"], cells)
+    return f"\n{variant}, test by test:\n\n" + _table(
+        ["test", "CPU time per request", "margin"], cells
+    )
 
 
 def _saved(
     trials: Sequence[Trial],
-    arm: str,
+    variant: str,
     baseline: str,
-    part: Callable[[ArmTotals], float],
+    part: Callable[[VariantTotals], float],
     rule: SuiteRule,
 ) -> str:
-    """Percent of the baseline's CPU time per request, mean over tests, with interval over sweeps.
+    """Percent of the baseline's CPU time per request, mean over tests, with interval over rounds.
 
     The kernel splits CPU time into user and system by ticks: too coarse for ratios of single tests.
     """
-    sweeps: dict[int, list[float]] = {}
+    rounds: dict[int, list[float]] = {}
     for trial in trials:
-        base, other = trial.arm(baseline), trial.arm(arm)
+        base, other = trial.variant(baseline), trial.variant(variant)
         share = (part(base) - part(other)) / base.cost(Metric.CPU)
-        sweeps.setdefault(trial.sweep, []).append(100 * share)
-    found = log_interval([mean(each) for each in sweeps.values()], rule.pair_rule)
+        rounds.setdefault(trial.round_index, []).append(100 * share)
+    found = log_interval([mean(each) for each in rounds.values()], rule.pair_rule)
     return f"{found.mean:.1f} ({found.low:.1f} to {found.high:.1f})"
 
 
-def _user(totals: ArmTotals) -> float:
+def _user(totals: VariantTotals) -> float:
     return totals.user_ns / totals.operations
 
 
-def _system(totals: ArmTotals) -> float:
+def _system(totals: VariantTotals) -> float:
     return totals.system_ns / totals.operations
 
 

@@ -15,7 +15,13 @@ from tools import ensign
 STUDY = Path(__file__).parents[1] / "studies" / "redis" / "quick.toml"
 A, B = "gcc-12-O2", "clang-19-O3-lto"
 BUDGET = "60s"
-LENGTHS = (("2ms", ()), ("5ms", ()), ("20ms", ()), ("100ms", ()), ("whole", ("--mode", "whole")))
+LENGTHS = (
+    ("2ms", ()),
+    ("5ms", ()),
+    ("20ms", ()),
+    ("100ms", ()),
+    ("alternating", ("--mode", "alternating")),
+)
 LOADS = (("get, pipeline 1", "1", "60000"), ("get, pipeline 16", "16", "600000"))
 SERVER = (
     "{program} --port {{port}} --bind 127.0.0.1 --dir {{tmp}} --save '' --appendonly no "

@@ -1,7 +1,8 @@
-"""Is any place among the arms favoured? Seven copies of one Redis race each other.
+"""Is any place among the variants favoured? Seven copies of one Redis race each other.
 
-All arms are the same file, so every true ratio is 1. A copy's number is its place in the request
-(the twin of a study is the last one); which copy gets the first slice is drawn anew for each trial.
+All variants are the same file, so every true ratio is 1. A copy's number is its place in the
+request (the twin of a study is the last one); which copy gets the first slice is drawn anew for
+each trial.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ensign.lab.machine import cpu_seats
+from ensign.lab.cpu_plan import cpus_of_study
 from ensign.lab.ports import Ports
-from ensign.lab.study.arms import Field, race_request
 from ensign.lab.study.calibrate import trial_seed
 from ensign.lab.study.prepare import built_programs, open_study
+from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.racing import race
-from ensign.meter.requests import ArmSpec
+from ensign.meter.requests import VariantSpec
 from ensign.model.study import Study, Workload
 from ensign.model.trials import TWIN, Metric, Trial
 
@@ -35,25 +36,27 @@ TARGET_NS = 60_000_000
 Floats = NDArray[np.float64]
 
 
-def measure(sweeps: int) -> list[dict[str, object]]:
+def measure(rounds: int) -> list[dict[str, object]]:
     """Log cost by place, over the mean of all copies, in percent, with its standard error.
 
-    All copies run all workloads of the quick study, `sweeps` times; a sweep is one observation.
+    All copies run all workloads of the quick study, `rounds` times; a round is one observation.
     """
     programs, tools = built_programs(STUDY, (PROGRAM,))
     study = open_study(STUDY).study
-    seats, _ = cpu_seats(study.cpus)
+    cpus, _ = cpus_of_study(study.cpus)
     copies = tuple((f"copy-{n}", programs[PROGRAM]) for n in range(COPIES - 1))
-    field = Field(copies, tools, seats)
-    sizes = {each.name: _size(study, field, each) for each in study.workloads}
+    variants = RacedVariants(copies, tools, cpus)
+    sizes = {each.name: _size(study, variants, each) for each in study.workloads}
     by_number, by_start = [], []
-    for sweep in range(sweeps):
-        trials = [_trial(study, field, each, sizes[each.name], sweep) for each in study.workloads]
+    for round_index in range(rounds):
+        trials = [
+            _trial(study, variants, each, sizes[each.name], round_index) for each in study.workloads
+        ]
         costs = np.array([_costs(trial) for trial in trials])
         order = np.array([_first_slices(trial) for trial in trials])
         by_number.append(costs.mean(axis=0))
         by_start.append(np.take_along_axis(costs, order, axis=1).mean(axis=0))
-        sys.stdout.write(f"twins: sweep {sweep + 1} of {sweeps}\n")
+        sys.stdout.write(f"twins: round {round_index + 1} of {rounds}\n")
         sys.stdout.flush()
     return [
         *_effects("place in the request", np.array(by_number)),
@@ -61,34 +64,39 @@ def measure(sweeps: int) -> list[dict[str, object]]:
     ]
 
 
-def _size(study: Study, field: Field, workload: Workload) -> int:
+def _size(study: Study, variants: RacedVariants, workload: Workload) -> int:
     number = 50 * workload.rounding
-    trial = _trial(study, field.only_baseline(), workload, number, 0)
-    per_request = trial.arms[0].wall_ns / number
+    trial = _trial(study, variants.only_baseline(), workload, number, 0)
+    per_request = trial.variants[0].wall_ns / number
     return max(1, round(TARGET_NS / per_request / workload.rounding)) * workload.rounding
 
 
-def _trial(study: Study, field: Field, workload: Workload, requests: int, sweep: int) -> Trial:
-    seed = trial_seed(study.race.seed, sweep, workload.name)
-    request = race_request(study, field, workload, requests, seed=seed)
-    request = replace(request, arms=tuple(_named(request.arms)))
+def _trial(
+    study: Study, variants: RacedVariants, workload: Workload, requests: int, round_index: int
+) -> Trial:
+    seed = trial_seed(study.race.seed, round_index, workload.name)
+    request = race_request(study, variants, workload, requests, seed=seed)
+    request = replace(request, variants=tuple(_named(request.variants)))
     with closing(race(Ports().meter, request, workload=workload.name)) as trials:
         return next(trials)
 
 
-def _named(arms: tuple[ArmSpec, ...]) -> Iterator[ArmSpec]:
-    last = len(arms) - 1
-    yield from (replace(arm, name=f"copy-{last}") if arm.name == TWIN else arm for arm in arms)
+def _named(variants: tuple[VariantSpec, ...]) -> Iterator[VariantSpec]:
+    last = len(variants) - 1
+    yield from (
+        replace(variant, name=f"copy-{last}") if variant.name == TWIN else variant
+        for variant in variants
+    )
 
 
 def _costs(trial: Trial) -> Floats:
-    copies = [trial.arm(f"copy-{number}") for number in range(COPIES)]
+    copies = [trial.variant(f"copy-{number}") for number in range(COPIES)]
     logs = np.array([math.log(copy.cost(Metric.CPU)) for copy in copies])
     return np.asarray(logs - logs.mean())
 
 
 def _first_slices(trial: Trial) -> list[int]:
-    names = list(dict.fromkeys(each.arm for each in trial.slices))
+    names = list(dict.fromkeys(each.variant for each in trial.slices))
     return [int(name.removeprefix("copy-")) for name in names]
 
 

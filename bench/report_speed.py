@@ -1,7 +1,7 @@
 """Time and peak memory of `ensign report` on a large study, made up from a seed.
 
-python bench/report_speed.py                     # 50 workloads × 26 arms × 16 sweeps × 200 slices
-python bench/report_speed.py --folder big        # keeps the study, and uses it again
+python bench/report_speed.py                # 50 workloads × 26 variants × 16 rounds × 200 slices
+python bench/report_speed.py --folder big   # keeps the study, and uses it again
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 
 from ensign.lab.study.record import StudyRecord, write_record
 from ensign.lab.study_file import read_study
-from ensign.model.results import BuildFacts, MachineFacts
-from ensign.model.trials import TWIN, ArmTotals, Mode, SliceRecord, Trial
+from ensign.model.results import BuildFacts, BuildStatus, MachineFacts
+from ensign.model.trials import TWIN, Mode, SliceRecord, Trial, VariantTotals
 from ensign.store.folder import StudyFolder
 from ensign.variants.expand import expand
 
@@ -34,7 +34,7 @@ LIMIT_S, LIMIT_BYTES = 10.0, 2 * 2**30
 SLICE_NS = 5_000_000
 KEY = "invented"
 KINDS = ("terminal", "html", "markdown", "csv", "json")
-# 3 × 2 × 2 × 2 builds and one more; with the twin 26 arms.
+# 3 × 2 × 2 × 2 builds and one more; with the twin 26 variants.
 STUDY = """
 name = "large"
 [source]
@@ -42,7 +42,7 @@ kind = "path"
 path = "."
 [build]
 commands = [["true"]]
-artefact = "program"
+artifact = "program"
 [axes]
 compiler = ["gcc-12", "gcc-11", "clang-19"]
 optimization = ["-O2", "-O3"]
@@ -64,10 +64,10 @@ margin = "1%"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large the study is; `slices` are those of one arm in one execution."""
+    """How large the study is; `slices` are those of one variant in one execution."""
 
     workloads: int
-    sweeps: int
+    rounds: int
     slices: int
 
 
@@ -89,12 +89,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--workloads", type=int, default=50)
-    parser.add_argument("--sweeps", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=16)
     parser.add_argument("--slices", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reports", nargs="+", choices=KINDS, default=KINDS)
     options = parser.parse_args(argv)
-    size = Size(options.workloads, options.sweeps, options.slices)
+    size = Size(options.workloads, options.rounds, options.slices)
     with tempfile.TemporaryDirectory() as spare:
         folder = options.folder or Path(spare)
         study = folder / "large.toml"
@@ -114,54 +114,62 @@ def make_study(path: Path, size: Size, seed: int) -> None:
     """Writes a study file and a results folder as a finished run leaves it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     names = [f"workload-{index}" for index in range(size.workloads)]
-    tables = [f'[[workloads]]\nname = "{name}"\ncommand = ["{{artefact}}"]\n' for name in names]
-    path.write_text(f"{STUDY}sweeps = {size.sweeps}\n{''.join(tables)}", encoding="utf-8")
+    tables = [f'[[workloads]]\nname = "{name}"\ncommand = ["{{artifact}}"]\n' for name in names]
+    path.write_text(f"{STUDY}rounds = {size.rounds}\n{''.join(tables)}", encoding="utf-8")
     study = read_study(path).study
     variants = expand(study)
     folder = StudyFolder.beside(path, study.name)
     rng = np.random.default_rng(seed)
     raced = (*(variant.name for variant in variants), TWIN)
     effects = np.append(np.linspace(0, -0.1, len(variants)), 0.0)
-    for sweep in range(size.sweeps):
+    for round_index in range(size.rounds):
         for name in names:
             costs_ns = 1e9 * np.exp(effects + rng.normal(0, 0.005, len(raced)))
-            folder.write_trial(KEY, trial((name, sweep), raced, costs_ns, size.slices))
-    write_record(folder, record(variants, size.sweeps, tuple(names)))
+            folder.write_trial(KEY, trial((name, round_index), raced, costs_ns, size.slices))
+    write_record(folder, record(variants, size.rounds, tuple(names)))
 
 
-def trial(place: tuple[str, int], arms: Sequence[str], costs_ns: np.ndarray, slices: int) -> Trial:
-    """One execution of one workload; arms take turns, slice by slice."""
+def trial(
+    place: tuple[str, int], variants: Sequence[str], costs_ns: np.ndarray, slices: int
+) -> Trial:
+    """One execution of one workload; variants take turns, slice by slice."""
     turns = tuple(
         SliceRecord(
-            arm, (turn * len(arms) + index) * SLICE_NS, SLICE_NS, SLICE_NS - 1000, 0, filler=False
+            variant,
+            (turn * len(variants) + index) * SLICE_NS,
+            SLICE_NS,
+            SLICE_NS - 1000,
+            0,
+            filler=False,
         )
         for turn in range(slices)
-        for index, arm in enumerate(arms)
+        for index, variant in enumerate(variants)
     )
     totals = tuple(
-        ArmTotals(arm, int(cost), int(cost), int(cost * 0.7), int(cost * 0.3), 0, 1, 2**24, 5, 9,
-                  slices)
-        for arm, cost in zip(arms, costs_ns, strict=True)
+        VariantTotals(variant, int(cost), int(cost), int(cost * 0.7), int(cost * 0.3), 0, 1,
+                  2**24, 5, 9, slices)
+        for variant, cost in zip(variants, costs_ns, strict=True)
     )  # fmt: skip
-    workload, sweep = place
+    workload, round_index = place
     return Trial(
-        workload, sweep, 1, Mode.GATED, "cgroup", SLICE_NS, 1.7e9, int(costs_ns.sum()), 0.98,
-        totals, turns,
+        workload, round_index, 1, Mode.INTERLEAVED, "cgroup", SLICE_NS, 1.7e9, int(costs_ns.sum()),
+        0.98, totals, turns,
     )  # fmt: skip
 
 
-def record(variants: Sequence[Variant], sweeps: int, workloads: tuple[str, ...]) -> StudyRecord:
+def record(variants: Sequence[Variant], rounds: int, workloads: tuple[str, ...]) -> StudyRecord:
     """What a run would have written beside its trials."""
     builds = tuple(
         BuildFacts(
             variant=variant.name, choices=variant.choices, compiler=variant.compiler,
-            flags=(variant.optimization,), link_flags=(), status="built", build_s=30.0 + index,
+            flags=(variant.optimization,), link_flags=(), status=BuildStatus.BUILT,
+            build_s=30.0 + index,
             size_bytes=7_000_000 + 1000 * index, text_bytes=2_000_000, loadable_sha256=variant.name,
         )
         for index, variant in enumerate(variants)
     )  # fmt: skip
     return StudyRecord(
-        key=KEY, raced=tuple(variant.name for variant in variants), sweeps_planned=sweeps,
+        key=KEY, raced=tuple(variant.name for variant in variants), rounds_planned=rounds,
         builds=builds, machine=MachineFacts((("CPU", "invented"),)), findings=(),
         commands=tuple((name, "program") for name in workloads), toolchains=(), source=(),
         version="0", made_at="now", complete=True, workloads=workloads,

@@ -92,7 +92,7 @@ def training(listing: Iterable[Test], raced: Sequence[Test]) -> list[Test]:
 
 
 def is_candidate(test: Test) -> bool:
-    """Whether a test is one of those groups, goes by time, and fits a race of 25 arms."""
+    """Whether a test is one of those groups, goes by time, and fits a race of 25 variants."""
     return (
         test.groups[0] in GROUPS
         and not test.fixed_requests

@@ -13,7 +13,7 @@ from statistics import median, quantiles
 
 from ensign.meter.client import LocalMeter
 from ensign.meter.racing import race
-from ensign.meter.requests import ArmSpec, ProcessSpec, RaceRequest, Sink
+from ensign.meter.requests import ProcessSpec, RaceRequest, Sink, VariantSpec
 from ensign.model.trials import Mode
 
 _WRITERS = {
@@ -32,14 +32,14 @@ def main() -> None:
             sinks = {
                 "null": ProcessSpec(argv, sink=Sink.NULL),
                 "pipe": ProcessSpec(argv),
-                "memory": ProcessSpec(argv, stdout=str(Path(memory, "{arm}"))),
+                "memory": ProcessSpec(argv, stdout=str(Path(memory, "{variant}"))),
             }
-            arms = tuple(ArmSpec(name, process) for name, process in sinks.items())
-            for mode in (Mode.WHOLE, Mode.GATED):
-                request = RaceRequest(arms, mode, 5_000_000, runs, seed=1)
+            variants = tuple(VariantSpec(name, process) for name, process in sinks.items())
+            for mode in (Mode.ALTERNATING, Mode.INTERLEAVED):
+                request = RaceRequest(variants, mode, 5_000_000, runs, seed=1)
                 trials = list(race(LocalMeter(), request))
                 for name in sinks:
-                    totals = [trial.arm(name) for trial in trials]
+                    totals = [trial.variant(name) for trial in trials]
                     cpu = _shown([each.cpu_ns / 1e6 for each in totals])
                     wall = _shown([each.wall_ns / 1e6 for each in totals])
                     print(f"{writer:16} {name:8} {cpu} {wall}  {mode}")

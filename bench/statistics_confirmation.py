@@ -60,11 +60,11 @@ def row(rng: np.random.Generator, studies: int, variants: int, spread: float) ->
     return f"| {variants} | {100 * spread:.1f} % | {' | '.join(cells)} |"
 
 
-def geomeans(rng: np.random.Generator, truth: np.ndarray, sweeps: int) -> np.ndarray:
-    """g[study, variant, sweep]; all variants of a sweep are compared with the same baseline."""
+def geomeans(rng: np.random.Generator, truth: np.ndarray, rounds: int) -> np.ndarray:
+    """g[study, variant, round]; all variants of a round are compared with the same baseline."""
     studies, variants = truth.shape
-    baseline = rng.normal(0, BASELINE_SD, (studies, 1, sweeps))
-    return truth[:, :, None] + rng.normal(0, OWN_SD, (studies, variants, sweeps)) - baseline
+    baseline = rng.normal(0, BASELINE_SD, (studies, 1, rounds))
+    return truth[:, :, None] + rng.normal(0, OWN_SD, (studies, variants, rounds)) - baseline
 
 
 def covered(g: np.ndarray, truth: np.ndarray, rule: PairRule) -> np.ndarray:

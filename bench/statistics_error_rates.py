@@ -13,7 +13,7 @@ import numpy as np
 
 from ensign.stats.holm import holm_adjusted
 from ensign.stats.looks import critical_value, looks_up_to
-from ensign.stats.no_slower import upper_bounds
+from ensign.stats.non_inferior import upper_bounds
 from ensign.stats.pair import PairRule, Rule, mean_and_half_width
 from ensign.stats.signed_rank import SIGNED_RANK_LOOKS
 from ensign.stats.simulation import (
@@ -21,12 +21,12 @@ from ensign.stats.simulation import (
     drifting,
     exclusions,
     normal,
-    of_two_arms,
+    of_two_variants,
     run_races,
     signed_rank_rejections,
 )
 from ensign.stats.student import two_sided_critical, two_sided_p
-from ensign.stats.suite import sweep_geomeans
+from ensign.stats.suite import round_geomeans
 from ensign.stats.twin import exits_for_finding
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ LOOKS = looks_up_to(HORIZON)
 LOOKS_40 = looks_up_to(40)
 MARGIN = 0.01
 ALPHA = 0.05
-STOPPED_SWEEPS = 12
+STOPPED_ROUNDS = 12
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     coverage_at_stopping(rng, races)
     power(rng, races)
     geomean_coverage(rng, races // 10)
-    no_slower_errors(rng, races // 10)
+    non_inferior_errors(rng, races // 10)
     twin_errors(rng, races // 10)
 
 
@@ -105,7 +105,7 @@ def false_alarms(rng: np.random.Generator, races: int) -> None:
     )
     both = sorted({*SIGNED_RANK_LOOKS, *LOOKS_40})
     laws = dict(INDEPENDENT_NOISE)
-    laws |= {f"{name}, in both arms": of_two_arms(law) for name, law in laws.items()}
+    laws |= {f"{name}, in both variants": of_two_variants(law) for name, law in laws.items()}
     for name, law in laws.items():
         d = law(rng, (races, HORIZON))
         sequential = exclusions(d, 0.0, SEQUENTIAL, LOOKS)
@@ -203,31 +203,31 @@ def power(rng: np.random.Generator, races: int) -> None:
 def suite_of(
     rng: np.random.Generator, shape: tuple[int, int, int], shared: float, own: float
 ) -> Floats:
-    """d[study, workload, sweep]: a relink's effect that a sweep shares, and each race's own."""
-    studies, _, sweeps = shape
-    return shared * rng.standard_normal((studies, 1, sweeps)) + own * rng.standard_normal(shape)
+    """d[study, workload, round]: a relink's effect that a round shares, and each race's own."""
+    studies, _, rounds = shape
+    return shared * rng.standard_normal((studies, 1, rounds)) + own * rng.standard_normal(shape)
 
 
 def geomean_coverage(rng: np.random.Generator, studies: int) -> None:
     head(
         "Coverage of the suite's geometric mean (12 workloads; sd of a race 0.8 %)",
-        "sweeps",
-        "sd shared by a sweep",
-        "over sweeps",
+        "rounds",
+        "sd shared by a round",
+        "over rounds",
         "per-workload formula",
         "workloads stopped one by one",
     )
-    for sweeps in (8, 12, 16):
+    for rounds in (8, 12, 16):
         for shared in (0.0, 0.004, 0.008):
-            d = suite_of(rng, (studies, 12, sweeps), shared, 0.008)
-            mean, half = mean_and_half_width(sweep_geomeans(d), FIXED)
-            se = np.sqrt((d.var(axis=2, ddof=1) / sweeps).sum(axis=1)) / 12
+            d = suite_of(rng, (studies, 12, rounds), shared, 0.008)
+            mean, half = mean_and_half_width(round_geomeans(d), FIXED)
+            se = np.sqrt((d.var(axis=2, ddof=1) / rounds).sum(axis=1)) / 12
             row(
-                sweeps,
+                rounds,
                 f"{100 * shared:g} %",
                 share(np.abs(mean) <= half),
                 share(np.abs(mean) <= 1.96 * se),
-                share(stopped_one_by_one(rng, studies, shared)) if sweeps == STOPPED_SWEEPS else "",
+                share(stopped_one_by_one(rng, studies, shared)) if rounds == STOPPED_ROUNDS else "",
             )
 
 
@@ -248,12 +248,12 @@ def stopped_one_by_one(
     return np.asarray(np.abs(estimate.mean(axis=1) - truth) <= 1.96 * se)
 
 
-def no_slower_errors(rng: np.random.Generator, studies: int) -> None:
+def non_inferior_errors(rng: np.random.Generator, studies: int) -> None:
     head(
         "'No workload slower than 1 %' (50 workloads, 5 % level): shown in this share of studies",
         "truth",
         "sd of a race",
-        "sweeps",
+        "rounds",
         "shown",
         "Holm names no slower workload",
     )
@@ -267,12 +267,12 @@ def no_slower_errors(rng: np.random.Generator, studies: int) -> None:
     }
     for name, (first, others) in cases.items():
         for own in (0.003, 0.008):
-            for sweeps in (3, 8, 12):
+            for rounds in (3, 8, 12):
                 truth = np.full((50, 1), others)
                 truth[0] = first
-                d = truth + suite_of(rng, (min(studies, 4000), 50, sweeps), 0.0, own)
+                d = truth + suite_of(rng, (min(studies, 4000), 50, rounds), 0.0, own)
                 shown = (upper_bounds(d, 0.95) < m).all(axis=1)
-                row(name, f"{100 * own:g} %", sweeps, share(shown), share(holm_silent(d)))
+                row(name, f"{100 * own:g} %", rounds, share(shown), share(holm_silent(d)))
 
 
 def holm_silent(d: Floats) -> NDArray[np.bool_]:
@@ -286,7 +286,7 @@ def holm_silent(d: Floats) -> NDArray[np.bool_]:
 
 def twin_errors(rng: np.random.Generator, studies: int) -> None:
     head(
-        "Findings about an honest twin (8 sweeps)",
+        "Findings about an honest twin (8 rounds)",
         "workloads",
         "exits needed",
         "sd shared / own",
@@ -300,7 +300,7 @@ def twin_errors(rng: np.random.Generator, studies: int) -> None:
             mean, half = mean_and_half_width(d, FIXED)
             needed = exits_for_finding(workloads)
             exits = (np.abs(mean) > half).sum(axis=1) >= needed
-            g, g_half = mean_and_half_width(sweep_geomeans(d), FIXED)
+            g, g_half = mean_and_half_width(round_geomeans(d), FIXED)
             geomean = np.abs(g) > g_half
             row(workloads, needed, shared, share(exits), share(geomean), share(exits | geomean))
 

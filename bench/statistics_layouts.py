@@ -1,4 +1,4 @@
-"""Error rates of studies whose sweeps share relinks, by simulation with known truth.
+"""Error rates of studies whose rounds share relinks, by simulation with known truth.
 
 Prints the tables of docs/statistics/layouts.md.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensign.stats.layouts import blocked_split, nested_split, relink_band
+from ensign.stats.layouts import blocked_split, nested_split, relink_spread
 from ensign.stats.pair import PairRule, Rule, mean_and_half_width
 
 if TYPE_CHECKING:
@@ -33,19 +33,19 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def coverage(rng: np.random.Generator, studies: int) -> None:
     """Coverage of 0 by the t interval, counting relinks or executions."""
-    print("| relinks | sweeps | sd between layouts | counting relinks | counting executions |")
+    print("| relinks | rounds | sd between layouts | counting relinks | counting executions |")
     print("| --- | --- | --- | --- | --- |")
-    for relinks, sweeps in ((4, 8), (4, 20), (8, 8), (8, 16), (8, 12)):
+    for relinks, rounds in ((4, 8), (4, 20), (8, 8), (8, 16), (8, 12)):
         for layout_sd in (0.0, 0.004, 0.012):
             layouts = rng.normal(0, layout_sd, (studies, relinks))
-            used = np.arange(sweeps) % relinks
-            d = layouts[:, used] + rng.normal(0, EXECUTION_SD, (studies, sweeps))
+            used = np.arange(rounds) % relinks
+            d = layouts[:, used] + rng.normal(0, EXECUTION_SD, (studies, rounds))
             columns = np.stack([d[:, used == k].mean(axis=1) for k in range(relinks)], axis=1)
             shares = []
             for values in (columns, d):
                 mean, half = mean_and_half_width(values, RULE)
                 shares.append(f"{100 * float((np.abs(mean) <= half).mean()):.1f} %")
-            print(f"| {relinks} | {sweeps} | {100 * layout_sd:g} % | {' | '.join(shares)} |")
+            print(f"| {relinks} | {rounds} | {100 * layout_sd:g} % | {' | '.join(shares)} |")
     print()
 
 
@@ -76,7 +76,7 @@ def _one(
     d = truth[:8, None] + rng.normal(0, EXECUTION_SD, (8, 3)) + drift
     split = nested_split(d.tolist()) if shared_sd == 0 else blocked_split(d)
     natural = rng.normal(0, EXECUTION_SD, (2, 3)) + drift
-    band = relink_band(d - natural.mean(axis=0))
+    band = relink_spread(d - natural.mean(axis=0))
     if split is None:
         raise AssertionError
     new = float(truth[8])

@@ -13,9 +13,9 @@ import numpy as np
 
 from ensign.model.trials import Metric
 from ensign.stats.pair import PairNames, PairRule, Rule, compare
+from ensign.stats.rounds import RoundCosts
 from ensign.stats.signed_rank import signed_rank_p
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
-from ensign.stats.sweeps import SweepCosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,31 +36,33 @@ def measure(samples: int = 1_000_000, seed: int = 1) -> list[dict[str, object]]:
     """Milliseconds of each statistic on that many samples."""
     rng = np.random.default_rng(seed)
     d: list[float] = rng.normal(0.001, 0.01, samples).tolist()
-    names = PairNames("arm", "baseline", Metric.CPU)
+    names = PairNames("variant", "baseline", Metric.CPU)
     costs = suite_costs(rng, samples)
     tasks: dict[str, Callable[[], object]] = {
         "one pair, sequential interval": lambda: compare(names, d, PairRule(margin=0.01)),
         "one pair, t interval": lambda: compare(names, d, PairRule(rule=Rule.T)),
         "signed rank": lambda: signed_rank_p(d),
         "suite: geometric mean and no-slower claim": lambda: compare_suite(
-            costs, "arm", "baseline", SuiteRule(margin=0.01)
+            costs, "variant", "baseline", SuiteRule(margin=0.01)
         ),
-        "suite: every workload": lambda: compare_workloads(costs, "arm", "baseline", SuiteRule()),
+        "suite: every workload": lambda: compare_workloads(
+            costs, "variant", "baseline", SuiteRule()
+        ),
     }
     compare(names, [0.0, 0.1, 0.2], PairRule(rule=Rule.T))
     return [{"what": name, "ms": 1000 * seconds_of(task)} for name, task in tasks.items()]
 
 
-def suite_costs(rng: np.random.Generator, samples: int) -> SweepCosts:
-    """Two arms, 50 workloads, as many sweeps as give that many costs."""
-    sweeps = max(2, samples // 100)
-    return SweepCosts(
+def suite_costs(rng: np.random.Generator, samples: int) -> RoundCosts:
+    """Two variants, 50 workloads, as many rounds as give that many costs."""
+    rounds = max(2, samples // 100)
+    return RoundCosts(
         metric=Metric.CPU,
-        arms=("baseline", "arm"),
+        variants=("baseline", "variant"),
         workloads=tuple(f"workload-{w}" for w in range(50)),
-        sweeps=tuple(range(sweeps)),
+        rounds=tuple(range(rounds)),
         left_out=(),
-        y=rng.normal(10.0, 0.01, (2, 50, sweeps)),
+        y=rng.normal(10.0, 0.01, (2, 50, rounds)),
     )
 
 

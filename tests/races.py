@@ -9,20 +9,20 @@ from ensign.meter.client import Json, Verb
 
 
 def execution(number: int, costs: dict[str, int], memory_bytes: int = 0) -> Iterator[Json]:
-    """The records of one valid execution with those CPU times (ns) per arm."""
-    for arm, cost in costs.items():
+    """The records of one valid execution with those CPU times (ns) per variant."""
+    for variant, cost in costs.items():
         yield {
             "type": "slice",
             "execution": number,
-            "arm": arm,
+            "variant": variant,
             "start_ns": 0,
             "wall_ns": cost,
             "cpu_ns": cost,
         }
         yield {
-            "type": "arm",
+            "type": "variant",
             "execution": number,
-            "arm": arm,
+            "variant": variant,
             "wall_ns": cost,
             "cpu_ns": cost,
             "user_ns": cost,
@@ -43,7 +43,7 @@ def execution(number: int, costs: dict[str, int], memory_bytes: int = 0) -> Iter
 
 @dataclass
 class SimulatedMeter:
-    """Answers any race: `cost_ns(arm, execution)` for each arm; time passes as it would.
+    """Answers any race: `cost_ns(variant, execution)` for each variant; time passes as it would.
 
     `now_ns` is the clock that a test hands to the code under test; `besides_ns` passes with each
     race besides what the meter says of it.
@@ -62,7 +62,7 @@ class SimulatedMeter:
         self.requests.append((verb, request))
         yield {"type": "start", "schema": 1, "freezer": "cgroup", "mode": request["mode"]}
         self.now_ns += self.besides_ns
-        names = [arm["name"] for arm in request["arms"]]  # type: ignore[attr-defined,index]
+        names = [variant["name"] for variant in request["variants"]]  # type: ignore[attr-defined,index]
         begin_ns = self.now_ns
         for number in range(int(request["executions"])):  # type: ignore[call-overload]
             costs = {name: self.cost_ns(name, self._executions) for name in names}

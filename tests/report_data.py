@@ -6,26 +6,27 @@ import math
 import random
 from dataclasses import replace
 
-from ensign.model.comparisons import Beside, Comparison, Direction, Size, TimeShares
+from ensign.model.comparisons import Comparison, Direction, OtherMetric, Size, TimeShares
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import (
-    ArmFacts,
     BuildFacts,
+    BuildStatus,
     CompareResult,
     Confirmation,
     LatencyComparison,
-    LayoutBand,
     LayoutFacts,
     LayoutSplit,
+    LayoutSpread,
     MachineFacts,
-    NamedWorkloads,
+    SignificantWorkloads,
     Stopped,
     StudyResult,
     SuiteComparison,
     VariantBands,
+    VariantFacts,
     WorkloadComparison,
 )
-from ensign.model.trials import ArmTotals, Metric, Mode, SliceRecord, Trial
+from ensign.model.trials import Metric, Mode, SliceRecord, Trial, VariantTotals
 from ensign.stats.bands import band_edges, count_bands
 
 MARGIN = 0.01
@@ -55,19 +56,19 @@ MACHINE = MachineFacts(
 )
 
 
-BAND = LayoutFacts(
+SPREAD = LayoutFacts(
     raced=0,
     kind="object order and padding",
     splits=(LayoutSplit("gcc-12-O2", 8, 24, 0.012, 0.021, 0.004),),
-    bands=(
-        LayoutBand("", 8, 0.99, 1.02, 0.975, 1.03),
-        LayoutBand("set", 8, 0.98, 1.01, 0.96, 1.04),
+    spreads=(
+        LayoutSpread("", 8, 0.99, 1.02, 0.975, 1.03),
+        LayoutSpread("set", 8, 0.98, 1.01, 0.96, 1.04),
     ),
 )
 
 
 def comparison(  # noqa: PLR0913
-    arm: str,
+    variant: str,
     log_ratio: float,
     half: float,
     *,
@@ -88,19 +89,24 @@ def comparison(  # noqa: PLR0913
     beside = None
     if metric is Metric.CPU:
         wall = comparison(
-            arm, log_ratio * 0.9, half * 1.6, margin=margin, baseline=baseline, metric=Metric.WALL
+            variant,
+            log_ratio * 0.9,
+            half * 1.6,
+            margin=margin,
+            baseline=baseline,
+            metric=Metric.WALL,
         )
-        beside = Beside(wall, baseline=TimeShares(0.98, 0.2), arm=TimeShares(0.98, 0.21))
+        beside = OtherMetric(wall, baseline=TimeShares(0.98, 0.2), variant=TimeShares(0.98, 0.21))
     return Comparison(
-        arm, baseline, metric, math.exp(log_ratio), low, high, 0.95, direction, size,
+        variant, baseline, metric, math.exp(log_ratio), low, high, 0.95, direction, size,
         executions, "t", correlation=0.1, beside=beside,
     )  # fmt: skip
 
 
-def unbounded(arm: str, executions: int = 2) -> Comparison:
+def unbounded(variant: str, executions: int = 2) -> Comparison:
     """Too few executions for an interval."""
     return Comparison(
-        arm, "gcc-12-O2", Metric.CPU, 0.97, 0.0, math.inf, 0.95, Direction.UNCLEAR,
+        variant, "gcc-12-O2", Metric.CPU, 0.97, 0.0, math.inf, 0.95, Direction.UNCLEAR,
         Size.UNCLEAR, executions,
     )  # fmt: skip
 
@@ -109,13 +115,15 @@ def build(variant: str, status: str = "built", log_tail: str = "") -> BuildFacts
     compiler, _, rest = variant.partition("-O")
     flags = ("-O" + rest.split("-")[0], *(("-flto",) if "lto" in variant else ()))
     failed = status == "failed"
+    same_as = status.removeprefix("same as ") if status.startswith("same as ") else ""
     return BuildFacts(
         variant=variant,
         choices=(("compiler", compiler), ("optimization", flags[0])),
         compiler=compiler,
         flags=flags,
         link_flags=flags if "lto" in variant else (),
-        status=status,
+        status=BuildStatus.SAME if same_as else BuildStatus(status),
+        same_as=same_as,
         build_s=41.3,
         size_bytes=0 if failed else 7_654_321,
         text_bytes=0 if failed else 2_123_456,
@@ -133,17 +141,17 @@ def study(
     """A study of invented variants; every number follows from the seed."""
     draw = random.Random(7)  # noqa: S311
     truth = TRUTH if truth is None else truth
-    arms = {**truth, "twin": 1.0}
+    variants = {**truth, "twin": 1.0}
     rows = []
     for workload in names:
         base = draw.uniform(800, 30_000)
-        for arm, ratio in arms.items():
-            spread = 0.0 if arm == "twin" else draw.gauss(0, 0.018)
+        for variant, ratio in variants.items():
+            spread = 0.0 if variant == "twin" else draw.gauss(0, 0.018)
             true = math.log(ratio) + spread + draw.gauss(0, 0.0015)
-            entry = comparison(arm, true, draw.uniform(0.003, 0.008))
+            entry = comparison(variant, true, draw.uniform(0.003, 0.008))
             cost = base * entry.ratio
             rows.append(WorkloadComparison(workload, entry, base, cost, draw.uniform(0.4, 0.8)))
-    suite = tuple(_suite(arm, math.log(ratio), rows) for arm, ratio in arms.items())
+    suite = tuple(_suite(variant, math.log(ratio), rows) for variant, ratio in variants.items())
     edges = band_edges(MARGIN)
     failed = "clang: error: unable to execute command: ld.lld\nmake: *** [all] Error 1"
     fields: dict[str, object] = {
@@ -155,10 +163,10 @@ def study(
         "metric": "cpu",
         "margin": MARGIN,
         "level": 0.95,
-        "sweeps_done": 8,
-        "sweeps_planned": 8,
+        "rounds_done": 8,
+        "rounds_planned": 8,
         "racing_s": 287.0,
-        "mode": "gated",
+        "mode": "interleaved",
         "slice_ns": 5_000_000,
         "freezer": "cgroup",
         "running_share": 0.982,
@@ -190,8 +198,8 @@ def study(
         "version": "0.1.0",
         "made_at": "2025-11-21 05:10 UTC",
         "band_edges": edges,
-        "named": tuple(_named(arm, rows) for arm in arms),
-        "bands": tuple(_bands(arm, rows, edges) for arm in arms),
+        "significant": tuple(_named(variant, rows) for variant in variants),
+        "bands": tuple(_bands(variant, rows, edges) for variant in variants),
         "extra": {"redo": "ensign run studies/redis/quick.toml"},
     }  # fmt: skip
     return StudyResult(**{**fields, **changes})  # type: ignore[arg-type]
@@ -199,15 +207,15 @@ def study(
 
 def latencies(names: tuple[str, ...] = ("get", "set")) -> tuple[LatencyComparison, ...]:
     """Two variants and the twin; the further out the percentile, the less is known of it."""
-    arms = {"clang-19-O3-lto": -0.04, "gcc-11-Os": 0.08, "twin": 0.001}
+    variants = {"clang-19-O3-lto": -0.04, "gcc-11-Os": 0.08, "twin": 0.001}
     halves = {"p50": 0.005, "p95": 0.01, "p99": 0.03, "p999": 0.12}
     return tuple(
         LatencyComparison(
-            name, percentile, comparison(arm, true, half), 2e5 * place, 2e5 * place * (1 + true)
+            name, percentile, comparison(variant, true, half), 2e5 * place, 2e5 * place * (1 + true)
         )
         for name in names
         for place, (percentile, half) in enumerate(halves.items(), start=1)
-        for arm, true in arms.items()
+        for variant, true in variants.items()
     )
 
 
@@ -215,38 +223,38 @@ def confirmed_study(**changes: object) -> StudyResult:
     """A study whose two best variants were confirmed, one of which is not faster after all."""
     second = study(
         {"clang-19-O3-lto": 0.968, "gcc-12-O3-lto": 0.999}, WORKLOADS[:3], level=0.975,
-        sweeps_done=16, sweeps_planned=16, findings=(),
+        rounds_done=16, rounds_planned=16, findings=(),
     )  # fmt: skip
     fields: dict[str, object] = {
-        "finalists": ("clang-19-O3-lto", "gcc-12-O3-lto"), "sweeps": 16, "sweeps_done": 16,
+        "finalists": ("clang-19-O3-lto", "gcc-12-O3-lto"), "rounds": 16, "rounds_done": 16,
         "level": 0.975, "plan_sha256": "ab" * 32, "fresh": ("executions", "relinks"),
         "result": second,
     }  # fmt: skip
     phase = Confirmation(**{**fields, **changes})  # type: ignore[arg-type]
-    explored = study(names=WORKLOADS[:3], sweeps_done=7, named=(), confirmation=phase)
-    suite = (replace(entry, no_slower=None, not_shown=()) for entry in explored.suite)
+    explored = study(names=WORKLOADS[:3], rounds_done=7, significant=(), confirmation=phase)
+    suite = (replace(entry, non_inferior=None, not_shown=()) for entry in explored.suite)
     return replace(explored, suite=tuple(suite))
 
 
-def _suite(arm: str, true: float, rows: list[WorkloadComparison]) -> SuiteComparison:
-    mine = [row for row in rows if row.comparison.arm == arm]
-    entry = comparison(arm, true + 0.0007, 0.0035)
+def _suite(variant: str, true: float, rows: list[WorkloadComparison]) -> SuiteComparison:
+    mine = [row for row in rows if row.comparison.variant == variant]
+    entry = comparison(variant, true + 0.0007, 0.0035)
     late = tuple(row.workload for row in mine if row.comparison.high > 1 + MARGIN)
-    if arm == "twin":
+    if variant == "twin":
         return SuiteComparison(entry, len(mine))
     return SuiteComparison(entry, len(mine), not late, late)
 
 
-def _bands(arm: str, rows: list[WorkloadComparison], edges: tuple[float, ...]) -> VariantBands:
-    mean = [1 / row.comparison.ratio - 1 for row in rows if row.comparison.arm == arm]
+def _bands(variant: str, rows: list[WorkloadComparison], edges: tuple[float, ...]) -> VariantBands:
+    mean = [1 / row.comparison.ratio - 1 for row in rows if row.comparison.variant == variant]
     least = [speedup - 0.006 for speedup in mean]
-    return VariantBands(arm, count_bands(mean, edges), count_bands(least, edges))
+    return VariantBands(variant, count_bands(mean, edges), count_bands(least, edges))
 
 
-def _named(arm: str, rows: list[WorkloadComparison]) -> NamedWorkloads:
-    mine = [row for row in rows if row.comparison.arm == arm]
-    return NamedWorkloads(
-        arm,
+def _named(variant: str, rows: list[WorkloadComparison]) -> SignificantWorkloads:
+    mine = [row for row in rows if row.comparison.variant == variant]
+    return SignificantWorkloads(
+        variant,
         tuple(row.workload for row in mine if row.comparison.ratio > 1.02),
         tuple(row.workload for row in mine if row.comparison.ratio < 0.98),
     )
@@ -265,7 +273,7 @@ def huge_study() -> StudyResult:
 def extreme_study() -> StudyResult:
     """Hostile and very long names, no intervals, huge differences, nothing finished."""
     long_name = "clang-19-O3-lto-" + "very-long-extra-flag-" * 8
-    arms = (
+    variants = (
         comparison(HOSTILE, math.log(0.3), 0.05),
         comparison(long_name, math.log(4.0), 0.9),
         unbounded("few\x1b[31mred\u202e"),
@@ -274,10 +282,17 @@ def extreme_study() -> StudyResult:
     )
     workload = "w" * 120 + HOSTILE
     return study(
-        suite=tuple(SuiteComparison(arm, 1) for arm in arms),
-        named=tuple(NamedWorkloads(arm.arm, (workload,), ()) for arm in arms),
-        bands=tuple(VariantBands(arm.arm, (1, 0, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0)) for arm in arms),
-        workloads=tuple(WorkloadComparison(workload, arm, 0.0, 1e12, math.nan) for arm in arms),
+        suite=tuple(SuiteComparison(variant, 1) for variant in variants),
+        significant=tuple(
+            SignificantWorkloads(variant.variant, (workload,), ()) for variant in variants
+        ),
+        bands=tuple(
+            VariantBands(variant.variant, (1, 0, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0))
+            for variant in variants
+        ),
+        workloads=tuple(
+            WorkloadComparison(workload, variant, 0.0, 1e12, math.nan) for variant in variants
+        ),
         workload_names=(workload,),
         commands=((workload, "a" * 300 + HOSTILE),),
         title=HOSTILE,
@@ -285,7 +300,7 @@ def extreme_study() -> StudyResult:
         builds=(build(HOSTILE), build(long_name, "failed", HOSTILE * 3 + "\n\x1b[2J")),
         findings=(Finding("bad", Severity.ERROR, HOSTILE, HOSTILE),),
         machine=MachineFacts(((HOSTILE, HOSTILE),)),
-        sweeps_done=2,
+        rounds_done=2,
         extra={"redo": HOSTILE},
     )
 
@@ -293,14 +308,14 @@ def extreme_study() -> StudyResult:
 def empty_study() -> StudyResult:
     """Nothing was raced: every build failed."""
     return study(
-        suite=(), workloads=(), bands=(), named=(), sweeps_done=0,
+        suite=(), workloads=(), bands=(), significant=(), rounds_done=0,
         running_share=math.nan, racing_s=0.0,
         builds=(build("gcc-12-O2"), build("gcc-12-O3", "failed", "error")),
     )  # fmt: skip
 
 
-def arm(name: str, seconds: float = 0.8, ratios: tuple[float, ...] = ()) -> ArmFacts:
-    return ArmFacts(
+def variant(name: str, seconds: float = 0.8, ratios: tuple[float, ...] = ()) -> VariantFacts:
+    return VariantFacts(
         name, f"./prog-{name} input", seconds, 0.031, seconds + 0.05, 3_565_158,
         (seconds + 0.031) * 1e9, 1.0, ratios,
     )  # fmt: skip
@@ -310,12 +325,12 @@ def compared(**changes: object) -> CompareResult:
     """Two commands, the new one faster."""
     ratios = (-0.032, -0.030, -0.029, -0.031, -0.033)
     fields: dict[str, object] = {
-        "arms": (arm("old"), arm("new", 0.775, ratios)),
-        "twin": arm("old (twin)", 0.801, (0.001, -0.001, 0.0005, 0.002, -0.0012)),
+        "variants": (variant("old"), variant("new", 0.775, ratios)),
+        "twin": variant("old (twin)", 0.801, (0.001, -0.001, 0.0005, 0.002, -0.0012)),
         "comparisons": (comparison("new", -0.031, 0.004, margin=None, baseline="old"),),
         "aa": comparison("old (twin)", 0.0005, 0.0025, margin=None, baseline="old"),
         "metric": Metric.CPU,
-        "mode": Mode.GATED,
+        "mode": Mode.INTERLEAVED,
         "slice_ns": 5_000_000,
         "freezer": "cgroup",
         "level": 0.95,
@@ -340,7 +355,7 @@ def compared(**changes: object) -> CompareResult:
 
 
 def compared_several() -> CompareResult:
-    """Four arms and a margin: every statement once; the twin is off."""
+    """Four variants and a margin: every statement once; the twin is off."""
     rows = (
         comparison("quick", -0.40, 0.004, baseline="old"),
         comparison("half", -0.80, 0.02, baseline="old"),
@@ -349,7 +364,7 @@ def compared_several() -> CompareResult:
         comparison("who-knows", 0.004, 0.03, baseline="old"),
     )
     return compared(
-        arms=(arm("old"), *(arm(row.arm, 0.8 * row.ratio) for row in rows)),
+        variants=(variant("old"), *(variant(row.variant, 0.8 * row.ratio) for row in rows)),
         comparisons=rows,
         aa=comparison("old (twin)", 0.004, 0.002, baseline="old"),
         margin=MARGIN,
@@ -360,11 +375,13 @@ def compared_several() -> CompareResult:
 
 def trial() -> Trial:
     totals = tuple(
-        ArmTotals(name, 850_000_000, 806_000_000, 775_000_000, 31_000_000, 0, 1, 3_565_158, 2, 9, 2)
+        VariantTotals(
+            name, 850_000_000, 806_000_000, 775_000_000, 31_000_000, 0, 1, 3_565_158, 2, 9, 2
+        )
         for name in ("old", "new", "old (twin)")
     )
     slices = (SliceRecord("old", 0, 5_000_000, 4_980_000, 0, filler=False),)
     return Trial(
-        "compare", 0, 1, Mode.GATED, "cgroup", 5_000_000, 1_763_700_000.0, 2_700_000_000, 0.981,
-        totals, slices,
+        "compare", 0, 1, Mode.INTERLEAVED, "cgroup", 5_000_000, 1_763_700_000.0, 2_700_000_000,
+        0.981, totals, slices,
     )  # fmt: skip

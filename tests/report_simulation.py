@@ -11,9 +11,9 @@ import report_data
 from ensign.lab.study.effects import design_of
 from ensign.model.results import (
     BuildFacts,
-    LayoutBand,
     LayoutFacts,
     LayoutSplit,
+    LayoutSpread,
     StudyResult,
     WorkloadComparison,
 )
@@ -21,13 +21,13 @@ from ensign.model.trials import Metric
 from ensign.model.variants import Variant
 from ensign.stats.bands import band_edges, variant_bands
 from ensign.stats.factorial import factorial_reading
-from ensign.stats.holm import named_workloads
+from ensign.stats.holm import significant_workloads
+from ensign.stats.rounds import RoundCosts
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
-from ensign.stats.sweeps import SweepCosts
 from ensign.variants.naming import named
 
 TWIN = "twin"
-SWEEPS = 8
+ROUNDS = 8
 _MATERIAL = (
     "set", "get", "incr", "lpush", "rpush", "lpop", "sadd", "hset", "zadd", "lrange", "mset",
     "zrange", "hgetall", "sinter", "xadd", "expire", "append",
@@ -37,7 +37,7 @@ WORKLOADS = tuple(f"{name}{how}" for how in ("", "-1kib", "-pipeline-16") for na
 ]
 
 
-def variants() -> tuple[Variant, ...]:
+def every_variant() -> tuple[Variant, ...]:
     """Three compilers, two levels, LTO; profiles, dependencies, hardening: 24 in all."""
     grid = [
         Variant("", compiler, level, lto)
@@ -73,17 +73,17 @@ def true_log_cost(variant: Variant) -> float:
     return cost + hardening[variant.hardening]
 
 
-def sweeps(rng: np.random.Generator, scale: float, metric: Metric) -> SweepCosts:
+def rounds(rng: np.random.Generator, scale: float, metric: Metric) -> RoundCosts:
     """Costs of every build and the twin; `scale` of the truth is in this metric."""
-    all_variants = variants()
+    all_variants = every_variant()
     true = np.array([*map(true_log_cost, all_variants), 0.0]) * scale
     own = rng.normal(0, 0.02, (true.size, len(WORKLOADS), 1)) * (true != 0)[:, None, None]
     base = np.log(rng.uniform(800, 30_000, (len(WORKLOADS), 1)))
-    noise = rng.normal(0, 0.006, (true.size, len(WORKLOADS), SWEEPS))
-    shared = rng.normal(0, 0.002, (true.size, 1, SWEEPS))
+    noise = rng.normal(0, 0.006, (true.size, len(WORKLOADS), ROUNDS))
+    shared = rng.normal(0, 0.002, (true.size, 1, ROUNDS))
     y = base + true[:, None, None] * (1 + 8 * own) + own + noise + shared
-    arms = (*(variant.name for variant in all_variants), TWIN)
-    return SweepCosts(metric, arms, WORKLOADS, tuple(range(SWEEPS)), (), y)
+    variants = (*(variant.name for variant in all_variants), TWIN)
+    return RoundCosts(metric, variants, WORKLOADS, tuple(range(ROUNDS)), (), y)
 
 
 def build(variant: Variant, rng: np.random.Generator) -> BuildFacts:
@@ -105,36 +105,36 @@ def build(variant: Variant, rng: np.random.Generator) -> BuildFacts:
 def simulated_study() -> StudyResult:
     """The study as its report gets it; every number follows from the seed."""
     rng = np.random.default_rng(11)
-    costs, wall = sweeps(rng, 1.0, Metric.CPU), sweeps(rng, 0.6, Metric.WALL)
+    costs, wall = rounds(rng, 1.0, Metric.CPU), rounds(rng, 0.6, Metric.WALL)
     rule = SuiteRule(margin=report_data.MARGIN)
-    builds = tuple(build(variant, rng) for variant in variants())
-    baseline, *others = costs.arms
+    builds = tuple(build(variant, rng) for variant in every_variant())
+    baseline, *others = costs.variants
     edges = band_edges(report_data.MARGIN)
     share = {name: rng.uniform(0.35, 0.85) for name in WORKLOADS}
     return report_data.study(
         builds=builds,
         baseline=baseline,
-        suite=tuple(compare_suite(costs, arm, baseline, rule) for arm in others),
+        suite=tuple(compare_suite(costs, variant, baseline, rule) for variant in others),
         workloads=tuple(
             WorkloadComparison(workload, one, 9_000.0, 9_000.0 * one.ratio, share[workload])
-            for arm in others
-            for workload, one in compare_workloads(costs, arm, baseline, rule)
+            for variant in others
+            for workload, one in compare_workloads(costs, variant, baseline, rule)
         ),
         workload_names=WORKLOADS,
         commands=tuple((name, f"redis-benchmark -p {{port}} {name}") for name in WORKLOADS),
-        bands=tuple(variant_bands(costs, arm, baseline, edges) for arm in others),
-        named=tuple(named_workloads(costs, arm, baseline) for arm in others),
+        bands=tuple(variant_bands(costs, variant, baseline, edges) for variant in others),
+        significant=tuple(significant_workloads(costs, variant, baseline) for variant in others),
         factorial=factorial_reading(
-            costs, wall, design_of(builds, costs.arms[:-1], ()), rule
+            costs, wall, design_of(builds, costs.variants[:-1], ()), rule
         ),
         layouts=LayoutFacts(
             raced=0,
             kind="object order and padding",
             splits=(LayoutSplit(baseline, 8, 24, 0.006, 0.011, 0.004),),
-            bands=(LayoutBand("", 8, 0.994, 1.006, 0.984, 1.014),),
+            spreads=(LayoutSpread("", 8, 0.994, 1.006, 0.984, 1.014),),
         ),
         findings=(),
-        sweeps_done=SWEEPS,
-        sweeps_planned=SWEEPS,
+        rounds_done=ROUNDS,
+        rounds_planned=ROUNDS,
         title="Redis 7.0.15: compilers, levels, LTO, profiles, hardening",
     )  # fmt: skip

@@ -20,7 +20,7 @@ BUILD: dict[str, object] = {
     ],
     "tool_commands": [["make", "CC={cc}", "LDFLAGS={ldflags}", "tool"]],
     "own_flags": ["part.c"],  # its dependency
-    "artefact": "program",
+    "artifact": "program",
     "tools": {"tool": "tool"},
 }  # fmt: skip
 
@@ -33,7 +33,7 @@ def study(**build: object) -> Study:
             "build": BUILD | build,
             "axes": {"compiler": ["gcc-12"]},
             "baseline": {"compiler": "gcc-12"},
-            "workloads": [{"name": "run", "command": ["{artefact}"]}],
+            "workloads": [{"name": "run", "command": ["{artifact}"]}],
             # Builds are tested, not what these programs print or how they end.
             "check": {"same_output": []},
         }

@@ -1,11 +1,11 @@
-//! What the tasks of an arm do while it runs: compute (or wait for a CPU), or wait for something
+//! What the tasks of a variant do while it runs: compute (or wait for a CPU), or wait for something
 //! else. Looked at by the clock, so other load on the machine changes it little: a task that has
 //! no CPU because others have them is runnable all the same.
 
 use crate::clock;
-use crate::forest::Forest;
 use crate::freezer::Group;
 use crate::halt::Halt;
+use crate::process_trees::ProcessTrees;
 use crate::procfs;
 use crate::wait::Waiter;
 use libc::pid_t;
@@ -66,7 +66,7 @@ impl Activity {
     }
 }
 
-/// Looks at one arm during one execution.
+/// Looks at one variant during one execution.
 #[derive(Default)]
 pub struct Observer {
     pub main: Activity,
@@ -81,7 +81,7 @@ impl Observer {
     pub fn watch(
         &mut self,
         waiter: &Waiter,
-        forest: &mut Forest,
+        process_trees: &mut ProcessTrees,
         (tree, with_load): (usize, bool),
         fds: &[RawFd],
         until_ns: Option<u64>,
@@ -93,7 +93,7 @@ impl Observer {
             if ready.is_some() || until_ns.is_some_and(|until| clock::now_ns() >= until) {
                 return Ok(ready);
             }
-            self.look(forest, tree, with_load);
+            self.look(process_trees, tree, with_load);
         }
     }
 
@@ -108,15 +108,15 @@ impl Observer {
         now + young.max(self.cost_ns * PAUSE_PER_LOOK)
     }
 
-    fn look(&mut self, forest: &mut Forest, tree: usize, with_load: bool) {
+    fn look(&mut self, process_trees: &mut ProcessTrees, tree: usize, with_load: bool) {
         let start = clock::now_ns();
         let span_ns = start - self.last_ns;
-        let main = states(forest, tree, Group::Main);
+        let main = states(process_trees, tree, Group::Main);
         if main.tasks > 0 {
             self.main.book(&main, span_ns);
         }
         if with_load {
-            let load = states(forest, tree, Group::Load);
+            let load = states(process_trees, tree, Group::Load);
             self.load.book(&load, span_ns);
         }
         self.last_ns = start;
@@ -124,13 +124,13 @@ impl Observer {
     }
 }
 
-fn states(forest: &mut Forest, tree: usize, group: Group) -> States {
+fn states(process_trees: &mut ProcessTrees, tree: usize, group: Group) -> States {
     let mut states = States::default();
-    let members = forest.tree(tree).members(group);
+    let members = process_trees.tree(tree).members(group);
     for &pid in &members {
         count(pid, &mut states);
     }
-    let drained = forest.drained.borrow();
+    let drained = process_trees.drained.borrow();
     if states.runnable == 0 && members.iter().any(|&pid| writes_to(pid, &drained)) {
         // It waits for the meter to take its output: that is no waiting of its own.
         states.runnable = 1;

@@ -1,10 +1,10 @@
-//! Control groups, version 2: one per arm with a child per group; one write stops them all.
+//! Control groups, version 2: one per variant with a child per group; one write stops them all.
 
-use crate::account::{Exit, Usage};
 use crate::clock::{self, Naps};
 use crate::freezer::{Admission, Group, Tree, GROUPS};
 use crate::run::kill;
 use crate::spawn;
+use crate::usage::{Exit, Usage};
 use libc::pid_t;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -152,7 +152,7 @@ impl GroupFiles {
     }
 }
 
-/// The control group of one arm.
+/// The control group of one variant.
 pub struct CgroupTree {
     freeze: File,
     events: File,

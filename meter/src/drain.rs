@@ -1,6 +1,6 @@
 //! Takes what processes write, so that nothing of it is kept beyond a bound and nothing fills up.
 //!
-//! A small process of the meter reads the other ends of their pipes. Its CPU time is no arm's, it
+//! A small process of the meter reads the other ends of their pipes. Its CPU time is no variant's, it
 //! is never stopped with one, and it is gone with the worker.
 
 use crate::clock;

@@ -6,27 +6,27 @@ use crate::halt::Halt;
 use crate::launch::{self, Keep, Launch, Names};
 use crate::records::{Role, Seen};
 use crate::request::Exec;
-use crate::stage::Stage;
+use crate::run_state::RunState;
 
-pub fn exec(stage: &mut Stage, request: &Exec) -> (u64, Result<(), Halt>) {
-    let result = run(stage, request);
+pub fn exec(run_state: &mut RunState, request: &Exec) -> (u64, Result<(), Halt>) {
+    let result = run(run_state, request);
     let told = if matches!(result, Err(Halt::Interrupted)) {
         Ok(())
     } else {
-        stage.tell()
+        run_state.tell()
     };
     (u64::from(result.is_ok()), result.and(told))
 }
 
-fn run(stage: &mut Stage, request: &Exec) -> Result<(), Halt> {
-    let tree = stage.forest.plant(false)?;
-    let tmp = stage.scratch.arm_tmp(0, tree)?;
+fn run(run_state: &mut RunState, request: &Exec) -> Result<(), Halt> {
+    let tree = run_state.process_trees.add_tree(false)?;
+    let tmp = run_state.scratch.variant_tmp(0, tree)?;
     let names = Names {
         tmp: tmp.to_string_lossy().into_owned(),
         ..Names::default()
     };
     launch::resolve(&request.process, &names)?;
-    let mut process = stage.launch(Launch {
+    let mut process = run_state.launch(Launch {
         spec: &request.process,
         names: &names,
         role: Role::Command,
@@ -42,22 +42,19 @@ fn run(stage: &mut Stage, request: &Exec) -> Result<(), Halt> {
         extra_env: Vec::new(),
     })?;
     let mut observer = request.observe.then(Observer::default);
-    let reason = stage.await_observed_exit(&mut process, observer.as_mut())?;
-    let cpu_wait_ns = stage.forest.tree(tree).cpu_wait_ns(Group::Main);
-    stage.end_left_running(tree, Group::Main, None);
-    for name in stage.forest.end_escaped() {
-        stage.warn(
-            "escape",
-            None,
-            format!("{name} left the process tree and was ended"),
-        );
+    let reason = run_state.await_observed_exit(&mut process, observer.as_mut())?;
+    let cpu_wait_ns = run_state.process_trees.tree(tree).cpu_wait_ns(Group::Main);
+    run_state.end_left_running(tree, Group::Main, None);
+    for (pid, name) in run_state.process_trees.end_escaped() {
+        let text = format!("{name} ({pid}) left the process tree and was ended");
+        run_state.warn_of_ended("escape", None, text, vec![name]);
     }
     if request.process.digest {
         process.stdout.finish();
     }
     let digest = process.stdout.digest().filter(|_| request.process.digest);
-    let concluded = stage.conclude(process, None, reason);
-    if let Some(outcome) = stage.outcomes.last_mut() {
+    let concluded = run_state.conclude(process, None, reason);
+    if let Some(outcome) = run_state.outcomes.last_mut() {
         outcome.seen = Some(Seen {
             digest,
             cpu_wait_ns,

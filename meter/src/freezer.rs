@@ -1,11 +1,11 @@
-//! Stopping and continuing the processes of an arm, and knowing which they are.
+//! Stopping and continuing the processes of a variant, and knowing which they are.
 
-use crate::account::{Exit, Usage};
+use crate::usage::{Exit, Usage};
 use libc::pid_t;
 use std::io;
 use std::os::fd::RawFd;
 
-/// Which part of an arm a process belongs to.
+/// Which part of a variant a process belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// The batch program, or the server.
@@ -29,7 +29,7 @@ pub enum Admission {
     Free,
 }
 
-/// All processes of one arm. Frozen and thawed as a whole; accounted group by group.
+/// All processes of one variant. Frozen and thawed as a whole; accounted group by group.
 pub trait Tree {
     /// Returns when all stand still, or after a bounded time.
     fn freeze(&mut self) -> io::Result<()>;

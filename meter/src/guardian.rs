@@ -1,12 +1,12 @@
 //! The process that the caller sees. It starts the worker, passes its records on, and ends
 //! everything when the worker dies without having done so. The worker does the same for it.
 
-use crate::account::Exit;
 use crate::clock;
 use crate::halt::Code;
 use crate::records::{last_words, Status};
 use crate::request::Request;
 use crate::run::{self, Run};
+use crate::usage::Exit;
 use crate::wait::{ending_signals, interest, poll};
 use crate::worker;
 use std::fs::File;
@@ -127,7 +127,7 @@ impl Guardian {
             }
             if happened(1) {
                 self.receive();
-                if let Some(exit) = crate::account::reap(self.worker) {
+                if let Some(exit) = crate::usage::reap(self.worker) {
                     return Some(exit);
                 }
             }

@@ -50,7 +50,7 @@ impl Code {
 #[derive(Debug)]
 pub struct Failure {
     pub code: Code,
-    pub arm: Option<String>,
+    pub variant: Option<String>,
     pub text: String,
     /// How the process ended that failed, where it was one.
     pub exit: Option<i32>,
@@ -58,10 +58,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Whether it is one arm's own, and no mistake of the request or the meter.
-    pub fn is_of_an_arm(&self) -> bool {
+    /// Whether it is one variant's own, and no mistake of the request or the meter.
+    pub fn is_of_an_variant(&self) -> bool {
         let others = [Code::Request, Code::PortInUse, Code::System];
-        self.arm.is_some() && !others.contains(&self.code)
+        self.variant.is_some() && !others.contains(&self.code)
     }
 }
 
@@ -73,10 +73,10 @@ pub enum Halt {
 }
 
 impl Halt {
-    pub fn failed(code: Code, arm: &str, text: impl Into<String>) -> Halt {
+    pub fn failed(code: Code, variant: &str, text: impl Into<String>) -> Halt {
         Halt::Failed(Failure {
             code,
-            arm: (!arm.is_empty()).then(|| arm.to_string()),
+            variant: (!variant.is_empty()).then(|| variant.to_string()),
             text: text.into(),
             exit: None,
             signal: None,

@@ -1,6 +1,5 @@
 //! From a process as requested to a process that runs (or stands ready to).
 
-use crate::account::Exit;
 use crate::counters::Counters;
 use crate::drain::{Drain, Stream, Wanted};
 use crate::freezer::Group;
@@ -10,18 +9,19 @@ use crate::records::{Outcome, Reason, Role};
 use crate::request::{self, Output};
 use crate::scratch::{self, TAIL_BYTES};
 use crate::spawn::{self, Child, Command, Resource};
+use crate::usage::Exit;
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Values of the placeholders of one arm in one execution.
+/// Values of the placeholders of one variant in one execution.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    pub arm: Option<String>,
+    pub variant: Option<String>,
     pub port: Option<u16>,
     pub tmp: String,
-    /// The arm's own copy of its files, where it has some.
+    /// The variant's own copy of its files, where it has some.
     pub files: Option<String>,
 }
 
@@ -31,8 +31,8 @@ impl Names {
         if let Some(files) = &self.files {
             text = text.replace("{files}", files);
         }
-        if let Some(arm) = &self.arm {
-            text = text.replace("{arm}", arm);
+        if let Some(variant) = &self.variant {
+            text = text.replace("{variant}", variant);
         }
         if let Some(port) = self.port {
             text = text.replace("{port}", &port.to_string());
@@ -120,7 +120,7 @@ impl Process {
         };
         Outcome {
             execution: at.0,
-            arm: at.1.map(String::from),
+            variant: at.1.map(String::from),
             role: self.role,
             argv: std::mem::take(&mut self.argv),
             pid: self.child.pid,
@@ -166,7 +166,7 @@ pub fn verdict(outcome: &Outcome, process: &mut Process) -> Option<Failure> {
     let ended = trouble.map_or(ended, |(_, text)| text);
     Some(Failure {
         code,
-        arm: outcome.arm.clone(),
+        variant: outcome.variant.clone(),
         text: format!("{}{}", describe(outcome, &ended), last_line(outcome)),
         exit: outcome.exit,
         signal: outcome.signal,
@@ -175,11 +175,11 @@ pub fn verdict(outcome: &Outcome, process: &mut Process) -> Option<Failure> {
 
 fn describe(outcome: &Outcome, what: &str) -> String {
     let role = format!("{:?}", outcome.role).to_lowercase();
-    let arm = outcome
-        .arm
+    let variant = outcome
+        .variant
         .as_ref()
-        .map_or_else(String::new, |arm| format!("arm {arm:?}: "));
-    format!("{arm}{role} `{}` {what}", outcome.argv.join(" "))
+        .map_or_else(String::new, |variant| format!("variant {variant:?}: "));
+    format!("{variant}{role} `{}` {what}", outcome.argv.join(" "))
 }
 
 /// The last thing that a process said, for the message of its failure.
@@ -264,7 +264,7 @@ pub fn prepare(
 ) -> Result<(Command, Vec<String>, Sinks), Halt> {
     let spec = launch.spec;
     let names = launch.names;
-    let arm = names.arm.as_deref().unwrap_or("");
+    let variant = names.variant.as_deref().unwrap_or("");
     let argv: Vec<String> = spec.argv.iter().map(|text| names.expand(text)).collect();
     let cwd = spec.cwd.as_ref().map(|cwd| names.expand(cwd));
     let env = environment(launch, base_env);
@@ -274,7 +274,7 @@ pub fn prepare(
     };
     let wrong = |text: String| {
         let command = argv.join(" ");
-        Halt::failed(Code::Request, arm, format!("`{command}`: {text}"))
+        Halt::failed(Code::Request, variant, format!("`{command}`: {text}"))
     };
     if let Some(cwd) = cwd.as_ref().filter(|cwd| !Path::new(cwd).is_dir()) {
         return Err(wrong(format!("`cwd` {cwd} is no folder")));
@@ -311,13 +311,13 @@ pub fn resolve(spec: &request::Process, names: &Names) -> Result<PathBuf, Halt> 
     let cwd = spec.cwd.as_ref().map(|cwd| names.expand(cwd));
     let name = names.expand(&spec.argv[0]);
     lookup::find(&name, cwd.as_deref(), path.as_deref()).map_err(|(code, text)| {
-        let arm = names.arm.as_deref().unwrap_or("");
-        let place = if arm.is_empty() {
+        let variant = names.variant.as_deref().unwrap_or("");
+        let place = if variant.is_empty() {
             String::new()
         } else {
-            format!("arm {arm:?}: ")
+            format!("variant {variant:?}: ")
         };
-        Halt::failed(code, arm, format!("{place}{text}"))
+        Halt::failed(code, variant, format!("{place}{text}"))
     })
 }
 
@@ -453,12 +453,15 @@ mod tests {
     #[test]
     fn only_known_placeholders_are_replaced() {
         let names = Names {
-            arm: Some("new".into()),
+            variant: Some("new".into()),
             port: Some(7000),
             tmp: "/t".into(),
             files: Some("/f".into()),
         };
-        assert_eq!(names.expand("{arm}:{port}{tmp}/{x}{}"), "new:7000/t/{x}{}");
+        assert_eq!(
+            names.expand("{variant}:{port}{tmp}/{x}{}"),
+            "new:7000/t/{x}{}"
+        );
         assert_eq!(names.expand("{files}/lib:{files}"), "/f/lib:/f");
         assert_eq!(Names::default().expand("{port}"), "{port}");
     }

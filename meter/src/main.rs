@@ -3,9 +3,7 @@
 //! It reads one request from standard input and writes records to standard output; both are
 //! described in docs/meter-protocol.md.
 
-mod account;
 mod activity;
-mod arm;
 mod call;
 mod cgroup;
 mod clock;
@@ -14,7 +12,6 @@ mod drain;
 mod drive;
 mod exec;
 mod follow;
-mod forest;
 mod freezer;
 mod guardian;
 mod halt;
@@ -25,12 +22,14 @@ mod lookup;
 mod ports;
 mod priority;
 mod probe;
+mod process_trees;
 mod procfs;
 mod race;
 mod recorder;
 mod records;
 mod request;
 mod run;
+mod run_state;
 mod schedule;
 mod scope;
 mod score;
@@ -38,9 +37,10 @@ mod scratch;
 mod server;
 mod signals;
 mod spawn;
-mod stage;
 mod totals;
 mod turns;
+mod usage;
+mod variant;
 mod wait;
 mod worker;
 
@@ -60,7 +60,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Races the arms of the request on standard input.
+    /// Races the variants of the request on standard input.
     Race,
     /// Runs the one command of the request on standard input.
     Exec,

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
 
-/// Hands out ports of a range that are free now, each to one arm at a time.
+/// Hands out ports of a range that are free now, each to one variant at a time.
 pub struct Ports {
     first: u16,
     last: u16,

@@ -39,12 +39,12 @@ pub enum Reason {
 pub enum Record<'a> {
     Start(Start<'a>),
     Slice(Slice<'a>),
-    Arm(Box<ArmTotal<'a>>),
+    Variant(Box<VariantTotal<'a>>),
     Outcome(&'a Outcome),
     Execution(Execution),
     Drive(DriveTotal),
     Warning(&'a Warning),
-    Failure(&'a ArmFailure),
+    Failure(&'a VariantFailure),
     Error(ErrorRecord<'a>),
     End(End),
 }
@@ -63,7 +63,7 @@ pub struct Start<'a> {
 #[derive(Serialize)]
 pub struct Slice<'a> {
     pub execution: u64,
-    pub arm: &'a str,
+    pub variant: &'a str,
     pub start_ns: u64,
     pub wall_ns: u64,
     pub cpu_ns: u64,
@@ -84,9 +84,9 @@ fn pairs<S: Serializer>(
 }
 
 #[derive(Serialize)]
-pub struct ArmTotal<'a> {
+pub struct VariantTotal<'a> {
     pub execution: u64,
-    pub arm: &'a str,
+    pub variant: &'a str,
     pub wall_ns: u64,
     pub cpu_ns: u64,
     pub user_ns: u64,
@@ -112,7 +112,7 @@ pub struct ArmTotal<'a> {
     pub drive: Option<DriveFacts>,
 }
 
-/// What an arm's drive adds to its totals.
+/// What a variant's drive adds to its totals.
 #[derive(Serialize)]
 pub struct DriveFacts {
     pub bytes_sent: u64,
@@ -133,7 +133,7 @@ impl DriveFacts {
 #[derive(Serialize, Clone, Debug)]
 pub struct Outcome {
     pub execution: u64,
-    pub arm: Option<String>,
+    pub variant: Option<String>,
     pub role: Role,
     pub argv: Vec<String>,
     pub pid: i32,
@@ -176,15 +176,18 @@ pub struct Execution {
 pub struct Warning {
     pub code: &'static str,
     pub execution: Option<u64>,
-    pub arm: Option<String>,
+    pub variant: Option<String>,
     pub text: String,
+    /// Names of the processes that were ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<String>,
 }
 
-/// What ended an arm, while the race goes on without it.
+/// What ended a variant, while the race goes on without it.
 #[derive(Serialize, Clone)]
-pub struct ArmFailure {
+pub struct VariantFailure {
     pub execution: u64,
-    pub arm: String,
+    pub variant: String,
     pub code: &'static str,
     pub text: String,
     pub exit: Option<i32>,
@@ -195,7 +198,7 @@ pub struct ArmFailure {
 pub struct ErrorRecord<'a> {
     pub code: &'static str,
     pub execution: Option<u64>,
-    pub arm: Option<&'a str>,
+    pub variant: Option<&'a str>,
     pub text: &'a str,
 }
 
@@ -293,7 +296,7 @@ pub fn last_words(out: &mut Vec<u8>, error: Option<(&'static str, &str)>, status
         let record = ErrorRecord {
             code,
             execution: None,
-            arm: None,
+            variant: None,
             text,
         };
         // A vector takes all that is written to it.

@@ -12,9 +12,9 @@ const DEFAULT_READY_NS: u64 = 10_000_000_000;
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     #[default]
-    Gated,
+    Interleaved,
     Driven,
-    Whole,
+    Alternating,
 }
 
 #[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -56,13 +56,13 @@ pub struct Race {
     pub apart: bool,
     #[serde(default)]
     pub counters: Vec<String>,
-    /// Looks at the states of all tasks of the arm that runs.
+    /// Looks at the states of all tasks of the variant that runs.
     #[serde(default)]
     pub observe: bool,
     /// What `"output": "inherit"` means: a file that the caller left open for it.
     #[serde(default)]
     pub inherit_fd: Option<i32>,
-    pub arms: Vec<Arm>,
+    pub variants: Vec<Variant>,
 }
 
 #[derive(Deserialize, Debug)]
@@ -86,7 +86,7 @@ pub struct Exec {
 }
 
 #[derive(Deserialize, Debug)]
-pub struct Arm {
+pub struct Variant {
     pub name: String,
     pub program: Process,
     #[serde(default)]
@@ -123,7 +123,7 @@ pub struct Arm {
     pub score_pattern: Option<String>,
 }
 
-/// What an arm gets a copy of: `folders` laid over each other, but for the names in `without`.
+/// What a variant gets a copy of: `folders` laid over each other, but for the names in `without`.
 #[derive(Deserialize, Debug)]
 pub struct Files {
     pub folders: Vec<String>,
@@ -314,8 +314,8 @@ impl Request {
 
 impl Race {
     fn check(&self) -> Result<(), String> {
-        if self.arms.is_empty() {
-            return Err("`arms` is empty".into());
+        if self.variants.is_empty() {
+            return Err("`variants` is empty".into());
         }
         if !(100_000..=60_000_000_000).contains(&self.slice_ns) {
             return Err("`slice_ns` must lie between 100000 and 60000000000".into());
@@ -337,16 +337,16 @@ impl Race {
             ));
         }
         let mut names = BTreeSet::new();
-        for arm in &self.arms {
-            if !names.insert(&arm.name) {
-                return Err(format!("two arms are called {:?}", arm.name));
+        for variant in &self.variants {
+            if !names.insert(&variant.name) {
+                return Err(format!("two variants are called {:?}", variant.name));
             }
-            arm.check()?;
-            arm.check_mode(self.mode)?;
-            if arm.program.output == Output::Inherit && self.inherit_fd.is_none() {
-                let name = &arm.name;
+            variant.check()?;
+            variant.check_mode(self.mode)?;
+            if variant.program.output == Output::Inherit && self.inherit_fd.is_none() {
+                let name = &variant.name;
                 return Err(format!(
-                    "arm {name:?}: `output` \"inherit\" needs `inherit_fd`"
+                    "variant {name:?}: `output` \"inherit\" needs `inherit_fd`"
                 ));
             }
         }
@@ -354,10 +354,10 @@ impl Race {
     }
 }
 
-impl Arm {
+impl Variant {
     fn check(&self) -> Result<(), String> {
         let name = &self.name;
-        let of = |what: &str| format!("arm {name:?}: {what}");
+        let of = |what: &str| format!("variant {name:?}: {what}");
         self.program.check(&of("`program`"))?;
         for process in self.set_up() {
             process.check(&of("a set-up command"))?;
@@ -419,10 +419,10 @@ impl Arm {
         let name = &self.name;
         match (mode, self.drive()) {
             (Mode::Driven, None) => Err(format!(
-                "arm {name:?}: mode \"driven\" needs a `load` with a `drive`"
+                "variant {name:?}: mode \"driven\" needs a `load` with a `drive`"
             )),
-            (Mode::Gated, Some(_)) => Err(format!(
-                "arm {name:?}: a `drive` is for mode \"driven\" or \"whole\""
+            (Mode::Interleaved, Some(_)) => Err(format!(
+                "variant {name:?}: a `drive` is for mode \"driven\" or \"alternating\""
             )),
             _ => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! The identity of a run, and the end of everything that belongs to one.
 
 use crate::procfs::Stat;
-use crate::{account, cgroup, clock, procfs, scratch};
+use crate::{cgroup, clock, procfs, scratch, usage};
 use libc::pid_t;
 use std::path::{Path, PathBuf};
 
@@ -61,8 +61,8 @@ fn end_descendants() {
         for &pid in &living {
             kill(pid, libc::SIGKILL);
         }
-        while let Some(pid) = account::ended_child() {
-            account::reap(pid);
+        while let Some(pid) = usage::ended_child() {
+            usage::reap(pid);
         }
         if living.is_empty() || clock::now_ns() > until {
             return;
@@ -105,7 +105,7 @@ pub fn kill(pid: pid_t, signal: libc::c_int) -> bool {
 }
 
 /// Removes what runs left that no longer live (power loss, both our processes killed at once).
-pub fn sweep(run: &Run) {
+pub fn clear(run: &Run) {
     let mut dead: Vec<String> = Vec::new();
     if let Some(parent) = run.cgroup.as_deref().and_then(Path::parent) {
         for (id, dir) in leftovers(parent, CGROUP_PREFIX) {

@@ -41,10 +41,10 @@ impl Random {
     }
 }
 
-/// Deals slices in proportion to each arm's expected total, never twice running to the same arm.
+/// Deals slices in proportion to each variant's expected total, never twice running to the same variant.
 ///
-/// Stride scheduling: an arm's progress is its running time over what it is expected to need; the
-/// least advanced arm is next. Up to one slice of random jitter makes the order of arms that are
+/// Stride scheduling: a variant's progress is its running time over what it is expected to need; the
+/// least advanced variant is next. Up to one slice of random jitter makes the order of variants that are
 /// level a random one; more than that is never made good by luck, so the order stays balanced.
 pub struct Dealer {
     random: Random,
@@ -66,14 +66,16 @@ impl Dealer {
         }
     }
 
-    /// The next arm: an unfinished one; a filler only where the sole unfinished arm ran last, so
-    /// that fillers never keep an arm from ending; the last one when there is no other.
+    /// The next variant: an unfinished one; a filler only where the sole unfinished variant ran last, so
+    /// that fillers never keep a variant from ending; the last one when there is no other.
     pub fn next(
         &mut self,
         unfinished: impl Fn(usize) -> bool,
         fills: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        let alone = self.last.filter(|&arm| unfinished(arm) || fills(arm));
+        let alone = self
+            .last
+            .filter(|&variant| unfinished(variant) || fills(variant));
         self.least_advanced(unfinished)
             .or_else(|| self.least_advanced(fills))
             .or(alone)
@@ -81,33 +83,33 @@ impl Dealer {
 
     fn least_advanced(&mut self, eligible: impl Fn(usize) -> bool) -> Option<usize> {
         let mut best: Option<(usize, f64)> = None;
-        for arm in 0..self.progress.len() {
-            if !eligible(arm) || Some(arm) == self.last {
+        for variant in 0..self.progress.len() {
+            if !eligible(variant) || Some(variant) == self.last {
                 continue;
             }
-            let score = self.progress[arm] + self.random.unit() * self.step[arm];
+            let score = self.progress[variant] + self.random.unit() * self.step[variant];
             if best.is_none_or(|(_, least)| score < least) {
-                best = Some((arm, score));
+                best = Some((variant, score));
             }
         }
-        best.map(|(arm, _)| arm)
+        best.map(|(variant, _)| variant)
     }
 
-    pub fn ran(&mut self, arm: usize, ns: u64) {
-        self.progress[arm] += ns as f64 / self.expected_ns[arm];
-        self.last = Some(arm);
+    pub fn ran(&mut self, variant: usize, ns: u64) {
+        self.progress[variant] += ns as f64 / self.expected_ns[variant];
+        self.last = Some(variant);
     }
 }
 
-/// The order of arms of one whole execution: random, not beginning with the arm that ended the
-/// last one; two arms go ABBA, which balances a drift.
-pub fn whole_order(random: &mut Random, arms: usize, previous: &[usize]) -> Vec<usize> {
-    if arms == 2 && !previous.is_empty() {
+/// The order of variants of one whole execution: random, not beginning with the variant that ended the
+/// last one; two variants go ABBA, which balances a drift.
+pub fn whole_order(random: &mut Random, variants: usize, previous: &[usize]) -> Vec<usize> {
+    if variants == 2 && !previous.is_empty() {
         return previous.iter().rev().copied().collect();
     }
     loop {
-        let order = random.permutation(arms);
-        if arms < 2 || order.first() != previous.last() {
+        let order = random.permutation(variants);
+        if variants < 2 || order.first() != previous.last() {
             return order;
         }
     }
@@ -128,9 +130,9 @@ mod tests {
         let mut dealer = Dealer::new(expected, 5_000_000, Random::new(seed));
         (0..slices)
             .map(|_| {
-                let arm = dealer.next(|_| true, |_| false).unwrap();
-                dealer.ran(arm, length(&mut noise));
-                arm
+                let variant = dealer.next(|_| true, |_| false).unwrap();
+                dealer.ran(variant, length(&mut noise));
+                variant
             })
             .collect()
     }
@@ -146,8 +148,8 @@ mod tests {
     #[test]
     fn never_twice_in_a_row() {
         for seed in 0..50 {
-            for arms in 2..7 {
-                let order = deal(&vec![1_000_000_000; arms], 500, seed, noisy);
+            for variants in 2..7 {
+                let order = deal(&vec![1_000_000_000; variants], 500, seed, noisy);
                 assert!(order.windows(2).all(|pair| pair[0] != pair[1]));
             }
         }
@@ -158,8 +160,8 @@ mod tests {
         for seed in 0..50 {
             let order = deal(&[1_000_000_000; 4], 2000, seed, exact);
             let mut counts = [0i32; 4];
-            for arm in order {
-                counts[arm] += 1;
+            for variant in order {
+                counts[variant] += 1;
                 let spread = counts.iter().max().unwrap() - counts.iter().min().unwrap();
                 assert!(spread <= 2, "seed {seed}: {counts:?}");
             }
@@ -170,32 +172,32 @@ mod tests {
     fn all_orders_occur() {
         let order = deal(&[1_000_000_000; 3], 3000, 7, noisy);
         let triples: HashSet<&[usize]> = order.windows(3).collect();
-        // 3 x 2 x 2 triples have no arm twice in a row.
+        // 3 x 2 x 2 triples have no variant twice in a row.
         assert_eq!(triples.len(), 12);
     }
 
     #[test]
     fn slices_follow_the_expected_totals() {
         let order = deal(&[100_000_000, 200_000_000, 300_000_000], 6000, 3, exact);
-        let share = |arm| order.iter().filter(|&&a| a == arm).count() as f64 / 6000.0;
+        let share = |variant| order.iter().filter(|&&a| a == variant).count() as f64 / 6000.0;
         assert!((share(0) - 1.0 / 6.0).abs() < 0.01, "{}", share(0));
         assert!((share(1) - 1.0 / 3.0).abs() < 0.01);
         assert!((share(2) - 1.0 / 2.0).abs() < 0.01);
     }
 
     #[test]
-    fn a_lone_arm_goes_on() {
+    fn a_lone_variant_goes_on() {
         let mut dealer = Dealer::new(&[1, 1], 1, Random::new(1));
         dealer.ran(0, 10);
-        assert_eq!(dealer.next(|arm| arm == 0, |_| false), Some(0));
-        assert_eq!(dealer.next(|arm| arm == 1, |_| false), Some(1));
+        assert_eq!(dealer.next(|variant| variant == 0, |_| false), Some(0));
+        assert_eq!(dealer.next(|variant| variant == 1, |_| false), Some(1));
         assert_eq!(dealer.next(|_| false, |_| false), None);
     }
 
     #[test]
-    fn an_arm_that_needs_far_more_than_expected_still_gets_every_other_slice() {
+    fn an_variant_that_needs_far_more_than_expected_still_gets_every_other_slice() {
         for seed in 0..20 {
-            // Two arms are done; the third was expected to need a thousandth of a slice.
+            // Two variants are done; the third was expected to need a thousandth of a slice.
             let mut dealer = Dealer::new(
                 &[1_000_000_000, 1_000_000_000, 5_000],
                 5_000_000,
@@ -203,28 +205,32 @@ mod tests {
             );
             let mut order = Vec::new();
             for _ in 0..1000 {
-                let arm = dealer.next(|arm| arm == 2, |arm| arm != 2).unwrap();
-                dealer.ran(arm, 5_000_000);
-                order.push(arm);
+                let variant = dealer
+                    .next(|variant| variant == 2, |variant| variant != 2)
+                    .unwrap();
+                dealer.ran(variant, 5_000_000);
+                order.push(variant);
             }
-            assert_eq!(order.iter().filter(|&&arm| arm == 2).count(), 500);
-            let fillers = |filler| order.iter().filter(|&&arm| arm == filler).count();
+            assert_eq!(order.iter().filter(|&&variant| variant == 2).count(), 500);
+            let fillers = |filler| order.iter().filter(|&&variant| variant == filler).count();
             assert!(fillers(0).abs_diff(fillers(1)) <= 2);
         }
     }
 
     #[test]
-    fn fillers_wait_while_two_arms_are_unfinished() {
+    fn fillers_wait_while_two_variants_are_unfinished() {
         let mut dealer = Dealer::new(&[1, 1_000_000_000, 1], 1, Random::new(9));
         for _ in 0..100 {
-            let arm = dealer.next(|arm| arm != 1, |arm| arm == 1).unwrap();
-            assert_ne!(arm, 1);
-            dealer.ran(arm, 1);
+            let variant = dealer
+                .next(|variant| variant != 1, |variant| variant == 1)
+                .unwrap();
+            assert_ne!(variant, 1);
+            dealer.ran(variant, 1);
         }
     }
 
     #[test]
-    fn two_whole_arms_go_abba() {
+    fn two_whole_variants_go_abba() {
         let mut random = Random::new(5);
         let first = whole_order(&mut random, 2, &[]);
         let second = whole_order(&mut random, 2, &first);

@@ -1,4 +1,4 @@
-//! The meter's own folder: folders of arms, copies of executables.
+//! The meter's own folder: folders of variants, copies of executables.
 
 use crate::clock;
 use crate::lookup;
@@ -23,26 +23,26 @@ impl Scratch {
         })
     }
 
-    /// The folder `{tmp}` of an arm in an execution. Paths of all arms are equally long: the
+    /// The folder `{tmp}` of a variant in an execution. Paths of all variants are equally long: the
     /// length of arguments moves the stack.
-    pub fn arm_tmp(&self, execution: u64, arm: usize) -> io::Result<PathBuf> {
-        let dir = self.dir.join(format!("tmp-{execution:05}-{arm:03}"));
+    pub fn variant_tmp(&self, execution: u64, variant: usize) -> io::Result<PathBuf> {
+        let dir = self.dir.join(format!("tmp-{execution:05}-{variant:03}"));
         fs::create_dir(&dir)?;
         Ok(dir)
     }
 
-    /// An arm's own copy of folders, later ones over earlier ones. Links stay links.
-    pub fn copy_files(&self, arm: usize, files: &Files) -> io::Result<PathBuf> {
-        let to = self.dir.join(format!("files-{arm:03}"));
+    /// A variant's own copy of folders, later ones over earlier ones. Links stay links.
+    pub fn copy_files(&self, variant: usize, files: &Files) -> io::Result<PathBuf> {
+        let to = self.dir.join(format!("files-{variant:03}"));
         for folder in &files.folders {
             copy_folder(Path::new(folder), &to, Path::new(""), &files.without)?;
         }
         Ok(to)
     }
 
-    /// An arm's own copy of an executable: another inode, so other page-cache pages.
-    pub fn copy_executable(&self, arm: usize, from: &Path) -> io::Result<PathBuf> {
-        let dir = self.dir.join(format!("bin-{arm:03}"));
+    /// A variant's own copy of an executable: another inode, so other page-cache pages.
+    pub fn copy_executable(&self, variant: usize, from: &Path) -> io::Result<PathBuf> {
+        let dir = self.dir.join(format!("bin-{variant:03}"));
         fs::create_dir_all(&dir)?;
         let to = dir.join(from.file_name().unwrap_or(from.as_os_str()));
         if to.exists() {

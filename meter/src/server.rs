@@ -1,6 +1,5 @@
 //! Servers: started on a port of their own, ready, filled, and stopped at the end.
 
-use crate::arm::Arm;
 use crate::clock;
 use crate::drive::spec::Drive;
 use crate::drive::{DriveError, Driver};
@@ -9,7 +8,8 @@ use crate::halt::{Code, Halt};
 use crate::launch::{self, Keep, Process};
 use crate::ports::{self, Listener, Ports};
 use crate::records::{Outcome, Reason, Role};
-use crate::stage::Stage;
+use crate::run_state::RunState;
+use crate::variant::Variant;
 use regex_lite::Regex;
 use std::os::fd::AsRawFd;
 
@@ -26,114 +26,133 @@ enum Start {
     PortTaken,
 }
 
-/// Gives the arm a port where it speaks of one.
-pub fn take_port(arm: &mut Arm, ports: &mut Ports) -> Result<(), Halt> {
-    if !arm.spec.mentions_port() {
+/// Gives the variant a port where it speaks of one.
+pub fn take_port(variant: &mut Variant, ports: &mut Ports) -> Result<(), Halt> {
+    if !variant.spec.mentions_port() {
         return Ok(());
     }
-    let name = &arm.spec.name;
-    arm.names.port = Some(ports.take().ok_or_else(|| {
+    let name = &variant.spec.name;
+    variant.names.port = Some(ports.take().ok_or_else(|| {
         let (first, last) = ports.range();
-        let text = format!("arm {name:?}: no port from {first} to {last} (`ports`) is free");
+        let text = format!("variant {name:?}: no port from {first} to {last} (`ports`) is free");
         Halt::failed(Code::PortInUse, name, text)
     })?);
     Ok(())
 }
 
-pub fn give_port_back(arm: &mut Arm, ports: &mut Ports) {
-    if let Some(port) = arm.names.port.take() {
+pub fn give_port_back(variant: &mut Variant, ports: &mut Ports) {
+    if let Some(port) = variant.names.port.take() {
         ports.give_back(port);
     }
 }
 
 /// Starts the server and its preload; on return it stands frozen, ready for load.
-pub fn start(arm: &mut Arm, stage: &mut Stage, ports: &mut Ports) -> Result<(), Halt> {
-    stage.forest.tree(arm.tree).thaw()?;
+pub fn start(
+    variant: &mut Variant,
+    run_state: &mut RunState,
+    ports: &mut Ports,
+) -> Result<(), Halt> {
+    run_state.process_trees.tree(variant.tree).thaw()?;
     for _ in 0..TRIES {
-        if let Start::Ready(server) = start_once(arm, stage)? {
-            arm.server = Some(server);
-            return preload(arm, stage);
+        if let Start::Ready(server) = start_once(variant, run_state)? {
+            variant.server = Some(server);
+            return preload(variant, run_state);
         }
-        // The taken port stays out of use; the arm gets another.
-        arm.names.port = None;
-        take_port(arm, ports)?;
+        // The taken port stays out of use; the variant gets another.
+        variant.names.port = None;
+        take_port(variant, ports)?;
         // It may have written the port into a file.
-        if arm.spec.prepare.iter().any(|each| each.mentions("{port}")) {
-            arm.prepare(stage)?;
+        if variant
+            .spec
+            .prepare
+            .iter()
+            .any(|each| each.mentions("{port}"))
+        {
+            variant.prepare(run_state)?;
         }
     }
-    let name = &arm.spec.name;
-    let text = format!("arm {name:?}: other processes take every port that it is given");
+    let name = &variant.spec.name;
+    let text = format!("variant {name:?}: other processes take every port that it is given");
     Err(Halt::failed(Code::PortInUse, name, text))
 }
 
-fn preload(arm: &mut Arm, stage: &mut Stage) -> Result<(), Halt> {
-    let spec = arm.spec;
+fn preload(variant: &mut Variant, run_state: &mut RunState) -> Result<(), Halt> {
+    let spec = variant.spec;
     let done = spec
         .preload
         .iter()
         .try_for_each(|preload| match &preload.drive {
-            Some(drive) => fill(arm, stage, drive),
-            None => stage.run_aside(&preload.process, &arm.names, Role::Preload, arm.tree),
+            Some(drive) => fill(variant, run_state, drive),
+            None => run_state.run_aside(
+                &preload.process,
+                &variant.names,
+                Role::Preload,
+                variant.tree,
+            ),
         });
-    stage.forest.tree(arm.tree).freeze()?;
-    stage.forest.collect();
-    let died = |server: &Process| stage.forest.has_ended(server.child.pid);
-    if arm.server.as_ref().is_some_and(died) {
-        let server = arm.server.take().expect("it was just there");
-        stage.conclude(server, arm.name(), Reason::Exited)?;
-        let name = &arm.spec.name;
-        let text = format!("arm {name:?}: the server ended during its preload");
+    run_state.process_trees.tree(variant.tree).freeze()?;
+    run_state.process_trees.collect();
+    let died = |server: &Process| run_state.process_trees.has_ended(server.child.pid);
+    if variant.server.as_ref().is_some_and(died) {
+        let server = variant.server.take().expect("it was just there");
+        run_state.conclude(server, variant.name(), Reason::Exited)?;
+        let name = &variant.spec.name;
+        let text = format!("variant {name:?}: the server ended during its preload");
         return done.and(Err(Halt::failed(Code::Crashed, name, text)));
     }
     done
 }
 
 /// Sends a drive to its end; nothing of it counts.
-fn fill(arm: &Arm, stage: &mut Stage, drive: &Drive) -> Result<(), Halt> {
-    let halt = |error: DriveError| error.halt(&arm.spec.name);
-    let cpus = arm.spec.load.as_ref().and_then(|load| load.cpus.as_deref());
-    let mut driver = Driver::connect(drive, arm.address()?, cpus, &stage.waiter).map_err(halt)?;
+fn fill(variant: &Variant, run_state: &mut RunState, drive: &Drive) -> Result<(), Halt> {
+    let halt = |error: DriveError| error.halt(&variant.spec.name);
+    let cpus = variant
+        .spec
+        .load
+        .as_ref()
+        .and_then(|load| load.cpus.as_deref());
+    let mut driver =
+        Driver::connect(drive, variant.address()?, cpus, &run_state.waiter).map_err(halt)?;
     let ran = driver.run(None);
     if ran.is_err() {
         // Closed connections could be what it dies of: they stay open until that is known.
-        arm.let_it_end(stage)?;
+        variant.let_it_end(run_state)?;
     }
     ran.map(|_| ()).map_err(halt)
 }
 
-fn start_once(arm: &mut Arm, stage: &mut Stage) -> Result<Start, Halt> {
-    let mut server = arm.start_main(stage, Keep::Everything)?;
-    let output = arm
+fn start_once(variant: &mut Variant, run_state: &mut RunState) -> Result<Start, Halt> {
+    let mut server = variant.start_main(run_state, Keep::Everything)?;
+    let output = variant
         .spec
         .ready_output()
         .and_then(|pattern| Regex::new(&pattern).ok());
     let started = clock::now_ns();
-    let deadline = started + arm.spec.ready_deadline_ns();
+    let deadline = started + variant.spec.ready_deadline_ns();
     loop {
         let now = clock::now_ns();
         let look = (now + pause_ns(now - started)).min(deadline);
         let pidfd = server.child.pidfd.as_raw_fd();
-        let ended = stage.waiter.readable(&[pidfd], Some(look))?.is_some();
+        let ended = run_state.waiter.readable(&[pidfd], Some(look))?.is_some();
         if ended {
-            return ended_early(arm, stage, server);
+            return ended_early(variant, run_state, server);
         }
         match &output {
             Some(pattern) if said(&server, pattern) => break,
             Some(_) => {}
-            None => match port_state(arm, stage) {
+            None => match port_state(variant, run_state) {
                 Listener::Ours => break,
                 Listener::Foreign => {
-                    stage.forest.kill(arm.tree, Group::Main);
-                    let outcome = stage.outcome(&mut server, arm.name(), Reason::Ended);
-                    stage.outcomes.push(outcome);
+                    run_state.process_trees.kill(variant.tree, Group::Main);
+                    let outcome = run_state.outcome(&mut server, variant.name(), Reason::Ended);
+                    run_state.outcomes.push(outcome);
                     return Ok(Start::PortTaken);
                 }
                 Listener::None => {}
             },
         }
         if clock::now_ns() >= deadline {
-            return Err(never_ready(arm, stage, server));
+            return Err(never_ready(variant, run_state, server));
         }
     }
     server.active_ns += clock::now_ns() - started;
@@ -146,9 +165,13 @@ fn pause_ns(age_ns: u64) -> u64 {
     (age_ns / LOOKS_PER_AGE).clamp(SHORTEST_PAUSE_NS, LONGEST_PAUSE_NS)
 }
 
-fn port_state(arm: &Arm, stage: &mut Stage) -> Listener {
-    let members = stage.forest.tree(arm.tree).members(Group::Main);
-    arm.names
+fn port_state(variant: &Variant, run_state: &mut RunState) -> Listener {
+    let members = run_state
+        .process_trees
+        .tree(variant.tree)
+        .members(Group::Main);
+    variant
+        .names
         .port
         .map_or(Listener::None, |port| ports::listener(port, &members))
 }
@@ -159,18 +182,22 @@ fn said(server: &Process, pattern: &Regex) -> bool {
         .any(|said| pattern.is_match(&said.text()))
 }
 
-fn ended_early(arm: &Arm, stage: &mut Stage, mut server: Process) -> Result<Start, Halt> {
-    let outcome = stage.outcome(&mut server, arm.name(), Reason::Exited);
-    stage.forest.kill(arm.tree, Group::Main);
-    let retry = arm.names.port.is_some() && complains_of_port(&outcome);
+fn ended_early(
+    variant: &Variant,
+    run_state: &mut RunState,
+    mut server: Process,
+) -> Result<Start, Halt> {
+    let outcome = run_state.outcome(&mut server, variant.name(), Reason::Exited);
+    run_state.process_trees.kill(variant.tree, Group::Main);
+    let retry = variant.names.port.is_some() && complains_of_port(&outcome);
     let failure = launch::verdict(&outcome, &mut server);
-    stage.outcomes.push(outcome);
+    run_state.outcomes.push(outcome);
     match failure {
         _ if retry => Ok(Start::PortTaken),
         Some(failure) => Err(Halt::Failed(failure)),
         None => {
-            let name = &arm.spec.name;
-            let text = format!("arm {name:?}: the server ended before it was ready");
+            let name = &variant.spec.name;
+            let text = format!("variant {name:?}: the server ended before it was ready");
             Err(Halt::failed(Code::Crashed, name, text))
         }
     }
@@ -185,43 +212,47 @@ fn complains_of_port(outcome: &Outcome) -> bool {
         })
 }
 
-fn never_ready(arm: &Arm, stage: &mut Stage, mut server: Process) -> Halt {
-    stage.forest.kill(arm.tree, Group::Main);
-    let outcome = stage.outcome(&mut server, arm.name(), Reason::Ended);
-    let name = &arm.spec.name;
-    let seconds = arm.spec.ready_deadline_ns() as f64 / 1e9;
+fn never_ready(variant: &Variant, run_state: &mut RunState, mut server: Process) -> Halt {
+    run_state.process_trees.kill(variant.tree, Group::Main);
+    let outcome = run_state.outcome(&mut server, variant.name(), Reason::Ended);
+    let name = &variant.spec.name;
+    let seconds = variant.spec.ready_deadline_ns() as f64 / 1e9;
     let command = outcome.argv.join(" ");
     let last = launch::last_line(&outcome);
-    stage.outcomes.push(outcome);
-    let text = format!("arm {name:?}: server `{command}` was not ready within {seconds} s{last}");
+    run_state.outcomes.push(outcome);
+    let text =
+        format!("variant {name:?}: server `{command}` was not ready within {seconds} s{last}");
     Halt::failed(Code::NotReady, name, text)
 }
 
 /// Asks servers to end, unless told not to; kills what has not ended a little later.
-pub fn stop_all(arms: &mut [Arm], stage: &mut Stage) {
-    for arm in arms.iter_mut().filter(|arm| arm.server.is_some()) {
-        if let Some(server) = arm.server.as_ref().filter(|_| arm.spec.ask_to_stop) {
+pub fn stop_all(variants: &mut [Variant], run_state: &mut RunState) {
+    for variant in variants
+        .iter_mut()
+        .filter(|variant| variant.server.is_some())
+    {
+        if let Some(server) = variant.server.as_ref().filter(|_| variant.spec.ask_to_stop) {
             // It takes effect with the thaw.
             crate::run::kill(server.child.pid, libc::SIGTERM);
-            let _ = stage.forest.tree(arm.tree).thaw();
+            let _ = run_state.process_trees.tree(variant.tree).thaw();
         }
     }
     let until = clock::now_ns() + STOP_WITHIN_NS;
-    for arm in arms {
-        let Some(mut server) = arm.server.take() else {
+    for variant in variants {
+        let Some(mut server) = variant.server.take() else {
             continue;
         };
         let left = until.saturating_sub(clock::now_ns());
-        let ended = arm.spec.ask_to_stop
+        let ended = variant.spec.ask_to_stop
             && crate::wait::readable_within(server.child.pidfd.as_raw_fd(), left);
         if ended {
-            stage.forest.collect();
-            stage.end_left_running(arm.tree, Group::Main, arm.name());
+            run_state.process_trees.collect();
+            run_state.end_left_running(variant.tree, Group::Main, variant.name());
         } else {
-            stage.forest.kill(arm.tree, Group::Main);
+            run_state.process_trees.kill(variant.tree, Group::Main);
         }
-        let outcome = stage.outcome(&mut server, arm.name(), Reason::Ended);
-        stage.outcomes.push(outcome);
+        let outcome = run_state.outcome(&mut server, variant.name(), Reason::Ended);
+        run_state.outcomes.push(outcome);
     }
 }
 

@@ -1,13 +1,13 @@
-//! Without control groups: SIGSTOP and SIGCONT to every process of an arm, found to a fixed point.
+//! Without control groups: SIGSTOP and SIGCONT to every process of a variant, found to a fixed point.
 //!
-//! Only one arm runs at a time, and the worker is the subreaper: a new child of the worker that
-//! the worker did not start can only come from the arm that ran.
+//! Only one variant runs at a time, and the worker is the subreaper: a new child of the worker that
+//! the worker did not start can only come from the variant that ran.
 
-use crate::account::{Exit, Usage};
 use crate::clock::{self, Naps};
 use crate::freezer::{Admission, Group, Tree};
 use crate::procfs::{self, Stat};
 use crate::run::kill;
+use crate::usage::{Exit, Usage};
 use libc::pid_t;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ const STILL_WITHIN_NS: u64 = 1_000_000_000;
 const DEAD_WITHIN_NS: u64 = 5_000_000_000;
 const MOST_NEW_PIDS: pid_t = 4096;
 
-/// Processes known to any arm, so that no arm claims another's.
+/// Processes known to any variant, so that no variant claims another's.
 pub type Known = Rc<RefCell<HashSet<pid_t>>>;
 
 struct Member {
@@ -118,7 +118,7 @@ impl SignalTree {
         self.known.borrow().contains(&pid)
     }
 
-    /// An orphan of this arm. One that also left all our sessions is worth a word.
+    /// An orphan of this variant. One that also left all our sessions is worth a word.
     fn adopt(&mut self, pid: pid_t, stat: Stat) {
         if stat.session == pid && !stat.is_dead() {
             self.escaped.push(format!("{} ({pid})", procfs::name(pid)));

@@ -94,7 +94,7 @@ struct CloneArguments {
 /// Forks; the child also learns whether it is in its group.
 ///
 /// It is born there: moving a process from group to group makes the kernel wait for a grace
-/// period of 10 ms and more, in which no arm would run.
+/// period of 10 ms and more, in which no variant would run.
 ///
 /// # Safety
 /// As for fork in a process with one thread: the child may call async-signal-safe functions only.

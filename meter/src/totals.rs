@@ -1,6 +1,5 @@
-//! What an arm used up to its finish, and how many operations it completed.
+//! What a variant used up to its finish, and how many operations it completed.
 
-use crate::account::Usage;
 use crate::activity::Activity;
 use crate::drive::Report;
 use crate::halt::{Code, Halt};
@@ -8,6 +7,7 @@ use crate::launch::{Names, Process};
 use crate::procfs::Footprint;
 use crate::request;
 use crate::score::number;
+use crate::usage::Usage;
 use std::fs;
 
 #[derive(Clone, Debug, Default)]
@@ -40,39 +40,39 @@ pub struct Reading {
 
 /// What the program or the load generator printed, once it has ended.
 pub struct Printed<'a> {
-    arm: &'a request::Arm,
+    variant: &'a request::Variant,
     text: String,
 }
 
 impl Printed<'_> {
     /// Reads it where a number is looked for in it.
-    pub fn of<'a>(arm: &'a request::Arm, runner: &Process) -> Printed<'a> {
-        let text = if arm.reads_output() {
+    pub fn of<'a>(variant: &'a request::Variant, runner: &Process) -> Printed<'a> {
+        let text = if variant.reads_output() {
             runner.stdout.finish();
             runner.stdout.text().replace('\r', "\n")
         } else {
             String::new()
         };
-        Printed { arm, text }
+        Printed { variant, text }
     }
 
     /// 1 for a batch program of which nothing else is said; as told, as printed or as written.
     pub fn operations(&self, names: &Names) -> Result<Option<u64>, Halt> {
-        let arm = self.arm;
-        let (told, pattern) = match &arm.load {
+        let variant = self.variant;
+        let (told, pattern) = match &variant.load {
             Some(load) => (load.operations, &load.operations_pattern),
-            None if arm.operations_pattern.is_some() => (None, &arm.operations_pattern),
-            None => (Some(arm.operations.unwrap_or(1)), &None),
+            None if variant.operations_pattern.is_some() => (None, &variant.operations_pattern),
+            None => (Some(variant.operations.unwrap_or(1)), &None),
         };
         if told.is_some() {
             return Ok(told);
         }
-        let written = arm
+        let written = variant
             .load
             .as_ref()
             .and_then(|load| load.operations_json.as_ref());
         let (count, why) = if let Some(pattern) = pattern {
-            let who = if arm.load.is_some() {
+            let who = if variant.load.is_some() {
                 "the load generator"
             } else {
                 "it"
@@ -99,7 +99,7 @@ impl Printed<'_> {
 
     /// What it says of its own speed.
     pub fn score(&self) -> Result<Option<f64>, Halt> {
-        let Some(pattern) = &self.arm.score_pattern else {
+        let Some(pattern) = &self.variant.score_pattern else {
             return Ok(None);
         };
         let found = number(&self.text, pattern).filter(|&score| score > 0.0);
@@ -112,8 +112,8 @@ impl Printed<'_> {
     }
 
     fn unknown(&self, what: &str) -> Halt {
-        let name = &self.arm.name;
-        let text = format!("arm {name:?}: {what}");
+        let name = &self.variant.name;
+        let text = format!("variant {name:?}: {what}");
         Halt::failed(Code::OperationsUnknown, name, text)
     }
 }

@@ -1,11 +1,11 @@
-//! Slices: one arm runs, all others stand still.
+//! Slices: one variant runs, all others stand still.
 
-use crate::arm::Arm;
 use crate::clock;
 use crate::halt::Halt;
 use crate::records::{Record, Slice};
-use crate::stage::Stage;
+use crate::run_state::RunState;
 use crate::totals::Reading;
+use crate::variant::Variant;
 use std::os::fd::AsRawFd;
 
 const OVERSHOOT_NS: u64 = 5_000_000;
@@ -13,7 +13,7 @@ const OVERSHOOT_NS: u64 = 5_000_000;
 const HABITUAL_LATENESS_NS: f64 = 200_000.0;
 
 struct Row {
-    arm: u16,
+    variant: u16,
     filler: bool,
     start_ns: u64,
     wall_ns: u64,
@@ -40,77 +40,79 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Lets an arm run for a slice, or (without a length) until it ends; gives the time it ran.
+    /// Lets a variant run for a slice, or (without a length) until it ends; gives the time it ran.
     pub fn slice(
         &mut self,
-        stage: &mut Stage,
-        arm: &mut Arm,
+        run_state: &mut RunState,
+        variant: &mut Variant,
         length_ns: Option<u64>,
     ) -> Result<u64, Halt> {
-        let filler = arm.is_finished();
-        let limit = [length_ns, arm.left_ns()].into_iter().flatten().min();
-        let processes = [&arm.runner, &arm.server];
+        let filler = variant.is_finished();
+        let limit = [length_ns, variant.left_ns()].into_iter().flatten().min();
+        let processes = [&variant.runner, &variant.server];
         let mut fds = [-1; 2];
         for (fd, process) in fds.iter_mut().zip(processes.iter().copied().flatten()) {
             *fd = process.child.pidfd.as_raw_fd();
         }
         let start = clock::now_ns();
-        stage.forest.tree(arm.tree).thaw()?;
+        run_state.process_trees.tree(variant.tree).thaw()?;
         let end = limit.map(|limit| start + limit);
         let wake = end.map(|end| end - (self.lateness_ns as u64).min(end - start));
-        let woken = if stage.observes {
-            let place = (arm.tree, arm.spec.load.is_some());
-            let (waiter, forest) = (&stage.waiter, &mut stage.forest);
-            arm.observer.watch(waiter, forest, place, &fds, wake)?
-        } else if length_ns.is_none() && arm.server.is_none() {
-            arm.watch(stage, &fds, wake)?
+        let woken = if run_state.observes {
+            let place = (variant.tree, variant.spec.load.is_some());
+            let (waiter, process_trees) = (&run_state.waiter, &mut run_state.process_trees);
+            variant
+                .observer
+                .watch(waiter, process_trees, place, &fds, wake)?
+        } else if length_ns.is_none() && variant.server.is_none() {
+            variant.watch(run_state, &fds, wake)?
         } else {
-            stage.waiter.readable(&fds, wake)?
+            run_state.waiter.readable(&fds, wake)?
         };
         let stop = clock::now_ns();
         if let (None, Some(end)) = (woken, end) {
             self.learn_lateness(stop as f64 - end as f64);
         }
-        stage.forest.tree(arm.tree).freeze()?;
+        run_state.process_trees.tree(variant.tree).freeze()?;
         let now = clock::now_ns();
-        self.warn_overshoot(stage, arm, now - stop);
-        stage.forest.collect();
-        self.book(stage, arm, (start, now - start), filler)?;
-        arm.look(stage);
-        arm.ran(stage, now - start)?;
+        self.warn_overshoot(run_state, variant, now - stop);
+        run_state.process_trees.collect();
+        self.book(run_state, variant, (start, now - start), filler)?;
+        variant.look(run_state);
+        variant.ran(run_state, now - start)?;
         Ok(now - start)
     }
 
-    /// Lets an arm's server answer what the meter sends it for a slice, or (without a length) until
+    /// Lets a variant's server answer what the meter sends it for a slice, or (without a length) until
     /// everything is sent. The time is that from the first send to the last reply.
     pub fn drive(
         &mut self,
-        stage: &mut Stage,
-        arm: &mut Arm,
+        run_state: &mut RunState,
+        variant: &mut Variant,
         length_ns: Option<u64>,
     ) -> Result<u64, Halt> {
-        let filler = arm.is_finished();
-        let length_ns = [length_ns, arm.left_ns()].into_iter().flatten().min();
+        let filler = variant.is_finished();
+        let length_ns = [length_ns, variant.left_ns()].into_iter().flatten().min();
         let start = clock::now_ns();
-        stage.forest.tree(arm.tree).thaw()?;
-        let burst = arm.send(length_ns);
+        run_state.process_trees.tree(variant.tree).thaw()?;
+        let burst = variant.send(length_ns);
         let stop = clock::now_ns();
-        stage.forest.tree(arm.tree).freeze()?;
-        self.warn_overshoot(stage, arm, clock::now_ns() - stop);
-        stage.forest.collect();
+        run_state.process_trees.tree(variant.tree).freeze()?;
+        self.warn_overshoot(run_state, variant, clock::now_ns() - stop);
+        run_state.process_trees.collect();
         let burst = match burst {
             Ok(burst) => burst,
             Err(error) => {
-                let halt = arm.drive_failed(stage, error);
-                return arm.forgive_filler(stage, halt, filler).map(|()| 0);
+                let halt = variant.drive_failed(run_state, error);
+                return variant.forgive_filler(run_state, halt, filler).map(|()| 0);
             }
         };
-        self.book(stage, arm, (start, burst.wall_ns), filler)?;
+        self.book(run_state, variant, (start, burst.wall_ns), filler)?;
         if let Some(row) = self.rows.last_mut() {
             row.operations = Some(burst.operations);
         }
-        arm.look(stage);
-        arm.drove(stage, burst.wall_ns)?;
+        variant.look(run_state);
+        variant.drove(run_state, burst.wall_ns)?;
         Ok(burst.wall_ns)
     }
 
@@ -120,47 +122,47 @@ impl Turns {
         self.lateness_ns = learned.clamp(0.0, HABITUAL_LATENESS_NS);
     }
 
-    fn warn_overshoot(&self, stage: &mut Stage, arm: &Arm, took_ns: u64) {
+    fn warn_overshoot(&self, run_state: &mut RunState, variant: &Variant, took_ns: u64) {
         if took_ns > OVERSHOOT_NS {
             let ms = took_ns as f64 / 1e6;
             let text =
                 format!("took {ms:.1} ms to stop; its CPU time is right, its slice is longer");
-            stage.warn("overshoot", arm.name(), text);
+            run_state.warn("overshoot", variant.name(), text);
         }
     }
 
     fn book(
         &mut self,
-        stage: &mut Stage,
-        arm: &mut Arm,
+        run_state: &mut RunState,
+        variant: &mut Variant,
         (start, wall_ns): (u64, u64),
         filler: bool,
     ) -> Result<(), Halt> {
-        let reading = arm.reading(stage)?;
+        let reading = variant.reading(run_state)?;
         let first = *self.first_ns.get_or_insert(start);
         self.end_ns = clock::now_ns();
         self.running_ns += wall_ns;
         self.rows.push(Row {
-            arm: arm.tree as u16,
+            variant: variant.tree as u16,
             filler,
             start_ns: start - first,
             wall_ns,
-            cpu_ns: (reading.main - arm.last.main).cpu_ns,
+            cpu_ns: (reading.main - variant.last.main).cpu_ns,
             // What waits while all stand still, or between two slices, is none of this slice's.
-            cpu_wait_ns: waited_ns(&reading, &arm.last).map(|ns| ns.min(wall_ns)),
-            load_cpu_ns: (reading.load - arm.last.load).cpu_ns,
+            cpu_wait_ns: waited_ns(&reading, &variant.last).map(|ns| ns.min(wall_ns)),
+            load_cpu_ns: (reading.load - variant.last.load).cpu_ns,
             operations: None,
         });
-        let width = stage.counters.names.len();
-        let pairs = reading.counters.iter().zip(&arm.last.counters);
+        let width = run_state.counters.names.len();
+        let pairs = reading.counters.iter().zip(&variant.last.counters);
         let counts = pairs.map(|(now, before)| now.saturating_sub(*before));
         self.counters
             .extend(counts.chain(std::iter::repeat(0)).take(width));
-        arm.last = reading;
+        variant.last = reading;
         Ok(())
     }
 
-    /// Share of the time from the first to the last slice in which an arm was running.
+    /// Share of the time from the first to the last slice in which a variant was running.
     pub fn running_share(&self) -> f64 {
         let span = self
             .end_ns
@@ -169,15 +171,15 @@ impl Turns {
         self.running_ns as f64 / span as f64
     }
 
-    pub fn tell(&self, stage: &mut Stage, arms: &[Arm]) -> Result<(), Halt> {
-        let width = stage.counters.names.len();
+    pub fn tell(&self, run_state: &mut RunState, variants: &[Variant]) -> Result<(), Halt> {
+        let width = run_state.counters.names.len();
         for (index, row) in self.rows.iter().enumerate() {
-            if arms[usize::from(row.arm)].is_out() {
+            if variants[usize::from(row.variant)].is_out() {
                 continue;
             }
             let record = Record::Slice(Slice {
-                execution: stage.execution,
-                arm: &arms[usize::from(row.arm)].spec.name,
+                execution: run_state.execution,
+                variant: &variants[usize::from(row.variant)].spec.name,
                 start_ns: row.start_ns,
                 wall_ns: row.wall_ns,
                 cpu_ns: row.cpu_ns,
@@ -186,11 +188,11 @@ impl Turns {
                 filler: row.filler,
                 operations: row.operations,
                 counters: (
-                    &stage.counters.names,
+                    &run_state.counters.names,
                     &self.counters[index * width..(index + 1) * width],
                 ),
             });
-            stage.out.put(&stage.waiter, &record)?;
+            run_state.out.put(&run_state.waiter, &record)?;
         }
         Ok(())
     }

@@ -3,14 +3,14 @@
 use crate::cgroup;
 use crate::drive::verb;
 use crate::exec;
-use crate::forest::Kind;
 use crate::halt::{Code, Failure, Halt};
+use crate::process_trees::Kind;
 use crate::race;
 use crate::records::{Emitter, End, ErrorRecord, Record, Start, Status};
 use crate::request::{FreezerChoice, Mode, Request, SCHEMA};
 use crate::run::{self, Run};
+use crate::run_state::RunState;
 use crate::spawn;
-use crate::stage::Stage;
 use crate::wait::Waiter;
 use std::fs::File;
 use std::io;
@@ -26,14 +26,14 @@ pub fn work(run: &Run, request: &Request, pipe: OwnedFd, guardian: libc::pid_t) 
     // Set-up may fail with the pipe in its hands; the end is to be told all the same.
     let spare = pipe.try_clone().ok();
     let mut out = Some(Emitter::new(pipe));
-    let mut stage = None;
+    let mut run_state = None;
     let (valid, result) = match set_up(run, request, &mut out) {
-        Ok(ready) => perform(stage.insert(ready), request),
+        Ok(ready) => perform(run_state.insert(ready), request),
         Err(halt) => (0, Err(halt)),
     };
     run.end();
-    let execution = stage.as_ref().map(|stage| stage.execution);
-    let told = out.or(stage.map(|stage| stage.out));
+    let execution = run_state.as_ref().map(|run_state| run_state.execution);
+    let told = out.or(run_state.map(|run_state| run_state.out));
     let Some(mut out) = told.or(spare.map(Emitter::new)) else {
         return Code::System.exit_status();
     };
@@ -58,9 +58,9 @@ fn become_worker(guardian: libc::pid_t) -> io::Result<()> {
     Ok(())
 }
 
-fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<Stage, Halt> {
+fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<RunState, Halt> {
     let waiter = Waiter::new()?;
-    run::sweep(run);
+    run::clear(run);
     let kind = choose_freezer(run, request.freezer())?;
     let none = Vec::new();
     let counters = match request {
@@ -68,10 +68,10 @@ fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<Sta
         Request::Exec(_) | Request::Drive(_) => &none,
     };
     let emitter = out.take().ok_or_else(|| Halt::system("no way out"))?;
-    let mut stage = Stage::new(run, kind, waiter, emitter, counters)?;
-    stage.inherit_fd = request.inherit_fd();
+    let mut run_state = RunState::new(run, kind, waiter, emitter, counters)?;
+    run_state.inherit_fd = request.inherit_fd();
     if let Request::Race(race) = request {
-        stage.observes = race.observe;
+        run_state.observes = race.observe;
         if let Some(cpus) = &race.meter_cpus {
             spawn::keep_to(cpus).map_err(|error| {
                 let text = format!("`meter_cpus` {cpus:?}: {error}");
@@ -82,22 +82,22 @@ fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<Sta
     let start = Record::Start(Start {
         schema: SCHEMA,
         meter: env!("CARGO_PKG_VERSION"),
-        freezer: stage.forest.kind(),
+        freezer: run_state.process_trees.kind(),
         mode: mode_name(request),
-        counters: &stage.counters.names,
-        counters_scope: stage.counters.scope(),
+        counters: &run_state.counters.names,
+        counters_scope: run_state.counters.scope(),
         pid: std::process::id(),
     });
-    stage.out.put(&stage.waiter, &start)?;
-    stage.out.flush(&stage.waiter)?;
-    Ok(stage)
+    run_state.out.put(&run_state.waiter, &start)?;
+    run_state.out.flush(&run_state.waiter)?;
+    Ok(run_state)
 }
 
 fn mode_name(request: &Request) -> &'static str {
     match request {
-        Request::Race(race) if race.mode == Mode::Whole => "whole",
+        Request::Race(race) if race.mode == Mode::Alternating => "alternating",
         Request::Race(race) if race.mode == Mode::Driven => "driven",
-        Request::Race(_) => "gated",
+        Request::Race(_) => "interleaved",
         Request::Exec(_) => "exec",
         Request::Drive(_) => "drive",
     }
@@ -121,11 +121,11 @@ fn choose_freezer(run: &Run, choice: FreezerChoice) -> Result<Kind, Halt> {
     }
 }
 
-fn perform(stage: &mut Stage, request: &Request) -> (u64, Result<(), Halt>) {
+fn perform(run_state: &mut RunState, request: &Request) -> (u64, Result<(), Halt>) {
     match request {
-        Request::Race(request) => race::race(stage, request),
-        Request::Exec(request) => exec::exec(stage, request),
-        Request::Drive(request) => verb::drive(stage, request),
+        Request::Race(request) => race::race(run_state, request),
+        Request::Exec(request) => exec::exec(run_state, request),
+        Request::Drive(request) => verb::drive(run_state, request),
     }
 }
 
@@ -151,7 +151,7 @@ fn say_error(out: &mut Emitter, execution: Option<u64>, failure: &Failure) {
     out.last(&Record::Error(ErrorRecord {
         code: failure.code.name(),
         execution,
-        arm: failure.arm.as_deref(),
+        variant: failure.variant.as_deref(),
         text: &failure.text,
     }));
 }

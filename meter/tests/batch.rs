@@ -1,8 +1,8 @@
-//! Batch arms: order of slices, totals, outcomes, own copies.
+//! Batch variants: order of slices, totals, outcomes, own copies.
 
 mod common;
 
-use common::{arm, busy, freezers, run, sh, Place};
+use common::{busy, freezers, run, sh, variant, Place};
 use serde_json::{json, Value};
 
 fn number(record: &Value, key: &str) -> u64 {
@@ -15,15 +15,15 @@ fn number(record: &Value, key: &str) -> u64 {
 fn slices_alternate_and_add_up() {
     for freezer in freezers() {
         let place = Place::new();
-        let arms: Vec<_> = ["a", "b", "c"]
-            .map(|name| arm(name, sh(&busy(200_000))))
+        let variants: Vec<_> = ["a", "b", "c"]
+            .map(|name| variant(name, sh(&busy(200_000))))
             .into();
-        let request = json!({"arms": arms, "slice_ns": 1_000_000, "executions": 2});
+        let request = json!({"variants": variants, "slice_ns": 1_000_000, "executions": 2});
         let records = run("race", &place.request(freezer, request));
         records.assert_complete();
         assert_eq!(records.only("start")["freezer"], freezer);
         assert_eq!(records.only("end")["executions"], 2);
-        assert_eq!(records.of("arm").len(), 6);
+        assert_eq!(records.of("variant").len(), 6);
         for execution in 0..2 {
             let slices: Vec<_> = records
                 .of("slice")
@@ -33,24 +33,24 @@ fn slices_alternate_and_add_up() {
             assert!(slices.len() > 20, "{freezer}: {}", slices.len());
             assert!(slices
                 .windows(2)
-                .all(|pair| pair[0]["arm"] != pair[1]["arm"]));
+                .all(|pair| pair[0]["variant"] != pair[1]["variant"]));
             let ends = |s: &Value| number(s, "start_ns") + number(s, "wall_ns");
             assert!(slices
                 .windows(2)
                 .all(|pair| ends(pair[0]) <= number(pair[1], "start_ns")));
         }
-        for total in records.of("arm") {
+        for total in records.of("variant") {
             check_total(&records.of("slice"), total);
         }
         place.assert_nothing_left(records.pid);
     }
 }
 
-/// The slices of an arm before its finish are its total.
+/// The slices of a variant before its finish are its total.
 fn check_total(slices: &[&Value], total: &Value) {
     let own: Vec<_> = slices
         .iter()
-        .filter(|s| s["arm"] == total["arm"] && s["execution"] == total["execution"])
+        .filter(|s| s["variant"] == total["variant"] && s["execution"] == total["execution"])
         .filter(|s| s["filler"] == false)
         .collect();
     let sum = |key: &str| own.iter().map(|slice| number(slice, key)).sum::<u64>();
@@ -67,13 +67,13 @@ fn check_total(slices: &[&Value], total: &Value) {
 }
 
 #[test]
-fn a_short_arm_fills_until_the_long_one_has_finished() {
+fn a_short_variant_fills_until_the_long_one_has_finished() {
     for freezer in freezers() {
         let place = Place::new();
         let mut short = sh(&format!("echo once; {}; echo more", busy(40_000)));
         short["stdout"] = json!(place.path("short.txt"));
-        let arms = [arm("long", sh(&busy(400_000))), arm("short", short)];
-        let request = json!({"arms": arms, "slice_ns": 1_000_000});
+        let variants = [variant("long", sh(&busy(400_000))), variant("short", short)];
+        let request = json!({"variants": variants, "slice_ns": 1_000_000});
         let records = run("race", &place.request(freezer, request));
         records.assert_complete();
         let fillers: Vec<_> = records
@@ -81,10 +81,10 @@ fn a_short_arm_fills_until_the_long_one_has_finished() {
             .into_iter()
             .filter(|s| s["filler"] == true)
             .collect();
-        assert!(fillers.iter().all(|slice| slice["arm"] == "short") && fillers.len() > 5);
+        assert!(fillers.iter().all(|slice| slice["variant"] == "short") && fillers.len() > 5);
         let outcomes = records.role("program");
         let reasons = |name: &str, reason: &str| {
-            let of = |o: &&&Value| o["arm"] == name && o["reason"] == reason;
+            let of = |o: &&&Value| o["variant"] == name && o["reason"] == reason;
             outcomes.iter().filter(of).count()
         };
         assert_eq!(
@@ -99,7 +99,7 @@ fn a_short_arm_fills_until_the_long_one_has_finished() {
 }
 
 #[test]
-fn an_arm_that_is_suddenly_slow_is_not_kept_waiting_by_fillers() {
+fn an_variant_that_is_suddenly_slow_is_not_kept_waiting_by_fillers() {
     for freezer in freezers() {
         let place = Place::new();
         let seen = place.path("seen");
@@ -108,8 +108,11 @@ fn an_arm_that_is_suddenly_slow_is_not_kept_waiting_by_fillers() {
             "[ -e {seen} ] || {{ : > {seen}; exit; }}; {}",
             busy(200_000)
         );
-        let arms = [arm("moody", sh(&moody)), arm("steady", sh(&busy(20_000)))];
-        let request = json!({"arms": arms, "slice_ns": 1_000_000, "executions": 2});
+        let variants = [
+            variant("moody", sh(&moody)),
+            variant("steady", sh(&busy(20_000))),
+        ];
+        let request = json!({"variants": variants, "slice_ns": 1_000_000, "executions": 2});
         let records = run("race", &place.request(freezer, request));
         records.assert_complete();
         let second: Vec<_> = records
@@ -118,7 +121,7 @@ fn an_arm_that_is_suddenly_slow_is_not_kept_waiting_by_fillers() {
             .filter(|slice| slice["execution"] == 1)
             .collect();
         let fillers = second.iter().filter(|s| s["filler"] == true).count();
-        let moody = second.iter().filter(|s| s["arm"] == "moody").count();
+        let moody = second.iter().filter(|s| s["variant"] == "moody").count();
         assert!(fillers > 5 && fillers <= moody, "{fillers} {moody}");
     }
 }
@@ -128,14 +131,20 @@ fn cpu_time_covers_threads_and_children_that_ended() {
     let script = format!("({b}) & ({b}) & wait; {b}", b = busy(150_000));
     for freezer in freezers() {
         let place = Place::new();
-        let arms = [arm("one", sh(&busy(150_000))), arm("three", sh(&script))];
-        let records = run("race", &place.request(freezer, json!({ "arms": arms })));
+        let variants = [
+            variant("one", sh(&busy(150_000))),
+            variant("three", sh(&script)),
+        ];
+        let records = run(
+            "race",
+            &place.request(freezer, json!({ "variants": variants })),
+        );
         records.assert_complete();
         let cpu = |name: &str| {
             let total = records
-                .of("arm")
+                .of("variant")
                 .into_iter()
-                .find(|total| total["arm"] == name);
+                .find(|total| total["variant"] == name);
             number(total.unwrap(), "cpu_ns") as f64
         };
         let ratio = cpu("three") / cpu("one");
@@ -148,13 +157,16 @@ fn twins_run_from_inodes_of_their_own_under_their_given_name() {
     for freezer in freezers() {
         let place = Place::new();
         let script =
-            "stat -L -c %i /proc/$$/exe; tr '\\0' ' ' < /proc/$$/cmdline; echo $ENSIGN_ARM";
+            "stat -L -c %i /proc/$$/exe; tr '\\0' ' ' < /proc/$$/cmdline; echo $ENSIGN_VARIANT";
         let program =
             |name: &str| json!({"argv": ["sh", "-c", script], "stdout": place.path(name)});
-        let arms = [arm("a", program("a.txt")), arm("b", program("b.txt"))];
+        let variants = [
+            variant("a", program("a.txt")),
+            variant("b", program("b.txt")),
+        ];
         let records = run(
             "race",
-            &place.request(freezer, json!({"arms": arms, "executions": 2})),
+            &place.request(freezer, json!({"variants": variants, "executions": 2})),
         );
         records.assert_complete();
         let texts = [place.read("a.txt"), place.read("b.txt")];
@@ -173,10 +185,13 @@ fn scripts_are_not_copied_and_this_is_said() {
     let script = place.path("script");
     std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let arms = [arm("a", json!({"argv": [script]})), arm("b", sh("exit 0"))];
+    let variants = [
+        variant("a", json!({"argv": [script]})),
+        variant("b", sh("exit 0")),
+    ];
     let records = run(
         "race",
-        &place.request("auto", json!({"arms": arms, "executions": 3})),
+        &place.request("auto", json!({"variants": variants, "executions": 3})),
     );
     records.assert_complete();
     // A busy machine may add another.
@@ -194,14 +209,14 @@ fn placeholders_limits_and_files_reach_the_program() {
         std::fs::write(place.path("in.txt"), "input").unwrap();
         let script = "cat; echo \" $VALUE\"; ulimit -n; pwd; ls -A; echo {x} $0";
         let program = json!({
-            "argv": ["sh", "-c", script, "{arm}"],
-            "env": {"VALUE": "{arm}!"},
+            "argv": ["sh", "-c", script, "{variant}"],
+            "env": {"VALUE": "{variant}!"},
             "cwd": "{tmp}",
             "stdin": place.path("in.txt"),
-            "stdout": place.path("{arm}.txt"),
+            "stdout": place.path("{variant}.txt"),
             "limits": {"open_files": 77},
         });
-        let request = json!({"arms": [arm("a", program.clone()), arm("b", program)]});
+        let request = json!({"variants": [variant("a", program.clone()), variant("b", program)]});
         let records = run("race", &place.request(freezer, request));
         records.assert_complete();
         let text = place.read("b.txt");
@@ -224,7 +239,7 @@ fn prepare_and_cleanup_surround_each_execution() {
         });
         let records = run(
             "race",
-            &place.request(freezer, json!({"arms": [noting], "executions": 2})),
+            &place.request(freezer, json!({"variants": [noting], "executions": 2})),
         );
         records.assert_complete();
         assert_eq!(
@@ -241,13 +256,16 @@ fn a_failing_program_that_is_required_fails_the_race_with_its_last_words() {
     for freezer in freezers() {
         let place = Place::new();
         let failing = format!("{}; echo no such input >&2; exit 7", busy(20_000));
-        let mut bad = arm("bad", sh(&failing));
+        let mut bad = variant("bad", sh(&failing));
         bad["required"] = json!(true);
-        let arms = [arm("good", sh(&place.sleeper())), bad];
-        let records = run("race", &place.request(freezer, json!({ "arms": arms })));
+        let variants = [variant("good", sh(&place.sleeper())), bad];
+        let records = run(
+            "race",
+            &place.request(freezer, json!({ "variants": variants })),
+        );
         records.assert_failed(3, "failed");
         let error = records.only("error");
-        assert_eq!(error["arm"], "bad");
+        assert_eq!(error["variant"], "bad");
         let text = error["text"].as_str().unwrap();
         assert!(
             text.contains("status 7") && text.contains("no such input"),
@@ -266,7 +284,7 @@ fn failures_that_may_be_ignored_are() {
     failing["ignore_failure"] = json!(true);
     let records = run(
         "race",
-        &place.request("auto", json!({"arms": [arm("a", failing)]})),
+        &place.request("auto", json!({"variants": [variant("a", failing)]})),
     );
     records.assert_complete();
     assert_eq!(records.role("program")[0]["exit"], 3);
@@ -276,8 +294,11 @@ fn failures_that_may_be_ignored_are() {
 fn a_crash_is_told_by_its_signal() {
     for freezer in freezers() {
         let place = Place::new();
-        let arms = [arm("a", sh("kill -SEGV $$"))];
-        let records = run("race", &place.request(freezer, json!({ "arms": arms })));
+        let variants = [variant("a", sh("kill -SEGV $$"))];
+        let records = run(
+            "race",
+            &place.request(freezer, json!({ "variants": variants })),
+        );
         records.assert_failed(3, "crashed");
         assert_eq!(records.role("program")[0]["signal"], 11);
     }
@@ -289,13 +310,19 @@ fn a_deadline_counts_the_time_of_running_only() {
         let place = Place::new();
         let mut hanging = sh(&place.sleeper());
         hanging["deadline_ns"] = json!(50_000_000);
-        let arms = [arm("hangs", hanging), arm("works", sh(&busy(300_000)))];
-        let records = run("race", &place.request(freezer, json!({ "arms": arms })));
+        let variants = [
+            variant("hangs", hanging),
+            variant("works", sh(&busy(300_000))),
+        ];
+        let records = run(
+            "race",
+            &place.request(freezer, json!({ "variants": variants })),
+        );
         records.assert_complete();
         assert_eq!(records.codes("failure"), ["deadline"]);
         let outcomes = records.role("program");
         let hung = outcomes.iter().find(|o| o["reason"] == "deadline").unwrap();
-        assert_eq!(hung["arm"], "hangs");
+        assert_eq!(hung["variant"], "hangs");
         assert!(number(hung, "active_wall_ns") >= 50_000_000);
         place.assert_nothing_left(records.pid);
     }
@@ -309,11 +336,14 @@ fn programs_that_are_not_there_are_told_before_anything_runs() {
         ("no-such-program-7", "not-found"),
         ("/etc/passwd", "not-executable"),
     ] {
-        let arms = [
-            arm("a", touch.clone()),
-            arm("b", json!({"argv": [program]})),
+        let variants = [
+            variant("a", touch.clone()),
+            variant("b", json!({"argv": [program]})),
         ];
-        let records = run("race", &place.request("auto", json!({ "arms": arms })));
+        let records = run(
+            "race",
+            &place.request("auto", json!({ "variants": variants })),
+        );
         records.assert_failed(2, code);
         assert!(!common::exists(&place.path("ran")));
         place.assert_nothing_left(records.pid);
@@ -323,7 +353,7 @@ fn programs_that_are_not_there_are_told_before_anything_runs() {
 #[test]
 fn wrong_requests_are_refused() {
     for request in [
-        json!({"schema": 1, "arms": []}),
+        json!({"schema": 1, "variants": []}),
         json!({"schema": 9}),
         json!([1]),
     ] {
@@ -336,28 +366,27 @@ fn whole_executions_go_in_balanced_turns() {
     for freezer in freezers() {
         let place = Place::new();
         let program = sh(&busy(20_000));
-        let arms = [arm("a", program.clone()), arm("b", program)];
-        let request = json!({"arms": arms, "mode": "whole", "executions": 4});
+        let variants = [variant("a", program.clone()), variant("b", program)];
+        let request = json!({"variants": variants, "mode": "whole", "executions": 4});
         let records = run("race", &place.request(freezer, request));
         records.assert_complete();
         let order: Vec<_> = records
             .of("slice")
             .iter()
-            .map(|s| s["arm"].as_str().unwrap())
+            .map(|s| s["variant"].as_str().unwrap())
             .collect();
         assert_eq!(order.len(), 8);
         assert_eq!((order[0], order[1]), (order[3], order[2]));
         assert_eq!((order[0], order[1]), (order[4], order[5]));
-        assert_eq!(records.of("arm").len(), 8);
+        assert_eq!(records.of("variant").len(), 8);
     }
 }
 
 #[test]
 fn a_budget_ends_the_race_between_executions() {
     let place = Place::new();
-    let arms = [arm("a", sh("sleep 0.2")), arm("b", sh("sleep 0.2"))];
-    let request =
-        json!({"arms": arms, "mode": "whole", "executions": 1000, "budget_ns": 1_000_000_000u64});
+    let variants = [variant("a", sh("sleep 0.2")), variant("b", sh("sleep 0.2"))];
+    let request = json!({"variants": variants, "mode": "whole", "executions": 1000, "budget_ns": 1_000_000_000u64});
     let records = run("race", &place.request("auto", request));
     records.assert_complete();
     let executions = records.of("execution").len();
@@ -366,10 +395,10 @@ fn a_budget_ends_the_race_between_executions() {
 }
 
 #[test]
-fn software_counters_count_per_slice_and_arm() {
+fn software_counters_count_per_slice_and_variant() {
     let place = Place::new();
     let request = json!({
-        "arms": [arm("a", sh(&busy(100_000))), arm("b", sh(&busy(100_000)))],
+        "variants": [variant("a", sh(&busy(100_000))), variant("b", sh(&busy(100_000)))],
         "counters": ["page-faults", "instructions"],
     });
     let records = run("race", &place.request("auto", request));
@@ -378,11 +407,11 @@ fn software_counters_count_per_slice_and_arm() {
         .as_array()
         .unwrap()
         .clone();
-    for total in records.of("arm") {
+    for total in records.of("variant") {
         let counters = total["counters"].as_object().unwrap();
         assert_eq!(counters.len(), available.len());
         let slices = records.of("slice").into_iter();
-        let own = slices.filter(|s| s["arm"] == total["arm"] && s["filler"] == false);
+        let own = slices.filter(|s| s["variant"] == total["variant"] && s["filler"] == false);
         let own: Vec<_> = own.collect();
         for (name, value) in counters {
             let sum: u64 = own
@@ -395,15 +424,15 @@ fn software_counters_count_per_slice_and_arm() {
     }
 }
 
-/// The meter goes first on its CPU while slices are dealt: an arm there must still get to stop.
+/// The meter goes first on its CPU while slices are dealt: a variant there must still get to stop.
 #[test]
-fn arms_may_share_a_cpu_with_the_meter() {
+fn variants_may_share_a_cpu_with_the_meter() {
     for freezer in freezers() {
         let place = Place::new();
         let mut program = sh(&busy(100_000));
         program["cpus"] = json!([0]);
-        let arms = [arm("a", program.clone()), arm("b", program)];
-        let request = json!({"arms": arms, "meter_cpus": [0], "slice_ns": 1_000_000});
+        let variants = [variant("a", program.clone()), variant("b", program)];
+        let request = json!({"variants": variants, "meter_cpus": [0], "slice_ns": 1_000_000});
         let records = run("race", &place.request(freezer, request));
         records.assert_complete();
         place.assert_nothing_left(records.pid);

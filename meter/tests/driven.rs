@@ -116,8 +116,8 @@ fn server(name: &str, drive: Value) -> Value {
     })
 }
 
-fn race(place: &Place, freezer: &str, mode: &str, arms: &[Value]) -> Records {
-    let more = json!({"arms": arms, "slice_ns": 2_000_000, "mode": mode, "executions": 2});
+fn race(place: &Place, freezer: &str, mode: &str, variants: &[Value]) -> Records {
+    let more = json!({"variants": variants, "slice_ns": 2_000_000, "mode": mode, "executions": 2});
     run("race", &place.request(freezer, more))
 }
 
@@ -131,12 +131,12 @@ fn number(record: &Value, key: &str) -> u64 {
 fn all_operations_are_sent_in_slices_that_are_accounted() {
     for freezer in freezers() {
         let place = Place::new();
-        let arms = [server("a", gets(1500)), server("b", gets(1500))];
-        let records = race(&place, freezer, "driven", &arms);
+        let variants = [server("a", gets(1500)), server("b", gets(1500))];
+        let records = race(&place, freezer, "driven", &variants);
         records.assert_complete();
         assert_eq!(records.only("start")["mode"], "driven");
-        assert_eq!(records.of("arm").len(), 4);
-        for total in records.of("arm") {
+        assert_eq!(records.of("variant").len(), 4);
+        for total in records.of("variant") {
             assert_eq!(number(total, "operations"), 1500);
             assert!(number(total, "cpu_ns") > 1_000_000, "{total}");
             assert!(number(total, "load_cpu_ns") > 0, "{total}");
@@ -146,7 +146,7 @@ fn all_operations_are_sent_in_slices_that_are_accounted() {
             assert!(number(latency, "p50") <= number(latency, "p999"));
             let slices = records.of("slice");
             let own = slices.iter().filter(|slice| {
-                slice["arm"] == total["arm"]
+                slice["variant"] == total["variant"]
                     && slice["execution"] == total["execution"]
                     && slice["filler"] == false
             });
@@ -157,7 +157,7 @@ fn all_operations_are_sent_in_slices_that_are_accounted() {
         }
         let slices = records.of("slice");
         let same = slices.windows(2).filter(|pair| {
-            pair[0]["execution"] == pair[1]["execution"] && pair[0]["arm"] == pair[1]["arm"]
+            pair[0]["execution"] == pair[1]["execution"] && pair[0]["variant"] == pair[1]["variant"]
         });
         assert_eq!(same.count(), 0);
         place.assert_nothing_left(records.pid);
@@ -167,33 +167,33 @@ fn all_operations_are_sent_in_slices_that_are_accounted() {
 #[test]
 fn a_whole_execution_is_one_slice() {
     let place = Place::new();
-    let arms = [server("a", gets(700)), server("b", gets(700))];
-    let records = race(&place, "auto", "whole", &arms);
+    let variants = [server("a", gets(700)), server("b", gets(700))];
+    let records = race(&place, "auto", "whole", &variants);
     records.assert_complete();
     assert_eq!(records.of("slice").len(), 4);
     assert!(records
-        .of("arm")
+        .of("variant")
         .iter()
         .all(|total| total["operations"] == 700));
     place.assert_nothing_left(records.pid);
 }
 
 #[test]
-fn an_error_reply_ends_its_arm_and_is_quoted() {
+fn an_error_reply_ends_its_variant_and_is_quoted() {
     for (word, code, part) in [
         ("FULL", "reply", "OOM command not allowed"),
         ("HALF", "reply", "inside a reply"),
     ] {
         let place = Place::new();
-        let arms = [server("good", gets(500)), server("bad", sends(word))];
-        let records = race(&place, "auto", "driven", &arms);
+        let variants = [server("good", gets(500)), server("bad", sends(word))];
+        let records = race(&place, "auto", "driven", &variants);
         records.assert_complete();
         assert_eq!(records.codes("failure"), [code]);
         let error = records.only("failure");
-        assert_eq!(error["arm"], "bad");
+        assert_eq!(error["variant"], "bad");
         assert!(error["text"].as_str().unwrap().contains(part), "{error}");
-        let finished = records.of("arm");
-        assert!(finished.iter().all(|total| total["arm"] == "good"));
+        let finished = records.of("variant");
+        assert!(finished.iter().all(|total| total["variant"] == "good"));
         assert_eq!(finished.len(), 2);
         place.assert_nothing_left(records.pid);
     }
@@ -203,12 +203,12 @@ fn an_error_reply_ends_its_arm_and_is_quoted() {
 fn a_server_that_dies_under_its_drive_has_crashed() {
     for freezer in freezers() {
         let place = Place::new();
-        let arms = [server("good", gets(500)), server("dying", sends("DIE"))];
-        let records = race(&place, freezer, "driven", &arms);
+        let variants = [server("good", gets(500)), server("dying", sends("DIE"))];
+        let records = race(&place, freezer, "driven", &variants);
         records.assert_complete();
         let error = records.only("failure");
         assert_eq!(error["code"], "crashed");
-        assert_eq!(error["arm"], "dying");
+        assert_eq!(error["variant"], "dying");
         assert!(
             error["text"].as_str().unwrap().contains("out of order"),
             "{error}"
@@ -224,14 +224,14 @@ fn a_filler_that_is_refused_fills_no_more_and_spoils_nothing() {
     let drive = json!({
         "connections": 1, "operations": 40, "commands": [{"argv": ["FULL"], "reply": "status"}],
     });
-    let arms = [server("quick", drive), server("slow", gets(20_000))];
-    let records = race(&place, "auto", "driven", &arms);
+    let variants = [server("quick", drive), server("slow", gets(20_000))];
+    let records = race(&place, "auto", "driven", &variants);
     records.assert_complete();
     let warned = records.of("warning");
     let refused = warned.iter().filter(|each| each["code"] == "filler-failed");
-    let told: Vec<_> = refused.map(|each| &each["arm"]).collect();
+    let told: Vec<_> = refused.map(|each| &each["variant"]).collect();
     assert_eq!(told, ["quick"]);
-    let totals = records.of("arm");
+    let totals = records.of("variant");
     assert_eq!(
         totals
             .iter()
@@ -243,13 +243,13 @@ fn a_filler_that_is_refused_fills_no_more_and_spoils_nothing() {
 }
 
 #[test]
-fn a_preload_that_is_refused_is_told_with_its_arm() {
+fn a_preload_that_is_refused_is_told_with_its_variant() {
     let place = Place::new();
-    let mut arm = server("a", gets(10));
-    arm["preload"] = json!([{"drive": sends("OTHER")}]);
-    let records = race(&place, "auto", "driven", &[arm]);
+    let mut variant = server("a", gets(10));
+    variant["preload"] = json!([{"drive": sends("OTHER")}]);
+    let records = race(&place, "auto", "driven", &[variant]);
     records.assert_failed(3, "reply");
-    assert_eq!(records.only("error")["arm"], "a");
+    assert_eq!(records.only("error")["variant"], "a");
     assert!(records.only("error")["text"]
         .as_str()
         .unwrap()
@@ -261,7 +261,11 @@ fn a_preload_that_is_refused_is_told_with_its_arm() {
 fn modes_and_loads_must_fit() {
     let process = json!({"process": {"argv": ["true"]}, "operations": 1});
     for (mode, load, part) in [
-        ("gated", json!({"drive": gets(10)}), "for mode \"driven\""),
+        (
+            "interleaved",
+            json!({"drive": gets(10)}),
+            "for mode \"driven\"",
+        ),
         ("driven", process, "needs a `load` with a `drive`"),
         ("driven", json!({}), "either `process` or `drive`"),
         (
@@ -271,9 +275,9 @@ fn modes_and_loads_must_fit() {
         ),
     ] {
         let place = Place::new();
-        let mut arm = server("a", gets(10));
-        arm["load"] = load;
-        let records = race(&place, "auto", mode, &[arm]);
+        let mut variant = server("a", gets(10));
+        variant["load"] = load;
+        let records = race(&place, "auto", mode, &[variant]);
         records.assert_failed(2, "request");
         let error = records.only("error");
         assert!(error["text"].as_str().unwrap().contains(part), "{error}");

@@ -1,15 +1,15 @@
-//! An arm that fails ends; the others race on, and what they measure is theirs alone.
+//! A variant that fails ends; the others race on, and what they measure is theirs alone.
 
 mod common;
 
-use common::{arm, busy, freezers, run, sh, Place, Records};
+use common::{busy, freezers, run, sh, variant, Place, Records};
 use serde_json::{json, Value};
 
 const EXECUTIONS: usize = 4;
 
-fn raced(place: &Place, freezer: &str, mode: &str, arms: &[Value]) -> Records {
+fn raced(place: &Place, freezer: &str, mode: &str, variants: &[Value]) -> Records {
     let request = json!({
-        "arms": arms, "mode": mode, "slice_ns": 1_000_000, "executions": EXECUTIONS,
+        "variants": variants, "mode": mode, "slice_ns": 1_000_000, "executions": EXECUTIONS,
     });
     run("race", &place.request(freezer, request))
 }
@@ -24,7 +24,7 @@ fn from_run(place: &Place, n: u32, then: &str) -> String {
 }
 
 fn good(name: &str) -> Value {
-    arm(name, sh(&busy(20_000)))
+    variant(name, sh(&busy(20_000)))
 }
 
 #[track_caller]
@@ -32,7 +32,7 @@ fn assert_others_raced_on(place: &Place, records: &Records, code: &str, executio
     records.assert_complete();
     assert_eq!(records.codes("failure"), [code], "{:#?}", records.all);
     let failure = records.only("failure").clone();
-    assert_eq!(failure["arm"], "bad");
+    assert_eq!(failure["variant"], "bad");
     assert_eq!(failure["execution"], execution);
     assert_eq!(records.only("end")["executions"], EXECUTIONS as u64);
     let valid = |record: &&&Value| record["valid"] == true;
@@ -40,16 +40,17 @@ fn assert_others_raced_on(place: &Place, records: &Records, code: &str, executio
         records.of("execution").iter().filter(valid).count(),
         EXECUTIONS
     );
-    for kind in ["arm", "slice"] {
+    for kind in ["variant", "slice"] {
         let of = records.of(kind);
         for name in ["one", "two"] {
             for execution in 0..EXECUTIONS as u64 {
-                let own = |each: &&&Value| each["arm"] == name && each["execution"] == execution;
+                let own =
+                    |each: &&&Value| each["variant"] == name && each["execution"] == execution;
                 assert!(of.iter().any(|each| own(&each)), "{kind} {name}");
             }
         }
         let late = |each: &&&Value| {
-            each["arm"] == "bad" && each["execution"].as_u64().unwrap() >= execution
+            each["variant"] == "bad" && each["execution"].as_u64().unwrap() >= execution
         };
         assert_eq!(of.iter().filter(late).count(), 0, "{kind}");
     }
@@ -59,7 +60,7 @@ fn assert_others_raced_on(place: &Place, records: &Records, code: &str, executio
 
 #[test]
 fn a_program_that_fails_in_the_third_execution_has_raced_in_two() {
-    for mode in ["gated", "whole"] {
+    for mode in ["interleaved", "whole"] {
         for freezer in freezers() {
             let place = Place::new();
             // It has had slices in the execution in which it fails.
@@ -68,15 +69,15 @@ fn a_program_that_fails_in_the_third_execution_has_raced_in_two() {
                 3,
                 &format!("{}; echo bad luck >&2; exit 7", busy(5_000)),
             );
-            let mut bad = arm("bad", sh(&failing));
+            let mut bad = variant("bad", sh(&failing));
             // A filler would count as a run, too.
             bad["expected_ns"] = json!(1_000_000_000_000u64);
-            let arms = [good("one"), bad, good("two")];
-            let records = raced(&place, freezer, mode, &arms);
+            let variants = [good("one"), bad, good("two")];
+            let records = raced(&place, freezer, mode, &variants);
             records.assert_complete();
             let execution = records.only("failure")["execution"].as_u64().unwrap();
             let failure = assert_others_raced_on(&place, &records, "failed", execution);
-            assert!(execution > 0 || mode == "gated");
+            assert!(execution > 0 || mode == "interleaved");
             assert_eq!(
                 (&failure["exit"], &failure["signal"]),
                 (&json!(7), &Value::Null)
@@ -87,11 +88,15 @@ fn a_program_that_fails_in_the_third_execution_has_raced_in_two() {
 }
 
 #[test]
-fn a_crash_and_a_hang_end_their_arm() {
-    for mode in ["gated", "whole"] {
+fn a_crash_and_a_hang_end_their_variant() {
+    for mode in ["interleaved", "whole"] {
         let place = Place::new();
-        let arms = [good("one"), arm("bad", sh("kill -SEGV $$")), good("two")];
-        let records = raced(&place, "auto", mode, &arms);
+        let variants = [
+            good("one"),
+            variant("bad", sh("kill -SEGV $$")),
+            good("two"),
+        ];
+        let records = raced(&place, "auto", mode, &variants);
         let failure = assert_others_raced_on(&place, &records, "crashed", 0);
         assert_eq!(
             (&failure["exit"], &failure["signal"]),
@@ -102,14 +107,14 @@ fn a_crash_and_a_hang_end_their_arm() {
         // What it left in the background ends with it.
         let mut hanging = sh(&format!("{s} & setsid {s} & {s}", s = place.sleeper()));
         hanging["deadline_ns"] = json!(30_000_000);
-        let arms = [good("one"), good("two"), arm("bad", hanging)];
-        let records = raced(&place, "auto", mode, &arms);
+        let variants = [good("one"), good("two"), variant("bad", hanging)];
+        let records = raced(&place, "auto", mode, &variants);
         assert_others_raced_on(&place, &records, "deadline", 0);
     }
 }
 
 #[test]
-fn set_up_and_clean_up_of_an_arm_end_it_alone() {
+fn set_up_and_clean_up_of_an_variant_end_it_alone() {
     for (key, script) in [("prepare", "exit 4"), ("cleanup", "exit 4")] {
         let place = Place::new();
         let mut bad = good("bad");
@@ -117,7 +122,7 @@ fn set_up_and_clean_up_of_an_arm_end_it_alone() {
         let records = raced(
             &place,
             "auto",
-            "gated",
+            "interleaved",
             &[bad.clone(), good("one"), good("two")],
         );
         let failure = assert_others_raced_on(&place, &records, "failed", 0);
@@ -126,25 +131,30 @@ fn set_up_and_clean_up_of_an_arm_end_it_alone() {
 }
 
 #[test]
-fn an_arm_that_failed_is_cleaned_up_after_once() {
+fn an_variant_that_failed_is_cleaned_up_after_once() {
     let place = Place::new();
-    let mut bad = arm("bad", sh("exit 1"));
+    let mut bad = variant("bad", sh("exit 1"));
     bad["cleanup"] = json!([sh(&format!("echo clean >> {}", place.path("log")))]);
-    let records = raced(&place, "auto", "gated", &[good("one"), bad, good("two")]);
+    let records = raced(
+        &place,
+        "auto",
+        "interleaved",
+        &[good("one"), bad, good("two")],
+    );
     assert_others_raced_on(&place, &records, "failed", 0);
     assert_eq!(place.read("log"), "clean\n");
 }
 
 #[test]
-fn two_arms_that_are_left_take_turns_as_two_do() {
+fn two_variants_that_are_left_take_turns_as_two_do() {
     let place = Place::new();
-    let arms = [good("one"), arm("bad", sh("exit 1")), good("two")];
-    let records = raced(&place, "auto", "whole", &arms);
+    let variants = [good("one"), variant("bad", sh("exit 1")), good("two")];
+    let records = raced(&place, "auto", "whole", &variants);
     assert_others_raced_on(&place, &records, "failed", 0);
     let order: Vec<_> = records
         .of("slice")
         .iter()
-        .map(|slice| slice["arm"].as_str().unwrap().to_string())
+        .map(|slice| slice["variant"].as_str().unwrap().to_string())
         .collect();
     for pair in order.chunks(4).filter(|pair| pair.len() == 4) {
         assert_eq!((&pair[0], &pair[1]), (&pair[3], &pair[2]), "{order:?}");
@@ -152,15 +162,15 @@ fn two_arms_that_are_left_take_turns_as_two_do() {
 }
 
 #[test]
-fn a_race_without_arms_has_failed() {
+fn a_race_without_variants_has_failed() {
     let place = Place::new();
-    let arms = [arm("a", sh("exit 3")), arm("b", sh("exit 5"))];
-    let records = raced(&place, "auto", "gated", &arms);
+    let variants = [variant("a", sh("exit 3")), variant("b", sh("exit 5"))];
+    let records = raced(&place, "auto", "interleaved", &variants);
     assert_eq!(records.codes("failure").len(), 1);
     assert_eq!(records.only("execution")["valid"], false);
     let told = [
-        &records.only("failure")["arm"],
-        &records.only("error")["arm"],
+        &records.only("failure")["variant"],
+        &records.only("error")["variant"],
     ];
     assert!(told.contains(&&json!("a")) && told.contains(&&json!("b")));
     records.assert_failed(3, "failed");
@@ -168,13 +178,13 @@ fn a_race_without_arms_has_failed() {
 }
 
 #[test]
-fn a_required_arm_ends_the_race_and_what_was_measured_stays() {
+fn a_required_variant_ends_the_race_and_what_was_measured_stays() {
     let place = Place::new();
-    let mut needed = arm("needed", sh(&from_run(&place, 3, "exit 9")));
+    let mut needed = variant("needed", sh(&from_run(&place, 3, "exit 9")));
     needed["required"] = json!(true);
     let records = raced(&place, "auto", "whole", &[needed, good("one")]);
     records.assert_failed(3, "failed");
-    assert_eq!(records.only("error")["arm"], "needed");
+    assert_eq!(records.only("error")["variant"], "needed");
     assert_eq!(records.only("end")["executions"], 2);
 }
 
@@ -185,10 +195,13 @@ fn what_fails_as_a_filler_is_said_also_where_a_signal_ended_it() {
         "test -e {{tmp}}/again && kill -SEGV $$; touch {{tmp}}/again; {}",
         busy(1_000)
     );
-    let arms = [arm("quick", sh(&quick)), arm("slow", sh(&busy(300_000)))];
-    let request = json!({"arms": arms, "slice_ns": 1_000_000});
+    let variants = [
+        variant("quick", sh(&quick)),
+        variant("slow", sh(&busy(300_000))),
+    ];
+    let request = json!({"variants": variants, "slice_ns": 1_000_000});
     let records = run("race", &place.request("auto", request));
     records.assert_complete();
     assert!(records.codes("warning").contains(&"filler-failed"));
-    assert_eq!(records.of("arm").len(), 2);
+    assert_eq!(records.of("variant").len(), 2);
 }

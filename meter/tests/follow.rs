@@ -216,7 +216,7 @@ fn it_stops_and_goes_on_as_it_is_told() {
 #[test]
 fn clocks_of_cpu_time_are_counted_and_run_faster_if_asked() {
     let place = Place::new();
-    // The kernel's own account in /proc is the truth; a tick is 10 ms.
+    // The kernel's own usage in /proc is the truth; a tick is 10 ms.
     let main = r#"
         #include <stdio.h>
         #include <sys/resource.h>

@@ -2,17 +2,17 @@
 
 mod common;
 
-use common::{arm, freezers, sh, signal_to, start, Place, Running};
+use common::{freezers, sh, signal_to, start, variant, Place, Running};
 use serde_json::{json, Value};
 
-/// Two arms that leave their groups, their sessions and their parents, and never end.
+/// Two variants that leave their groups, their sessions and their parents, and never end.
 fn restless(place: &Place, freezer: &str, hold: bool) -> Value {
     let sleeper = place.sleeper();
     let script = format!(
         "(setsid sh -c '{sleeper} & {sleeper}' &) ; timeout 100000 {sleeper} & while :; do :; done"
     );
-    let arms = [arm("a", sh(&script)), arm("b", sh(&script))];
-    place.request(freezer, json!({"arms": arms, "hold": hold}))
+    let variants = [variant("a", sh(&script)), variant("b", sh(&script))];
+    place.request(freezer, json!({"variants": variants, "hold": hold}))
 }
 
 fn under_way(place: &Place, freezer: &str, hold: bool) -> (Running, i32) {
@@ -85,7 +85,7 @@ fn a_worker_that_hangs_is_killed_in_the_end() {
 }
 
 #[test]
-fn the_next_run_sweeps_what_a_double_death_left() {
+fn the_next_run_rounds_what_a_double_death_left() {
     for freezer in freezers() {
         let place = Place::new();
         let (mut meter, worker) = under_way(&place, freezer, true);

@@ -1,8 +1,8 @@
-//! What arms have mapped when they stand still.
+//! What variants have mapped when they stand still.
 
 mod common;
 
-use common::{arm, freezers, run, sh, Place};
+use common::{freezers, run, sh, variant, Place};
 use serde_json::{json, Value};
 
 fn names(record: &Value) -> Vec<String> {
@@ -29,11 +29,11 @@ fn a_long_program_is_seen_and_the_meter_itself_is_not() {
         let busy = sh(&common::busy(60_000));
         let request = place.request(
             freezer,
-            json!({"slice_ns": 1_000_000, "arms": [arm("a", busy.clone()), arm("b", busy)]}),
+            json!({"slice_ns": 1_000_000, "variants": [variant("a", busy.clone()), variant("b", busy)]}),
         );
         let records = run("race", &request);
         records.assert_complete();
-        for record in records.of("arm") {
+        for record in records.of("variant") {
             let names = names(record);
             assert!(
                 names.iter().any(|name| name.starts_with("libc")),
@@ -54,11 +54,11 @@ fn a_program_in_a_whole_execution_is_seen_and_so_are_its_children() {
         let parent = sh("sleep 5; :");
         let request = place.request(
             freezer,
-            json!({"mode": "whole", "arms": [arm("a", parent.clone()), arm("b", parent)]}),
+            json!({"mode": "whole", "variants": [variant("a", parent.clone()), variant("b", parent)]}),
         );
         let records = run("race", &request);
         records.assert_complete();
-        for record in records.of("arm") {
+        for record in records.of("variant") {
             let names = names(record);
             assert!(names.contains(&sleep), "{names:?}");
             assert!(!names.contains(&"ensign-meter".to_string()));

@@ -68,8 +68,11 @@ fn server(name: &str) -> Value {
     })
 }
 
-fn race(place: &Place, freezer: &str, arms: &[Value], more: Value) -> Records {
-    let mut request = place.request(freezer, json!({"arms": arms, "slice_ns": 2_000_000}));
+fn race(place: &Place, freezer: &str, variants: &[Value], more: Value) -> Records {
+    let mut request = place.request(
+        freezer,
+        json!({"variants": variants, "slice_ns": 2_000_000}),
+    );
     for (key, value) in more.as_object().unwrap() {
         request[key] = value.clone();
     }
@@ -80,18 +83,18 @@ fn race(place: &Place, freezer: &str, arms: &[Value], more: Value) -> Records {
 fn servers_and_loads_are_accounted_apart() {
     for (freezer, mode) in freezers()
         .into_iter()
-        .flat_map(|f| [(f, "gated"), (f, "whole")])
+        .flat_map(|f| [(f, "interleaved"), (f, "whole")])
     {
         let place = Place::new();
-        let arms = [server("a"), server("b")];
+        let variants = [server("a"), server("b")];
         let records = race(
             &place,
             freezer,
-            &arms,
+            &variants,
             json!({"executions": 2, "mode": mode}),
         );
         records.assert_complete();
-        for total in records.of("arm") {
+        for total in records.of("variant") {
             assert_eq!(total["operations"], 300);
             let cpu = |key: &str| total[key].as_u64().unwrap();
             assert!(
@@ -111,7 +114,7 @@ fn servers_and_loads_are_accounted_apart() {
         assert!(pairs.clone().count() > 0);
         assert!(pairs
             .into_iter()
-            .all(|pair| pair[0]["arm"] != pair[1]["arm"]));
+            .all(|pair| pair[0]["variant"] != pair[1]["variant"]));
         place.assert_nothing_left(records.pid);
     }
 }
@@ -123,17 +126,17 @@ fn a_load_generator_may_write_its_count_into_a_file() {
         "import json; json.dump({'ALL STATS': {'Count': n + 1}}, open(sys.argv[5], 'w'))\n",
     );
     let at = |pointer: &str| {
-        let mut arm = server("a");
-        arm["load"] = json!({
+        let mut variant = server("a");
+        variant["load"] = json!({
             "process": {"argv": [python(), "-c", written, "{port}", "250", "hello", "0",
                                  "{tmp}/count.json"]},
             "operations_json": {"file": "{tmp}/count.json", "pointer": pointer},
         });
-        race(&Place::new(), "auto", &[arm], json!({}))
+        race(&Place::new(), "auto", &[variant], json!({}))
     };
     let records = at("/ALL STATS/Count");
     records.assert_complete();
-    assert_eq!(records.only("arm")["operations"], 250);
+    assert_eq!(records.only("variant")["operations"], 250);
     let records = at("/ALL STATS/Totals/Count");
     records.assert_failed(3, "operations-unknown");
     let text = records.only("error")["text"].as_str().unwrap().to_string();
@@ -143,9 +146,9 @@ fn a_load_generator_may_write_its_count_into_a_file() {
 #[test]
 fn a_server_may_say_that_it_is_ready() {
     let place = Place::new();
-    let mut arm = server("a");
-    arm["ready"]["output"] = json!("^listening");
-    race(&place, "auto", &[arm], json!({})).assert_complete();
+    let mut variant = server("a");
+    variant["ready"]["output"] = json!("^listening");
+    race(&place, "auto", &[variant], json!({})).assert_complete();
 }
 
 #[test]
@@ -160,7 +163,7 @@ fn a_dead_server_ends_its_load_generator() {
         records.assert_complete();
         let error = records.only("failure");
         assert_eq!(
-            (&error["arm"], &error["code"]),
+            (&error["variant"], &error["code"]),
             (&json!("dying"), &json!("crashed"))
         );
         assert!(
@@ -179,10 +182,10 @@ fn a_dead_server_ends_its_load_generator() {
 fn a_server_that_is_never_ready_is_given_up() {
     for freezer in freezers() {
         let place = Place::new();
-        let mut arm = server("a");
-        arm["program"] = common::sh(&format!("echo warming up {{port}}; {}", place.sleeper()));
-        arm["ready"]["deadline_ns"] = json!(300_000_000);
-        let records = race(&place, freezer, &[arm], json!({}));
+        let mut variant = server("a");
+        variant["program"] = common::sh(&format!("echo warming up {{port}}; {}", place.sleeper()));
+        variant["ready"]["deadline_ns"] = json!(300_000_000);
+        let records = race(&place, freezer, &[variant], json!({}));
         records.assert_failed(3, "not-ready");
         assert!(records.only("error")["text"]
             .as_str()
@@ -195,9 +198,9 @@ fn a_server_that_is_never_ready_is_given_up() {
 #[test]
 fn a_server_that_ends_early_has_crashed() {
     let place = Place::new();
-    let mut arm = server("a");
-    arm["program"] = common::sh("echo bad option {port} >&2; exit 1");
-    let records = race(&place, "auto", &[arm], json!({}));
+    let mut variant = server("a");
+    variant["program"] = common::sh("echo bad option {port} >&2; exit 1");
+    let records = race(&place, "auto", &[variant], json!({}));
     records.assert_failed(3, "crashed");
     assert!(records.only("error")["text"]
         .as_str()
@@ -209,9 +212,9 @@ fn a_server_that_ends_early_has_crashed() {
 fn a_load_generator_that_fails_fails_the_race() {
     for freezer in freezers() {
         let place = Place::new();
-        let mut arm = server("a");
-        arm["load"] = load("hello", "9");
-        let records = race(&place, freezer, &[arm], json!({}));
+        let mut variant = server("a");
+        variant["load"] = load("hello", "9");
+        let records = race(&place, freezer, &[variant], json!({}));
         records.assert_failed(3, "load-failed");
         place.assert_nothing_left(records.pid);
     }
@@ -220,9 +223,9 @@ fn a_load_generator_that_fails_fails_the_race() {
 #[test]
 fn a_count_that_is_not_there_is_an_error() {
     let place = Place::new();
-    let mut arm = server("a");
-    arm["load"]["operations_pattern"] = json!("(\\d+) cakes");
-    race(&place, "auto", &[arm], json!({})).assert_failed(3, "operations-unknown");
+    let mut variant = server("a");
+    variant["load"]["operations_pattern"] = json!("(\\d+) cakes");
+    race(&place, "auto", &[variant], json!({})).assert_failed(3, "operations-unknown");
 }
 
 #[test]
@@ -249,9 +252,9 @@ fn a_server_that_finds_its_port_taken_gets_another() {
         "if [ ! -e {flag} ]; then touch {flag}; echo Address already in use >&2; exit 1; fi; \
          exec {python} -c \"$0\" {{port}}"
     );
-    let mut arm = server("a");
-    arm["program"] = json!({"argv": ["sh", "-c", script, SERVER]});
-    let records = race(&place, "auto", &[arm], json!({}));
+    let mut variant = server("a");
+    variant["program"] = json!({"argv": ["sh", "-c", script, SERVER]});
+    let records = race(&place, "auto", &[variant], json!({}));
     records.assert_complete();
     let servers = records.role("server");
     assert_eq!(servers.len(), 2);
@@ -261,40 +264,40 @@ fn a_server_that_finds_its_port_taken_gets_another() {
 #[test]
 fn servers_need_a_way_to_be_ready() {
     let place = Place::new();
-    let mut arm = server("a");
-    arm["program"] = common::sh("sleep 1");
-    race(&place, "auto", &[arm], json!({})).assert_failed(2, "request");
+    let mut variant = server("a");
+    variant["program"] = common::sh("sleep 1");
+    race(&place, "auto", &[variant], json!({})).assert_failed(2, "request");
 }
 
 #[test]
 fn servers_that_fail_in_any_phase_leave_the_others_racing() {
     let bad = |change: &dyn Fn(&mut Value)| {
-        let mut arm = server("bad");
-        change(&mut arm);
-        arm
+        let mut variant = server("bad");
+        change(&mut variant);
+        variant
     };
-    let deaf = bad(&|arm| {
-        arm["program"] = common::sh("echo deaf {port}; sleep 30");
-        arm["ready"]["deadline_ns"] = json!(200_000_000);
+    let deaf = bad(&|variant| {
+        variant["program"] = common::sh("echo deaf {port}; sleep 30");
+        variant["ready"]["deadline_ns"] = json!(200_000_000);
     });
-    let early = bad(&|arm| arm["program"] = common::sh("echo {port}; kill -ABRT $$"));
-    let empty = bad(&|arm| arm["preload"] = json!([common::sh("exit 6")]));
-    let refused = bad(&|arm| arm["load"] = load("hello", "9"));
-    let uncounted = bad(&|arm| arm["load"]["operations_pattern"] = json!("(\\d+) cakes"));
-    for (arm, code, mode) in [
-        (deaf, "not-ready", "gated"),
+    let early = bad(&|variant| variant["program"] = common::sh("echo {port}; kill -ABRT $$"));
+    let empty = bad(&|variant| variant["preload"] = json!([common::sh("exit 6")]));
+    let refused = bad(&|variant| variant["load"] = load("hello", "9"));
+    let uncounted = bad(&|variant| variant["load"]["operations_pattern"] = json!("(\\d+) cakes"));
+    for (variant, code, mode) in [
+        (deaf, "not-ready", "interleaved"),
         (early, "crashed", "whole"),
-        (empty, "failed", "gated"),
-        (refused.clone(), "load-failed", "gated"),
+        (empty, "failed", "interleaved"),
+        (refused.clone(), "load-failed", "interleaved"),
         (refused, "load-failed", "whole"),
-        (uncounted, "operations-unknown", "gated"),
+        (uncounted, "operations-unknown", "interleaved"),
     ] {
         let place = Place::new();
         let more = json!({"executions": 2, "mode": mode});
-        let records = race(&place, "auto", &[server("good"), arm], more);
+        let records = race(&place, "auto", &[server("good"), variant], more);
         records.assert_complete();
         assert_eq!(records.codes("failure"), [code]);
-        assert_eq!(records.of("arm").len(), 2);
+        assert_eq!(records.of("variant").len(), 2);
         place.assert_nothing_left(records.pid);
     }
 }

@@ -38,8 +38,8 @@ def test_all_variants_run_and_dependencies_are_built_once_per_compiler(
     assert [result.facts.status for result in report.results] == ["built"] * 4
     assert report.findings == ()
     for result in report.results:
-        assert result.artefact is not None
-        out = subprocess.run([result.artefact], capture_output=True, text=True, check=True)
+        assert result.artifact is not None
+        out = subprocess.run([result.artifact], capture_output=True, text=True, check=True)
         assert out.stdout == "sum 376 main.c\n"
     built = commands(processes)
     assert [argv[-1] for argv in built].count("libpart.a") == 2
@@ -114,7 +114,7 @@ def test_a_failing_variant_is_a_result_with_its_log(tmp_path: Path, ports: Build
     assert facts.status == "failed"
     assert "this flag breaks the build" in facts.log_tail
     assert Path(facts.log_path).read_text().startswith("$ make -j")
-    assert report.result("broken").artefact is None
+    assert report.result("broken").artifact is None
     assert [finding.code for finding in report.findings] == ["build-failed"]
     assert report.result("gcc-O2").facts.status == "built"
 
@@ -142,7 +142,7 @@ def test_flags_without_effect_are_found_by_the_loaded_bytes(
 ) -> None:
     same = replace(GCC_O2, name="more-debug", flags="-g3")
     report = build_variants(request(tmp_path, GCC_O2, same, GCC_O3), ports)
-    assert [each.facts.status for each in report.results] == ["built", "same as gcc-O2", "built"]
+    assert [each.facts.said for each in report.results] == ["built", "same as gcc-O2", "built"]
     size = [each.facts.size_bytes for each in report.results]
     assert size[1] > size[0]
 
@@ -154,8 +154,8 @@ def test_the_same_build_has_the_same_bytes_in_another_cache(
     one = build_variants(request(tmp_path, GCC_O2), ports)
     with Cache(tmp_path / "elsewhere/cache") as cache:
         two = build_variants(request(tmp_path, GCC_O2), replace(ports, cache=cache))
-        artefacts = [one.results[0].artefact, two.results[0].artefact]
-        hashes = [file_sha256(path) for path in artefacts if path is not None]
+        artifacts = [one.results[0].artifact, two.results[0].artifact]
+        hashes = [file_sha256(path) for path in artifacts if path is not None]
     assert len(hashes) == 2
     assert hashes[0] == hashes[1]
 
@@ -178,15 +178,15 @@ def test_a_build_that_never_ends_meets_its_deadline(tmp_path: Path, ports: Build
 
 
 @pytest.mark.usefixtures("project")
-def test_an_artefact_that_is_not_made_or_no_program_is_a_failure(
+def test_an_artifact_that_is_not_made_or_no_program_is_a_failure(
     tmp_path: Path, ports: BuildPorts
 ) -> None:
     with pytest.raises(CommandFailed, match="the build made no 'other'"):
-        build_variants(request(tmp_path, GCC_O2, artefact="other"), ports)
+        build_variants(request(tmp_path, GCC_O2, artifact="other"), ports)
     with pytest.raises(CommandFailed, match=r"'main\.c' is not a program"):
-        build_variants(request(tmp_path, GCC_O2, artefact="main.c"), ports)
+        build_variants(request(tmp_path, GCC_O2, artifact="main.c"), ports)
     with pytest.raises(CommandFailed, match="the build made no 'missing/log'"):
-        build_variants(request(tmp_path, GCC_O2, artefact="missing/log"), ports)
+        build_variants(request(tmp_path, GCC_O2, artifact="missing/log"), ports)
 
 
 @pytest.mark.usefixtures("project")
@@ -230,8 +230,8 @@ def test_a_build_that_never_was_takes_what_the_baseline_took(
 
 
 @pytest.mark.usefixtures("project")
-def test_kept_files_come_with_the_artefact(tmp_path: Path, ports: BuildPorts) -> None:
-    report = build_variants(request(tmp_path, GCC_O2, keep=["*.c"]), ports)
+def test_kept_files_come_with_the_artifact(tmp_path: Path, ports: BuildPorts) -> None:
+    report = build_variants(request(tmp_path, GCC_O2, runtime_files=["*.c"]), ports)
     files = report.results[0].files
     assert files is not None
     assert sorted(path.name for path in files.iterdir()) == [
@@ -267,9 +267,9 @@ def test_a_stripped_program_was_judged_before_and_is_smaller(
     whole, bare = (result.facts for result in report.results)
     assert bare.size_bytes < whole.size_bytes
     assert bare.evidence == whole.evidence
-    assert bare.status == "same as gcc-O2"
+    assert bare.said == "same as gcc-O2"
     out = subprocess.run(
-        [str(report.results[1].artefact)], capture_output=True, text=True, check=True
+        [str(report.results[1].artifact)], capture_output=True, text=True, check=True
     )
     assert out.stdout.startswith("sum 376")
 

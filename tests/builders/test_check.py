@@ -11,18 +11,18 @@ from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.model.build_events import BuildEvent
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Severity
-from ensign.model.study import Check
+from ensign.model.study import CheckSection
 from ensign.model.variants import Variant
 from real_processes import PlainProcesses, WithoutNamespaces
 from small_studies import GCC_O2, GCC_O3, request
 
-PRINTS = {"commands": [["sh", "-c", "{artefact} | grep -x 'sum 376 main.c'"]]}
+PRINTS = {"commands": [["sh", "-c", "{artifact} | grep -x 'sum 376 main.c'"]]}
 WRONG = replace(GCC_O3, name="wrong", flags="-DWRONG=1")
 
 
 def checked(folder: Path, check: object, *variants: Variant, **build: object) -> BuildRequest:
     wanted = request(folder, *variants, **build)
-    study = wanted.study.model_copy(update={"check": Check.model_validate(check)})
+    study = wanted.study.model_copy(update={"check": CheckSection.model_validate(check)})
     return replace(wanted, study=study)
 
 
@@ -54,7 +54,7 @@ def test_a_variant_that_fails_its_check_is_built_and_found(
     assert finding.subject == "wrong"
     assert "'sh' ended with status 1" in finding.text
     wrong = report.result("wrong")
-    assert wrong.artefact is not None
+    assert wrong.artifact is not None
     assert wrong.facts.check_tail.startswith("$ sh -c")
     assert len(checks(processes)) == 3
 
@@ -70,7 +70,7 @@ def test_checks_are_cached_until_the_check_or_the_program_changes(
     assert ends(again) == {"gcc-O2": "passed", "wrong": "failed"}
     assert [finding.code for finding in again.findings] == ["check-failed"]
     assert "check of wrong" in {event.label for event in events if event.kind == "cached"}
-    other = {"commands": [["sh", "-c", "{artefact} | grep sum"]], "same_output": []}
+    other = {"commands": [["sh", "-c", "{artifact} | grep sum"]], "same_output": []}
     changed = build_variants(checked(tmp_path, other, GCC_O2, WRONG), ports)
     assert ends(changed) == {"gcc-O2": "passed", "wrong": "passed"}
     assert len(checks(processes)) == 2
@@ -105,7 +105,7 @@ def test_a_check_sees_the_source_the_tools_and_kept_files_at_their_places(
         commands=commands,
         tool_commands=[],
         tools={"load": "tool"},
-        keep=["kept", "fla*"],
+        runtime_files=["kept", "fla*"],
     )
     report = build_variants(wanted, ports)
     assert ends(report) == {"gcc-O2": "passed", "gcc-O3": "passed"}
@@ -141,7 +141,7 @@ def test_checks_ahead_are_counted_and_take_what_they_took(
     assert (more.waiting, more.there, more.basis) == (1, 2, "measured")
     assert 0 < more.wall_s < 60
     assert 0 < more.disk_bytes < 2**20
-    other = {"commands": [["sh", "-c", "{artefact} | grep sum"]]}
+    other = {"commands": [["sh", "-c", "{artifact} | grep sum"]]}
     changed = outlook(checked(tmp_path, other, GCC_O2, GCC_O3), ports).estimate.checks
     assert (changed.waiting, changed.there) == (2, 0)
     expected = [each.expected_s for each in events if each.label.startswith("check of")]
@@ -156,7 +156,7 @@ def test_a_baseline_that_fails_ends_it(tmp_path: Path, ports: BuildPorts) -> Non
 def test_an_end_at_the_deadline_fails_and_is_not_kept(
     tmp_path: Path, ports: BuildPorts, processes: PlainProcesses
 ) -> None:
-    slow = "{artefact} | grep -qx 'sum 376 main.c' || exec sleep 60"
+    slow = "{artifact} | grep -qx 'sum 376 main.c' || exec sleep 60"
     wanted = checked(tmp_path, {"commands": [["sh", "-c", slow]], "deadline": "2s"}, GCC_O2, WRONG)
     for _ in range(2):
         report = build_variants(wanted, ports)

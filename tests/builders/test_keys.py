@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from builders.test_plan import PLACE, TOOLCHAINS
-from ensign.builders.check import Ground, check_key
-from ensign.builders.isolation import Bubblewrap
+from ensign.builders.build_context import BuildContext
+from ensign.builders.check import CheckContext, check_key
 from ensign.builders.outcomes import BuildResult
 from ensign.builders.plan import plan_builds
-from ensign.builders.workshop import Workshop
+from ensign.builders.sandboxes import Bubblewrap
 from ensign.host.cache import Cache
 from ensign.host.clock import SystemClock
 from ensign.model.results import BuildFacts
-from ensign.model.study import Check, Study
+from ensign.model.study import CheckSection, Study
 from ensign.toolchains.profiling import Profilers
 from real_processes import PlainProcesses
 from small_studies import BUILD, CLANG_O2, GCC_LTO, GCC_O2
@@ -26,15 +26,15 @@ _TRAINED = replace(CLANG_O2, name="trained", pgo="on", bolt="on", strip="yes")
 _FLAGS = replace(GCC_LTO, name="all", dependencies="flags", target="native")
 _STAGES = {
     "dependencies with gcc-12": ("dependencies", "25072417dfa15f65"),
-    "gcc-O2": ("program", "ec66778c12f565e2"),
+    "gcc-O2": ("program", "ecadebe8f78895d1"),
     "dependencies with clang-19": ("dependencies", "c56f5ccb8e9c4f75"),
-    "trained (counting)": ("instrumented", "4662253b60892ddc"),
-    "profile of trained": ("profile", "7321438a65a974a7"),
-    "trained before BOLT": ("program", "c367b8f3f97b6f4d"),
-    "BOLT's profile of trained": ("profile", "2837900ca18b0877"),
-    "trained": ("program", "7db2163a7bb6590e"),
+    "trained (instrumented)": ("instrumented", "bede568f9e627fd8"),
+    "profile of trained": ("profile", "596fda3244b0de7a"),
+    "trained before BOLT": ("program", "7a64a2c2677e6ce6"),
+    "BOLT's profile of trained": ("profile", "d28f83e6755249c5"),
+    "trained": ("program", "b517552cb223fd80"),
     "dependencies of all": ("dependencies", "5aa0a606fdfddd28"),
-    "all": ("program", "82063bc15a204e50"),
+    "all": ("program", "52c625dfd22773ec"),
 }
 
 
@@ -46,10 +46,10 @@ def study(**build: object) -> Study:
             "build": BUILD | build,
             "axes": {"compiler": ["gcc-12"]},
             "baseline": {"compiler": "gcc-12"},
-            "training": {"workloads": [{"name": "learn", "command": ["{tool}", "{artefact}"]}]},
+            "training": {"workloads": [{"name": "learn", "command": ["{tool}", "{artifact}"]}]},
             "layouts": {"count": 2},
-            "check": {"commands": [["{artefact}"]], "same_output": ["run"]},
-            "workloads": [{"name": "run", "command": ["{artefact}"]}],
+            "check": {"commands": [["{artifact}"]], "same_output": ["run"]},
+            "workloads": [{"name": "run", "command": ["{artifact}"]}],
         }
     )
 
@@ -60,7 +60,7 @@ def test_stages_keep_their_keys() -> None:
         for name, each in TOOLCHAINS.items()
     }
     place = replace(PLACE, processor="this", path="/bin", recorder_path="/r", training_sha256="t")
-    asked = study(env={"A": "{cflags}"}, keep=["k"], rewrite={"compile": ["{cflags}"]})
+    asked = study(env={"A": "{cflags}"}, runtime_files=["k"], rewrite={"compile": ["{cflags}"]})
     planned = plan_builds(asked, (GCC_O2, _TRAINED, _FLAGS), GCC_O2.name, found, place)
     assert {stage.label: (stage.kind, stage.key[:16]) for stage in planned.stages} == _STAGES
 
@@ -68,13 +68,15 @@ def test_stages_keep_their_keys() -> None:
 def test_checks_keep_their_keys(tmp_path: Path, cache: Cache) -> None:
     for name in ("program", "tool", "k"):
         (tmp_path / name).write_text(name)
-    asked = study(keep=["k"])
+    asked = study(runtime_files=["k"])
     facts = BuildFacts(
         variant="gcc-O2", choices={}, compiler="", flags=(), link_flags=(), status="built",
         build_s=0.0, size_bytes=0, text_bytes=0, loadable_sha256="loadable", log_path="",
     )  # fmt: skip
     result = BuildResult(facts, tmp_path / "program", tmp_path, {"tool": tmp_path / "tool"})
-    workshop = Workshop(PlainProcesses(), cache, Bubblewrap(cache, "bwrap"), SystemClock(), "/bin")
-    check = Check.model_validate(asked.check)
-    ground = Ground(asked, check, tmp_path, "source", tmp_path, result, workshop)
-    assert check_key(ground, result)[:16] == "b130bc246f33e423"
+    build_context = BuildContext(
+        PlainProcesses(), cache, Bubblewrap(cache, "bwrap"), SystemClock(), "/bin"
+    )
+    check = CheckSection.model_validate(asked.check)
+    context = CheckContext(asked, check, tmp_path, "source", tmp_path, result, build_context)
+    assert check_key(context, result)[:16] == "7a8d989849b44ebb"

@@ -6,7 +6,7 @@ import pytest
 
 from ensign.builders.commands import with_jobs
 from ensign.builders.order import in_order, jobs_for
-from ensign.builders.plan import Place, plan_builds
+from ensign.builders.plan import BuildPlace, plan_builds
 from ensign.builders.stages import Plan
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
@@ -27,10 +27,10 @@ TOOLCHAINS = {
     "gcc-12": toolchain("gcc-12", Family.GCC),
     "clang-19": toolchain("clang-19", Family.CLANG, "two"),
 }
-PLACE = Place("source", "/ensign/build")
+PLACE = BuildPlace("source", "/ensign/build")
 
 
-def plan(*variants: Variant, place: Place = PLACE, **build: object) -> Plan:
+def plan(*variants: Variant, place: BuildPlace = PLACE, **build: object) -> Plan:
     return plan_builds(study(**build), variants, variants[0].name, TOOLCHAINS, place)
 
 
@@ -44,8 +44,8 @@ def test_dependencies_are_shared_by_the_variants_of_a_compiler() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"place": Place("other source", "/ensign/build")},
-        {"place": Place("source", "/elsewhere")},
+        {"place": BuildPlace("other source", "/ensign/build")},
+        {"place": BuildPlace("source", "/elsewhere")},
         {"env": {"LC_ALL": "C.UTF-8"}},
         {"dependencies": [["true"]]},
     ],
@@ -125,7 +125,7 @@ def test_dependencies_get_flags_where_a_variant_asks_for_it() -> None:
 
 @pytest.mark.parametrize("choice", [{"target": "native"}, {"flags": "-mtune=native"}])
 def test_code_for_this_processor_is_built_again_on_another(choice: dict[str, str]) -> None:
-    here, there = Place("source", "/b", "zen"), Place("source", "/b", "skylake")
+    here, there = BuildPlace("source", "/b", "zen"), BuildPlace("source", "/b", "skylake")
     native = replace(GCC_O3, **choice)
     before, after = plan(GCC_O2, native, place=here), plan(GCC_O2, native, place=there)
     assert before.stage_of["gcc-O2"] == after.stage_of["gcc-O2"]

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from builders.test_plan import PLACE, TOOLCHAINS
 from ensign.builders.order import needed
-from ensign.builders.plan import Place, plan_builds
-from ensign.builders.profiles import Learning
+from ensign.builders.plan import BuildPlace, plan_builds
+from ensign.builders.profiles import TrainingSteps
 from ensign.builders.stages import Plan
 from ensign.model.study import Study
 from ensign.model.variants import Variant
@@ -16,13 +16,13 @@ from small_studies import BUILD, CLANG_O2, GCC_O2
 
 _PGO = replace(CLANG_O2, name="clang-pgo", pgo="on")
 _BOTH = replace(_PGO, name="clang-pgo-bolt", bolt="on")
-_LEARN = {"name": "learn", "command": ["{artefact}", "1"]}
+_LEARN = {"name": "learn", "command": ["{artifact}", "1"]}
 
 
 def plan(
     *variants: Variant,
     training: dict[str, object] | None = None,
-    place: Place = PLACE,
+    place: BuildPlace = PLACE,
     bolt: str = "bolt-19",
     perf: str = "",
 ) -> Plan:
@@ -34,7 +34,7 @@ def plan(
             "axes": {"compiler": ["gcc-12"]},
             "baseline": {"compiler": "gcc-12"},
             "training": training or {"workloads": [_LEARN]},
-            "workloads": [{"name": "run", "command": ["{artefact}"]}],
+            "workloads": [{"name": "run", "command": ["{artifact}"]}],
         }
     )
     profilers = Profilers(
@@ -44,7 +44,7 @@ def plan(
     return plan_builds(study, variants, variants[0].name, found, place)
 
 
-def test_counting_training_and_rebuilding_are_stages() -> None:
+def test_instrumented_training_and_rebuilding_are_stages() -> None:
     planned = plan(GCC_O2, _PGO)
     stages = planned.chain(planned.stage_of["clang-pgo"])
     assert sorted(stage.kind for stage in stages) == ["instrumented", "profile", "program"]
@@ -77,7 +77,7 @@ def test_a_profile_is_collected_again_when_what_it_comes_from_changes() -> None:
 
     same = key(plan(GCC_O2, _PGO))
     assert key(plan(GCC_O2, _PGO)) == same
-    learn_more = {"workloads": [{**_LEARN, "command": ["{artefact}", "2"]}]}
+    learn_more = {"workloads": [{**_LEARN, "command": ["{artifact}", "2"]}]}
     assert key(plan(GCC_O2, _PGO, training=learn_more)) != same
     assert key(plan(GCC_O2, _PGO, place=replace(PLACE, training_sha256="x"))) != same
     later = {"workloads": [_LEARN], "deadline": "1h"}
@@ -91,7 +91,7 @@ def test_another_bolt_changes_the_program_that_it_makes() -> None:
     assert one.stage_of["bolt"] != other.stage_of["bolt"]
 
 
-def test_a_second_profile_comes_from_the_same_counting_program() -> None:
+def test_a_second_profile_comes_from_the_same_instrumented_program() -> None:
     second = replace(_PGO, name="clang-pgo-p2", profile=2)
     planned = plan(GCC_O2, _PGO, second)
     profiles = [stage for stage in planned.stages if stage.kind == "profile"]
@@ -101,12 +101,12 @@ def test_a_second_profile_comes_from_the_same_counting_program() -> None:
 
 
 def test_training_with_tools_waits_for_the_baseline_even_where_that_is_trained() -> None:
-    uses_tool = {"workloads": [{"name": "learn", "command": ["{tool}", "{artefact}"]}]}
+    uses_tool = {"workloads": [{"name": "learn", "command": ["{tool}", "{artifact}"]}]}
     baseline = replace(GCC_O2, pgo="on")
     planned = plan(baseline, training=uses_tool)
     (profile,) = (stage for stage in planned.stages if stage.kind == "profile")
-    assert profile.learning is not None
-    tools = planned.stage(profile.learning.tools_from)
+    assert profile.training_steps is not None
+    tools = planned.stage(profile.training_steps.tools_from)
     assert tools.tools == (("tool", "tool"),)
     assert "-fprofile" not in " ".join(tools.commands[0])
     keys = [stage.key for stage in planned.stages]
@@ -127,24 +127,24 @@ def test_dependencies_that_get_the_flags_are_counted_and_trained_too() -> None:
     planned = plan(GCC_O2, deps)
     program = planned.stage(planned.stage_of["clang-pgo"])
     assert planned.stage(program.parent).profile == program.profile
-    counting = planned.stage(planned.stage(program.profile).parent)
-    assert counting.parent not in ("", program.parent)
+    instrumented = planned.stage(planned.stage(program.profile).parent)
+    assert instrumented.parent not in ("", program.parent)
 
 
 def test_where_branches_are_recorded_the_linked_program_itself_is_trained() -> None:
     bolt = replace(CLANG_O2, name="bolt", bolt="on")
 
-    def learning(perf: str) -> Learning:
+    def training_steps(perf: str) -> TrainingSteps:
         planned = plan(GCC_O2, bolt, perf=perf)
         (profile,) = (stage for stage in planned.stages if stage.kind == "profile")
-        assert profile.learning is not None
-        return profile.learning
+        assert profile.training_steps is not None
+        return profile.training_steps
 
-    assert learning("").wrapper == ()
-    assert "-instrument" in learning("").instrument[0]
-    recorded = learning("/bin/perf")
+    assert training_steps("").wrapper == ()
+    assert "-instrument" in training_steps("").instrument[0]
+    recorded = training_steps("/bin/perf")
     assert recorded.instrument == ()
     assert recorded.wrapper[0] == "/bin/perf"
     assert "{counts}/{workload}.data" in recorded.wrapper
     assert recorded.merge[0][3] == "/bin/perf2bolt"
-    assert recorded.key != learning("").key
+    assert recorded.key != training_steps("").key

@@ -11,12 +11,12 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from builders.test_profiles import PlainTrainer, study
-from builders.test_relinking import functions
+from builders.test_relink import functions
 from ensign.builders.build import build_variants
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.model.study_axes import Layouts
 from ensign.model.variants import Variant
-from ensign.proof.loaded_bytes import read_artefact
+from ensign.proof.loaded_bytes import read_artifact
 
 _EACH = 6
 _CLASSES = ("hot", "unlikely")
@@ -86,7 +86,7 @@ def test_a_shuffle_keeps_hot_and_cold_functions_apart(
 ) -> None:
     write_source(tmp_path / "branchy")
     asked = study()
-    kept = asked.build.model_copy(update={"keep": ["*.o"]})
+    kept = asked.build.model_copy(update={"runtime_files": ["*.o"]})
     layouts = Layouts.model_validate({"count": 3, "how": "shuffle", "variants": "baseline"})
     asked = asked.model_copy(update={"build": kept, "layouts": layouts})
     wanted = BuildRequest(asked, tmp_path / "branchy.toml", (variant,), variant.name)
@@ -95,15 +95,15 @@ def test_a_shuffle_keeps_hot_and_cold_functions_apart(
     assert [each.text for each in report.findings if "relink" in each.code] == []
     assert result.facts.layout_kind == "shuffled sections, hot and cold apart"
     assert result.files is not None
-    assert result.artefact is not None
+    assert result.artifact is not None
     class_of = classes(result.files)
     assert {*class_of.values()} >= {"hot", "unlikely"}
-    natural = order(result.artefact, {*class_of})
+    natural = order(result.artifact, {*class_of})
     orders = {tuple(natural)}
-    said = subprocess.run([result.artefact, "100"], capture_output=True, check=True).stdout
+    said = subprocess.run([result.artifact, "100"], capture_output=True, check=True).stdout
     assert len(result.layouts) == 3
     for path, digest in zip(result.layouts, result.facts.layouts, strict=True):
-        facts = read_artefact(path)
+        facts = read_artifact(path)
         assert facts is not None
         assert facts.loadable_sha256 == digest != result.facts.loadable_sha256
         assert subprocess.run([path, "100"], capture_output=True, check=True).stdout == said

@@ -29,7 +29,7 @@ class PlainTrainer(FakeTrainer):
 
     def train(self, run: TrainingRun) -> str:
         super().train(run)
-        argv = fill_all(run.workload.command or (), {"artefact": str(run.program)})
+        argv = fill_all(run.workload.command or (), {"artifact": str(run.program)})
         subprocess.run(argv, env={**os.environ, **dict(run.env)}, check=True, capture_output=True)
         return ""
 
@@ -41,15 +41,15 @@ def study(**training: object) -> Study:
             "source": {"kind": "path", "path": "branchy"},
             "build": {
                 "commands": [["make", "CC={cc}", "CFLAGS={cflags}", "LDFLAGS={ldflags}"]],
-                "artefact": "program",
+                "artifact": "program",
             },
             "axes": {"compiler": ["gcc-12"]},
             "baseline": {"compiler": "gcc-12"},
             "training": {
-                "workloads": [{"name": "learn", "command": ["{artefact}", "5000"]}],
+                "workloads": [{"name": "learn", "command": ["{artifact}", "5000"]}],
                 **training,
             },
-            "workloads": [{"name": "run", "command": ["{artefact}", "100000"]}],
+            "workloads": [{"name": "run", "command": ["{artifact}", "100000"]}],
         }
     )
 
@@ -93,8 +93,8 @@ def test_a_program_is_trained_and_built_again_and_laid_out_by_bolt(
     # BOLT needs a training of its own, but not another one at the compiler.
     assert len(trainer.runs) == 2
     for result in report.results:
-        assert result.artefact is not None
-        out = subprocess.run([result.artefact, "10"], capture_output=True, text=True, check=True)
+        assert result.artifact is not None
+        out = subprocess.run([result.artifact, "10"], capture_output=True, text=True, check=True)
         assert out.stdout == "35\n"
     _, with_pgo, with_bolt = (result.facts for result in report.results)
     share = [line for line in with_pgo.evidence if line.startswith("PGO: ")]
@@ -102,7 +102,7 @@ def test_a_program_is_trained_and_built_again_and_laid_out_by_bolt(
     assert not [line for line in with_pgo.evidence if line.startswith("-W")]
     assert share[0] in with_bolt.evidence
     assert any(line.startswith("BOLT: ") and "0 of" not in line for line in with_bolt.evidence)
-    bolted = report.result("pgo-bolt").artefact
+    bolted = report.result("pgo-bolt").artifact
     assert bolted is not None
     own_facts = json.loads((bolted.parent.parent / "meta.json").read_text())["facts"]
     assert with_bolt.build_s > own_facts["build_s"]
@@ -127,7 +127,7 @@ def test_bolt_alone_and_nothing_is_done_twice(
     again = build_variants(asked(folder, bolt), training_ports)
     assert [each.facts.status for each in again.results] == ["cached", "cached"]
     assert len(trainer.runs) == 1
-    changed = {"workloads": [{"name": "learn", "command": ["{artefact}", "6000"]}]}
+    changed = {"workloads": [{"name": "learn", "command": ["{artifact}", "6000"]}]}
     build_variants(asked(folder, bolt, **changed), training_ports)
     assert len(trainer.runs) == 2
 
@@ -140,7 +140,7 @@ def test_profiles_that_are_collected_independently(
     report = build_variants(asked(folder, one, two), training_ports)
     assert len(trainer.runs) == 2
     # The same training gave the same profile, and so the same program.
-    assert [each.facts.status for each in report.results] == ["built", "built", "same as pgo-p1"]
+    assert [each.facts.said for each in report.results] == ["built", "built", "same as pgo-p1"]
 
 
 @pytest.mark.parametrize(

@@ -1,152 +1,214 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
-from ensign.builders.relink import (
-    Link,
-    Relinks,
-    bolt_again,
-    bolt_call,
-    in_number_order,
-    link_call,
-    link_of,
-    notes_on,
-    obstacle,
-    padding_source,
-    relink,
-    seed_of,
-    shuffles,
-    with_generated,
-)
+from ensign.builders.build import build_variants, outlook
+from ensign.builders.layouts import Relinks
+from ensign.builders.outcomes import BuildReport
+from ensign.builders.relink import RelinkContext, make_relinks
+from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.host.processes import Outcome, ProcessRequest
 from ensign.model.calls import Call, Output
+from ensign.model.study_axes import Layouts
+from ensign.model.variants import Variant
+from ensign.proof.link import TreePlace
+from ensign.proof.loaded_bytes import read_artifact
+from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, request
 
-ORDER = Relinks("order", (1, 2), gcc=True, profiled=False)
-SHUFFLE = replace(ORDER, how="shuffle")
-MANY = tuple(f"{letter}.o" for letter in "abcdefgh")
-
-
-def call(*words: str, made: str = "/b/program", tool: str = "cc", exit_status: int = 0) -> Call:
-    outputs = (Output(made, f"sha of {made}", 1),)
-    return Call(tool, "/usr/bin/gcc", ("cc",), ("cc", *words), "/b", 0, 0, exit_status, outputs)
+MAKE = ["make", "CC={cc}", "CFLAGS={cflags}", "LDFLAGS={ldflags}", "program"]
 
 
-def link(*words: str) -> Link:
-    return Link("/usr/bin/gcc", "/b", words)
+def relinked(
+    folder: Path, ports: BuildPorts, variant: Variant, layouts: Layouts, **build: object
+) -> BuildReport:
+    return build_variants(laid_out(folder, variant, layouts, **build), ports)
 
 
-def test_the_link_is_the_last_that_succeeded_by_path_or_content() -> None:
-    calls = [
-        call("1"),
-        call("2", made="/b/.libs/program"),
-        call("3", exit_status=1),
-        call("4", tool="ar"),
-    ]
-    assert link_call(calls, "/b/program", "") == calls[0]
-    assert link_call(calls, "/b/bin/installed", "sha of /b/.libs/program") == calls[1]
-    assert link_call(calls, "/b/other", "") is None
+def laid_out(folder: Path, variant: Variant, layouts: Layouts, **build: object) -> BuildRequest:
+    asked = request(folder, variant, **build)
+    study = asked.study.model_copy(update={"layouts": layouts})
+    return BuildRequest(study, asked.path, asked.variants, asked.baseline)
 
 
-def test_the_output_is_taken_out_of_the_link() -> None:
-    assert link_of(call("-O2", "-o", "program", "a.o", "-save-temps")).words == ("-O2", "a.o")
-    assert link_of(call("a.o", "-oprogram")).words == ("a.o",)
+def functions(program: Path) -> dict[str, int]:
+    with program.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        return {
+            each.name: each["st_value"]
+            for each in table.iter_symbols()
+            if each["st_info"]["type"] == "STT_FUNC" and each["st_value"]
+        }
 
 
-def test_objects_change_places_and_nothing_else_does() -> None:
-    line = link("-O2", *MANY, "-L", "dir.o", "libx.a", "-lm")
-    seen = set()
-    for seed in range(6):
-        argv = relink(line, ORDER, seed, "/out", "pad.o")
-        assert argv[:3] == ("/usr/bin/gcc", "-O2", "pad.o")
-        assert sorted(argv[3:11]) == sorted(MANY)
-        assert argv[11:] == ("-L", "dir.o", "libx.a", "-lm", "-o", "/out")
-        seen.add(argv[3:11])
-    assert len(seen) == 6
-    assert relink(line, ORDER, 3, "/out", "pad.o") == relink(line, ORDER, 3, "/out", "pad.o")
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("variant", "how"),
+    [
+        (GCC_O2, "order"),
+        (GCC_LTO, "order"),
+        (GCC_LTO, "shuffle"),
+        (CLANG_O2, "order"),
+        (CLANG_O2, "shuffle"),
+        (CLANG_LTO, "order"),
+        (CLANG_LTO, "shuffle"),
+        (replace(CLANG_LTO, name="clang-thin", lto="thin"), "order"),
+        (replace(CLANG_LTO, name="clang-thin", lto="thin"), "shuffle"),
+        (replace(GCC_O2, name="gcc-mold", linker="mold"), "shuffle"),
+        (replace(CLANG_O2, name="clang-mold", linker="mold"), "shuffle"),
+    ],
+)
+def test_relinks_are_the_same_program_laid_out_otherwise(
+    tmp_path: Path, recording_ports: BuildPorts, variant: Variant, how: str
+) -> None:
+    asked = Layouts.model_validate({"count": 3, "how": how, "variants": "baseline"})
+    report = relinked(tmp_path, recording_ports, variant, asked)
+    result = report.results[0]
+    assert "not-relinked" not in [each.code for each in report.findings], report.findings
+    assert len(result.layouts) == len(result.facts.layouts) >= 2
+    assert result.artifact is not None
+    natural = functions(result.artifact)
+    places = set()
+    for path, digest in zip(result.layouts, result.facts.layouts, strict=True):
+        facts = read_artifact(path)
+        assert facts is not None
+        assert facts.loadable_sha256 == digest != result.facts.loadable_sha256
+        here = functions(path)
+        assert here.keys() == natural.keys()
+        places.add(tuple(here.items()))
+        done = recording_ports.processes.run(ProcessRequest((str(path),)))
+        original = recording_ports.processes.run(ProcessRequest((str(result.artifact),)))
+        assert (done.exit, done.stdout) == (original.exit, original.stdout)
+    assert len(places) == len(result.layouts)
+    able = variant.compiler.startswith("clang") or variant.linker == "mold"
+    shuffled = result.facts.layout_kind == "shuffled sections"
+    assert shuffled == (how == "shuffle" and able)
 
 
-@pytest.mark.parametrize("barrier", ["libx.a", "-lx", "libx.so.1", "-Wl,--whole-archive"])
-def test_no_object_passes_what_resolves_symbols(barrier: str) -> None:
-    line = link("a.o", "b.o", barrier, "c.o", "d.o")
-    orders = {relink(line, ORDER, seed, "/out", "pad.o")[2:7] for seed in range(40)}
-    assert len(orders) == 4
-    assert all(set(order[:2]) == {"a.o", "b.o"} and order[2] == barrier for order in orders)
+@pytest.mark.usefixtures("project")
+def test_the_baseline_of_raced_relinks_has_its_twins_too(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    report = relinked(tmp_path, recording_ports, GCC_O2, Layouts(count=2))
+    assert len(set(report.results[0].facts.layouts)) == 4
 
 
-def test_options_between_objects_are_passed() -> None:
-    assert link("a.o", "-O2", "b.o").movable == 2
-    assert link("a.o", "-lx", "b.o").movable == 0
+@pytest.mark.usefixtures("project")
+def test_relinks_ahead_are_counted_and_take_what_they_took(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    first = laid_out(tmp_path, GCC_O2, Layouts(count=2))
+    before = outlook(first, recording_ports).estimate
+    assert (before.relinks.waiting, before.relinks.basis) == (4, "guess")
+    assert before.relinks.wall_s == 4 * 2.0  # one stage makes them, in turn
+    build_variants(first, recording_ports)
+    after = outlook(first, recording_ports).estimate
+    assert (after.relinks.waiting, after.relinks.there, after.relinks.wall_s) == (0, 4, 0)
+    more = outlook(laid_out(tmp_path, GCC_O2, Layouts(count=3)), recording_ports).estimate
+    assert (more.relinks.waiting, more.relinks.there, more.relinks.basis) == (6, 0, "measured")
+    assert 0 < more.relinks.wall_s < 4 * 2.0
+    assert 0 < more.relinks.disk_bytes < 2**20
+    assert more.builds.wall_s + more.relinks.wall_s == sum(more.seconds.values())
 
 
-def test_lld_shuffles_sections_within_the_classes_of_a_profile() -> None:
-    line = link("-fuse-ld=lld", "a.o")
-    assert "-Wl,--shuffle-sections=.text*=7" in relink(line, SHUFFLE, 7, "/out", "")
-    profiled = relink(line, replace(SHUFFLE, profiled=True), 7, "/out", "")
-    shuffled = [word for word in profiled if "shuffle" in word]
-    assert shuffled[:2] == [
-        "-Wl,--shuffle-sections=.text.hot.*=7",
-        "-Wl,--shuffle-sections=.text.unlikely.*=7",
-    ]
-    assert "-Wl,--shuffle-sections=.text*=7" not in shuffled
+@pytest.mark.usefixtures("project")
+def test_a_program_changed_after_its_link_is_not_relinked(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    patch = ["sh", "-c", "printf 'changed' | dd of=program bs=1 seek=4096 conv=notrunc"]
+    commands = [MAKE, patch]
+    report = relinked(tmp_path, recording_ports, GCC_O2, Layouts(count=2), commands=commands)
+    (finding,) = [each for each in report.findings if each.code == "not-relinked"]
+    assert "changed after the link" in finding.text
+    assert report.results[0].layouts == ()
 
 
-def test_a_linker_that_does_not_shuffle_takes_another_order_and_it_is_said() -> None:
-    line = link("a.o", "b.o")
-    assert not shuffles(line, SHUFFLE)
-    assert "pad.o" in relink(line, SHUFFLE, 1, "/out", "pad.o")
-    assert "bfd shuffles no sections" in notes_on(line, SHUFFLE)[0]
-    mold = link("-fuse-ld=/usr/bin/ld.mold", "a.o", "b.o")
-    assert "-Wl,--shuffle-sections=1" in relink(mold, SHUFFLE, 1, "/out", "")
-    assert not shuffles(mold, replace(SHUFFLE, profiled=True))
-    assert notes_on(line, ORDER) == ()
-    assert "one object alone" in notes_on(link("a.o", "libx.a"), ORDER)[0]
+@pytest.mark.usefixtures("project")
+def test_without_recorded_calls_nothing_is_relinked(tmp_path: Path, ports: BuildPorts) -> None:
+    report = relinked(tmp_path, ports, GCC_O2, Layouts(count=2))
+    (finding,) = [each for each in report.findings if each.code == "not-relinked"]
+    assert finding.subject == "gcc-O2"
+    assert "not recorded" in finding.text
 
 
-def test_generated_objects_take_the_place_of_lto_objects() -> None:
-    line = link("-flto", "plain.o", "a.o", "b.o", "-lm")
-    after = with_generated(line, frozenset({"a.o", "b.o"}), ("g0.o", "g1.o"))
-    assert after.words == ("-flto", "plain.o", "g0.o", "g1.o", "-lm", "-fno-lto")
-    assert not after.lto
-    assert with_generated(line, frozenset(), ("g0.o",)) == line
+@pytest.mark.usefixtures("project")
+def test_objects_that_are_gone_leave_the_build_as_it_is(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    commands = [MAKE, ["rm", "main.o"]]
+    report = relinked(tmp_path, recording_ports, GCC_O2, Layouts(count=2), commands=commands)
+    assert report.results[0].artifact is not None
+    assert [each.code for each in report.findings if "relink" in each.code] == ["not-relinked"]
 
 
-def test_what_cannot_be_relinked_is_said() -> None:
-    assert "no object" in obstacle(link("-lx"), ORDER)
-    clang = replace(ORDER, gcc=False)
-    assert "bfd" in obstacle(link("-flto", "a.o"), clang)
-    assert obstacle(link("-flto", "-fuse-ld=lld", "a.o"), clang) == ""
-    assert obstacle(link("-flto", "-fno-lto", "a.o"), clang) == ""
-    assert obstacle(link("-flto-partition=none", "a.o"), clang) == ""
-
-
-def test_bolt_is_run_again_with_hot_functions_at_random() -> None:
-    lay_out = ("/bin/llvm-bolt-19", "p", "-data=f", "--reorder-functions=cdsort", "-o", "p.bolt")
-    move = ("mv", "p.bolt", "p")
-    assert bolt_call([lay_out, move]) == lay_out
-    assert bolt_call([("/bin/llvm-bolt-19", "p", "-instrument")]) == ()
-    assert bolt_call([move, lay_out]) == bolt_call([]) == ()
-    assert bolt_again(lay_out, 7, "/out") == (
-        *("/bin/llvm-bolt-19", "p", "-data=f"),
-        *("-reorder-functions=random", "-bolt-seed=7", "-o", "/out"),
+@pytest.mark.usefixtures("project")
+def test_bolt_orders_hot_functions_otherwise(tmp_path: Path, recording_ports: BuildPorts) -> None:
+    bolt = shutil.which("llvm-bolt-19") or shutil.which("llvm-bolt")
+    if bolt is None:
+        pytest.skip("BOLT is not installed")
+    functions_of = range(8)
+    (tmp_path / "source/many.c").write_text(
+        "volatile int sum;\n"
+        + "".join(
+            f"__attribute__((noinline)) int f{i}(int x) {{ sum += x * {i + 3}; return sum; }}\n"
+            for i in functions_of
+        )
+        + "int main(void) { int t = 0;"
+        + "".join(f" t += f{i}({i});" for i in functions_of)
+        + " return t == 0; }\n"
     )
+    (tmp_path / "source/p.fdata").write_text(
+        "".join(f"1 main 0 1 f{i} 0 0 {100 - i}\n" for i in functions_of)
+    )
+    link = ["{cc}", "-O2", "-fno-reorder-blocks-and-partition", "-Wl,--emit-relocs", "many.c",
+            "-o", "program"]  # fmt: skip
+    lay_out = [bolt, "program", "-data=p.fdata", "-reorder-functions=cdsort", "-o", "laid-out"]
+    report = relinked(
+        tmp_path, recording_ports, GCC_O2, Layouts(count=2), tool_commands=[], tools={},
+        dependencies=[link], commands=[lay_out, ["mv", "laid-out", "program"]],
+    )  # fmt: skip
+    result = report.results[0]
+    assert result.artifact is not None
+    assert "not-relinked" not in [each.code for each in report.findings], report.findings
+    orders = set()
+    for path in (result.artifact, *result.layouts):
+        here = functions(path)
+        orders.add(tuple(sorted((f"f{i}" for i in functions_of), key=here.__getitem__)))
+        assert recording_ports.processes.run(ProcessRequest((str(path),))).exit == 0
+    assert len(orders) == 5
 
 
-def test_numbers_sort_as_numbers() -> None:
-    assert in_number_order(["lto.o10", "lto.o2", "lto.o"]) == ["lto.o", "lto.o2", "lto.o10"]
+def test_an_order_in_which_the_linker_does_not_end_is_left_out_and_told(tmp_path: Path) -> None:
+    programs = iter(("/bin/false", None, "/bin/ls"))
+    limits = []
 
+    def run(argv: tuple[str, ...], limit_ns: int | None) -> Outcome:
+        limits.append(limit_ns)
+        made = tmp_path / "0" / Path(argv[-1]).name
+        source = next(programs) if made.name == "relinked" else "/bin/true"
+        if source is None:
+            return Outcome(None, None, "deadline")
+        shutil.copy(source, made)
+        return Outcome(0, None, "exited")
 
-def test_paddings_and_seeds_differ() -> None:
-    assert len({padding_source(seed) for seed in range(8)}) == 8
-    assert len({seed_of(name, 1, k) for name in ("a", "b") for k in range(9)}) == 18
-    assert seed_of("a", 1, 0) == seed_of("a", 1, 0) != seed_of("a", 2, 0)
-
-
-def test_lld_is_told_not_to_order_by_calls_what_is_shuffled() -> None:
-    clang = replace(SHUFFLE, gcc=False, profiled=True)
-    line = link("-fuse-ld=lld", *MANY)
-    assert "-Wl,--no-call-graph-profile-sort" in relink(line, clang, 1, "/out", "pad.o")
-    for other in (replace(clang, gcc=True), replace(clang, profiled=False)):
-        assert "-Wl,--no-call-graph-profile-sort" not in relink(line, other, 1, "/out", "pad.o")
-    (note,) = notes_on(line, replace(clang, how="order"))
-    assert note == "lld orders hot functions by counted calls, so only the others change places"
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    shutil.copy("/bin/true", tree / "program")
+    argv = ("gcc", "-fuse-ld=mold", "a.o", "b.o", "-o", "program")
+    made = Output("/build/program", "", 1)
+    call = Call("cc", "gcc", argv, argv, "/build", 0, 2_000_000_000, 0, (made,))
+    bench = RelinkContext(
+        run, [call], TreePlace(tree, "/build"), (tmp_path, "/scratch"), ("program",)
+    )
+    asked = Relinks("shuffle", (1, 2, 3), gcc=True, profiled=False)
+    found = make_relinks(asked, bench, tmp_path / "layouts")
+    assert len(found.hashes) == 2
+    assert found.notes == (
+        "3 relinks gave only 2 different programs",
+        "the linker did not end in 1 of 3 orders",
+    )
+    assert limits == [None, 20_000_000_000, 20_000_000_000, 20_000_000_000]

@@ -53,8 +53,8 @@ path = "source"
 
 [build]
 commands = [["sh", "build.sh", "{cc}", "{cflags}", "{ldflags}"]]
-artefact = "ARTEFACT"
-keep = [KEEP]
+artifact = "ARTIFACT"
+runtime_files = [KEEP]
 env.MARK = "FOLDER"
 deadline = "20s"
 
@@ -67,18 +67,18 @@ optimization = "-O1"
 
 [race]
 budget = "2s"
-sweeps = 3
+rounds = 3
 
 [[workloads]]
 name = "work"
-command = ["{artefact}", "300"]
+command = ["{artifact}", "300"]
 """
 
 
 def write_parts(
     folder: Path,
     build: str,
-    artefact: str,
+    artifact: str,
     *keep: str,
     plugin: str = "",
     rounds: int = 1000,
@@ -93,7 +93,7 @@ def write_parts(
     (source / "work.c").write_text(_WORK.replace("ROUNDS", f"{rounds}ul"))
     (source / "main.c").write_text(_OPENING.replace("PLUGIN", f'"{plugin}"') if plugin else _MAIN)
     (source / "build.sh").write_text(f"set -e\ncc=$1 cflags=$2 ldflags=$3\n{build}\n")
-    text = _STUDY.replace("ARTEFACT", artefact).replace("env.MARK", f"env.{MARK}")
+    text = _STUDY.replace("ARTIFACT", artifact).replace("env.MARK", f"env.{MARK}")
     text = text.replace("FOLDER", str(folder))
     text = text.replace("KEEP", ", ".join(f'"{each}"' for each in keep))
     for before, after in changes:

@@ -17,7 +17,7 @@ path = "source"
 
 [build]
 commands = [["sh", "-c", "{cc} {cflags} -DWORK=1 -o spin spin.c {ldflags}"]]
-artefact = "spin"
+artifact = "spin"
 deadline = "20s"
 
 [axes]
@@ -29,15 +29,15 @@ optimization = "-O1"
 
 [race]
 budget = "60s"
-sweeps = 3
+rounds = 3
 
 [[workloads]]
 name = "short"
-command = ["{artefact}", "1000000"]
+command = ["{artifact}", "1000000"]
 
 [[workloads]]
 name = "long"
-command = ["{artefact}", "3000000"]
+command = ["{artifact}", "3000000"]
 """
 
 SERVER = """\
@@ -50,7 +50,7 @@ path = "source"
 [build]
 commands = [["sh", "-c", "{cc} {cflags} -DWORK=200 -o server server.c {ldflags}"]]
 tool_commands = [["sh", "-c", "{cc} {cflags} -o load load.c"]]
-artefact = "server"
+artifact = "server"
 tools = { load = "load" }
 
 [axes]
@@ -61,12 +61,12 @@ optimization = ["-O1", "-O2"]
 optimization = "-O1"
 
 [server]
-command = ["{artefact}", "{port}"]
+command = ["{artifact}", "{port}"]
 ready.deadline = "6s"
 
 [race]
 budget = "10s"
-sweeps = 3
+rounds = 3
 
 [[workloads]]
 name = "bytes"
@@ -82,7 +82,7 @@ def write_study(folder: Path, text: str = BATCH, *changes: tuple[str, str]) -> P
         text = text.replace(before, after, 1)
     path = folder / "study.toml"
     # Builds inherit nothing; the mark makes their processes known to the tests.
-    path.write_text(text.replace("artefact =", f'env.{MARK} = "{folder}"\nartefact =', 1))
+    path.write_text(text.replace("artifact =", f'env.{MARK} = "{folder}"\nartifact =', 1))
     if not (folder / "source").exists():
         shutil.copytree(_SOURCES, folder / "source")
     return path

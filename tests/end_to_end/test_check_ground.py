@@ -32,11 +32,11 @@ optimization = "-O1"
 
 [race]
 budget = "1s"
-sweeps = 3
+rounds = 3
 
 [[workloads]]
 name = "one"
-command = ["{{artefact}}", "200000"]
+command = ["{{artifact}}", "200000"]
 """
 # The optimiser of -O2 alone makes it wrong: __OPTIMIZE_SIZE__ is -Os, -O1 builds say so.
 PROGRAM = """\
@@ -100,17 +100,17 @@ test('unit', executable('unit', 'unit.c', link_with: answer))
 WRONG = "case '{cflags}' in *-O2*) w=-DWRONG;; esac"
 BUILDS = {
     "make": f"""commands = [["sh", "-c", "{WRONG}; make prog CC={{cc}} CFLAGS=\\"{{cflags}} $w\\""]]
-artefact = "prog\"""",
+artifact = "prog\"""",
     "cmake": f"""commands = [
     ["sh", "-c", "{WRONG}; CC={{cc}} CFLAGS=\\"{{cflags}} $w\\" cmake -S . -B out"],
     ["cmake", "--build", "out"],
 ]
-artefact = "out/prog\"""",
+artifact = "out/prog\"""",
     "meson": f"""commands = [
     ["sh", "-c", "{WRONG}; CC={{cc}} CFLAGS=\\"{{cflags}} $w\\" meson setup -Dbuildtype=plain out"],
     ["ninja", "-C", "out"],
 ]
-artefact = "out/prog\"""",
+artifact = "out/prog\"""",
 }
 REBUILDS = {
     "make": [["make", "check"]],
@@ -121,10 +121,10 @@ REBUILDS = {
     ],
     "meson": [["meson", "setup", "again"], ["meson", "test", "-C", "again"]],
     "elsewhere": [["sh", "-c", "cc -o {tmp}/prog main.c answer.c && {tmp}/prog; rm {tmp}/prog"]],
-    "in place": [["sh", "-c", "cc -o {artefact} main.c answer.c && {artefact}"]],
+    "in place": [["sh", "-c", "cc -o {artifact} main.c answer.c && {artifact}"]],
     "in place, put back": [
-        ["sh", "-c", "cp -p {artefact} k"],
-        ["sh", "-c", "cc -o {artefact} main.c answer.c && {artefact}; mv k {artefact}"],
+        ["sh", "-c", "cp -p {artifact} k"],
+        ["sh", "-c", "cc -o {artifact} main.c answer.c && {artifact}; mv k {artifact}"],
     ],
 }
 IN_TREE = {
@@ -201,7 +201,7 @@ def test_profiled_and_bolted_programs_are_checked_at_their_places(ensign: Ensign
     text = text.replace("[race]", 'pgo = "off"\nbolt = "off"\n\n[race]')
     text = text.replace('$w\\"', '$w\\" LDFLAGS=\\"{ldflags}\\"')
     more = '\n[[include]]\noptimization = "-O1"\npgo = "on"\nbolt = "on"\n'
-    learn = '[[training.workloads]]\nname = "learn"\ncommand = ["{artefact}", "30000000"]\n'
+    learn = '[[training.workloads]]\nname = "learn"\ncommand = ["{artifact}", "30000000"]\n'
     path.write_text(text + more + learn)
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err

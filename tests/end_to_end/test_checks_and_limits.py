@@ -25,9 +25,9 @@ def failed_builds(ensign: Ensign) -> dict[str, str]:
 def test_a_faster_variant_that_fails_its_check_is_not_the_winner(ensign: Ensign) -> None:
     write_study(
         ensign.folder,
-        "check.commands = [['sh', '-c', '! grep -qe -O2 flags && {artefact} 10']]\n" + BATCH,
+        "check.commands = [['sh', '-c', '! grep -qe -O2 flags && {artifact} 10']]\n" + BATCH,
         (COMPILE, f"echo '{{cflags}}' >flags; {COMPILE}"),
-        ("\nartefact =", '\nkeep = ["flags"]\nartefact ='),
+        ("\nartifact =", '\nruntime_files = ["flags"]\nartifact ='),
     )
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
@@ -77,7 +77,7 @@ def test_a_check_that_never_ends_meets_its_deadline(ensign: Ensign) -> None:
         ensign.folder,
         f"{check}check.deadline = '3s'\n" + BATCH,
         (COMPILE, f"echo '{{cflags}}' >flags; {COMPILE}"),
-        ("\nartefact =", '\nkeep = ["flags"]\nartefact ='),
+        ("\nartifact =", '\nruntime_files = ["flags"]\nartifact ='),
     )
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
@@ -88,7 +88,7 @@ def test_a_build_that_fills_the_disk_is_ended_at_its_limit(ensign: Ensign) -> No
     # Many small files: none is beyond a limit for files. In a folder below another, and for ever.
     fill = "mkdir -p a/b; i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero >a/b/$i; done"
     write_study(
-        ensign.folder, BATCH, THREE, at_o2(fill), ("\nartefact =", '\ndisk = "40MB"\nartefact =')
+        ensign.folder, BATCH, THREE, at_o2(fill), ("\nartifact =", '\ndisk = "40MB"\nartifact =')
     )
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
@@ -102,7 +102,7 @@ def test_a_build_that_fills_the_disk_is_ended_at_its_limit(ensign: Ensign) -> No
 def test_one_huge_file_is_the_same(ensign: Ensign) -> None:
     fill = "head -c 1000000000 /dev/zero >huge || exit 1"
     write_study(
-        ensign.folder, BATCH, THREE, at_o2(fill), ("\nartefact =", '\ndisk = "40MB"\nartefact =')
+        ensign.folder, BATCH, THREE, at_o2(fill), ("\nartifact =", '\ndisk = "40MB"\nartifact =')
     )
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err

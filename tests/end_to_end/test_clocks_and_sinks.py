@@ -74,7 +74,7 @@ def test_fixed_work_is_judged_also_where_it_prints_its_time(
     done = ensign("compare", f"{until[0]} {kind}", f"{until[0]} {kind}", *LONG)
     assert done.status == 0, done.err
     assert "self-timed" not in codes(ensign)
-    assert said(ensign)["compare"]["mode"] == "gated"
+    assert said(ensign)["compare"]["mode"] == "interleaved"
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])
@@ -90,7 +90,7 @@ def test_a_score_is_compared_instead(ensign: Ensign, until: tuple[str, str], bet
         assert "score, rounds" in table
     (comparison,) = said(ensign)["comparisons"]
     assert comparison["metric"] == "score"
-    assert said(ensign)["compare"]["mode"] == "whole"
+    assert said(ensign)["compare"]["mode"] == "alternating"
     # It does a tenth of the rounds, which is a tenth of the speed, or of the cost.
     assert (comparison["ratio"] > 3) == (better == "higher")
     assert "self-timed" not in codes(ensign)
@@ -103,15 +103,22 @@ def test_counted_operations_make_a_cost_of_it(
     command = f"{until[0]} wall 400"
     done = ensign("compare", command, command, "--operations", operations, *LONG)
     assert done.status == 0, done.err
-    assert said(ensign)["compare"]["mode"] == "whole"
+    assert said(ensign)["compare"]["mode"] == "alternating"
     assert len(said(ensign)["comparisons"]) == 1
-    counts = {arm["operations"] for trial in said(ensign)["trials"] for arm in trial["arms"]}
+    counts = {
+        variant["operations"] for trial in said(ensign)["trials"] for variant in trial["variants"]
+    }
     assert counts == {5} if operations == "5" else min(counts) > 0
 
 
 @pytest.mark.parametrize(
     ("options", "status"),
-    [((), 0), (("--output", "pipe"), 0), (("--output", "f-{arm}"), 0), (("--output", "null"), 3)],
+    [
+        ((), 0),
+        (("--output", "pipe"), 0),
+        (("--output", "f-{variant}"), 0),
+        (("--output", "null"), 3),
+    ],
 )
 def test_standard_output_is_no_dev_null_unless_asked_for(
     ensign: Ensign, until: tuple[str, str], options: tuple[str, ...], status: int
@@ -156,7 +163,7 @@ def test_waiting_for_a_cpu_is_no_waiting(ensign: Ensign, until: tuple[str, str],
     done = ensign("compare", command, command, *LONG)
     assert done.status == 0, done.err
     assert "sleeping" not in done.said
-    assert said(ensign)["compare"]["mode"] == "gated"
+    assert said(ensign)["compare"]["mode"] == "interleaved"
     assert said(ensign)["compare"]["metric"] == "cpu"
     assert "mostly-waiting" not in codes(ensign)
 
@@ -166,7 +173,7 @@ def test_several_busy_tasks_get_all_cpus(ensign: Ensign, programs: Programs) -> 
     done = ensign("compare", command, command, *LONG)
     assert done.status == 0, done.err
     assert "several-cpus" in codes(ensign)
-    assert said(ensign)["compare"]["mode"] == "whole"
+    assert said(ensign)["compare"]["mode"] == "alternating"
     assert said(ensign)["compare"]["metric"] == "wall"
 
 
@@ -177,7 +184,7 @@ def test_servers_by_wall_time_run_by_turns(ensign: Ensign, programs: Programs) -
         "--metric", "wall", *LONG,
     )  # fmt: skip
     assert done.status == 0, done.err
-    assert said(ensign)["compare"]["mode"] == "whole"
+    assert said(ensign)["compare"]["mode"] == "alternating"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +222,7 @@ def test_a_load_that_ends_by_the_clock(ensign: Ensign, programs: Programs, *, co
     assert "self-timed" in codes(ensign)
     assert len(said(ensign)["comparisons"]) == int(counts)
     if counts:
-        assert said(ensign)["compare"]["mode"] == "whole"
+        assert said(ensign)["compare"]["mode"] == "alternating"
     else:
         assert "faster" not in done.said
         assert "slower" not in done.said
@@ -224,9 +231,9 @@ def test_a_load_that_ends_by_the_clock(ensign: Ensign, programs: Programs, *, co
 TIMED = (
     BATCH.replace('budget = "60s"', 'budget = "3000s"')
     .replace("-DWORK=1 -o spin spin.c", "-DWORK=1 -o spin until.c")
-    .replace('command = ["{artefact}", "3000000"]', 'command = ["{artefact}", "KIND", "300"]')
+    .replace('command = ["{artifact}", "3000000"]', 'command = ["{artifact}", "KIND", "300"]')
 )
-FIXED = ('command = ["{artefact}", "1000000"]', 'command = ["{artefact}", "fixed", "300"]')
+FIXED = ('command = ["{artifact}", "1000000"]', 'command = ["{artifact}", "fixed", "300"]')
 
 
 @pytest.mark.parametrize("kind", ["wall", "cpu"])
@@ -246,7 +253,7 @@ def test_a_workload_that_ends_by_the_clock_is_not_judged(ensign: Ensign, kind: s
         ("cpu", "", "self-timed"),
         ("wall", "", "self-timed"),
         # Nothing but slices shows who ends by the wall clock.
-        ("wall", 'mode = "whole"', "clock-unknown"),
+        ("wall", 'mode = "alternating"', "clock-unknown"),
     ],
 )
 def test_a_small_budget_lets_no_clock_be_judged(
@@ -265,7 +272,7 @@ def test_a_small_budget_lets_no_clock_be_judged(
 
 @pytest.mark.parametrize("kind", ["wall", "rusage"])
 def test_a_study_of_clocks_alone_claims_nothing(ensign: Ensign, kind: str) -> None:
-    only = ('command = ["{artefact}", "1000000"]', f'command = ["{{artefact}}", "{kind}", "300"]')
+    only = ('command = ["{artifact}", "1000000"]', f'command = ["{{artifact}}", "{kind}", "300"]')
     write_study(ensign.folder, TIMED, only, ("KIND", kind))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err

@@ -20,16 +20,16 @@ def test_exports_have_the_promised_keys(ensign: Ensign, programs: Programs) -> N
         "compare", f"{programs.cheap} 1000000", f"{programs.dear} 1000000",
         f"{programs.dear} 2000000",
         "--name", "one", "--name", "two", "--name", "four", "--margin", "1%",
-        "--mode", "whole", *SOON,
+        "--mode", "alternating", *SOON,
         "--export-json", "out.json", "--export-csv", "out.csv", "--export-markdown", "out.md",
     )  # fmt: skip
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "out.json").read_text())
     comparison = {
-        "arm": str, "baseline": str, "metric": str, "ratio": float, "low": float, "high": float,
+        "variant": str, "baseline": str, "metric": str, "ratio": float, "low": float, "high": float,
         "level": float, "direction": str, "size": str, "executions": int, "other_metric": dict,
     }  # fmt: skip
-    assert [entry["arm"] for entry in said["comparisons"]] == ["two", "four"]
+    assert [entry["variant"] for entry in said["comparisons"]] == ["two", "four"]
     for entry in (*said["comparisons"], said["aa"]):
         known = {key: type(entry[key]) for key in comparison}
         assert known == comparison
@@ -44,7 +44,9 @@ def test_exports_have_the_promised_keys(ensign: Ensign, programs: Programs) -> N
         assert set(finding) >= {"code", "severity", "text"}
         assert finding["severity"] in ("note", "warning", "error")
     assert len(said["trials"]) == said["aa"]["executions"]
-    assert {"one", "two", "four"} < {arm["arm"] for arm in said["trials"][0]["arms"]}
+    assert {"one", "two", "four"} < {
+        variant["variant"] for variant in said["trials"][0]["variants"]
+    }
     assert (ensign.folder / "out.csv").read_text().count("\n") >= 3
     assert "| two " in (ensign.folder / "out.md").read_text()
 
@@ -72,7 +74,7 @@ def test_fail_if_slower(
 
 def test_commands_around_the_race_run_in_order(ensign: Ensign, programs: Programs) -> None:
     def note(word: str) -> str:
-        return f"""sh -c 'echo {word} "$@" >> log' sh {{arm}}"""
+        return f"""sh -c 'echo {word} "$@" >> log' sh {{variant}}"""
 
     done = ensign(
         "compare", f"{programs.cheap} 1000000", f"{programs.dear} 1000000",
@@ -88,7 +90,7 @@ def test_commands_around_the_race_run_in_order(ensign: Ensign, programs: Program
     prepared = lines[1:-3]
     assert set(prepared) == {"prepare 1", "prepare 2", "prepare twin"}
     # One unmeasured run or more, one warm-up, and the race; the twin takes no part in the first.
-    # An arm that fills the time of a slower one is prepared once more.
+    # A variant that fills the time of a slower one is prepared once more.
     assert prepared[0] == "prepare 1"
     assert prepared.index("prepare 2") < prepared.index("prepare twin")
     assert prepared.count("prepare 2") >= executions + 2
@@ -129,18 +131,18 @@ def test_failures_can_be_measured(ensign: Ensign, programs: Programs) -> None:
     assert done.status == 0, done.err
 
 
-def test_files_and_environment_per_arm(ensign: Ensign) -> None:
-    for arm in ("1", "2", "twin"):
-        (ensign.folder / f"in-{arm}").write_text(f"for {arm}\n")
+def test_files_and_environment_per_variant(ensign: Ensign) -> None:
+    for variant in ("1", "2", "twin"):
+        (ensign.folder / f"in-{variant}").write_text(f"for {variant}\n")
     script = 'read line; echo "$line $COLOUR"; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'
     command = f"sh -c '{script}'"
     done = ensign(
-        "compare", command, command, *SOON, "--input", "in-{arm}", "--output", "out-{arm}",
+        "compare", command, command, *SOON, "--input", "in-{variant}", "--output", "out-{variant}",
         "--env", "COLOUR=blue", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
-    for arm in ("1", "2", "twin"):
-        assert (ensign.folder / f"out-{arm}").read_text() == f"for {arm} blue\n"
+    for variant in ("1", "2", "twin"):
+        assert (ensign.folder / f"out-{variant}").read_text() == f"for {variant} blue\n"
     assert "outputs-differ" in finding_codes(ensign.folder / "out.json")
 
 
@@ -154,7 +156,7 @@ def test_sleeping_programs_race_by_whole_executions(ensign: Ensign) -> None:
     done = ensign("compare", "sleep 0.03", "sleep 0.04", *SOON, "--export-json", "o.json")
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "o.json").read_text())
-    assert said["compare"]["mode"] == "whole"
+    assert said["compare"]["mode"] == "alternating"
     assert said["aa"]["metric"] == "wall"
     assert "mostly-waiting" in finding_codes(ensign.folder / "o.json")
     assert "a compiler will not help" in done.said
@@ -163,7 +165,7 @@ def test_sleeping_programs_race_by_whole_executions(ensign: Ensign) -> None:
 def test_the_cpu_time_of_all_threads_counts(ensign: Ensign, programs: Programs) -> None:
     done = ensign(
         "compare", f"{programs.threads} 1", f"{programs.threads} 8", *SOON,
-        "--mode", "gated", "--metric", "cpu", "--export-json", "o.json",
+        "--mode", "interleaved", "--metric", "cpu", "--export-json", "o.json",
     )  # fmt: skip
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "o.json").read_text())
@@ -173,8 +175,8 @@ def test_the_cpu_time_of_all_threads_counts(ensign: Ensign, programs: Programs) 
 @pytest.mark.parametrize(
     ("options", "mode", "metric"),
     [
-        (("--mode", "whole", "--metric", "cpu"), "whole", "cpu"),
-        (("--mode", "gated", "--metric", "wall", "--cpus", "0"), "gated", "wall"),
+        (("--mode", "alternating", "--metric", "cpu"), "alternating", "cpu"),
+        (("--mode", "interleaved", "--metric", "wall", "--cpus", "0"), "interleaved", "wall"),
     ],
 )
 def test_choices_of_the_user(
@@ -196,9 +198,9 @@ def test_servers_are_compared_by_their_cpu_time(ensign: Ensign, programs: Progra
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "out.json").read_text())
     assert said["aa"]["metric"] == "cpu"
-    arms = said["trials"][0]["arms"]
-    assert [arm["operations"] for arm in arms] == [50, 50, 50]
-    assert all(arm["load_cpu_ns"] > 0 for arm in arms)
+    variants = said["trials"][0]["variants"]
+    assert [variant["operations"] for variant in variants] == [50, 50, 50]
+    assert all(variant["load_cpu_ns"] > 0 for variant in variants)
 
 
 @pytest.mark.parametrize("columns", [60, 100])

@@ -47,12 +47,12 @@ def compare_three(ensign: Ensign, programs: Programs, bad: str, *more: str) -> D
 @pytest.mark.parametrize(
     ("then", "mode", "end"),
     [
-        ("exit 9", "gated", (9, None)),
-        ("kill -SEGV $$", "gated", (None, 11)),
-        ("kill -ABRT $$", "whole", (None, 6)),
+        ("exit 9", "interleaved", (9, None)),
+        ("kill -SEGV $$", "interleaved", (None, 11)),
+        ("kill -ABRT $$", "alternating", (None, 6)),
         # What a limit of memory ends is killed, or fails to allocate.
-        ("kill -KILL $$", "gated", (None, 9)),
-        ("ulimit -v 1000; exec python3 -c 'x = 1'", "whole", (127, None)),
+        ("kill -KILL $$", "interleaved", (None, 9)),
+        ("ulimit -v 1000; exec python3 -c 'x = 1'", "alternating", (127, None)),
     ],
 )
 def test_one_bad_execution_ends_that_command_alone(
@@ -63,16 +63,16 @@ def test_one_bad_execution_ends_that_command_alone(
     assert done.status == 3
     assert "'bad' failed in execution" in done.complaint
     found = said(ensign, done)
-    assert [each["arm"] for each in found["comparisons"]] == ["other"]
+    assert [each["variant"] for each in found["comparisons"]] == ["other"]
     (failed,) = found["failed"]
     if end != (127, None):
         assert (failed["exit"], failed["signal"]) == end
     assert failed["execution"] >= 2
-    arms = [{each["arm"] for each in trial["arms"]} for trial in found["trials"]]
-    assert "bad" in arms[0]
-    assert "bad" not in arms[-1]
-    assert all({"old", "other", "old (twin)"} <= each for each in arms)
-    assert len(arms) > failed["execution"]
+    variants = [{each["variant"] for each in trial["variants"]} for trial in found["trials"]]
+    assert "bad" in variants[0]
+    assert "bad" not in variants[-1]
+    assert all({"old", "other", "old (twin)"} <= each for each in variants)
+    assert len(variants) > failed["execution"]
     (error,) = [each for each in found["findings"] if each["severity"] == "error"]
     assert (error["code"], error["subject"]) == ("command-failed", "bad")
     assert "! bad: failed in execution" in done.out
@@ -86,7 +86,7 @@ def test_a_hang_in_the_race_ends_that_command_alone(ensign: Ensign, programs: Pr
     done = compare_three(ensign, programs, bad, "--deadline", "700ms")
     assert done.status == 3
     assert "deadline" in done.complaint
-    assert [each["arm"] for each in said(ensign, done)["comparisons"]] == ["other"]
+    assert [each["variant"] for each in said(ensign, done)["comparisons"]] == ["other"]
 
 
 @pytest.mark.parametrize("bad", ["false", "sh -c 'kill -SEGV $$'", "sleep 1000"])
@@ -97,9 +97,9 @@ def test_what_fails_before_the_race_never_takes_part(
     assert done.status == 3
     assert "'bad' failed before the race" in done.complaint
     found = said(ensign, done)
-    assert [each["arm"] for each in found["comparisons"]] == ["other"]
+    assert [each["variant"] for each in found["comparisons"]] == ["other"]
     assert found["failed"][0]["execution"] is None
-    assert all(each["arm"] != "bad" for trial in found["trials"] for each in trial["arms"])
+    assert all(each["variant"] != "bad" for trial in found["trials"] for each in trial["variants"])
 
 
 def test_a_server_that_dies_under_load_is_out_and_the_others_race_on(
@@ -113,7 +113,7 @@ def test_a_server_that_dies_under_load_is_out_and_the_others_race_on(
     assert done.status == 3
     assert "out of luck" in done.complaint
     found = said(ensign, done)
-    assert [each["arm"] for each in found["comparisons"]] == ["other"]
+    assert [each["variant"] for each in found["comparisons"]] == ["other"]
     assert found["failed"][0]["name"] == "bad"
 
 
@@ -122,7 +122,7 @@ def test_the_baseline_ends_all(ensign: Ensign, programs: Programs) -> None:
     bad = script(ensign, "bad", programs, IN_THE_RACE + 4, "exit 4")
     done = ensign(
         "compare", bad, f"{programs.cheap} {SPIN}", "--name", "old", "--name", "new",
-        "--budget", "5s", "--mode", "whole", "--export-json", "out.json",
+        "--budget", "5s", "--mode", "alternating", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 3
     assert "status 4" in done.complaint
@@ -145,7 +145,7 @@ def test_failures_that_are_ignored_are_counted(ensign: Ensign, programs: Program
     assert done.status == 0, done.err
     found = said(ensign, done)
     count = found["compare"]["executions"]
-    runs = {each["name"]: each["failing_runs"] for each in found["arms"]}
+    runs = {each["name"]: each["failing_runs"] for each in found["variants"]}
     assert runs["old"] == runs["old (twin)"] == []
     assert runs["three"] == [{"exit": 3, "signal": 0, "count": count, "executions": count}]
     assert runs["segfault"] == [{"exit": 0, "signal": 11, "count": count, "executions": count}]

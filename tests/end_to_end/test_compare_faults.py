@@ -14,8 +14,9 @@ import pytest
 from end_to_end.conftest import SOON, Done, Ensign, Programs, wait_for
 
 SPIN = "3000000"
-# Whole executions: each takes one run per arm, so that runs tell how many executions there were.
-UNTIL_STOPPED = ("--budget", "60s", "--precision", "0.0001%", "--mode", "whole")
+# Whole executions: each takes one run per variant, so that runs tell how many executions there
+# were.
+UNTIL_STOPPED = ("--budget", "60s", "--precision", "0.0001%", "--mode", "alternating")
 
 
 def raced(ensign: Ensign, done: Done) -> int:
@@ -25,7 +26,7 @@ def raced(ensign: Ensign, done: Done) -> int:
     return len(json.loads(path.read_text())["trials"])
 
 
-def counting_program(ensign: Ensign, programs: Programs, then: str) -> str:
+def program_that_counts(ensign: Ensign, programs: Programs, then: str) -> str:
     """A script that spends time and leaves a line in `count`; the 60th run and later do `then`."""
     path = ensign.folder / "program.sh"
     path.write_text(
@@ -43,10 +44,10 @@ def runs(ensign: Ensign) -> int:
 
 
 def test_a_program_that_fails_later_costs_one_execution(ensign: Ensign, programs: Programs) -> None:
-    program = counting_program(ensign, programs, "echo no more luck >&2; exit 9")
+    program = program_that_counts(ensign, programs, "echo no more luck >&2; exit 9")
     done = ensign(
         "compare", f"{programs.cheap} {SPIN}", program, "--name", "old", "--name", "new",
-        "--budget", "60s", "--mode", "whole", "--export-json", "out.json",
+        "--budget", "60s", "--mode", "alternating", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 3
     assert "new" in done.complaint
@@ -63,10 +64,10 @@ def test_a_program_that_fails_later_costs_one_execution(ensign: Ensign, programs
 
 
 def test_a_program_that_never_ends_meets_its_deadline(ensign: Ensign, programs: Programs) -> None:
-    program = counting_program(ensign, programs, "exec sleep 1000")
+    program = program_that_counts(ensign, programs, "exec sleep 1000")
     done = ensign(
         "compare", f"{programs.cheap} {SPIN}", program, "--budget", "60s",
-        "--deadline", "2s", "--mode", "whole", "--export-json", "out.json",
+        "--deadline", "2s", "--mode", "alternating", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 3
     assert "deadline" in done.complaint
@@ -120,7 +121,7 @@ def test_a_load_that_forks_away_is_ended(ensign: Ensign, programs: Programs) -> 
 def test_signals_save_what_was_measured(
     ensign: Ensign, programs: Programs, number: signal.Signals
 ) -> None:
-    program = counting_program(ensign, programs, ":")
+    program = program_that_counts(ensign, programs, ":")
     process = ensign.start(
         "compare", program, program, *UNTIL_STOPPED,
         "--export-json", "out.json", "--cleanup", "touch cleaned",
@@ -149,7 +150,7 @@ def test_ctrl_c_before_anything_was_measured(ensign: Ensign, programs: Programs)
 def test_ctrl_c_twice_ends_the_clean_up_and_saves_all_the_same(
     ensign: Ensign, programs: Programs
 ) -> None:
-    program = counting_program(ensign, programs, ":")
+    program = program_that_counts(ensign, programs, ":")
     process = ensign.start(
         "compare", program, program, *UNTIL_STOPPED,
         "--export-json", "out.json", "--cleanup", "sleep 1000",
@@ -164,7 +165,7 @@ def test_ctrl_c_twice_ends_the_clean_up_and_saves_all_the_same(
 
 
 def test_a_hail_of_signals_saves_all_the_same(ensign: Ensign, programs: Programs) -> None:
-    program = counting_program(ensign, programs, ":")
+    program = program_that_counts(ensign, programs, ":")
     process = ensign.start(
         "compare", program, program, *UNTIL_STOPPED,
         "--export-json", "out.json",
@@ -183,7 +184,7 @@ def test_a_hail_of_signals_saves_all_the_same(ensign: Ensign, programs: Programs
 def test_a_killed_meter_costs_one_execution(
     ensign: Ensign, programs: Programs, victim: str
 ) -> None:
-    program = counting_program(ensign, programs, ":")
+    program = program_that_counts(ensign, programs, ":")
     process = ensign.start(
         "compare", program, program, *UNTIL_STOPPED,
         "--export-json", "out.json",
@@ -197,7 +198,7 @@ def test_a_killed_meter_costs_one_execution(
 
 
 def test_killing_ensign_leaves_nothing(ensign: Ensign, programs: Programs) -> None:
-    program = counting_program(ensign, programs, ":")
+    program = program_that_counts(ensign, programs, ":")
     process = ensign.start("compare", program, program, "--budget", "60s")
     wait_for(lambda: runs(ensign) > 5, "the race never got going", process)
     process.kill()
@@ -206,7 +207,7 @@ def test_killing_ensign_leaves_nothing(ensign: Ensign, programs: Programs) -> No
 
 
 def test_killing_everything_is_swept_by_the_next_run(ensign: Ensign, programs: Programs) -> None:
-    program = counting_program(ensign, programs, ":")
+    program = program_that_counts(ensign, programs, ":")
     process = ensign.start("compare", program, program, "--budget", "60s")
     wait_for(lambda: runs(ensign) > 5 and len(ensign.meters(process)) > 1, "no race", process)
     process.send_signal(signal.SIGSTOP)

@@ -17,7 +17,7 @@ EXPLORED = (
     ('["-O1", "-O2"]', '["-O0", "-O1", "-O2"]'),
     ('optimization = "-O1"', 'optimization = "-O0"'),
 )
-CONFIRM = ("sweeps = 3", "sweeps = 3\nconfirm = { finalists = 1, sweeps = 5 }")
+CONFIRM = ("rounds = 3", "rounds = 3\nconfirm = { finalists = 1, rounds = 5 }")
 
 
 def trials(folder: Path, phase: str) -> set[Path]:
@@ -66,7 +66,7 @@ def test_explored_planned_confirmed_resumed_bundled(ensign: Ensign, complaint: L
     for path, changed_ns in begun.items():
         assert path.stat().st_mtime_ns == changed_ns
     phase = phase_of(ensign)
-    assert (phase["sweeps_done"], len(phase["finalists"])) == (5, 1)  # type: ignore[arg-type]
+    assert (phase["rounds_done"], len(phase["finalists"])) == (5, 1)  # type: ignore[arg-type]
     assert [row["variant"] for row in phase["suite"]] == [*phase["finalists"], "twin"]  # type: ignore[attr-defined,misc]
 
     assert ensign("bundle", "study.toml").status == 0

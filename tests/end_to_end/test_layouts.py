@@ -21,7 +21,7 @@ def report_of(ensign: Ensign, layouts: str) -> dict[str, object]:
     return parsed
 
 
-def test_sweeps_take_turns_with_relinks(ensign: Ensign) -> None:
+def test_rounds_take_turns_with_relinks(ensign: Ensign) -> None:
     said = report_of(ensign, "count = 2")
     assert said["layouts"]["raced"] == 2  # type: ignore[index]
     assert said["layouts"]["unable"] == []  # type: ignore[index]
@@ -30,11 +30,14 @@ def test_sweeps_take_turns_with_relinks(ensign: Ensign) -> None:
     assert len(list(ensign.folder.glob(".ensign/*/trials/*/*.parquet"))) == 6
 
 
-def test_the_band_of_the_baseline_is_measured_apart(ensign: Ensign) -> None:
+def test_the_spread_of_the_baseline_is_measured_apart(ensign: Ensign) -> None:
     said = report_of(ensign, 'count = 3\nvariants = "baseline"')
-    bands = said["layouts"]["bands"]  # type: ignore[index]
-    assert [band["workload"] for band in bands] == ["", "short", "long"]
-    assert all(band["low"] <= band["least"] <= band["greatest"] <= band["high"] for band in bands)
+    spreads = said["layouts"]["spreads"]  # type: ignore[index]
+    assert [spread["workload"] for spread in spreads] == ["", "short", "long"]
+    assert all(
+        spread["low"] <= spread["least"] <= spread["greatest"] <= spread["high"]
+        for spread in spreads
+    )
     assert "only the baseline was relinked" in str(said["text"])
     assert {row["executions"] for row in said["workloads"]} == {3}  # type: ignore[attr-defined]
     assert len(list(ensign.folder.glob(".ensign/*/trials/*/*.parquet"))) == 6 + 6

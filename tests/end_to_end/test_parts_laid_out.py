@@ -25,7 +25,7 @@ deadline = "20s"
 
 [[training.workloads]]
 name = "learn"
-command = ["{artefact}", "7"]
+command = ["{artifact}", "7"]
 """
 
 

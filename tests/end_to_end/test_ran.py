@@ -31,9 +31,9 @@ END
 $cc $cflags -o main opener.c $ldflags"""
 _SYSTEM = "-Wl,--disable-new-dtags,-rpath,/lib/$(uname -m)-linux-gnu"
 _FORMS = {
-    "not kept": (f"{_MATHS}{_LINK}", ["build.sh"], 'keep = ["lib/libm.so.6"]'),
+    "not kept": (f"{_MATHS}{_LINK}", ["build.sh"], 'runtime_files = ["lib/libm.so.6"]'),
     "kept behind an RPATH": (f"{_MATHS}{_LINK} {_SYSTEM}", ["lib"], "RPATH"),
-    "opened by name": (f"{_MATHS}{_OPENER}", ["build.sh"], 'keep = ["lib/libm.so.6"]'),
+    "opened by name": (f"{_MATHS}{_OPENER}", ["build.sh"], 'runtime_files = ["lib/libm.so.6"]'),
 }
 
 
@@ -57,12 +57,12 @@ def test_what_ran_is_listed_once_and_an_unused_library_makes_no_difference(
         "$cc -g -O1 -o main main.c work.c\nmkdir lib\n"
         "$cc $cflags -fPIC -shared -o lib/libunused.so work.c $ldflags"
     )
-    own = (("keep =", 'own_flags = ["main.c", "work.c"]\nkeep ='),)
+    own = (("runtime_files =", 'own_flags = ["main.c", "work.c"]\nruntime_files ='),)
     write_parts(ensign.folder, build, "main", "lib", changes=own)
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     result = json.loads(ensign("report", "study.toml", "--json").out)
-    assert result["builds"][1]["status"] == "same as gcc-12-O1"
+    assert result["builds"][1]["same_as"] == "gcc-12-O1"
     (built,) = [each for each in result["ran"] if each["built"]]
     assert (built["path"], built["same"]) == ("main", True)
     assert built["variants"] == ["gcc-12-O1", "gcc-12-O2"]
@@ -74,7 +74,7 @@ def test_what_ran_is_listed_once_and_an_unused_library_makes_no_difference(
 
 
 def test_a_workload_that_does_not_run_the_program_is_an_error(ensign: Ensign) -> None:
-    command = ('command = ["{artefact}", "300"]', 'command = ["cat", "{artefact}"]')
+    command = ('command = ["{artifact}", "300"]', 'command = ["cat", "{artifact}"]')
     path = write_parts(
         ensign.folder,
         "$cc $cflags -o main main.c work.c $ldflags",

@@ -74,7 +74,7 @@ def choosing(ensign: Ensign, who: str, mode: str, program: str = "") -> Path:
     return path
 
 
-@pytest.mark.parametrize("mode", ["gated", "whole"])
+@pytest.mark.parametrize("mode", ["interleaved", "alternating"])
 def test_a_variant_that_runs_another_library_in_the_race_is_out(ensign: Ensign, mode: str) -> None:
     choosing(ensign, "*-O2*", mode)
     done = ensign("run", "study.toml")
@@ -91,7 +91,7 @@ def test_a_variant_that_runs_another_library_in_the_race_is_out(ensign: Ensign, 
 
 
 def test_a_variant_that_runs_another_program_in_the_race_is_out(ensign: Ensign) -> None:
-    choosing(ensign, "*-O2*", "gated", _EXEC)
+    choosing(ensign, "*-O2*", "interleaved", _EXEC)
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     (found,) = (e for e in results(ensign)["findings"] if e["code"] == "ran-something-else")
@@ -100,7 +100,7 @@ def test_a_variant_that_runs_another_program_in_the_race_is_out(ensign: Ensign) 
 
 
 def test_a_baseline_that_runs_something_else_ends_the_study(ensign: Ensign) -> None:
-    choosing(ensign, "*-O1*", "gated")
+    choosing(ensign, "*-O1*", "interleaved")
     done = ensign("run", "study.toml")
     assert done.status == 3, done.err
     said = " ".join(done.err.split())
@@ -110,7 +110,7 @@ def test_a_baseline_that_runs_something_else_ends_the_study(ensign: Ensign) -> N
 
 
 def test_a_race_of_what_was_looked_at_has_no_finding(ensign: Ensign) -> None:
-    choosing(ensign, "none", "gated")
+    choosing(ensign, "none", "interleaved")
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     codes = {each["code"] for each in results(ensign)["findings"]}

@@ -119,7 +119,7 @@ def test_without_a_measurement_there_is_nothing_to_ship(ensign: Ensign) -> None:
 
 
 def test_a_trained_server_is_shipped_as_a_script(ensign: Ensign) -> None:
-    polite = ('"{artefact}", "{port}"]', '"{artefact}", "{port}", "polite"]')
+    polite = ('"{artifact}", "{port}"]', '"{artifact}", "{port}", "polite"]')
     write_study(ensign.folder, SERVER + _TRAINED, polite)
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err

@@ -28,7 +28,7 @@ clean:
 """
 _COMPILE = 'commands = [["sh", "-c", "{cc} {cflags} -DWORK=1 -o spin spin.c {ldflags}"]]'
 _MAKE = 'commands = [["make", "CC={cc}", "CFLAGS={cflags}", "LDFLAGS={ldflags}"]]'
-BUILD = (f'{_COMPILE}\nartefact = "spin"', f'{_MAKE}\nartefact = "program"')
+BUILD = (f'{_COMPILE}\nartifact = "spin"', f'{_MAKE}\nartifact = "program"')
 
 
 def stale(folder: Path, line: str) -> None:

@@ -1,4 +1,4 @@
-"""Studies look at what ran, once; arms that write the same files are not alive at once."""
+"""Studies look at what ran, once; variants that write the same files are not alive at once."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 from end_to_end.conftest import Ensign
 from end_to_end.small_study import BATCH, SERVER, write_study
 
-_SHORT = 'name = "short"\ncommand = ["{artefact}", "1000000"]\n'
+_SHORT = 'name = "short"\ncommand = ["{artifact}", "1000000"]\n'
 _SCRIPT = 'name = "short"\ncommand = ["sh", "-c", "{script}"]\n'
-_LONG = '[[workloads]]\nname = "long"\ncommand = ["{artefact}", "3000000"]\n'
+_LONG = '[[workloads]]\nname = "long"\ncommand = ["{artifact}", "3000000"]\n'
 _LOCKED = 'set -C; echo > lock || exit 9; \\"$0\\" 1000000; rm lock'
 _OWN = 'set -C; echo > lock-$$ || exit 9; \\"$0\\" 1000000; rm lock-$$'
 
 
 def with_script(script: str) -> tuple[str, str]:
-    changed = _SCRIPT.replace("{script}", script).replace('"]', '", "{artefact}"]')
+    changed = _SCRIPT.replace("{script}", script).replace('"]', '", "{artifact}"]')
     return _SHORT, changed
 
 
@@ -70,9 +70,9 @@ def test_what_was_seen_is_kept_with_the_plan(ensign: Ensign) -> None:
     (kept,) = kept_files(ensign.folder)
     seen = json.loads(kept.read_text())["by_workload"]
     assert seen.keys() == {"short", "long"}
-    for arms in seen.values():
-        assert arms.keys() == {"gcc-12-O1"}
-        for trace in arms.values():
+    for variants in seen.values():
+        assert variants.keys() == {"gcc-12-O1"}
+        for trace in variants.values():
             names = {Path(file["path"]).name for file in trace["mapped"]}
             assert {"spin", "libc.so.6"} <= names
     before = kept.stat().st_mtime_ns
@@ -82,8 +82,8 @@ def test_what_was_seen_is_kept_with_the_plan(ensign: Ensign) -> None:
 
 def test_servers_that_take_one_lock_are_not_there_at_once(ensign: Ensign) -> None:
     lock = str(ensign.folder / "lock")
-    command = f'command = ["flock", "-n", "-F", "-E", "9", "{lock}", "{{artefact}}", "{{port}}"]'
-    write_study(ensign.folder, SERVER, ('command = ["{artefact}", "{port}"]', command))
+    command = f'command = ["flock", "-n", "-F", "-E", "9", "{lock}", "{{artifact}}", "{{port}}"]'
+    write_study(ensign.folder, SERVER, ('command = ["{artifact}", "{port}"]', command))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     (found,) = shared(ensign)

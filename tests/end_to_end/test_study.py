@@ -43,8 +43,8 @@ def test_a_study_from_source_to_report(ensign: Ensign) -> None:
     judged = {"withheld": type(None), "correlation": type(None), "other_metric": dict}
     suite = {
         "variant": str, "ratio": float, "low": float, "high": float, "level": float,
-        "direction": str, "size": str, "workloads": int, "within_layout_band": type(None),
-        "no_slower": bool, "not_shown": list, **judged,
+        "direction": str, "size": str, "workloads": int, "within_layout_spread": type(None),
+        "non_inferior": bool, "not_shown": list, **judged,
     }  # fmt: skip
     assert [entry["variant"] for entry in said["suite"]] == ["gcc-12-O2", "gcc-12-O0", "twin"]
     for entry in said["suite"]:
@@ -52,7 +52,7 @@ def test_a_study_from_source_to_report(ensign: Ensign) -> None:
     workload = {
         "workload": str, "variant": str, "metric": str, "ratio": float, "low": float,
         "high": float, "direction": str, "size": str, "executions": int,
-        "within_layout_band": type(None), "baseline_cost_ns": float, "variant_cost_ns": float,
+        "within_layout_spread": type(None), "baseline_cost_ns": float, "variant_cost_ns": float,
         "user_share": float, **judged,
     }  # fmt: skip
     assert len(said["workloads"]) == 6
@@ -118,9 +118,9 @@ def test_equal_variants_are_measured_once(ensign: Ensign) -> None:
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     said = results(ensign)
-    assert [build["status"] for build in said["builds"]] == [
-        "built", "same as gcc-12-O1", "built", "same as gcc-12-O2",
-    ]  # fmt: skip
+    assert [build["status"] for build in said["builds"]] == ["built", "same", "built", "same"]
+    same_as = [build.get("same_as") for build in said["builds"]]
+    assert same_as == [None, "gcc-12-O1", None, "gcc-12-O2"]
     assert [entry["variant"] for entry in said["suite"]] == ["gcc-12-O2", "twin"]
 
 
@@ -137,7 +137,7 @@ def test_paths_start_at_the_study(ensign: Ensign) -> None:
     write_study(
         ensign.folder / "deep",
         BATCH,
-        ('command = ["{artefact}", "1000000"]', 'command = ["./twice.sh", "{artefact}"]'),
+        ('command = ["{artifact}", "1000000"]', 'command = ["./twice.sh", "{artifact}"]'),
     )
     script = ensign.folder / "deep" / "twice.sh"
     script.write_text("#!/bin/sh\n$1 1000000 && $1 1000000\n")

@@ -11,12 +11,12 @@ from end_to_end.small_study import BATCH, write_study
 
 THREADS = (
     BATCH.replace("-o spin spin.c", "-pthread -o spin threads.c")
-    .replace('command = ["{artefact}", "1000000"]', 'command = ["{artefact}", "1"]')
-    .replace('command = ["{artefact}", "3000000"]', 'command = ["{artefact}", "4"]')
+    .replace('command = ["{artifact}", "1000000"]', 'command = ["{artifact}", "1"]')
+    .replace('command = ["{artifact}", "3000000"]', 'command = ["{artifact}", "4"]')
 )
 SLEEPS = BATCH.replace(
-    'command = ["{artefact}", "3000000"]',
-    'command = ["sh", "-c", "{artefact} 1000; sleep 0.1"]',
+    'command = ["{artifact}", "3000000"]',
+    'command = ["sh", "-c", "{artifact} 1000; sleep 0.1"]',
 )
 
 
@@ -33,17 +33,17 @@ def findings(found: dict[str, object]) -> set[tuple[str, str]]:
 
 
 def modes(ensign: Ensign) -> dict[str, str]:
-    """How the workloads of the sweeps were raced."""
+    """How the workloads of the rounds were raced."""
     (plan,) = (ensign.folder / ".ensign" / "small" / "plans").glob("*.json")
     said = json.loads(plan.read_text())
     names = ("short", "long")
-    return {name: "whole" if name in said["whole"] else "gated" for name in names}
+    return {name: "alternating" if name in said["alternating"] else "interleaved" for name in names}
 
 
 def test_a_workload_of_several_busy_tasks_runs_by_turns_on_all_cpus(ensign: Ensign) -> None:
     found = raced(ensign, THREADS)
     assert found["study"]["metric"] == "wall"  # type: ignore[index]
-    assert modes(ensign) == {"short": "gated", "long": "whole"}
+    assert modes(ensign) == {"short": "interleaved", "long": "alternating"}
     assert ("several-cpus", "long") in findings(found)
     assert ("several-cpus", "short") not in findings(found)
     # The report is of what was raced, and a second run changes nothing.
@@ -54,29 +54,29 @@ def test_a_workload_of_several_busy_tasks_runs_by_turns_on_all_cpus(ensign: Ensi
 def test_a_workload_that_waits_runs_by_turns(ensign: Ensign) -> None:
     found = raced(ensign, SLEEPS)
     assert found["study"]["metric"] == "wall"  # type: ignore[index]
-    assert modes(ensign)["long"] == "whole"
+    assert modes(ensign)["long"] == "alternating"
     assert ("mostly-waiting", "long") in findings(found)
 
 
 def test_programs_of_one_task_are_interleaved_and_compared_by_cpu_time(ensign: Ensign) -> None:
     found = raced(ensign, BATCH)
     assert found["study"]["metric"] == "cpu"  # type: ignore[index]
-    assert modes(ensign) == {"short": "gated", "long": "gated"}
+    assert modes(ensign) == {"short": "interleaved", "long": "interleaved"}
 
 
 @pytest.mark.parametrize(
     ("keys", "codes"),
     [
-        ('mode = "gated"', {"gated-by-request"}),
+        ('mode = "interleaved"', {"interleaved-by-request"}),
         ('metric = "cpu"', {"cpu-by-request"}),
-        ('mode = "whole"', set()),
+        ('mode = "alternating"', set()),
     ],
 )
 def test_what_the_user_says_goes_first_and_is_doubted(
     ensign: Ensign, keys: str, codes: set[str]
 ) -> None:
-    found = raced(ensign, THREADS, ("sweeps = 3", f"sweeps = 3\n{keys}"))
+    found = raced(ensign, THREADS, ("rounds = 3", f"rounds = 3\n{keys}"))
     said = {code for code, subject in findings(found) if subject == "long"}
-    assert said & {"gated-by-request", "cpu-by-request"} == codes
+    assert said & {"interleaved-by-request", "cpu-by-request"} == codes
     assert found["study"]["metric"] == ("cpu" if "metric" in keys else "wall")  # type: ignore[index]
-    assert (modes(ensign)["long"] == "gated") == ('"gated"' in keys)
+    assert (modes(ensign)["long"] == "interleaved") == ('"interleaved"' in keys)

@@ -15,32 +15,32 @@ def trials(ensign: Ensign) -> int:
     return len(list(ensign.folder.glob(".ensign/small/trials/*/*.parquet")))
 
 
-def test_without_sweeps_a_study_races_as_many_as_fit_and_no_more_later(ensign: Ensign) -> None:
-    write_study(ensign.folder, BATCH, ('budget = "60s"\nsweeps = 3', 'budget = "6s"'))
+def test_without_rounds_a_study_races_as_many_as_fit_and_no_more_later(ensign: Ensign) -> None:
+    write_study(ensign.folder, BATCH, ('budget = "60s"\nrounds = 3', 'budget = "6s"'))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     said = json.loads(ensign("report", "study.toml", "--json").out)["study"]
-    assert said["sweeps_done"] == said["sweeps_planned"] >= 3
+    assert said["rounds_done"] == said["rounds_planned"] >= 3
     raced = trials(ensign)
-    assert raced == 2 * said["sweeps_done"]
+    assert raced == 2 * said["rounds_done"]
     assert ensign("run", "study.toml").status == 0
     assert trials(ensign) == raced
 
 
 def test_a_precision_that_is_soon_reached_ends_a_study_early(ensign: Ensign) -> None:
     asked = 'budget = "10m"\nprecision = "90%"'
-    write_study(ensign.folder, BATCH, ('budget = "60s"\nsweeps = 3', asked))
+    write_study(ensign.folder, BATCH, ('budget = "60s"\nrounds = 3', asked))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     said = json.loads(ensign("report", "study.toml", "--json").out)["study"]
-    assert 5 <= said["sweeps_done"] < 100
+    assert 5 <= said["rounds_done"] < 100
 
 
 @pytest.mark.parametrize(
     ("text", "changes"),
     [
-        (SERVER, ("sweeps = 3\n", "sweeps = 3\nconfirm = {}\n")),
-        (BATCH, ("sweeps = 3\n", "sweeps = 9000\n")),
+        (SERVER, ("rounds = 3\n", "rounds = 3\nconfirm = {}\n")),
+        (BATCH, ("rounds = 3\n", "rounds = 9000\n")),
     ],
 )
 def test_what_surely_does_not_fit_is_refused_before_anything_is_built(
@@ -59,7 +59,7 @@ def test_a_program_that_is_too_slow_is_refused_by_its_first_pilot(ensign: Ensign
     write_study(
         ensign.folder,
         BATCH,
-        ('budget = "60s"\nsweeps = 3', 'budget = "2s"'),
+        ('budget = "60s"\nrounds = 3', 'budget = "2s"'),
         ('"1000000"', '"60000000000"'),
     )
     done = ensign("run", "study.toml")

@@ -16,7 +16,7 @@ PLANTED = "case '{cflags}' in *-O2*) f='FLAGS';; esac; {cc} {cflags} $f"
 THREE = ('optimization = ["-O1", "-O2"]', 'optimization = ["-O1", "-O2", "-Os"]')
 # What fails in every run would be found before the race.
 UNCHECKED = "check.same_output = []\n" + BATCH
-COUNTED = '"{artefact}", "1000000", "COUNT"]\ndeadline = "1s"'
+COUNTED = '"{artifact}", "1000000", "COUNT"]\ndeadline = "1s"'
 
 RESP = """\
 name = "driven"
@@ -27,7 +27,7 @@ path = "source"
 
 [build]
 commands = [["sh", "-c", "{cc} {cflags} -DWORK=500 -o resp resp.c"]]
-artefact = "resp"
+artifact = "resp"
 
 [axes]
 compiler = ["gcc-12"]
@@ -37,12 +37,12 @@ optimization = ["-O1", "-O2"]
 optimization = "-O1"
 
 [server]
-command = ["{artefact}", "{port}"]
+command = ["{artifact}", "{port}"]
 
 [race]
 mode = "driven"
 budget = "60s"
-sweeps = 3
+rounds = 3
 
 [[workloads]]
 name = "ping"
@@ -59,7 +59,7 @@ def planted(ensign: Ensign, flags: str, text: str = BATCH) -> Path:
         THREE,
         ("{cc} {cflags} -DWORK=1 -o spin spin.c", f"{PLANTED} -o spin fault.c"),
         ("FLAGS", flags),
-        ('"{artefact}", "1000000"]', COUNTED.replace("COUNT", str(ensign.folder / "count"))),
+        ('"{artifact}", "1000000"]', COUNTED.replace("COUNT", str(ensign.folder / "count"))),
     )
 
 
@@ -103,7 +103,7 @@ def test_a_variant_that_fails_is_out(
 ) -> None:
     study = planted(ensign, f'-DFAULT=\\"{fault}\\" -DNTH={nth}', UNCHECKED)
     # Fillers would count as runs, too.
-    study.write_text(study.read_text().replace("[race]", '[race]\nmode = "whole"'))
+    study.write_text(study.read_text().replace("[race]", '[race]\nmode = "alternating"'))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     assert_out(ensign, *words)
@@ -142,7 +142,7 @@ def test_the_baseline_that_fails_ends_the_study_with_what_was_measured(ensign: E
     study = planted(ensign, "", UNCHECKED)
     fault = "*-O1*) f='-DFAULT=\\\"exit\\\" -DNTH=5'"
     text = study.read_text().replace("*-O2*) f=''", fault)
-    text = text.replace("[race]", '[race]\nmode = "whole"')
+    text = text.replace("[race]", '[race]\nmode = "alternating"')
     study.write_text(text)
     done = ensign("run", "study.toml")
     assert done.status == 3

@@ -49,7 +49,7 @@ def test_other_variants_may_fail_to_build(ensign: Ensign) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ('"{artefact}", "{port}"', '"{artefact}", "{port}", "crash", "20"', "out of luck"),
+        ('"{artifact}", "{port}"', '"{artifact}", "{port}", "crash", "20"', "out of luck"),
         # What never ends or is never ready meets any deadline: a short one will do.
         (
             '"{port}"]\nready.deadline = "6s"',
@@ -73,7 +73,7 @@ def test_a_batch_program_that_never_ends(ensign: Ensign) -> None:
     write_study(
         ensign.folder,
         BATCH,
-        ('"{artefact}", "1000000"]', '"{artefact}", "1000000000000"]\ndeadline = "500ms"'),
+        ('"{artifact}", "1000000"]', '"{artifact}", "1000000000000"]\ndeadline = "500ms"'),
     )
     done = ensign("run", "study.toml")
     assert done.status == 3
@@ -121,7 +121,7 @@ def test_a_meter_killed_during_a_build(ensign: Ensign, victim: str) -> None:
 
 def test_a_race_goes_on_where_it_was_stopped(ensign: Ensign) -> None:
     """Stopped in every way in turn: no trial that was stored is lost or raced again."""
-    write_study(ensign.folder, BATCH, ("sweeps = 3", "sweeps = 14"), ('"3000000"', '"30000000"'))
+    write_study(ensign.folder, BATCH, ("rounds = 3", "rounds = 14"), ('"3000000"', '"30000000"'))
     stored: dict[str, int] = {}
     for victim in (
         "SIGINT", "SIGTERM", "SIGHUP", "SIGINT twice", "ensign", "guardian", "worker",
@@ -170,7 +170,7 @@ def _stop(ensign: Ensign, process: subprocess.Popen[str], victim: str) -> int:
 def test_a_full_disk_loses_nothing(ensign: Ensign) -> None:
     """The store is a small file system that fills up while the race goes on."""
     study = write_study(
-        ensign.folder, BATCH, ("sweeps = 3", "sweeps = 12"), ('"1000000"', '"10000000"')
+        ensign.folder, BATCH, ("rounds = 3", "rounds = 12"), ('"1000000"', '"10000000"')
     )
     store = ensign.folder / ".ensign"
     store.mkdir()

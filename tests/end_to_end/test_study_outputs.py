@@ -49,7 +49,7 @@ def test_a_tolerance_lets_it_take_part(ensign: Ensign) -> None:
 
 def test_output_that_differs_from_run_to_run_is_not_compared(ensign: Ensign) -> None:
     study = planted(ensign, '-DFAULT=\\"wrong\\" -DALWAYS')
-    command = 'command = ["sh", "-c", "{artefact} 10; cat /proc/sys/kernel/random/uuid"]\n[[x]]'
+    command = 'command = ["sh", "-c", "{artifact} 10; cat /proc/sys/kernel/random/uuid"]\n[[x]]'
     text = study.read_text()
     text = text[: text.index("[[workloads]]")]
     study.write_text(text + '[[workloads]]\nname = "one"\n' + command.replace("[[x]]", ""))

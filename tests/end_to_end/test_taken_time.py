@@ -1,4 +1,4 @@
-"""Time that others take is told per slice, per arm and in words."""
+"""Time that others take is told per slice, per variant and in words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def contended_cpu() -> Iterator[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/pressure/cpu").exists(), reason="the kernel counts no pressure")
-@pytest.mark.parametrize("mode", ["gated", "whole"])
+@pytest.mark.parametrize("mode", ["interleaved", "alternating"])
 def test_time_taken_by_others_is_told(
     ensign: Ensign, programs: Programs, contended_cpu: int, mode: str
 ) -> None:
@@ -40,11 +40,13 @@ def test_time_taken_by_others_is_told(
     )  # fmt: skip
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "out.json").read_text())
-    arms = [arm for trial in said["trials"] for arm in trial["arms"]]
-    assert sum(arm["cpu_wait_ns"] for arm in arms) > 0.2 * sum(arm["wall_ns"] for arm in arms)
+    variants = [variant for trial in said["trials"] for variant in trial["variants"]]
+    assert sum(variant["cpu_wait_ns"] for variant in variants) > 0.2 * sum(
+        variant["wall_ns"] for variant in variants
+    )
     column = said["slice_columns"].index("cpu_wait_ns")
     slices = [part[column] for trial in said["trials"] for part in trial["slices"]]
     assert any(slices)
     assert all(trial["steal_ns"] >= 0 for trial in said["trials"])
     assert "cpu-taken" in {finding["code"] for finding in said["findings"]}
-    assert said["comparisons"][0]["other_metric"]["arm"]["taken"] > 0.2
+    assert said["comparisons"][0]["other_metric"]["variant"]["taken"] > 0.2

@@ -15,7 +15,7 @@ pgo = "on"
 [[training.workloads]]
 name = "learn"
 """
-_POLITE = ('"{artefact}", "{port}"]', '"{artefact}", "{port}", "polite"]')
+_POLITE = ('"{artifact}", "{port}"]', '"{artifact}", "{port}", "polite"]')
 
 
 def test_a_server_is_trained_with_the_baselines_tools_and_asked_to_stop(ensign: Ensign) -> None:
@@ -47,7 +47,7 @@ def test_a_server_that_leaves_without_its_profile_is_a_failed_variant(ensign: En
 
 
 def test_a_batch_program_that_fails_in_training_is_a_failed_variant(ensign: Ensign) -> None:
-    learn = f'{_PGO}command = ["{{artefact}}", "1000000000000"]\ndeadline = "300ms"\n'
+    learn = f'{_PGO}command = ["{{artifact}}", "1000000000000"]\ndeadline = "300ms"\n'
     write_study(ensign.folder, BATCH + learn)
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err

@@ -1,4 +1,4 @@
-"""`ensign compare`: what ran is what is said, and arms that share files are not alive at once."""
+"""`ensign compare`: what ran is what is said; variants that share files are not alive at once."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def codes(ensign: Ensign) -> list[str]:
     return [str(finding["code"]) for finding in exported(ensign)["findings"]]
 
 
-def ran(ensign: Ensign, arm: int) -> dict[str, str]:
-    files = exported(ensign)["arms"][arm]["ran"]
+def ran(ensign: Ensign, variant: int) -> dict[str, str]:
+    files = exported(ensign)["variants"][variant]["ran"]
     assert isinstance(files, list)
     assert len({file["path"] for file in files}) == len(files)
     return {Path(file["path"]).name: file["sha256"] for file in files}
@@ -100,7 +100,15 @@ def test_scripts_their_children_and_what_they_fail_at_are_seen(ensign: Ensign) -
         script.write_text(f"#!/bin/sh\n{word}\nexit 3\n")
         script.chmod(0o755)
     done = ensign(
-        "compare", "./one", "./two", "-i", *SOON, "--mode", "whole", "--export-json", "out.json"
+        "compare",
+        "./one",
+        "./two",
+        "-i",
+        *SOON,
+        "--mode",
+        "alternating",
+        "--export-json",
+        "out.json",
     )
     assert done.status == 0, done.err
     assert "same-bytes" not in codes(ensign)
@@ -125,10 +133,10 @@ def test_two_commands_that_write_one_file_run_by_turns(
     )  # fmt: skip
     assert done.status == 0, done.err
     assert codes(ensign).count("shared-files") == 1
-    assert exported(ensign)["trials"][0]["mode"] == "whole"
+    assert exported(ensign)["trials"][0]["mode"] == "alternating"
     (finding,) = (each for each in exported(ensign)["findings"] if each["code"] == "shared-files")
     assert str(ensign.folder / "state") in str(finding["text"])
-    assert "{arm}" in done.out
+    assert "{variant}" in done.out
 
 
 def test_a_command_that_shares_with_its_own_twin_runs_by_turns(
@@ -144,13 +152,13 @@ def test_a_command_that_shares_with_its_own_twin_runs_by_turns(
 
 
 @pytest.mark.parametrize(
-    "place", ["{tmp}/state", "state-{arm}", "/dev/null", "./state-$$", "$(mktemp -p .)"]
+    "place", ["{tmp}/state", "state-{variant}", "/dev/null", "./state-$$", "$(mktemp -p .)"]
 )
 def test_files_of_their_own_are_no_clash(ensign: Ensign, place: str) -> None:
     work = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done"
     command = f"sh -c 'f={place}; echo $$ > $f; {work}; [ $f = /dev/null ] || rm $f'"
     done = ensign(
-        "compare", command, command, *SOON, "--mode", "gated", "--export-json", "out.json"
+        "compare", command, command, *SOON, "--mode", "interleaved", "--export-json", "out.json"
     )
     assert done.status == 0, done.err
     assert "shared-files" not in codes(ensign)
@@ -175,17 +183,19 @@ def test_standard_output_to_one_file_is_shared(ensign: Ensign, programs: Program
 
 
 def test_sliced_by_request_is_told_all_the_same(ensign: Ensign, sharer: Path) -> None:
-    script = f"sh -c 'cp /dev/null state; exec {sharer} lock own-{{arm}} 1000000'"
-    done = ensign("compare", script, script, *SOON, "--mode", "gated", "--export-json", "out.json")
+    script = f"sh -c 'cp /dev/null state; exec {sharer} lock own-{{variant}} 1000000'"
+    done = ensign(
+        "compare", script, script, *SOON, "--mode", "interleaved", "--export-json", "out.json"
+    )
     assert done.status == 0, done.err
     assert "shared-files" in codes(ensign)
-    assert exported(ensign)["trials"][0]["mode"] == "gated"
+    assert exported(ensign)["trials"][0]["mode"] == "interleaved"
 
 
-def test_what_is_prepared_belongs_to_the_arm(ensign: Ensign) -> None:
+def test_what_is_prepared_belongs_to_the_variant(ensign: Ensign) -> None:
     done = ensign(
         "compare", "sh -c 'rm {tmp}/state'", "sh -c 'rm {tmp}/state; :'", *SOON,
-        "--prepare", "sh -c 'echo > {tmp}/state'", "--mode", "whole",
+        "--prepare", "sh -c 'echo > {tmp}/state'", "--mode", "alternating",
         "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -195,10 +205,10 @@ def test_what_is_prepared_belongs_to_the_arm(ensign: Ensign) -> None:
 def test_tmp_lasts_from_setup_to_cleanup_where_these_name_it(ensign: Ensign) -> None:
     (ensign.folder / "in").write_text("line\n")
     done = ensign(
-        "compare", "sh -c 'test -e {tmp}/made-{arm}; cat > {tmp}/kept'",
-        "sh -c 'test -e $PLACE/made-{arm}; cat > {tmp}/kept'", *SOON,
-        "--setup", "sh -c 'touch {tmp}/made-{arm}; cp in {tmp}/in'",
-        "--input", "{tmp}/in", "--env", "PLACE={tmp}", "--mode", "whole",
+        "compare", "sh -c 'test -e {tmp}/made-{variant}; cat > {tmp}/kept'",
+        "sh -c 'test -e $PLACE/made-{variant}; cat > {tmp}/kept'", *SOON,
+        "--setup", "sh -c 'touch {tmp}/made-{variant}; cp in {tmp}/in'",
+        "--input", "{tmp}/in", "--env", "PLACE={tmp}", "--mode", "alternating",
         "--cleanup", "sh -c 'cat {tmp}/kept >> log'", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -216,7 +226,7 @@ def test_servers_that_share_a_file_are_not_there_at_once(
     )  # fmt: skip
     assert done.status == 0, done.err
     assert "shared-files" in codes(ensign)
-    assert exported(ensign)["trials"][0]["mode"] == "whole"
+    assert exported(ensign)["trials"][0]["mode"] == "alternating"
 
 
 def something_else(ensign: Ensign) -> list[str]:
@@ -228,13 +238,13 @@ def test_a_race_of_what_was_looked_at_is_no_finding(ensign: Ensign) -> None:
     old = with_library(ensign.folder / "old", 20_000_000)
     new = with_library(ensign.folder / "new", 30_000_000)
     done = ensign(
-        "compare", str(old), str(new), *SOON, "--mode", "gated", "--export-json", "out.json"
+        "compare", str(old), str(new), *SOON, "--mode", "interleaved", "--export-json", "out.json"
     )
     assert done.status == 0, done.err
     assert something_else(ensign) == []
 
 
-@pytest.mark.parametrize("mode", ["gated", "whole"])
+@pytest.mark.parametrize("mode", ["interleaved", "alternating"])
 def test_a_library_that_is_another_in_the_race_is_an_error(ensign: Ensign, mode: str) -> None:
     program = compiled(ensign.folder / "bin", LOADED, "main")
     for name, rounds in (("one", 20_000_000), ("two", 30_000_000)):

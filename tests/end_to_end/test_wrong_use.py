@@ -26,7 +26,7 @@ from ensign.cli.main import run_command_line
         ("compare true true --budget 0s", "--budget must be above 0"),
         ("compare true true --budget 30", "--budget: '30' is not a time"),
         ("compare true true --bugdet 3s", "--budget"),
-        ("compare true true --mode fast", "'fast' is not one of 'gated', 'whole'"),
+        ("compare true true --mode fast", "'fast' is not one of 'interleaved', 'alternating'"),
         ("compare true true --slice 1us", "--slice"),
         ("compare true true --slice 2h", "--slice"),
         ("compare true true --warmup -1", "--warmup"),
@@ -72,12 +72,12 @@ def test_one_line_says_what_is_wrong(complaint: Line, command_line: str, said: s
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ("artefact =", "artefakt =", "unknown key 'artefakt' in [build]; nearest is 'artefact'"),
+        ("artifact =", "artefakt =", "unknown key 'artefakt' in [build]; nearest is 'artifact'"),
         ('compiler = ["gcc-12"]', 'compiler = ["gcc-99"]', "compiler 'gcc-99' is not installed"),
         ('budget = "60s"', 'budget = "0s"', "'budget': '0s' must be above 0"),
         ('budget = "60s"', "budget = 0", "'budget'"),
         ("[race]", "[race", "not TOML"),
-        ('"{artefact}", "100', '"nosuchprogram", "{artefact}", "100', "'nosuchprogram'"),
+        ('"{artifact}", "100', '"nosuchprogram", "{artifact}", "100', "'nosuchprogram'"),
     ],
 )
 def test_a_wrong_study_is_named_with_its_line(

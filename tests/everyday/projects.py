@@ -19,7 +19,7 @@ path = "source"
 
 [build]
 commands = [["make", "CC={{cc}}", "CFLAGS={{cflags}}", "LDFLAGS={{ldflags}}"]]
-artefact = "{artefact}"
+artifact = "{artifact}"
 env.{mark} = "{folder}"
 deadline = "60s"
 {build}
@@ -34,7 +34,7 @@ flags = ""
 
 [race]
 budget = "60s"
-sweeps = 3
+rounds = 3
 
 [[workloads]]
 name = "work"
@@ -66,8 +66,8 @@ def write_project(  # noqa: PLR0913  # each has its default
     folder: Path,
     makefile: str,
     *,
-    artefact: str = "main",
-    command: str = '["{artefact}", "5000000"]',
+    artifact: str = "main",
+    command: str = '["{artifact}", "5000000"]',
     flags: str = '["", "-DMORE"]',
     build: str = "",
     top: str = "",
@@ -77,7 +77,7 @@ def write_project(  # noqa: PLR0913  # each has its default
     shutil.copytree(PROGRAMS, source)
     (source / "Makefile").write_text(makefile)
     study = STUDY.format(
-        artefact=artefact, build=build, command=command, flags=flags, folder=folder, mark=MARK,
+        artifact=artifact, build=build, command=command, flags=flags, folder=folder, mark=MARK,
         top=top,
     )  # fmt: skip
     (folder / "study.toml").write_text(study)

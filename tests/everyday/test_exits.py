@@ -32,7 +32,7 @@ def test_one_of_three_is_odd(ensign: Ensign, shapes: Shapes, odd: str, reason: s
         ensign, *shapes.pair(f"spin {ROUNDS}"), f"{shapes.one} {odd} {ROUNDS}", *NAMED,
         "--deadline", "1500ms", *SOON,
     )  # fmt: skip
-    rows = {row["arm"]: row for row in said.rows if row["metric"] == "cpu"}
+    rows = {row["variant"]: row for row in said.rows if row["metric"] == "cpu"}
     assert rows["three"]["direction"] == "slower", said.text
     assert "odd" not in rows or rows["odd"]["direction"] == "unclear"
     said.withheld_for("odd", reason)
@@ -78,7 +78,7 @@ def test_39_counted_where_failures_are_ignored(ensign: Ensign, shapes: Shapes) -
 )
 def test_40_a_variant_of_a_study_is_odd(ensign: Ensign, fault: str, reason: str) -> None:
     source = write_project(
-        ensign.folder, TIMED, command='["{artefact}", "spin", "5000000"]',
+        ensign.folder, TIMED, command='["{artifact}", "spin", "5000000"]',
         flags='["", "-DMORE", "-DODD"]', top="",
     )  # fmt: skip
     shapes = source / "shapes.c"

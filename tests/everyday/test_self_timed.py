@@ -76,7 +76,7 @@ main: shapes.c
 
 @pytest.mark.parametrize("clock", ["wall", "cpu"])
 def test_17_18_in_a_study(ensign: Ensign, clock: str) -> None:
-    write_project(ensign.folder, TIMED, command=f'["{{artefact}}", "{clock}", "60"]')
+    write_project(ensign.folder, TIMED, command=f'["{{artifact}}", "{clock}", "60"]')
     withheld(studied(ensign, ENDS_BY_THE_CLOCK))
 
 

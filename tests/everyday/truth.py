@@ -98,7 +98,7 @@ def _is_twin(row: Json) -> bool:
 
 
 def _name(row: Json) -> str:
-    return str(row.get("arm") or row.get("variant"))
+    return str(row.get("variant") or row.get("variant"))
 
 
 def _rows(said: Json) -> Iterator[Json]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ensign.host.cpu_times import (
-    Activity,
+    CpuActivity,
     CpuTimes,
     ProcessTime,
     busy_processes,
@@ -37,13 +37,13 @@ def test_threads_of_the_kernel_are_known_by_their_parent() -> None:
     zeros = " ".join("0" for _ in range(12))
     assert parse_process(f"9 (kworker/0:1) S 2 {zeros}").kernel
     assert not parse_process(f"9 (sh) S 22 {zeros}").kernel
-    now = Activity(CpuTimes(100, 0, 0), (ProcessTime(9, "kworker", 90, kernel=True),))
-    assert busy_processes(Activity(CpuTimes(0, 0, 0), ()), now, cpus=1) == ()
+    now = CpuActivity(CpuTimes(100, 0, 0), (ProcessTime(9, "kworker", 90, kernel=True),))
+    assert busy_processes(CpuActivity(CpuTimes(0, 0, 0), ()), now, cpus=1) == ()
 
 
 def test_busy_processes_by_the_share_of_one_cpu() -> None:
-    def activity(total: int, *ticks: tuple[int, str, int]) -> Activity:
-        return Activity(CpuTimes(total, 0, 0), tuple(ProcessTime(*each) for each in ticks))
+    def activity(total: int, *ticks: tuple[int, str, int]) -> CpuActivity:
+        return CpuActivity(CpuTimes(total, 0, 0), tuple(ProcessTime(*each) for each in ticks))
 
     before = activity(1000, (1, "init", 5), (7, "cc1", 100), (9, "me", 0))
     after = activity(1400, (1, "init", 5), (7, "cc1", 250), (8, "new", 20), (9, "me", 90))

@@ -126,7 +126,7 @@ def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
     assert machine_facts(found).facts[0] == ("CPU", "unknown")
 
 
-def test_amd_boost_and_arm_models(tmp_path: Path) -> None:
+def test_amd_boost_and_variant_models(tmp_path: Path) -> None:
     path = tmp_path / "sys/devices/system/cpu/cpufreq/boost"
     path.parent.mkdir(parents=True)
     path.write_text("1\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ensign.host.disk_watch import DiskLimit
-from ensign.host.processes import Limits, ProcessRequest, read_tail
+from ensign.host.processes import ProcessLimits, ProcessRequest, read_tail
 from ensign.meter.client import FakeMeter, Json, Verb
 from ensign.meter.processes import MeterProcesses
 from ensign.model.errors import InternalError, Interrupted
@@ -24,7 +24,9 @@ def test_a_request_reaches_the_meter_with_nothing_inherited(tmp_path: Path) -> N
     log = tmp_path / "log"
     log.write_text("from the log\n")
     outcome = MeterProcesses(meter, tmp_path).run(
-        ProcessRequest(("make", "-j1"), {"LC_ALL": "C"}, tmp_path, log, 10**9, Limits(file_bytes=4))
+        ProcessRequest(
+            ("make", "-j1"), {"LC_ALL": "C"}, tmp_path, log, 10**9, ProcessLimits(file_bytes=4)
+        )
     )
     verb, request = meter.requests[0]
     assert verb == "exec"
@@ -97,17 +99,16 @@ def test_the_tail_of_a_log_starts_with_a_whole_line(tmp_path: Path) -> None:
 
 
 def test_what_a_command_left_running_is_named_once_and_without_numbers() -> None:
-    def warning(code: str, text: str) -> Json:
-        return {"type": "warning", "code": code, "text": text}
+    def warning(code: str, *ended: str) -> Json:
+        return {"type": "warning", "code": code, "text": "said", "ended": list(ended)}
 
     meter = FakeMeter(
         [
             [
-                warning("left-running", "ended what was left running: sleep (12), my tool (13)"),
-                warning("left-running", "ended what was left running: sleep (14)"),
-                warning("escape", "daemon (15) left the process tree and was ended"),
-                warning("escape", "other (16) left its process tree; it was found again"),
-                warning("overshoot", "ended (17) late"),
+                warning("left-running", "sleep", "my tool"),
+                warning("left-running", "sleep"),
+                warning("escape", "daemon"),
+                {"type": "warning", "code": "escape", "text": "it was found again"},
                 OUTCOME,
             ]
         ]

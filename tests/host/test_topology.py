@@ -22,7 +22,7 @@ def topology(cores: int, threads: int = 1, packages: int = 1) -> Topology:
 def choice(cores: int, threads: int = 1, packages: int = 1) -> tuple[int, int, int, list[str]]:
     made = default_cpus(range(cores * threads), topology(cores, threads, packages))
     codes = [finding.code for finding in made.findings]
-    return made.arms[0], made.load[0], made.meter[0], codes
+    return made.variants[0], made.load[0], made.meter[0], codes
 
 
 def test_what_runs_where() -> None:
@@ -43,14 +43,14 @@ def test_the_load_stays_in_the_package_of_the_server() -> None:
         Cpu(3, 1, frozenset({3})),
     )
     made = default_cpus({0, 1, 2, 3}, Topology(cpus))
-    assert (made.arms, made.load, made.meter) == ((3,), (1,), (0,))
+    assert (made.variants, made.load, made.meter) == ((3,), (1,), (0,))
 
 
 def test_slow_cores_are_not_for_the_programs() -> None:
     fast = [Cpu(number, 0, frozenset({number}), 1000) for number in range(3)]
     slow = [Cpu(number, 0, frozenset({number}), 400) for number in range(3, 6)]
     made = default_cpus(range(6), Topology((*fast, *slow)))
-    assert (made.arms, made.load, made.meter) == ((2,), (1,), (0,))
+    assert (made.variants, made.load, made.meter) == ((2,), (1,), (0,))
 
 
 @given(
@@ -64,13 +64,13 @@ def test_only_allowed_cpus_and_never_two_threads_of_a_core(
     if not allowed:
         return
     made = default_cpus(allowed, machine)
-    used = {*made.arms, *made.load, *made.meter}
+    used = {*made.variants, *made.load, *made.meter}
     assert used <= allowed
     siblings = {cpu.number: cpu.siblings for cpu in machine.cpus}
     for cpu in used:
         assert siblings[cpu] & used == {cpu}
     several = len({siblings[cpu] for cpu in allowed}) > 1
-    assert (made.arms not in (made.load, made.meter)) == several
+    assert (made.variants not in (made.load, made.meter)) == several
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_reading_a_tree(tmp_path: Path) -> None:
 
 def test_a_tree_without_topology_still_gives_a_choice(tmp_path: Path) -> None:
     assert read_topology(tmp_path).cpus == ()
-    assert default_cpus({4, 5}, Topology(())).arms == (5,)
+    assert default_cpus({4, 5}, Topology(())).variants == (5,)

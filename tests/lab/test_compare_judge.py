@@ -4,29 +4,31 @@ from dataclasses import replace
 import pytest
 
 from ensign.lab.compare.judge import Judge
-from ensign.lab.compare.options import Options, candidates
-from ensign.meter.records import Place, trials
+from ensign.lab.compare.options import Options, command_variants
+from ensign.meter.records import TrialPlace, trials
 from ensign.model.comparisons import Direction, Size
 from ensign.model.findings import Finding, Severity
+from ensign.model.results import Stopped
 from ensign.model.trials import Metric, Trial
 from ensign.stats.pair import PairRule, Rule
 from races import execution
 
-START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "gated"}
+START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "interleaved"}
 
 
 def raced(*costs: tuple[int, int, int]) -> list[Trial]:
     records = [START]
     for number, (baseline, other, twin) in enumerate(costs):
         records += execution(number, {"1": baseline, "2": other, "twin": twin})
-    return list(trials(records, Place("", 0, 0, 5)))
+    return list(trials(records, TrialPlace("", 0, 0, 5)))
 
 
 def a_judge(rule: PairRule) -> Judge:
-    return Judge(candidates(Options(commands=("old", "new"))), Metric.CPU, rule)
+    return Judge(command_variants(Options(commands=("old", "new"))), Metric.CPU, rule)
 
 
-# The other arm costs 10 % more, give or take 0.1 %; the twin is the baseline give or take 0.1 %.
+# The other variant costs 10 % more, give or take 0.1 %; the twin is the baseline give or take 0.1
+# %.
 CLEAR = [(10_000, 11_000 + 10 * (n % 3), 10_000 + 10 * (n % 2)) for n in range(10)]
 
 
@@ -35,11 +37,11 @@ def test_a_clear_difference_is_stated_as_a_cost_ratio() -> None:
     assert row.ratio == pytest.approx(1.1009, abs=1e-3)
     assert row.low < row.ratio < row.high
     assert (row.direction, row.size) == (Direction.SLOWER, Size.BEYOND)
-    assert (row.arm, row.baseline, row.executions) == ("new", "old", 10)
+    assert (row.variant, row.baseline, row.executions) == ("new", "old", 10)
 
 
 def test_the_race_ends_when_every_pair_is_settled() -> None:
-    assert a_judge(PairRule(margin=0.01)).may_end(raced(*CLEAR)) == "size settled"
+    assert a_judge(PairRule(margin=0.01)).may_end(raced(*CLEAR)) is Stopped.DECIDED
     assert a_judge(PairRule()).may_end(raced(*CLEAR)) is None
     assert a_judge(PairRule(margin=0.01)).may_end(raced(*CLEAR[:9])) is None
 
@@ -76,7 +78,9 @@ def test_what_a_few_executions_decide_is_not_called_faster_in_one_line_and_chanc
     costs = [
         (10_000, 10_000 + more, 10_000) for more in (-20, 30, 40, -25, 60, 70, 80, 90, 60, -30)
     ]
-    judge = Judge(candidates(Options(commands=("old", "new"))), Metric.CPU, PairRule(rule=Rule.T))
+    judge = Judge(
+        command_variants(Options(commands=("old", "new"))), Metric.CPU, PairRule(rule=Rule.T)
+    )
     (row,) = judge.comparisons(raced(*costs))
     assert row.low > 1
     assert row.direction is Direction.UNCLEAR

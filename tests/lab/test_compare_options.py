@@ -2,9 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from ensign.lab.compare.arms import CpuPlan, arm_specs
-from ensign.lab.compare.options import Options, candidates, parse_env
-from ensign.lab.compare.pilot import Pilot, PilotRun
+from ensign.lab.compare.options import Options, command_variants, parse_env
+from ensign.lab.compare.pilot import CommandPilot, PilotRun
 from ensign.lab.compare.plan import (
     budget_ns,
     output_findings,
@@ -12,9 +11,11 @@ from ensign.lab.compare.plan import (
     plan_race,
     with_memory,
 )
+from ensign.lab.compare.variants import variant_specs
+from ensign.lab.cpu_plan import CpuPlan
 from ensign.meter.requests import Score
 from ensign.model.errors import InputError
-from ensign.model.trials import Activity, Metric, Mode
+from ensign.model.trials import Metric, Mode, TaskActivity
 from ensign.stats.pair import Rule
 
 S = 10**9
@@ -26,10 +27,10 @@ SERVERS = Options(commands=("a --port {port}", "b --port {port}"), load=("hit -p
 
 def pilot(
     name: str, cpu_ns: int, *, idle: float = 0.0, busy: int = 1, output: str = "same"
-) -> Pilot:
+) -> CommandPilot:
     """Three runs of 100 ms: idle for a share of it, otherwise so many tasks at a time."""
     busy_ns = round((1 - idle) * 100 * MS)
-    seen = Activity(
+    seen = TaskActivity(
         looks=100,
         observed_ns=100 * MS,
         idle_ns=100 * MS - busy_ns,
@@ -38,18 +39,18 @@ def pilot(
         busiest_cpu_ns=cpu_ns // busy,
     )
     run = PilotRun(100 * MS, cpu_ns, 0, seen, peak_memory_bytes=100)
-    return Pilot(name, (run,) * 3, output)
+    return CommandPilot(name, (run,) * 3, output)
 
 
 def test_the_first_command_is_the_baseline_and_names_are_unique() -> None:
-    entries = candidates(Options(commands=("gzip f", "gzip f", "gzip f"), names=("old",)))
-    assert [entry.name for entry in entries] == ["old", "gzip f", "gzip f (2)"]
+    commands = command_variants(Options(commands=("gzip f", "gzip f", "gzip f"), names=("old",)))
+    assert [command.name for command in commands] == ["old", "gzip f", "gzip f (2)"]
 
 
 def test_an_option_given_once_stands_for_every_command() -> None:
-    entries = candidates(replace(TWO, prepare=("sync",), setup=("a", "b")))
-    assert [entry.prepare for entry in entries] == [("sync",), ("sync",)]
-    assert [entry.setup for entry in entries] == [("a",), ("b",)]
+    commands = command_variants(replace(TWO, prepare=("sync",), setup=("a", "b")))
+    assert [command.prepare for command in commands] == [("sync",), ("sync",)]
+    assert [command.setup for command in commands] == [("a",), ("b",)]
 
 
 @pytest.mark.parametrize(
@@ -70,27 +71,27 @@ def test_an_option_given_once_stands_for_every_command() -> None:
 )
 def test_wrong_options_are_one_clear_line(options: Options, said: str) -> None:
     with pytest.raises(InputError) as caught:
-        candidates(options)
+        command_variants(options)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_the_baseline_races_against_its_twin() -> None:
-    entries = candidates(TWO)
-    arms = arm_specs(entries, TWO, CPUS, {"1": 5, "2": 7})
-    assert [arm.name for arm in arms] == ["1", "2", "twin"]
-    assert arms[2].program == arms[0].program
-    assert [arm.expected_ns for arm in arms] == [5, 7, 5]
-    assert all(arm.program.cpus == (1,) for arm in arms)
+    commands = command_variants(TWO)
+    variants = variant_specs(commands, TWO, CPUS, {"1": 5, "2": 7})
+    assert [variant.name for variant in variants] == ["1", "2", "twin"]
+    assert variants[2].program == variants[0].program
+    assert [variant.expected_ns for variant in variants] == [5, 7, 5]
+    assert all(variant.program.cpus == (1,) for variant in variants)
 
 
 def test_servers_get_their_load_on_the_other_cpus() -> None:
     options = replace(SERVERS, operations="1000")
-    arm = arm_specs(candidates(options), options, CPUS, {})[0]
-    assert arm.load is not None
-    assert arm.load.process.cpus == (0,)
-    assert arm.load.operations == 1000
-    assert arm.ready is not None
+    variant = variant_specs(command_variants(options), options, CPUS, {})[0]
+    assert variant.load is not None
+    assert variant.load.process.cpus == (0,)
+    assert variant.load.operations == 1000
+    assert variant.ready is not None
 
 
 def test_env_entries() -> None:
@@ -102,17 +103,17 @@ def test_env_entries() -> None:
 @pytest.mark.parametrize(
     ("second", "mode", "metric", "pinned"),
     [
-        (pilot("b", 99 * MS), Mode.GATED, Metric.CPU, True),
+        (pilot("b", 99 * MS), Mode.INTERLEAVED, Metric.CPU, True),
         # On a busy machine it had the CPU for a tenth of the time: that is no waiting.
-        (pilot("b", 10 * MS), Mode.GATED, Metric.CPU, True),
-        (pilot("b", 10 * MS, idle=0.9), Mode.WHOLE, Metric.WALL, True),
-        (pilot("b", 190 * MS, busy=2), Mode.WHOLE, Metric.WALL, False),
-        (pilot("b", 60 * MS, busy=2), Mode.WHOLE, Metric.WALL, False),
-        (pilot("b", 2 * MS, busy=2), Mode.GATED, Metric.CPU, True),
+        (pilot("b", 10 * MS), Mode.INTERLEAVED, Metric.CPU, True),
+        (pilot("b", 10 * MS, idle=0.9), Mode.ALTERNATING, Metric.WALL, True),
+        (pilot("b", 190 * MS, busy=2), Mode.ALTERNATING, Metric.WALL, False),
+        (pilot("b", 60 * MS, busy=2), Mode.ALTERNATING, Metric.WALL, False),
+        (pilot("b", 2 * MS, busy=2), Mode.INTERLEAVED, Metric.CPU, True),
     ],
 )
 def test_behaviour_decides_how_to_race(
-    second: Pilot, mode: Mode, metric: Metric, *, pinned: bool
+    second: CommandPilot, mode: Mode, metric: Metric, *, pinned: bool
 ) -> None:
     plan = plan_race(TWO, {"1": pilot("a", 99 * MS), "2": second}, ())
     assert (plan.mode, plan.metric, plan.pinned) == (mode, metric, pinned)
@@ -121,21 +122,24 @@ def test_behaviour_decides_how_to_race(
 def test_wall_time_of_servers_is_that_of_whole_executions() -> None:
     pilots = {"1": pilot("a", 30 * MS, idle=0.7), "2": pilot("b", 30 * MS, idle=0.7)}
     usual = plan_race(SERVERS, pilots, ())
-    assert (usual.mode, usual.metric) == (Mode.GATED, Metric.CPU)
+    assert (usual.mode, usual.metric) == (Mode.INTERLEAVED, Metric.CPU)
     wall = plan_race(replace(SERVERS, metric=Metric.WALL), pilots, ())
-    assert (wall.mode, wall.metric) == (Mode.WHOLE, Metric.WALL)
+    assert (wall.mode, wall.metric) == (Mode.ALTERNATING, Metric.WALL)
 
 
 def test_a_score_is_compared_by_turns() -> None:
     plan = plan_race(replace(TWO, score=Score("(.)")), {"1": pilot("a", 9 * MS)}, ())
-    assert (plan.mode, plan.metric) == (Mode.WHOLE, Metric.SCORE)
+    assert (plan.mode, plan.metric) == (Mode.ALTERNATING, Metric.SCORE)
 
 
 def test_the_users_choice_goes_first_and_is_doubted() -> None:
     pilots = {"1": pilot("a", MS, idle=0.9), "2": pilot("b", MS, idle=0.9)}
-    plan = plan_race(replace(TWO, mode=Mode.GATED, metric=Metric.CPU), pilots, ())
-    assert (plan.mode, plan.metric) == (Mode.GATED, Metric.CPU)
-    assert [finding.code for finding in plan.findings] == ["gated-by-request", "cpu-by-request"]
+    plan = plan_race(replace(TWO, mode=Mode.INTERLEAVED, metric=Metric.CPU), pilots, ())
+    assert (plan.mode, plan.metric) == (Mode.INTERLEAVED, Metric.CPU)
+    assert [finding.code for finding in plan.findings] == [
+        "interleaved-by-request",
+        "cpu-by-request",
+    ]
 
 
 def test_memory_is_told_then_taken_by_turns_then_refused() -> None:
@@ -143,13 +147,16 @@ def test_memory_is_told_then_taken_by_turns_then_refused() -> None:
     plan = plan_race(TWO, pilots, ())
     assert with_memory(TWO, plan, pilots, 10_000) == plan
     told = with_memory(TWO, plan, pilots, 600)
-    assert (told.mode, [finding.code for finding in told.findings]) == (Mode.GATED, ["memory"])
+    assert (told.mode, [finding.code for finding in told.findings]) == (
+        Mode.INTERLEAVED,
+        ["memory"],
+    )
     turns = with_memory(TWO, plan, pilots, 300)
-    assert (turns.mode, turns.apart) == (Mode.WHOLE, True)
+    assert (turns.mode, turns.apart) == (Mode.ALTERNATING, True)
     with pytest.raises(InputError, match="one run takes"):
         with_memory(TWO, plan, pilots, 100)
-    with pytest.raises(InputError, match="--mode gated keeps all"):
-        with_memory(replace(TWO, mode=Mode.GATED), plan, pilots, 300)
+    with pytest.raises(InputError, match="--mode interleaved keeps all"):
+        with_memory(replace(TWO, mode=Mode.INTERLEAVED), plan, pilots, 300)
 
 
 def test_the_budget_grows_for_slow_programs_only_when_it_was_left_to_us() -> None:

@@ -3,10 +3,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from ensign.lab.compare.race import Limits, run_race
+from ensign.lab.compare.race import RaceLimits, run_race
 from ensign.meter.client import Json, Verb
-from ensign.meter.requests import ArmSpec, ProcessSpec, RaceRequest
+from ensign.meter.requests import ProcessSpec, RaceRequest, VariantSpec
 from ensign.model.errors import CommandFailed
+from ensign.model.results import Stopped
 from ensign.model.trials import Mode, Trial
 from races import SimulatedMeter
 
@@ -15,8 +16,8 @@ S = 10**9
 
 
 def a_request() -> RaceRequest:
-    arms = tuple(ArmSpec(name, ProcessSpec(("true",))) for name in ("1", "2", "twin"))
-    return RaceRequest(arms, Mode.GATED, slice_ns=5 * MS, executions=1, seed=3)
+    variants = tuple(VariantSpec(name, ProcessSpec(("true",))) for name in ("1", "2", "twin"))
+    return RaceRequest(variants, Mode.INTERLEAVED, slice_ns=5 * MS, executions=1, seed=3)
 
 
 def never(_: Sequence[Trial]) -> str | None:
@@ -28,28 +29,28 @@ def ignore(_: Sequence[Trial]) -> None:
 
 
 def test_batches_end_at_the_looks_and_the_race_at_the_look_that_suffices() -> None:
-    meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
+    meter = SimulatedMeter(lambda _variant, _n: 10 * MS)
     looked: list[int] = []
 
-    def may_end(trials: Sequence[Trial]) -> str | None:
+    def may_end(trials: Sequence[Trial]) -> Stopped | None:
         looked.append(len(trials))
-        return "precision reached" if len(trials) >= 10 else None
+        return Stopped.PRECISION if len(trials) >= 10 else None
 
     outcome = run_race(
-        meter, a_request(), Limits(10**12, look=True, may_end=may_end), meter.clock_ns, ignore
+        meter, a_request(), RaceLimits(10**12, look=True, may_end=may_end), meter.clock_ns, ignore
     )
     assert looked == [5, 7, 10]
-    assert outcome.stopped == "precision reached"
+    assert outcome.stopped is Stopped.PRECISION
     assert [request["executions"] for _, request in meter.requests] == [5, 2, 3]
-    assert [trial.sweep for trial in outcome.trials] == list(range(10))
+    assert [trial.round_index for trial in outcome.trials] == list(range(10))
 
 
 def test_the_budget_ends_a_race_between_looks() -> None:
-    meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
+    meter = SimulatedMeter(lambda _variant, _n: 10 * MS)
     outcome = run_race(
-        meter, a_request(), Limits(250 * MS, look=True, may_end=never), meter.clock_ns, ignore
+        meter, a_request(), RaceLimits(250 * MS, look=True, may_end=never), meter.clock_ns, ignore
     )
-    assert outcome.stopped == "budget"
+    assert outcome.stopped is Stopped.BUDGET
     assert len(outcome.trials) == 8
     assert meter.now_ns <= 250 * MS
 
@@ -77,10 +78,10 @@ class MeterOfBatches(SimulatedMeter):
 
 def test_one_long_execution_does_not_end_a_race_early() -> None:
     """Of 60 s, one execution of 20 s left the last 20 s unused; 0.03 s suffice for another."""
-    meter = MeterOfBatches(lambda _arm, n: 7 * S if n == 30 else 10 * MS)
-    limits = Limits(60 * S, look=True, may_end=never, execution_ns=30 * MS)
+    meter = MeterOfBatches(lambda _variant, n: 7 * S if n == 30 else 10 * MS)
+    limits = RaceLimits(60 * S, look=True, may_end=never, execution_ns=30 * MS)
     outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
-    assert outcome.stopped == "budget"
+    assert outcome.stopped is Stopped.BUDGET
     assert 60 * S - meter.now_ns < 30 * MS
     assert meter.now_ns <= 60 * S
 
@@ -88,8 +89,8 @@ def test_one_long_execution_does_not_end_a_race_early() -> None:
 @pytest.mark.parametrize(("start_ms", "budget_s"), [(0, 31), (400, 31), (400, 100), (20, 9)])
 def test_a_long_execution_is_not_begun_where_it_does_not_fit(start_ms: int, budget_s: int) -> None:
     """A batch that began after a look took one execution more, whatever was left."""
-    meter = MeterOfBatches(lambda _arm, _n: 1 * S, start_ns=start_ms * MS)
-    limits = Limits(budget_s * S, look=True, may_end=never, execution_ns=3 * S)
+    meter = MeterOfBatches(lambda _variant, _n: 1 * S, start_ns=start_ms * MS)
+    limits = RaceLimits(budget_s * S, look=True, may_end=never, execution_ns=3 * S)
     outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
     # What starting the meter takes is known after the first time.
     assert meter.now_ns <= budget_s * S + start_ms * MS
@@ -99,38 +100,40 @@ def test_a_long_execution_is_not_begun_where_it_does_not_fit(start_ms: int, budg
 
 def test_a_long_race_keeps_totals_and_only_so_many_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ensign.lab.compare.race._MOST_SLICES", 30)
-    meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
-    limits = Limits(1 * S, look=True, may_end=never, execution_ns=30 * MS)
+    meter = SimulatedMeter(lambda _variant, _n: 10 * MS)
+    limits = RaceLimits(1 * S, look=True, may_end=never, execution_ns=30 * MS)
     outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
     assert [len(trial.slices) for trial in outcome.trials[:11]] == [3] * 10 + [0]
-    assert all(len(trial.arms) == 3 for trial in outcome.trials)
+    assert all(len(trial.variants) == 3 for trial in outcome.trials)
     assert len(outcome.trials) == 33
 
 
 def test_without_looks_nobody_is_asked() -> None:
-    meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
+    meter = SimulatedMeter(lambda _variant, _n: 10 * MS)
 
-    def may_end(_: Sequence[Trial]) -> str | None:
+    def may_end(_: Sequence[Trial]) -> Stopped | None:
         raise AssertionError
 
-    limits = Limits(200 * MS, look=False, may_end=may_end)
+    limits = RaceLimits(200 * MS, look=False, may_end=may_end)
     outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
     assert len(outcome.trials) == 6
     assert len(meter.requests) == 1
 
 
 def test_ctrl_c_keeps_what_was_measured() -> None:
-    meter = SimulatedMeter(lambda _arm, _n: 10 * MS, interrupt_after=6)
+    meter = SimulatedMeter(lambda _variant, _n: 10 * MS, interrupt_after=6)
     outcome = run_race(
-        meter, a_request(), Limits(10**12, look=True, may_end=never), meter.clock_ns, ignore
+        meter, a_request(), RaceLimits(10**12, look=True, may_end=never), meter.clock_ns, ignore
     )
-    assert outcome.stopped == "interrupted"
+    assert outcome.stopped is Stopped.INTERRUPTED
     assert len(outcome.trials) == 6
 
 
 def test_each_batch_has_its_own_seed() -> None:
-    meter = SimulatedMeter(lambda _arm, _n: 10 * MS)
-    run_race(meter, a_request(), Limits(400 * MS, look=True, may_end=never), meter.clock_ns, ignore)
+    meter = SimulatedMeter(lambda _variant, _n: 10 * MS)
+    run_race(
+        meter, a_request(), RaceLimits(400 * MS, look=True, may_end=never), meter.clock_ns, ignore
+    )
     assert [request["seed"] for _, request in meter.requests][:3] == [3, 8, 10]
 
 
@@ -141,21 +144,21 @@ class FailingMeter(SimulatedMeter):
     def run(self, verb: Verb, request: Json) -> Iterator[Json]:
         for record in super().run(verb, request):
             if self._executions > self.fail_after:
-                yield {"type": "error", "code": "crashed", "arm": "2", "text": "it fell over"}
+                yield {"type": "error", "code": "crashed", "variant": "2", "text": "it fell over"}
             yield record
 
 
-def test_a_failure_keeps_what_was_measured_and_calls_the_arm_by_its_name() -> None:
-    meter = FailingMeter(lambda _arm, _n: 10 * MS, fail_after=6)
-    limits = Limits(10**12, look=True, may_end=never, names={"2": "new"})
+def test_a_failure_keeps_what_was_measured_and_calls_the_variant_by_its_name() -> None:
+    meter = FailingMeter(lambda _variant, _n: 10 * MS, fail_after=6)
+    limits = RaceLimits(10**12, look=True, may_end=never, names={"2": "new"})
     outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
     assert len(outcome.trials) == 6
-    assert outcome.stopped == "failed"
+    assert outcome.stopped is Stopped.FAILED
     assert str(outcome.error) == "new: it fell over"
 
 
 def test_a_failure_before_anything_was_measured_is_raised() -> None:
-    meter = FailingMeter(lambda _arm, _n: 10 * MS)
-    limits = Limits(10**12, look=True, may_end=never)
+    meter = FailingMeter(lambda _variant, _n: 10 * MS)
+    limits = RaceLimits(10**12, look=True, may_end=never)
     with pytest.raises(CommandFailed, match="2: it fell over"):
         run_race(meter, a_request(), limits, meter.clock_ns, ignore)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ensign.host.clock import FakeClock
-from ensign.lab.compare.options import Options, candidates
+from ensign.lab.compare.options import Options, command_variants
 from ensign.lab.compare.tracing import Traces, Tracing
 from ensign.lab.traced import TraceWish
-from ensign.meter.requests import ArmSpec
+from ensign.meter.requests import VariantSpec
 from ensign.model.traced import MappedFile, TracedExecution, Way, WrittenFile, nothing_seen
 
 SECOND = 10**9
@@ -28,20 +28,22 @@ def seen(*hashes: str, written: tuple[str, ...] = (), not_judged: str = "") -> T
 
 @dataclass
 class Canned:
-    """Gives what is canned for an arm, and remembers what it was asked."""
+    """Gives what is canned for a variant, and remembers what it was asked."""
 
-    by_arm: dict[str, TracedExecution]
+    by_variant: dict[str, TracedExecution]
     asked: list[str] = field(default_factory=list)
 
-    def trace(self, arm: ArmSpec, wish: TraceWish = TraceWish()) -> TracedExecution:  # noqa: ARG002, B008
-        self.asked.append(arm.name)
-        return self.by_arm[arm.name]
+    def trace(self, variant: VariantSpec, wish: TraceWish = TraceWish()) -> TracedExecution:  # noqa: ARG002, B008
+        self.asked.append(variant.name)
+        return self.by_variant[variant.name]
 
 
 def traced(canned: Canned, options: Options, *walls_s: float) -> Traces:
-    entries = candidates(options)
-    tracing = Tracing(options, entries, canned, FakeClock().monotonic_ns)
-    walls = {entry.arm: round(s * SECOND) for entry, s in zip(entries, walls_s, strict=True)}
+    commands = command_variants(options)
+    tracing = Tracing(options, commands, canned, FakeClock().monotonic_ns)
+    walls = {
+        command.variant: round(s * SECOND) for command, s in zip(commands, walls_s, strict=True)
+    }
     return tracing.trace(walls)
 
 
@@ -95,7 +97,7 @@ def test_the_twin_is_traced_where_the_baseline_alone_writes() -> None:
     traces = traced(canned, PAIR, 1, 1)
     assert canned.asked == ["1", "2", "twin"]
     assert (codes(traces), traces.apart) == ([], False)
-    canned.by_arm["twin"] = canned.by_arm["1"]
+    canned.by_variant["twin"] = canned.by_variant["1"]
     traces = traced(canned, PAIR, 1, 1)
     assert (codes(traces), traces.apart) == (["shared-files"], True)
 

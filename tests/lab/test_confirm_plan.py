@@ -11,7 +11,7 @@ import pytest
 import report_data as data
 from ensign.lab.study.confirm_plan import (
     ConfirmPlan,
-    Room,
+    TimeLeft,
     choose_finalists,
     confirming,
     made_afresh,
@@ -20,10 +20,10 @@ from ensign.lab.study.confirm_plan import (
     write_plan,
 )
 from ensign.lab.study.confirming import with_confirmation
-from ensign.lab.study.fitting import Demand, Pilot, fitted
+from ensign.lab.study.fitting import Demand, WorkloadPilot, fitted
 from ensign.lab.study.fixed import plan_key
+from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study.record import StudyRecord, write_record
-from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study_file import StudyFile, parse_study
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
@@ -38,7 +38,7 @@ kind = "path"
 path = "x"
 [build]
 commands = [["make"]]
-artefact = "program"
+artifact = "program"
 [axes]
 compiler = ["gcc-12"]
 optimization = ["-O2", "-O3", "-Os"]
@@ -53,21 +53,21 @@ seed = 3
 profiles = 2
 [[training.workloads]]
 name = "learn"
-command = ["{artefact}", "learn"]
+command = ["{artifact}", "learn"]
 [race]
 margin = "2%"
 confirm = {}
 [[workloads]]
 name = "set"
-command = ["{artefact}", "set"]
+command = ["{artifact}", "set"]
 [[workloads]]
 name = "get"
-command = ["{artefact}", "get"]
+command = ["{artifact}", "get"]
 """
 FILE = parse_study(TEXT, Path("s.toml"))
 NAMES = [each.name for each in FILE.variants]
-EXPLORED = SweepPlan("key", 7, {"set": 1000, "get": None}, 0)
-ROOM = Room(left_ns=12_500_000_000, round_ns=10**9)
+EXPLORED = RoundPlan("key", 7, {"set": 1000, "get": None}, 0)
+ROOM = TimeLeft(left_ns=12_500_000_000, round_ns=10**9)
 
 
 def explored(**ratios: float) -> StudyResult:
@@ -87,7 +87,7 @@ def test_the_names_of_this_study() -> None:
         "gcc-12-O2", "gcc-12-O2-pgo-p1", "gcc-12-O2-pgo-p2", "gcc-12-O3", "gcc-12-O3-pgo-p1",
         "gcc-12-O3-pgo-p2", "gcc-12-Os", "gcc-12-Os-pgo-p1", "gcc-12-Os-pgo-p2",
     ]  # fmt: skip
-    assert FILE.study.race.sweeps is None
+    assert FILE.study.race.rounds is None
 
 
 def test_the_best_that_nothing_speaks_against_are_chosen_once_each() -> None:
@@ -108,9 +108,9 @@ def test_the_plan_fixes_everything_and_is_the_same_from_the_same_exploration() -
     plan = plan_of(FILE, explored(gcc_12_O3=0.95, gcc_12_Os=0.94))
     assert plan == plan_of(FILE, explored(gcc_12_O3=0.95, gcc_12_Os=0.94))
     assert plan.finalists == ("gcc-12-Os", "gcc-12-O3")
-    assert (plan.sweeps, plan.margin, plan.metric, plan.level) == (12, "2%", "cpu", 0.95)
+    assert (plan.rounds, plan.margin, plan.metric, plan.level) == (12, "2%", "cpu", 0.95)
     assert plan.level_each == pytest.approx(0.975)
-    assert plan_of(FILE, explored(gcc_12_O3=0.95)).sweeps == 12
+    assert plan_of(FILE, explored(gcc_12_O3=0.95)).rounds == 12
 
 
 def test_relinks_profiles_and_executions_are_fresh_and_the_study_no_longer_matters() -> None:
@@ -122,14 +122,14 @@ def test_relinks_profiles_and_executions_are_fresh_and_the_study_no_longer_matte
     layouts, race = again.study.layouts, again.study.race
     assert layouts is not None
     assert (layouts.seed, layouts.count) == (4, 12)
-    assert (race.margin, race.sweeps, race.confirm) == ("2%", 12, None)
+    assert (race.margin, race.rounds, race.confirm) == ("2%", 12, None)
     assert race.seed != FILE.study.race.seed
     assert made_afresh(FILE, plan) == ("executions", "relinks", "profiles")
     plain = parse_study(TEXT.replace("[layouts]\ncount = 4\nseed = 3\n", ""), Path("s.toml"))
     assert made_afresh(plain, plan_of(plain, explored(gcc_12_O3=0.95))) == ("executions",)
 
 
-def test_a_confirmation_may_ask_for_relinks_that_the_sweeps_did_not_have() -> None:
+def test_a_confirmation_may_ask_for_relinks_that_the_rounds_did_not_have() -> None:
     text = TEXT.replace("[layouts]\ncount = 4\nseed = 3\n", "")
     file = parse_study(text.replace("confirm = {}", "confirm = { relinks = true }"), Path("s.toml"))
     plan = plan_of(file, explored(gcc_12_O3=0.95))
@@ -148,9 +148,9 @@ def test_a_finalist_that_the_study_no_longer_has_is_named() -> None:
 
 
 def test_asking_for_a_confirmation_later_keeps_the_trials() -> None:
-    with_sweeps = TEXT.replace("confirm = {}", "sweeps = 7\nconfirm = {}")
-    without = TEXT.replace("confirm = {}", "sweeps = 7")
-    keys = {plan_key(parse_study(text, Path("s")).study, {}) for text in (with_sweeps, without)}
+    with_rounds = TEXT.replace("confirm = {}", "rounds = 7\nconfirm = {}")
+    without = TEXT.replace("confirm = {}", "rounds = 7")
+    keys = {plan_key(parse_study(text, Path("s")).study, {}) for text in (with_rounds, without)}
     assert len(keys) == 1
 
 
@@ -177,7 +177,7 @@ def test_a_plan_that_was_edited_is_an_error(tmp_path: Path) -> None:
 
 def a_record(plan: ConfirmPlan, key: str) -> StudyRecord:
     return StudyRecord(
-        key=key, raced=(plan.baseline, *plan.finalists), sweeps_planned=plan.sweeps, builds=(),
+        key=key, raced=(plan.baseline, *plan.finalists), rounds_planned=plan.rounds, builds=(),
         machine=MachineFacts(()), findings=(), commands=(), toolchains=(), source=(), version="0",
         made_at="now", complete=False, plan_sha256=plan.sha256,
     )  # fmt: skip
@@ -190,7 +190,7 @@ def test_another_plan_with_its_own_hash_is_not_the_one_that_was_raced(tmp_path: 
     write_record(folder, a_record(plan, f"{plan.prefix}x"), "confirm/key-record")
     waiting = with_confirmation(result, FILE, folder, "key").confirmation
     assert waiting is not None
-    assert (waiting.result, waiting.sweeps_done, waiting.sweeps) == (None, 0, 12)
+    assert (waiting.result, waiting.rounds_done, waiting.rounds) == (None, 0, 12)
     write_plan(folder, replace(plan, margin="5%"))
     with pytest.raises(InputError, match="edited after it was written"):
         with_confirmation(result, FILE, folder, "key")
@@ -201,8 +201,8 @@ def test_an_exploration_claims_nothing_and_a_plain_study_stays_as_it_is(tmp_path
     seen = with_confirmation(result, FILE, StudyFolder(tmp_path), "key")
     assert seen.confirmation is not None
     assert seen.confirmation.plan_sha256 == ""
-    assert {entry.no_slower for entry in seen.suite} == {None}
-    assert seen.named == ()
+    assert {entry.non_inferior for entry in seen.suite} == {None}
+    assert seen.significant == ()
     plain = parse_study(TEXT.replace("confirm = {}", ""), Path("s.toml"))
     assert with_confirmation(result, plain, StudyFolder(tmp_path), "key") == result
 
@@ -219,33 +219,33 @@ def test_the_file_is_text_that_people_can_read(tmp_path: Path) -> None:
 def both(text: str) -> tuple[float, float]:
     """Time for exploring, and for confirming after it, of a budget of 300 s (in s)."""
     study = parse_study(TEXT.replace("confirm = {}", text), Path("s.toml")).study
-    pilots = {"set": Pilot(None, 10**8, 0), "get": Pilot(None, 10**8, 0)}
+    pilots = {"set": WorkloadPilot(None, 10**8, 0), "get": WorkloadPilot(None, 10**8, 0)}
     demand = Demand(study, pilots, len(NAMES) - 1)
     fit = fitted(demand, 0)
-    explored = fit.sweeps * fit.round_ns
+    explored = fit.rounds * fit.round_ns
     return explored / 1e9, (300e9 - explored) / 1e9
 
 
 def test_the_budget_is_for_both_phases() -> None:
-    # Five arms of a confirmation, two workloads: a second for each round.
+    # Five variants of a confirmation, two workloads: a second for each round.
     exploring, confirming = both("confirm = {}")
     assert 140 < exploring <= 150 <= confirming
-    exploring, confirming = both("confirm = { sweeps = 16 }")
+    exploring, confirming = both("confirm = { rounds = 16 }")
     assert 16 <= confirming < 16 + 3
-    exploring, confirming = both("sweeps = 7\nconfirm = {}")
+    exploring, confirming = both("rounds = 7\nconfirm = {}")
     assert exploring == pytest.approx(7 * 0.1 * 2 * 10, rel=0.3)
 
 
 def test_as_many_confirming_rounds_are_planned_as_fit_or_a_precision_needs() -> None:
     plan = plan_of(FILE, explored(gcc_12_O3=0.95))
-    assert (plan.sweeps, plan.allowed_ns) == (12, ROOM.left_ns)
+    assert (plan.rounds, plan.allowed_ns) == (12, ROOM.left_ns)
     asked = FILE.study.race.model_copy(update={"precision": "1%"})
     file = replace(FILE, study=FILE.study.model_copy(update={"race": asked}))
     confirm = asked.confirm
     assert confirm is not None
     narrow = replace(EXPLORED, reached=0.011)
-    assert new_plan(file, confirm, ["gcc-12-O3"], narrow, ROOM).sweeps == 9
+    assert new_plan(file, confirm, ["gcc-12-O3"], narrow, ROOM).rounds == 9
     wide = replace(EXPLORED, reached=0.5)
-    assert new_plan(file, confirm, ["gcc-12-O3"], wide, ROOM).sweeps == 12
-    late = new_plan(file, confirm, ["gcc-12-O3"], narrow, Room(10**9, 10**9))
-    assert (late.sweeps, late.allowed_ns) == (12, None)
+    assert new_plan(file, confirm, ["gcc-12-O3"], wide, ROOM).rounds == 12
+    late = new_plan(file, confirm, ["gcc-12-O3"], narrow, TimeLeft(10**9, 10**9))
+    assert (late.rounds, late.allowed_ns) == (12, None)

@@ -11,7 +11,7 @@ import pytest
 import report_data as data
 from ensign.lab.study.differences import study_difference
 from ensign.lab.study.record import StudyRecord
-from ensign.meter.records import Place, trials
+from ensign.meter.records import TrialPlace, trials
 from ensign.model.differences import StudyDifference
 from ensign.model.errors import InputError
 from ensign.model.results import MachineFacts
@@ -20,8 +20,8 @@ from ensign.model.trials import Trial
 from ensign.report import as_difference
 from races import execution
 
-START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "gated"}
-ARMS = ("gcc-O2", "gcc-O3", "twin")
+START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "interleaved"}
+VARIANTS = ("gcc-O2", "gcc-O3", "twin")
 RACED = tuple[Study, StudyRecord, tuple[Trial, ...]]
 
 
@@ -30,18 +30,18 @@ def a_study(workloads: str = "ab", **race: object) -> Study:
         {
             "name": "s",
             "source": {"kind": "path", "path": "x"},
-            "build": {"commands": [["make"]], "artefact": "program"},
+            "build": {"commands": [["make"]], "artifact": "program"},
             "axes": {"compiler": ["gcc-12"], "optimization": ["-O2", "-O3"]},
             "baseline": {"compiler": "gcc-12", "optimization": "-O2"},
             "race": race,
-            "workloads": [{"name": name, "command": ["{artefact}", name]} for name in workloads],
+            "workloads": [{"name": name, "command": ["{artifact}", name]} for name in workloads],
         }
     )
 
 
 def a_record(**changes: object) -> StudyRecord:
     fields: dict[str, object] = {
-        "key": "k", "raced": ARMS[:2], "sweeps_planned": 8,
+        "key": "k", "raced": VARIANTS[:2], "rounds_planned": 8,
         "builds": (data.build("gcc-O2"), data.build("gcc-O3")),
         "machine": MachineFacts((("CPU", "Xeon"), ("kernel", "6.1"), ("load average", "0.10"))),
         "findings": (), "commands": (("a", "program a"), ("b", "program b")), "toolchains": (),
@@ -51,15 +51,19 @@ def a_record(**changes: object) -> StudyRecord:
 
 
 def swept(seed: int, ratios: tuple[float, ...], workloads: str = "ab", sd: float = 0.002):  # type: ignore[no-untyped-def]  # noqa: ANN201
-    """Eight sweeps; the cost ratio of gcc-O3 for each workload."""
+    """Eight rounds; the cost ratio of gcc-O3 for each workload."""
     rng = np.random.default_rng(seed)
     done: list[Trial] = []
     for workload, ratio in zip(workloads, ratios, strict=True):
-        for sweep in range(8):
-            true = dict(zip(ARMS, (1, ratio, 1), strict=True))
-            costs = {arm: int(1e9 * r * np.exp(rng.normal(0, sd))) for arm, r in true.items()}
+        for round_index in range(8):
+            true = dict(zip(VARIANTS, (1, ratio, 1), strict=True))
+            costs = {
+                variant: int(1e9 * r * np.exp(rng.normal(0, sd))) for variant, r in true.items()
+            }
             at = [float(seed * 1000 + len(done))]
-            one = trials([START, *execution(0, costs)], Place(workload, sweep, 1, 5_000_000))
+            one = trials(
+                [START, *execution(0, costs)], TrialPlace(workload, round_index, 1, 5_000_000)
+            )
             done += [replace(trial, started_unix_s=at[0]) for trial in one]
     return tuple(done)
 
@@ -92,10 +96,10 @@ def test_no_evidence_is_not_called_the_same() -> None:
 
 def test_a_change_of_one_workload_is_named_on_its_side() -> None:
     found = difference(SAME, (a_study(), a_record(), swept(2, (0.9, 0.95))))
-    changes = {(each.workload, each.comparison.arm): each for each in found.workloads}
+    changes = {(each.workload, each.comparison.variant): each for each in found.workloads}
     moved = changes["b", "gcc-O3"].comparison
     assert moved.low < 0.95 / 0.9 < moved.high
-    named = {each.variant: each for each in found.named}
+    named = {each.variant: each for each in found.significant}
     assert (named["gcc-O3"].slower, named["gcc-O3"].faster) == (("b",), ())
     assert (named["twin"].slower, named["twin"].faster) == ((), ())
     assert "gcc-O3: 1 lost (b)" in as_difference.text(found, 200)
@@ -135,9 +139,11 @@ def test_a_twin_that_changed_is_a_warning() -> None:
     off = tuple(
         replace(
             trial,
-            arms=tuple(
-                replace(arm, cpu_ns=int(arm.cpu_ns * 1.05)) if arm.arm == "twin" else arm
-                for arm in trial.arms
+            variants=tuple(
+                replace(variant, cpu_ns=int(variant.cpu_ns * 1.05))
+                if variant.variant == "twin"
+                else variant
+                for variant in trial.variants
             ),
         )
         for trial in swept(2, (0.9, 0.9))

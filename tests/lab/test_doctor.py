@@ -10,13 +10,13 @@ from ensign.host.cpu_times import BusyProcess
 from ensign.host.machine import read_machine
 from ensign.host.programs import Answer, FakePrograms
 from ensign.host.topology import CpuChoice
+from ensign.lab.doctor.examine import examine_machine
 from ensign.lab.doctor.judge import checkup, install
 from ensign.lab.doctor.noise import Noise, measure_noise, noise_of
-from ensign.lab.doctor.perform import examine_machine
 from ensign.lab.doctor.probe import DoctorPorts, Examination, Installer, Program, Sandbox
 from ensign.meter.abilities import MeterAbilities
 from ensign.meter.client import FakeMeter, Json
-from ensign.model.checkup import Check, Checkup, Status
+from ensign.model.checkup import Checkup, CheckupLine, Status
 from ensign.model.errors import InternalError
 from ensign.report import as_doctor
 
@@ -49,7 +49,7 @@ def lacks(found: Checkup) -> dict[str, str]:
     return {c.name: c.remedy for c in found.checks if c.status is not Status.GOOD}
 
 
-def only(found: Checkup, name: str) -> Check:
+def only(found: Checkup, name: str) -> CheckupLine:
     (check,) = (check for check in found.checks if check.name == name)
     return check
 
@@ -154,11 +154,11 @@ def test_without_a_meter_nothing_else_is_said_of_measuring(tmp_path: Path) -> No
 
 
 def records(ratios: list[float]) -> list[Json]:
-    made: list[Json] = [{"type": "start", "schema": 1, "freezer": "cgroup", "mode": "gated"}]
+    made: list[Json] = [{"type": "start", "schema": 1, "freezer": "cgroup", "mode": "interleaved"}]
     for execution, ratio in enumerate(ratios):
-        for arm, cpu_ns in (("baseline", 1_000_000), ("twin", round(1_000_000 * ratio))):
+        for variant, cpu_ns in (("baseline", 1_000_000), ("twin", round(1_000_000 * ratio))):
             totals = {"wall_ns": cpu_ns, "cpu_ns": cpu_ns, "user_ns": cpu_ns, "system_ns": 0}
-            made.append({"type": "arm", "execution": execution, "arm": arm, **totals})
+            made.append({"type": "variant", "execution": execution, "variant": variant, **totals})
         made.append(
             {
                 "type": "execution",
@@ -196,7 +196,7 @@ def test_too_few_executions_and_a_difference_between_twins() -> None:
 
 def test_an_error_of_the_meter_is_the_trouble() -> None:
     failed: list[Json] = [
-        {"type": "error", "code": "not-found", "arm": "baseline", "text": "gzip: not found"},
+        {"type": "error", "code": "not-found", "variant": "baseline", "text": "gzip: not found"},
         {"type": "end", "status": "failed", "executions": 0},
     ]
     assert "gzip: not found" in measure_noise(FakeMeter([failed]), "gzip", CPUS).trouble

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ensign.lab.doctor.artefact import examine_path
-from ensign.model.checkup import ArtefactCheckup
-from ensign.report import as_artefact
+from ensign.lab.doctor.artifact import examine_path
+from ensign.model.checkup import ArtifactCheckup
+from ensign.report import as_artifact
 from real_processes import PlainProcesses
 
 PARTS = {
@@ -71,11 +71,11 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "p")
 
 
-def examine(path: Path) -> ArtefactCheckup:
+def examine(path: Path) -> ArtifactCheckup:
     return examine_path(path, PlainProcesses())
 
 
-def faults(found: ArtefactCheckup) -> dict[str, str]:
+def faults(found: ArtifactCheckup) -> dict[str, str]:
     return {each.code: each.said for each in found.findings if each.code != "not-judged"}
 
 
@@ -136,7 +136,7 @@ def test_a_fault_is_found_from_whatever_is_left(
     project.link(usual if "flto" in usual else "gcc-12 -g")
     found = examine(project.leave(evidence))
     assert said in faults(found).get(code, ""), found.findings
-    assert "Nothing is wrong" not in as_artefact.terminal(found)
+    assert "Nothing is wrong" not in as_artifact.terminal(found)
 
 
 @pytest.mark.parametrize("evidence", EVERYWHERE)
@@ -149,7 +149,7 @@ def test_a_right_build_has_no_fault_and_its_open_questions(
     found = examine(project.leave(evidence))
     assert faults(found) == {}, found.findings
     assert any("order of the link" in each.text for each in found.findings)
-    text = as_artefact.terminal(found)
+    text = as_artifact.terminal(found)
     assert "Nothing is wrong" not in text
     assert "not judged: " in text
 
@@ -187,7 +187,7 @@ def test_a_build_folder_of_cmake(generator: str, project: Project) -> None:
     found = examine(project.folder)
     assert found.findings == ()
     assert [each.path for each in found.examined] == ["build/program"]
-    assert "Nothing is wrong" in as_artefact.terminal(found)
+    assert "Nothing is wrong" in as_artifact.terminal(found)
     with (project.folder / "CMakeLists.txt").open("a") as file:
         file.write("\ntarget_compile_options(x PRIVATE -ffast-math)\n")
     project.run("cmake --build build")
@@ -278,7 +278,7 @@ def test_a_build_without_optimization_is_named(flags: str, evidence: str, projec
     project.link(flags)
     found = examine(project.leave(evidence))
     assert "all 3 compile units" in faults(found).get("unoptimized", ""), found.findings
-    assert "Nothing is wrong" not in as_artefact.terminal(found)
+    assert "Nothing is wrong" not in as_artifact.terminal(found)
 
 
 def test_one_optimized_unit_makes_units_differ(project: Project) -> None:
@@ -306,9 +306,9 @@ def test_text_json_and_exit_agree(project: Project) -> None:
     project.compile({}, f"{GCC} -O2")
     project.link(GCC)
     found = examine(project.folder)
-    written = json.loads(as_artefact.as_json(found))
+    written = json.loads(as_artifact.as_json(found))
     for finding in written["findings"]:
-        assert finding["text"] in " ".join(as_artefact.terminal(found, 10_000).split())
+        assert finding["text"] in " ".join(as_artifact.terminal(found, 10_000).split())
     assert {finding["severity"] for finding in written["findings"]} == {"note"}
 
 
@@ -352,7 +352,7 @@ def test_a_makefile_is_no_evidence_of_a_build_that_was_told_other_flags(
     found = examine(project.folder)
     assert faults(found) == {}, found.findings
     assert any("plain make would build something else" in each.text for each in found.findings)
-    assert "Nothing is wrong" not in as_artefact.terminal(found)
+    assert "Nothing is wrong" not in as_artifact.terminal(found)
 
 
 @pytest.mark.parametrize("stripped", [False, True])
@@ -368,7 +368,7 @@ def test_without_debug_information_a_makefile_speaks_for_itself(
     said = faults(found)
     assert "as plain make would build it" in said["flag-overridden"]
     assert "as plain make would build it" in said["unoptimized"]
-    text = as_artefact.terminal(found)
+    text = as_artifact.terminal(found)
     assert "the flags and the compiler of each unit" in text
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from ensign.builders.training import TrainingRun
-from ensign.lab.study.arms import Field, Seats, race_request, training_request
-from ensign.lab.study.fitting import Demand, Pilot, fitted
-from ensign.lab.study.recording import commands_of
+from ensign.lab.cpu_plan import CpuPlan
+from ensign.lab.study.fitting import Demand, WorkloadPilot, fitted
+from ensign.lab.study.new_record import commands_of
 from ensign.lab.study.suite_facts import suite_facts, suite_findings
+from ensign.lab.study.variants import RacedVariants, race_request, training_request
 from ensign.lab.study_file import StudyFile, parse_study
 from ensign.meter.documents import race_json
 from ensign.model.errors import InputError, StudyError
@@ -27,7 +28,7 @@ path = "."
 
 [build]
 commands = [["make"]]
-artefact = "demo"
+artifact = "demo"
 
 [axes]
 compiler = ["gcc-12"]
@@ -38,7 +39,7 @@ compiler = "gcc-12"
 pgo = "off"
 
 [server]
-command = ["{artefact}", "{port}"]
+command = ["{artifact}", "{port}"]
 
 [race]
 mode = "driven"
@@ -57,7 +58,7 @@ preload = [
 ]
 drive = { pipeline = 4, commands = [{ argv = ["GET", "{key}"], keys = { last = 89 } }] }
 """
-FIELD = Field((("gcc-12", "/bin/a"),), {}, Seats((0,), (1,), (0, 1)))
+FIELD = RacedVariants((("gcc-12", "/bin/a"),), {}, CpuPlan((0,), (1,), (0, 1)))
 
 
 def file_of(text: str = STUDY) -> StudyFile:
@@ -70,12 +71,12 @@ def error_of(text: str) -> str:
     return str(raised.value).splitlines()[0]
 
 
-def test_every_arm_gets_the_same_requests() -> None:
+def test_every_variant_gets_the_same_requests() -> None:
     study = file_of().study
     request = race_request(study, FIELD, study.workloads[0], 700, seed=9)
     said: Any = race_json(request)
     assert said["mode"] == "driven"
-    one, twin = said["arms"]
+    one, twin = said["variants"]
     assert one["load"] == twin["load"]
     assert one["load"]["cpus"] == [1]
     drive = one["load"]["drive"]
@@ -93,12 +94,12 @@ def test_training_drives_are_raced_whole() -> None:
     (workload,) = study.training.workloads
     run = TrainingRun(Path("/bin/c"), workload, (("P", "x"),), {}, 10**9)
     said: Any = race_json(training_request(study, FIELD, run))
-    assert said["mode"] == "whole"
-    assert said["arms"][0]["load"]["drive"]["operations"] == 300
+    assert said["mode"] == "alternating"
+    assert said["variants"][0]["load"]["drive"]["operations"] == 300
 
 
 def test_operations_come_from_the_pilot_unless_fixed() -> None:
-    pilots = {"get": Pilot(1000, 10_000_000, 0)}
+    pilots = {"get": WorkloadPilot(1000, 10_000_000, 0)}
     study = file_of().study
     found = fitted(Demand(study, pilots, 1), 0).requests["get"]
     assert found is not None
@@ -120,7 +121,7 @@ def test_people_see_what_is_sent() -> None:
     [
         (
             'mode = "driven"',
-            'mode = "gated"',
+            'mode = "interleaved"',
             "s.toml:37: workload 'get' has a 'drive'",
         ),
         ("drive = { pipe", 'load = ["{port}{requests}"]\n#', "workload 'get' has no 'drive'"),

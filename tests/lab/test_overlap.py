@@ -6,7 +6,7 @@ from ensign.lab.study.overlap import overlap_findings
 from ensign.model.findings import Severity
 from ensign.model.study import Study
 
-_SERVER = {"command": ["{artefact}", "{port}"]}
+_SERVER = {"command": ["{artifact}", "{port}"]}
 
 
 def study(training: dict[str, object] | None, test: dict[str, object]) -> Study:
@@ -14,7 +14,7 @@ def study(training: dict[str, object] | None, test: dict[str, object]) -> Study:
         {
             "name": "x",
             "source": {"kind": "path", "path": "."},
-            "build": {"commands": [["make"]], "artefact": "x"},
+            "build": {"commands": [["make"]], "artifact": "x"},
             "axes": {"compiler": ["gcc-12"]},
             "baseline": {},
             "server": _SERVER,

@@ -59,7 +59,7 @@ def test_the_study_is_that_of_builds_but_for_its_tests() -> None:
     assert file.study.source == builds.study.source
     assert file.study.server == builds.study.server
     assert file.study.check == builds.study.check
-    assert (file.study.race.mode, file.study.race.sweeps) == ("driven", 12)
+    assert (file.study.race.mode, file.study.race.rounds) == ("driven", 12)
     assert file.study.race.budget == "150m"
 
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from ensign.lab.compare.arms import CpuPlan, arm_specs, beside_a_sleeper
-from ensign.lab.compare.options import Options, candidates
-from ensign.lab.compare.pilot import Pilot, PilotRun
+from ensign.lab.compare.options import Options, command_variants
+from ensign.lab.compare.pilot import CommandPilot, PilotRun
 from ensign.lab.compare.plan import plan_race
 from ensign.lab.compare.self_timed import (
     by_the_cpu_clock,
@@ -17,10 +16,12 @@ from ensign.lab.compare.self_timed import (
     by_the_wall_clock,
     clock_slice_ns,
 )
+from ensign.lab.compare.variants import beside_a_sleeper, variant_specs
+from ensign.lab.cpu_plan import CpuPlan
 from ensign.meter.client import Json
-from ensign.meter.records import Place, trials
+from ensign.meter.records import TrialPlace, trials
 from ensign.model.traced import TracedExecution, nothing_seen
-from ensign.model.trials import Activity, Trial
+from ensign.model.trials import TaskActivity, Trial
 
 MS = 1_000_000
 HURRIED = TracedExecution((), (), 0, 1, 1, "", cpu_ns=30 * MS)
@@ -73,34 +74,36 @@ def test_of_what_was_not_followed_nothing_is_said() -> None:
     assert not found(replace(HURRIED, cpu_timers=1), nothing_seen("failed"), 100)
 
 
-def alone(wall_ms: int, cpu_ms: int, idle: float, load_ms: int = 0) -> Pilot:
+def alone(wall_ms: int, cpu_ms: int, idle: float, load_ms: int = 0) -> CommandPilot:
     """A command (or server) that was run once; so much of its time nothing of it could run."""
     wall_ns = wall_ms * MS
-    activity = Activity(
+    activity = TaskActivity(
         looks=100, observed_ns=wall_ns, idle_ns=round(idle * wall_ns),
         runnable_ns=round((1 - idle) * wall_ns), busiest_cpu_ns=cpu_ms * MS,
     )  # fmt: skip
-    return Pilot("a", (PilotRun(wall_ns, cpu_ms * MS, 0, activity, load_cpu_ns=load_ms * MS),))
+    return CommandPilot(
+        "a", (PilotRun(wall_ns, cpu_ms * MS, 0, activity, load_cpu_ns=load_ms * MS),)
+    )
 
 
 def sliced(spans_ms: Sequence[tuple[int, int]], cpu_ms: int, load_ms: int = 0) -> Trial:
-    """An execution in which the arm `1` ran in these slices: start and end."""
+    """An execution in which the variant `1` ran in these slices: start and end."""
     running = sum(end - start for start, end in spans_ms) * MS
-    here = {"execution": 0, "arm": "1"}
+    here = {"execution": 0, "variant": "1"}
     records: list[Json] = [
-        {"type": "start", "schema": 1, "freezer": "signals", "counters": [], "mode": "gated"},
+        {"type": "start", "schema": 1, "freezer": "signals", "counters": [], "mode": "interleaved"},
         *(
             {"type": "slice", **here, "start_ns": start * MS, "wall_ns": (end - start) * MS,
              "cpu_ns": 0}
             for start, end in spans_ms
         ),
-        {"type": "arm", **here, "wall_ns": running, "cpu_ns": cpu_ms * MS, "user_ns": cpu_ms * MS,
-         "system_ns": 0, "operations": 1, "slices": len(spans_ms), "peak_memory_bytes": 0,
-         "load_cpu_ns": load_ms * MS},
+        {"type": "variant", **here, "wall_ns": running, "cpu_ns": cpu_ms * MS,
+         "user_ns": cpu_ms * MS, "system_ns": 0, "operations": 1, "slices": len(spans_ms),
+         "peak_memory_bytes": 0, "load_cpu_ns": load_ms * MS},
         {"type": "execution", "execution": 0, "wall_ns": running, "started_unix_ns": 1,
          "running_share": 1.0, "valid": True},
     ]  # fmt: skip
-    (trial,) = trials(records, Place("w", 0, 0, 5 * MS))
+    (trial,) = trials(records, TrialPlace("w", 0, 0, 5 * MS))
     return trial
 
 
@@ -133,7 +136,7 @@ def test_on_a_busy_machine_one_that_ends_at_its_time_is_known(
 ) -> None:
     """Alone it got so little once that its CPU time by turns seems no less."""
     runs = [*alone(300, 90, 0.0).runs, *alone(310, 80, 0.0).runs, *alone(305, 40, 0.0).runs]
-    found = by_the_wall_clock({"1": Pilot("a", tuple(runs))}, sliced(turns(span_ms), cpu_ms))
+    found = by_the_wall_clock({"1": CommandPilot("a", tuple(runs))}, sliced(turns(span_ms), cpu_ms))
     assert bool(found) == ends
 
 
@@ -146,7 +149,7 @@ def test_the_middle_of_some_executions_tells_what_single_ones_do_not(
 ) -> None:
     """Single executions range by half; a faster machine alone makes nobody end by the clock."""
     runs = [*alone(300, 90, 0.0).runs, *alone(310, 80, 0.0).runs, *alone(305, 40, 0.0).runs]
-    pilots = {"1": Pilot("a", tuple(runs))}
+    pilots = {"1": CommandPilot("a", tuple(runs))}
     race = [
         sliced(turns(round(span_ms * away)), round(cpu_ms * away))
         for away in (0.5, 0.6, 0.8, 1.0, 1.0, 1.0, 1.1, 1.3, 1.4, 1.5)
@@ -168,8 +171,8 @@ def test_slices_are_long_where_somebody_waits() -> None:
 
 def test_who_must_be_alone_takes_turns_with_a_sleeper() -> None:
     options = Options(("a", "b"))
-    arms = arm_specs(candidates(options), options, CpuPlan(None, None, None), {"1": 200 * MS})
-    command, sleeper = beside_a_sleeper(arms[0])
+    variants = variant_specs(command_variants(options), options, CpuPlan(), {"1": 200 * MS})
+    command, sleeper = beside_a_sleeper(variants[0])
     assert (command.name, command.required) == ("1", True)
     assert sleeper.program.argv == ("sleep", "0.600000")
     assert sleeper.expected_ns == 600 * MS

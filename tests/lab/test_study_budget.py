@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ensign.lab.study.fixed import fixed_plan, plan_findings, require_any_room
-from ensign.lab.study.rounds import Course, race_rounds, round_findings
-from ensign.lab.study.sweeps import SweepPlan
+from ensign.lab.study.fixed import fixed_plan, plan_findings, require_any_time_left
+from ensign.lab.study.racing import RoundPlan
+from ensign.lab.study.rounds import RaceContext, race_rounds, round_findings
 from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.store.folder import StudyFolder
-from lab.test_study_sweeps import FIELD, a_study, site_of
+from lab.test_study_racing import VARIANTS, a_study, site_of
 from races import SimulatedMeter
 
 MS = 1_000_000
@@ -24,9 +24,9 @@ S = 10**9
 
 def commands(**race: object) -> Study:
     """Programs whose length nobody can choose."""
-    study = a_study(**{"sweeps": None, **race})
+    study = a_study(**{"rounds": None, **race})
     fixed = [
-        each.model_copy(update={"load": None, "command": ["{artefact}"]})
+        each.model_copy(update={"load": None, "command": ["{artifact}"]})
         for each in study.workloads
     ]
     return study.model_copy(update={"workloads": fixed, "server": None})
@@ -35,8 +35,8 @@ def commands(**race: object) -> Study:
 def per_request(ns: float) -> Callable[[str, int], int]:
     """Costs that follow the number of requests."""
 
-    def cost_ns(_arm: str, _execution: int) -> int:
-        load = METERS[-1].requests[-1][1]["arms"][0]["load"]  # type: ignore[index]
+    def cost_ns(_variant: str, _execution: int) -> int:
+        load = METERS[-1].requests[-1][1]["variants"][0]["load"]  # type: ignore[index]
         return round(int(load["operations"]) * ns)
 
     return cost_ns
@@ -52,17 +52,17 @@ def a_meter(cost_ns: Callable[[str, int], int], besides_ns: int = 20 * MS) -> Si
 
 def raced(
     meter: SimulatedMeter, study: Study, folder: StudyFolder
-) -> tuple[SweepPlan, list[SweepPlan]]:
+) -> tuple[RoundPlan, list[RoundPlan]]:
     """The closed plan, and what was told."""
-    told: list[SweepPlan] = []
-    plan = fixed_plan(site_of(meter, folder), study, FIELD, "key")
-    course = Course(meter, meter, folder, told.append, lambda _: None)
-    return race_rounds(course, study, FIELD, plan), told
+    told: list[RoundPlan] = []
+    plan = fixed_plan(site_of(meter, folder), study, VARIANTS, "key")
+    course = RaceContext(meter, meter, folder, told.append, lambda _: None)
+    return race_rounds(course, study, VARIANTS, plan), told
 
 
 def noisy(mean_ns: int, share: float, seed: int = 1) -> Callable[[str, int], int]:
     rng = random.Random(seed)  # noqa: S311  # not for secrets
-    return lambda _arm, _execution: round(mean_ns * (1 + share * rng.gauss(0, 1)))
+    return lambda _variant, _execution: round(mean_ns * (1 + share * rng.gauss(0, 1)))
 
 
 @pytest.mark.parametrize(("budget_s", "cost_ms"), [(3, 2), (30, 37), (30, 130), (600, 900)])
@@ -73,45 +73,45 @@ def test_rounds_of_programs_are_what_fits(tmp_path: Path, budget_s: int, cost_ms
     assert plan.closed
     round_ns = 3 * (3 * cost_ms + 20) * MS
     assert budget_s * S - 1.2 * round_ns < meter.now_ns <= 1.05 * budget_s * S
-    assert plan.sweeps == len(StudyFolder(tmp_path).done("key")) / 3
+    assert plan.rounds == len(StudyFolder(tmp_path).done("key")) / 3
 
 
 @pytest.mark.parametrize("budget_s", [30, 600])
 def test_rounds_of_loads_fill_the_budget_too(tmp_path: Path, budget_s: int) -> None:
-    study = a_study(budget=f"{budget_s}s", sweeps=None)
+    study = a_study(budget=f"{budget_s}s", rounds=None)
     meter = a_meter(per_request(5000))
     plan, _ = raced(meter, study, StudyFolder(tmp_path))
     assert 0.9 * budget_s * S < meter.now_ns <= 1.05 * budget_s * S
-    assert plan.sweeps >= 8
+    assert plan.rounds >= 8
 
 
-def test_a_number_of_sweeps_is_kept_and_fills_the_budget_with_longer_executions(
+def test_a_number_of_rounds_is_kept_and_fills_the_budget_with_longer_executions(
     tmp_path: Path,
 ) -> None:
     meter = a_meter(per_request(5000))
-    plan, _ = raced(meter, a_study(budget="60s", sweeps=7), StudyFolder(tmp_path))
-    assert plan.sweeps == 7
+    plan, _ = raced(meter, a_study(budget="60s", rounds=7), StudyFolder(tmp_path))
+    assert plan.rounds == 7
     assert 0.9 * 60 * S < meter.now_ns <= 1.05 * 60 * S
 
 
-@pytest.mark.parametrize("race", [{"sweeps": 30}, {}, {"precision": "0.01%"}])
+@pytest.mark.parametrize("race", [{"rounds": 30}, {}, {"precision": "0.01%"}])
 def test_a_machine_that_gets_slower_does_not_break_the_budget(
     tmp_path: Path, race: dict[str, object]
 ) -> None:
-    meter = a_meter(lambda _arm, n: (50 if n < 30 else 150) * MS)
+    meter = a_meter(lambda _variant, n: (50 if n < 30 else 150) * MS)
     study = commands(budget="20s", **race)
     plan, _ = raced(meter, study, StudyFolder(tmp_path))
     assert meter.now_ns <= 1.05 * 20 * S
     codes = [each.code for each in round_findings(study, plan)]
-    assert ("budget-ended" in codes) == ("sweeps" in race)
+    assert ("budget-ended" in codes) == ("rounds" in race)
 
 
-@pytest.mark.parametrize("sweeps", [None, 8])
+@pytest.mark.parametrize("rounds", [None, 8])
 def test_what_cannot_fit_is_refused_after_the_first_pilot(
-    tmp_path: Path, sweeps: int | None
+    tmp_path: Path, rounds: int | None
 ) -> None:
-    meter = a_meter(lambda _arm, _n: 50 * S)
-    study = commands(budget="10m", sweeps=sweeps)
+    meter = a_meter(lambda _variant, _n: 50 * S)
+    study = commands(budget="10m", rounds=rounds)
     with pytest.raises(InputError, match=r"cannot hold . rounds .* give at least \d+m"):
         raced(meter, study, StudyFolder(tmp_path))
     assert len(meter.requests) == 1
@@ -120,30 +120,30 @@ def test_what_cannot_fit_is_refused_after_the_first_pilot(
 def test_the_nearest_that_fits_is_said(tmp_path: Path) -> None:
     slow = {"set": 100, "get": 100, "incr": 3000}
 
-    def cost_ns(_arm: str, _n: int) -> int:
-        argv = meter.requests[-1][1]["arms"][0]["program"]["argv"]  # type: ignore[index]
+    def cost_ns(_variant: str, _n: int) -> int:
+        argv = meter.requests[-1][1]["variants"][0]["program"]["argv"]  # type: ignore[index]
         return slow[argv[-1]] * MS
 
     meter = a_meter(cost_ns)
-    study = commands(budget="60s", sweeps=8)
+    study = commands(budget="60s", rounds=8)
     named = [each.model_copy(update={"command": ["x", each.name]}) for each in study.workloads]
     study = study.model_copy(update={"workloads": named})
-    with pytest.raises(InputError, match=r"give 90s, or 5 sweeps, or leave out incr") as refused:
+    with pytest.raises(InputError, match=r"give 90s, or 5 rounds, or leave out incr") as refused:
         raced(meter, study, StudyFolder(tmp_path))
     budget = str(refused.value).partition("give ")[2].partition(",")[0]
     race = study.race.model_copy(update={"budget": budget})
     again = a_meter(cost_ns)
     meter = again
     plan, _ = raced(again, study.model_copy(update={"race": race}), StudyFolder(tmp_path / "2"))
-    assert plan.sweeps == 8
+    assert plan.rounds == 8
 
 
 def test_what_no_program_could_be_quick_enough_for_is_refused_before_the_build() -> None:
-    require_any_room(a_study(budget="60s"), 5)
+    require_any_time_left(a_study(budget="60s"), 5)
     with pytest.raises(InputError, match=r"budget of 5s .* 24 variants, .* give at least \d+s"):
-        require_any_room(a_study(budget="5s", sweeps=None), 23)
+        require_any_time_left(a_study(budget="5s", rounds=None), 23)
     with pytest.raises(InputError, match=r"and their confirmation"):
-        require_any_room(a_study(budget="5s", sweeps=None, confirm={}), 3)
+        require_any_time_left(a_study(budget="5s", rounds=None, confirm={}), 3)
 
 
 def test_an_interrupted_study_keeps_its_plan_and_its_budget(tmp_path: Path) -> None:
@@ -201,27 +201,27 @@ def test_a_precision_that_cannot_be_had_uses_the_budget_and_says_what_would_do(
     assert "would do" in finding.text
 
 
-def test_with_a_precision_sweeps_are_the_fewest(tmp_path: Path) -> None:
-    study = commands(budget="60s", precision="20%", sweeps=9)
+def test_with_a_precision_rounds_are_the_fewest(tmp_path: Path) -> None:
+    study = commands(budget="60s", precision="20%", rounds=9)
     plan, _ = raced(a_meter(noisy(40 * MS, 0.02)), study, StudyFolder(tmp_path))
-    assert plan.sweeps == 9
+    assert plan.rounds == 9
 
 
-def test_the_precision_to_expect_is_told_after_a_few_sweeps_of_all_arms(tmp_path: Path) -> None:
+def test_the_precision_to_expect_is_told_after_a_few_rounds_of_all_variants(tmp_path: Path) -> None:
     study, folder = commands(budget="60s"), StudyFolder(tmp_path)
     plan, told = raced(a_meter(noisy(40 * MS, 0.02)), study, folder)
     (first,) = told
     assert first.precision is not None
-    assert 3 <= first.pilots <= plan.sweeps / 3 + 1
+    assert 3 <= first.pilots <= plan.rounds / 3 + 1
     # Pilots of lengths alone come before: one of each workload.
-    assert first.sweeps == pytest.approx(plan.sweeps, rel=0.1)
+    assert first.rounds == pytest.approx(plan.rounds, rel=0.1)
 
 
-def test_memory_is_told_and_where_three_arms_are_too_many_it_is_said(tmp_path: Path) -> None:
-    meter = a_meter(lambda _arm, _n: 40 * MS)
+def test_memory_is_told_and_where_three_variants_are_too_many_it_is_said(tmp_path: Path) -> None:
+    meter = a_meter(lambda _variant, _n: 40 * MS)
     meter.peak_memory_bytes = 1000
     folder = StudyFolder(tmp_path)
-    field = replace(FIELD, memory_bytes=2000)
-    plan = fixed_plan(site_of(meter, folder), commands(), field, "key")
+    variants = replace(VARIANTS, memory_bytes=2000)
+    plan = fixed_plan(site_of(meter, folder), commands(), variants, "key")
     assert plan.memory_bytes == 3000
     assert [each.code for each in plan_findings(plan)] == ["memory-short"]

@@ -6,14 +6,15 @@ import pytest
 
 from ensign.lab.study.effects import design_of
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import BuildFacts
+from ensign.model.results import BuildFacts, BuildStatus
 
 
-def built(variant: str, status: str = "built", **choices: str) -> BuildFacts:
+def built(variant: str, same_as: str = "", **choices: str) -> BuildFacts:
     named = {"compiler": "gcc-12", "optimization": "-O2", "lto": "off", **choices}
     return BuildFacts(
         variant=variant, choices=tuple(named.items()), compiler="", flags=(), link_flags=(),
-        status=status, build_s=1.0, size_bytes=1, text_bytes=1, loadable_sha256=variant,
+        status=BuildStatus.SAME if same_as else BuildStatus.BUILT, same_as=same_as,
+        build_s=1.0, size_bytes=1, text_bytes=1, loadable_sha256=variant,
     )  # fmt: skip
 
 
@@ -34,7 +35,7 @@ def test_axes_that_vary_are_in_the_design_with_the_values_of_the_baseline() -> N
 
 
 def test_the_same_bytes_count_as_the_build_that_was_raced() -> None:
-    same = built("same", "same as base", plt="off")
+    same = built("same", "base", plt="off")
     design = design_of((BASE, O3, same), ("base", "o3"), ())
     assert (("-O2", "off"), "base") in design.builds
 

@@ -17,7 +17,7 @@ path = "."
 
 [build]
 commands = [["make", "CC={cc}", "CFLAGS={cflags}", "LDFLAGS={ldflags}"]]
-artefact = "demo"
+artifact = "demo"
 tools = { load-it = "load" }
 
 [axes]
@@ -29,7 +29,7 @@ compiler = "gcc-12"
 optimization = "-O2"
 
 [server]
-command = ["{artefact}", "{port}"]
+command = ["{artifact}", "{port}"]
 
 [[workloads]]
 name = "get"
@@ -79,7 +79,7 @@ def test_the_demo_is_right() -> None:
             'kind = "pth"',
             "s.toml:4: 'kind': 'pth' is not a kind of source; nearest is 'path'",
         ),
-        ('artefact = "demo"', "", "s.toml:7: key 'artefact' is missing in [build]"),
+        ('artifact = "demo"', "", "s.toml:7: key 'artifact' is missing in [build]"),
         (
             "[[workloads]]",
             "[race]\nslce = 1\n[[workloads]]",
@@ -105,8 +105,8 @@ def test_the_demo_is_right() -> None:
             "s.toml:25: 'preload': placeholder {loadit} is unknown; nearest is {load-it}",
         ),
         (
-            '"{artefact}", "{port}"]',
-            '"{artefact}", "{port}", "{cflags}"]',
+            '"{artifact}", "{port}"]',
+            '"{artifact}", "{port}", "{cflags}"]',
             "s.toml:21: 'command': placeholder {cflags} is not known here; ",
         ),
         (
@@ -137,14 +137,14 @@ def test_the_demo_is_right() -> None:
         (
             "[[workloads]]",
             '[[training.workloads]]\nname = "t"\ncommand = ["true"]\n[[workloads]]',
-            "s.toml:25: 'command' of workload 't' has no {artefact}",
+            "s.toml:25: 'command' of workload 't' has no {artifact}",
         ),
         (
-            '"{artefact}", "{port}"]',
-            '"{artefact}"]',
+            '"{artifact}", "{port}"]',
+            '"{artifact}"]',
             "s.toml:21: 'command' has no {port} to become ready on",
         ),
-        ('"{artefact}", "{port}"]', '"demo", "{port}"]', "s.toml:21: 'command' has no {artefact}"),
+        ('"{artifact}", "{port}"]', '"demo", "{port}"]', "s.toml:21: 'command' has no {artifact}"),
         (
             'compiler = "gcc-12"',
             'compiler = "gcc-13"',
@@ -175,7 +175,7 @@ def test_the_demo_is_right() -> None:
             "port =",
             "s.toml:10: 'port' cannot be a tool's name: {port} means something else",
         ),
-        ('artefact = "demo"', 'artefact = "/bin/x"', "s.toml:9: 'artefact': '/bin/x' must be a"),
+        ('artifact = "demo"', 'artifact = "/bin/x"', "s.toml:9: 'artifact': '/bin/x' must be a"),
         (
             'load = ["{load-it}"',
             'command = ["{load-it}"',
@@ -196,11 +196,11 @@ def test_one_mistake_is_one_line_with_its_place(old: str, new: str, expected: st
         ('budget = "-5m"', "'budget': '-5m' must be above 0"),
         ('budget = "5"', "'budget': '5' is not a time; write it with a unit"),
         ('margin = "0%"', "'margin': '0%' must be above 0% and below 100%"),
-        ("sweeps = 2", "'sweeps': 2 must be at least 3"),
-        ("sweeps = true", "'sweeps': true is not a whole number"),
+        ("rounds = 2", "'rounds': 2 must be at least 3"),
+        ("rounds = true", "'rounds': true is not a whole number"),
         ('slice = "1us"', "'slice': '1us' must be at least 100us"),
         ("seed = -1", "'seed': -1 must be at least 0"),
-        ('mode = "gatd"', "'mode': 'gatd' is not valid; nearest is 'gated'"),
+        ('mode = "interleavd"', "'mode': 'interleavd' is not valid; nearest is 'interleaved'"),
         ("level = 0.5", "'level': '0.5' must be one of 0.9, 0.95, 0.975, 0.99"),
         ("ports = [5, 6]", "'ports': '[5, 6]' must be a first and a last port"),
         ("ports = [20000, 20001]", "'ports': '[20000, 20001]' must span at least 100 ports"),
@@ -218,7 +218,7 @@ def test_a_margin_of_none_is_no_margin() -> None:
 
 
 def test_a_misspelt_key_is_not_reported_as_missing_too() -> None:
-    assert len(changed(('artefact = "demo"', 'artifact = "demo"'))) == 1
+    assert len(changed(('artifact = "demo"', 'artefact = "demo"'))) == 1
 
 
 def test_duplicate_workloads_are_named_at_the_second() -> None:
@@ -235,7 +235,7 @@ def test_cpus_are_checked_against_the_machine_only_when_it_is_known() -> None:
 
 
 def test_a_load_without_a_server_and_a_workload_without_anything() -> None:
-    server = '[server]\ncommand = ["{artefact}", "{port}"]\n'
+    server = '[server]\ncommand = ["{artifact}", "{port}"]\n'
     assert "there is no [server]" in errors_of(STUDY.replace(server, ""))[0]
     lines = errors_of(f'{STUDY}\n[[workloads]]\nname = "idle"\n')
     text = "workload 'idle' needs exactly one of 'load', 'drive' and 'command'"
@@ -315,7 +315,7 @@ def test_the_quick_redis_study() -> None:
         assert workload.rounding % workload.drive.pipeline == 0
 
 
-def test_named_workloads_are_kept_alone_with_their_checks() -> None:
+def test_significant_workloads_are_kept_alone_with_their_checks() -> None:
     text = STUDY.replace("[server]", '[race]\nslice_check = ["get", "put"]\n\n[server]')
     text += '\n[[workloads]]\nname = "put"\nload = ["{load-it}", "{port}", "{requests}"]\n'
     file = parse_study(text, Path("demo.toml"))
@@ -329,9 +329,9 @@ def test_named_workloads_are_kept_alone_with_their_checks() -> None:
 
 CHECKED = """
 [check]
-commands = [["./test", "{artefact}", "{tmp}", "{jobs}", "{load-it}"]]
+commands = [["./test", "{artifact}", "{tmp}", "{jobs}", "{load-it}"]]
 """
-BATCH = '\n[[workloads]]\nname = "solve"\ncommand = ["{artefact}", "--fast"]\n'
+BATCH = '\n[[workloads]]\nname = "solve"\ncommand = ["{artifact}", "--fast"]\n'
 
 
 def test_a_check_names_commands_and_workloads() -> None:
@@ -357,9 +357,9 @@ def test_a_check_of_output_alone_goes_with_its_workloads() -> None:
         ('same_output = ["solv"]', "no workload is called 'solv'; nearest is 'solve'"),
         ('same_output = ["get"]', "workload 'get' has no 'command', so it has no output"),
         ('same_output = ["solve", "solve"]', "'solve' is given twice"),
-        ('same_output = ["told"]', "workload 'told' uses {port} or {arm}"),
+        ('same_output = ["told"]', "workload 'told' uses {port} or {variant}"),
         ('commands = [["./test", "{port}"]]', "placeholder {port} is not known here"),
-        ('commands = [["./test", "{artifact}"]]', "{artifact} is unknown; nearest is {artefact}"),
+        ('commands = [["./test", "{artefact}"]]', "{artefact} is unknown; nearest is {artifact}"),
         ("in_build_tree = true", "'in_build_tree' is for 'commands'"),
         ('commands = [["a"]]\nsame_output = []\ntolerance = 0.1', "'tolerance' is for the numbers"),
     ],

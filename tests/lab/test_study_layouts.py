@@ -1,4 +1,4 @@
-"""Relinks in a study: turns, requests, the band's own race, and what n counts."""
+"""Relinks in a study: turns, requests, the spread's own race, and what n counts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ensign.lab.study.arms import Field, Seats, race_request
-from ensign.lab.study.fitting import BAND_EXECUTIONS, Demand, Pilot
+from ensign.lab.cpu_plan import CpuPlan
+from ensign.lab.study.fitting import SPREAD_EXECUTIONS, Demand, WorkloadPilot
 from ensign.lab.study.fixed import plan_key
-from ensign.lab.study.layouts import band_race, rotating
+from ensign.lab.study.layouts import rotating, spread_race
+from ensign.lab.study.racing import RoundPlan, run_rounds
 from ensign.lab.study.record import StudyRecord
 from ensign.lab.study.result import study_result
-from ensign.lab.study.sweeps import SweepPlan, run_sweeps
-from ensign.meter.records import Place, trials
+from ensign.lab.study.variants import RacedVariants, race_request
+from ensign.meter.records import TrialPlace, trials
 from ensign.model.comparisons import Direction
 from ensign.model.results import BuildFacts, MachineFacts, StudyResult
 from ensign.model.study import Study
@@ -24,28 +25,30 @@ from ensign.report.layouts import scope
 from ensign.store.folder import StudyFolder
 from races import SimulatedMeter, execution
 
-NATURAL = Field(
-    (("gcc-O2", "/b/O2"), ("gcc-O3", "/b/O3"), ("gcc-bolt", "/b/bolt")), {}, Seats((1,), (0,), (0,))
+NATURAL = RacedVariants(
+    (("gcc-O2", "/b/O2"), ("gcc-O3", "/b/O3"), ("gcc-bolt", "/b/bolt")),
+    {},
+    CpuPlan((1,), (0,), (0,)),
 )
 RELINKS = {
     "gcc-O2": tuple(f"/b/O2-{k}" for k in range(6)),
     "gcc-O3": tuple(f"/b/O3-{k}" for k in range(3)),
     "gcc-bolt": (),
 }
-START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "gated"}
+START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "interleaved"}
 
 
-def a_study(variants: str = "all", count: int = 3, sweeps: int = 6) -> Study:
+def a_study(variants: str = "all", count: int = 3, rounds: int = 6) -> Study:
     return Study.model_validate(
         {
             "name": "s",
             "source": {"kind": "path", "path": "x"},
-            "build": {"commands": [["make"]], "artefact": "program"},
+            "build": {"commands": [["make"]], "artifact": "program"},
             "axes": {"compiler": ["gcc-12"], "optimization": ["-O2", "-O3"]},
             "baseline": {"compiler": "gcc-12", "optimization": "-O2"},
             "layouts": {"count": count, "variants": variants},
-            "race": {"sweeps": sweeps},
-            "workloads": [{"name": name, "command": ["{artefact}", name]} for name in ("a", "b")],
+            "race": {"rounds": rounds},
+            "workloads": [{"name": name, "command": ["{artifact}", name]} for name in ("a", "b")],
         }
     )
 
@@ -60,21 +63,26 @@ def built(variant: str, relinks: int) -> BuildFacts:
 
 def record(*builds: BuildFacts, relinks: int) -> StudyRecord:
     return StudyRecord(
-        key="key", raced=tuple(each.variant for each in builds), sweeps_planned=6, builds=builds,
+        key="key", raced=tuple(each.variant for each in builds), rounds_planned=6, builds=builds,
         machine=MachineFacts(()), findings=(), commands=(), toolchains=(), source=(), version="0",
         made_at="now", complete=True, relinks=relinks,
     )  # fmt: skip
 
 
-def test_each_sweep_takes_the_next_relink_of_every_arm_and_the_twin_its_own() -> None:
-    field = rotating(a_study(), NATURAL, RELINKS)
+def test_each_round_takes_the_next_relink_of_every_variant_and_the_twin_its_own() -> None:
+    variants = rotating(a_study(), NATURAL, RELINKS)
     programs = []
-    for sweep in range(4):
+    for round_index in range(4):
         request = race_request(
-            a_study(), field.in_sweep(sweep), a_study().workloads[0], None, seed=1
+            a_study(), variants.in_round(round_index), a_study().workloads[0], None, seed=1
         )
-        programs.append([arm.program.argv[0] for arm in request.arms])
-        assert [arm.name for arm in request.arms] == ["gcc-O2", "gcc-O3", "gcc-bolt", TWIN]
+        programs.append([variant.program.argv[0] for variant in request.variants])
+        assert [variant.name for variant in request.variants] == [
+            "gcc-O2",
+            "gcc-O3",
+            "gcc-bolt",
+            TWIN,
+        ]
         assert request.env_padding
     assert programs[0] == ["/b/O2-0", "/b/O3-0", "/b/bolt", "/b/O2-3"]
     assert programs[1] == ["/b/O2-1", "/b/O3-1", "/b/bolt", "/b/O2-4"]
@@ -90,55 +98,58 @@ def test_where_too_few_relinks_differ_the_twin_has_another_turn() -> None:
 def test_without_relinks_of_the_baseline_nothing_is_perturbed() -> None:
     assert rotating(a_study(), NATURAL, {**RELINKS, "gcc-O2": ()}) == NATURAL
     assert rotating(a_study("baseline"), NATURAL, RELINKS) == NATURAL
-    assert NATURAL.in_sweep(5) == NATURAL
+    assert NATURAL.in_round(5) == NATURAL
 
 
-def test_the_band_is_a_race_of_its_own_on_natural_and_relinked_baseline(tmp_path: Path) -> None:
-    study, plan = a_study("baseline"), SweepPlan("key", 6, {"a": None, "b": None}, 0)
-    race = band_race(study, NATURAL, plan, built("gcc-O2", 6), RELINKS)
+def test_the_spread_is_a_race_of_its_own_on_natural_and_relinked_baseline(tmp_path: Path) -> None:
+    study, plan = a_study("baseline"), RoundPlan("key", 6, {"a": None, "b": None}, 0)
+    race = spread_race(study, NATURAL, plan, built("gcc-O2", 6), RELINKS)
     assert race is not None
-    field, band_plan = race
-    assert band_plan.key != plan.key
-    meter = SimulatedMeter(lambda _arm, _n: 1_000_000)
-    run_sweeps(meter, study, field, band_plan, StudyFolder(tmp_path), lambda _: None)
-    names = [arm["name"] for arm in meter.requests[0][1]["arms"]]  # type: ignore[attr-defined]
+    variants, spread_plan = race
+    assert spread_plan.key != plan.key
+    meter = SimulatedMeter(lambda _variant, _n: 1_000_000)
+    run_rounds(meter, study, variants, spread_plan, StudyFolder(tmp_path), lambda _: None)
+    names = [variant["name"] for variant in meter.requests[0][1]["variants"]]  # type: ignore[attr-defined]
     assert names == ["natural", *(f"relink-{k}" for k in range(1, 7)), TWIN]
-    assert len(meter.requests) == BAND_EXECUTIONS * 2
-    assert band_race(a_study(), NATURAL, plan, built("gcc-O2", 6), RELINKS) is None
-    assert band_race(study, NATURAL, plan, built("gcc-O2", 0), {}) is None
+    assert len(meter.requests) == SPREAD_EXECUTIONS * 2
+    assert spread_race(a_study(), NATURAL, plan, built("gcc-O2", 6), RELINKS) is None
+    assert spread_race(study, NATURAL, plan, built("gcc-O2", 0), {}) is None
 
 
-def test_the_band_takes_its_part_of_the_budget() -> None:
-    pilots = {"a": Pilot(None, 100, 0), "b": Pilot(None, 100, 0)}
+def test_the_spread_takes_its_part_of_the_budget() -> None:
+    pilots = {"a": WorkloadPilot(None, 100, 0), "b": WorkloadPilot(None, 100, 0)}
     lengths = {"a": 100.0, "b": 100.0}
     assert Demand(a_study(), pilots, 2).extras_ns(lengths) == 0
     banded = Demand(a_study("baseline"), pilots, 2)
-    assert banded.extras_ns(lengths) == 2 * 100 * BAND_EXECUTIONS * 5
+    assert banded.extras_ns(lengths) == 2 * 100 * SPREAD_EXECUTIONS * 5
 
 
-def test_other_relinks_are_other_trials_and_a_band_leaves_the_sweeps_as_they_are() -> None:
+def test_other_relinks_are_other_trials_and_a_spread_leaves_the_rounds_as_they_are() -> None:
     plain = plan_key(a_study(), {"x": "1"})
     assert plan_key(a_study("baseline"), {"x": "1"}, {}) == plain
     assert plan_key(a_study(), {"x": "1"}, {"x": ["2"]}) != plain
 
 
 def raced(
-    cost: Callable[[str, int], float], sweeps: int, arms: tuple[str, ...]
+    cost: Callable[[str, int], float], rounds: int, variants: tuple[str, ...]
 ) -> tuple[Trial, ...]:
-    """Trials of both workloads; `cost` is the log cost of an arm in a sweep."""
+    """Trials of both workloads; `cost` is the log cost of a variant in a round."""
     rng = np.random.default_rng(3)
     done: list[Trial] = []
     for workload in ("a", "b"):
-        for sweep in range(sweeps):
+        for round_index in range(rounds):
             costs = {
-                arm: int(1e9 * np.exp(cost(arm, sweep) + rng.normal(0, 0.001))) for arm in arms
+                variant: int(1e9 * np.exp(cost(variant, round_index) + rng.normal(0, 0.001)))
+                for variant in variants
             }
-            done += trials([START, *execution(0, costs)], Place(workload, sweep, 1, 5_000_000))
+            done += trials(
+                [START, *execution(0, costs)], TrialPlace(workload, round_index, 1, 5_000_000)
+            )
     return tuple(done)
 
 
-def suite_row(result: StudyResult, arm: str) -> tuple[Direction, int]:
-    (row,) = [each.comparison for each in result.suite if each.comparison.arm == arm]
+def suite_row(result: StudyResult, variant: str) -> tuple[Direction, int]:
+    (row,) = [each.comparison for each in result.suite if each.comparison.variant == variant]
     return row.direction, row.executions
 
 
@@ -149,19 +160,19 @@ def test_one_binary_says_faster_and_the_layouts_say_no() -> None:
     """
     places = np.random.default_rng(1).normal(0, 0.02, (2, 8))
     places[1, 0] = places[0, 0] - 0.03
-    arms = ("gcc-O2", "gcc-O3", TWIN)
+    variants = ("gcc-O2", "gcc-O3", TWIN)
 
-    def one_binary(arm: str, _sweep: int) -> float:
-        return float(places[arms.index(arm) % 2, 0])
+    def one_binary(variant: str, _round: int) -> float:
+        return float(places[variants.index(variant) % 2, 0])
 
-    def relinked(arm: str, sweep: int) -> float:
-        row = arms.index(arm) % 2
-        return float(places[row, (sweep + (4 if arm == TWIN else 0)) % 8])
+    def relinked(variant: str, round_index: int) -> float:
+        row = variants.index(variant) % 2
+        return float(places[row, (round_index + (4 if variant == TWIN else 0)) % 8])
 
     builds = (built("gcc-O2", 8), built("gcc-O3", 8))
-    study = a_study(count=8, sweeps=16)
-    single = study_result(study, record(*builds, relinks=0), raced(one_binary, 16, arms))
-    layouts = study_result(study, record(*builds, relinks=8), raced(relinked, 16, arms))
+    study = a_study(count=8, rounds=16)
+    single = study_result(study, record(*builds, relinks=0), raced(one_binary, 16, variants))
+    layouts = study_result(study, record(*builds, relinks=8), raced(relinked, 16, variants))
     assert suite_row(single, "gcc-O3") == (Direction.FASTER, 16)
     assert "not of these flags" in scope(single)
     assert suite_row(layouts, "gcc-O3") == (Direction.UNCLEAR, 8)
@@ -174,33 +185,33 @@ def test_one_binary_says_faster_and_the_layouts_say_no() -> None:
 
 def test_executions_of_one_relink_are_one_observation() -> None:
     result = study_result(
-        a_study(sweeps=10),
+        a_study(rounds=10),
         record(built("gcc-O2", 6), built("gcc-O3", 3), relinks=3),
-        raced(lambda _arm, _sweep: 0.0, 10, ("gcc-O2", "gcc-O3", TWIN)),
+        raced(lambda _variant, _round: 0.0, 10, ("gcc-O2", "gcc-O3", TWIN)),
     )
     assert {each.comparison.executions for each in result.suite} == {3}
     assert {each.comparison.executions for each in result.workloads} == {3}
-    assert result.sweeps_done == 10
+    assert result.rounds_done == 10
 
 
 def test_a_variant_without_relinks_is_named() -> None:
     builds = (built("gcc-O2", 6), built("gcc-bolt", 0))
-    trials_of = raced(lambda _arm, _sweep: 0.0, 6, ("gcc-O2", "gcc-bolt", TWIN))
+    trials_of = raced(lambda _variant, _round: 0.0, 6, ("gcc-O2", "gcc-bolt", TWIN))
     result = study_result(a_study(), record(*builds, relinks=3), trials_of)
     assert result.layouts is not None
     assert result.layouts.unable == ("gcc-bolt",)
 
 
-def test_the_band_of_the_relinked_baseline_is_found() -> None:
+def test_the_spread_of_the_relinked_baseline_is_found() -> None:
     places = {"natural": 0.0} | {f"relink-{k}": 0.005 * k for k in range(1, 9)}
-    arms = (*places, TWIN)
-    band = raced(lambda arm, _sweep: float(places.get(arm, 0)), 3, arms)
-    sweeps = raced(lambda _arm, _sweep: 0.0, 6, ("gcc-O2", "gcc-O3", TWIN))
+    variants = (*places, TWIN)
+    spread = raced(lambda variant, _round: float(places.get(variant, 0)), 3, variants)
+    rounds = raced(lambda _variant, _round: 0.0, 6, ("gcc-O2", "gcc-O3", TWIN))
     study = a_study("baseline", count=8)
     builds = (built("gcc-O2", 8), built("gcc-O3", 0))
-    result = study_result(study, record(*builds, relinks=0), sweeps, (), band)
+    result = study_result(study, record(*builds, relinks=0), rounds, (), spread)
     assert result.layouts is not None
-    whole, *each = result.layouts.bands
+    whole, *each = result.layouts.spreads
     assert (whole.workload, whole.relinks) == ("", 8)
     assert [one.workload for one in each] == ["a", "b"]
     assert 1.003 < whole.least < 1.007
@@ -209,5 +220,5 @@ def test_the_band_of_the_relinked_baseline_is_found() -> None:
     (split,) = result.layouts.splits
     assert split.execution_sd < 0.003
     assert split.layout_sd > 0.008
-    without = study_result(study, replace(record(*builds, relinks=0)), sweeps)
+    without = study_result(study, replace(record(*builds, relinks=0)), rounds)
     assert without.layouts is None

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from ensign.lab.compare.pilot import Pilot, PilotRun
-from ensign.lab.study.arms import Seats, mode_of
+from ensign.lab.compare.pilot import CommandPilot, PilotRun
+from ensign.lab.cpu_plan import CpuPlan
 from ensign.lab.study.looking import Decided, Sight, decided
-from ensign.lab.study.sweeps import SweepPlan
+from ensign.lab.study.racing import RoundPlan
+from ensign.lab.study.variants import mode_of
 from ensign.model.study import Study
-from ensign.model.trials import Activity, Metric, Mode
+from ensign.model.trials import Metric, Mode, TaskActivity
 from lab.test_study_budget import commands
-from lab.test_study_sweeps import FIELD, a_study
+from lab.test_study_racing import VARIANTS, a_study
 
 MS = 1_000_000
-SEATS = Seats((1,), (0,), (0,), ((0, 1), (0, 1)))
+SEATS = CpuPlan((1,), (0,), (0,), ((0, 1), (0, 1)))
 
 
 def sight(name: str, *, runnable: float = 1.0, idle: float = 0.0) -> Sight:
     busy_ns = round((1 - idle) * 100 * MS)
     cpu_ns = round(busy_ns * runnable)
-    activity = Activity(
+    activity = TaskActivity(
         looks=100,
         observed_ns=100 * MS,
         idle_ns=100 * MS - busy_ns,
         runnable_ns=cpu_ns,
         busiest_cpu_ns=busy_ns,
     )
-    return Sight(Pilot(name, (PilotRun(100 * MS, cpu_ns, 0, activity),) * 3), MS)
+    return Sight(CommandPilot(name, (PilotRun(100 * MS, cpu_ns, 0, activity),) * 3), MS)
 
 
 def of(study: Study, **odd: dict[str, float]) -> Decided:
@@ -38,7 +39,7 @@ def of(study: Study, **odd: dict[str, float]) -> Decided:
 @pytest.mark.parametrize("how", [{"runnable": 1.9}, {"idle": 0.8}])
 def test_one_workload_decides_on_the_metric_and_runs_by_turns_alone(how: dict[str, float]) -> None:
     found = of(commands(), get=how)
-    assert (found.metric, found.whole) == (Metric.WALL, ("get",))
+    assert (found.metric, found.alternating) == (Metric.WALL, ("get",))
     assert found.wide == (("get",) if "runnable" in how else ())
     assert of(commands()) == Decided(Metric.CPU, (), (), ())
 
@@ -47,19 +48,19 @@ def test_servers_wait_for_their_load_and_are_raced_whole_where_wall_time_counts(
     assert of(a_study(), get={"idle": 0.8}) == Decided(Metric.CPU, (), (), ())
     found = of(a_study(), get={"runnable": 3.8})
     assert (found.metric, found.wide) == (Metric.WALL, ("get",))
-    assert found.whole == ("set", "get", "incr")
+    assert found.alternating == ("set", "get", "incr")
     assert {each.code for each in found.findings} == {"several-cpus", "few-cpus"}
 
 
 def test_the_plan_places_a_workload_as_was_decided() -> None:
-    field = FIELD.__class__(FIELD.artefacts, FIELD.tools, SEATS)
-    plan = SweepPlan("key", 3, {}, 0, whole=("get",), wide=("get",))
+    variants = VARIANTS.__class__(VARIANTS.artifacts, VARIANTS.tools, SEATS)
+    plan = RoundPlan("key", 3, {}, 0, alternating=("get",), wide=("get",))
     study = commands()
-    placed = {each.name: plan.placed(field, each.name) for each in study.workloads}
+    placed = {each.name: plan.placed(variants, each.name) for each in study.workloads}
     modes = {each.name: mode_of(study, placed[each.name], each) for each in study.workloads}
-    assert modes == {"set": Mode.GATED, "get": Mode.WHOLE, "incr": Mode.GATED}
-    assert placed["get"].seats.program == (0, 1)
-    assert placed["set"].seats.program == (1,)
+    assert modes == {"set": Mode.INTERLEAVED, "get": Mode.ALTERNATING, "incr": Mode.INTERLEAVED}
+    assert placed["get"].cpus.program == (0, 1)
+    assert placed["set"].cpus.program == (1,)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from ensign.lab.study.longer_slices import with_longer_slices
+from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study.record import StudyRecord, read_record, write_record
 from ensign.lab.study.result import study_result, trial_findings
-from ensign.lab.study.sweeps import SweepPlan
-from ensign.meter.records import Place, trials
+from ensign.meter.records import TrialPlace, trials
 from ensign.model.comparisons import Direction
-from ensign.model.effects import Change
+from ensign.model.effects import AxisChange
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts, MachineFacts
@@ -23,17 +23,17 @@ STUDY = Study.model_validate(
     {
         "name": "s",
         "source": {"kind": "path", "path": "x"},
-        "build": {"commands": [["make"]], "artefact": "program"},
+        "build": {"commands": [["make"]], "artifact": "program"},
         "axes": {"compiler": ["gcc-12"], "optimization": ["-O2", "-O3"]},
         "baseline": {"compiler": "gcc-12", "optimization": "-O2"},
-        "race": {"sweeps": 6, "slice_check": ["b"]},
-        "workloads": [{"name": name, "command": ["{artefact}", name]} for name in ("a", "b")],
+        "race": {"rounds": 6, "slice_check": ["b"]},
+        "workloads": [{"name": name, "command": ["{artifact}", name]} for name in ("a", "b")],
     }
 )
 RECORD = StudyRecord(
     key="key",
     raced=("gcc-O2", "gcc-O3"),
-    sweeps_planned=6,
+    rounds_planned=6,
     builds=(),
     machine=MachineFacts(()),
     findings=(),
@@ -44,14 +44,14 @@ RECORD = StudyRecord(
     made_at="now",
     complete=True,
 )
-START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "gated"}
+START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "interleaved"}
 
 
-def swept(sweeps: int, ratio: float, seed: int = 1) -> tuple[Trial, ...]:
+def swept(rounds: int, ratio: float, seed: int = 1) -> tuple[Trial, ...]:
     rng = np.random.default_rng(seed)
     done: list[Trial] = []
     for workload in ("a", "b"):
-        for sweep in range(sweeps):
+        for round_index in range(rounds):
             noise = rng.normal(1, 0.002, 3)
             costs = dict(
                 zip(
@@ -60,27 +60,27 @@ def swept(sweeps: int, ratio: float, seed: int = 1) -> tuple[Trial, ...]:
                     strict=True,
                 )
             )
-            place = Place(workload, sweep, 1, 5_000_000)
+            place = TrialPlace(workload, round_index, 1, 5_000_000)
             done += trials([START, *execution(0, costs)], place)
     return tuple(done)
 
 
-def test_the_geomean_and_every_workload_of_every_arm_are_there() -> None:
+def test_the_geomean_and_every_workload_of_every_variant_are_there() -> None:
     result = study_result(STUDY, RECORD, swept(6, 0.9))
-    assert [row.comparison.arm for row in result.suite] == ["gcc-O3", "twin"]
+    assert [row.comparison.variant for row in result.suite] == ["gcc-O3", "twin"]
     faster, twin = (row.comparison for row in result.suite)
     assert faster.direction is Direction.FASTER
     assert faster.low < 0.9 < faster.high
     assert twin.low < 1 < twin.high
-    assert result.suite[0].no_slower is True
-    assert {(row.workload, row.comparison.arm) for row in result.workloads} == {
-        (workload, arm) for workload in ("a", "b") for arm in ("gcc-O3", "twin")
+    assert result.suite[0].non_inferior is True
+    assert {(row.workload, row.comparison.variant) for row in result.workloads} == {
+        (workload, variant) for workload in ("a", "b") for variant in ("gcc-O3", "twin")
     }
-    assert (result.sweeps_done, result.sweeps_planned) == (6, 6)
+    assert (result.rounds_done, result.rounds_planned) == (6, 6)
     assert result.suite[0].comparison.beside.other.metric.value == "wall"
 
 
-def test_the_bands_count_every_workload_of_every_arm() -> None:
+def test_the_bands_count_every_workload_of_every_variant() -> None:
     result = study_result(STUDY, RECORD, swept(6, 0.9))
     assert result.band_edges == (-0.01, 0.01, 0.05, 0.10, 0.20)
     faster, twin = result.bands
@@ -91,7 +91,7 @@ def test_the_bands_count_every_workload_of_every_arm() -> None:
 
 def test_workloads_that_differ_are_named() -> None:
     result = study_result(STUDY, RECORD, swept(6, 0.9))
-    faster, twin = result.named
+    faster, twin = result.significant
     assert (faster.variant, faster.slower, faster.faster) == ("gcc-O3", (), ("a", "b"))
     assert (twin.variant, twin.slower, twin.faster) == ("twin", (), ())
 
@@ -105,20 +105,20 @@ def test_effects_of_the_axes_are_read_with_the_other_metric_beside() -> None:
     )  # fmt: skip
     result = study_result(STUDY, replace(RECORD, builds=builds), swept(6, 0.9))
     (effect,) = result.factorial.main
-    assert effect.changes == (Change("optimization", "-O2", "-O3"),)
+    assert effect.changes == (AxisChange("optimization", "-O2", "-O3"),)
     assert effect.comparison.ratio == pytest.approx(result.suite[0].comparison.ratio)
-    assert effect.named
+    assert effect.significant
     assert effect.other is not None
     assert effect.other.metric.value == "wall"
 
 
-def test_half_a_sweep_does_not_count() -> None:
+def test_half_a_round_does_not_count() -> None:
     result = study_result(STUDY, RECORD, swept(6, 0.9)[:-2])
-    assert result.sweeps_done == 4
-    assert "incomplete-sweeps" in [finding.code for finding in result.findings]
+    assert result.rounds_done == 4
+    assert "incomplete-rounds" in [finding.code for finding in result.findings]
 
 
-def test_without_a_whole_sweep_there_is_no_result() -> None:
+def test_without_a_whole_round_there_is_no_result() -> None:
     with pytest.raises(InputError):
         study_result(STUDY, RECORD, swept(1, 0.9)[:1])
 
@@ -137,7 +137,7 @@ def test_a_ratio_that_moves_with_the_slice_is_a_warning() -> None:
 
 
 def test_the_check_races_only_what_was_chosen_at_four_times_the_slice() -> None:
-    longer, plan = with_longer_slices(STUDY, SweepPlan("key", 6, {"a": None, "b": None}, 0))
+    longer, plan = with_longer_slices(STUDY, RoundPlan("key", 6, {"a": None, "b": None}, 0))
     assert [workload.name for workload in longer.workloads] == ["b"]
     assert longer.race.slice == "20000000ns"
     assert plan.key != "key"

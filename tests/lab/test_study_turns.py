@@ -4,16 +4,17 @@ from typing import Any
 
 import pytest
 
-from ensign.lab.study.arms import Field, Seats, race_request
-from ensign.lab.study.fitting import Pilot
+from ensign.lab.cpu_plan import CpuPlan
+from ensign.lab.study.fitting import WorkloadPilot
 from ensign.lab.study.longer_slices import with_longer_slices
-from ensign.lab.study.sweeps import SweepPlan
+from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study.turns import connections_at_once, turns_findings
+from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.documents import race_json
 from ensign.model.study import Study
 from lab.test_driven_studies import STUDY, file_of
 
-FIELD = Field((("gcc-12", "/bin/a"),), {}, Seats((0,), (1,), (0, 1)))
+VARIANTS = RacedVariants((("gcc-12", "/bin/a"),), {}, CpuPlan((0,), (1,), (0, 1)))
 
 
 def study_of(drive: str = "pipeline = 10", **race: object) -> Study:
@@ -23,7 +24,7 @@ def study_of(drive: str = "pipeline = 10", **race: object) -> Study:
 
 
 def at_once(study: Study, ns_per_request: int) -> dict[str, int]:
-    return connections_at_once(study, {"get": Pilot(1000, ns_per_request * 1000, 0)})
+    return connections_at_once(study, {"get": WorkloadPilot(1000, ns_per_request * 1000, 0)})
 
 
 @pytest.mark.parametrize(
@@ -36,20 +37,20 @@ def test_two_rounds_of_requests_fill_a_slice(ns_per_request: int, expected: dict
 
 def test_all_connections_send_where_that_is_asked_for_or_times_decide() -> None:
     assert at_once(study_of(slice_connections="all"), 40_000) == {}
-    assert at_once(study_of(mode="whole"), 40_000) == {}
+    assert at_once(study_of(mode="alternating"), 40_000) == {}
     assert at_once(study_of("rate_per_s = 1000"), 40_000) == {}
     assert at_once(study_of("connections = 2"), 40_000) == {}
 
 
-def test_the_plan_reaches_every_arm_but_not_the_longer_slices() -> None:
+def test_the_plan_reaches_every_variant_but_not_the_longer_slices() -> None:
     study = study_of()
-    plan = SweepPlan("k", 5, {"get": 100}, 0, at_once={"get": 3})
-    placed = plan.placed(FIELD, "get")
+    plan = RoundPlan("k", 5, {"get": 100}, 0, at_once={"get": 3})
+    placed = plan.placed(VARIANTS, "get")
     request: Any = race_json(race_request(study, placed, study.workloads[0], 100, seed=1))
-    assert [arm["load"]["drive"]["at_once"] for arm in request["arms"]] == [3, 3]
-    assert not any("at_once" in arm["preload"][1]["drive"] for arm in request["arms"])
+    assert [variant["load"]["drive"]["at_once"] for variant in request["variants"]] == [3, 3]
+    assert not any("at_once" in variant["preload"][1]["drive"] for variant in request["variants"])
     _, longer = with_longer_slices(study, plan)
-    assert longer.placed(FIELD, "get").at_once is None
+    assert longer.placed(VARIANTS, "get").at_once is None
 
 
 def test_it_is_said() -> None:

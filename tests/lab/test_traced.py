@@ -12,13 +12,13 @@ import pytest
 
 from ensign.lab.traced import MeterTracer, TraceWish
 from ensign.meter.client import LocalMeter
-from ensign.meter.requests import ArmFiles, ArmSpec, Load, ProcessSpec
+from ensign.meter.requests import Load, ProcessSpec, VariantFiles, VariantSpec
 from ensign.model.traced import TracedExecution, Way
 
 
 def trace(*argv: str, **more: str) -> TracedExecution:
     program = ProcessSpec(argv=argv, **more)  # type: ignore[arg-type]  # texts alone are given
-    return MeterTracer(LocalMeter()).trace(ArmSpec(name="a", program=program))
+    return MeterTracer(LocalMeter()).trace(VariantSpec(name="a", program=program))
 
 
 def test_each_file_that_ran_has_an_identity_and_the_status_is_kept() -> None:
@@ -51,8 +51,8 @@ def test_files_that_the_meter_copied_are_named_as_they_were(tmp_path: Path) -> N
     (folder / "bin").mkdir(parents=True)
     shutil.copy("/bin/sh", folder / "bin" / "program")
     program = ProcessSpec(argv=("{files}/bin/program", "-c", "echo > {files}/left; exit 0"))
-    arm = ArmSpec(name="a", program=program, files=ArmFiles((str(folder),)))
-    seen = MeterTracer(LocalMeter()).trace(arm)
+    variant = VariantSpec(name="a", program=program, files=VariantFiles((str(folder),)))
+    seen = MeterTracer(LocalMeter()).trace(variant)
     assert str(folder / "bin" / "program") in {file.path for file in seen.mapped}
     assert (seen.not_judged, seen.written) == ("", ())
 
@@ -94,7 +94,7 @@ def test_a_server_is_followed_and_asked_to_stop(tmp_path: Path) -> None:
     python = os.path.realpath(sys.executable)
     server = ProcessSpec(argv=(python, "-c", code, "{port}", str(stopped)))
     load = Load(ProcessSpec(argv=("true",)), operations=1)
-    seen = MeterTracer(LocalMeter()).trace(ArmSpec(name="a", program=server, load=load))
+    seen = MeterTracer(LocalMeter()).trace(VariantSpec(name="a", program=server, load=load))
     assert stopped.exists()
     assert not seen.not_judged
     assert str(stopped.resolve()) in seen.written
@@ -112,8 +112,8 @@ def test_the_cpu_clock_may_run_faster(rate: int, tmp_path: Path) -> None:
     )
     out = tmp_path / "ticks"
     python = os.path.realpath(sys.executable)
-    arm = ArmSpec(name="a", program=ProcessSpec(argv=(python, "-c", code, str(out))))
-    seen = MeterTracer(LocalMeter()).trace(arm, TraceWish(cpu_clock_rate=rate))
+    variant = VariantSpec(name="a", program=ProcessSpec(argv=(python, "-c", code, str(out))))
+    seen = MeterTracer(LocalMeter()).trace(variant, TraceWish(cpu_clock_rate=rate))
     assert seen.cpu_clock_reads > 0
     enough = int(out.read_text()) >= 40
     assert enough == (rate == 1)

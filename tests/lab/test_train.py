@@ -11,10 +11,10 @@ from ensign.meter.client import FakeMeter, LocalMeter
 from ensign.model.errors import Interrupted
 from ensign.model.study import Study
 
-START = {"type": "start", "schema": 1, "freezer": "signal", "mode": "whole", "counters": []}
-ARM = {
-    "type": "arm", "execution": 0, "arm": "training", "wall_ns": 5, "cpu_ns": 4, "user_ns": 3,
-    "system_ns": 1, "operations": 1,
+START = {"type": "start", "schema": 1, "freezer": "signal", "mode": "alternating", "counters": []}
+VARIANT = {
+    "type": "variant", "execution": 0, "variant": "training", "wall_ns": 5, "cpu_ns": 4,
+    "user_ns": 3, "system_ns": 1, "operations": 1,
 }  # fmt: skip
 EXECUTION = {
     "type": "execution", "execution": 0, "wall_ns": 9, "started_unix_ns": 1, "running_share": 1.0,
@@ -26,10 +26,10 @@ STUDY = Study.model_validate(
     {
         "name": "x",
         "source": {"kind": "path", "path": "."},
-        "build": {"commands": [["make"]], "artefact": "x", "tools": {"load": "load"}},
+        "build": {"commands": [["make"]], "artifact": "x", "tools": {"load": "load"}},
         "axes": {"compiler": ["gcc-12"]},
         "baseline": {},
-        "server": {"command": ["{artefact}", "{port}"], "stop": "kill", "env": {"A": "1"}},
+        "server": {"command": ["{artifact}", "{port}"], "stop": "kill", "env": {"A": "1"}},
         "training": {
             "workloads": [
                 {"name": "learn", "load": ["{load}", "{port}", "{requests}"], "requests": 7},
@@ -54,36 +54,41 @@ def run(workload: int = 0) -> TrainingRun:
 
 
 def outcome(**how: object) -> dict[str, object]:
-    return {"type": "outcome", "execution": 0, "arm": "training", "role": "server", **how}
+    return {"type": "outcome", "execution": 0, "variant": "training", "role": "server", **how}
 
 
 def test_a_training_is_one_execution_that_a_server_may_end_by_itself() -> None:
-    records = (START, outcome(signal=15), ARM, EXECUTION, END)
+    records = (START, outcome(signal=15), VARIANT, EXECUTION, END)
     meter = FakeMeter([records, records])
     trainer = MeterTrainer(meter, STUDY, Path("/study"))
     assert trainer.train(run()) == ""
     assert trainer.train(run(1)) == ""
     (_, request), (_, brief) = meter.requests
-    assert (request["mode"], request["executions"]) == ("whole", 1)
-    (arm,) = request["arms"]  # type: ignore[misc]
-    assert arm["ask_to_stop"] is True
-    assert arm["program"]["argv"] == ["perf", "--", "/made/server", "{port}"]
-    assert arm["program"]["env"] == {"A": "1", "GCOV_PREFIX": "/counts"}
-    load = arm["load"]["process"]
+    assert (request["mode"], request["executions"]) == ("alternating", 1)
+    (variant,) = request["variants"]  # type: ignore[misc]
+    assert variant["ask_to_stop"] is True
+    assert variant["program"]["argv"] == ["perf", "--", "/made/server", "{port}"]
+    assert variant["program"]["env"] == {"A": "1", "GCOV_PREFIX": "/counts"}
+    load = variant["load"]["process"]
     assert load["argv"] == ["/made/load", "{port}", "7"]
     assert "GCOV_PREFIX" not in load["env"]
     assert load["deadline_ns"] == 60 * 10**9
-    assert brief["arms"][0]["load"]["process"]["deadline_ns"] == 2 * 10**9  # type: ignore[index]
+    assert brief["variants"][0]["load"]["process"]["deadline_ns"] == 2 * 10**9  # type: ignore[index]
 
 
 def test_a_server_that_had_to_be_killed_lost_its_profile() -> None:
-    meter = FakeMeter([(START, outcome(signal=9, reason="ended"), ARM, EXECUTION, END)])
+    meter = FakeMeter([(START, outcome(signal=9, reason="ended"), VARIANT, EXECUTION, END)])
     said = MeterTrainer(meter, STUDY, Path("/study")).train(run())
     assert said.endswith("was killed, so its profile is lost")
 
 
 def test_an_error_is_a_reason_and_an_interruption_is_none() -> None:
-    error = {"type": "error", "code": "crashed", "arm": "training", "text": 'arm "training": boo'}
+    error = {
+        "type": "error",
+        "code": "crashed",
+        "variant": "training",
+        "text": 'variant "training": boo',
+    }
     meter = FakeMeter([(START, error, END), (START, END)])
     trainer = MeterTrainer(meter, STUDY, Path("/study"))
     assert trainer.train(run()) == "boo"
@@ -118,7 +123,7 @@ def test_a_training_with_a_library_that_was_not_built_is_for_nothing(
     path = f"LD_LIBRARY_PATH={tmp_path / folder}"
     study = STUDY.model_copy(update={"server": None})
     workload = study.workloads[0].model_copy(
-        update={"load": None, "command": ["env", path, "{artefact}"]}
+        update={"load": None, "command": ["env", path, "{artifact}"]}
     )
     learn = TrainingRun(program, workload, (), {}, 60 * 10**9, root=tmp_path / "built")
     said = MeterTrainer(LocalMeter(), study, tmp_path).train(learn)

@@ -1,22 +1,28 @@
 import pytest
 
-from ensign.meter.records import Place, outcome_of, trials
+from ensign.meter.records import TrialPlace, outcome_of, trials
 from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
 from ensign.model.trials import Latency, Mode
 from races import execution
 
-START = {"type": "start", "schema": 1, "freezer": "signal", "mode": "gated"}
-PLACE = Place("set", first_sweep=4, seed=1, slice_ns=5_000_000)
+START = {"type": "start", "schema": 1, "freezer": "signal", "mode": "interleaved"}
+PLACE = TrialPlace("set", first_round=4, seed=1, slice_ns=5_000_000)
 
 
 def test_each_execution_becomes_a_trial_with_its_own_records() -> None:
-    warning = {"type": "warning", "code": "overshoot", "arm": "1", "text": "late", "execution": 1}
+    warning = {
+        "type": "warning",
+        "code": "overshoot",
+        "variant": "1",
+        "text": "late",
+        "execution": 1,
+    }
     records = [START, *execution(0, {"1": 10, "twin": 12}), warning, *execution(1, {"1": 20})]
     first, second = trials(records, PLACE)
-    assert (first.sweep, second.sweep) == (4, 5)
-    assert first.mode is Mode.GATED
+    assert (first.round_index, second.round_index) == (4, 5)
+    assert first.mode is Mode.INTERLEAVED
     assert first.freezer == "signal"
-    assert [arm.cpu_ns for arm in first.arms] == [10, 12]
+    assert [variant.cpu_ns for variant in first.variants] == [10, 12]
     assert len(first.slices) == 2
     assert first.findings == ()
     assert [finding.code for finding in second.findings] == ["overshoot"]
@@ -27,8 +33,8 @@ def test_an_invalid_execution_is_no_trial_and_leaves_nothing_behind() -> None:
     broken = [dict(record) for record in execution(0, {"1": 10})]
     broken[-1]["valid"] = False
     (trial,) = trials([START, *broken, *execution(1, {"1": 20})], PLACE)
-    assert [arm.cpu_ns for arm in trial.arms] == [20]
-    assert trial.sweep == 4
+    assert [variant.cpu_ns for variant in trial.variants] == [20]
+    assert trial.round_index == 4
 
 
 @pytest.mark.parametrize(
@@ -42,16 +48,16 @@ def test_an_invalid_execution_is_no_trial_and_leaves_nothing_behind() -> None:
     ],
 )
 def test_an_error_is_raised_by_whose_fault_it_was(code: str, kind: type[Exception]) -> None:
-    error = {"type": "error", "code": code, "arm": "clang-19-O2", "text": "it is so"}
+    error = {"type": "error", "code": code, "variant": "clang-19-O2", "text": "it is so"}
     with pytest.raises(kind, match="clang-19-O2: it is so"):
         list(trials([START, error], PLACE))
 
 
 def test_unknown_operations_are_an_error_not_a_guess() -> None:
-    arm = {
-        "type": "arm",
+    variant = {
+        "type": "variant",
         "execution": 0,
-        "arm": "1",
+        "variant": "1",
         "wall_ns": 1,
         "cpu_ns": 1,
         "user_ns": 1,
@@ -59,15 +65,17 @@ def test_unknown_operations_are_an_error_not_a_guess() -> None:
         "operations": None,
     }
     with pytest.raises(CommandFailed, match="operations is unknown"):
-        list(trials([START, arm], PLACE))
+        list(trials([START, variant], PLACE))
 
 
 def test_latencies_of_a_drive_are_kept() -> None:
     given = {"p50": 1, "p95": 2, "p99": 3, "p999": 4, "max": 5, "mean": 2, "count": 100}
     records = execution(0, {"1": 1})
-    records = [{**each, "latency_ns": given} if each["type"] == "arm" else each for each in records]
+    records = [
+        {**each, "latency_ns": given} if each["type"] == "variant" else each for each in records
+    ]
     (trial,) = trials([START, *records], PLACE)
-    assert trial.arm("1").latency == Latency(**given)
+    assert trial.variant("1").latency == Latency(**given)
 
 
 def test_an_execution_before_the_start_is_a_bug() -> None:
@@ -89,7 +97,7 @@ def test_the_outcome_of_one_command() -> None:
 def test_a_meter_that_was_ended_from_elsewhere_is_a_failure() -> None:
     end = {"type": "end", "status": "interrupted", "executions": 1}
     found = trials([START, *execution(0, {"1": 10}), end], PLACE)
-    assert next(found).sweep == 4
+    assert next(found).round_index == 4
     with pytest.raises(Interrupted, match="told to end by a signal"):
         next(found)
 

@@ -13,7 +13,7 @@ def test_names_in_order_and_other_braces_left_alone() -> None:
 
 def test_fill_replaces_known_names_only() -> None:
     values = {"port": "7", "tmp": "/t"}
-    assert fill("{port}:{arm}:{tmp}/x", values) == "7:{arm}:/t/x"
+    assert fill("{port}:{variant}:{tmp}/x", values) == "7:{variant}:/t/x"
     assert fill_all(["{port}", "{}"], values) == ("7", "{}")
 
 

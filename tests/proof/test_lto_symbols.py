@@ -8,7 +8,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from ensign.proof.lto_symbols import (
-    Symbols,
+    LtoSymbols,
     UnreadError,
     bitcode_symbols,
     gcc_symbols,
@@ -23,7 +23,7 @@ __attribute__((weak)) int mine(void) { return 1; }
 int given(int x) { return needed(hidden(x)) + known + (perhaps ? perhaps(x) : 0); }
 """
 DEFINES = frozenset({"data", "common_in_old_c", "mine", "given"})
-EXPECTED = Symbols(DEFINES, frozenset({"needed", "known"}))
+EXPECTED = LtoSymbols(DEFINES, frozenset({"needed", "known"}))
 
 
 def compiled(folder: Path, compiler: str, *flags: str) -> Path:
@@ -47,7 +47,7 @@ def test_inline_functions_of_cxx_have_a_group_and_are_defined(tmp_path: Path) ->
     argv = ("g++-12", "-O2", "-flto", "-c", "part.cc", "-o", "part.o")
     subprocess.run(argv, cwd=tmp_path, check=True)
     content = io.BytesIO((tmp_path / "part.o").read_bytes())
-    assert gcc_symbols(ELFFile(content)) == Symbols(frozenset({"f", "_Z5twicei"}))
+    assert gcc_symbols(ELFFile(content)) == LtoSymbols(frozenset({"f", "_Z5twicei"}))
 
 
 @pytest.mark.parametrize("flags", [("-flto",), ("-flto=thin",), ("-flto", "-fcommon")])
@@ -73,6 +73,6 @@ def test_without_llvm_nm_or_bitcode_the_reason_is_given(tmp_path: Path) -> None:
 def test_names_of_members_are_told_from_names_of_symbols() -> None:
     text = "/p[1]/l.a[x y.o]: f T 0 0\n/p[1]/l.a[z.o]: f U 0 0\n/p[1]/l.a[z.o]: w w 0 0\n"
     assert symbols_by_member(text, "/p[1]/l.a") == {
-        "x y.o": Symbols(frozenset({"f"})),
-        "z.o": Symbols(needs=frozenset({"f"})),
+        "x y.o": LtoSymbols(frozenset({"f"})),
+        "z.o": LtoSymbols(needs=frozenset({"f"})),
     }

@@ -157,7 +157,7 @@ def test_a_kept_library_of_an_earlier_build(
     shell(source, "gcc-11 -O0 -fPIC -shared -o plugin.so hot.c")
     line = "{cc} {cflags} {ldflags} -o program main.c hot.c"
     with pytest.raises(WrongBaseline, match=r"plugin\.so was not made by this build"):
-        built(tmp_path, recording_ports, line, keep=["plugin.so"])
+        built(tmp_path, recording_ports, line, runtime_files=["plugin.so"])
 
 
 def test_an_object_from_a_folder_elsewhere(
@@ -183,8 +183,8 @@ def test_one_variant_of_other_parts_is_left_out(
     report = build_variants(request(tmp_path, *variants, **shape), recording_ports)
     errors = [each for each in report.findings if each.severity is Severity.ERROR]
     assert [(each.code, each.subject) for each in errors] == [("not-from-this-build", "bad")]
-    assert report.result("bad").artefact is None
-    assert report.result("good").artefact is not None
+    assert report.result("bad").artifact is None
+    assert report.result("good").artifact is not None
 
 
 @pytest.mark.parametrize("way", [{"clean": [["rm", "-f", "hot.o"]]}, {"prebuilt": ["h*.o"]}])

@@ -166,7 +166,7 @@ def test_lld_takes_from_an_archive_before_the_objects(
     variant = a_variant(compiler, lto="full", **linker)
     report = build("archive-before-objects", tmp_path, recording_ports, variant)
     assert [finding.text for finding in report.findings] == []
-    program = report.results[0].artefact
+    program = report.results[0].artifact
     assert program is not None
     assert "other" not in imports(program)
 
@@ -220,4 +220,4 @@ def test_a_flag_without_effect_on_the_binary(tmp_path: Path, recording_ports: Bu
     same = Variant("same", "gcc-12", "-O2", flags="-fno-math-errno")
     report = build("right", tmp_path, recording_ports, plain, same)
     assert codes(report) == ["same-bytes"]
-    assert report.results[1].facts.status == "same as plain"
+    assert report.results[1].facts.said == "same as plain"

@@ -3,15 +3,17 @@ from __future__ import annotations
 import pytest
 
 from ensign.model.variants import Variant
+from ensign.proof.evidence import BuildEvidence, Request
 from ensign.proof.facts import Binary, Proof
 from ensign.proof.rules_binary import binary_findings
 from ensign.proof.rules_log import log_findings, unknown_lto
-from ensign.proof.seen import Request, Seen
 from ensign.toolchains.table import Flags
 
 
 def codes(log: str) -> list[str]:
-    return [finding.code for finding in log_findings(Seen("v", Proof(Binary("p")), log=log))]
+    return [
+        finding.code for finding in log_findings(BuildEvidence("v", Proof(Binary("p")), log=log))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -75,5 +77,5 @@ def test_a_good_log_has_no_finding() -> None:
 )
 def test_bolt_by_the_bytes(asked: str, bolted: bool, expected: list[str]) -> None:  # noqa: FBT001
     request = Request(Variant("v", "gcc-12", "-O2", bolt=asked), Flags((), ()))
-    seen = Seen("v", Proof(Binary("p", bolted=bolted)), request)
+    seen = BuildEvidence("v", Proof(Binary("p", bolted=bolted)), request)
     assert [finding.code for finding in binary_findings(seen)] == expected

@@ -12,11 +12,11 @@ from ensign.builders.build import WrongBaseline, build_variants
 from ensign.builders.outcomes import BuildReport
 from ensign.builders.request import BuildPorts
 from ensign.host.files import file_sha256
-from ensign.model.calls import Call, Input, Output
+from ensign.model.calls import Call, LinkInput, Output
 from ensign.model.findings import Severity
 from ensign.model.variants import Variant
-from ensign.proof.link import Place
-from ensign.proof.origins import Evidence, trace
+from ensign.proof.link import TreePlace
+from ensign.proof.origins import OriginEvidence, trace
 from small_studies import request
 
 COMPILE = "{cc} {cflags} -c main.c"
@@ -177,12 +177,14 @@ def test_start_files_are_no_libraries_of_the_machine(tmp_path: Path) -> None:
         "/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.builtins-x86_64.a",
     )
     inputs = [
-        Input(path, "object" if path.endswith(".o") else "archive", path, (("m.o", path + "m"),))
+        LinkInput(
+            path, "object" if path.endswith(".o") else "archive", path, (("m.o", path + "m"),)
+        )
         for path in (*of_compiler, f"{machine}/libz.a", f"{machine}/crtool.o")
     ]
     output = Output(str(program), file_sha256(program), 6)
     words = ("ld", "-o", "program")
     link = Call("ld", "ld", words, words, str(tmp_path), 0, 1, 0, (output,), tuple(inputs))
-    place = Place(tmp_path, str(tmp_path))
-    (found,) = trace(["program"], Evidence(place, [link], (), 0))
+    place = TreePlace(tmp_path, str(tmp_path))
+    (found,) = trace(["program"], OriginEvidence(place, [link], (), 0))
     assert found.machine == (f"{machine}/libz.a", f"{machine}/crtool.o")

@@ -13,10 +13,10 @@ JUDGED = {"withheld", "correlation", "other_metric"}
 def test_a_study_has_the_documented_keys() -> None:
     content = json.loads(as_json.study(data.study()))
     suite = {"variant", "ratio", "low", "high", "level", "direction", "size", "workloads"}
-    suite |= {"within_layout_band", "no_slower", "not_shown", *JUDGED}
+    suite |= {"within_layout_spread", "non_inferior", "not_shown", *JUDGED}
     workload = {
         "workload", "variant", "metric", "ratio", "low", "high", "direction", "size", "executions",
-        "within_layout_band", "baseline_cost_ns", "variant_cost_ns", "user_share",
+        "within_layout_spread", "baseline_cost_ns", "variant_cost_ns", "user_share",
         *JUDGED,
     }  # fmt: skip
     assert {"suite", "workloads", "builds", "findings"} <= set(content)
@@ -29,15 +29,15 @@ def test_a_study_has_the_documented_keys() -> None:
 def test_a_comparison_has_the_documented_keys() -> None:
     content = json.loads(as_json.compare(data.compared_several()))
     keys = {
-        "arm", "baseline", "metric", "ratio", "low", "high", "level", "direction", "size",
+        "variant", "baseline", "metric", "ratio", "low", "high", "level", "direction", "size",
         "executions", *JUDGED,
     }  # fmt: skip
     assert all(set(row) == keys for row in (*content["comparisons"], content["aa"]))
     other = content["comparisons"][0]["other_metric"]
     assert (other["metric"], other["disagrees"]) == ("wall", False)
-    assert other["arm"]["waiting"] == pytest.approx(0.02)
+    assert other["variant"]["waiting"] == pytest.approx(0.02)
     assert content["machine"]["ASLR"] == "full"
-    assert content["trials"][0]["arms"][0]["cpu_ns"] == 806_000_000
+    assert content["trials"][0]["variants"][0]["cpu_ns"] == 806_000_000
     row = dict(zip(content["slice_columns"], content["trials"][0]["slices"][0], strict=True))
     assert row["wall_ns"] == 5_000_000
 

@@ -39,7 +39,7 @@ def test_lines_fit_the_width() -> None:
 
 def test_a_confirmation_is_announced() -> None:
     expected = Expectation("s", "", (), (), (), 7, (), confirming=(3, 16))
-    assert "at most 3) are built afresh and confirmed in 16 sweeps" in plan(expected, 200)
+    assert "at most 3) are built afresh and confirmed in 16 rounds" in plan(expected, 200)
     assert "confirmed" not in planned(*_WORK)
 
 
@@ -52,7 +52,7 @@ def test_a_guess_is_a_range_and_so_is_the_sum() -> None:
     text = plan(expected, 80)
     assert "4 s to 36 s" in text
     assert "1 min 04 s to 1 min 36 s" in text
-    assert "as many sweeps as the budget holds" in text
+    assert "as many rounds as the budget holds" in text
     assert "fitting" in text
     said = before_run(expected)
     assert said.startswith("expected: builds 4 s to 36 s (a guess); trials 1 min 00 s (the budget)")

@@ -6,7 +6,7 @@ from ensign.model.findings import Finding, Severity
 from ensign.model.results import StudyResult
 from ensign.model.shipment import Shipment, ShippedFile, Verified
 from ensign.report.as_pull_request import pull_request
-from report_data import BAND, HOSTILE, confirmed_study, study
+from report_data import HOSTILE, SPREAD, confirmed_study, study
 
 SHIPMENT = Shipment(
     variant="clang-19-O3-lto",
@@ -43,7 +43,7 @@ def test_it_says_what_is_not_shown() -> None:
     doubts = doubts_of(study())
     assert "Without relinks it speaks of these binaries, not of these flags" in doubts
     assert "was not checked by the study" in doubts
-    assert "only the baseline was relinked" in doubts_of(study(layouts=BAND))
+    assert "only the baseline was relinked" in doubts_of(study(layouts=SPREAD))
     named = doubts_of(study(), "gcc-12-O3")
     assert "It is not shown that gcc-12-O3 is faster than gcc-12-O2." in named
 

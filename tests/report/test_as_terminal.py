@@ -60,7 +60,7 @@ def test_the_compare_table_has_what_was_asked_for(width: int) -> None:
         assert part in " ".join(text.split())
 
 
-def test_several_arms_say_what_the_level_covers() -> None:
+def test_several_variants_say_what_the_level_covers() -> None:
     several = " ".join(as_terminal.compare(data.compared_several()).split())
     assert "not all of them at once" in several
     assert "not all of them at once" not in as_terminal.compare(data.compared())

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from ensign.model.comparisons import Beside, Comparison, TimeShares
+from ensign.model.comparisons import Comparison, OtherMetric, TimeShares
 from ensign.model.trials import Metric
 from ensign.report.both_metrics import both_said, other_cell
 from report_data import comparison
 
 
-def disagreeing(wall: float, baseline: TimeShares, arm: TimeShares) -> Comparison:
+def disagreeing(wall: float, baseline: TimeShares, variant: TimeShares) -> Comparison:
     """5.7 % faster by CPU time, `wall` (a log ratio) by wall time."""
     other = comparison("new", wall, 0.004, metric=Metric.WALL)
-    beside = Beside(other, disagrees=True, baseline=baseline, arm=arm)
+    beside = OtherMetric(other, disagrees=True, baseline=baseline, variant=variant)
     return replace(comparison("new", -0.055, 0.004), beside=beside)
 
 

@@ -11,9 +11,9 @@ def test_the_verdict_is_that_of_the_confirmation() -> None:
 
 
 def test_before_its_end_nothing_is_claimed() -> None:
-    verdict = study_verdict(data.confirmed_study(result=None, sweeps_done=5))
-    assert verdict.headline.startswith("Nothing is claimed yet: 5 of 16 confirming sweeps")
-    page = as_html.study(data.confirmed_study(result=None, sweeps_done=5))
+    verdict = study_verdict(data.confirmed_study(result=None, rounds_done=5))
+    assert verdict.headline.startswith("Nothing is claimed yet: 5 of 16 confirming rounds")
+    page = as_html.study(data.confirmed_study(result=None, rounds_done=5))
     assert "Nothing is claimed yet" in page
     assert 'id="confirmation"' not in page
 

@@ -8,7 +8,7 @@ import pytest
 
 import report_data as data
 from ensign.model.comparisons import Direction
-from ensign.model.effects import Change, Effect, Factorial
+from ensign.model.effects import AxisChange, Effect, Factorial
 from ensign.model.findings import Finding, Severity
 from ensign.report import as_json, as_markdown
 from ensign.report.axis_words import change_words, condition_words, restriction_words
@@ -20,8 +20,8 @@ from ensign.report.trade import hardening_rows, trade_view
 from ensign.report.view import study_view
 from report_simulation import simulated_study
 
-LTO = Change("lto", "off", "full")
-O3 = Change("optimization", "-O2", "-O3")
+LTO = AxisChange("lto", "off", "full")
+O3 = AxisChange("optimization", "-O2", "-O3")
 MARGIN = math.log1p(data.MARGIN)
 
 
@@ -29,13 +29,16 @@ def effect(
     log_ratio: float,
     half: float,
     *,
-    named: bool,
-    changes: tuple[Change, ...] = (LTO,),
+    significant: bool,
+    changes: tuple[AxisChange, ...] = (LTO,),
     **more: object,
 ) -> Effect:
     fields: dict[str, object] = {"given": (), "only": (), "groups": 4, "other": None, **more}
     return Effect(
-        changes=changes, comparison=data.comparison("full", log_ratio, half), named=named, **fields
+        changes=changes,
+        comparison=data.comparison("full", log_ratio, half),
+        significant=significant,
+        **fields,
     )  # type: ignore[arg-type]
 
 
@@ -47,20 +50,20 @@ def said(*main: Effect, **lists: tuple[Effect, ...]) -> tuple[str, ...]:
 
 
 def test_nothing_is_said_only_where_the_whole_interval_lies_within_the_margin() -> None:
-    inside = effect(0.001, MARGIN - 0.002, named=False)
-    across = effect(0.001, MARGIN + 0.002, named=False)
+    inside = effect(0.001, MARGIN - 0.002, significant=False)
+    across = effect(0.001, MARGIN + 0.002, significant=False)
     assert "is worth nothing beyond the margin of 1 %" in said(inside)[0]
     assert "is unclear: between" in said(across)[0]
     assert "nothing" not in said(across)[0]
 
 
 def test_what_changes_no_byte_has_no_effect() -> None:
-    assert "has no effect: the programs are the same" in said(effect(0, 0, named=False))[0]
+    assert "has no effect: the programs are the same" in said(effect(0, 0, significant=False))[0]
 
 
 def test_without_a_margin_nothing_is_nothing() -> None:
     none = Effect(
-        (LTO,), (), (), 4, data.comparison("full", 0, 0.001, margin=None), None, named=False
+        (LTO,), (), (), 4, data.comparison("full", 0, 0.001, margin=None), None, significant=False
     )
     view = effects_view(data.study(margin=None, factorial=Factorial((none,), (), ())))
     assert view is not None
@@ -68,29 +71,33 @@ def test_without_a_margin_nothing_is_nothing() -> None:
 
 
 def test_a_direction_is_said_only_after_holm() -> None:
-    found = effect(-0.02, 0.003, named=True)
+    found = effect(-0.02, 0.003, significant=True)
     assert said(found) == ("LTO is worth +2.0 % (+1.7 to +2.3 %), over 4 matched pairs.",)
-    missed = effect(-0.02, 0.003, named=False)
+    missed = effect(-0.02, 0.003, significant=False)
     # Its own interval excludes 0: elsewhere that pair may be called faster, so not "unclear" here.
-    assert "is not claimed after Holm, by its own interval between 1.7" in said(missed)[0]
+    assert (
+        "is not claimed after Holm's adjustment, by its own interval between 1.7" in said(missed)[0]
+    )
     assert shown(missed).direction is Direction.UNCLEAR
 
 
 def test_a_small_effect_is_named_with_the_margin() -> None:
-    assert "+0.5 %, less than the margin of 1 % (" in said(effect(-0.005, 0.001, named=True))[0]
+    assert (
+        "+0.5 %, less than the margin of 1 % (" in said(effect(-0.005, 0.001, significant=True))[0]
+    )
 
 
 def test_what_an_effect_depends_on_is_said_where_the_interaction_is_shown() -> None:
-    main = effect(-0.01, 0.002, named=True)
-    at_o3 = effect(-0.019, 0.003, named=True, given=(("optimization", "-O3"),))
-    at_o2 = effect(0.0, 0.003, named=False, given=(("optimization", "-O2"),))
-    both = effect(-0.016, 0.004, named=True, changes=(O3, LTO), groups=2)
+    main = effect(-0.01, 0.002, significant=True)
+    at_o3 = effect(-0.019, 0.003, significant=True, given=(("optimization", "-O3"),))
+    at_o2 = effect(0.0, 0.003, significant=False, given=(("optimization", "-O2"),))
+    both = effect(-0.016, 0.004, significant=True, changes=(O3, LTO), groups=2)
     lists = {"conditional": (at_o3, at_o2), "interactions": (both,)}
     alone, together = said(main, **lists)
     assert "It depends: at -O3 +1.9 % (" in alone
     assert "; at -O2 nothing beyond 1 % (" in alone
     assert together.startswith("-O3 instead of -O2 and LTO together give 1.6 % more than each")
-    unknown = replace(both, named=False)
+    unknown = replace(both, significant=False)
     (without,) = said(main, conditional=(at_o3, at_o2), interactions=(unknown,))
     assert "It depends" not in without
 
@@ -99,18 +106,18 @@ def test_what_an_effect_depends_on_is_said_where_the_interaction_is_shown() -> N
     ("change", "words"),
     [
         (LTO, "LTO"),
-        (Change("lto", "full", "off"), "no LTO"),
-        (Change("lto", "full", "thin"), "thin LTO instead of LTO"),
+        (AxisChange("lto", "full", "off"), "no LTO"),
+        (AxisChange("lto", "full", "thin"), "thin LTO instead of LTO"),
         (O3, "-O3 instead of -O2"),
-        (Change("pgo", "off", "on"), "PGO"),
-        (Change("hardening", "default", "canary"), "hardening canary"),
-        (Change("hardening", "none", "canary"), "hardening canary instead of none"),
-        (Change("flags", "", "-fno-plt"), "flags -fno-plt"),
-        (Change("flags", "-fno-plt", ""), "flags none instead of -fno-plt"),
-        (Change("dependencies", "plain", "flags"), "giving the flags to the dependencies"),
+        (AxisChange("pgo", "off", "on"), "PGO"),
+        (AxisChange("hardening", "default", "canary"), "hardening canary"),
+        (AxisChange("hardening", "none", "canary"), "hardening canary instead of none"),
+        (AxisChange("flags", "", "-fno-plt"), "flags -fno-plt"),
+        (AxisChange("flags", "-fno-plt", ""), "flags none instead of -fno-plt"),
+        (AxisChange("dependencies", "plain", "flags"), "giving the flags to the dependencies"),
     ],
 )
-def test_changes_are_said_as_people_say_them(change: Change, words: str) -> None:
+def test_changes_are_said_as_people_say_them(change: AxisChange, words: str) -> None:
     assert change_words(change) == words
 
 
@@ -147,7 +154,7 @@ def test_the_front_is_of_builds_that_pass_their_checks() -> None:
 
 def test_what_an_error_speaks_against_trades_nothing() -> None:
     result = simulated_study()
-    fastest = study_view(result).candidates[0].name
+    fastest = study_view(result).compared[0].name
     error = Finding("no-trace", Severity.ERROR, "LTO has no trace", fastest)
     unfit = replace(result, findings=(error,))
     trade = trade_view(unfit, study_view(unfit))

@@ -19,7 +19,7 @@ CASES: dict[str, Callable[[], str]] = {
     "study-empty.txt": lambda: as_terminal.study(data.empty_study()),
     "study-extreme.txt": lambda: as_terminal.study(data.extreme_study()),
     "study-huge.txt": lambda: as_terminal.study(data.huge_study(), Screen(100)),
-    "study-band.txt": lambda: as_terminal.study(data.study(layouts=data.BAND), Screen(100)),
+    "study-spread.txt": lambda: as_terminal.study(data.study(layouts=data.SPREAD), Screen(100)),
     "study-latency.txt": lambda: as_terminal.study(
         data.study(latency=data.latencies()), Screen(80)
     ),
@@ -38,7 +38,7 @@ CASES: dict[str, Callable[[], str]] = {
     "compare-several.txt": lambda: as_terminal.compare(data.compared_several()),
     "study.md": lambda: as_markdown.study(data.study()),
     "study-extreme.md": lambda: as_markdown.study(data.extreme_study()),
-    "study-band.md": lambda: as_markdown.study(data.study(layouts=data.BAND)),
+    "study-spread.md": lambda: as_markdown.study(data.study(layouts=data.SPREAD)),
     "compare.md": lambda: as_markdown.compare(data.compared_several()),
     "study.csv": lambda: as_csv.study(data.study()),
     "study-extreme.csv": lambda: as_csv.study(data.extreme_study()),

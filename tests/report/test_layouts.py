@@ -10,7 +10,7 @@ from ensign.report import as_html, as_json, as_markdown, as_terminal
 from ensign.report.layouts import layout_text, scope
 from ensign.report.verdict import study_verdict
 from ensign.report.view import study_view
-from report_data import BAND, comparison, study
+from report_data import SPREAD, comparison, study
 
 RACED = LayoutFacts(raced=6, kind="shuffled sections", unable=("clang-19-O3-lto-bolt",))
 
@@ -29,7 +29,7 @@ def test_raced_relinks_speak_of_flags_and_name_what_could_not_be_relinked() -> N
 
 
 def test_the_band_and_the_parts_of_the_spread_are_in_every_report() -> None:
-    result = study(layouts=BAND)
+    result = study(layouts=SPREAD)
     text = layout_text(result)
     assert "another one lies between 2.9 % slower and 2.6 % faster (95 %)" in text
     assert "lay between 2.0 % slower and 1.0 % faster" in text
@@ -40,7 +40,7 @@ def test_the_band_and_the_parts_of_the_spread_are_in_every_report() -> None:
         assert "another one lies between 2.9 % slower and 2.6 % faster" in plain
     assert "another one lies" in " ".join(as_terminal.study(result).split())
     written = json.loads(as_json.study(result))["layouts"]
-    assert written["bands"][0]["high"] == 1.03
+    assert written["spreads"][0]["high"] == 1.03
     assert written["splits"][0]["execution_sd"] == 0.004
     assert "layouts" not in json.loads(as_json.study(study()))
 
@@ -48,7 +48,7 @@ def test_the_band_and_the_parts_of_the_spread_are_in_every_report() -> None:
 def test_a_difference_inside_the_band_is_a_doubt_and_beyond_it_none() -> None:
     def verdict_of(log_ratio: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
         rows = (SuiteComparison(comparison("a", log_ratio, 0.004), 14),)
-        said = study_verdict(study(suite=rows, layouts=BAND))
+        said = study_verdict(study(suite=rows, layouts=SPREAD))
         return said.details, said.caveats
 
     details, caveats = verdict_of(-0.015)
@@ -69,29 +69,31 @@ def test_rows_whose_whole_interval_lies_in_the_band_are_marked() -> None:
             ("twin", 0.0, 0.001),
         )
     )
-    result = study(suite=rows, layouts=BAND, twin="twin")
-    marked = {row.name for row in study_view(result).suite if row.within_band}
+    result = study(suite=rows, layouts=SPREAD, twin="twin")
+    marked = {row.name for row in study_view(result).suite if row.within_spread}
     assert marked == {"inside"}
     said = {each["variant"]: each for each in json.loads(as_json.study(result))["suite"]}
-    assert {name: each["within_layout_band"] for name, each in said.items()} == {
+    assert {name: each["within_layout_spread"] for name, each in said.items()} == {
         "inside": True, "reaches-out": False, "beyond": False, "twin": None,
     }  # fmt: skip
     without = study_view(study(suite=rows))
-    assert not any(row.within_band for row in without.suite)
+    assert not any(row.within_spread for row in without.suite)
 
 
-def test_a_workload_is_told_by_its_own_band() -> None:
-    inside = replace(BAND.bands[1], low=0.5, high=2.0)
-    result = study(layouts=replace(BAND, bands=(BAND.bands[0], inside)))
+def test_a_workload_is_told_by_its_own_spread() -> None:
+    inside = replace(SPREAD.spreads[1], low=0.5, high=2.0)
+    result = study(layouts=replace(SPREAD, spreads=(SPREAD.spreads[0], inside)))
     for variant in study_view(result).variants:
-        marked = {entry.row.name for entry in variant.rows if entry.row.within_band}
+        marked = {entry.row.name for entry in variant.rows if entry.row.within_spread}
         assert marked == (set() if variant.is_twin else {"set"})
     page = as_html.study(result)
-    assert page.count(">within the layout band<") == as_markdown.study(result).count("<sub>within")
-    one = study(layouts=BAND, names=("set",))
-    assert any(entry.row.within_band for each in study_view(one).variants for entry in each.rows)
+    assert page.count(">within the layout spread<") == as_markdown.study(result).count(
+        "<sub>within"
+    )
+    one = study(layouts=SPREAD, names=("set",))
+    assert any(entry.row.within_spread for each in study_view(one).variants for entry in each.rows)
 
 
 def test_a_split_without_any_spread_has_no_shares() -> None:
-    still = replace(BAND.splits[0], layout_sd=0.0, layout_high=0.0, execution_sd=0.0)
-    assert "variance" not in layout_text(data.study(layouts=replace(BAND, splits=(still,))))
+    still = replace(SPREAD.splits[0], layout_sd=0.0, layout_high=0.0, execution_sd=0.0)
+    assert "variance" not in layout_text(data.study(layouts=replace(SPREAD, splits=(still,))))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import NamedWorkloads, SuiteComparison, WorkloadComparison
+from ensign.model.results import SignificantWorkloads, SuiteComparison, WorkloadComparison
 from ensign.report.verdict import compare_verdict, study_verdict
 from report_data import compared, compared_several, comparison, empty_study, study, unbounded
 
@@ -57,8 +57,8 @@ def strings(half: float, ratio: float = 0.05) -> tuple[WorkloadComparison, ...]:
 
 def test_what_hurts_is_said_first_and_with_its_size() -> None:
     rows = (SuiteComparison(comparison("a", -0.04, 0.01), 3, False, ("strings",)),)  # noqa: FBT003
-    named = (NamedWorkloads("a", ("strings",), ("get",)),)
-    found = study_verdict(study(suite=rows, workloads=strings(0.01), named=named))
+    named = (SignificantWorkloads("a", ("strings",), ("get",)),)
+    found = study_verdict(study(suite=rows, workloads=strings(0.01), significant=named))
     assert found.details == ("But strings is 4.9 % slower (3.9 to 5.8 %).",)
     # The same workload is not also "not shown", and one within the margin is no regression.
     assert not any("not shown" in line or "lists" in line for line in found.details)
@@ -66,8 +66,8 @@ def test_what_hurts_is_said_first_and_with_its_size() -> None:
 
 def test_a_workload_that_is_slower_by_its_own_interval_alone_is_said_so() -> None:
     rows = (SuiteComparison(comparison("a", -0.04, 0.01), 3, False, ("strings",)),)  # noqa: FBT003
-    named = (NamedWorkloads("a", (), ("get",)),)
-    found = study_verdict(study(suite=rows, workloads=strings(0.045), named=named))
+    named = (SignificantWorkloads("a", (), ("get",)),)
+    found = study_verdict(study(suite=rows, workloads=strings(0.045), significant=named))
     assert found.details[0].startswith(
         "By its own interval alone, strings is 4.9 % slower (0.5 to 9.1 %)"
     )
@@ -76,22 +76,22 @@ def test_a_workload_that_is_slower_by_its_own_interval_alone_is_said_so() -> Non
 
 def test_what_hurts_the_nearest_is_said_where_nothing_is_faster() -> None:
     rows = suite(("a", -0.001, 0.03))
-    named = (NamedWorkloads("a", ("strings",), ()),)
-    found = study_verdict(study(suite=rows, workloads=strings(0.01), named=named))
+    named = (SignificantWorkloads("a", ("strings",), ()),)
+    found = study_verdict(study(suite=rows, workloads=strings(0.01), significant=named))
     assert found.headline.startswith("No variant is shown to be faster")
     assert "But strings is 4.9 % slower (3.9 to 5.8 %)." in found.details
 
 
 def test_what_may_overturn_the_result_stands_beside_it() -> None:
     twin = SuiteComparison(comparison("twin", 0.004, 0.001), 14)
-    verdict = study_verdict(study(suite=(*suite(("a", -0.04, 0.01)), twin), sweeps_done=5))
+    verdict = study_verdict(study(suite=(*suite(("a", -0.04, 0.01)), twin), rounds_done=5))
     text = " ".join(verdict.caveats)
-    assert "Not finished: 5 of 8 sweeps" in text
+    assert "Not finished: 5 of 8 rounds" in text
     assert "1 build failed: clang-14-O3-lto" in text
     assert "twin needs 0.4 % more CPU time" in text
 
 
-def test_a_comparison_has_a_sentence_per_arm_and_doubts_its_twin() -> None:
+def test_a_comparison_has_a_sentence_per_variant_and_doubts_its_twin() -> None:
     several = compare_verdict(compared_several())
     assert several.headline.startswith("quick is 49.2 % faster than old")
     assert len(several.details) == 4

@@ -54,13 +54,13 @@ def test_the_baseline_is_named_on_demand() -> None:
 def test_metric_and_mode_are_named() -> None:
     """More time is r − 1, faster and slower are speedups: 43 % more is a speedup of −30 %."""
     more = comparison("new", math.log(1.43), 0.01, margin=None, baseline="old")
-    said = words.sentence(more, None, against=True, mode=Mode.GATED)
+    said = words.sentence(more, None, against=True, mode=Mode.INTERLEAVED)
     assert said == (
         "new needs 43.0 % more CPU time than old, between 41.6 and 44.4 % (95 %, interleaved)"
     )
     assert words.speedup_cell(more) == "−30.1 %"
     wall = comparison("new", math.log(1.12), 0.01, margin=None, metric=Metric.WALL, baseline="old")
-    said = words.sentence(wall, None, against=True, mode=Mode.WHOLE)
+    said = words.sentence(wall, None, against=True, mode=Mode.ALTERNATING)
     assert (
         said
         == "new takes 12.0 % longer than old (wall), between 10.9 and 13.1 % (95 %, alternating)"

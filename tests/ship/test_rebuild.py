@@ -32,7 +32,7 @@ LINK = {
 BUILD = {
     "dependencies": [["make", "CC={cc}", "AR={ar}", "libother.a"]],
     "commands": [["make", "CC={cc}", "AR={ar}", "CFLAGS={cflags}", "LDFLAGS={ldflags}"]],
-    "artefact": "program",
+    "artifact": "program",
 }
 
 
@@ -56,7 +56,7 @@ class Yard:
                     "commands": [["make", "-j{jobs}", "CC={cc}"]],
                     **ship,
                 },
-                "workloads": [{"name": "run", "command": ["{artefact}"]}],
+                "workloads": [{"name": "run", "command": ["{artifact}"]}],
             }
         )
         path = self.folder / "shipped.toml"

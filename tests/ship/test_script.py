@@ -17,7 +17,8 @@ from builders.test_profiles import PlainTrainer, study
 from ensign.builders.build import build_variants
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.training import TrainingRun
-from ensign.lab.study.arms import Field, Seats, training_request
+from ensign.lab.cpu_plan import CpuPlan
+from ensign.lab.study.variants import RacedVariants, training_request
 from ensign.lab.study_file import parse_study
 from ensign.meter.documents import race_json
 from ensign.model.build_events import ignore
@@ -92,11 +93,11 @@ def test_what_a_drive_sends_in_the_training_travels_as_a_file() -> None:
     assert list(files) == ["learn-preload-0.json", "learn.json"]
     (workload,) = asked.training.workloads
     run = TrainingRun(Path("/bin/c"), workload, (), {}, 10**9)
-    field = Field((("gcc-12", "/bin/a"),), {}, Seats((0,), (1,), (0,)))
+    field = RacedVariants((("gcc-12", "/bin/a"),), {}, CpuPlan((0,), (1,), (0,)))
     said: Any = race_json(training_request(asked, field, run))
-    arm = said["arms"][0]
-    assert files["learn.json"]["drive"] == json.loads(json.dumps(arm["load"]["drive"]))
+    variant = said["variants"][0]
+    assert files["learn.json"]["drive"] == json.loads(json.dumps(variant["load"]["drive"]))
     assert files["learn-preload-0.json"]["drive"] == json.loads(
-        json.dumps(arm["preload"][0]["drive"])
+        json.dumps(variant["preload"][0]["drive"])
     )
     assert {each["address"] for each in files.values()} == {"127.0.0.1:PORT"}

@@ -1,4 +1,4 @@
-"""Builders of trials and of sweeps, so that tests say only what matters to them."""
+"""Builders of trials and of rounds, so that tests say only what matters to them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ensign.model.trials import ArmTotals, Metric, Mode, SliceRecord, Trial
-from ensign.stats.sweeps import SweepCosts
+from ensign.model.trials import Metric, Mode, SliceRecord, Trial, VariantTotals
+from ensign.stats.rounds import RoundCosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-def arm_totals(arm: str, cpu_ns: int, wall_ns: int, operations: int = 1) -> ArmTotals:
-    return ArmTotals(
-        arm=arm,
+def variant_totals(variant: str, cpu_ns: int, wall_ns: int, operations: int = 1) -> VariantTotals:
+    return VariantTotals(
+        variant=variant,
         wall_ns=wall_ns,
         cpu_ns=cpu_ns,
         user_ns=cpu_ns * 3 // 4,
@@ -31,36 +31,36 @@ def arm_totals(arm: str, cpu_ns: int, wall_ns: int, operations: int = 1) -> ArmT
 
 
 def build_trial(
-    arms: Mapping[str, tuple[int, int, int]],
+    variants: Mapping[str, tuple[int, int, int]],
     workload: str = "set",
-    sweep: int = 0,
+    round_index: int = 0,
     slices: tuple[SliceRecord, ...] = (),
 ) -> Trial:
-    """`arms` maps a name to CPU nanoseconds, wall nanoseconds and operations."""
+    """`variants` maps a name to CPU nanoseconds, wall nanoseconds and operations."""
     return Trial(
         workload=workload,
-        sweep=sweep,
+        round_index=round_index,
         seed=1,
-        mode=Mode.GATED,
+        mode=Mode.INTERLEAVED,
         freezer="cgroup",
         slice_ns=5_000_000,
         started_unix_s=0.0,
         wall_ns=10**9,
         running_share=0.98,
-        arms=tuple(arm_totals(name, *values) for name, values in arms.items()),
+        variants=tuple(variant_totals(name, *values) for name, values in variants.items()),
         slices=slices,
     )
 
 
-def build_costs(d: np.ndarray, workloads: tuple[str, ...] | None = None) -> SweepCosts:
-    """Sweeps in which `arm` differs from `baseline` by d[workload, sweep]."""
-    count, sweeps = d.shape
-    baseline = np.linspace(5, 9, count * sweeps).reshape(d.shape)
-    return SweepCosts(
+def build_costs(d: np.ndarray, workloads: tuple[str, ...] | None = None) -> RoundCosts:
+    """Rounds in which `variant` differs from `baseline` by d[workload, round]."""
+    count, rounds = d.shape
+    baseline = np.linspace(5, 9, count * rounds).reshape(d.shape)
+    return RoundCosts(
         metric=Metric.CPU,
-        arms=("baseline", "arm"),
+        variants=("baseline", "variant"),
         workloads=workloads or tuple(f"w{i}" for i in range(count)),
-        sweeps=tuple(range(sweeps)),
+        rounds=tuple(range(rounds)),
         left_out=(),
         y=np.stack([baseline, baseline + d]),
     )
@@ -72,5 +72,5 @@ def make_trial() -> Callable[..., Trial]:
 
 
 @pytest.fixture
-def make_costs() -> Callable[..., SweepCosts]:
+def make_costs() -> Callable[..., RoundCosts]:
     return build_costs

@@ -10,7 +10,7 @@ from ensign.stats.bands import band_edges, count_bands, variant_bands
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ensign.stats.sweeps import SweepCosts
+    from ensign.stats.rounds import RoundCosts
 
 EDGES = band_edges()
 
@@ -45,14 +45,14 @@ def test_any_width_of_about_equal_gives_bands_without_gaps(margin: float) -> Non
     assert sum(count_bands([-0.5, -0.1, 0.03, 0.05, 0.2, 1.0], edges)) == 6
 
 
-def test_minimum_and_mean_are_both_counted(make_costs: Callable[..., SweepCosts]) -> None:
+def test_minimum_and_mean_are_both_counted(make_costs: Callable[..., RoundCosts]) -> None:
     speedups = np.array([[0.12, 0.12, 0.04], [0.0, 0.005, -0.03], [0.3, 0.25, 0.22]])
-    bands = variant_bands(make_costs(-np.log1p(speedups)), "arm", "baseline", EDGES)
-    assert bands.variant == "arm"
+    bands = variant_bands(make_costs(-np.log1p(speedups)), "variant", "baseline", EDGES)
+    assert bands.variant == "variant"
     assert bands.by_mean == (0, 1, 0, 1, 0, 1)
     assert bands.by_minimum == (1, 0, 1, 0, 0, 1)
 
 
-def test_without_sweeps_there_is_nothing_to_count(make_costs: Callable[..., SweepCosts]) -> None:
-    bands = variant_bands(make_costs(np.empty((2, 0))), "arm", "baseline", EDGES)
+def test_without_rounds_there_is_nothing_to_count(make_costs: Callable[..., RoundCosts]) -> None:
+    bands = variant_bands(make_costs(np.empty((2, 0))), "variant", "baseline", EDGES)
     assert sum(bands.by_mean) == sum(bands.by_minimum) == 0

@@ -26,7 +26,7 @@ BENCH = Path(__file__).parents[2] / "bench"
         ("statistics_speed.py", ["--samples", "2000"], ["on 2000 samples", "signed rank"]),
         (
             "report_speed.py",
-            ["--workloads", "1", "--sweeps", "3", "--slices", "2", "--reports", "terminal", "html"],
+            ["--workloads", "1", "--rounds", "3", "--slices", "2", "--reports", "terminal", "html"],
             ["| terminal |", "| html |"],
         ),
     ],
@@ -49,9 +49,9 @@ def test_the_studies_of_groups_are_those_tests_raced_both_ways(
     both = [read_study(tmp_path / f"{name}.toml").study for name in ("groups", "one")]
     assert [study.race.group_size for study in both] == ["auto", "all"]
     for study in both:
-        assert (study.race.budget, study.race.sweeps, study.race.confirm) == ("20m", None, None)
+        assert (study.race.budget, study.race.rounds, study.race.confirm) == ("20m", None, None)
         assert study.suite is not None
         assert study.suite.tests == list(script["TESTS"])
     half = {"suite": 0.002, "workload": 0.01}
-    row = {"sweeps": 9, "racing_s": 60.0, "told": half, "reached": None}
+    row = {"rounds": 9, "racing_s": 60.0, "told": half, "reached": None}
     assert "| one | 9 | 60 s | 0.20% - | 1.00% - |" in script["table"]({"one": row})

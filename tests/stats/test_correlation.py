@@ -19,9 +19,9 @@ from ensign.stats.correlation import (
 )
 from ensign.stats.looks import looks_up_to
 from ensign.stats.pair import PairNames, PairRule, Rule, compare, critical, log_interval
+from ensign.stats.rounds import RoundCosts
 from ensign.stats.simulation import INDEPENDENT_NOISE, drifting, exclusions, normal
-from ensign.stats.stopping import correlated_sweeps, pair_findings, sweep_correlation
-from ensign.stats.sweeps import SweepCosts
+from ensign.stats.stopping import correlated_rounds, pair_findings, round_correlation
 
 RACES = 20_000
 STEADY = [0.010, 0.012, 0.009, 0.011, 0.013, 0.008, 0.010, 0.012, 0.011, 0.009]
@@ -72,9 +72,9 @@ def test_it_costs_little_where_executions_are_independent() -> None:
 
 
 def study(correlation: float, sizes: tuple[int, int, int], studies: int) -> np.ndarray:
-    """d[study, arm, workload, sweep] of so many variants: they share the baseline's noise."""
-    variants, workloads, sweeps = sizes
-    shape = (studies, variants + 1, workloads, sweeps)
+    """d[study, variant, workload, round] of so many variants: they share the baseline's noise."""
+    variants, workloads, rounds = sizes
+    shape = (studies, variants + 1, workloads, rounds)
     y = drifting(np.random.default_rng(5), shape, correlation)
     return np.asarray(y[:, 1:] - y[:, :1])
 
@@ -106,18 +106,18 @@ def test_one_interval_of_a_study_is_widened_as_are_all() -> None:
 def test_correlated_workloads_of_a_study_are_named_and_chance_names_none() -> None:
     rng = np.random.default_rng(6)
     y = rng.standard_normal((3, 4, 30)) / 100
-    assert correlated_sweeps(costs_of(y), sweep_correlation(costs_of(y))) == ()
+    assert correlated_rounds(costs_of(y), round_correlation(costs_of(y))) == ()
     y[1, 2] += np.cumsum(rng.standard_normal(30)) / 100
-    shared = sweep_correlation(costs_of(y))
-    (found,) = correlated_sweeps(costs_of(y), shared)
+    shared = round_correlation(costs_of(y))
+    (found,) = correlated_rounds(costs_of(y), shared)
     assert (found.code, found.subject) == ("correlated-executions", "w2")
     assert shared > 0
 
 
-def costs_of(y: np.ndarray) -> SweepCosts:
-    sweeps = tuple(range(y.shape[-1]))
+def costs_of(y: np.ndarray) -> RoundCosts:
+    rounds = tuple(range(y.shape[-1]))
     names = tuple(f"w{number}" for number in range(y.shape[1]))
-    return SweepCosts(Metric.CPU, ("base", "new", "twin"), names, sweeps, (), y)
+    return RoundCosts(Metric.CPU, ("base", "new", "twin"), names, rounds, (), y)
 
 
 def test_r_is_told_with_every_comparison_and_the_finding_names_it() -> None:

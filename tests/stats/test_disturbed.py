@@ -13,13 +13,15 @@ MakeTrial = Callable[..., Trial]
 
 def disturbed(make_trial: MakeTrial, cpu_wait_ns: int | None) -> Trial:
     trial = make_trial({"a": (80, 100, 1), "b": (80, 100, 1)})
-    return replace(trial, arms=tuple(replace(one, cpu_wait_ns=cpu_wait_ns) for one in trial.arms))
+    return replace(
+        trial, variants=tuple(replace(one, cpu_wait_ns=cpu_wait_ns) for one in trial.variants)
+    )
 
 
 def test_the_share_is_of_the_wall_time_where_it_was_read(make_trial: MakeTrial) -> None:
-    totals = [*disturbed(make_trial, 20).arms, *disturbed(make_trial, None).arms]
+    totals = [*disturbed(make_trial, 20).variants, *disturbed(make_trial, None).variants]
     assert taken_share(totals) == pytest.approx(0.2)
-    assert taken_share(disturbed(make_trial, None).arms) is None
+    assert taken_share(disturbed(make_trial, None).variants) is None
 
 
 @pytest.mark.parametrize(("cpu_wait_ns", "count"), [(None, 0), (0, 0), (4, 0), (20, 1), (90, 1)])

@@ -10,7 +10,7 @@ Half = tuple[float, float]
 
 
 def a_study(rng: np.random.Generator, shape: tuple[int, int, int], shared: float) -> np.ndarray:
-    """d[arm, workload, round]: unequal workloads, and rounds that have something in common."""
+    """d[variant, workload, round]: unequal workloads, and rounds that have something in common."""
     variants, workloads, rounds = shape
     own = 0.01 * np.exp(rng.normal(0, 0.5, workloads))
     y = rng.normal(size=(variants + 2, workloads, rounds)) * own[None, :, None]

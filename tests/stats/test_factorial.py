@@ -1,4 +1,4 @@
-"""Effects of axes against simulated sweeps with known truth; bounds as in test_simulated_pairs."""
+"""Effects of axes against simulated rounds with known truth; bounds as in test_simulated_pairs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from ensign.model.comparisons import Size
-from ensign.model.effects import Change, Effect
+from ensign.model.effects import AxisChange, Effect
 from ensign.model.errors import InputError
 from ensign.model.trials import Metric
 from ensign.stats.factorial import Design, Levels, factorial_reading
 from ensign.stats.pareto import pareto_front
+from ensign.stats.rounds import RoundCosts
 from ensign.stats.suite import SuiteRule
-from ensign.stats.sweeps import SweepCosts
 
 AXES = ("compiler", "optimization", "lto", "pgo")
 REFERENCES = ("gcc", "-O2", "off", "off")
@@ -26,10 +26,10 @@ POINTS: tuple[Levels, ...] = (
     ("clang", "-O3", "full", "on"),
     ("gcc", "-O3", "off", "on"),
 )
-LTO = Change("lto", "off", "full")
-O3 = Change("optimization", "-O2", "-O3")
-PGO = Change("pgo", "off", "on")
-CLANG = Change("compiler", "gcc", "clang")
+LTO = AxisChange("lto", "off", "full")
+O3 = AxisChange("optimization", "-O2", "-O3")
+PGO = AxisChange("pgo", "off", "on")
+CLANG = AxisChange("compiler", "gcc", "clang")
 RULE = SuiteRule(margin=0.01)
 
 
@@ -48,21 +48,21 @@ def truth(point: Levels) -> float:
     return total - (0.02 if level == "-O3" else 0.004) * (lto == "full")
 
 
-def costs_of(y: np.ndarray, arms: tuple[str, ...], metric: Metric = Metric.CPU) -> SweepCosts:
+def costs_of(y: np.ndarray, variants: tuple[str, ...], metric: Metric = Metric.CPU) -> RoundCosts:
     workloads = tuple(f"w{i}" for i in range(y.shape[1]))
-    return SweepCosts(metric, arms, workloads, tuple(range(y.shape[2])), (), y)
+    return RoundCosts(metric, variants, workloads, tuple(range(y.shape[2])), (), y)
 
 
-def exact(points: tuple[Levels, ...] = POINTS, sweeps: int = 4) -> SweepCosts:
-    y = np.array([np.full((3, sweeps), truth(point)) for point in points])
-    return costs_of(y + np.linspace(0, 1, 3 * sweeps).reshape(3, sweeps), tuple(map(name, points)))
+def exact(points: tuple[Levels, ...] = POINTS, rounds: int = 4) -> RoundCosts:
+    y = np.array([np.full((3, rounds), truth(point)) for point in points])
+    return costs_of(y + np.linspace(0, 1, 3 * rounds).reshape(3, rounds), tuple(map(name, points)))
 
 
 def log_ratio(effect: Effect) -> float:
     return math.log(effect.comparison.ratio)
 
 
-def main_of(change: Change, points: tuple[Levels, ...] = POINTS) -> Effect:
+def main_of(change: AxisChange, points: tuple[Levels, ...] = POINTS) -> Effect:
     reading = factorial_reading(exact(points), exact(points), design(points), RULE)
     return next(each for each in reading.main if each.changes == (change,))
 
@@ -109,7 +109,7 @@ def test_an_interaction_is_the_difference_of_matched_differences() -> None:
     assert (O3, PGO) not in found  # no profile at -O2
 
 
-def test_builds_of_one_point_are_averaged_and_one_arm_may_be_two_builds() -> None:
+def test_builds_of_one_point_are_averaged_and_one_variant_may_be_two_builds() -> None:
     points = (("gcc", "-O2", "off", "off"), ("gcc", "-O2", "off", "on"), ("gcc", "-O2", "off", "x"))
     y = np.array([np.zeros((1, 2)), np.full((1, 2), 0.1), np.full((1, 2), 0.3)])
     builds = ((points[0], "a"), (points[1], "b"), (points[1], "c"), (points[2], "a"))
@@ -117,34 +117,34 @@ def test_builds_of_one_point_are_averaged_and_one_arm_may_be_two_builds() -> Non
     reading = factorial_reading(costs, costs, Design(AXES, REFERENCES, builds), RULE)
     profiled, same = reading.main
     assert (profiled.groups, log_ratio(profiled)) == (1, pytest.approx(0.2))
-    assert (log_ratio(same), same.comparison.size, same.named) == (0, Size.WITHIN, False)
+    assert (log_ratio(same), same.comparison.size, same.significant) == (0, Size.WITHIN, False)
 
 
 def test_both_metrics_stand_beside_each_other() -> None:
     wall = exact()
-    wall = costs_of(wall.y / 2, wall.arms, Metric.WALL)
+    wall = costs_of(wall.y / 2, wall.variants, Metric.WALL)
     effect = factorial_reading(exact(), wall, design(), RULE).main[0]
     assert effect.other is not None
     assert effect.other.metric is Metric.WALL
     assert math.log(effect.other.ratio) == pytest.approx(log_ratio(effect) / 2)
 
 
-def test_an_arm_that_was_not_raced_is_an_error() -> None:
+def test_a_variant_that_was_not_raced_is_an_error() -> None:
     unknown = Design(AXES, REFERENCES, ((POINTS[0], name(POINTS[0])), (POINTS[1], "unknown")))
     with pytest.raises(InputError, match="unknown"):
         factorial_reading(exact(), exact(), unknown, RULE)
 
 
-STUDIES, SWEEPS, WORKLOADS = 400, 8, 10
+STUDIES, ROUNDS, WORKLOADS = 400, 8, 10
 
 
-def simulated(seed: int, *, effects: bool) -> list[SweepCosts]:
-    """Noise that a sweep's arms share, that one arm's workloads share, and of each by itself.
+def simulated(seed: int, *, effects: bool) -> list[RoundCosts]:
+    """Noise that a round's variants share, that a variant's workloads share, and of each alone.
 
     Workloads differ tenfold in noise, and in what a build does to them; the mean is the truth.
     """
     rng = np.random.default_rng(seed)
-    arms = tuple(map(name, POINTS))
+    variants = tuple(map(name, POINTS))
     true = np.array([truth(point) if effects else 0.0 for point in POINTS])
     scale = np.geomspace(0.002, 0.02, WORKLOADS)[:, None]
     own = rng.normal(0, 0.01, (len(POINTS), WORKLOADS, 1))
@@ -152,8 +152,8 @@ def simulated(seed: int, *, effects: bool) -> list[SweepCosts]:
     found = []
     for _ in range(STUDIES):
         y = true[:, None, None] + own + rng.normal(8, 1, (WORKLOADS, 1))
-        y = y + rng.normal(0, 0.1, SWEEPS) + rng.normal(0, 0.004, (len(POINTS), 1, SWEEPS))
-        found.append(costs_of(y + scale * rng.standard_normal(y.shape), arms))
+        y = y + rng.normal(0, 0.1, ROUNDS) + rng.normal(0, 0.004, (len(POINTS), 1, ROUNDS))
+        found.append(costs_of(y + scale * rng.standard_normal(y.shape), variants))
     return found
 
 
@@ -169,14 +169,14 @@ def test_intervals_of_every_kind_of_effect_cover_the_truth() -> None:
 
 
 def test_subtracting_two_intervals_would_not_do() -> None:
-    """Half-widths added as if independent: sweep noise that cancels makes them far too wide."""
+    """Half-widths added as if independent: round noise that cancels makes them far too wide."""
     found = []
     for costs in simulated(2, effects=True)[:100]:
         reading = factorial_reading(costs, costs, design(), RULE)
         effect = next(each for each in reading.main if each.changes == (LTO,)).comparison
         g = costs.y.mean(axis=1)
-        arms = [costs.arms.index(name(p)) for p in (POINTS[0], POINTS[1])]
-        independent = math.sqrt(float(g[arms].var(axis=1, ddof=1).sum()) / SWEEPS)
+        variants = [costs.variants.index(name(p)) for p in (POINTS[0], POINTS[1])]
+        independent = math.sqrt(float(g[variants].var(axis=1, ddof=1).sum()) / ROUNDS)
         found.append(independent / (math.log(effect.high / effect.low) / 2))
     assert np.median(found) > 5
 
@@ -184,13 +184,13 @@ def test_subtracting_two_intervals_would_not_do() -> None:
 def test_at_most_one_study_in_twenty_names_an_effect_where_there_is_none() -> None:
     readings = [factorial_reading(c, c, design(), RULE) for c in simulated(3, effects=False)]
     for kind in ("main", "conditional", "interactions"):
-        wrong = [any(each.named for each in getattr(reading, kind)) for reading in readings]
+        wrong = [any(each.significant for each in getattr(reading, kind)) for reading in readings]
         assert np.mean(wrong) < 0.05 + 0.05, kind
 
 
-def test_one_sweep_gives_no_interval_and_names_nothing() -> None:
-    reading = factorial_reading(exact(sweeps=1), exact(sweeps=1), design(), RULE)
-    assert all(each.comparison.high == math.inf and not each.named for each in reading.main)
+def test_one_round_gives_no_interval_and_names_nothing() -> None:
+    reading = factorial_reading(exact(rounds=1), exact(rounds=1), design(), RULE)
+    assert all(each.comparison.high == math.inf and not each.significant for each in reading.main)
 
 
 def test_the_front_is_what_nothing_else_beats() -> None:

@@ -1,4 +1,4 @@
-"""Ratios of arms that race in groups, dealt anew in each round, with known truth."""
+"""Ratios of variants that race in groups, dealt anew in each round, with known truth."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ensign.lab.study.groups import merged
-from ensign.model.trials import TWIN, ArmTotals, Metric, Mode, Trial
+from ensign.model.trials import TWIN, Metric, Mode, Trial, VariantTotals
+from ensign.stats.rounds import round_costs
 from ensign.stats.suite import SuiteRule, compare_workloads
-from ensign.stats.sweeps import sweep_costs
 
 BASE, TRUTH = "base", 0.02
 VARIANTS = [f"v{number}" for number in range(6)]
@@ -16,18 +16,20 @@ ROUNDS, STUDIES, LEVEL = 8, 400, 0.95
 
 
 def a_round(rng: np.random.Generator, number: int, size: int) -> Trial:
-    """Two or more races; each is faster or slower as a whole, each arm has noise of its own."""
+    """Two or more races; each is faster or slower as a whole, each variant has noise of its own."""
     dealt = list(rng.permutation(VARIANTS))
     races = []
     for start in range(0, len(dealt), size):
         race = rng.normal(0, 0.1)
         names = (BASE, *dealt[start : start + size], TWIN)
         noise = rng.normal(0, 0.01, len(names))
-        arms = tuple(
-            ArmTotals(name, 1, round(1e9 * np.exp(race + own + effect(name))), 1, 0, 0, 1, *[0] * 4)
+        variants = tuple(
+            VariantTotals(
+                name, 1, round(1e9 * np.exp(race + own + effect(name))), 1, 0, 0, 1, *[0] * 4
+            )
             for name, own in zip(names, noise, strict=True)
         )
-        races.append(Trial("w", number, 1, Mode.GATED, "", 5, 0.0, 40, 0.5, arms, ()))
+        races.append(Trial("w", number, 1, Mode.INTERLEAVED, "", 5, 0.0, 40, 0.5, variants, ()))
     return merged(races, BASE)
 
 
@@ -41,7 +43,7 @@ def test_ratios_are_unbiased_and_their_intervals_cover(size: int) -> None:
     covered, pairs, means, spread = 0, 0, [], []
     for _ in range(STUDIES):
         trials = [a_round(rng, number, size) for number in range(ROUNDS)]
-        costs = sweep_costs(trials, (BASE, *VARIANTS, TWIN), ("w",), Metric.CPU)
+        costs = round_costs(trials, (BASE, *VARIANTS, TWIN), ("w",), Metric.CPU)
         ((_, found),) = compare_workloads(costs, "v0", BASE, SuiteRule(level=LEVEL))
         covered += found.low <= np.exp(TRUTH) <= found.high
         ((_, pair),) = compare_workloads(costs, "v0", "v1", SuiteRule(level=LEVEL))
@@ -50,7 +52,7 @@ def test_ratios_are_unbiased_and_their_intervals_cover(size: int) -> None:
         means.append(d.mean())
         spread.append(d.std(ddof=1))
     assert np.mean(means) == pytest.approx(TRUTH, abs=4 * 0.01 / np.sqrt(STUDIES * ROUNDS / 2))
-    # One and a half variances of an arm, in whatever group it raced; no race's own speed.
+    # One and a half variances of a variant, in whatever group it raced; no race's own speed.
     assert np.sqrt(np.mean(np.square(spread))) == pytest.approx(0.01 * np.sqrt(1.5), rel=0.05)
     assert 0.92 < covered / STUDIES < 0.98
     assert 0.92 < pairs / STUDIES < 0.98

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensign.stats.holm import holm_adjusted, named_workloads
-from ensign.stats.sweeps import SweepCosts
+from ensign.stats.holm import holm_adjusted, significant_workloads
+from ensign.stats.rounds import RoundCosts
 
-Make = Callable[..., SweepCosts]
+Make = Callable[..., RoundCosts]
 
 
 def test_the_textbook_example() -> None:
@@ -47,13 +47,13 @@ def test_slower_and_faster_workloads_are_named(make_costs: Make) -> None:
     d = np.random.default_rng(4).normal(0, 0.002, (20, 8))
     d[3] += 0.05
     d[11] -= 0.05
-    named = named_workloads(make_costs(d), "arm", "baseline")
-    assert (named.variant, named.slower, named.faster) == ("arm", ("w3",), ("w11",))
+    named = significant_workloads(make_costs(d), "variant", "baseline")
+    assert (named.variant, named.slower, named.faster) == ("variant", ("w3",), ("w11",))
 
 
 def test_unadjusted_exits_are_not_named(make_costs: Make) -> None:
     d = np.random.default_rng(6).normal(0, 1, (50, 8))
-    named = named_workloads(make_costs(d), "arm", "baseline")
+    named = significant_workloads(make_costs(d), "variant", "baseline")
     assert (named.slower, named.faster) == ((), ())
 
 
@@ -62,10 +62,10 @@ def test_without_spread_a_difference_is_named_and_none_is_not(make_costs: Make) 
     costs = make_costs(d)
     costs.y[0] = 0.0
     costs.y[1] = d
-    named = named_workloads(costs, "arm", "baseline")
+    named = significant_workloads(costs, "variant", "baseline")
     assert (named.slower, named.faster) == (("w1",), ())
 
 
-def test_one_sweep_names_nothing(make_costs: Make) -> None:
-    named = named_workloads(make_costs(np.ones((3, 1))), "arm", "baseline")
+def test_one_round_names_nothing(make_costs: Make) -> None:
+    named = significant_workloads(make_costs(np.ones((3, 1))), "variant", "baseline")
     assert (named.slower, named.faster) == ((), ())

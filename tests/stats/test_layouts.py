@@ -7,40 +7,40 @@ import pytest
 
 from ensign.model.errors import InputError
 from ensign.model.trials import Metric
-from ensign.stats.layouts import blocked_split, by_relink, nested_split, relink_band
+from ensign.stats.layouts import blocked_split, by_relink, nested_split, relink_spread
+from ensign.stats.rounds import RoundCosts
 from ensign.stats.suite import SuiteRule, compare_suite
-from ensign.stats.sweeps import SweepCosts
 
-ARMS = ("baseline", "variant")
+VARIANTS = ("baseline", "variant")
 
 
-def costs_of(d: np.ndarray, sweeps: int) -> SweepCosts:
-    """Log costs of a variant over a baseline of 0, d[workload, sweep]."""
+def costs_of(d: np.ndarray, rounds: int) -> RoundCosts:
+    """Log costs of a variant over a baseline of 0, d[workload, round]."""
     y = np.stack([np.zeros_like(d), d])
     workloads = tuple(f"w{index}" for index in range(d.shape[0]))
-    return SweepCosts(Metric.CPU, ARMS, workloads, tuple(range(sweeps)), (), y)
+    return RoundCosts(Metric.CPU, VARIANTS, workloads, tuple(range(rounds)), (), y)
 
 
-def test_sweeps_of_one_relink_are_one_column() -> None:
+def test_rounds_of_one_relink_are_one_column() -> None:
     d = np.array([[1.0, 2.0, 3.0, 5.0, 6.0]])
     columns = by_relink(costs_of(d, 5), 3)
-    assert columns.sweeps == (0, 1, 2)
+    assert columns.rounds == (0, 1, 2)
     assert columns.log_ratios("variant", "baseline").tolist() == [[3.0, 4.0, 3.0]]
 
 
-def test_without_a_sweep_there_is_no_column() -> None:
-    assert by_relink(costs_of(np.empty((1, 0)), 0), 3).sweeps == ()
+def test_without_a_round_there_is_no_column() -> None:
+    assert by_relink(costs_of(np.empty((1, 0)), 0), 3).rounds == ()
 
 
 def miss_shares(relinks: int, repeats: int, layout_sd: float, studies: int) -> tuple[float, float]:
     """How often the interval misses 0, counting relinks, and counting executions."""
     rng = np.random.default_rng(1)
-    sweeps, missed = relinks * repeats, [0, 0]
+    rounds, missed = relinks * repeats, [0, 0]
     for _ in range(studies):
         # A layout moves workloads together and each by itself; all executions of it share both.
         shared = rng.normal(0, layout_sd, (1, relinks)) + rng.normal(0, layout_sd, (4, relinks))
-        d = np.tile(shared, repeats) + rng.normal(0, 0.004, (4, sweeps))
-        costs = costs_of(d, sweeps)
+        d = np.tile(shared, repeats) + rng.normal(0, 0.004, (4, rounds))
+        costs = costs_of(d, rounds)
         for which, columns in enumerate((by_relink(costs, relinks), costs)):
             found = compare_suite(columns, "variant", "baseline", SuiteRule()).comparison
             missed[which] += not found.low <= 1.0 <= found.high
@@ -108,7 +108,7 @@ def test_the_upper_bound_of_the_layout_part_holds() -> None:
 
 @pytest.mark.parametrize("layout_sd", [0.0, 0.003, 0.012])
 @pytest.mark.parametrize(("executions", "references"), [(1, 1), (3, 1), (3, 2)])
-def test_the_true_ratio_of_one_more_relink_lies_in_the_band(
+def test_the_true_ratio_of_one_more_relink_lies_in_the_spread(
     layout_sd: float, executions: int, references: int
 ) -> None:
     rng = np.random.default_rng(6)
@@ -117,15 +117,15 @@ def test_the_true_ratio_of_one_more_relink_lies_in_the_band(
         truth = rng.normal(0.02, layout_sd, 9)
         measured = truth[:8, None] + rng.normal(0, 0.006, (8, executions))
         natural = rng.normal(0, 0.006, (references, executions)).mean(axis=0)
-        band = relink_band(measured - natural)
-        inside += band.low <= truth[8] <= band.high
-        assert band.least >= band.low
+        spread = relink_spread(measured - natural)
+        inside += spread.low <= truth[8] <= spread.high
+        assert spread.least >= spread.low
     assert inside / 2000 > 0.94
 
 
-def test_too_little_for_a_split_or_a_band() -> None:
+def test_too_little_for_a_split_or_a_spread() -> None:
     assert nested_split([[0.1], [0.2]]) is None
     assert nested_split([[0.1, 0.2]]) is None
     assert blocked_split(np.zeros((3, 1))) is None
     with pytest.raises(InputError):
-        relink_band(np.zeros((1, 3)))
+        relink_spread(np.zeros((1, 3)))

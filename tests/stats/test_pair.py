@@ -53,7 +53,7 @@ def test_sequential_interval_by_hand() -> None:
 
 def test_compare_reports_ratios_and_how_they_were_made() -> None:
     result = compare(NAMES, D, PairRule(level=0.9, margin=0.001, rule=Rule.T))
-    assert (result.arm, result.baseline, result.metric) == ("new", "old", Metric.CPU)
+    assert (result.variant, result.baseline, result.metric) == ("new", "old", Metric.CPU)
     assert result.ratio == pytest.approx(math.exp(0.015))
     assert 1.001 < result.low < result.ratio < result.high
     assert (result.level, result.executions, result.rule) == (0.9, 6, "t")
@@ -144,7 +144,7 @@ def test_what_cannot_be_compared_is_refused(d: list[float]) -> None:
 
 
 @given(log_ratios, rules)
-def test_swapping_the_arms_inverts_the_ratio(d: list[float], rule: PairRule) -> None:
+def test_swapping_the_variants_inverts_the_ratio(d: list[float], rule: PairRule) -> None:
     there, back = compare(NAMES, d, rule), compare(NAMES, [-x for x in d], rule)
     assert back.ratio == pytest.approx(1 / there.ratio)
     assert back.low == pytest.approx(1 / there.high)

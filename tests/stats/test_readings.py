@@ -3,20 +3,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ensign.model.trials import TWIN, ArmTotals, Mode, Trial
+from ensign.model.trials import TWIN, Mode, Trial, VariantTotals
 from ensign.stats.readings import reading_findings, repeated, tick_ns, timer_grid_ns
 
 MS = 1_000_000
 
 
 def smooth(rng: np.random.Generator, sd_ms: float) -> dict[str, list[int]]:
-    """Five arms of different speed, 12 executions, noise and a drift."""
-    arms = {}
-    for arm in "abcde":
+    """Five variants of different speed, 12 executions, noise and a drift."""
+    variants = {}
+    for variant in "abcde":
         mean = rng.uniform(800, 4000)
         drift = np.linspace(0, rng.normal(0, sd_ms), 12)
-        arms[arm] = [int(ms * MS) for ms in mean + drift + rng.normal(0, sd_ms, 12)]
-    return arms
+        variants[variant] = [int(ms * MS) for ms in mean + drift + rng.normal(0, sd_ms, 12)]
+    return variants
 
 
 @pytest.mark.parametrize("sd_ms", [3, 20, 60, 120, 300, 800])
@@ -31,11 +31,11 @@ def test_a_timer_is_found_with_its_step(grid_ms: int) -> None:
     rng = np.random.default_rng(2)
     for _ in range(50):
         ends = {
-            arm: [
+            variant: [
                 int((np.ceil(ns / MS / grid_ms) * grid_ms + 7 + abs(rng.normal(0, 2))) * MS)
                 for ns in each
             ]
-            for arm, each in smooth(rng, grid_ms).items()
+            for variant, each in smooth(rng, grid_ms).items()
         }
         assert timer_grid_ns(ends) == grid_ms * MS
 
@@ -44,11 +44,11 @@ def test_one_disturbed_execution_is_no_grid() -> None:
     rng = np.random.default_rng(6)
     alarms = 0
     for _ in range(300):
-        arms = smooth(rng, 2)
+        variants = smooth(rng, 2)
         at, size = int(rng.integers(1, 11)), int(rng.uniform(40, 300) * MS)
-        for each in arms.values():
+        for each in variants.values():
             each[at] += size
-        alarms += timer_grid_ns(arms) is not None
+        alarms += timer_grid_ns(variants) is not None
     assert alarms == 0
 
 
@@ -68,10 +68,10 @@ def test_ticks_are_told_from_nanoseconds() -> None:
 def test_microseconds_repeat_by_chance(sd_us: float, count: int) -> None:
     rng = np.random.default_rng(4)
     for _ in range(200):
-        # Two arms far from each other, one of them the baseline's twin.
+        # Two variants far from each other, one of them the baseline's twin.
         readings = {
-            arm: [int(each) * 1000 for each in rng.normal(mean, sd_us, count)]
-            for arm, mean in (("a", 40_000), ("b", 90_000), (TWIN, 40_000))
+            variant: [int(each) * 1000 for each in rng.normal(mean, sd_us, count)]
+            for variant, mean in (("a", 40_000), ("b", 90_000), (TWIN, 40_000))
         }
         assert repeated(readings) is None
 
@@ -84,11 +84,11 @@ def test_a_reading_that_stands_still_is_found() -> None:
     assert repeated({"a": fresh[:3]}) is None
 
 
-def trial(sweep: int, *arms: tuple[str, int, int]) -> Trial:
+def trial(round_index: int, *variants: tuple[str, int, int]) -> Trial:
     totals = tuple(
-        ArmTotals(name, wall, cpu, cpu, 0, 0, 1000, 0, 0, 0, 1) for name, wall, cpu in arms
+        VariantTotals(name, wall, cpu, cpu, 0, 0, 1000, 0, 0, 0, 1) for name, wall, cpu in variants
     )
-    return Trial("get", sweep, 1, Mode.WHOLE, "none", 1, 0.0, 1, 1.0, totals, ())
+    return Trial("get", round_index, 1, Mode.ALTERNATING, "none", 1, 0.0, 1, 1.0, totals, ())
 
 
 def test_findings_name_workload_and_step() -> None:

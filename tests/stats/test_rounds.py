@@ -1,5 +1,3 @@
-"""Rounds that are added while a precision is short or time is left, with known truth."""
-
 from __future__ import annotations
 
 import math
@@ -8,72 +6,102 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ensign.stats.pair import PairRule, Rule, log_interval
+from ensign.model.errors import InputError
+from ensign.model.trials import TWIN, Metric, Trial
+from ensign.stats.rounds import RoundCosts, round_costs, round_findings
+from ensign.stats.suite import SuiteRule, compare_suite
 
-PRECISION, STUDIES, MOST = 0.006, 1200, 400
-Noise = Callable[[np.random.Generator, int], np.ndarray]
-
-NOISES: dict[str, Noise] = {
-    "normal": lambda rng, n: rng.normal(size=n),
-    "t3": lambda rng, n: rng.standard_t(3, n) / math.sqrt(3),
-    "shifted": lambda rng, n: rng.normal(size=n) + 3 * (rng.random(n) < 0.05) - 0.15,
-    # It grows by 70 % after a dozen rounds: what the first block says is too little.
-    "drift": lambda rng, n: rng.normal(size=n) * np.where(np.arange(n) < 12, 1, 1.7),
-}
+Make = Callable[..., Trial]
+VARIANTS = ("old", "new")
 
 
-def width(d: np.ndarray, first: int) -> tuple[float, float, float]:
-    interval = log_interval(d, PairRule(level=0.95, rule=Rule.T, first=first))
-    return interval.low, interval.high, (interval.high - interval.low) / 2
+def round_index(
+    make_trial: Make, number: int, workloads: tuple[str, ...] = ("get", "set")
+) -> list[Trial]:
+    return [
+        make_trial(
+            {"old": (1000 + w, 1, 1), "new": (2000 + w + number, 1, 1)},
+            workload,
+            round_index=number,
+        )
+        for w, workload in enumerate(workloads)
+    ]
 
 
-def in_blocks(rng: np.random.Generator, noise: Noise, sd: float) -> tuple[bool, bool, int]:
-    """Whether the interval covers 0 and is as narrow as asked, after blocks sized by widths."""
-    d = noise(rng, MOST) * sd
-    supposed = sd * math.sqrt(rng.chisquare(20) / 20)
-    n = first = min(max(5, math.ceil((2.2 * supposed / PRECISION) ** 2)), MOST)
-    low, high, half = width(d[:n], first)
-    while half > PRECISION and n < MOST:
-        n = min(MOST, max(n + 1, math.ceil(n * (half / PRECISION) ** 2)))
-        low, high, half = width(d[:n], first)
-    return low <= 0 <= high, half <= PRECISION, n
+def test_whole_rounds_become_a_table(make_trial: Make) -> None:
+    trials = round_index(make_trial, 1) + round_index(make_trial, 0)[::-1]
+    costs = round_costs(trials, VARIANTS, ("set", "get"), Metric.CPU)
+    assert (costs.rounds, costs.left_out) == ((0, 1), ())
+    assert costs.y.shape == (2, 2, 2)
+    # The order of workloads is the one asked for, whatever the order of the trials.
+    assert np.exp(costs.y[1]) == pytest.approx(np.array([[2001, 2002], [2000, 2001]]))
+    assert costs.log_ratios("new", "old")[0, 1] == pytest.approx(math.log(2002 / 1001))
+    assert costs.log_ratios("old", "new") == pytest.approx(-costs.log_ratios("new", "old"))
 
 
-@pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("sd", [0.008, 0.02])
-def test_intervals_of_blocks_sized_by_their_widths_cover_the_truth(noise: str, sd: float) -> None:
-    rng = np.random.default_rng(5)
-    outcomes = [in_blocks(rng, NOISES[noise], sd) for _ in range(STUDIES)]
-    covered, narrow = np.mean([each[:2] for each in outcomes], axis=0)
-    assert narrow > 0.99  # not all, since 400 rounds are the most here
-    # One minus this is the rate of false alarms.
-    assert covered > (0.94 if noise in ("normal", "t3") else 0.92)
+def test_incomplete_rounds_count_nowhere_and_are_said(make_trial: Make) -> None:
+    trials = (
+        round_index(make_trial, 0) + round_index(make_trial, 1)[:1] + round_index(make_trial, 2)
+    )
+    costs = round_costs(trials, VARIANTS, ("get", "set"), Metric.CPU)
+    assert (costs.rounds, costs.left_out) == ((0, 2), (1,))
+    (finding,) = round_findings(costs)
+    assert finding.code == "incomplete-rounds"
+    assert "1 incomplete round is left out" in finding.text
+    assert "2 whole ones" in finding.text
 
 
-def by_the_clock(rng: np.random.Generator, slower: float) -> tuple[bool, int]:
-    """Rounds until the time is over; busy rounds take longer and are noisier."""
-    d, used, busy = [], 0.0, False
-    while True:
-        busy = busy != (rng.random() < 0.2)
-        takes = (1 + slower * busy) * (1 + 0.05 * rng.normal())
-        if used + (used / len(d) if d else 1) > 14 and len(d) >= 3:
-            break
-        used += takes
-        d.append(rng.normal() * 0.01 * (1 + slower * busy))
-    low, high, _ = width(np.array(d), 0)
-    return low <= 0 <= high, len(d)
+def test_a_round_without_a_variant_is_not_whole(make_trial: Make) -> None:
+    short = [make_trial({"old": (1, 1, 1)}, "get", round_index=1)]
+    costs = round_costs(
+        round_index(make_trial, 0, ("get",)) + short, VARIANTS, ("get",), Metric.CPU
+    )
+    assert (costs.rounds, costs.left_out) == ((0,), (1,))
+    # Leaving the missing variant out makes both whole.
+    assert round_costs(short, ("old",), ("get",), Metric.CPU).rounds == (1,)
 
 
-@pytest.mark.parametrize("slower", [0.0, 1.0])
-def test_ending_by_the_clock_leaves_intervals_as_they_are(slower: float) -> None:
-    rng = np.random.default_rng(7)
-    outcomes = [by_the_clock(rng, slower) for _ in range(2000)]
-    assert np.mean([covers for covers, _ in outcomes]) > 0.935
-    assert len({rounds for _, rounds in outcomes}) > (1 if slower else 0)
+def test_whole_rounds_are_no_finding(make_trial: Make) -> None:
+    assert (
+        round_findings(round_costs(round_index(make_trial, 0), VARIANTS, ("get",), Metric.CPU))
+        == ()
+    )
 
 
-def test_the_first_block_can_only_widen_an_interval() -> None:
-    d = np.array([0.0, 0.02, -0.02, 0.001, -0.001, 0.0005, -0.0005, 0.0])
-    assert width(d, 3)[2] > width(d, 0)[2]
-    quiet = np.array([0.001, 0.0005, 0.0, 0.05, -0.05, 0.04, -0.04, 0.0])
-    assert width(quiet, 3)[2] == width(quiet, 0)[2]
+def test_two_trials_of_one_round_are_refused(make_trial: Make) -> None:
+    with pytest.raises(InputError, match="workload 'get' has two trials of round 4"):
+        round_costs(round_index(make_trial, 4) * 2, VARIANTS, ("get", "set"), Metric.CPU)
+
+
+def test_an_unknown_variant_is_named(make_trial: Make) -> None:
+    costs = round_costs(round_index(make_trial, 0), VARIANTS, ("get", "set"), Metric.CPU)
+    with pytest.raises(InputError, match="variant 'newer' is not among the variants: old, new"):
+        costs.log_ratios("newer", "old")
+
+
+def with_twin(y: np.ndarray) -> RoundCosts:
+    rounds = tuple(range(y.shape[-1]))
+    return RoundCosts(Metric.CPU, ("old", "new", TWIN), ("get",), rounds, (), y)
+
+
+def test_the_twin_stands_for_the_baseline_as_well() -> None:
+    costs = with_twin(np.array([[[1.0]], [[2.0]], [[4.0]]]))
+    assert costs.log_ratios("new", "old") == pytest.approx(-0.5)
+    assert costs.log_ratios("old", "new") == pytest.approx(0.5)
+    assert costs.log_ratios(TWIN, "old") == pytest.approx(3.0)
+    assert costs.log_ratios("new", TWIN) == pytest.approx(-2.0)
+
+
+def test_ratios_to_both_cover_the_truth_and_are_narrower() -> None:
+    rng = np.random.default_rng(9)
+    hits, widths, alone = 0, [], []
+    for _ in range(2000):
+        y = rng.normal(0, 0.02, (3, 1, 8)) + rng.normal(0, 0.1, (1, 1, 8))
+        y[1] -= 0.03
+        result = compare_suite(with_twin(y), "new", "old", SuiteRule()).comparison
+        hits += math.log(result.low) <= -0.03 <= math.log(result.high)
+        widths.append((math.log(result.high) - math.log(result.low)) ** 2)
+        own = compare_suite(with_twin(y), TWIN, "old", SuiteRule()).comparison
+        alone.append((math.log(own.high) - math.log(own.low)) ** 2)
+    assert 0.935 < hits / 2000 < 0.965
+    assert np.mean(widths) / np.mean(alone) == pytest.approx(0.75, rel=0.05)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ensign.stats.no_slower import upper_bounds
+from ensign.stats.non_inferior import upper_bounds
 from ensign.stats.pair import PairRule, Rule, mean_and_half_width
 from ensign.stats.suite import SuiteRule
 
@@ -15,8 +15,8 @@ EXPLORING, FINALISTS, CONFIRMING = 7, 3, 16
 T = PairRule(rule=Rule.T)
 
 
-def sweeps(rng: np.random.Generator, truth: np.ndarray, count: int) -> np.ndarray:
-    """Geomeans g[study, variant, sweep]; a sweep's baseline is shared by all its variants."""
+def rounds(rng: np.random.Generator, truth: np.ndarray, count: int) -> np.ndarray:
+    """Geomeans g[study, variant, round]; a round's baseline is shared by all its variants."""
     studies, variants = truth.shape
     baseline = rng.normal(0, 0.004, (studies, 1, count))
     return truth[:, :, None] + rng.normal(0, 0.008, (studies, variants, count)) - baseline
@@ -34,7 +34,7 @@ def test_the_winner_of_an_exploration_is_flattered_and_its_confirmation_is_not(
 ) -> None:
     rng = np.random.default_rng(1)
     truth = rng.normal(0, spread, (STUDIES, VARIANTS)) if spread else np.zeros((STUDIES, VARIANTS))
-    explored = sweeps(rng, truth, EXPLORING)
+    explored = rounds(rng, truth, EXPLORING)
     order, true = chosen(explored, truth)
 
     mean, half = mean_and_half_width(explored, T)
@@ -45,7 +45,7 @@ def test_the_winner_of_an_exploration_is_flattered_and_its_confirmation_is_not(
     assert covers.mean() < 0.85
 
     rule = SuiteRule(finalists=FINALISTS).pair_rule
-    mean, half = mean_and_half_width(sweeps(rng, true, CONFIRMING), rule)
+    mean, half = mean_and_half_width(rounds(rng, true, CONFIRMING), rule)
     misses = np.abs(mean - true) > half
     assert (mean - true).mean() == pytest.approx(0, abs=1e-4)
     # Each at 1 - 0.05/3; five standard errors of 10,000 studies.
@@ -56,10 +56,10 @@ def test_the_winner_of_an_exploration_is_flattered_and_its_confirmation_is_not(
 def test_pooling_the_exploration_in_would_not_cover() -> None:
     rng = np.random.default_rng(2)
     truth = np.zeros((STUDIES, VARIANTS))
-    explored = sweeps(rng, truth, EXPLORING)
+    explored = rounds(rng, truth, EXPLORING)
     order, true = chosen(explored, truth)
     of_best = np.take_along_axis(explored, order[:, :1, None], axis=1)
-    pooled = np.concatenate([of_best, sweeps(rng, true[:, :1], CONFIRMING)], axis=-1)
+    pooled = np.concatenate([of_best, rounds(rng, true[:, :1], CONFIRMING)], axis=-1)
     mean, half = mean_and_half_width(pooled, T)
     assert (np.abs(mean) > half).mean() > 0.08
 
@@ -67,9 +67,9 @@ def test_pooling_the_exploration_in_would_not_cover() -> None:
 def test_a_false_winner_is_claimed_in_a_twentieth_of_studies_at_most() -> None:
     rng = np.random.default_rng(3)
     truth = np.zeros((STUDIES, VARIANTS))
-    _, true = chosen(sweeps(rng, truth, EXPLORING), truth)
+    _, true = chosen(rounds(rng, truth, EXPLORING), truth)
     rule = SuiteRule(finalists=FINALISTS).pair_rule
-    mean, half = mean_and_half_width(sweeps(rng, true, CONFIRMING), rule)
+    mean, half = mean_and_half_width(rounds(rng, true, CONFIRMING), rule)
     claimed = (mean + half < 0).any(axis=1)
     assert claimed.mean() < 0.025 + 0.008
 
@@ -78,14 +78,14 @@ def test_a_true_winner_of_one_percent_is_found_and_confirmed() -> None:
     rng = np.random.default_rng(4)
     truth = np.zeros((STUDIES, VARIANTS))
     truth[:, 7] = -0.012
-    order, true = chosen(sweeps(rng, truth, EXPLORING), truth)
+    order, true = chosen(rounds(rng, truth, EXPLORING), truth)
     rule = SuiteRule(finalists=FINALISTS).pair_rule
-    mean, half = mean_and_half_width(sweeps(rng, true, CONFIRMING), rule)
+    mean, half = mean_and_half_width(rounds(rng, true, CONFIRMING), rule)
     confirmed = ((mean + half < 0) & (order == 7)).any(axis=1)
     assert confirmed.mean() > 0.9
 
 
-def test_no_slower_of_any_finalist_is_wrong_in_a_twentieth_at_most() -> None:
+def test_non_inferior_of_any_finalist_is_wrong_in_a_twentieth_at_most() -> None:
     rng, margin = np.random.default_rng(5), np.log1p(0.01)
     level = SuiteRule(finalists=FINALISTS).level_each
     d = rng.normal(0, 0.004, (STUDIES, FINALISTS, WORKLOADS, CONFIRMING)) - 0.05

@@ -20,7 +20,7 @@ from ensign.stats.simulation import (
     exclusions,
     largest_log_bounds,
     normal,
-    of_two_arms,
+    of_two_variants,
     run_races,
     signed_rank_rejections,
 )
@@ -45,10 +45,10 @@ def test_false_alarms_of_normal_noise() -> None:
 
 
 @pytest.mark.parametrize("name", list(INDEPENDENT_NOISE))
-def test_false_alarms_stay_below_five_percent_when_both_arms_have_the_same_noise(
+def test_false_alarms_stay_below_five_percent_when_both_variants_have_the_same_noise(
     name: str,
 ) -> None:
-    noise = of_two_arms(INDEPENDENT_NOISE[name])
+    noise = of_two_variants(INDEPENDENT_NOISE[name])
     d = noise(np.random.default_rng(2), (RACES, 40))
     assert 0.01 < false_alarms(d) < 0.0366 + five_errors(0.0366)
 
@@ -62,7 +62,7 @@ def test_false_alarms_stay_below_five_percent_when_both_arms_have_the_same_noise
         ("lognormal", 0.0714),
     ],
 )
-def test_one_sided_noise_in_one_arm_alone_is_known_to_cost(name: str, expected: float) -> None:
+def test_one_sided_noise_in_one_variant_alone_is_known_to_cost(name: str, expected: float) -> None:
     d = INDEPENDENT_NOISE[name](np.random.default_rng(3), (RACES, 40))
     assert false_alarms(d) == pytest.approx(expected, abs=five_errors(expected))
 
@@ -98,7 +98,7 @@ def test_the_shortcut_for_long_horizons_agrees_with_the_intervals() -> None:
 
 @pytest.mark.parametrize("name", ["normal", "t, 3 degrees of freedom", "exponential"])
 def test_signed_rank_false_alarms_over_its_looks(name: str) -> None:
-    noise = of_two_arms(INDEPENDENT_NOISE[name])
+    noise = of_two_variants(INDEPENDENT_NOISE[name])
     rejected = signed_rank_rejections(noise(np.random.default_rng(7), (RACES, 40)))
     assert rejected.any(axis=1).mean() == pytest.approx(0.049, abs=five_errors(0.049))
 
@@ -116,8 +116,8 @@ def test_coverage_at_stopping(rule: PairRule, truth: float) -> None:
 
 
 @pytest.mark.parametrize("name", list(INDEPENDENT_NOISE))
-def test_coverage_at_stopping_of_other_noise_in_both_arms(name: str) -> None:
-    noise = of_two_arms(INDEPENDENT_NOISE[name])
+def test_coverage_at_stopping_of_other_noise_in_both_variants(name: str) -> None:
+    noise = of_two_variants(INDEPENDENT_NOISE[name])
     d = 0.005 + 0.006 * noise(np.random.default_rng(9), (RACES, 112))
     ended = run_races(d, PairRule(precision=0.005))
     assert ended.covers(0.005) > 0.965

@@ -1,4 +1,4 @@
-"""Suites against simulated sweeps with known truth; bounds as in test_simulated_pairs."""
+"""Suites against simulated rounds with known truth; bounds as in test_simulated_pairs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from ensign.stats.no_slower import upper_bounds
+from ensign.stats.non_inferior import upper_bounds
 from ensign.stats.pair import PairRule, Rule, mean_and_half_width
-from ensign.stats.suite import sweep_geomeans
+from ensign.stats.suite import round_geomeans
 from ensign.stats.twin import exits_for_finding
 
 T = PairRule(rule=Rule.T)
@@ -19,17 +19,17 @@ M = math.log(1.01)
 
 
 def suite(seed: int, shape: tuple[int, int, int], shared: float, own: float) -> np.ndarray:
-    """d[study, workload, sweep]: an effect that a sweep's workloads share, and their own."""
+    """d[study, workload, round]: an effect that a round's workloads share, and their own."""
     rng = np.random.default_rng(seed)
-    studies, _, sweeps = shape
-    return shared * rng.standard_normal((studies, 1, sweeps)) + own * rng.standard_normal(shape)
+    studies, _, rounds = shape
+    return shared * rng.standard_normal((studies, 1, rounds)) + own * rng.standard_normal(shape)
 
 
-@pytest.mark.parametrize("sweeps", [8, 12])
+@pytest.mark.parametrize("rounds", [8, 12])
 @pytest.mark.parametrize("shared", [0.0, 0.008])
-def test_the_geomean_covers_whatever_the_correlation(sweeps: int, shared: float) -> None:
-    d = suite(1, (STUDIES, 12, sweeps), shared, 0.008)
-    mean, half = mean_and_half_width(sweep_geomeans(d), T)
+def test_the_geomean_covers_whatever_the_correlation(rounds: int, shared: float) -> None:
+    d = suite(1, (STUDIES, 12, rounds), shared, 0.008)
+    mean, half = mean_and_half_width(round_geomeans(d), T)
     assert (np.abs(mean) <= half).mean() == pytest.approx(0.95, abs=0.011)
 
 
@@ -43,14 +43,14 @@ def shown(d: np.ndarray) -> float:
     return float((upper_bounds(d, 0.95) < M).all(axis=1).mean())
 
 
-def test_no_slower_is_wrong_in_five_percent_at_worst() -> None:
+def test_non_inferior_is_wrong_in_five_percent_at_worst() -> None:
     # The least favourable truth: one workload at the margin, the others far below it.
     d = suite(3, (STUDIES, 20, 8), 0.0, 0.004) - 0.05
     d[:, 0] += 0.05 + M
     assert shown(d) == pytest.approx(0.05, abs=0.011)
 
 
-def test_no_slower_is_wrong_almost_never_when_all_are_at_the_margin() -> None:
+def test_non_inferior_is_wrong_almost_never_when_all_are_at_the_margin() -> None:
     assert shown(suite(4, (STUDIES, 20, 8), 0.0, 0.004) + M) < 0.001
 
 
@@ -58,7 +58,7 @@ def test_correlation_does_not_raise_its_error() -> None:
     assert shown(suite(5, (STUDIES, 20, 8), 0.02, 0.001) + M) < 0.061
 
 
-def test_no_slower_has_the_power_of_its_weakest_workload() -> None:
+def test_non_inferior_has_the_power_of_its_weakest_workload() -> None:
     d = suite(6, (STUDIES, 20, 8), 0.0, 0.006) - 0.1
     d[:, 0] += 0.1
     quantile = scipy.stats.t.ppf(0.95, 7)

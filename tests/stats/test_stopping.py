@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from ensign.model.findings import Severity
+from ensign.model.results import Stopped
 from ensign.stats.looks import looks_up_to
 from ensign.stats.pair import PairRule, Rule
 from ensign.stats.simulation import normal, run_races
 from ensign.stats.stopping import (
-    StopReason,
     few_executions_decide,
     may_stop,
     pair_findings,
@@ -20,19 +20,19 @@ PRECISE = PairRule(precision=0.005)
 
 
 def test_precision_is_reached() -> None:
-    assert may_stop(STEADY[:5], PRECISE) is StopReason.PRECISION_REACHED
+    assert may_stop(STEADY[:5], PRECISE) is Stopped.PRECISION
     assert may_stop(STEADY[:5], PairRule(precision=0.0001)) is None
 
 
 @pytest.mark.parametrize("margin", [0.01, 0.1])
 def test_size_is_settled_beyond_or_within(margin: float) -> None:
-    assert may_stop(STEADY[:5], PairRule(margin=margin)) is StopReason.SIZE_SETTLED
+    assert may_stop(STEADY[:5], PairRule(margin=margin)) is Stopped.DECIDED
 
 
 def test_size_on_the_margin_is_not_settled_but_precision_suffices() -> None:
     assert may_stop(STEADY[:5], PairRule(margin=0.02)) is None
     both = PairRule(margin=0.02, precision=0.005)
-    assert may_stop(STEADY[:5], both) is StopReason.PRECISION_REACHED
+    assert may_stop(STEADY[:5], both) is Stopped.PRECISION
 
 
 def test_nothing_stops_without_margin_and_precision() -> None:
@@ -92,7 +92,7 @@ def test_the_companion_is_silent_below_eight_and_at_other_levels() -> None:
 
 
 def test_a_race_ends_when_all_its_pairs_may() -> None:
-    assert race_may_stop([STEADY[:5], STEADY[:5]], PRECISE) == (StopReason.PRECISION_REACHED,) * 2
+    assert race_may_stop([STEADY[:5], STEADY[:5]], PRECISE) is Stopped.PRECISION
     assert race_may_stop([STEADY[:5], [0.1, -0.1, 0.2, -0.2, 0.0]], PRECISE) is None
     assert race_may_stop([], PRECISE) is None
 

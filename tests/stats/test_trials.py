@@ -22,7 +22,7 @@ def test_the_estimate_is_the_ratio_of_costs_per_operation(make_trial: Make) -> N
     assert log_ratios([trial], "new", "old", Metric.WALL) == pytest.approx([math.log(24 / 9)])
 
 
-def test_any_two_arms_are_compared_directly(make_trial: Make) -> None:
+def test_any_two_variants_are_compared_directly(make_trial: Make) -> None:
     trial = make_trial({"old": (100, 1, 1), "a": (110, 1, 1), "b": (121, 1, 1)})
     assert log_ratios([trial], "b", "a", Metric.CPU) == pytest.approx([math.log(1.1)])
 
@@ -39,7 +39,7 @@ def test_speed_of_the_machine_cancels(cpu: list[int], factor: int) -> None:
     )
 
 
-def test_a_drift_common_to_both_arms_leaves_no_trace(make_trial: Make) -> None:
+def test_a_drift_common_to_both_variants_leaves_no_trace(make_trial: Make) -> None:
     trials = [
         make_trial({"old": (10**6 * day, 1, 1), "new": (1_020_000 * day, 1, 1)})
         for day in range(1, 30)
@@ -60,20 +60,20 @@ def test_user_share_is_of_the_totals(make_trial: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arms", "message"),
+    ("variants", "message"),
     [
-        ({"old": (1, 1, 1)}, "arm 'new' took no part in an execution"),
-        ({"new": (5, 5, 0)}, r"arm 'new' completed no operation \(set, sweep 3\)"),
-        ({"new": (0, 5, 1)}, "arm 'new' used no measurable cpu time"),
+        ({"old": (1, 1, 1)}, "variant 'new' took no part in an execution"),
+        ({"new": (5, 5, 0)}, r"variant 'new' completed no operation \(set, round 3\)"),
+        ({"new": (0, 5, 1)}, "variant 'new' used no measurable cpu time"),
     ],
 )
-def test_arms_without_a_cost_are_named(
-    make_trial: Make, arms: dict[str, tuple[int, int, int]], message: str
+def test_variants_without_a_cost_are_named(
+    make_trial: Make, variants: dict[str, tuple[int, int, int]], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        log_costs([make_trial(arms, sweep=3)], "new", Metric.CPU)
+        log_costs([make_trial(variants, round_index=3)], "new", Metric.CPU)
 
 
 def test_no_executions_have_no_mean_cost() -> None:
-    with pytest.raises(InputError, match="no executions of arm 'new'"):
+    with pytest.raises(InputError, match="no executions of variant 'new'"):
         mean_cost_ns([], "new", Metric.CPU)

@@ -9,10 +9,10 @@ import scipy.stats
 from ensign.model.errors import InputError
 from ensign.model.trials import Metric
 from ensign.stats.pair import PairNames, PairRule, compare
-from ensign.stats.sweeps import SweepCosts
+from ensign.stats.rounds import RoundCosts
 from ensign.stats.twin import binomial_tail, exits_for_finding, judge_twin, twin_findings
 
-Make = Callable[..., SweepCosts]
+Make = Callable[..., RoundCosts]
 
 
 @pytest.mark.parametrize(
@@ -46,26 +46,26 @@ def differing(workloads: int, exits: int) -> np.ndarray:
 
 
 def test_single_exits_are_shown_but_no_finding(make_costs: Make) -> None:
-    judgement = judge_twin(make_costs(differing(12, 2)), "arm", "baseline")
+    judgement = judge_twin(make_costs(differing(12, 2)), "variant", "baseline")
     assert (judgement.exits, judgement.exits_allowed, judgement.findings) == (("w0", "w1"), 3, ())
 
 
 def test_many_exits_are_a_finding(make_costs: Make) -> None:
-    judgement = judge_twin(make_costs(differing(12, 4)), "arm", "baseline")
+    judgement = judge_twin(make_costs(differing(12, 4)), "variant", "baseline")
     (finding,) = judgement.findings
-    assert (finding.code, finding.subject) == ("twin-exits", "arm")
+    assert (finding.code, finding.subject) == ("twin-exits", "variant")
     assert "4 of 12 workloads (w0, w1, w2, w3)" in finding.text
 
 
 def test_a_geomean_off_one_is_a_finding(make_costs: Make) -> None:
     shifted = np.tile(0.01 + 0.001 * np.array([1, -1, 1, -1, 1, -1, 1, -1]), (2, 1))
-    codes = [f.code for f in judge_twin(make_costs(shifted), "arm", "baseline").findings]
+    codes = [f.code for f in judge_twin(make_costs(shifted), "variant", "baseline").findings]
     assert codes == ["twin-exits", "twin-geomean"]
 
 
-def test_no_sweep_cannot_be_judged(make_costs: Make) -> None:
+def test_no_round_cannot_be_judged(make_costs: Make) -> None:
     with pytest.raises(InputError):
-        judge_twin(make_costs(np.empty((3, 0))), "arm", "baseline")
+        judge_twin(make_costs(np.empty((3, 0))), "variant", "baseline")
 
 
 def test_the_twin_of_one_race() -> None:

@@ -9,13 +9,13 @@ import pytest
 import scipy.stats
 
 from ensign.model.comparisons import Direction, Size
-from ensign.stats.changes import ChangeRule, arm_changes
+from ensign.stats.changes import ChangeRule, variant_changes
 from ensign.stats.holm import holm_adjusted
-from ensign.stats.sweeps import SweepCosts
+from ensign.stats.rounds import RoundCosts
 from ensign.stats.welch import welch
 
 STUDIES = 10_000
-Make = Callable[..., SweepCosts]
+Make = Callable[..., RoundCosts]
 
 
 def test_it_is_welchs_test_as_scipy_has_it() -> None:
@@ -29,7 +29,7 @@ def test_it_is_welchs_test_as_scipy_has_it() -> None:
     assert found.mean + found.half_width == pytest.approx(interval.high)
 
 
-def test_one_sweep_says_nothing_and_no_spread_is_a_point() -> None:
+def test_one_round_says_nothing_and_no_spread_is_a_point() -> None:
     lonely = welch(np.zeros((1, 1)), np.ones((1, 9)), 0.95)
     assert np.isinf(lonely.half_width).all()
     assert lonely.p == 1
@@ -41,7 +41,7 @@ def test_one_sweep_says_nothing_and_no_spread_is_a_point() -> None:
 @pytest.mark.parametrize(
     ("n", "sd"), [((8, 8), (1, 1)), ((8, 16), (3, 1)), ((16, 7), (1, 4)), ((8, 8), (1, 10))]
 )
-def test_it_covers_whatever_the_noise_and_the_sweeps_of_both(
+def test_it_covers_whatever_the_noise_and_the_rounds_of_both(
     n: tuple[int, int], sd: tuple[float, float]
 ) -> None:
     rng = np.random.default_rng(2)
@@ -68,8 +68,8 @@ def test_a_change_of_two_percent_is_found(make_costs: Make) -> None:
     for _ in range(300):
         a = make_costs(rng.normal(-0.05, 0.008, (4, 10)))
         b = make_costs(rng.normal([[-0.05], [-0.05], [-0.05], [-0.02]], 0.008, (4, 10)))
-        changes = arm_changes(a, b, "arm", "baseline", ChangeRule(margin=0.01))
-        found += changes.named.slower == ("w3",)
+        changes = variant_changes(a, b, "variant", "baseline", ChangeRule(margin=0.01))
+        found += changes.significant.slower == ("w3",)
     # Power of one Welch test of 3 % at 0.05/4 is 100 %; wrong names of the other three cost 4 %.
     assert found / 300 > 0.9
 
@@ -77,7 +77,9 @@ def test_a_change_of_two_percent_is_found(make_costs: Make) -> None:
 def test_no_evidence_of_a_change_is_not_shown_to_be_within_the_margin(make_costs: Make) -> None:
     def change(sd: float) -> tuple[Direction, Size | None]:
         a, b = (make_costs(np.tile([sd, -sd], (3, 6)) * sign) for sign in (1, -1))
-        comparison = arm_changes(a, b, "arm", "baseline", ChangeRule(margin=0.01)).suite.comparison
+        comparison = variant_changes(
+            a, b, "variant", "baseline", ChangeRule(margin=0.01)
+        ).suite.comparison
         return comparison.direction, comparison.size
 
     assert change(0.002) == (Direction.UNCLEAR, Size.WITHIN)
@@ -86,7 +88,7 @@ def test_no_evidence_of_a_change_is_not_shown_to_be_within_the_margin(make_costs
 
 def test_the_ratio_of_ratios_has_both_ratios_beside_it(make_costs: Make) -> None:
     a, b = make_costs(np.full((2, 4), -0.1)), make_costs(np.full((2, 5), -0.04))
-    change = arm_changes(a, b, "arm", "baseline", ChangeRule()).suite
+    change = variant_changes(a, b, "variant", "baseline", ChangeRule()).suite
     assert change.ratio_a == pytest.approx(np.exp(-0.1))
     assert change.ratio_b == pytest.approx(np.exp(-0.04))
     assert change.comparison.ratio == pytest.approx(np.exp(0.06))

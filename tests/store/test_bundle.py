@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ensign.model.errors import InputError
-from ensign.store.bundle import Limits, is_bundle, pack, unpack
+from ensign.store.bundle import BundleLimits, is_bundle, pack, unpack
 
 MEMBERS = {
     "s.toml": b'name = "s"\n',
@@ -117,18 +117,20 @@ def test_no_name_leads_out_of_the_folder(refused: Callable[[bytes], str], name: 
     assert "lead out of its folder" in refused(packed(**{name: b"x"}))
 
 
-def test_a_bundle_of_a_newer_schema_names_the_version_that_made_it(
-    refused: Callable[[bytes], str],
+@pytest.mark.parametrize(("schema", "way_out"), [(1, "use the older one"), (3, "use a newer one")])
+def test_a_bundle_of_another_schema_names_the_version_that_made_it(
+    refused: Callable[[bytes], str], schema: int, way_out: str
 ) -> None:
-    def newer(members: dict[str, bytes]) -> None:
+    def other(members: dict[str, bytes]) -> None:
         manifest = json.loads(members["manifest.json"])
         members["manifest.json"] = json.dumps(
-            {"schema_version": 2, "ensign": "9.0", "new": manifest}
+            {"schema_version": schema, "ensign": "9.0", "new": manifest}
         ).encode()
 
-    text = refused(rebuilt(packed(), newer))
-    assert "schema 2" in text
+    text = refused(rebuilt(packed(), other))
+    assert f"schema {schema}" in text
     assert "9.0" in text
+    assert way_out in text
 
 
 @pytest.mark.parametrize("manifest", [b"{", b"[]", b"{}", b'{"schema_version": "x"}'])
@@ -143,9 +145,10 @@ def test_a_zip_of_something_else(refused: Callable[[bytes], str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "limits", [Limits(members=2), Limits(member_bytes=200), Limits(size_bytes=400)]
+    "limits",
+    [BundleLimits(members=2), BundleLimits(member_bytes=200), BundleLimits(size_bytes=400)],
 )
-def test_sizes_are_judged_before_unpacking(tmp_path: Path, limits: Limits) -> None:
+def test_sizes_are_judged_before_unpacking(tmp_path: Path, limits: BundleLimits) -> None:
     path, target = tmp_path / "b.zip", tmp_path / "out"
     path.write_bytes(packed())
     with pytest.raises(InputError, match="is refused: it would unpack to 3 files"):

@@ -2,23 +2,23 @@ import pytest
 
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
-from ensign.model.trials import ArmTotals, Mode, SliceRecord, Trial
+from ensign.model.trials import Mode, SliceRecord, Trial, VariantTotals
 from ensign.store.trial_file import from_bytes, to_bytes
 
 
 def a_trial() -> Trial:
-    totals = ArmTotals("baseline", 10, 9, 6, 3, 2, 1000, 4096, 5, 6, 2, (("page-faults", 7),))
+    totals = VariantTotals("baseline", 10, 9, 6, 3, 2, 1000, 4096, 5, 6, 2, (("page-faults", 7),))
     return Trial(
         workload="set",
-        sweep=3,
+        round_index=3,
         seed=9,
-        mode=Mode.GATED,
+        mode=Mode.INTERLEAVED,
         freezer="cgroup",
         slice_ns=5_000_000,
         started_unix_s=1.5,
         wall_ns=77,
         running_share=0.98,
-        arms=(totals,),
+        variants=(totals,),
         slices=(
             SliceRecord("baseline", 0, 5, 4, 1, filler=False),
             SliceRecord("twin", 5, 5, 4, 1, filler=True),
@@ -34,7 +34,7 @@ def test_a_trial_survives_its_file() -> None:
 def test_without_slices_the_rest_is_the_same() -> None:
     read = from_bytes(to_bytes(a_trial()), with_slices=False)
     assert read.slices == ()
-    assert read.arms == a_trial().arms
+    assert read.variants == a_trial().variants
 
 
 def test_what_is_no_trial_is_an_input_error() -> None:
@@ -43,8 +43,8 @@ def test_what_is_no_trial_is_an_input_error() -> None:
 
 
 def test_another_schema_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ensign.store.trial_file.SCHEMA", 2)
+    monkeypatch.setattr("ensign.store.trial_file.SCHEMA", 3)
     data = to_bytes(a_trial())
     monkeypatch.undo()
-    with pytest.raises(InputError, match="schema 2; this ensign reads 1"):
+    with pytest.raises(InputError, match="schema 3; this ensign reads 2"):
         from_bytes(data)

@@ -23,10 +23,10 @@ def study(axes: dict[str, Any], baseline: dict[str, str], **rules: object) -> St
         {
             "name": "demo",
             "source": {"kind": "path", "path": "."},
-            "build": {"commands": [["make"]], "artefact": "demo"},
+            "build": {"commands": [["make"]], "artifact": "demo"},
             "axes": axes,
             "baseline": baseline,
-            "workloads": [{"name": "run", "command": ["{artefact}"]}],
+            "workloads": [{"name": "run", "command": ["{artifact}"]}],
             **rules,
         }
     )
@@ -232,7 +232,7 @@ def test_names_tell_the_axis_where_the_value_does_not() -> None:
 
 def test_every_trained_variant_is_there_once_per_profile() -> None:
     axes = {"compiler": ["gcc-12"], "pgo": ["off", "on"]}
-    training = {"workloads": [{"name": "t", "command": ["{artefact}"]}], "profiles": 2}
+    training = {"workloads": [{"name": "t", "command": ["{artifact}"]}], "profiles": 2}
     variants = expand(study(axes, {"pgo": "off"}, training=training))
     assert [(each.name, each.profile) for each in variants] == [
         ("gcc-12-O2", 1),

@@ -25,10 +25,10 @@ def study(*tests: str, training: list[str] | None = None, **suite: object) -> St
         {
             "name": "x",
             "source": {"kind": "path", "path": "."},
-            "build": {"commands": [["make"]], "artefact": "x"},
+            "build": {"commands": [["make"]], "artifact": "x"},
             "axes": {"compiler": ["gcc-12"]},
             "baseline": {},
-            "server": {"command": ["{artefact}", "{port}"]},
+            "server": {"command": ["{artifact}", "{port}"]},
             "race": {"mode": "driven"},
             "training": None if training is None else {"tests": training, "requests": 70},
             "suite": {

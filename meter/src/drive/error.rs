@@ -23,13 +23,15 @@ impl DriveError {
         DriveError::Failed { code, text }
     }
 
-    /// With the arm named (none where that is empty).
-    pub fn halt(self, arm: &str) -> Halt {
+    /// With the variant named (none where that is empty).
+    pub fn halt(self, variant: &str) -> Halt {
         match self {
             DriveError::Interrupted => Halt::Interrupted,
-            DriveError::Failed { code, text } if arm.is_empty() => Halt::failed(code, arm, text),
+            DriveError::Failed { code, text } if variant.is_empty() => {
+                Halt::failed(code, variant, text)
+            }
             DriveError::Failed { code, text } => {
-                Halt::failed(code, arm, format!("arm {arm:?}: {text}"))
+                Halt::failed(code, variant, format!("variant {variant:?}: {text}"))
             }
         }
     }

@@ -5,7 +5,7 @@ use super::latency::Summary;
 use super::spec::Drive;
 use crate::halt::Halt;
 use crate::records::Record;
-use crate::stage::Stage;
+use crate::run_state::RunState;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -49,14 +49,14 @@ impl DriveRequest {
 }
 
 /// Gives the number of completed drives beside the result.
-pub fn drive(stage: &mut Stage, request: &DriveRequest) -> (u64, Result<(), Halt>) {
-    let result = run(stage, request);
+pub fn drive(run_state: &mut RunState, request: &DriveRequest) -> (u64, Result<(), Halt>) {
+    let result = run(run_state, request);
     (u64::from(result.is_ok()), result)
 }
 
-fn run(stage: &mut Stage, request: &DriveRequest) -> Result<(), Halt> {
+fn run(run_state: &mut RunState, request: &DriveRequest) -> Result<(), Halt> {
     let cpus = request.cpus.as_deref();
-    let driven = Driver::connect(&request.drive, request.address, cpus, &stage.waiter)
+    let driven = Driver::connect(&request.drive, request.address, cpus, &run_state.waiter)
         .and_then(|mut driver| Ok((driver.run(None)?, driver.report())));
     let (burst, report) = driven.map_err(|error| error.halt(""))?;
     let total = DriveTotal {
@@ -67,5 +67,5 @@ fn run(stage: &mut Stage, request: &DriveRequest) -> Result<(), Halt> {
         bytes_received: report.bytes_received,
         latency_ns: report.latency_ns,
     };
-    stage.out.put(&stage.waiter, &Record::Drive(total))
+    run_state.out.put(&run_state.waiter, &Record::Drive(total))
 }

@@ -10,50 +10,50 @@ fn race(text: &str) -> Result<Race, String> {
 
 #[test]
 fn defaults_are_those_of_the_protocol() {
-    let race = race(r#"{"schema":1,"arms":[{"name":"a","program":{"argv":["x"]}}]}"#).unwrap();
-    assert_eq!(race.mode, Mode::Gated);
+    let race = race(r#"{"schema":1,"variants":[{"name":"a","program":{"argv":["x"]}}]}"#).unwrap();
+    assert_eq!(race.mode, Mode::Interleaved);
     assert_eq!(
         (race.slice_ns, race.executions, race.seed),
         (5_000_000, 1, 0)
     );
     assert_eq!(race.ports, (20_000, 29_999));
-    assert!(race.env_padding && !race.hold && race.arms[0].copy_program);
+    assert!(race.env_padding && !race.hold && race.variants[0].copy_program);
 }
 
 #[test]
 fn unknown_keys_are_ignored_but_unknown_limits_are_not() {
-    let arm = |limits: &str| {
+    let variant = |limits: &str| {
         format!(
-            r#"{{"schema":1,"colour":"red","arms":[{{"name":"a","program":{{"argv":["x"],"limits":{limits}}}}}]}}"#
+            r#"{{"schema":1,"colour":"red","variants":[{{"name":"a","program":{{"argv":["x"],"limits":{limits}}}}}]}}"#
         )
     };
-    assert!(race(&arm("{}")).is_ok());
-    assert!(race(&arm(r#"{"file_byts":3}"#)).is_err());
+    assert!(race(&variant("{}")).is_ok());
+    assert!(race(&variant(r#"{"file_byts":3}"#)).is_err());
 }
 
 #[test]
 fn wrong_requests_say_what_is_wrong() {
     for (text, part) in [
-        (r#"{"schema":2,"arms":[]}"#, "`schema` is 2"),
-        (r#"{"schema":1,"arms":[]}"#, "`arms` is empty"),
+        (r#"{"schema":2,"variants":[]}"#, "`schema` is 2"),
+        (r#"{"schema":1,"variants":[]}"#, "`variants` is empty"),
         (
-            r#"{"schema":1,"arms":[{"name":"a","program":{"argv":[]}}]}"#,
+            r#"{"schema":1,"variants":[{"name":"a","program":{"argv":[]}}]}"#,
             "`argv`",
         ),
         (
-            r#"{"schema":1,"slice_ns":5,"arms":[{"name":"a","program":{"argv":["x"]}}]}"#,
+            r#"{"schema":1,"slice_ns":5,"variants":[{"name":"a","program":{"argv":["x"]}}]}"#,
             "`slice_ns`",
         ),
         (
-            r#"{"schema":1,"arms":[{"name":"a","program":{"argv":["x"]}},{"name":"a","program":{"argv":["x"]}}]}"#,
-            "two arms",
+            r#"{"schema":1,"variants":[{"name":"a","program":{"argv":["x"]}},{"name":"a","program":{"argv":["x"]}}]}"#,
+            "two variants",
         ),
         (
-            r#"{"schema":1,"arms":[{"name":"a","program":{"argv":["x"]},"load":{"process":{"argv":["y"]}}}]}"#,
+            r#"{"schema":1,"variants":[{"name":"a","program":{"argv":["x"]},"load":{"process":{"argv":["y"]}}}]}"#,
             "{port}",
         ),
         (
-            r#"{"schema":1,"counters":["cycle"],"arms":[{"name":"a","program":{"argv":["x"]}}]}"#,
+            r#"{"schema":1,"counters":["cycle"],"variants":[{"name":"a","program":{"argv":["x"]}}]}"#,
             "cycle",
         ),
         ("not json", "not as expected"),

@@ -18,7 +18,7 @@ pub fn meter() -> Command {
     Command::new(env!("CARGO_BIN_EXE_ensign-meter"))
 }
 
-/// The ways to stop an arm that this machine has: signals always.
+/// The ways to stop a variant that this machine has: signals always.
 pub fn freezers() -> Vec<&'static str> {
     let output = meter().arg("probe").output().expect("the probe runs");
     let probe: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
@@ -279,7 +279,7 @@ pub fn sh(script: &str) -> Value {
     json!({"argv": ["sh", "-c", script]})
 }
 
-pub fn arm(name: &str, program: Value) -> Value {
+pub fn variant(name: &str, program: Value) -> Value {
     json!({"name": name, "program": program})
 }
 

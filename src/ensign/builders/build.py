@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders.check import Ground, compared_workloads
+from ensign.builders.build_context import BuildContext
+from ensign.builders.build_stage import Made
+from ensign.builders.check import CheckContext, compared_workloads
 from ensign.builders.check_all import check_findings, check_variants, count_missing
 from ensign.builders.estimate import (
     BuildEstimate,
@@ -15,8 +17,7 @@ from ensign.builders.estimate import (
     expected_seconds,
     remember_costs,
 )
-from ensign.builders.graph import Graph, Site
-from ensign.builders.isolation import Isolation, choose_isolation
+from ensign.builders.graph import Graph, GraphContext
 from ensign.builders.outcomes import (
     BuildReport,
     BuildResult,
@@ -28,22 +29,21 @@ from ensign.builders.outcomes import (
     same_bytes,
     source_findings,
 )
-from ensign.builders.perform import Made
-from ensign.builders.plan import Place, plan_builds, variant_flags
+from ensign.builders.plan import BuildPlace, plan_builds, variant_flags
 from ensign.builders.profiles import files_named
 from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.sandboxes import Sandboxes, choose_sandboxes
 from ensign.builders.stages import Plan
-from ensign.builders.workshop import Workshop
 from ensign.host.cache import Cache, key_of
 from ensign.host.files import file_sha256, is_file
 from ensign.host.processor import read_processor
 from ensign.model.build_events import BuildEvent, OnEvent, ignore
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding
-from ensign.model.study import Check
+from ensign.model.study import CheckSection
 from ensign.model.variants import Variant, trained
-from ensign.proof.seen import some
+from ensign.proof.evidence import some
 from ensign.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
 from ensign.sources.size import size_at_hand, source_size
 from ensign.toolchains.find import Toolchain, ToolchainFinder
@@ -73,16 +73,16 @@ def build_variants(
     if request.baseline in complaints:
         raise CommandFailed(f"the baseline cannot be built: {complaints[request.baseline]}")
     source = obtain_source(request, ports, on_event)
-    isolation = choose_isolation(ports.cache, ports.processes)
-    place = place_of(source.sha256, isolation, request, ports)
+    sandboxes = choose_sandboxes(ports.cache, ports.processes)
+    place = place_of(source.sha256, sandboxes, request, ports)
     buildable = [each for each in request.variants if each.name not in complaints]
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
     known = Known(request.study.name, ports.cache, source_size(source.tree))
     expected_s = expected_seconds(known, plan.stages)
-    site = Site(source.tree, plan.stage_of[request.baseline], ports.cores, expected_s)
-    workshop = workshop_of(ports, isolation, place)
+    context = GraphContext(source.tree, plan.stage_of[request.baseline], ports.cores, expected_s)
+    build_context = build_context_of(ports, sandboxes, place)
     try:
-        ends, cached = Graph(plan, site, workshop, on_event).run()
+        ends, cached = Graph(plan, context, build_context, on_event).run()
     except CommandFailed as failed:
         raise CommandFailed(f"{failed}{_hint(source)}") from None
     remember_costs(known, plan.stages, ends)
@@ -100,7 +100,7 @@ def build_variants(
         *findings_of(results, request.variants, plan, ends),
         *left_running(plan, _facts_of_stages(plan, ends, ports.cache)),
     )
-    results = _check(request, source, workshop, results, ports.cores, on_event)
+    results = _check(request, source, build_context, results, ports.cores, on_event)
     return BuildReport(
         results=results,
         findings=(*findings, *check_findings(results)),
@@ -122,7 +122,7 @@ def _hint(source: SourceTree) -> str:
 def _require_baseline(results: Sequence[BuildResult], name: str) -> None:
     """WrongBaseline where it was built, but of other parts than those asked for."""
     baseline = next(each for each in results if each.facts.variant == name)
-    if baseline.artefact is None and baseline.findings:
+    if baseline.artifact is None and baseline.findings:
         raise WrongBaseline(baseline.findings)
 
 
@@ -143,18 +143,20 @@ def _facts_of_stages(
 def _check(
     request: BuildRequest,
     source: SourceTree,
-    workshop: Workshop,
+    build_context: BuildContext,
     results: tuple[BuildResult, ...],
     cores: int,
     on_event: OnEvent,
 ) -> tuple[BuildResult, ...]:
-    check = request.study.check or Check()
+    check = request.study.check or CheckSection()
     baseline = next(each for each in results if each.facts.variant == request.baseline)
     folder = request.path.absolute().parent
-    ground = Ground(request.study, check, source.tree, source.sha256, folder, baseline, workshop)
-    if not check.commands and not ground.workloads:
+    context = CheckContext(
+        request.study, check, source.tree, source.sha256, folder, baseline, build_context
+    )
+    if not check.commands and not context.workloads:
         return results
-    return check_variants(ground, results, cores, on_event)
+    return check_variants(context, results, cores, on_event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,23 +175,23 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     Without a lock file nothing is taken to be in the cache. InputError as `build_variants`.
     """
     lock = read_lock(lock_path(request.path))
-    isolation = choose_isolation(ports.cache, ports.processes)
-    place = place_of("" if lock is None else lock.tree_sha256, isolation, request, ports)
+    sandboxes = choose_sandboxes(ports.cache, ports.processes)
+    place = place_of("" if lock is None else lock.tree_sha256, sandboxes, request, ports)
     toolchains = find_toolchains(request, ports)
     left_out = complaints_of(request, ports, toolchains)
     built = [variant for variant in request.variants if variant.name not in left_out]
     plan = plan_builds(request.study, built, request.baseline, toolchains, place)
     checks = (0, 0)
-    check = request.study.check or Check()
+    check = request.study.check or CheckSection()
     if check.commands or compared_workloads(request.study, check):
-        workshop = workshop_of(ports, isolation, place)
+        build_context = build_context_of(ports, sandboxes, place)
         results = _cached_results(request, built, plan, toolchains, ports.cache)
-        checks = _count_checks(request, check, place, workshop, results)
+        checks = _count_checks(request, check, place, build_context, results)
         checks = (checks[0] + len(built) - len(results), checks[1])
     sha256 = None if lock is None else lock.tree_sha256
     size = size_at_hand(request.study.source, request.path, sha256, ports.cache)
     known = Known(request.study.name, ports.cache, size)
-    at_once = ports.cores if isolation.concurrent else 1
+    at_once = ports.cores if sandboxes.concurrent else 1
     estimate = estimate_of(known, plan.stages, checks, at_once)
     return Outlook(plan, estimate, toolchains, left_out)
 
@@ -210,15 +212,15 @@ def _cached_results(
             made = {stage.key: Made(entry, entry.folder / "log.txt")}
             toolchain, build = toolchains[variant.compiler], request.study.build
             result = result_of(variant, toolchain, plan, made, {stage.key}, build)
-            found += [result] if result.artefact is not None else []
+            found += [result] if result.artifact is not None else []
     return tuple(found)
 
 
 def _count_checks(
     request: BuildRequest,
-    check: Check,
-    place: Place,
-    workshop: Workshop,
+    check: CheckSection,
+    place: BuildPlace,
+    build_context: BuildContext,
     results: Sequence[BuildResult],
 ) -> tuple[int, int]:
     """How many checks of these wait, and how many are in the cache; all wait for the baseline's."""
@@ -227,16 +229,18 @@ def _count_checks(
         return len(results), 0
     folder = request.path.absolute().parent
     nowhere = Path()  # nothing is fetched yet, and a key needs the source's hash alone
-    ground = Ground(request.study, check, nowhere, place.source_sha256, folder, baseline, workshop)
-    return count_missing(ground, results)
+    context = CheckContext(
+        request.study, check, nowhere, place.source_sha256, folder, baseline, build_context
+    )
+    return count_missing(context, results)
 
 
-def workshop_of(ports: BuildPorts, isolation: Isolation, place: Place) -> Workshop:
+def build_context_of(ports: BuildPorts, sandboxes: Sandboxes, place: BuildPlace) -> BuildContext:
     """Where a request's stages are carried out."""
-    return Workshop(
+    return BuildContext(
         processes=ports.processes,
         cache=ports.cache,
-        isolation=isolation,
+        sandboxes=sandboxes,
         clock=ports.clock,
         path=place.path,
         meter=ports.meter,
@@ -245,16 +249,16 @@ def workshop_of(ports: BuildPorts, isolation: Isolation, place: Place) -> Worksh
 
 
 def place_of(
-    source_sha256: str, isolation: Isolation, request: BuildRequest, ports: BuildPorts
-) -> Place:
+    source_sha256: str, sandboxes: Sandboxes, request: BuildRequest, ports: BuildPorts
+) -> BuildPlace:
     """What a plan needs to know of this machine and of the files that the training names."""
     recorded = ports.meter is not None
-    return Place(
+    return BuildPlace(
         source_sha256=source_sha256,
-        build_path=isolation.build_path,
+        build_path=sandboxes.build_path,
         processor=read_processor().identity,
         path=ports.env.get("PATH", "/usr/bin:/bin"),
-        recorder_path=f"{isolation.temporary_path}/{FOLDER}/bin" if recorded else "",
+        recorder_path=f"{sandboxes.temporary_path}/{FOLDER}/bin" if recorded else "",
         training_sha256=_training_sha256(request),
     )
 

@@ -11,9 +11,9 @@ from pathlib import Path, PurePosixPath
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-from ensign.builders.isolation import Room
+from ensign.builders.sandboxes import Sandbox
 from ensign.host.files import file_sha256
-from ensign.proof.loaded_bytes import code_sections, read_artefact
+from ensign.proof.loaded_bytes import code_sections, read_artifact
 
 _SHOWN = 3
 # What an installation may change in a program without building it: RPATH, symbols, notes.
@@ -33,33 +33,33 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """The room before the commands: what was put there, and other files of these names."""
+class TreeBefore:
+    """The sandbox before the commands: what was put there, and other files of these names."""
 
     placed: Mapping[str, Identity]
     others: frozenset[tuple[str, int, int]]
 
 
-def look(room: Room, names: Iterable[str]) -> Seen:
+def look(sandbox: Sandbox, names: Iterable[str]) -> TreeBefore:
     """Read the programs and libraries at these places of the tree, and find their namesakes."""
-    found = ((name, _identity(room.tree / name)) for name in names)
+    found = ((name, _identity(sandbox.tree / name)) for name in names)
     placed = {name: identity for name, identity in found if identity is not None}
-    return Seen(placed, frozenset(_stamp(path) for path in _namesakes(room, placed)))
+    return TreeBefore(placed, frozenset(_stamp(path) for path in _namesakes(sandbox, placed)))
 
 
-def changes(room: Room, seen: Seen) -> str:
+def changes(sandbox: Sandbox, seen: TreeBefore) -> str:
     """What a check did to them, in words; empty where they are as they were."""
     found = []
     for name, before in seen.placed.items():
-        now = _identity(room.tree / name)
+        now = _identity(sandbox.tree / name)
         if now is None:
             found.append(f"{name} is gone")
         elif not now.is_program_of(before):
             found.append(f"{name} is another one than before")
-    for path in _namesakes(room, seen.placed):
+    for path in _namesakes(sandbox, seen.placed):
         now = _identity(path) if _stamp(path) not in seen.others else None
         if now is not None and not _is_known(path.name, now, seen):
-            found.append(f"it made {_called(path, room)}")
+            found.append(f"it made {_called(path, sandbox)}")
     return "; ".join(found[:_SHOWN])
 
 
@@ -75,7 +75,9 @@ class Ran:
     another: str = ""
 
 
-def what_ran(logs: Iterable[Path], room: Room, seen: Seen, inside: Mapping[str, Path]) -> Ran:
+def what_ran(
+    logs: Iterable[Path], sandbox: Sandbox, seen: TreeBefore, inside: Mapping[str, Path]
+) -> Ran:
     """Read what `ensign-meter follow` wrote. `inside` has folders as commands see them."""
     own, judged, built, foreign = False, True, list[str](), list[str]()
     for log in logs:
@@ -94,7 +96,7 @@ def what_ran(logs: Iterable[Path], room: Room, seen: Seen, inside: Mapping[str, 
             if now is not None and _is_known(path.name, now, seen):
                 own = True
             elif is_inside:
-                name = _called(path, room)
+                name = _called(path, sandbox)
                 built.append(f"a {name} that is no longer there" if gone else name)
             else:
                 foreign.append(str(path))
@@ -120,7 +122,7 @@ def _outside(path: str, inside: Mapping[str, Path]) -> tuple[Path, bool]:
     return Path(path), False
 
 
-def _is_known(name: str, now: Identity, seen: Seen) -> bool:
+def _is_known(name: str, now: Identity, seen: TreeBefore) -> bool:
     return any(
         now.is_program_of(identity)
         for place, identity in seen.placed.items()
@@ -128,13 +130,13 @@ def _is_known(name: str, now: Identity, seen: Seen) -> bool:
     )
 
 
-def _namesakes(room: Room, placed: Mapping[str, Identity]) -> Iterator[Path]:
-    """Regular files called like one of them, elsewhere in the room."""
+def _namesakes(sandbox: Sandbox, placed: Mapping[str, Identity]) -> Iterator[Path]:
+    """Regular files called like one of them, elsewhere in the sandbox."""
     names = {PurePosixPath(name).name for name in placed}
-    for root in (room.tree, room.temporary):
+    for root in (sandbox.tree, sandbox.temporary):
         for name in sorted(names):
             for path in root.rglob(_literal(name)):
-                here = root == room.tree and str(path.relative_to(root)) in placed
+                here = root == sandbox.tree and str(path.relative_to(root)) in placed
                 if path.is_file() and not path.is_symlink() and not here:
                     yield path
 
@@ -143,8 +145,8 @@ def _literal(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
-def _called(path: Path, room: Room) -> str:
-    return str(path.relative_to(room.tree)) if path.is_relative_to(room.tree) else path.name
+def _called(path: Path, sandbox: Sandbox) -> str:
+    return str(path.relative_to(sandbox.tree)) if path.is_relative_to(sandbox.tree) else path.name
 
 
 def _stamp(path: Path) -> tuple[str, int, int]:
@@ -157,9 +159,9 @@ def _identity(path: Path) -> Identity | None:
     try:
         if not path.is_file():
             return None
-        artefact = read_artefact(path)
-        if artefact is not None:
-            return Identity(artefact.loadable_sha256, _code_sha256(path))
+        artifact = read_artifact(path)
+        if artifact is not None:
+            return Identity(artifact.loadable_sha256, _code_sha256(path))
         return Identity(file_sha256(path), "") if path.stat().st_mode & 0o111 else None
     except OSError:
         return None

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from ensign.builders.built_again import Ran, Seen, changes, look, what_ran
+from ensign.builders.build_context import Bounds, BuildContext, Runner
+from ensign.builders.build_stage import BUILD_TREE, environment_of, set_up_recorder
+from ensign.builders.built_again import Ran, TreeBefore, changes, look, what_ran
 from ensign.builders.estimate import remember_check
-from ensign.builders.isolation import Room
 from ensign.builders.outcomes import BuildResult
-from ensign.builders.perform import BUILD_TREE, environment_of, set_up_recorder
 from ensign.builders.same_output import difference
-from ensign.builders.workshop import Bounds, Runner, Workshop
+from ensign.builders.sandboxes import Sandbox
 from ensign.host.cache import Entry, key_of
 from ensign.host.files import (
     copy_tree,
@@ -32,7 +32,7 @@ from ensign.host.files import (
 )
 from ensign.host.processes import Outcome, read_tail
 from ensign.model.placeholders import fill_all, names_in
-from ensign.model.study import Check, Study, Workload, longest_run_ns
+from ensign.model.study import CheckSection, Study, Workload, longest_run_ns
 from ensign.model.units import format_size, parse_duration_ns, parse_size_bytes
 
 _KIND = "check"
@@ -45,7 +45,7 @@ _NOT_KEPT = ("deadline", "disk", "ended")
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class CheckContext:
     """What all checks of a study share.
 
     `source` is the pristine tree and `source_sha256` its hash; relative paths of workloads start at
@@ -54,12 +54,12 @@ class Ground:
     """
 
     study: Study
-    check: Check
+    check: CheckSection
     source: Path
     source_sha256: str
     folder: Path
     baseline: BuildResult
-    workshop: Workshop
+    build_context: BuildContext
     turns: Lock = field(default_factory=Lock, compare=False)
 
     @property
@@ -93,52 +93,52 @@ class Checked:
     apart: Mapping[str, str] = field(default_factory=dict)
 
 
-def check_key(ground: Ground, result: BuildResult) -> str:
+def check_key(context: CheckContext, result: BuildResult) -> str:
     """The hash of all that decides how the check of a variant ends."""
-    named = _named(ground)
+    named = _named(context)
     return key_of(
         {
             **({"named": named} if named else {}),
-            **_of_tree(ground, result),
+            **_of_tree(context, result),
             "schema": _SCHEMA,
-            "source": ground.source_sha256,
-            "place": ground.workshop.isolation.build_path,
-            "check": ground.check.model_dump(mode="json", exclude={"deadline"}),
-            "artefact": [ground.study.build.artefact, result.facts.loadable_sha256],
+            "source": context.source_sha256,
+            "place": context.build_context.sandboxes.build_path,
+            "check": context.check.model_dump(mode="json", exclude={"deadline"}),
+            "artifact": [context.study.build.artifact, result.facts.loadable_sha256],
             **({"libraries": result.libraries} if result.libraries else {}),
-            "kept": _kept(ground, result),
-            "tools": {name: file_sha256(path) for name, path in ground.baseline.tools.items()},
-            "baseline": ground.baseline.facts.loadable_sha256 if ground.workloads else "",
+            "kept": _kept(context, result),
+            "tools": {name: file_sha256(path) for name, path in context.baseline.tools.items()},
+            "baseline": context.baseline.facts.loadable_sha256 if context.workloads else "",
             "workloads": [
-                [each.name, each.command, each.input, _input_sha256(ground, each)]
-                for each in ground.workloads
+                [each.name, each.command, each.input, _input_sha256(context, each)]
+                for each in context.workloads
             ],
         }
     )
 
 
-def _of_tree(ground: Ground, result: BuildResult) -> dict[str, object]:
+def _of_tree(context: CheckContext, result: BuildResult) -> dict[str, object]:
     """What else decides where a check runs in the build's own tree."""
     stage = result.stage
-    if not ground.check.in_build_tree or stage is None:
+    if not context.check.in_build_tree or stage is None:
         return {}
     return {"tree": stage.key, "commands": stage.check_commands, "env": stage.env}
 
 
-def _named(ground: Ground) -> dict[str, str]:
+def _named(context: CheckContext) -> dict[str, str]:
     """Files and folders beside the study that commands name: their outputs are compared."""
-    words = {word for each in ground.workloads for word in each.command or () if word}
-    paths = {word: ground.folder / word for word in sorted(words)}
+    words = {word for each in context.workloads for word in each.command or () if word}
+    paths = {word: context.folder / word for word in sorted(words)}
     files = {word: file_sha256(path) for word, path in paths.items() if is_file(path)}
     rest = ((word, path) for word, path in paths.items() if word not in (*files, "."))
     return files | {word: tree_sha256(path) for word, path in rest if is_folder(path)}
 
 
-def _kept(ground: Ground, result: BuildResult) -> dict[str, str]:
-    """Files kept beside the artefact, which may be read when it runs."""
-    if result.files is None or not ground.study.build.keep:
+def _kept(context: CheckContext, result: BuildResult) -> dict[str, str]:
+    """Files kept beside the artifact, which may be read when it runs."""
+    if result.files is None or not context.study.build.runtime_files:
         return {}
-    apart = {ground.study.build.artefact, *ground.tools.values()}
+    apart = {context.study.build.artifact, *context.tools.values()}
     return {
         name: file_sha256(path)
         for name, path in tree_entries(result.files)
@@ -146,18 +146,18 @@ def _kept(ground: Ground, result: BuildResult) -> dict[str, str]:
     }
 
 
-def _input_sha256(ground: Ground, workload: Workload) -> str:
+def _input_sha256(context: CheckContext, workload: Workload) -> str:
     if workload.input is None:
         return ""
-    path = ground.folder / workload.input
+    path = context.folder / workload.input
     if path.is_dir():
         return tree_sha256(path)
     return file_sha256(path) if path.is_file() else ""
 
 
-def cached_check(ground: Ground, key: str) -> Checked | None:
+def cached_check(context: CheckContext, key: str) -> Checked | None:
     """How an earlier check with this key ended; None if there was none."""
-    entry = ground.workshop.cache.get(_KIND, key)
+    entry = context.build_context.cache.get(_KIND, key)
     return None if entry is None else _checked(entry)
 
 
@@ -176,7 +176,7 @@ def _checked(entry: Entry) -> Checked:
     )
 
 
-def compared_workloads(study: Study, check: Check) -> tuple[Workload, ...]:
+def compared_workloads(study: Study, check: CheckSection) -> tuple[Workload, ...]:
     """The workloads that a check names, or all whose output can be compared."""
     named = check.same_output
     if named is None:
@@ -187,7 +187,7 @@ def compared_workloads(study: Study, check: Check) -> tuple[Workload, ...]:
 def comparable(workload: Workload) -> bool:
     """Whether it has an output of its own, and can be run outside a race."""
     words = (*(workload.command or ()), workload.input or "")
-    apart = {name for word in words for name in names_in(word)} & {"port", "arm"}
+    apart = {name for word in words for name in names_in(word)} & {"port", "variant"}
     return workload.command is not None and not apart
 
 
@@ -198,41 +198,41 @@ class _LimitMetError(Exception):  # ends `fill`, is never seen outside
 
 
 def perform_check(
-    ground: Ground, result: BuildResult, key: str, expected: Checked | None, jobs: int
+    context: CheckContext, result: BuildResult, key: str, expected: Checked | None, jobs: int
 ) -> Checked:
     """Check one variant. What fails is a result, not an error.
 
     `expected` is how the baseline's ended; None for the baseline itself. StorageFailed if the disk
     is full, Interrupted if the processes were interrupted.
     """
-    cache, clock = ground.workshop.cache, ground.workshop.clock
+    cache, clock = context.build_context.cache, context.build_context.clock
     started_ns = clock.monotonic_ns()
-    log = ground.workshop.new_log(_KIND, key)
+    log = context.build_context.new_log(_KIND, key)
 
     def fill(folder: Path) -> Mapping[str, object]:
         (folder / _OUTPUTS).mkdir()
-        follow = ground.workshop.meter is not None
-        facts = in_a_room(folder / _OUTPUTS, follow=follow)
+        follow = context.build_context.meter is not None
+        facts = in_a_sandbox(folder / _OUTPUTS, follow=follow)
         if follow and facts["failed"] and not facts["void"]:
             # Some tests fail because they are followed: debuggers, sanitizers.
-            facts = in_a_room(folder / _OUTPUTS, follow=False) | {"ran": facts["ran"]}
+            facts = in_a_sandbox(folder / _OUTPUTS, follow=False) | {"ran": facts["ran"]}
         shutil.copyfile(log, folder / _LOG)
         return {"variant": result.facts.variant, **facts}
 
-    def in_a_room(outputs: Path, *, follow: bool) -> dict[str, object]:
-        with ground.workshop.isolation.room() as room:
-            _furnish(ground, result, room)
-            seen = look(room, _programs(ground, result))
-            run = _Run(ground, result, _runner(ground, result, room, log), outputs, follow)
+    def in_a_sandbox(outputs: Path, *, follow: bool) -> dict[str, object]:
+        with context.build_context.sandboxes.sandbox() as sandbox:
+            _furnish(context, result, sandbox)
+            seen = look(sandbox, _programs(context, result))
+            run = _Run(context, result, _runner(context, result, sandbox, log), outputs, follow)
             failed = run.commands(jobs)
             ran = run.what_ran(seen)
-            void = changes(room, seen) or ran.another
+            void = changes(sandbox, seen) or ran.another
             if void:
                 failed = f"the check did not try the program that is raced: {void}"
             apart: dict[str, str] = {}
             out = False
             if not failed:
-                with ground.turns:
+                with context.turns:
                     failed = run.baseline(apart) if expected is None else run.workloads(expected)
                 out = bool(failed)
             return {"failed": failed, "void": void, "ran": ran.own, "out": out, "apart": apart}
@@ -245,31 +245,31 @@ def perform_check(
     checked = _checked(entry)
     if not checked.failed:  # a failure may have come early
         check_s = (clock.monotonic_ns() - started_ns) / 1e9
-        remember_check(ground.study.name, check_s, entry.size_bytes, cache)
+        remember_check(context.study.name, check_s, entry.size_bytes, cache)
     return checked
 
 
-def _furnish(ground: Ground, result: BuildResult, room: Room) -> None:
+def _furnish(context: CheckContext, result: BuildResult, sandbox: Sandbox) -> None:
     """Copy the source, then the baseline's tools, then what the variant has of its own.
 
     Instead of the source it may be the tree in which the variant was built, as it was afterwards.
     """
-    build, own = ground.study.build, result.files
+    build, own = context.study.build, result.files
     if own is None:
         raise FileNotFoundError(f"{result.facts.variant} was not built")
-    if ground.check.in_build_tree and result.stage is not None:
-        copy_tree(own.parent / BUILD_TREE, room.tree)
-        set_up_recorder(result.stage, room, ground.workshop)
+    if context.check.in_build_tree and result.stage is not None:
+        copy_tree(own.parent / BUILD_TREE, sandbox.tree)
+        set_up_recorder(result.stage, sandbox, context.build_context)
     else:
-        copy_tree(ground.source, room.tree)
-    for name, path in ground.baseline.tools.items():
-        _put(path, room.tree / build.tools[name])
-    if build.keep:
+        copy_tree(context.source, sandbox.tree)
+    for name, path in context.baseline.tools.items():
+        _put(path, sandbox.tree / build.tools[name])
+    if build.runtime_files:
         apart = set(build.tools.values())
         for name, path in tree_entries(own):
             if path.is_file() and name not in apart:
-                _put(path, room.tree / name, follow=False)
-    _put(own / build.artefact, room.tree / build.artefact)
+                _put(path, sandbox.tree / name, follow=False)
+    _put(own / build.artifact, sandbox.tree / build.artifact)
 
 
 def _put(source: Path, target: Path, *, follow: bool = True) -> None:
@@ -283,39 +283,39 @@ def _put(source: Path, target: Path, *, follow: bool = True) -> None:
             os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def _programs(ground: Ground, result: BuildResult) -> tuple[str, ...]:
+def _programs(context: CheckContext, result: BuildResult) -> tuple[str, ...]:
     """What is raced: the program and what is kept beside it, by their places in the tree."""
-    artefact = ground.study.build.artefact
-    return (artefact, *(name for name in _kept(ground, result) if name != artefact))
+    artifact = context.study.build.artifact
+    return (artifact, *(name for name in _kept(context, result) if name != artifact))
 
 
-def _runner(ground: Ground, result: BuildResult, room: Room, log: Path) -> Runner:
-    workshop = ground.workshop
-    deadline_ns = workshop.clock.monotonic_ns() + parse_duration_ns(ground.check.deadline)
-    bounds = Bounds.of(room, deadline_ns, parse_size_bytes(ground.study.build.disk))
-    env: Mapping[str, str] = workshop.environment
-    if ground.check.in_build_tree and result.stage is not None:
-        env = environment_of(result.stage, workshop)
-    return Runner(workshop, room, bounds, log, {**env, **_libraries(ground, result)})
+def _runner(context: CheckContext, result: BuildResult, sandbox: Sandbox, log: Path) -> Runner:
+    build_context = context.build_context
+    deadline_ns = build_context.clock.monotonic_ns() + parse_duration_ns(context.check.deadline)
+    bounds = Bounds.of(sandbox, deadline_ns, parse_size_bytes(context.study.build.disk))
+    env: Mapping[str, str] = build_context.environment
+    if context.check.in_build_tree and result.stage is not None:
+        env = environment_of(result.stage, build_context)
+    return Runner(build_context, sandbox, bounds, log, {**env, **_libraries(context, result)})
 
 
-def _libraries(ground: Ground, own: BuildResult) -> dict[str, str]:
+def _libraries(context: CheckContext, own: BuildResult) -> dict[str, str]:
     """Where the loader finds what was built with the program."""
-    place = ground.workshop.isolation.build_path
+    place = context.build_context.sandboxes.build_path
     folders = [f"{place}/{each}".rstrip("/") for each in own.libraries]
     return {"LD_LIBRARY_PATH": ":".join(folders)} if folders else {}
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    ground: Ground
+    context: CheckContext
     result: BuildResult
     runner: Runner
     outputs: Path
     follow: bool
 
     def commands(self, jobs: int) -> str:
-        check, stage = self.ground.check, self.result.stage
+        check, stage = self.context.check, self.result.stage
         commands: Sequence[Sequence[str]] = check.commands
         if check.in_build_tree and stage is not None:
             commands = stage.check_commands
@@ -329,28 +329,28 @@ class _Run:
         return ""
 
     def _follower(self, number: int) -> tuple[str, ...]:
-        workshop = self.ground.workshop
-        if workshop.meter is None or not self.follow:
+        build_context = self.context.build_context
+        if build_context.meter is None or not self.follow:
             return ()
-        log = f"{workshop.isolation.temporary_path}/{_FOLLOWED.format(number)}"
-        return (str(workshop.meter), "follow", "--log", log, "--")
+        log = f"{build_context.sandboxes.temporary_path}/{_FOLLOWED.format(number)}"
+        return (str(build_context.meter), "follow", "--log", log, "--")
 
-    def what_ran(self, seen: Seen) -> Ran:
+    def what_ran(self, seen: TreeBefore) -> Ran:
         """By what the followed commands wrote down, as far as they came."""
-        room, isolation = self.runner.room, self.ground.workshop.isolation
-        logs = sorted(room.temporary.glob(_FOLLOWED.format("*")))
+        sandbox, sandboxes = self.runner.sandbox, self.context.build_context.sandboxes
+        logs = sorted(sandbox.temporary.glob(_FOLLOWED.format("*")))
         if not logs:
             return Ran(None)
-        inside = {isolation.build_path: room.tree, isolation.temporary_path: room.temporary}
-        return what_ran(logs, room, seen, inside)
+        inside = {sandboxes.build_path: sandbox.tree, sandboxes.temporary_path: sandbox.temporary}
+        return what_ran(logs, sandbox, seen, inside)
 
     def baseline(self, apart: dict[str, str]) -> str:
         """Run each workload of the baseline twice; `apart` gets those that cannot be compared.
 
         What the study names must run; what is compared by default need not.
         """
-        asked = self.ground.check.same_output is not None
-        for workload in self.ground.workloads:
+        asked = self.context.check.same_output is not None
+        for workload in self.context.workloads:
             first, again = (self.outputs / f"{name}{workload.name}" for name in ("", ".again-"))
             try:
                 failed = self._workload(workload, first) or self._workload(workload, again)
@@ -363,7 +363,7 @@ class _Run:
             if failed:
                 apart[workload.name] = f"{failed} where checks are run"
                 continue
-            differs = difference(_text(first), _text(again), self.ground.check.tolerance)
+            differs = difference(_text(first), _text(again), self.context.check.tolerance)
             if differs:
                 apart[workload.name] = f"the baseline's differs from run to run ({differs})"
             again.unlink()
@@ -371,14 +371,14 @@ class _Run:
 
     def workloads(self, expected: Checked) -> str:
         """Run those of which there is something to compare with."""
-        for workload in self.ground.workloads:
+        for workload in self.context.workloads:
             if workload.name in expected.apart:
                 continue
             output, wanted = self.outputs / workload.name, expected.outputs / workload.name
             failed = self._workload(workload, output)
             if failed:
                 return failed
-            differs = difference(_text(wanted), _text(output), self.ground.check.tolerance)
+            differs = difference(_text(wanted), _text(output), self.context.check.tolerance)
             if differs:
                 return f"the output of workload {workload.name} is not the baseline's: {differs}"
         return ""
@@ -387,24 +387,24 @@ class _Run:
         """Run in the study's folder, as races do. Say what failed; empty if nothing did."""
         command = fill_all(workload.command or (), self._values())
         outcome = self.runner.run(
-            ("env", "-C", str(self.ground.folder), *command),
+            ("env", "-C", str(self.context.folder), *command),
             self._deadline_ns(workload),
-            stdin=None if workload.input is None else self.ground.folder / workload.input,
+            stdin=None if workload.input is None else self.context.folder / workload.input,
             stdout=output,
         )
         return self._failure(outcome, f"workload {workload.name}", workload)
 
     def _deadline_ns(self, workload: Workload) -> int:
         """Its own; where nobody asked for the check, no longer than could be raced."""
-        if self.ground.check.same_output is not None:
+        if self.context.check.same_output is not None:
             return parse_duration_ns(workload.deadline)
-        return longest_run_ns(self.ground.study, workload)
+        return longest_run_ns(self.context.study, workload)
 
     def _failure(self, outcome: Outcome, called: str, workload: Workload | None = None) -> str:
         """Say what failed; empty if nothing did."""
         if outcome.ok:
             return ""
-        deadline = f"'check.deadline' is {self.ground.check.deadline}"
+        deadline = f"'check.deadline' is {self.context.check.deadline}"
         if workload is not None:
             deadline += f", its own {workload.deadline}"
         limit = {
@@ -417,11 +417,11 @@ class _Run:
         return failed
 
     def _values(self) -> dict[str, str]:
-        isolation = self.ground.workshop.isolation
-        place = isolation.build_path
-        tools = {name: f"{place}/{path}" for name, path in self.ground.tools.items()}
-        artefact = f"{place}/{self.ground.study.build.artefact}"
-        return {**tools, "artefact": artefact, "files": place, "tmp": isolation.temporary_path}
+        sandboxes = self.context.build_context.sandboxes
+        place = sandboxes.build_path
+        tools = {name: f"{place}/{path}" for name, path in self.context.tools.items()}
+        artifact = f"{place}/{self.context.study.build.artifact}"
+        return {**tools, "artifact": artifact, "files": place, "tmp": sandboxes.temporary_path}
 
 
 def _text(path: Path) -> str:

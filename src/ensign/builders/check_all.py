@@ -7,19 +7,17 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from ensign.builders.check import Checked, Ground, cached_check, check_key, perform_check
+from ensign.builders.check import CheckContext, Checked, cached_check, check_key, perform_check
 from ensign.builders.estimate import check_cost
-from ensign.builders.isolation import Alone, Isolation
 from ensign.builders.order import jobs_for
 from ensign.builders.outcomes import BuildResult
+from ensign.builders.sandboxes import Alone, Sandboxes
 from ensign.host.processes import Processes
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import BuildFacts
+from ensign.model.results import BuildFacts, CheckStatus
 
-PASSED = "passed"
-FAILED = "failed"
 CHECK_FAILED = "check-failed"
 
 _WAY_OUT = (
@@ -30,17 +28,17 @@ _WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread
 
 
 def check_variants(
-    ground: Ground, results: Sequence[BuildResult], cores: int, on_event: OnEvent
+    context: CheckContext, results: Sequence[BuildResult], cores: int, on_event: OnEvent
 ) -> tuple[BuildResult, ...]:
     """Check what was built; the results with how it ended in their facts.
 
     Variants with equal bytes are checked once. CommandFailed if the baseline fails: a check that
     it does not pass says nothing about the others. Interrupted on Ctrl-C.
     """
-    isolation = alone(ground.workshop.isolation, ground.workshop.processes)
-    ground = replace(ground, workshop=replace(ground.workshop, isolation=isolation))
-    checks = _Checks(ground, cores, on_event)
-    baseline = checks.run([ground.baseline], None)[0]
+    sandboxes = alone(context.build_context.sandboxes, context.build_context.processes)
+    context = replace(context, build_context=replace(context.build_context, sandboxes=sandboxes))
+    checks = _Checks(context, cores, on_event)
+    baseline = checks.run([context.baseline], None)[0]
     if baseline.void:
         raise InputError(
             "the study's check is void, it did not try the program that is raced: "
@@ -48,15 +46,15 @@ def check_variants(
         )
     if baseline.failed:
         raise CommandFailed(
-            f"the baseline {ground.baseline.facts.variant} fails the study's check, so it says "
+            f"the baseline {context.baseline.facts.variant} fails the study's check, so it says "
             f"nothing about the others: {baseline.failed}; log: {baseline.log}\n{baseline.tail}"
         )
-    first = _name(ground.baseline)
-    if not ground.check.commands and {each.name for each in ground.workloads} <= set(
+    first = _name(context.baseline)
+    if not context.check.commands and {each.name for each in context.workloads} <= set(
         baseline.apart
     ):
         return tuple(_not_compared(result, first, baseline) for result in results)
-    built = [each for each in results if each.artefact is not None and _name(each) != first]
+    built = [each for each in results if each.artifact is not None and _name(each) != first]
     ends = dict(zip(map(_name, built), checks.run(built, baseline), strict=True))
     ends[first] = baseline
     return tuple(_with_end(result, ends.get(_name(result))) for result in results)
@@ -81,7 +79,7 @@ def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
     failed = (
         Finding(CHECK_FAILED, Severity.ERROR, f"{_verdict(each)}: {each.check_failed}", name)
         for each, name in ((result.facts, _name(result)) for result in results)
-        if each.check == FAILED
+        if each.check == CheckStatus.FAILED
     )
     return (*(never if missed else ()), *apart, *failed)
 
@@ -90,24 +88,24 @@ def _verdict(facts: BuildFacts) -> str:
     return "is out and not raced" if facts.out else "fails the check"
 
 
-def count_missing(ground: Ground, results: Sequence[BuildResult]) -> tuple[int, int]:
+def count_missing(context: CheckContext, results: Sequence[BuildResult]) -> tuple[int, int]:
     """How many checks of these programs wait, and how many are in the cache."""
-    keys = {check_key(ground, result) for result in results}
-    there = sum(cached_check(ground, key) is not None for key in keys)
+    keys = {check_key(context, result) for result in results}
+    there = sum(cached_check(context, key) is not None for key in keys)
     return len(keys) - there, there
 
 
-def alone(isolation: Isolation, processes: Processes) -> Isolation:
-    """The same rooms without a network but their own loopback, so that no ports collide.
+def alone(sandboxes: Sandboxes, processes: Processes) -> Sandboxes:
+    """The same sandboxes without a network but their own loopback, so that no ports collide.
 
     Where that is not to be had, checks share the network and take turns.
     """
-    apart = Alone(isolation, network=False)
-    with apart.room() as room:
-        room.tree.mkdir()
-        if apart.works(room, processes):
+    apart = Alone(sandboxes, network=False)
+    with apart.sandbox() as sandbox:
+        sandbox.tree.mkdir()
+        if apart.works(sandbox, processes):
             return apart
-    return Alone(isolation, network=True)
+    return Alone(sandboxes, network=True)
 
 
 def _name(result: BuildResult) -> str:
@@ -125,7 +123,7 @@ def _with_end(result: BuildResult, end: Checked | None) -> BuildResult:
         return result
     facts = replace(
         result.facts,
-        check=FAILED if end.failed else PASSED,
+        check=CheckStatus.FAILED if end.failed else CheckStatus.PASSED,
         check_failed=end.failed,
         check_tail=end.tail,
         out=end.failed if end.out else "",
@@ -136,18 +134,18 @@ def _with_end(result: BuildResult, end: Checked | None) -> BuildResult:
 
 @dataclass(frozen=True, slots=True)
 class _Checks:
-    ground: Ground
+    context: CheckContext
     cores: int
     on_event: OnEvent
-    telling: Lock = field(default_factory=Lock)
+    progress: Lock = field(default_factory=Lock)
 
     def run(self, results: Sequence[BuildResult], baseline: Checked | None) -> list[Checked]:
         """How each ended, in order; what is in the cache is taken from there."""
-        keys = [check_key(self.ground, result) for result in results]
+        keys = [check_key(self.context, result) for result in results]
         first = dict(reversed([*zip(keys, results, strict=True)]))
         ends: dict[str, Checked] = {}
         for key, result in first.items():
-            end = cached_check(self.ground, key)
+            end = cached_check(self.context, key)
             if end is not None:
                 ends[key] = end
                 self._tell("cached", result, 0)
@@ -160,8 +158,8 @@ class _Checks:
     ) -> dict[str, Checked]:
         if not missing:
             return {}
-        processes = self.ground.workshop.processes
-        at_once = self.cores if self.ground.workshop.isolation.concurrent else 1
+        processes = self.context.build_context.processes
+        at_once = self.cores if self.context.build_context.sandboxes.concurrent else 1
         jobs = jobs_for(self.cores, min(at_once, len(missing)))
         with ThreadPoolExecutor(at_once) as pool:
             futures = {
@@ -179,11 +177,11 @@ class _Checks:
                 raise
 
     def _one(self, key: str, result: BuildResult, baseline: Checked | None, jobs: int) -> Checked:
-        clock = self.ground.workshop.clock
+        clock = self.context.build_context.clock
         started_ns = clock.monotonic_ns()
-        expected = check_cost(self.ground.study.name, self.ground.workshop.cache)
+        expected = check_cost(self.context.study.name, self.context.build_context.cache)
         self._tell("started", result, 0, expected_s=expected.seconds)
-        end = perform_check(self.ground, result, key, baseline, jobs)
+        end = perform_check(self.context, result, key, baseline, jobs)
         elapsed_ns = clock.monotonic_ns() - started_ns
         self._tell("failed" if end.failed else "finished", result, elapsed_ns, text=end.failed)
         return end
@@ -198,7 +196,7 @@ class _Checks:
         text: str = "",
     ) -> None:
         label = f"check of {_name(result)}"
-        with self.telling:
+        with self.progress:
             self.on_event(BuildEvent(kind, label, elapsed_ns / 1e9, expected_s, text))
 
 

@@ -1,7 +1,8 @@
 """What builds, relinks and checks will take, from what earlier ones took.
 
 What was never built takes as long as another build of the same study, by what its flags ask for
-(LTO, -O3, counting); before the first build, what the size of the source lets expect, as a range.
+(LTO, -O3, instrumented); before the first build, what the size of the source lets expect, as a
+range.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from ensign.builders.build_stage import Made
 from ensign.builders.order import needed
-from ensign.builders.perform import Made
 from ensign.builders.stages import Stage
 from ensign.host.cache import Cache, Entry, key_of
 from ensign.model.expectation import Basis, Work
@@ -20,7 +21,7 @@ from ensign.sources.size import SourceSize
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class StageCost:
     """What a stage or a check takes by itself: seconds, and bytes in the cache.
 
     `relink_s` and `relink_bytes` are of one relink, and come on top. `seen` and `relink_seen` say
@@ -37,12 +38,12 @@ class Cost:
 
 
 # For a program of some 100,000 lines on one core; the first real ones replace them.
-GUESSES: Mapping[str, Cost] = {
-    "dependencies": Cost(60.0, 100 * 2**20),
-    "instrumented": Cost(60.0, 20 * 2**20),
-    "profile": Cost(30.0, 2**20),
-    "program": Cost(60.0, 20 * 2**20),
-    "check": Cost(60.0, 2**20),
+GUESSES: Mapping[str, StageCost] = {
+    "dependencies": StageCost(60.0, 100 * 2**20),
+    "instrumented": StageCost(60.0, 20 * 2**20),
+    "profile": StageCost(30.0, 2**20),
+    "program": StageCost(60.0, 20 * 2**20),
+    "check": StageCost(60.0, 2**20),
 }
 
 
@@ -89,14 +90,14 @@ def remember_costs(known: Known, stages: Sequence[Stage], ends: Mapping[str, Mad
             _remember(known.cache, _question(known.study, _family(stage)), unit)
 
 
-def check_cost(study: str, cache: Cache) -> Cost:
+def check_cost(study: str, cache: Cache) -> StageCost:
     """Tell what the check of one variant is expected to take: all of a study do the same."""
     return _recall(cache, "check", _question(study, "check"))
 
 
 def remember_check(study: str, seconds: float, size_bytes: int, cache: Cache) -> None:
     """Keep what a check took that was passed, for the next estimate."""
-    _remember(cache, _question(study, "check"), Cost(seconds, size_bytes, seen=True))
+    _remember(cache, _question(study, "check"), StageCost(seconds, size_bytes, seen=True))
 
 
 def estimate_of(
@@ -166,14 +167,14 @@ def _wall_s(stages: Iterable[Stage], seconds: Mapping[str, float], cores: int) -
     return max(sum(seconds.values()) / max(1, cores), *ready_s.values(), 0.0)
 
 
-def _basis(costs: Iterable[Cost]) -> Basis:
+def _basis(costs: Iterable[StageCost]) -> Basis:
     known = list(costs)
     if all(cost.seen for cost in known):
         return "measured"
     return "alike" if all(cost.seen or cost.like for cost in known) else "guess"
 
 
-def _spread(known: Known, costs: Iterable[Cost]) -> float:
+def _spread(known: Known, costs: Iterable[StageCost]) -> float:
     """By what factor it may be more or less."""
     if all(cost.seen or cost.like for cost in costs):
         return 1.0
@@ -184,14 +185,14 @@ def _relinks(stage: Stage) -> int:
     return 0 if stage.relinks is None else len(stage.relinks.seeds)
 
 
-def _seconds(stage: Stage, cost: Cost) -> float:
+def _seconds(stage: Stage, cost: StageCost) -> float:
     return cost.seconds + _relinks(stage) * cost.relink_s
 
 
-def _measured(stage: Stage, entry: Entry, before: Cost) -> Cost:
+def _measured(stage: Stage, entry: Entry, before: StageCost) -> StageCost:
     """What an entry took; where it has no relinks, those of `before` stay."""
-    artefact = entry.facts.get("artefact")
-    one_bytes = int(artefact["size_bytes"]) if isinstance(artefact, Mapping) else 0
+    artifact = entry.facts.get("artifact")
+    one_bytes = int(artifact["size_bytes"]) if isinstance(artifact, Mapping) else 0
     cost = replace(
         before,
         seconds=float(str(entry.facts["build_s"])),
@@ -205,7 +206,7 @@ def _measured(stage: Stage, entry: Entry, before: Cost) -> Cost:
     return replace(cost, relink_s=float(str(taken_s)) / _relinks(stage), relink_seen=True)
 
 
-def _cost_of(known: Known, stage: Stage) -> Cost:
+def _cost_of(known: Known, stage: Stage) -> StageCost:
     own = _recalled(known.cache, _question(known.study, stage.kind, stage.label))
     if own is not None:
         return own
@@ -240,16 +241,16 @@ def _effort(stage: Stage) -> float:
     return effort * (1.2 if stage.kind == "instrumented" else 1.0)
 
 
-def _recall(cache: Cache, kind: str, question: str) -> Cost:
+def _recall(cache: Cache, kind: str, question: str) -> StageCost:
     return _recalled(cache, question) or GUESSES[kind]
 
 
-def _recalled(cache: Cache, question: str) -> Cost | None:
+def _recalled(cache: Cache, question: str) -> StageCost | None:
     known = cache.recall(question)
-    return None if known is None else Cost(**json.loads(known))
+    return None if known is None else StageCost(**json.loads(known))
 
 
-def _remember(cache: Cache, question: str, cost: Cost) -> None:
+def _remember(cache: Cache, question: str, cost: StageCost) -> None:
     cache.remember(question, json.dumps(asdict(cost)))
 
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ensign.builders.build_context import BuildContext
+from ensign.builders.build_stage import Made, perform_stage
 from ensign.builders.order import in_order, jobs_for, needed
-from ensign.builders.perform import Made, perform_stage
 from ensign.builders.running import Inputs
 from ensign.builders.stages import Plan, Stage
-from ensign.builders.workshop import Workshop
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.errors import CommandFailed, Interrupted
 
@@ -20,7 +20,7 @@ _WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class GraphContext:
     """Where a plan is performed: the source's tree, the cores, what stages are expected to take.
 
     `baseline` is the key of the stage without which the rest is of no use.
@@ -47,10 +47,12 @@ class _Progress:
 class Graph:
     """Runs the stages of one plan; used once."""
 
-    def __init__(self, plan: Plan, site: Site, workshop: Workshop, on_event: OnEvent) -> None:
+    def __init__(
+        self, plan: Plan, context: GraphContext, build_context: BuildContext, on_event: OnEvent
+    ) -> None:
         self._plan = plan
-        self._site = site
-        self._workshop = workshop
+        self._context = context
+        self._build_context = build_context
         self._on_event = on_event
         self._results: queue.Queue[tuple[Stage, Made | BaseException]] = queue.Queue()
         self._threads: list[threading.Thread] = []
@@ -71,7 +73,7 @@ class Graph:
             raise Interrupted("interrupted while building; finished builds are kept") from None
         finally:
             if progress.running:
-                self._workshop.processes.interrupt()
+                self._build_context.processes.interrupt()
             for thread in self._threads:
                 thread.join()
         return progress.made, progress.cached
@@ -84,7 +86,7 @@ class Graph:
                 del self._progress.waiting[key]
 
     def _try_cache(self, stage: Stage) -> bool:
-        entry = self._workshop.cache.get(stage.kind, stage.key)
+        entry = self._build_context.cache.get(stage.kind, stage.key)
         if entry is None:
             return False
         del self._progress.waiting[stage.key]
@@ -94,15 +96,15 @@ class Graph:
         return True
 
     def _start_ready(self) -> None:
-        site, progress = self._site, self._progress
+        context, progress = self._context, self._progress
         ready = [
             stage
             for stage in progress.waiting.values()
             if all(key in progress.made for key in stage.inputs)
         ]
-        most = site.cores if self._workshop.isolation.concurrent else 1
+        most = context.cores if self._build_context.sandboxes.concurrent else 1
         at_work = min(most, progress.running + len(progress.waiting))
-        for stage in in_order(ready, site.baseline, site.expected_s):
+        for stage in in_order(ready, context.baseline, context.expected_s):
             inputs = {key: progress.made[key] for key in stage.inputs}
             failed = next((made for made in inputs.values() if made.entry is None), None)
             if failed is not None:
@@ -110,20 +112,20 @@ class Graph:
                 self._finish(stage, Made(None, failed.log, failed.reason, failed.tail))
             elif progress.running < most:
                 del progress.waiting[stage.key]
-                self._start(stage, self._inputs(stage), jobs_for(site.cores, at_work))
+                self._start(stage, self._inputs(stage), jobs_for(context.cores, at_work))
 
     def _inputs(self, stage: Stage) -> Inputs:
         made = {key: self._progress.made[key].entry for key in stage.inputs}
         tools: dict[str, Path] = {}
-        if stage.learning is not None and stage.learning.tools_from:
-            source = self._plan.stage(stage.learning.tools_from)
+        if stage.training_steps is not None and stage.training_steps.tools_from:
+            source = self._plan.stage(stage.training_steps.tools_from)
             entry = made[source.key]
             if entry is not None:
                 tools = {name: entry.folder / "files" / path for name, path in source.tools}
-        return Inputs(self._site.source, made.get(stage.parent), made.get(stage.profile), tools)
+        return Inputs(self._context.source, made.get(stage.parent), made.get(stage.profile), tools)
 
     def _start(self, stage: Stage, inputs: Inputs, jobs: int) -> None:
-        self._progress.started_ns[stage.key] = self._workshop.clock.monotonic_ns()
+        self._progress.started_ns[stage.key] = self._build_context.clock.monotonic_ns()
         self._tell("started", stage, 0.0)
         thread = threading.Thread(target=self._work, args=(stage, inputs, jobs), daemon=True)
         self._threads.append(thread)
@@ -131,7 +133,7 @@ class Graph:
 
     def _work(self, stage: Stage, inputs: Inputs, jobs: int) -> None:
         try:
-            self._results.put((stage, perform_stage(stage, inputs, jobs, self._workshop)))
+            self._results.put((stage, perform_stage(stage, inputs, jobs, self._build_context)))
         except BaseException as error:  # noqa: BLE001  # raised again in the main thread
             self._results.put((stage, error))
 
@@ -148,19 +150,19 @@ class Graph:
 
     def _finish(self, stage: Stage, made: Made) -> None:
         self._progress.made[stage.key] = made
-        now_ns = self._workshop.clock.monotonic_ns()
+        now_ns = self._build_context.clock.monotonic_ns()
         elapsed_s = (now_ns - self._progress.started_ns.get(stage.key, now_ns)) / 1e9
         if made.entry is not None:
             self._tell("finished", stage, elapsed_s)
             return
         if stage.variants or stage.key in self._progress.started_ns:
             self._tell("failed", stage, elapsed_s, made.reason)
-        if stage.key == self._site.baseline:
+        if stage.key == self._context.baseline:
             raise CommandFailed(
                 f"the baseline {stage.label} could not be built: {made.reason}; "
                 f"log: {made.log}\n{made.tail}"
             )
 
     def _tell(self, kind: EventKind, stage: Stage, elapsed_s: float, text: str = "") -> None:
-        expected_s = self._site.expected_s.get(stage.key, 0.0)
+        expected_s = self._context.expected_s.get(stage.key, 0.0)
         self._on_event(BuildEvent(kind, stage.label, elapsed_s, expected_s, text))

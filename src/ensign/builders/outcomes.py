@@ -1,4 +1,4 @@
-"""What came of the builds: facts, artefacts, findings. Pure, but for the paths in it."""
+"""What came of the builds: facts, artifacts, findings. Pure, but for the paths in it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders.perform import Made
+from ensign.builders.build_stage import Made
 from ensign.builders.profiles import describe_profile
 from ensign.builders.recorder import CALLS, DEPENDENCY_CALLS, read_calls
-from ensign.builders.relinking import FOLDER, Relinked
+from ensign.builders.relink import FOLDER, Relinked
 from ensign.builders.stages import Plan, Stage
 from ensign.builders.taking import taken_from
 from ensign.host.cache import Entry
 from ensign.model.built_files import MadeLibrary
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import NOT_AS_ASKED, BuildFacts, same_status
+from ensign.model.results import BuildFacts, BuildStatus
 from ensign.model.study import Build
 from ensign.model.variants import Variant
+from ensign.proof.evidence import BuildEvidence, Request, some
 from ensign.proof.facts import FileOrigins
 from ensign.proof.files import judge_all
 from ensign.proof.leftovers import FILE as BEFORE
@@ -27,7 +28,6 @@ from ensign.proof.read import from_json
 from ensign.proof.rules import describe, describe_units
 from ensign.proof.rules_log import unknown_lto
 from ensign.proof.rules_origin import undeclared
-from ensign.proof.seen import Request, Seen, some
 from ensign.sources.obtain import SourceTree
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Flags
@@ -35,7 +35,7 @@ from ensign.toolchains.table import Flags
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """One variant. `artefact` is its program and `files` the root of all that was kept with it.
+    """One variant. `artifact` is its program and `files` the root of all that was kept with it.
 
     Both are None if it failed. `tools` is filled for the baseline alone. `layouts` are its relinks,
     in folders that are laid over `files`; not each has a program of its own. `seen` is what its
@@ -46,13 +46,13 @@ class BuildResult:
     """
 
     facts: BuildFacts
-    artefact: Path | None
+    artifact: Path | None
     files: Path | None
     tools: Mapping[str, Path]
     layouts: tuple[Path, ...] = ()
-    seen: Seen | None = None
+    seen: BuildEvidence | None = None
     findings: tuple[Finding, ...] = ()
-    others: tuple[Seen, ...] = ()
+    others: tuple[BuildEvidence, ...] = ()
     libraries: tuple[str, ...] = ()
     made: tuple[MadeLibrary, ...] = ()
     stage: Stage | None = None
@@ -99,7 +99,7 @@ def result_of(
     if end.entry is None:
         log_path = str(end.log)
         return failed_result(variant, toolchain, end.reason, tail=end.tail, log_path=log_path)
-    artefact = _object(end.entry, "artefact")
+    artifact = _object(end.entry, "artifact")
     flags = plan.flags_of[variant.name]
     files = end.entry.folder / "files"
     seen = _with_compiler(seen_of(variant, flags, end.entry), toolchain, build)
@@ -109,7 +109,9 @@ def result_of(
     if wrong:
         result = failed_result(variant, toolchain, wrong[0].text, log_path=str(end.log))
         facts = replace(
-            result.facts, status=NOT_AS_ASKED, build_s=float(str(end.entry.facts["chain_s"]))
+            result.facts,
+            status=BuildStatus.NOT_AS_ASKED,
+            build_s=float(str(end.entry.facts["chain_s"])),
         )
         return replace(result, facts=facts, findings=wrong)
     relinked, taken = _relinked(end.entry), taken_from(end.entry.facts)
@@ -119,11 +121,11 @@ def result_of(
         compiler=describe_toolchain(toolchain),
         flags=flags.compile,
         link_flags=flags.link,
-        status="cached" if stage.key in cached else "built",
+        status=BuildStatus.CACHED if stage.key in cached else BuildStatus.BUILT,
         build_s=float(str(end.entry.facts["chain_s"])),
-        size_bytes=int(str(artefact["size_bytes"])),
-        text_bytes=int(str(artefact["text_bytes"])),
-        loadable_sha256=str(artefact["loadable_sha256"]),
+        size_bytes=int(str(artifact["size_bytes"])),
+        text_bytes=int(str(artifact["text_bytes"])),
+        loadable_sha256=str(artifact["loadable_sha256"]),
         log_path=str(end.log),
         evidence=(
             *describe(seen),
@@ -136,13 +138,13 @@ def result_of(
     )
     tools = {name: files / path for name, path in stage.tools}
     layouts = tuple(
-        end.entry.folder / FOLDER / str(number) / stage.artefact
+        end.entry.folder / FOLDER / str(number) / stage.artifact
         for number in range(len(facts.layouts))
     )
     built = end.entry.facts.get("made")
     return BuildResult(
         facts=facts,
-        artefact=files / stage.artefact,
+        artifact=files / stage.artifact,
         files=files,
         tools=tools,
         layouts=layouts,
@@ -158,7 +160,7 @@ def result_of(
 def left_out_result(variant: Variant, toolchain: Toolchain, reason: str) -> BuildResult:
     """Give the result of a variant that cannot exist here; nothing was tried."""
     result = failed_result(variant, toolchain, reason)
-    return replace(result, facts=replace(result.facts, status="left out"))
+    return replace(result, facts=replace(result.facts, status=BuildStatus.LEFT_OUT))
 
 
 def failed_result(
@@ -172,7 +174,7 @@ def failed_result(
         compiler=describe_toolchain(toolchain),
         flags=flags.compile,
         link_flags=flags.link,
-        status="failed",
+        status=BuildStatus.FAILED,
         build_s=0.0,
         size_bytes=0,
         text_bytes=0,
@@ -225,11 +227,11 @@ def bolt_findings(entry: Entry, variant: str) -> list[Finding]:
     ]
 
 
-def seen_of(variant: Variant, flags: Flags, entry: Entry) -> Seen:
+def seen_of(variant: Variant, flags: Flags, entry: Entry) -> BuildEvidence:
     """All evidence that was kept with the program of a variant."""
     log = entry.folder / "log.txt"
     proof = from_json(entry.facts["proof"])
-    return Seen(
+    return BuildEvidence(
         subject=variant.name,
         proof=proof,
         request=Request(variant, flags),
@@ -244,7 +246,7 @@ def _took(origins: Iterable[FileOrigins]) -> frozenset[str]:
     return frozenset(digest for each in origins for digest in each.outputs)
 
 
-def _with_compiler(seen: Seen, toolchain: Toolchain, build: Build) -> Seen:
+def _with_compiler(seen: BuildEvidence, toolchain: Toolchain, build: Build) -> BuildEvidence:
     """The evidence, to be judged by the compiler asked for, and by what the study declares."""
     if seen.request is None:
         return seen
@@ -264,7 +266,7 @@ def _with_compiler(seen: Seen, toolchain: Toolchain, build: Build) -> Seen:
     return replace(seen, request=request, prebuilt=frozenset(declared))
 
 
-def seen_of_files(program: Seen, entry: Entry) -> Iterator[Seen]:
+def seen_of_files(program: BuildEvidence, entry: Entry) -> Iterator[BuildEvidence]:
     """The same of each file that is loaded with it; flags of dependencies are judged if given."""
     raw = entry.facts.get("file_proofs")
     own = program.request is not None and program.request.variant.dependencies != "plain"
@@ -288,15 +290,15 @@ def findings_of(
     plan: Plan,
     ends: Mapping[str, Made],
 ) -> tuple[Finding, ...]:
-    """Say which variants failed and why, and what the artefacts prove of the others' flags."""
+    """Say which variants failed and why, and what the artifacts prove of the others' flags."""
     findings: list[Finding] = []
     for variant, result in zip(variants, results, strict=True):
         end = ends.get(plan.stage_of.get(variant.name, ""))
-        if result.artefact is None:
+        if result.artifact is None:
             findings += result.findings or (_unbuilt(result, plan, ends),)
         elif end is not None and end.entry is not None:
             findings += result.findings
-            program = plan.stage(plan.stage_of[variant.name]).artefact
+            program = plan.stage(plan.stage_of[variant.name]).artifact
             findings += relink_findings(end.entry, variant.name, program)
             findings += bolt_findings(end.entry, variant.name)
             findings += _no_effect(result)
@@ -344,7 +346,7 @@ def left_running(plan: Plan, facts: Mapping[str, Mapping[str, object]]) -> tuple
 
 def _unbuilt(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Finding:
     facts = result.facts
-    if facts.status == "left out":
+    if facts.status == BuildStatus.LEFT_OUT:
         text = f"left out: {facts.log_tail}"
         return Finding("variant-left-out", Severity.NOTE, text, facts.variant)
     return _failure(result, plan, ends)
@@ -393,7 +395,7 @@ def same_bytes(results: tuple[BuildResult, ...], baseline: str) -> tuple[BuildRe
     order = sorted(results, key=lambda result: result.facts.variant != baseline)
     first: dict[str, str] = {}
     for result in order:
-        if result.artefact is not None:
+        if result.artifact is not None:
             first.setdefault(result.facts.identity, result.facts.variant)
     return tuple(_marked(result, first.get(result.facts.identity)) for result in results)
 
@@ -401,5 +403,5 @@ def same_bytes(results: tuple[BuildResult, ...], baseline: str) -> tuple[BuildRe
 def _marked(result: BuildResult, same: str | None) -> BuildResult:
     if same is None or same == result.facts.variant:
         return result
-    facts = replace(result.facts, status=same_status(same))
+    facts = replace(result.facts, status=BuildStatus.SAME, same_as=same)
     return replace(result, facts=facts)

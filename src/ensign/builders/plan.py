@@ -1,10 +1,10 @@
 """What must be built, in which order, under which key. Pure.
 
 The chain is: source tree, then dependencies (once per compiler), then a program per variant. With
-PGO a counting program and a profile come before that; with BOLT a profile of the linked program,
-and a program that is laid out by it. Each stage runs in a copy of its parent's tree. Its key hashes
-all that decides its bytes, so equal keys are the same build, and a changed flag changes the keys of
-its variants alone.
+PGO an instrumented program and a profile come before that; with BOLT a profile of the linked
+program, and a program that is laid out by it. Each stage runs in a copy of its parent's tree. Its
+key hashes all that decides its bytes, so equal keys are the same build, and a changed flag changes
+the keys of its variants alone.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from ensign.builders.commands import OF_VARIANT, Commands, filled, filled_all
+from ensign.builders.layouts import Relinks, as_inputs, seed_of
 from ensign.builders.profiles import (
-    Learning,
+    TrainingSteps,
     bolt_commands,
     bolt_commands_of_file,
-    bolt_learning,
-    compiler_learning,
-    learning_of,
+    bolt_training_steps,
+    compiler_training_steps,
+    training_steps_of,
     uses_tools,
 )
 from ensign.builders.recorder import Changes, Recorded, recorded_programs
-from ensign.builders.relink import Relinks, as_inputs, seed_of
 from ensign.builders.stages import Kind, Plan, Stage
 from ensign.host.cache import key_of
 from ensign.model.study import Build, Rewrite, Study
@@ -41,7 +41,7 @@ _OF_TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BuildPlace:
     """What is built where: the hash of the source tree, and the path at which commands see it.
 
     `processor` identifies the one of this machine, for code that is made for it. `path` is the
@@ -62,7 +62,7 @@ def plan_builds(
     variants: Sequence[Variant],
     baseline: str,
     toolchains: Mapping[str, Toolchain],
-    place: Place,
+    place: BuildPlace,
 ) -> Plan:
     """Plan the builds of these variants. InputError for a placeholder that does not exist."""
     stages: dict[str, Stage] = {}
@@ -77,16 +77,16 @@ def plan_builds(
     for variant in variants:
         if variant.name == baseline and _trains(study, variants):
             plain = replace(variant, pgo="off", bolt="off")
-            ground = _Ground(study, toolchains[variant.compiler], place, is_baseline=True)
-            for stage in _stages(ground, plain, ""):
+            context = _CompilerContext(study, toolchains[variant.compiler], place, is_baseline=True)
+            for stage in _stages(context, plain, ""):
                 add(replace(stage, variants=()))
                 tools_from = stage.key
     for variant in variants:
-        ground = _Ground(
+        context = _CompilerContext(
             study, toolchains[variant.compiler], place, is_baseline=variant.name == baseline
         )
-        flags_of[variant.name] = ground.flags_in_use(variant)
-        for stage in _stages(ground, variant, tools_from):
+        flags_of[variant.name] = context.flags_in_use(variant)
+        for stage in _stages(context, variant, tools_from):
             add(stage)
             stage_of[variant.name] = stage.key
     return Plan(tuple(stages.values()), stage_of, flags_of)
@@ -97,34 +97,40 @@ def _trains(study: Study, variants: Iterable[Variant]) -> bool:
     return uses_tools(study) and any(trained(variant) for variant in variants)
 
 
-def _stages(ground: _Ground, variant: Variant, tools_from: str) -> Iterator[Stage]:
+def _stages(context: _CompilerContext, variant: Variant, tools_from: str) -> Iterator[Stage]:
     """The stages of a variant in order, the program itself last."""
     name = variant.name
-    shared = learning_of(ground.study, variant.profile, tools_from, ground.place.training_sha256)
+    shared = training_steps_of(
+        context.study, variant.profile, tools_from, context.place.training_sha256
+    )
     if not trained(variant) or shared is None:
-        yield from _built(ground, variant, _Use(ground.flags(variant)))
+        yield from _built(context, variant, _Use(context.flags(variant)))
         return
     profile = ""
     if variant.pgo == "on":
         # BOLT's flags change no count: with and without it, the profile is the same one.
         plain = replace(variant, bolt="off", strip="no")
-        learning = compiler_learning(shared, ground.toolchain, ground.place.build_path)
-        *before, counting = _built(ground, plain, _Use(ground.flags_counting(plain), counts=True))
-        yield from (*before, counting)
-        collected = _profile(counting, learning, f"profile of {name}")
+        training_steps = compiler_training_steps(
+            shared, context.toolchain, context.place.build_path
+        )
+        *before, instrumented = _built(
+            context, plain, _Use(context.flags_instrumented(plain), counts=True)
+        )
+        yield from (*before, instrumented)
+        collected = _profile(instrumented, training_steps, f"profile of {name}")
         yield collected
         profile = collected.key
     linked = variant if variant.bolt == "off" else replace(variant, strip="no")
-    *before, program = _built(ground, linked, _Use(ground.flags_in_use(variant), profile))
+    *before, program = _built(context, linked, _Use(context.flags_in_use(variant), profile))
     yield from before
     if variant.bolt == "off":
         yield program
     else:
         yield (program := replace(program, variants=(), label=f"{name} before BOLT"))
-        learning = bolt_learning(shared, ground.toolchain, program.artefact)
-        collected = _profile(program, learning, f"BOLT's profile of {name}")
+        training_steps = bolt_training_steps(shared, context.toolchain, program.artifact)
+        collected = _profile(program, training_steps, f"BOLT's profile of {name}")
         yield collected
-        yield _bolted(ground, variant, program, collected.key)
+        yield _bolted(context, variant, program, collected.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,38 +142,40 @@ class _Use:
     counts: bool = False
 
 
-def _built(ground: _Ground, variant: Variant, use: _Use) -> Iterator[Stage]:
+def _built(context: _CompilerContext, variant: Variant, use: _Use) -> Iterator[Stage]:
     parent = ""
-    if ground.build.dependencies:
+    if context.build.dependencies:
         own = variant.dependencies == "flags"
-        stage = _dependencies(ground, variant if own else None, use)
+        stage = _dependencies(context, variant if own else None, use)
         yield stage
         parent = stage.key
-    yield _program(ground, variant, parent, use)
+    yield _program(context, variant, parent, use)
 
 
-def _profile(program: Stage, learning: Learning, label: str) -> Stage:
+def _profile(program: Stage, training_steps: TrainingSteps, label: str) -> Stage:
     return replace(
         program,
         kind="profile",
-        key=key_of({"schema": _SCHEMA, "program": program.key, "learning": learning.key}),
+        key=key_of(
+            {"schema": _SCHEMA, "program": program.key, "training_steps": training_steps.key}
+        ),
         parent=program.key,
-        label=label if learning.index == 1 else f"{label} ({learning.index})",
+        label=label if training_steps.index == 1 else f"{label} ({training_steps.index})",
         variants=(),
         clean=(),
-        commands=learning.instrument,
-        deadline_ns=learning.deadline_ns,
+        commands=training_steps.instrument,
+        deadline_ns=training_steps.deadline_ns,
         tool_commands=(),
         profile="",
-        learning=learning,
+        training_steps=training_steps,
     )
 
 
-def _bolted(ground: _Ground, variant: Variant, program: Stage, profile: str) -> Stage:
-    commands = bolt_commands(ground.toolchain, program.artefact)
-    file_commands = bolt_commands_of_file(ground.toolchain) if program.keep else ()
-    identity = ground.toolchain.profilers.identity
-    relinks = ground.relinks(variant)
+def _bolted(context: _CompilerContext, variant: Variant, program: Stage, profile: str) -> Stage:
+    commands = bolt_commands(context.toolchain, program.artifact)
+    file_commands = bolt_commands_of_file(context.toolchain) if program.runtime_files else ()
+    identity = context.toolchain.profilers.identity
+    relinks = context.relinks(variant)
     inputs: list[object] = [program.key, profile, commands, identity, variant.strip]
     if relinks is not None:
         inputs.append(as_inputs(relinks))
@@ -197,12 +205,12 @@ def variant_flags(build: Build, toolchain: Toolchain, variant: Variant) -> Flags
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
+class _CompilerContext:
     """What all stages of one compiler share."""
 
     study: Study
     toolchain: Toolchain
-    place: Place
+    place: BuildPlace
     is_baseline: bool
 
     @property
@@ -228,7 +236,7 @@ class _Ground:
             profiled=variant.pgo == "on",
         )
 
-    def flags_counting(self, variant: Variant) -> Flags:
+    def flags_instrumented(self, variant: Variant) -> Flags:
         more = instrumenting(self.toolchain.kind)
         flags = self.flags(variant)
         return Flags((*flags.compile, *more), (*flags.link, *more))
@@ -278,14 +286,14 @@ def _natives(flags: str) -> tuple[str, ...]:
     return tuple(flag.partition("=")[2] for flag in flags.split() if flag.startswith("-m"))
 
 
-def _dependencies(ground: _Ground, variant: Variant | None, use: _Use) -> Stage:
+def _dependencies(context: _CompilerContext, variant: Variant | None, use: _Use) -> Stage:
     """Once per compiler; for a variant alone where it gives them its flags."""
-    build = ground.build
-    values = ground.values(Flags((), ()) if variant is None else use.flags)
+    build = context.build
+    values = context.values(Flags((), ()) if variant is None else use.flags)
     profile = "" if variant is None else use.profile
-    label = f"dependencies with {ground.toolchain.name}"
+    label = f"dependencies with {context.toolchain.name}"
     if variant is not None:
-        label = f"dependencies of {variant.name}{' (counting)' if use.counts else ''}"
+        label = f"dependencies of {variant.name}{' (instrumented)' if use.counts else ''}"
     commands = filled_all(build.dependencies, values, "build.dependencies")
     clean = filled_all(build.clean, values, "build.clean")
     env = tuple(
@@ -295,7 +303,7 @@ def _dependencies(ground: _Ground, variant: Variant | None, use: _Use) -> Stage:
     )
     return Stage(
         kind="dependencies",
-        key=ground.key(
+        key=context.key(
             "dependencies", variant, clean=clean, commands=commands, env=env, profile=profile
         ),
         parent="",
@@ -306,15 +314,15 @@ def _dependencies(ground: _Ground, variant: Variant | None, use: _Use) -> Stage:
         env=env,
         deadline_ns=parse_duration_ns(build.deadline),
         disk_bytes=parse_size_bytes(build.disk),
-        recorded=ground.recorded(),
+        recorded=context.recorded(),
         profile=profile,
     )
 
 
-def _program(ground: _Ground, variant: Variant, parent: str, use: _Use) -> Stage:
-    build, flags = ground.build, use.flags
+def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use) -> Stage:
+    build, flags = context.build, use.flags
     values = {
-        **ground.values(flags if variant.dependencies == "flags" else Flags((), ())),
+        **context.values(flags if variant.dependencies == "flags" else Flags((), ())),
         "cflags": " ".join(flags.compile),
         "ldflags": " ".join(flags.link),
         "allocator": build.allocators.get(variant.allocator, ""),
@@ -323,7 +331,7 @@ def _program(ground: _Ground, variant: Variant, parent: str, use: _Use) -> Stage
     clean = () if parent else filled_all(build.clean, values, "build.clean")
     tool_commands: Commands = ()
     tools: tuple[tuple[str, str], ...] = ()
-    if ground.is_baseline and not use.counts:
+    if context.is_baseline and not use.counts:
         tool_commands = filled_all(build.tool_commands, values, "build.tool_commands")
         tools = tuple(sorted(build.tools.items()))
     env = tuple(
@@ -331,10 +339,10 @@ def _program(ground: _Ground, variant: Variant, parent: str, use: _Use) -> Stage
     )
     changes = _changes(build.rewrite, flags)
     kind: Kind = "instrumented" if use.counts else "program"
-    relinks = None if use.counts or variant.bolt == "on" else ground.relinks(variant)
-    check = ground.study.check
+    relinks = None if use.counts or variant.bolt == "on" else context.relinks(variant)
+    check = context.study.check
     keeps_tree = check is not None and check.in_build_tree and not use.counts
-    later = {name: f"{{{name}}}" for name in ("artefact", "tmp", "files", *build.tools)}
+    later = {name: f"{{{name}}}" for name in ("artifact", "tmp", "files", *build.tools)}
     checking = check.commands if check is not None and keeps_tree else ()
     taken: dict[str, object] = {
         "clean": clean,
@@ -342,17 +350,17 @@ def _program(ground: _Ground, variant: Variant, parent: str, use: _Use) -> Stage
         "profile": use.profile,
         "changes": [changes.compile, changes.link, changes.remove],
         "tool_commands": tool_commands,
-        "artefact": build.artefact,
+        "artifact": build.artifact,
         "tools": tools,
-        "keep": build.keep,
+        "runtime_files": build.runtime_files,
         **({} if relinks is None else {"relinks": as_inputs(relinks)}),
         **({"tree": True} if keeps_tree else {}),
     }
     return Stage(
         kind=kind,
-        key=ground.key(kind, variant, parent=parent, commands=commands, env=env, **taken),
+        key=context.key(kind, variant, parent=parent, commands=commands, env=env, **taken),
         parent=parent,
-        label=f"{variant.name} (counting)" if use.counts else variant.name,
+        label=f"{variant.name} (instrumented)" if use.counts else variant.name,
         variants=() if use.counts else (variant.name,),
         clean=clean,
         commands=commands,
@@ -360,11 +368,11 @@ def _program(ground: _Ground, variant: Variant, parent: str, use: _Use) -> Stage
         deadline_ns=parse_duration_ns(build.deadline),
         disk_bytes=parse_size_bytes(build.disk),
         tool_commands=tool_commands,
-        artefact=build.artefact,
+        artifact=build.artifact,
         tools=tools,
-        keep=tuple(build.keep),
+        runtime_files=tuple(build.runtime_files),
         strip=kind == "program" and variant.bolt == "off" and variant.strip == "yes",
-        recorded=ground.recorded(),
+        recorded=context.recorded(),
         changes=changes,
         relinks=relinks,
         profile=use.profile,

@@ -1,8 +1,8 @@
 """What is run to collect a profile, and what is read from it. Pure.
 
-A profile is collected in a copy of the counting program's files: commands that make it count (BOLT
-alone), the training, commands that merge. `{counts}` is the folder where counts go, `{profile}` the
-one whose files are laid into the trees that use the profile.
+A profile is collected in a copy of the instrumented program's files: commands that make it count
+(BOLT alone), the training, commands that merge. `{counts}` is the folder where counts go,
+`{profile}` the one whose files are laid into the trees that use the profile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FUNCTIONS = "functions.txt"
 
 
 @dataclass(frozen=True, slots=True)
-class Learning:
+class TrainingSteps:
     """How one profile is collected.
 
     `env` is what the trained program alone gets, `wrapper` what goes in front of its command;
@@ -67,12 +67,14 @@ class Learning:
         )
 
 
-def learning_of(study: Study, index: int, tools_from: str, files_sha256: str) -> Learning | None:
+def training_steps_of(
+    study: Study, index: int, tools_from: str, files_sha256: str
+) -> TrainingSteps | None:
     """What all profiles of a study share; None where it has no training."""
     training = study.training
     if training is None:
         return None
-    return Learning(
+    return TrainingSteps(
         workloads=tuple(training.workloads),
         deadline_ns=parse_duration_ns(training.deadline),
         server="" if study.server is None else study.server.model_dump_json(),
@@ -110,7 +112,9 @@ def _texts(study: Study) -> Iterable[str]:
             yield workload.input
 
 
-def compiler_learning(learning: Learning, toolchain: Toolchain, build_path: str) -> Learning:
+def compiler_training_steps(
+    training_steps: TrainingSteps, toolchain: Toolchain, build_path: str
+) -> TrainingSteps:
     """For a program that the compiler made count."""
     kind, found = toolchain.kind, toolchain.profilers
     merge: Commands
@@ -128,37 +132,41 @@ def compiler_learning(learning: Learning, toolchain: Toolchain, build_path: str)
             dumped = f"{COUNTS}/{FUNCTIONS}"
             merge = (*merge, ("sh", "-c", script, found.gcov_dump, PROFILE, dumped))
     return replace(
-        learning,
-        env=profiling.counting_environment(kind, COUNTS),
+        training_steps,
+        env=profiling.instrumented_environment(kind, COUNTS),
         merge=merge,
         tools_sha256=found.identity,
     )
 
 
-def bolt_learning(learning: Learning, toolchain: Toolchain, artefact: str) -> Learning:
+def bolt_training_steps(
+    training_steps: TrainingSteps, toolchain: Toolchain, artifact: str
+) -> TrainingSteps:
     """For a linked program that BOLT makes count, or whose branches this processor records."""
     found = toolchain.profilers
     if found.perf:
-        return _recorded_branches(learning, found, artefact)
+        return _recorded_branches(training_steps, found, artifact)
     made = f"{PROFILE}/{profiling.FDATA}"
     script = 'exec "$0" -o "$1" "$2"/*'
     own = f"{COUNTS}.files/{NUMBER}"
     return replace(
-        learning,
-        instrument=_counting(found.bolt, artefact, COUNTS),
+        training_steps,
+        instrument=_instrumented(found.bolt, artifact, COUNTS),
         merge=(("sh", "-c", script, found.merge_fdata, made, COUNTS),),
         tools_sha256=found.identity,
-        instrument_file=(("mkdir", "-p", own), *_counting(found.bolt, FILE, own)),
+        instrument_file=(("mkdir", "-p", own), *_instrumented(found.bolt, FILE, own)),
         merge_file=(("sh", "-c", script, found.merge_fdata, f"{made}.{NUMBER}", own),),
     )
 
 
-def _counting(bolt: str, file: str, counts: str) -> Commands:
+def _instrumented(bolt: str, file: str, counts: str) -> Commands:
     made = profiling.bolt_instrument(bolt, file, f"{counts}/counts")
     return (made, ("mv", f"{file}.bolt", file))
 
 
-def _recorded_branches(learning: Learning, found: Profilers, artefact: str) -> Learning:
+def _recorded_branches(
+    training_steps: TrainingSteps, found: Profilers, artifact: str
+) -> TrainingSteps:
     script = (
         'for data in "$2"/*.data; do "$0" "$3" -p "$data" -o "${data%.data}.$5" || exit; done; '
         'exec "$4" -o "$1" "$2"/*."$5"'
@@ -170,17 +178,17 @@ def _recorded_branches(learning: Learning, found: Profilers, artefact: str) -> L
         return (("sh", "-c", script, perf2bolt, made, COUNTS, file, found.merge_fdata, ending),)
 
     return replace(
-        learning,
+        training_steps,
         wrapper=profiling.branch_recording(found.perf, f"{COUNTS}/{WORKLOAD}.data"),
-        merge=merging(made, artefact, "fdata"),
+        merge=merging(made, artifact, "fdata"),
         tools_sha256=found.identity,
         merge_file=merging(f"{made}.{NUMBER}", FILE, f"fdata-{NUMBER}"),
     )
 
 
-def bolt_commands(toolchain: Toolchain, artefact: str) -> Commands:
+def bolt_commands(toolchain: Toolchain, artifact: str) -> Commands:
     """From a linked program and its profile to the program as BOLT lays it out."""
-    return _laying_out(toolchain, artefact, profiling.FDATA)
+    return _laying_out(toolchain, artifact, profiling.FDATA)
 
 
 def bolt_commands_of_file(toolchain: Toolchain) -> Commands:

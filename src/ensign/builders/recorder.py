@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from ensign.host.files import write_atomically
-from ensign.model.calls import Call, Input, Output
+from ensign.model.calls import Call, LinkInput, Output
 from ensign.toolchains.driver_line import is_compiler, sources
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Family
@@ -151,9 +151,9 @@ def _call(raw: dict[str, object]) -> Call:
     )
 
 
-def _input(raw: dict[str, object]) -> Input:
+def _input(raw: dict[str, object]) -> LinkInput:
     members = raw["members"]
-    return Input(
+    return LinkInput(
         path=str(raw["path"]),
         kind=str(raw["kind"]),
         sha256=str(raw["sha256"]),

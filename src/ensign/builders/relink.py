@@ -1,278 +1,272 @@
-"""Links of one program that differ in nothing but where its code lies. Pure.
-
-A relink is the recorded link with its objects in another order and a little padding before them
-(`order`), or with every function's section moved by the linker (`shuffle`). Objects change places
-only among neighbours: none passes an archive or a library, which would resolve other symbols then.
-"""
+"""Carrying out relinks in the sandbox in which the program was built, right after its build."""
 
 from __future__ import annotations
 
-import random
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from pathlib import Path
 
+from ensign.builders import layouts
+from ensign.builders.layouts import LinkCommand, Relinks
+from ensign.host.cache import key_of
+from ensign.host.files import file_sha256, remove_tree
+from ensign.host.processes import Outcome
 from ensign.model.calls import Call
-from ensign.proof.flags import lto_of
-from ensign.toolchains.driver_line import (
-    is_compiler,
-    is_object,
-    is_source,
-    places_of_files,
-    without_output,
-)
+from ensign.proof.archives import intermediate
+from ensign.proof.link import TreePlace
+from ensign.proof.loaded_bytes import read_artifact
 
-How = Literal["order", "shuffle"]
-
-# Words after which the linker sees what follows with other eyes, or which resolve symbols.
-_BARRIER = re.compile(r"-(l|Wl,|Xlinker|T)")
-_FOR_PADDING = ("-m", "-fcf-protection", "--target=", "-fPIC", "-fPIE", "-fpic", "-fpie")
-_LINKER = re.compile(r"-fuse-ld=(?:\S*ld\.)?(\w+)\S*")
-_PAD_STEP_BYTES, _PAD_STEPS = 16, 256
-# Sections of functions that a profile called hot, or never run, keep to themselves.
-_CLASSES = (
-    *(".text.hot.*", ".text.unlikely.*", ".text.[!hu]*"),
-    *(".text.h[!o]*", ".text.u[!n]*"),  # functions whose own names begin like these classes
-)
-# An order by counted calls comes before any shuffle, and is what keeps hot and cold apart.
-_UNSORTED = ("-Wl,--no-call-graph-profile-sort", "-Wl,-z,keep-text-section-prefix")
+FOLDER = "layouts"
+# mold 1.10 goes round for ever on some orders; a link that ends takes about as long as the first.
+_TIMES_ITS_LINK, _LEAST_NS = 10, 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Relinks:
-    """What is asked of a stage: one relink per seed. `profiled` keeps hot and cold code apart.
+class RelinkContext:
+    """Where relinks are made, of files at these paths in the tree of `place`, the program first.
 
-    `gcc` tells how code is generated at an LTO link.
+    `run` runs one command in the sandbox, for so many nanoseconds at most where it is told a
+    number; `scratch` is a folder of the sandbox's own, as a pair: its path here, and as commands in
+    the sandbox see it.
     """
 
-    how: How
-    seeds: tuple[int, ...]
-    gcc: bool
-    profiled: bool
+    run: Callable[[tuple[str, ...], int | None], Outcome]
+    calls: Sequence[Call]
+    place: TreePlace
+    scratch: tuple[Path, str]
+    files: tuple[str, ...]
+
+    def of(self, number: int) -> RelinkContext:
+        """The context of one of the files, with a scratch folder of its own."""
+        here, seen = self.scratch[0] / str(number), f"{self.scratch[1]}/{number}"
+        here.mkdir(parents=True)
+        return replace(self, scratch=(here, seen), files=(self.files[number],))
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """A recorded link, without its output. `words` holds what follows the program's name."""
+class Relinked:
+    """What came of it: hashes of the loadable bytes of each distinct relink, in order.
 
-    program: str
-    cwd: str
-    words: tuple[str, ...]
-
-    @property
-    def linker(self) -> str:
-        """Name of the linker asked for, `bfd` where none is: that is GCC's own."""
-        named = [match[1] for word in self.words if (match := _LINKER.fullmatch(word))]
-        return named[-1] if named else "bfd"
-
-    @property
-    def lto(self) -> bool:
-        """Whether code is generated at this link."""
-        return lto_of(self.words)
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        """Objects and sources, in order; not archives and libraries."""
-        return tuple(self.words[at] for at in _unit_places(self.words))
-
-    @property
-    def movable(self) -> int:
-        """How many units have a neighbour to change places with."""
-        return sum(len(run) for run in _runs(self.words) if len(run) > 1)
-
-
-def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
-    """The last successful compiler call that made the file of that path or content.
-
-    Stricter than `proof.read.link_of`, which must do with names where a dry run recorded no files.
+    A relink is of all files that can be relinked; `obstacles` names the others, and says why.
+    `notes` are what is less than was asked for.
     """
-    for call in reversed(calls):
-        if not is_compiler(call) or call.exit != 0:
+
+    hashes: tuple[str, ...] = ()
+    kind: str = ""
+    obstacles: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class _CannotError(Exception):
+    pass
+
+
+class _EndlessError(Exception):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes relinks of one file; `kind` and `notes` say what they are."""
+
+    make: Callable[[int], Path]
+    kind: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundLayouts:
+    """Hashes of what differs, in order, and how many links did not end."""
+
+    hashes: tuple[str, ...]
+    endless: int
+
+    def notes(self, asked: Relinks) -> tuple[str, ...]:
+        many, few = len(asked.seeds), len(self.hashes)
+        said = () if few == many else (f"{many} relinks gave only {few} different programs",)
+        if self.endless:
+            said = (*said, f"the linker did not end in {self.endless} of {many} orders")
+        return said
+
+
+def make_relinks(asked: Relinks, context: RelinkContext, folder: Path) -> Relinked:
+    """Make the relinks, as `folder/NUMBER/PATH`. What cannot be relinked is no failure."""
+    return _of_all(asked, context, folder, lambda one: _relinker(asked, one))
+
+
+def make_bolted(
+    asked: Relinks, argv_of: Mapping[str, tuple[str, ...]], context: RelinkContext, folder: Path
+) -> Relinked:
+    """As `make_relinks`, by BOLT's calls, while the files that they read are in the tree."""
+
+    def maker(one: RelinkContext) -> _Maker:
+        def make(seed: int) -> Path:
+            call = layouts.bolt_again(argv_of[one.files[0]], seed, f"{one.scratch[1]}/relinked")
+            outcome = one.run(call, None)
+            if not outcome.ok:
+                raise _CannotError(f"BOLT, run again, {outcome.describe()}")
+            return one.scratch[0] / "relinked"
+
+        if one.files[0] not in argv_of:
+            raise _CannotError("BOLT did not lay it out")
+        less = "BOLT can only order hot functions at random, not mildly"
+        notes = (less,) if asked.how == "order" else ()
+        return _Maker(make, "hot functions in random order by BOLT", notes)
+
+    return _of_all(asked, context, folder, maker)
+
+
+def _of_all(
+    asked: Relinks, context: RelinkContext, folder: Path, maker: Callable[[RelinkContext], _Maker]
+) -> Relinked:
+    """Relinks of all files that can be relinked, each by the same seeds."""
+    makers: dict[str, _Maker] = {}
+    obstacles: dict[str, str] = {}
+    for number, name in enumerate(context.files):
+        try:
+            makers[name] = maker(context.of(number))
+        except _CannotError as error:
+            obstacles[name] = str(error)
+    found = None
+    while makers and found is None:
+        try:
+            found = _distinct(asked, makers, folder)
+        except _FileError as error:
+            obstacles[error.name] = str(error)
+            del makers[error.name]
+            remove_tree(folder)
+    if found is None:
+        return Relinked(obstacles=tuple(obstacles.items()))
+    said = {
+        note if len(context.files) == 1 else f"{name}: {note}": None
+        for name, each in makers.items()
+        for note in each.notes
+    }
+    notes = (*said, *found.notes(asked))
+    if not found.hashes:
+        return Relinked(obstacles=(*obstacles.items(), (context.files[0], notes[-1])))
+    kinds = "; ".join(dict.fromkeys(each.kind for each in makers.values()))
+    return Relinked(found.hashes, kinds, tuple(obstacles.items()), notes)
+
+
+def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:
+    name = context.files[0]
+    built = context.place.tree / name
+    if not context.calls:
+        raise _CannotError("the calls of its build were not recorded")
+    digest = file_sha256(built) if built.is_file() else ""
+    call = layouts.link_call(context.calls, f"{context.place.seen_as}/{name}", digest)
+    if call is None:
+        raise _CannotError("no recorded call of a compiler linked it")
+    link = layouts.link_of(call)
+    obstacle = layouts.obstacle(link, asked)
+    if obstacle:
+        raise _CannotError(obstacle)
+    if link.lto:
+        link = _generated(link, asked, context, built)
+    else:
+        _run(context, link, layouts.again(link, f"{context.scratch[1]}/again"))
+        _check_same(context.scratch[0] / "again", built)
+    limit_ns = max(_LEAST_NS, _TIMES_ITS_LINK * call.wall_ns)
+    return _Maker(
+        lambda seed: _relink(link, asked, seed, context, limit_ns),
+        layouts.kind_of_relink(link, asked),
+        layouts.notes_on(link, asked),
+    )
+
+
+class _FileError(Exception):
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text)
+        self.name = name
+
+
+def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _FoundLayouts:
+    """Keep what differs. `_FileError` names the file that cannot be relinked after all."""
+    found: dict[str, None] = {}
+    endless = 0
+    for seed in asked.seeds:
+        try:
+            made = {name: _made(name, each, seed) for name, each in makers.items()}
+        except _EndlessError:
+            endless += 1
             continue
-        if any(path == made.path or (sha256 and sha256 == made.sha256) for made in call.outputs):
-            return call
-    return None
+        facts = {name: read_artifact(path) for name, path in made.items()}
+        hashes = [each.loadable_sha256 for each in facts.values() if each is not None]
+        digest = hashes[0] if len(makers) == 1 and hashes else key_of(hashes)
+        if len(hashes) == len(makers) and digest not in found:
+            for name, path in made.items():
+                target = folder / str(len(found)) / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, target)
+            found[digest] = None
+        for path in made.values():
+            path.unlink()
+    return _FoundLayouts(tuple(found), endless)
 
 
-def link_of(call: Call) -> Link:
-    """Take a link call apart. Temporary files that it was told to keep are left out."""
-    words = without_output(call.ran[1:])
-    kept = (word for word in words if not word.startswith("-save-temps"))
-    return Link(call.program, call.cwd, tuple(kept))
+def _made(name: str, maker: _Maker, seed: int) -> Path:
+    try:
+        return maker.make(seed)
+    except _CannotError as error:
+        raise _FileError(name, str(error)) from None
 
 
-def obstacle(link: Link, asked: Relinks) -> str:
-    """Why this link cannot be done again with other places for the same code; empty if it can."""
-    if not link.units:
-        return "its link line names no object"
-    if link.lto and not asked.gcc and link.linker != "lld":
-        return f"what the LTO link generates cannot be had from {link.linker}"
-    return ""
+def _check_same(again: Path, built: Path) -> None:
+    """What was changed after its link is not what a relink gives."""
+    here, there = read_artifact(built), read_artifact(again)
+    again.unlink()
+    if here is None or there is None or here.loadable_sha256 != there.loadable_sha256:
+        raise _CannotError(
+            "its recorded link, done again, gives another program: it was changed after the link"
+        )
 
 
-def shuffles(link: Link, asked: Relinks) -> bool:
-    """Whether sections will be shuffled; objects change places instead where they cannot be."""
-    able = link.linker == "lld" or (link.linker == "mold" and not asked.profiled)
-    return asked.how == "shuffle" and able
+def _generated(
+    link: LinkCommand, asked: Relinks, context: RelinkContext, built: Path
+) -> LinkCommand:
+    """The link after code generation, which is done once for all relinks."""
+    here, seen = context.scratch[0] / "lto", f"{context.scratch[1]}/lto"
+    here.mkdir()
+    _run(context, link, layouts.code_generation(link, seen, gcc=asked.gcc))
+    _check_same(here / "program", built)
+    pattern = layouts.generated_pattern(gcc=asked.gcc)
+    objects = []
+    for name in layouts.in_number_order([path.name for path in here.glob(pattern)]):
+        made = f"{seen}/{name}"
+        if asked.gcc:
+            made = f"{seen}/{name.removesuffix('.s')}.o"
+            _run(context, link, layouts.assembling(link, f"{seen}/{name}", made))
+        objects.append(made)
+    intermediate = frozenset(word for word in link.units if _is_intermediate(word, link, context))
+    if not objects or not intermediate:
+        raise _CannotError("its LTO link left no generated code to link again")
+    return layouts.with_generated(link, intermediate, objects)
 
 
-def code_generation(link: Link, folder: str, *, gcc: bool) -> tuple[str, ...]:
-    """The LTO link once more, leaving generated code in `folder`, as `generated_pattern` says.
-
-    Debug information is left out with GCC: it would refer to objects that are not kept.
-    """
-    keep = ("-save-temps=obj", "-g0") if gcc else (f"-Wl,--lto-obj-path={folder}/lto.o",)
-    return (link.program, *link.words, *keep, "-o", f"{folder}/program")
+def _is_intermediate(word: str, link: LinkCommand, context: RelinkContext) -> bool:
+    path = context.place.find(word, link.cwd)
+    return path.is_file() and bool(intermediate(path.read_bytes()).language)
 
 
-def generated_pattern(*, gcc: bool) -> str:
-    """Glob of what `code_generation` leaves: assembly of GCC, objects of Clang."""
-    return "program.ltrans*.ltrans.s" if gcc else "lto.o*"
+def _relink(
+    link: LinkCommand, asked: Relinks, seed: int, context: RelinkContext, limit_ns: int
+) -> Path:
+    here, seen = context.scratch
+    padding = f"{seen}/padding.o"
+    if not layouts.shuffles(link, asked):
+        (here / "padding.c").write_text(layouts.padding_source(seed))
+        _run(context, link, layouts.assembling(link, f"{seen}/padding.c", padding))
+    _run(context, link, layouts.relink(link, asked, seed, f"{seen}/relinked", padding), limit_ns)
+    return here / "relinked"
 
 
-def in_number_order(names: Sequence[str]) -> list[str]:
-    """Names sorted by the numbers in them: `lto.o10` after `lto.o2`."""
-    return sorted(names, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
-
-
-def assembling(link: Link, source: str, output: str) -> tuple[str, ...]:
-    """Compile or assemble a file of our own as the program's link would."""
-    flags = tuple(word for word in link.words if word.startswith(_FOR_PADDING))
-    return (link.program, *flags, "-fno-lto", "-g0", "-c", source, "-o", output)
-
-
-def with_generated(link: Link, intermediate: frozenset[str], objects: Sequence[str]) -> Link:
-    """The link of generated objects, at the place of the first LTO object, instead of these.
-
-    `intermediate` are the words that name LTO objects; sources were compiled into such, too.
-    """
-    gone = [
-        at
-        for at in _unit_places(link.words)
-        if link.words[at] in intermediate or is_source(link.words[at])
-    ]
-    if not gone:
-        return link
-    words = list(link.words)
-    words[gone[0] : gone[0] + 1] = objects
-    shift = len(objects) - 1
-    dropped = {at + shift for at in gone[1:]}
-    kept = [word for at, word in enumerate(words) if at not in dropped]
-    return replace(link, words=(*kept, "-fno-lto"))
-
-
-def padding_source(seed: int) -> str:
-    """A source whose object is padding alone, up to 4 KiB in each class of code."""
-    rng = _rng(seed, "padding")
-    lines = []
-    for section in (".text.unlikely", ".text.hot", ".text"):
-        skip = _PAD_STEP_BYTES * rng.randrange(_PAD_STEPS)
-        lines.append(rf".section {section},\"ax\",@progbits\n\t.skip {skip},0x90\n\t")
-    return f'__asm__("{"".join(lines)}");\n'
-
-
-def relink(link: Link, asked: Relinks, seed: int, output: str, padding: str) -> tuple[str, ...]:
-    """The command of one relink; `padding` is an object made from `padding_source`."""
-    if shuffles(link, asked):
-        return (link.program, *link.words, *_shuffle(link, asked, seed), "-o", output)
-    words = list(link.words)
-    rng = _rng(seed, "order")
-    for run in _runs(link.words):
-        names = [words[at] for at in run]
-        rng.shuffle(names)
-        for at, name in zip(run, names, strict=True):
-            words[at] = name
-    first = next(_unit_places(link.words))
-    return (link.program, *words[:first], padding, *words[first:], "-o", output)
-
-
-def again(link: Link, output: str) -> tuple[str, ...]:
-    """The recorded link with another output."""
-    return (link.program, *link.words, "-o", output)
-
-
-def bolt_call(commands: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """The first command, where it is BOLT that lays out a program by a profile; else nothing."""
-    first = commands[0] if commands else ("",)
-    is_bolt = first[0].rpartition("/")[2].startswith("llvm-bolt")
-    by_profile = any(word.startswith(("-data=", "--data=")) for word in first)
-    return first if is_bolt and by_profile else ()
-
-
-def bolt_again(argv: tuple[str, ...], seed: int, output: str) -> tuple[str, ...]:
-    """The same layout by BOLT, with hot functions in a random order; cold ones stay apart."""
-    words = []
-    rest = iter(argv)
-    for word in rest:
-        if word == "-o":
-            next(rest, None)
-        elif not word.lstrip("-").startswith("reorder-functions="):
-            words.append(word)
-    return (*words, "-reorder-functions=random", f"-bolt-seed={seed}", "-o", output)
-
-
-def kind_of_relink(link: Link, asked: Relinks) -> str:
-    """What differs between these relinks, in words."""
-    if shuffles(link, asked):
-        return "shuffled sections, hot and cold apart" if asked.profiled else "shuffled sections"
-    return "object order and padding" if link.movable else "padding"
-
-
-def notes_on(link: Link, asked: Relinks) -> tuple[str, ...]:
-    """What is less than what was asked for."""
-    said = []
-    if asked.how == "shuffle" and not shuffles(link, asked):
-        said.append(f"{link.linker} shuffles no sections as needed; objects change places instead")
-    if not shuffles(link, asked) and _sorted_by_calls(link, asked):
-        said.append("lld orders hot functions by counted calls, so only the others change places")
-    if not shuffles(link, asked) and not link.movable:
-        said.append("its link has one object alone, so its relinks differ in padding only")
-    return tuple(said)
-
-
-def as_inputs(asked: Relinks) -> Mapping[str, object]:
-    """What of it decides bytes, for a stage's key."""
-    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 2}
-
-
-def seed_of(variant: str, seed: int, number: int) -> int:
-    """Seed of a relink; variants have their own, so that their layouts are independent."""
-    return random.Random(f"{variant} {seed} {number}").randrange(1, 2**31)  # noqa: S311
-
-
-def _shuffle(link: Link, asked: Relinks, seed: int) -> tuple[str, ...]:
-    if link.linker == "mold":
-        return (f"-Wl,--shuffle-sections={seed}",)
-    globs = _CLASSES if asked.profiled else (".text*",)
-    places = tuple(f"-Wl,--shuffle-sections={glob}={seed}" for glob in globs)
-    return (*_UNSORTED, *places) if _sorted_by_calls(link, asked) else places
-
-
-def _sorted_by_calls(link: Link, asked: Relinks) -> bool:
-    """Whether lld puts functions in order by the calls that Clang's profile counted."""
-    return link.linker == "lld" and asked.profiled and not asked.gcc
-
-
-def _rng(seed: int, what: str) -> random.Random:
-    return random.Random(f"{what} {seed}")  # noqa: S311  # not for secrets
-
-
-def _unit_places(words: Sequence[str]) -> Iterator[int]:
-    return (at for at in places_of_files(words) if _is_unit(words[at]))
-
-
-def _is_unit(word: str) -> bool:
-    return is_object(word) or is_source(word) or re.search(r"/lto\.o\d*$", word) is not None
-
-
-def _runs(words: Sequence[str]) -> list[list[int]]:
-    """Places of units that nothing separates."""
-    runs: list[list[int]] = [[]]
-    files, units = set(places_of_files(words)), set(_unit_places(words))
-    for at, word in enumerate(words):
-        if at in units:
-            runs[-1].append(at)
-        elif at in files or _BARRIER.match(word):
-            runs.append([])
-    return [run for run in runs if run]
+def _run(
+    context: RelinkContext, link: LinkCommand, argv: tuple[str, ...], limit_ns: int | None = None
+) -> None:
+    outcome = context.run(("env", "-C", link.cwd, *argv), limit_ns)
+    if limit_ns is not None and outcome.reason == "deadline":
+        raise _EndlessError
+    if not outcome.ok:
+        raise _CannotError(f"its link, done again, {outcome.describe()}")

@@ -34,7 +34,7 @@ class BuildPorts:
 
     `meter` is the program that records the calls of compilers; without it none are recorded.
     `trainer` runs programs that collect profiles; without it there is neither PGO nor BOLT. The
-    cache holds what was built until it is closed: keep it open while the artefacts are used.
+    cache holds what was built until it is closed: keep it open while the artifacts are used.
     """
 
     processes: Processes

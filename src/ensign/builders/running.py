@@ -1,4 +1,4 @@
-"""A stage in its room: what it is made from, its commands, the training of its program."""
+"""A stage in its sandbox: what it is made from, its commands, the training of its program."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from ensign.builders.build_context import Runner
 from ensign.builders.commands import Commands, with_folders
 from ensign.builders.profile_files import count_facts, left_something, taken_branches
-from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning, of_file
+from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, TrainingSteps, of_file
 from ensign.builders.recorder import CALLS, read_calls
 from ensign.builders.stages import Stage
 from ensign.builders.taking import Taken, taken_from
 from ensign.builders.training import TrainingRun
-from ensign.builders.workshop import Runner
 from ensign.host.cache import Entry
 from ensign.host.files import remove_tree
 from ensign.host.processes import Outcome
 from ensign.model.calls import Call
 from ensign.model.units import format_size
-from ensign.proof.link import Place
+from ensign.proof.link import TreePlace
 from ensign.proof.read import link_of
 from ensign.proof.relink import MAP, command_for_map, read_map
 from ensign.toolchains.profiling import FDATA
@@ -102,33 +102,35 @@ class Run:
             return f" ('build.disk' is {format_size(self.stage.disk_bytes)})"
         return ""
 
-    def collect(self, learning: Learning, inputs: Inputs, profile: Path) -> dict[str, object]:
-        """Train the program of this room; its profile goes to a new folder. Facts about both."""
-        counts = self.runner.room.temporary / "counts"
+    def collect(
+        self, training_steps: TrainingSteps, inputs: Inputs, profile: Path
+    ) -> dict[str, object]:
+        """Train the program of this sandbox; its profile goes to a new folder. Facts about both."""
+        counts = self.runner.sandbox.temporary / "counts"
         for folder in (counts, profile):
             folder.mkdir()
         folders = {COUNTS: str(counts), PROFILE: str(profile)}
-        self.commands(with_folders(learning.instrument, folders))
-        counting, unable = self._instrument_files(learning, inputs, folders)
+        self.commands(with_folders(training_steps.instrument, folders))
+        instrumented, unable = self._instrument_files(training_steps, inputs, folders)
         try:
-            self._train_all(learning, inputs, folders)
+            self._train_all(training_steps, inputs, folders)
         except StageFailedError:
-            if not counting or not learning.instrument_file:
+            if not instrumented or not training_steps.instrument_file:
                 raise
             # One of the libraries may not bear it: the program alone, then.
-            self._restore(inputs, counting)
+            self._restore(inputs, instrumented)
             why = "the training failed while it counted itself"
-            unable |= dict.fromkeys(counting.values(), why)
-            counting = {}
+            unable |= dict.fromkeys(instrumented.values(), why)
+            instrumented = {}
             for folder in (counts, counts.with_name(f"{counts.name}.files")):
                 remove_tree(folder)
             counts.mkdir()
-            self._train_all(learning, inputs, folders)
+            self._train_all(training_steps, inputs, folders)
         if not left_something(counts):
             raise StageFailedError("the profile is empty: the training left no counts")
-        self.commands(with_folders(learning.merge, folders))
-        for number, name in counting.items():
-            merged = self._tried(of_file(learning.merge_file, name, number), folders)
+        self.commands(with_folders(training_steps.merge, folders))
+        for number, name in instrumented.items():
+            merged = self._tried(of_file(training_steps.merge_file, name, number), folders)
             if merged:
                 unable[name] = "the training left no counts of it"
         facts = count_facts(profile, counts, self.runner.log)
@@ -137,37 +139,39 @@ class Run:
         return {"profile": facts, "unable": unable}
 
     def _instrument_files(
-        self, learning: Learning, inputs: Inputs, folders: Mapping[str, str]
+        self, training_steps: TrainingSteps, inputs: Inputs, folders: Mapping[str, str]
     ) -> tuple[dict[int, str], dict[str, str]]:
         """Further files that count themselves, by number; why others cannot."""
-        counting: dict[int, str] = {}
+        instrumented: dict[int, str] = {}
         unable: dict[str, str] = {}
-        for number, name in enumerate(inputs.others if learning.merge_file else ()):
-            failed = self._tried(of_file(learning.instrument_file, name, number), folders)
+        for number, name in enumerate(inputs.others if training_steps.merge_file else ()):
+            failed = self._tried(of_file(training_steps.instrument_file, name, number), folders)
             if failed:
                 unable[name] = failed
             else:
-                counting[number] = name
-        return counting, unable
+                instrumented[number] = name
+        return instrumented, unable
 
-    def _restore(self, inputs: Inputs, counting: Mapping[int, str]) -> None:
-        for name in counting.values():
-            target = self.runner.room.tree / name
+    def _restore(self, inputs: Inputs, instrumented: Mapping[int, str]) -> None:
+        for name in instrumented.values():
+            target = self.runner.sandbox.tree / name
             target.unlink()
             shutil.copy2(inputs.tree / name, target)
 
-    def _train_all(self, learning: Learning, inputs: Inputs, folders: Mapping[str, str]) -> None:
-        tree = self.runner.room.tree
-        env = [(name, text.replace(COUNTS, folders[COUNTS])) for name, text in learning.env]
-        for workload in learning.workloads:
+    def _train_all(
+        self, training_steps: TrainingSteps, inputs: Inputs, folders: Mapping[str, str]
+    ) -> None:
+        tree = self.runner.sandbox.tree
+        env = [(name, text.replace(COUNTS, folders[COUNTS])) for name, text in training_steps.env]
+        for workload in training_steps.workloads:
             placed = {**folders, WORKLOAD: workload.name}
             run = TrainingRun(
-                program=tree / self.stage.artefact,
+                program=tree / self.stage.artifact,
                 workload=workload,
                 env=tuple(env),
                 tools=inputs.tools,
                 deadline_ns=self.runner.left_ns,
-                wrapper=with_folders((learning.wrapper,), placed)[0],
+                wrapper=with_folders((training_steps.wrapper,), placed)[0],
                 root=tree,
                 libraries=tuple(str(tree / each) for each in inputs.taken.folders),
             )
@@ -177,7 +181,7 @@ class Run:
         """Let BOLT lay out all that is loaded besides the program; why it could not."""
         if not self.stage.file_commands:
             return {}
-        tree = self.runner.room.tree
+        tree = self.runner.sandbox.tree
         known = None if inputs.profile is None else inputs.profile.facts.get("unable")
         unable = dict(known) if isinstance(known, Mapping) else {}
         for number, name in enumerate(inputs.others):
@@ -201,7 +205,7 @@ class Run:
         return ""
 
     def _train(self, run: TrainingRun) -> None:
-        trainer, name = self.runner.workshop.trainer, run.workload.name
+        trainer, name = self.runner.build_context.trainer, run.workload.name
         self.runner.note(f"training: {name}")
         if run.deadline_ns <= 0:
             raise StageFailedError(f"the training met its deadline before '{name}'")
@@ -211,17 +215,17 @@ class Run:
 
     def map_text(self, calls: Sequence[Call], name: str) -> str | None:
         """The linker's map of a file, by linking it once more into the scratch folder."""
-        workshop, room = self.runner.workshop, self.runner.room
-        link = link_of(calls, self.place, room.tree / name)
-        argv = command_for_map(link, workshop.isolation.temporary_path)
+        build_context, sandbox = self.runner.build_context, self.runner.sandbox
+        link = link_of(calls, self.place, sandbox.tree / name)
+        argv = command_for_map(link, build_context.sandboxes.temporary_path)
         if not argv:
             return None
-        (room.temporary / MAP).unlink(missing_ok=True)
+        (sandbox.temporary / MAP).unlink(missing_ok=True)
         self.runner.run_unlogged(argv)
-        return read_map(room.temporary)
+        return read_map(sandbox.temporary)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> TreePlace:
         """Where the paths in recorded calls are here."""
         runner = self.runner
-        return Place(runner.room.tree, runner.workshop.isolation.build_path)
+        return TreePlace(runner.sandbox.tree, runner.build_context.sandboxes.build_path)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ensign.builders.commands import Commands
-from ensign.builders.profiles import Learning
+from ensign.builders.layouts import Relinks
+from ensign.builders.profiles import TrainingSteps
 from ensign.builders.recorder import NO_CHANGES, Changes, Recorded
-from ensign.builders.relink import Relinks
 from ensign.toolchains.table import Flags
 
 Kind = Literal["dependencies", "instrumented", "profile", "program"]
@@ -20,14 +20,15 @@ class Stage:
     """One stage of the chain. `parent` is the key of another stage, or empty for the source.
 
     `profile` is the key of a profile whose files are laid into the tree before the commands;
-    `learning` says how a profile is collected. `variants` is empty for what leads to others alone.
+    `training_steps` says how a profile is collected. `variants` is empty for what leads to others
+    alone.
 
     Commands still hold `{jobs}`; `clean` comes before them, and only in the first stage of a chain;
     `tool_commands` follow, and are no part of the build time. `file_commands` are for each further
-    file that can be loaded, and may fail.
-    `artefact`, `tools` (name and path) and `keep` (globs) are what is taken out of the tree at the
-    end, all relative to it; dependencies keep the tree itself, and so does what has `keep_tree`,
-    for the `check_commands` (which still hold what a check fills in).
+    file that can be loaded, and may fail. `artifact`, `tools` (name and path) and `runtime_files`
+    (globs) are what is taken out of the tree at the end, all relative to it; dependencies keep the
+    tree itself, and so does what has `keep_tree`, for the `check_commands` (which still hold what a
+    check fills in).
     """
 
     kind: Kind
@@ -42,22 +43,22 @@ class Stage:
     clean: Commands = ()
     tool_commands: Commands = ()
     file_commands: Commands = ()
-    artefact: str = ""
+    artifact: str = ""
     tools: tuple[tuple[str, str], ...] = ()
-    keep: tuple[str, ...] = ()
+    runtime_files: tuple[str, ...] = ()
     strip: bool = False
     recorded: tuple[Recorded, ...] = ()
     changes: Changes = NO_CHANGES
     relinks: Relinks | None = None
     profile: str = ""
-    learning: Learning | None = None
+    training_steps: TrainingSteps | None = None
     keep_tree: bool = False
     check_commands: Commands = ()
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Keys of the stages that must be there before this one."""
-        tools_from = "" if self.learning is None else self.learning.tools_from
+        tools_from = "" if self.training_steps is None else self.training_steps.tools_from
         return tuple(key for key in (self.parent, self.profile, tools_from) if key)
 
 

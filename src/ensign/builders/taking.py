@@ -1,4 +1,4 @@
-"""What is taken out of the tree of a build: its program, its tools, and what `build.keep` names."""
+"""What is taken out of the tree of a build: program, tools, and `build.runtime_files`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from ensign.builders.stages import Stage
 from ensign.host.files import tree_entries
 from ensign.model.built_files import BuiltFile, MadeLibrary
-from ensign.proof.link import Place
+from ensign.proof.link import TreePlace
 from ensign.proof.loaded_bytes import read_built, read_dynamic
 from ensign.proof.loader import library_folders
 
@@ -44,31 +44,31 @@ class Taken:
         return {"files": [asdict(each) for each in self.files], "library_folders": self.folders}
 
 
-def take(stage: Stage, place: Place, files: Path) -> Taken:
+def take(stage: Stage, place: TreePlace, files: Path) -> Taken:
     """Copy what is kept of a tree to the new folder `files`. TakingError.
 
     Links stay links, and bring what they lead to; a library also brings the links that lead to it.
     """
     taker = _Taker(place, files)
-    taker.bring_named(stage.artefact)
-    for pattern in stage.keep:
+    taker.bring_named(stage.artifact)
+    for pattern in stage.runtime_files:
         matches = sorted(str(path.relative_to(place.tree)) for path in place.tree.glob(pattern))
         if not matches:
-            raise TakingError(f"'{pattern}' of build.keep matches nothing after the build")
+            raise TakingError(f"'{pattern}' of build.runtime_files matches nothing after the build")
         for name in matches:
             taker.bring(name)
     taker.add_names()
     counted = frozenset(taker.brought)
     for _, name in stage.tools:
         taker.bring_named(name)
-    taken = _taken(stage.artefact, files, frozenset(taker.brought) - counted)
+    taken = _taken(stage.artifact, files, frozenset(taker.brought) - counted)
     if not taken.files or not taken.files[0].loaded:
-        raise TakingError(_no_program(stage.artefact, place.tree))
+        raise TakingError(_no_program(stage.artifact, place.tree))
     return taken
 
 
-def _taken(artefact: str, files: Path, tools: frozenset[str]) -> Taken:
-    program = _inside(files / artefact, files)
+def _taken(artifact: str, files: Path, tools: frozenset[str]) -> Taken:
+    program = _inside(files / artifact, files)
     found: dict[str, BuiltFile] = {}
     names: dict[str, str] = {}
     for name, path in tree_entries(files):
@@ -90,7 +90,9 @@ def _inside(path: Path, files: Path) -> str:
     return os.path.relpath(real, root) if real.startswith(root + os.sep) else ""
 
 
-def made_libraries(place: Place, source: Path, taken: Iterable[BuiltFile]) -> list[dict[str, str]]:
+def made_libraries(
+    place: TreePlace, source: Path, taken: Iterable[BuiltFile]
+) -> list[dict[str, str]]:
     """Shared libraries in the tree that came neither with the source nor are taken out of it."""
     kept = {each.path for each in taken}
     return [asdict(each) for each in _made(place.tree, source) if each.path not in kept]
@@ -113,7 +115,7 @@ def _is_pristine(path: Path, source: Path) -> bool:
 
 @dataclass
 class _Taker:
-    place: Place
+    place: TreePlace
     files: Path
     brought: set[str] = field(default_factory=set)
 
@@ -210,7 +212,7 @@ def _link(path: Path, target: Path) -> None:
 
 
 def _no_program(name: str, tree: Path) -> str:
-    """What to say of an artefact that no loader can run."""
+    """What to say of an artifact that no loader can run."""
     path = tree / name
     with path.open("rb") as file:
         start = file.read(_LONGEST_WRAPPER_BYTES)
@@ -249,10 +251,10 @@ def _elsewhere(name: str, tree: Path) -> str:
             other,
         ),
     )
-    advice = f"; the program is '{near[0]}': write artefact = \"{near[0]}\""
+    advice = f"; the program is '{near[0]}': write artifact = \"{near[0]}\""
     if libraries:
         names = ", ".join(f'"{each}"' for each in sorted(libraries))
-        advice += f" and keep = [{names}] for the libraries that it loads"
+        advice += f" and runtime_files = [{names}] for the libraries that it loads"
     return advice
 
 

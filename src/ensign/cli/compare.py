@@ -42,7 +42,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     output: Annotated[
         str | None,
         typer.Option(
-            help="Standard output: 'pipe' (drained; default), 'null', 'inherit', or a file ({arm})."
+            help="Standard output: 'pipe' (drained; default), 'null', 'inherit', or a file."
         ),
     ] = None,
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every command.")] = None,
@@ -61,7 +61,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     ] = None,
     slice_: Annotated[str, typer.Option("--slice", help="Length of a slice.")] = "5ms",
     mode: Annotated[
-        Literal["gated", "whole"] | None,
+        Literal["interleaved", "alternating"] | None,
         typer.Option(help="Slices, or whole executions (default: by a pilot run)."),
     ] = None,
     metric: Annotated[

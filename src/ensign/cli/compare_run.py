@@ -12,10 +12,11 @@ from ensign.cli.output import say
 from ensign.cli.progress import CompareProgress, StatusLine, screen_of
 from ensign.host.files import check_writable, write_atomically
 from ensign.host.signals import signals_deferred
-from ensign.lab.compare.options import Options, candidates
-from ensign.lab.compare.perform import Comparing
+from ensign.lab.compare.options import Options, command_variants
 from ensign.lab.compare.result import compare_result
-from ensign.lab.machine import cpu_plan, machine_state
+from ensign.lab.compare.run import Comparing
+from ensign.lab.cpu_plan import cpus_of_options
+from ensign.lab.machine import machine_state
 from ensign.lab.ports import Ports
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.errors import InputError
@@ -54,13 +55,13 @@ def run_compare(
     exports.check()
     if options.input is not None and Path(options.input).is_dir():
         raise InputError(f"--input {options.input} is a folder; name a file in it")
-    entries = candidates(options)
+    commands = command_variants(options)
     ports = Ports(race_lock=machine_lock(share=share_machine))
-    cpus, cpu_findings = cpu_plan(options.cpus, servers=bool(options.load))
+    cpus, cpu_findings = cpus_of_options(options.cpus, servers=bool(options.load))
     before = machine_state()
     with StatusLine(sys.stderr) as line:
         progress = CompareProgress(line, sys.stderr)
-        comparing = Comparing(options, entries, cpus, ports, progress.show, progress.expect)
+        comparing = Comparing(options, commands, cpus, ports, progress.show, progress.expect)
         raced = comparing.run()
     with signals_deferred():
         compared = raced.judged()

@@ -45,7 +45,7 @@ def doctor(
     least = _severity(fail_on)
     columns = shutil.get_terminal_size((80, 24)).columns
     if path is not None and path.suffix != ".toml":
-        found = _of_artefact(path, columns, json=json)
+        found = _of_artifact(path, columns, json=json)
     else:
         found = _of_machine(path, columns, json=json, race=race)
     if least is not None and any(_SEVERITIES.index(each) >= least for each in found):
@@ -61,18 +61,18 @@ def _severity(word: str | None) -> int | None:
     return _SEVERITIES.index(Severity(word))
 
 
-def _of_artefact(path: Path, columns: int, *, json: bool) -> list[Severity]:
-    from ensign.lab.doctor.artefact import examine_path  # noqa: PLC0415
+def _of_artifact(path: Path, columns: int, *, json: bool) -> list[Severity]:
+    from ensign.lab.doctor.artifact import examine_path  # noqa: PLC0415
     from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic and pyelftools load here
-    from ensign.report import as_artefact  # noqa: PLC0415
+    from ensign.report import as_artifact  # noqa: PLC0415
 
     found = examine_path(path, Ports().processes())
-    say(as_artefact.as_json(found) if json else as_artefact.terminal(found, columns))
+    say(as_artifact.as_json(found) if json else as_artifact.terminal(found, columns))
     return [finding.severity for finding in found.findings]
 
 
 def _of_machine(study: Path | None, columns: int, *, json: bool, race: bool) -> list[Severity]:
-    from ensign.lab.doctor.perform import examine_machine  # noqa: PLC0415  # numpy and pydantic load here
+    from ensign.lab.doctor.examine import examine_machine  # noqa: PLC0415  # numpy loads here
     from ensign.lab.doctor.probe import DoctorPorts  # noqa: PLC0415
     from ensign.report import as_doctor  # noqa: PLC0415
 

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from ensign.cli.output import write
-from ensign.lab.compare.perform import Expected, Progress
-from ensign.lab.study.sweeps import SweepPlan, SweepProgress
+from ensign.lab.compare.run import Expected, Progress
+from ensign.lab.study.racing import RoundPlan, RoundProgress
 from ensign.model.build_events import BuildEvent
 from ensign.model.comparisons import Comparison
 from ensign.model.units import format_duration, format_percent, format_size, speedup
@@ -95,8 +95,8 @@ class CompareProgress:
         )
 
 
-class SweepsProgress:
-    """What a study is going to take; then sweep, workload and time left."""
+class RoundsProgress:
+    """What a study is going to take; then round, workload and time left."""
 
     def __init__(self, line: StatusLine, stream: TextIO) -> None:
         self._line = line
@@ -104,15 +104,13 @@ class SweepsProgress:
         self._raced_ns = 0
         self._raced = 0
 
-    def expect(self, plan: SweepPlan) -> None:
-        """A line about time and memory before the first sweep, one about precision after a few."""
-        number = f"{'' if plan.exact else 'about '}{plan.sweeps} sweeps"
+    def expect(self, plan: RoundPlan) -> None:
+        """A line about time and memory before the first round, one about precision after a few."""
+        number = f"{'' if plan.exact else 'about '}{plan.rounds} rounds"
         if plan.precision is None:
             said = f"{number} in about {format_duration(plan.expected_ns)}"
             if plan.memory_bytes:
-                said += (
-                    f"; all arms of a race take about {format_size(plan.memory_bytes)} of memory"
-                )
+                said += f"; a race takes about {format_size(plan.memory_bytes)} of memory"
         else:
             said = (
                 f"half-widths to expect of {number}, by the first {plan.pilots}: "
@@ -122,7 +120,7 @@ class SweepsProgress:
         self._line.clear()
         write(self._stream, f"racing: {said}\n")
 
-    def show(self, progress: SweepProgress) -> None:
+    def show(self, progress: RoundProgress) -> None:
         """Rewrites the line, if it is time to."""
         self._raced_ns += progress.trial.wall_ns
         self._raced += 1
@@ -131,16 +129,16 @@ class SweepsProgress:
         left = progress.total - progress.done
         left_ns = left * self._raced_ns / self._raced
         self._line.show(
-            f"racing: sweep {progress.sweep + 1}, {progress.workload}; "
+            f"racing: round {progress.round_index + 1}, {progress.workload}; "
             f"{progress.done} of {progress.total}, {format_duration(left_ns)} left"
         )
 
 
 def _so_far(comparison: Comparison) -> str:
     if comparison.high == float("inf"):
-        return f"{comparison.arm} …"
+        return f"{comparison.variant} …"
     low, high = speedup(comparison.high), speedup(comparison.low)
-    return f"{comparison.arm} {format_percent(low)} to {format_percent(high)}"
+    return f"{comparison.variant} {format_percent(low)} to {format_percent(high)}"
 
 
 class BuildProgress:

@@ -70,9 +70,9 @@ def run(
     """
     from ensign.cli import study_run  # noqa: PLC0415
     from ensign.cli.machine_lock import machine_lock  # noqa: PLC0415
-    from ensign.lab.study_file import Limits  # noqa: PLC0415
+    from ensign.lab.study_file import LimitOptions  # noqa: PLC0415
 
-    limits = Limits(budget=budget, precision=precision)
+    limits = LimitOptions(budget=budget, precision=precision)
     lock = machine_lock(share=share_machine)
     study_run.run(study, workload or [], limits, lock, update_lock=update_lock)
 
@@ -100,7 +100,7 @@ def report(
     """Report what a study found: in the terminal, or as HTML, markdown, CSV or JSON."""
     from ensign.cli import study_run  # noqa: PLC0415
 
-    files = study_run.Files(html=html, markdown=markdown, csv=csv, json=json)
+    files = study_run.ReportFiles(html=html, markdown=markdown, csv=csv, json=json)
     study_run.report(study, files, every_workload=every_workload)
 
 

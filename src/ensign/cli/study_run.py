@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.cli.output import complain, say
-from ensign.cli.progress import BuildProgress, StatusLine, SweepsProgress, screen_of
+from ensign.cli.progress import BuildProgress, RoundsProgress, StatusLine, screen_of
 from ensign.cli.study import BY_DEFAULT
 from ensign.host.files import check_writable, write_atomically
 from ensign.host.race_lock import RaceLock
 from ensign.lab.ports import Ports
-from ensign.lab.study import evidence, perform
+from ensign.lab.study import evidence
 from ensign.lab.study.differences import differences
 from ensign.lab.study.plan import expectation
 from ensign.lab.study.prepare import open_cache, open_study
-from ensign.lab.study.telling import Telling
-from ensign.lab.study_file import Limits
+from ensign.lab.study.progress import ProgressCallbacks
+from ensign.lab.study.run import run_study
+from ensign.lab.study_file import LimitOptions
 from ensign.model.errors import InputError, RaceFailed
 from ensign.model.results import StudyResult
 from ensign.model.units import format_size, parse_duration_ns
@@ -26,7 +27,7 @@ from ensign.report import as_csv, as_difference, as_html, as_json, as_markdown, 
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class ReportFiles:
     """Where each kind of report goes: a path, `-` for its default, None for not asked for."""
 
     html: str | None
@@ -45,22 +46,22 @@ def plan(path: Path, workloads: Sequence[str]) -> None:
 
 
 def run(
-    path: Path, workloads: Sequence[str], limits: Limits, lock: RaceLock, *, update_lock: bool
+    path: Path, workloads: Sequence[str], limits: LimitOptions, lock: RaceLock, *, update_lock: bool
 ) -> None:
     """See `ensign.cli.study.run`."""
     ports = Ports(race_lock=lock)
     file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         sys.stderr.write(as_plan.before_run(expectation(file, cache, ports)) + "\n")
-        sweeps = SweepsProgress(line, sys.stderr)
-        telling = Telling(
+        rounds = RoundsProgress(line, sys.stderr)
+        progress = ProgressCallbacks(
             build=BuildProgress(line, sys.stderr).show,
             pilot=lambda workload: line.show(f"pilot: {workload}"),
-            plan=sweeps.expect,
-            trial=sweeps.show,
+            plan=rounds.expect,
+            trial=rounds.show,
         )
         failure = _failure_of_race(
-            lambda: perform.run_study(file, cache, ports, telling, update_lock=update_lock)
+            lambda: run_study(file, cache, ports, progress, update_lock=update_lock)
         )
     with evidence.opened(path) as found:
         try:
@@ -86,11 +87,11 @@ def _failure_of_race(race: Callable[[], None]) -> RaceFailed | None:
     return None
 
 
-def report(path: Path, files: Files, *, every_workload: bool) -> None:
+def report(path: Path, files: ReportFiles, *, every_workload: bool) -> None:
     """See `ensign.cli.study.report`."""
     with evidence.opened(path) as found:
         result = found.result()
-    if files == Files(None, None, None, None):
+    if files == ReportFiles(None, None, None, None):
         screen = screen_of(sys.stdout)
         say(as_terminal.study(result, screen, every_workload=every_workload))
         return

@@ -3,7 +3,7 @@
 An entry is a folder `entries/KIND-KEY` with `meta.json` and whatever its maker put there. It is
 made under a temporary name and renamed, so it is there whole or not at all. Whoever uses an entry
 holds a shared lock on its folder, whoever makes one an exclusive lock on the temporary folder;
-the kernel drops a lock with its process. So what is unlocked may be evicted or swept.
+the kernel drops a lock with its process. So what is unlocked may be evicted or removed.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Cache:
                 (folder / name).mkdir(parents=True, exist_ok=True)
             if not (folder / "CACHEDIR.TAG").exists():
                 write_atomically(folder / "CACHEDIR.TAG", _TAG.encode())
-            self._sweep()
+            self._remove_unlocked()
 
     def __enter__(self) -> Self:
         return self
@@ -169,7 +169,7 @@ class Cache:
 
     @contextmanager
     def temporary(self) -> Iterator[Path]:
-        """Lend a folder on the cache's disk, removed at the end, or later by a sweep."""
+        """Lend a folder on the cache's disk; it is removed at the end, or by the next opening."""
         work = self.folder / "temporary" / f"{os.getpid()}-{secrets.token_hex(6)}"
         with storage_errors(work), locked(self.folder / "lock"):
             work.mkdir()
@@ -283,7 +283,7 @@ class Cache:
             return stored.size_bytes
         return 0
 
-    def _sweep(self) -> None:
+    def _remove_unlocked(self) -> None:
         """Remove what dead processes left under temporary names."""
         with locked(self.folder / "lock"):
             for left in (self.folder / "temporary").iterdir():

@@ -32,7 +32,7 @@ class ProcessTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
+class CpuActivity:
     """One reading: all CPUs, and each process."""
 
     cpus: CpuTimes
@@ -48,7 +48,7 @@ class BusyProcess:
     share: float
 
 
-def read_activity(root: Path = _ROOT) -> Activity:
+def read_activity(root: Path = _ROOT) -> CpuActivity:
     """Read `/proc/stat` and every `/proc/PID/stat`."""
     processes = []
     for path in (root / "proc").glob("[0-9]*/stat"):
@@ -56,7 +56,9 @@ def read_activity(root: Path = _ROOT) -> Activity:
             processes.append(parse_process(path.read_text(encoding="utf-8", errors="replace")))
         except (OSError, ValueError, IndexError):
             continue  # it ended meanwhile
-    return Activity(parse_stat((root / "proc/stat").read_text(encoding="utf-8")), tuple(processes))
+    return CpuActivity(
+        parse_stat((root / "proc/stat").read_text(encoding="utf-8")), tuple(processes)
+    )
 
 
 def parse_stat(text: str) -> CpuTimes:
@@ -87,7 +89,7 @@ def steal_share(before: CpuTimes, after: CpuTimes) -> float:
 
 
 def busy_processes(
-    before: Activity, after: Activity, *, cpus: int, own: Collection[int] = ()
+    before: CpuActivity, after: CpuActivity, *, cpus: int, own: Collection[int] = ()
 ) -> tuple[BusyProcess, ...]:
     """Processes by the share of one CPU that they used between two readings, most first. Pure.
 

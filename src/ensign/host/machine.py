@@ -24,7 +24,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Processor:
+class ProcessorFacts:
     """The CPU. `caches` as `L1 data 32K`, of the first CPU; `governors` of all CPUs, distinct.
 
     `smt` and `turbo` are `on`, `off` or `unknown`; `hypervisor` is empty on bare metal.
@@ -58,7 +58,7 @@ class System:
 class Machine:
     """One reading of a machine."""
 
-    processor: Processor
+    processor: ProcessorFacts
     system: System
     memory: Memory
 
@@ -68,12 +68,12 @@ def read_machine(root: Path = _ROOT, *, libc: str | None = None) -> Machine:
     return Machine(_processor(root), _system(root, libc or _libc()), _memory(root))
 
 
-def _processor(root: Path) -> Processor:
+def _processor(root: Path) -> ProcessorFacts:
     fields = _first_of_cpuinfo(_text(root / "proc/cpuinfo"))
     topology = read_topology(root)
     base = root / _CPUS
     governors = {_text(path) for path in base.glob("cpu[0-9]*/cpufreq/scaling_governor")}
-    return Processor(
+    return ProcessorFacts(
         model=_model(fields),
         cpus=len(topology.cpus),
         cores=topology.cores,
@@ -97,7 +97,7 @@ def _first_of_cpuinfo(text: str) -> dict[str, str]:
 def _model(fields: dict[str, str]) -> str:
     if "model name" in fields:
         return fields["model name"]
-    if "CPU part" in fields:  # ARM names no model
+    if "CPU part" in fields:  # VARIANT names no model
         return f"CPU implementer {fields.get('CPU implementer', '?')} part {fields['CPU part']}"
     return fields.get("cpu", UNKNOWN)
 

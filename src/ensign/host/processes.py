@@ -22,7 +22,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProcessLimits:
     """Resource limits of a process and its children; None is no limit."""
 
     file_bytes: int | None = None
@@ -52,7 +52,7 @@ class ProcessRequest:
     cwd: Path | None = None
     log: Path | None = None
     deadline_ns: int | None = None
-    limits: Limits = Limits()
+    limits: ProcessLimits = ProcessLimits()
     disk: DiskLimit | None = None
     stdin: Path | None = None
     stdout: Path | None = None

@@ -30,7 +30,7 @@ class _Interrupter:
             self._deaf_until_s = now_s + _IMPATIENCE_S
             raise KeyboardInterrupt
 
-    def arm(self) -> None:
+    def variant(self) -> None:
         self._deaf_until_s = 0.0
 
 
@@ -55,7 +55,7 @@ def heed_signals_again() -> None:
     """Lets the next signal interrupt, also soon after the one before: something may take long."""
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, _Interrupter):
-        handler.arm()
+        handler.variant()
 
 
 @contextmanager

@@ -47,7 +47,7 @@ class Topology:
 class CpuChoice:
     """CPUs of the programs under test, of load generators, and of the meter and ensign."""
 
-    arms: tuple[int, ...]
+    variants: tuple[int, ...]
     load: tuple[int, ...]
     meter: tuple[int, ...]
     findings: tuple[Finding, ...] = ()
@@ -78,21 +78,21 @@ def cpu_list(text: str) -> frozenset[int]:
 def default_cpus(allowed: Iterable[int], topology: Topology) -> CpuChoice:
     """Choose CPUs, one per core, never two threads of one core. Pure.
 
-    The arms get the last core (CPU 0 has the most interrupts) among the fastest; the load the one
-    before it, of the same package if there is one; the meter the first that is left. With two
+    The variants get the last core (CPU 0 has the most interrupts) among the fastest; the load the
+    one before it, of the same package if there is one; the meter the first that is left. With two
     cores, load and meter share the first; with one, everything shares a CPU, and a finding says so.
     """
     cores = _one_cpu_per_core(frozenset(allowed), topology)
-    arms = cores[-1]
+    variants = cores[-1]
     others = cores[:-1]
     if not others:
-        return _all_on(arms)
-    beside = [cpu for cpu in others if cpu.package == arms.package] or others
+        return _all_on(variants)
+    beside = [cpu for cpu in others if cpu.package == variants.package] or others
     load = beside[-1]
     free = [cpu for cpu in others if cpu is not load]
     meter = min(free or [load], key=lambda cpu: cpu.number)
-    findings = () if free else (_two_cores(arms.number, load.number),)
-    return CpuChoice((arms.number,), (load.number,), (meter.number,), findings)
+    findings = () if free else (_two_cores(variants.number, load.number),)
+    return CpuChoice((variants.number,), (load.number,), (meter.number,), findings)
 
 
 def _one_cpu_per_core(allowed: frozenset[int], topology: Topology) -> list[Cpu]:
@@ -114,8 +114,10 @@ def _all_on(cpu: Cpu) -> CpuChoice:
     return CpuChoice(only, only, only, (Finding("one-core", Severity.WARNING, text),))
 
 
-def _two_cores(arms: int, load: int) -> Finding:
-    text = f"two cores: programs run on CPU {arms}; load generators and the meter share CPU {load}"
+def _two_cores(variants: int, load: int) -> Finding:
+    text = (
+        f"two cores: programs run on CPU {variants}; load generators and the meter share CPU {load}"
+    )
     return Finding("two-cores", Severity.NOTE, text)
 
 

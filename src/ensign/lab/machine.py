@@ -1,11 +1,11 @@
-"""The machine around a race: who sits on which CPU, and what went on meanwhile."""
+"""The machine around a race, and what went on there meanwhile."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 
-from ensign.host.cpu_times import Activity, busy_processes, read_activity, steal_share
+from ensign.host.cpu_times import CpuActivity, busy_processes, read_activity, steal_share
 from ensign.host.machine import Machine, read_machine
 from ensign.host.machine_findings import (
     busy_findings,
@@ -13,13 +13,8 @@ from ensign.host.machine_findings import (
     machine_findings,
     steal_findings,
 )
-from ensign.host.topology import allowed_cpus, default_cpus, read_topology
-from ensign.lab.compare.arms import CpuPlan
-from ensign.lab.study.arms import Seats
-from ensign.model.errors import InputError
 from ensign.model.findings import Finding
 from ensign.model.results import MachineFacts
-from ensign.model.study import Cpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +22,7 @@ class MachineState:
     """One reading of the machine."""
 
     machine: Machine
-    activity: Activity
+    activity: CpuActivity
 
     def facts_since(self, before: MachineState) -> MachineFacts:
         """What this machine is, and the steal time since an earlier reading."""
@@ -52,31 +47,3 @@ class MachineState:
 def machine_state() -> MachineState:
     """Reads the machine, now."""
     return MachineState(read_machine(), read_activity())
-
-
-def cpu_plan(
-    asked: tuple[int, ...] | None, *, servers: bool
-) -> tuple[CpuPlan, tuple[Finding, ...]]:
-    """CPUs for `compare`. InputError where the user asked for some that cannot be had."""
-    allowed = allowed_cpus()
-    if asked is not None and not allowed.issuperset(asked):
-        missing = ", ".join(str(cpu) for cpu in asked if cpu not in allowed)
-        raise InputError(f"--cpus: this machine lets ensign use no CPU {missing}")
-    choice = default_cpus(allowed, read_topology())
-    arms = asked or choice.arms
-    free = tuple(sorted(allowed.difference(arms)))
-    load = choice.load if asked is None else (free[-1:] or arms)
-    meter = choice.meter if asked is None else (free[:1] or arms)
-    return CpuPlan(arms, load, meter), choice.findings if servers else ()
-
-
-def cpu_seats(asked: Cpus) -> tuple[Seats, tuple[Finding, ...]]:
-    """CPUs for a study; what its table leaves open comes from the machine."""
-    allowed = allowed_cpus()
-    choice = default_cpus(allowed, read_topology())
-    every = tuple(sorted(allowed))
-    program = tuple(asked.server or choice.arms)
-    load = tuple(asked.load or choice.load)
-    own = asked.server is not None or asked.load is not None
-    wide = (tuple(asked.server or every), tuple(asked.load or every))
-    return Seats(program, load, choice.meter, wide), () if own else choice.findings

@@ -1,4 +1,4 @@
-"""Which cost is compared and how arms take turns: one rule for commands and studies. Pure.
+"""Which cost is compared and how variants take turns: one rule for commands and studies. Pure.
 
 It is stated in docs/metric-and-mode.md.
 """
@@ -34,7 +34,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """How a race is run. Where `parallel`, arms get all CPUs; `findings` tell contradictions."""
+    """How a race is run. If `parallel`, variants get all CPUs; `findings` tell contradictions."""
 
     metric: Metric
     mode: Mode
@@ -52,11 +52,11 @@ def choose(asked: Asked, does: Sequence[Behaviour]) -> Chosen:
     # Slices have no queues and hide what waits: wall time of servers is that of whole executions.
     by_turns = by_turns or metric is Metric.SCORE or (asked.loaded and metric is Metric.WALL)
     found: list[Finding] = []
-    if asked.mode is Mode.GATED and by_turns:
+    if asked.mode is Mode.INTERLEAVED and by_turns:
         found.append(_gated_by_request(waiting=waiting, parallel=parallel))
     if asked.metric is Metric.CPU and metric is Metric.CPU and (parallel or waiting):
         found.append(_cpu_by_request(waiting=waiting))
-    mode = asked.mode or (Mode.WHOLE if by_turns else Mode.GATED)
+    mode = asked.mode or (Mode.ALTERNATING if by_turns else Mode.INTERLEAVED)
     return Chosen(metric, mode, parallel, tuple(found))
 
 
@@ -110,7 +110,9 @@ def _gated_by_request(*, waiting: bool, parallel: bool) -> Finding:
         why = "several of its tasks are busy at a time, and slices stop them together"
     else:
         why = "wall time of slices has no queues: it is not what clients of the server would see"
-    return Finding("gated-by-request", Severity.WARNING, f"gated by request, though {why}")
+    return Finding(
+        "interleaved-by-request", Severity.WARNING, f"interleaved by request, though {why}"
+    )
 
 
 def _cpu_by_request(*, waiting: bool) -> Finding:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.lab.traced import Identities, in_own_scratch, original_of
-from ensign.meter.requests import ArmFiles
+from ensign.meter.requests import VariantFiles
 from ensign.model.trials import RaceMapping
 from ensign.proof.loaded_bytes import read_dynamic
 
@@ -20,14 +20,14 @@ class LookedAt:
 
     `identities` by path; files of a copy by the path that they were copied from. `exact` has
     device and inode of what was mapped. What the execution made itself (`made`) may be another file
-    each time. `copied` are the files of which the arm has its own copy; those that lie over the
+    each time. `copied` are the files of which the variant has its own copy; those that lie over the
     first folder are relinks, which are not looked at. `whole`: nothing was missed.
     """
 
     identities: Mapping[str, str]
     exact: frozenset[tuple[str, str, int]] = frozenset()
     made: frozenset[str] = frozenset()
-    copied: ArmFiles | None = None
+    copied: VariantFiles | None = None
     whole: bool = True
 
     @property

@@ -1,4 +1,4 @@
-"""Files that several arms write: they cannot be alive at once. Pure."""
+"""Files that several variants write: they cannot be alive at once. Pure."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """A file (or port, or key of System V) that these arms write, in their order."""
+    """A file (or port, or key of System V) that these variants write, in their order."""
 
     path: str
-    arms: tuple[str, ...]
+    variants: tuple[str, ...]
     ways: frozenset[Way]
 
 
 def shared_files(
     traces: Mapping[str, TracedExecution], outputs: Mapping[str, str] | None = None
 ) -> tuple[SharedFile, ...]:
-    """What more than one arm writes, by what was seen of one execution of each.
+    """What more than one variant writes, by what was seen of one execution of each.
 
-    `outputs` are the files that arms have as standard output, which they do not open themselves.
+    `outputs` are the files that variants have as standard output, which they do not open
+    themselves.
     """
     writers: dict[str, dict[str, frozenset[Way]]] = {}
-    for arm, trace in traces.items():
+    for variant, trace in traces.items():
         for file in trace.ways:
-            writers.setdefault(file.path, {})[arm] = file.ways
-    for arm, path in (outputs or {}).items():
-        writers.setdefault(path, {})[arm] = frozenset({Way.OPENED})
+            writers.setdefault(file.path, {})[variant] = file.ways
+    for variant, path in (outputs or {}).items():
+        writers.setdefault(path, {})[variant] = frozenset({Way.OPENED})
     return tuple(
-        SharedFile(path, tuple(arms), frozenset().union(*arms.values()))
-        for path, arms in sorted(writers.items())
-        if len(arms) > 1
+        SharedFile(path, tuple(variants), frozenset().union(*variants.values()))
+        for path, variants in sorted(writers.items())
+        if len(variants) > 1
     )
 
 
@@ -46,14 +47,14 @@ def shared_finding(
 ) -> tuple[Finding, ...]:
     """`shared-files`, once: what is shared, by whom, and the way out.
 
-    `apart` says whether the arms run by turns because of it; else they were asked to be alive at
-    once.
+    `apart` says whether the variants run by turns because of it; else they were asked to be alive
+    at once.
     """
     shared = tuple(shared)
     if not shared:
         return ()
-    arms = dict.fromkeys(arm for file in shared for arm in file.arms)
-    who = [names.get(arm, arm) for arm in arms]
+    variants = dict.fromkeys(variant for file in shared for variant in file.variants)
+    who = [names.get(variant, variant) for variant in variants]
     paths = ", ".join(_said(file) for file in shared[:_SHOWN])
     more = f" and {len(shared) - _SHOWN} more" if len(shared) > _SHOWN else ""
     effect = (
@@ -63,7 +64,7 @@ def shared_finding(
     )
     text = (
         f"{_list(who)} write the same {_what(shared)} ({paths}{more}), {effect}; "
-        "{arm} or {tmp} in a command gives each its own"
+        "{variant} or {tmp} in a command gives each its own"
     )
     return (Finding(SHARED, Severity.WARNING, text, subject),)
 

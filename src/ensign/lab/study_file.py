@@ -11,7 +11,7 @@ from pathlib import Path
 from ensign.host.text import read_text
 from ensign.lab.toml_positions import Positions, find_positions
 from ensign.model.errors import InputError, StudyError
-from ensign.model.study import Check, Study
+from ensign.model.study import CheckSection, Study
 from ensign.model.study_problems import Problem, Where, check_shape, suggestion
 from ensign.model.study_rules import absent_cpus, broken_rules
 from ensign.model.study_suite import Suite
@@ -25,7 +25,7 @@ _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LimitOptions:
     """What the command line says instead of the study; None leaves it as it is."""
 
     budget: str | None = None
@@ -79,7 +79,7 @@ class StudyFile:
         race = self.study.race.model_copy(update={"metric": metric})
         return replace(self, study=self.study.model_copy(update={"race": race}))
 
-    def with_limits(self, limits: Limits) -> StudyFile:
+    def with_limits(self, limits: LimitOptions) -> StudyFile:
         """The study with another budget or precision. InputError where one is none."""
         said = {name: text for name, text in asdict(limits).items() if text is not None}
         for name, text in said.items():
@@ -98,7 +98,7 @@ class StudyFile:
         return StudyError(text, path=str(self.path), line=self.positions.line(where))
 
 
-def _check_of(study: Study, names: Sequence[str]) -> Check | None:
+def _check_of(study: Study, names: Sequence[str]) -> CheckSection | None:
     """The check without the output of workloads that are left out."""
     if study.check is None or study.check.same_output is None:
         return study.check

@@ -1,4 +1,4 @@
-"""One traced execution of an arm: what ran, what was written."""
+"""One traced execution of a variant: what ran, what was written."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ensign.host.files import file_sha256
 from ensign.meter.client import Meter, find_meter
 from ensign.meter.following import Followed, FollowedFile, read_followed
 from ensign.meter.racing import race
-from ensign.meter.requests import ArmFiles, ArmSpec, Load, ProcessSpec, RaceRequest
+from ensign.meter.requests import Load, ProcessSpec, RaceRequest, VariantFiles, VariantSpec
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.traced import MappedFile, TracedExecution, WrittenFile, nothing_seen
 from ensign.model.trials import Mode, Trial
-from ensign.proof.loaded_bytes import read_artefact
+from ensign.proof.loaded_bytes import read_artifact
 
 _SLICE_NS = 5_000_000
 _FEW = 3
@@ -32,7 +32,7 @@ _DELETED = "files that ran were gone, or others, afterwards"
 
 @dataclass(frozen=True, slots=True)
 class TraceWish:
-    """How an arm is to be traced: the race's ports, how fast its CPU clocks seem to run, how long.
+    """How to trace a variant: the race's ports, how fast its CPU clocks seem to run, how long.
 
     The deadline is that of a batch program, or of a server's load, if that has none that is nearer.
     """
@@ -45,8 +45,8 @@ class TraceWish:
 class Tracer(Protocol):
     """Carries out traced executions."""
 
-    def trace(self, arm: ArmSpec, wish: TraceWish = ...) -> TracedExecution:
-        """One execution of the arm. What fails is told in `not_judged`."""
+    def trace(self, variant: VariantSpec, wish: TraceWish = ...) -> TracedExecution:
+        """One execution of the variant. What fails is told in `not_judged`."""
         ...
 
 
@@ -76,8 +76,8 @@ def in_own_scratch(path: str) -> bool:
 
 
 def _identity(path: Path) -> str:
-    artefact = read_artefact(path)
-    return file_sha256(path) if artefact is None else artefact.loadable_sha256
+    artifact = read_artifact(path)
+    return file_sha256(path) if artifact is None else artifact.loadable_sha256
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class MeterTracer:
     meter: Meter
     identities: Identities = field(default_factory=Identities)
 
-    def trace(self, arm: ArmSpec, wish: TraceWish = TraceWish()) -> TracedExecution:
+    def trace(self, variant: VariantSpec, wish: TraceWish = TraceWish()) -> TracedExecution:
         """See `Tracer.trace`; a server's load runs as in the race, and is not traced."""
         # A file without a name cannot be left behind, whatever kills this process.
         with tempfile.TemporaryFile() as file:
@@ -95,7 +95,7 @@ class MeterTracer:
             done: tuple[Trial, ...] = ()
             trouble = ""
             try:
-                with closing(race(self.meter, _request(arm, wish, log))) as trials:
+                with closing(race(self.meter, _request(variant, wish, log))) as trials:
                     done = tuple(trials)
             except (CommandFailed, InputError) as error:
                 trouble = f"the traced execution failed: {error}"
@@ -103,15 +103,17 @@ class MeterTracer:
         if not text:
             return nothing_seen(trouble or _failure_of(done) or _NO_RECORD)
         followed = read_followed(text)
-        seen = self._seen(followed, arm.files, trouble or _failure_of(done))
-        if not done or not done[0].arms:
+        seen = self._seen(followed, variant.files, trouble or _failure_of(done))
+        if not done or not done[0].variants:
             return seen
-        totals = done[0].arms[0]
+        totals = done[0].variants[0]
         # Following costs CPU time, too; only where the kernel counts no task's is that the best.
         own_ns = followed.cpu_ns or totals.cpu_ns
         return replace(seen, wall_ns=totals.wall_ns, cpu_ns=own_ns)
 
-    def _seen(self, followed: Followed, files: ArmFiles | None, trouble: str) -> TracedExecution:
+    def _seen(
+        self, followed: Followed, files: VariantFiles | None, trouble: str
+    ) -> TracedExecution:
         mapped = tuple(self._mapped(followed, files))
         gaps = [trouble] if trouble else []
         gaps += followed.gaps()
@@ -141,7 +143,7 @@ class MeterTracer:
             signal=followed.signal,
         )
 
-    def _mapped(self, followed: Followed, copied: ArmFiles | None) -> Iterator[MappedFile]:
+    def _mapped(self, followed: Followed, copied: VariantFiles | None) -> Iterator[MappedFile]:
         files = {(each.path, each.device, each.inode): each for each in followed.mapped}
         for file in files.values():
             original = original_of(file.path, copied)
@@ -163,7 +165,7 @@ class MeterTracer:
         return self.identities.of(file.path, file.inode)
 
 
-def original_of(path: str, copied: ArmFiles | None) -> str | None:
+def original_of(path: str, copied: VariantFiles | None) -> str | None:
     """Of a file in the meter's copy, which is gone by now: what it was copied from."""
     inside = _COPY.search(path)
     if inside is None or copied is None:
@@ -172,18 +174,18 @@ def original_of(path: str, copied: ArmFiles | None) -> str | None:
     return next((str(place) for place in places if place.exists()), None)
 
 
-def _request(arm: ArmSpec, wish: TraceWish, log: str) -> RaceRequest:
+def _request(variant: VariantSpec, wish: TraceWish, log: str) -> RaceRequest:
     rate = str(wish.cpu_clock_rate)
     wrapper = (str(find_meter()), "follow", "--log", log, "--cpu-clock-rate", rate, "--")
-    program = replace(arm.program, argv=(*wrapper, *arm.program.argv), ignore_failure=True)
-    if arm.load is None:
+    program = replace(variant.program, argv=(*wrapper, *variant.program.argv), ignore_failure=True)
+    if variant.load is None:
         program = _hurried(program, wish)
-    elif isinstance(arm.load, Load):
-        process = _hurried(arm.load.process, wish)
-        arm = replace(arm, load=replace(arm.load, process=process))
+    elif isinstance(variant.load, Load):
+        process = _hurried(variant.load.process, wish)
+        variant = replace(variant, load=replace(variant.load, process=process))
     return RaceRequest(
-        arms=(replace(arm, program=program, copy_program=False, ask_to_stop=True),),
-        mode=Mode.WHOLE,
+        variants=(replace(variant, program=program, copy_program=False, ask_to_stop=True),),
+        mode=Mode.ALTERNATING,
         slice_ns=_SLICE_NS,
         executions=1,
         seed=0,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ensign.meter.requests import (
-    ArmFiles,
-    ArmSpec,
     DriveLoad,
     Load,
     ProcessSpec,
     RaceRequest,
     Readiness,
+    VariantFiles,
+    VariantSpec,
 )
 from ensign.model.drive import drive_json
 
@@ -35,7 +35,7 @@ def race_json(request: RaceRequest) -> Json:
         "budget_ns": request.budget_ns,
         "counters": list(request.counters),
         "observe": request.observe,
-        "arms": [_arm_json(arm) for arm in request.arms],
+        "variants": [_variant_json(variant) for variant in request.variants],
     }
 
 
@@ -68,28 +68,28 @@ def exec_json(
     }
 
 
-def _arm_json(arm: ArmSpec) -> Json:
+def _variant_json(variant: VariantSpec) -> Json:
     return {
-        "name": arm.name,
-        "program": process_json(arm.program),
-        "load": None if arm.load is None else _load_json(arm.load),
-        "ready": None if arm.ready is None else _ready_json(arm.ready),
-        "preload": [_preload_json(step) for step in arm.preload],
-        "prepare": [process_json(process) for process in arm.prepare],
-        "cleanup": [process_json(process) for process in arm.cleanup],
-        **({} if arm.files is None else {"files": _files_json(arm.files)}),
-        "copy_program": arm.copy_program,
-        "ask_to_stop": arm.ask_to_stop,
-        "expected_ns": arm.expected_ns,
-        "operations": arm.operations,
-        "operations_pattern": arm.operations_pattern,
-        "score_pattern": None if arm.score is None else arm.score.pattern,
-        "fills": arm.fills,
-        "required": arm.required,
+        "name": variant.name,
+        "program": process_json(variant.program),
+        "load": None if variant.load is None else _load_json(variant.load),
+        "ready": None if variant.ready is None else _ready_json(variant.ready),
+        "preload": [_preload_json(step) for step in variant.preload],
+        "prepare": [process_json(process) for process in variant.prepare],
+        "cleanup": [process_json(process) for process in variant.cleanup],
+        **({} if variant.files is None else {"files": _files_json(variant.files)}),
+        "copy_program": variant.copy_program,
+        "ask_to_stop": variant.ask_to_stop,
+        "expected_ns": variant.expected_ns,
+        "operations": variant.operations,
+        "operations_pattern": variant.operations_pattern,
+        "score_pattern": None if variant.score is None else variant.score.pattern,
+        "fills": variant.fills,
+        "required": variant.required,
     }
 
 
-def _files_json(files: ArmFiles) -> Json:
+def _files_json(files: VariantFiles) -> Json:
     return {"folders": list(files.folders), "without": list(files.without)}
 
 

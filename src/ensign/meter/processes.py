@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import threading
 from collections.abc import Iterable
@@ -12,8 +11,6 @@ from ensign.host.disk_watch import DiskWatch
 from ensign.host.processes import Outcome, ProcessRequest, Reason, read_tail
 from ensign.meter.client import Json, StoppableMeter
 from ensign.model.errors import InternalError, Interrupted
-
-_LEFT_RUNNING = re.compile(r"(?:^|[:,] )([^:,]+) \(\d+\)")
 
 
 class MeterProcesses:
@@ -87,7 +84,7 @@ def _outcome(request: ProcessRequest, records: Iterable[Json]) -> Outcome:
         elif record.get("type") == "error":
             error = record
         elif record.get("type") == "warning":
-            left += _names_left(record)
+            left += _strings(record, "ended")
     if error.get("code") in ("not-found", "not-executable"):
         return Outcome(None, None, "not-found", tail=_text(error, "text"))
     if not outcome:
@@ -114,12 +111,9 @@ def _outcome(request: ProcessRequest, records: Iterable[Json]) -> Outcome:
     )
 
 
-def _names_left(warning: Json) -> list[str]:
-    """The programs that the meter ended, without their process numbers."""
-    text = _text(warning, "text")
-    if warning.get("code") not in ("left-running", "escape") or "ended" not in text:
-        return []
-    return [name.strip() for name in _LEFT_RUNNING.findall(text)]
+def _strings(record: Json, key: str) -> list[str]:
+    value = record.get(key)
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def _text(record: Json, key: str) -> str:

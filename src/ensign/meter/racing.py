@@ -7,7 +7,7 @@ from contextlib import closing
 
 from ensign.meter.client import Meter
 from ensign.meter.documents import exec_json, race_json
-from ensign.meter.records import OutcomeLine, Place, outcome_of, trials
+from ensign.meter.records import OutcomeLine, TrialPlace, outcome_of, trials
 from ensign.meter.requests import ProcessSpec, RaceRequest
 from ensign.model.trials import Trial
 
@@ -17,15 +17,19 @@ def race(
     request: RaceRequest,
     *,
     workload: str = "",
-    first_sweep: int = 0,
+    first_round: int = 0,
     names: Mapping[str, str] | None = None,
 ) -> Generator[Trial, None, None]:
     """Trials as they end. Closing the iterator ends the race and everything in it.
 
-    `names` are what the user calls the arms, for messages.
+    `names` are what the user calls the variants, for messages.
     """
-    better = {arm.name: arm.score.better for arm in request.arms if arm.score is not None}
-    place = Place(workload, first_sweep, request.seed, request.slice_ns, names or {}, better)
+    better = {
+        variant.name: variant.score.better
+        for variant in request.variants
+        if variant.score is not None
+    }
+    place = TrialPlace(workload, first_round, request.seed, request.slice_ns, names or {}, better)
     with closing(meter.run("race", race_json(request))) as records:
         yield from trials(records, place)
 

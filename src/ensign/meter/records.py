@@ -10,15 +10,15 @@ from pydantic import BaseModel, ConfigDict
 from ensign.model.errors import CommandFailed, DeadlineMet, InputError, InternalError, Interrupted
 from ensign.model.findings import Finding, Severity
 from ensign.model.trials import (
-    Activity,
-    ArmFailure,
-    ArmTotals,
     Better,
     Latency,
     Mode,
     RaceMapping,
     SliceRecord,
+    TaskActivity,
     Trial,
+    VariantFailure,
+    VariantTotals,
 )
 
 Record = Mapping[str, object]
@@ -40,7 +40,7 @@ class StartLine(_Line):
 
 
 class _SliceLine(_Line):
-    arm: str
+    variant: str
     start_ns: int
     wall_ns: int
     cpu_ns: int
@@ -49,8 +49,8 @@ class _SliceLine(_Line):
     cpu_wait_ns: int | None = None
 
 
-class _ArmLine(_Line):
-    arm: str
+class _VariantLine(_Line):
+    variant: str
     wall_ns: int
     cpu_ns: int
     user_ns: int
@@ -64,8 +64,8 @@ class _ArmLine(_Line):
     counters: dict[str, int] = {}
     latency_ns: Latency | None = None
     cpu_wait_ns: int | None = None
-    activity: Activity | None = None
-    load_activity: Activity | None = None
+    activity: TaskActivity | None = None
+    load_activity: TaskActivity | None = None
     score: float | None = None
     mapped: tuple[RaceMapping, ...] = ()
 
@@ -83,7 +83,7 @@ class OutcomeLine(_Line):
     """How one process ended and what it used."""
 
     role: str
-    arm: str | None = None
+    variant: str | None = None
     exit: int | None = None
     signal: int | None = None
     reason: str = "exited"
@@ -95,11 +95,11 @@ class OutcomeLine(_Line):
     stdout_tail: str = ""
     digest: str | None = None
     cpu_wait_ns: int | None = None
-    activity: Activity | None = None
+    activity: TaskActivity | None = None
 
 
 class _FailureLine(_Line):
-    arm: str
+    variant: str
     code: str
     text: str
     exit: int | None = None
@@ -108,20 +108,20 @@ class _FailureLine(_Line):
 
 class _DoubtLine(_Line):
     code: str
-    arm: str | None = None
+    variant: str | None = None
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the trials of a request belong; sweeps count up from `first_sweep`.
+class TrialPlace:
+    """Where the trials of a request belong; rounds count up from `first_round`.
 
-    `names` are what the user calls the arms, where that differs; `better` says which scores of an
-    arm are the better ones.
+    `names` are what the user calls the variants, where that differs; `better` says which scores of
+    an variant are the better ones.
     """
 
     workload: str
-    first_sweep: int
+    first_round: int
     seed: int
     slice_ns: int
     names: Mapping[str, str] = field(default_factory=dict)
@@ -130,17 +130,17 @@ class Place:
 
 @dataclass
 class _Pending:
-    arms: list[ArmTotals] = field(default_factory=list)
+    variants: list[VariantTotals] = field(default_factory=list)
     slices: list[SliceRecord] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    failures: list[ArmFailure] = field(default_factory=list)
+    failures: list[VariantFailure] = field(default_factory=list)
     ends: dict[str, OutcomeLine] = field(default_factory=dict)
 
 
-def trials(records: Iterable[Record], place: Place) -> Iterator[Trial]:
+def trials(records: Iterable[Record], place: TrialPlace) -> Iterator[Trial]:
     """One trial per valid execution, as soon as its records are complete.
 
-    An arm that failed is not in it, but in its `failures`.
+    A variant that failed is not in it, but in its `failures`.
 
     InputError or CommandFailed where the meter reports an error, by whose fault it was; Interrupted
     where it was told to end.
@@ -169,15 +169,15 @@ def trials(records: Iterable[Record], place: Place) -> Iterator[Trial]:
 
 
 def error_of(
-    record: Record, place: Place | None = None
+    record: Record, place: TrialPlace | None = None
 ) -> InputError | CommandFailed | InternalError:
-    """The exception that an `error` record stands for; it names workload and arm."""
+    """The exception that an `error` record stands for; it names workload and variant."""
     line = _DoubtLine.model_validate(record)
     names = {} if place is None else place.names
     workload = "" if place is None else place.workload
-    arm = names.get(line.arm or "", line.arm or "")
-    said = _without_arm(line.text, line.arm)
-    text = ": ".join(part for part in (workload, arm, said) if part)
+    variant = names.get(line.variant or "", line.variant or "")
+    said = _without_variant(line.text, line.variant)
+    text = ": ".join(part for part in (workload, variant, said) if part)
     if line.code in _INPUT_CODES:
         return InputError(text)
     if line.code == "system":
@@ -203,42 +203,42 @@ def outcome_of(records: Iterable[Record]) -> OutcomeLine:
     return outcome
 
 
-def _take(record: Record, pending: _Pending, place: Place) -> None:
+def _take(record: Record, pending: _Pending, place: TrialPlace) -> None:
     match record.get("type"):
         case "slice":
             line = _SliceLine.model_validate(record)
             pending.slices.append(SliceRecord(**line.model_dump()))
-        case "arm":
-            pending.arms.append(_totals(_ArmLine.model_validate(record), place.better))
+        case "variant":
+            pending.variants.append(_totals(_VariantLine.model_validate(record), place.better))
         case "warning":
             doubt = _DoubtLine.model_validate(record)
             pending.findings.append(
-                Finding(doubt.code, Severity.WARNING, doubt.text, doubt.arm or "")
+                Finding(doubt.code, Severity.WARNING, doubt.text, doubt.variant or "")
             )
         case "failure":
             failed = _FailureLine.model_validate(record)
-            text = _without_arm(failed.text, failed.arm)
-            pending.failures.append(ArmFailure(**{**failed.model_dump(), "text": text}))
+            text = _without_variant(failed.text, failed.variant)
+            pending.failures.append(VariantFailure(**{**failed.model_dump(), "text": text}))
         case "outcome" if record.get("role") in _MEASURED:
             outcome = OutcomeLine.model_validate(record)
             # A server runs until it is ended: its load generator is what may fail.
-            if outcome.reason == "exited" and outcome.arm is not None:
-                pending.ends[outcome.arm] = outcome
+            if outcome.reason == "exited" and outcome.variant is not None:
+                pending.ends[outcome.variant] = outcome
 
 
-def _without_arm(text: str, arm: str | None) -> str:
-    return text.removeprefix(f'arm "{arm}": ')
+def _without_variant(text: str, variant: str | None) -> str:
+    return text.removeprefix(f'variant "{variant}": ')
 
 
-def _with_end(totals: ArmTotals, end: OutcomeLine | None) -> ArmTotals:
+def _with_end(totals: VariantTotals, end: OutcomeLine | None) -> VariantTotals:
     return totals if end is None else replace(totals, exit=end.exit or 0, signal=end.signal or 0)
 
 
-def _totals(line: _ArmLine, better: Mapping[str, Better]) -> ArmTotals:
+def _totals(line: _VariantLine, better: Mapping[str, Better]) -> VariantTotals:
     if not line.operations:
-        raise CommandFailed(f"{line.arm}: the load generator's number of operations is unknown")
-    return ArmTotals(
-        arm=line.arm,
+        raise CommandFailed(f"{line.variant}: the load generator's number of operations is unknown")
+    return VariantTotals(
+        variant=line.variant,
         wall_ns=line.wall_ns,
         cpu_ns=line.cpu_ns,
         user_ns=line.user_ns,
@@ -255,17 +255,17 @@ def _totals(line: _ArmLine, better: Mapping[str, Better]) -> ArmTotals:
         activity=line.activity,
         load_activity=line.load_activity,
         score=line.score,
-        better=better.get(line.arm, Better.HIGHER),
+        better=better.get(line.variant, Better.HIGHER),
         mapped=line.mapped,
     )
 
 
 def _trial(
-    start: StartLine, line: _ExecutionLine, pending: _Pending, place: Place, done: int
+    start: StartLine, line: _ExecutionLine, pending: _Pending, place: TrialPlace, done: int
 ) -> Trial:
     return Trial(
         workload=place.workload,
-        sweep=place.first_sweep + done,
+        round_index=place.first_round + done,
         seed=place.seed,
         mode=start.mode,
         freezer=start.freezer,
@@ -273,12 +273,14 @@ def _trial(
         started_unix_s=line.started_unix_ns / 1e9,
         wall_ns=line.wall_ns,
         running_share=line.running_share,
-        arms=tuple(_with_end(totals, pending.ends.get(totals.arm)) for totals in pending.arms),
+        variants=tuple(
+            _with_end(totals, pending.ends.get(totals.variant)) for totals in pending.variants
+        ),
         slices=tuple(pending.slices),
         findings=tuple(pending.findings),
         steal_ns=line.steal_ns,
         failures=tuple(
-            replace(each, workload=place.workload, sweep=place.first_sweep + done)
+            replace(each, workload=place.workload, round_index=place.first_round + done)
             for each in pending.failures
         ),
     )

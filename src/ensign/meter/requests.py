@@ -28,8 +28,8 @@ class ProcessSpec:
 
     `stdin`, `stdout`, `stderr` are paths; None is /dev/null for input and the `sink` for output,
     and the tail of standard error is kept for messages. `argv`, `env`, `cwd` and the paths may hold
-    `{arm}`, `{port}` and `{tmp}`. A deadline counts the time in which the process was allowed to
-    run.
+    `{variant}`, `{port}` and `{tmp}`. A deadline counts the time in which the process was allowed
+    to run.
     """
 
     argv: tuple[str, ...]
@@ -81,8 +81,8 @@ class DriveLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmFiles:
-    """Folders of which an arm gets a copy, later ones over earlier ones, as `{files}`.
+class VariantFiles:
+    """Folders of which a variant gets a copy, later ones over earlier ones, as `{files}`.
 
     `without` are relative names that are left out.
     """
@@ -92,15 +92,15 @@ class ArmFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmSpec:
+class VariantSpec:
     """A batch program (`load` is None), or a server with its load.
 
-    `prepare` runs unmeasured before each execution of the arm and `cleanup` after it; `preload`
-    runs when the server is ready. `copy_program` gives the arm its own copy of the executable.
+    `prepare` runs unmeasured before each execution of the variant and `cleanup` after it; `preload`
+    runs when the server is ready. `copy_program` gives the variant its own copy of the executable.
     `files` gives it a copy of all that it runs with, and that copy's path for `{files}`.
-    `ask_to_stop` ends a server by SIGTERM, and kills it only if it goes on for two seconds more.
-    An arm that `fills` runs again, uncounted, while others are not done, and is cut off then.
-    The failure of an arm that is `required` ends the race, that of another one the arm alone.
+    `ask_to_stop` ends a server by SIGTERM, and kills it only if it goes on for two seconds more. A
+    variant that `fills` runs again, uncounted, while others are not done, and is cut off then. The
+    failure of a variant that is `required` ends the race, that of another one the variant alone.
     `operations` (or a pattern in what it prints) are those of one run of a batch program.
     """
 
@@ -112,7 +112,7 @@ class ArmSpec:
     prepare: tuple[ProcessSpec, ...] = ()
     cleanup: tuple[ProcessSpec, ...] = ()
     copy_program: bool = True
-    files: ArmFiles | None = None
+    files: VariantFiles | None = None
     ask_to_stop: bool = True
     expected_ns: int | None = None
     fills: bool = True
@@ -126,11 +126,11 @@ class ArmSpec:
 class RaceRequest:
     """Executions of one race. `budget_ns` starts no execution later than that after the first.
 
-    `apart`, in mode whole: no two servers are there at once.
+    `apart`, in mode alternating: no two servers are there at once.
     `observe` looks at what tasks do.
     """
 
-    arms: tuple[ArmSpec, ...]
+    variants: tuple[VariantSpec, ...]
     mode: Mode
     slice_ns: int
     executions: int
@@ -145,7 +145,7 @@ class RaceRequest:
     counters: tuple[str, ...] = ("instructions", "cycles")
     observe: bool = False
 
-    def without(self, arms: Collection[str]) -> RaceRequest:
-        """The same race without these arms."""
-        left = tuple(arm for arm in self.arms if arm.name not in arms)
-        return replace(self, arms=left)
+    def without(self, variants: Collection[str]) -> RaceRequest:
+        """The same race without these variants."""
+        left = tuple(variant for variant in self.variants if variant.name not in variants)
+        return replace(self, variants=left)

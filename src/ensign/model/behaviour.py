@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ensign.model.trials import Activity
+from ensign.model.trials import TaskActivity
 
 # Whoever waits, or computes beside others, for less than this is too short to be called either.
 _NOTEWORTHY_NS = 5_000_000
@@ -65,7 +65,7 @@ class Behaviour:
 COMPUTES = Behaviour(0.0, 0.0, 1.0, 1.0, 0.0)
 
 
-def behaviour_of(runs: Sequence[tuple[int, Activity | None]]) -> Behaviour:
+def behaviour_of(runs: Sequence[tuple[int, TaskActivity | None]]) -> Behaviour:
     """From CPU time (ns) and activity of each execution: medians, so that no single one decides.
 
     What was hardly looked at is taken for a program that computes.

@@ -15,7 +15,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class LinkInput:
     """A file that a link took, or that `objcopy` or `strip` changed, as it was just before.
 
     `kind` is `object`, `archive`, `thin` (an archive that names files) or `shared`; `members` are
@@ -47,4 +47,4 @@ class Call:
     wall_ns: int
     exit: int | None
     outputs: tuple[Output, ...]
-    inputs: tuple[Input, ...] = ()
+    inputs: tuple[LinkInput, ...] = ()

@@ -18,7 +18,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckupLine:
     """One line: `area` groups lines, `remedy` is the very command (or word) that mends it."""
 
     area: str
@@ -32,7 +32,7 @@ class Check:
 class Checkup:
     """All of them, with the machine's facts and what they mean for measurements."""
 
-    checks: tuple[Check, ...]
+    checks: tuple[CheckupLine, ...]
     machine: MachineFacts
     findings: tuple[Finding, ...]
 
@@ -46,7 +46,7 @@ class Examined:
 
 
 @dataclass(frozen=True, slots=True)
-class ArtefactCheckup:
+class ArtifactCheckup:
     """What `ensign doctor PATH` found in a binary or in a folder where something was built.
 
     `sources` names what else was evidence: maps, recorded calls, a dry run of a Makefile.

@@ -1,4 +1,4 @@
-"""Statements about a pair of arms. Ratios are cost ratios: below 1 is faster."""
+"""Statements about a pair of variants. Ratios are cost ratios: below 1 is faster."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Size(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimeShares:
-    """Where the running wall time of an arm went, as shares of it; `system` is of its CPU time.
+    """Where the running wall time of a variant went, as shares of it; `system` is of its CPU time.
 
     `cpu` and `load` (of the load generator) exceed 1 where several CPUs were busy. `taken` is the
-    share in which the arm wanted a CPU and others had it; None where that was not read.
+    share in which the variant wanted a CPU and others had it; None where that was not read.
     """
 
     cpu: float
@@ -44,22 +44,22 @@ class TimeShares:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class OtherMetric:
     """The same pair by the other cost, CPU or wall time.
 
     `disagrees`: the two differ in direction, or by more than the margin, and that difference is
-    itself shown. `baseline` and `arm` say where their time went, which may tell why.
+    itself shown. `baseline` and `variant` say where their time went, which may tell why.
     """
 
     other: Comparison
     disagrees: bool = False
     baseline: TimeShares | None = None
-    arm: TimeShares | None = None
+    variant: TimeShares | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A cost ratio (arm over baseline) with its confidence interval and two statements.
+    """A cost ratio (variant over baseline) with its confidence interval and two statements.
 
     `size` is None without a margin. `low` is 0 and `high` infinite where `executions` are too few
     for an interval. `rule` names how the interval was made: `sequential`, `t`. `withheld` says why
@@ -67,7 +67,7 @@ class Comparison:
     that of neighbouring executions (lag 1), None where there are too few.
     """
 
-    arm: str
+    variant: str
     baseline: str
     metric: Metric
     ratio: float
@@ -80,7 +80,7 @@ class Comparison:
     rule: str = "sequential"
     withheld: str = ""
     correlation: float | None = None
-    beside: Beside | None = None
+    beside: OtherMetric | None = None
 
     def without_claim(self, reason: str) -> Comparison:
         """The same numbers, of which nothing is claimed for that reason (a clause, no stop)."""

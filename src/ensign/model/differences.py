@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding
-from ensign.model.results import NamedWorkloads
+from ensign.model.results import SignificantWorkloads
 
 
 @dataclass(frozen=True, slots=True)
 class StudySide:
-    """One of the two: `label` is how the user called it, `sweeps` counts whole ones."""
+    """One of the two: `label` is how the user called it, `rounds` counts whole ones."""
 
     label: str
     name: str
     made_at: str
     version: str
-    sweeps: int
+    rounds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class BuildPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RatioChange:
     """How a variant's cost ratio changed from A to B; `workload` is empty for all of them.
 
     `comparison` is about the ratio of ratios: above 1 the variant is relatively slower in B.
@@ -61,7 +61,8 @@ class StudyDifference:
     """Everything that `ensign diff-studies` may show; what is of one side alone is named.
 
     `machine` and `settings` have what differs. `suite` and `workloads` have the twin's rows, too,
-    whose truth is no change. `named` lists workloads that moved, one error rate for each variant.
+    whose truth is no change. `significant` lists workloads that moved, one error rate for each
+    variant.
     """
 
     a: StudySide
@@ -73,9 +74,9 @@ class StudyDifference:
     builds: tuple[BuildPair, ...]
     machine: tuple[Differing, ...]
     settings: tuple[Differing, ...]
-    suite: tuple[Change, ...]
-    workloads: tuple[Change, ...]
-    named: tuple[NamedWorkloads, ...]
+    suite: tuple[RatioChange, ...]
+    workloads: tuple[RatioChange, ...]
+    significant: tuple[SignificantWorkloads, ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
     findings: tuple[Finding, ...]

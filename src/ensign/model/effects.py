@@ -8,7 +8,7 @@ from ensign.model.comparisons import Comparison
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AxisChange:
     """The value `new` of an axis instead of `old`."""
 
     axis: str
@@ -24,17 +24,18 @@ class Effect:
     matched groups of builds: pairs that differ in the change alone, or squares of two changes. The
     ratio of an interaction is what both changes do together over the product of what each does
     alone. `given` are the values of other axes that the groups were chosen by; `only` are those
-    that all groups share although the study varies them. `named` says whether a direction is
-    shown after Holm within the list that the effect belongs to. `other` is by the other metric.
+    that all groups share although the study varies them. `significant` says whether a direction is
+    shown after Holm's adjustment within the list that the effect belongs to. `other` is by the
+    other metric.
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[AxisChange, ...]
     given: tuple[tuple[str, str], ...]
     only: tuple[tuple[str, str], ...]
     groups: int
     comparison: Comparison
     other: Comparison | None
-    named: bool
+    significant: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Factorial:
     conditional: tuple[Effect, ...]
     interactions: tuple[Effect, ...]
 
-    def conditions_of(self, change: Change) -> tuple[Effect, ...]:
+    def conditions_of(self, change: AxisChange) -> tuple[Effect, ...]:
         """The conditional effects of a change."""
         return tuple(each for each in self.conditional if each.changes == (change,))
 

@@ -42,8 +42,8 @@ class PlannedVariant:
 class Expectation:
     """What `ensign plan` shows. `work` is in its order: builds, relinks, checks, racing.
 
-    `confirming` is how many finalists at most, and how many sweeps of these, follow the `sweeps`;
-    None sweeps are as many as the budget holds.
+    `confirming` is how many finalists at most, and how many rounds of these, follow the `rounds`;
+    None rounds are as many as the budget holds.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Expectation:
     variants: tuple[PlannedVariant, ...]
     workloads: tuple[tuple[str, str], ...]
     work: tuple[Work, ...]
-    sweeps: int | None
+    rounds: int | None
     cpus: tuple[tuple[str, tuple[int, ...]], ...]
     left_out: tuple[tuple[str, str], ...] = ()
     confirming: tuple[int, int | None] | None = None

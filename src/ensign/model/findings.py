@@ -19,8 +19,8 @@ class Finding:
     """One statement about a machine, build, race or result.
 
     `code` is stable and machine readable (``same-bytes``), `text` is for people, `subject` names
-    what it is about (a variant, a workload, an arm), or is empty for the whole; `text` does not say
-    it again.
+    what it is about (a variant, a workload, a variant), or is empty for the whole; `text` does not
+    say it again.
     """
 
     code: str

@@ -14,28 +14,39 @@ from ensign.model.findings import Finding
 from ensign.model.precision import Precision
 from ensign.model.ran import WhatRan
 from ensign.model.traced import MappedFile
-from ensign.model.trials import ArmFailure, Metric, Mode, Trial
-
-NOT_AS_ASKED = "not as asked"
-_SAME = "same as "
+from ensign.model.trials import Metric, Mode, Trial, VariantFailure
 
 
-def same_status(variant: str) -> str:
-    """The status of a build whose loaded bytes are those of that variant."""
-    return f"{_SAME}{variant}"
+class BuildStatus(StrEnum):
+    """What came of a build: see `BuildFacts.status`."""
+
+    BUILT = "built"
+    CACHED = "cached"
+    FAILED = "failed"
+    LEFT_OUT = "left out"
+    NOT_AS_ASKED = "not as asked"
+    SAME = "same"
+
+
+class CheckStatus(StrEnum):
+    """What came of the check of a build."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_CHECKED = "not checked"
 
 
 @dataclass(frozen=True, slots=True)
 class BuildFacts:
     """One variant as built.
 
-    `status` is `built`, `cached`, `failed`, `left out` (nothing was tried), `not as asked` (built
-    of other parts, or with other flags) or `same as NAME`.
+    `status`: `left out`, nothing was tried; `not as asked`, built of other parts or with other
+    flags; `same`, its loaded bytes are those of the variant `same_as`, which is raced for it.
     `flags` are the compile flags asked for, `link_flags` those at the link; `choices` the axis
     values. `build_s` is the time of the build itself, also when it came from the cache, with the
-    collection of its profile, without its dependencies. Sizes are of the artefact: file, and all
+    collection of its profile, without its dependencies. Sizes are of the artifact: file, and all
     executable sections. `loadable_sha256` hashes the bytes that get loaded. `log_tail` has the last
-    lines of a failed build, or the reason why one was left out. `evidence` says what the artefact
+    lines of a failed build, or the reason why one was left out. `evidence` says what the artifact
     shows of the flags. `check` is `passed`, `failed` or `not checked`; `check_failed` says what
     failed, `check_tail` has the last lines of the check's log then; `out` why it is not raced at
     all. `layouts` has the loadable hash of each relink, and `layout_kind` says in what they differ.
@@ -48,7 +59,7 @@ class BuildFacts:
     compiler: str
     flags: tuple[str, ...]
     link_flags: tuple[str, ...]
-    status: str
+    status: BuildStatus
     build_s: float
     size_bytes: int
     text_bytes: int
@@ -56,13 +67,14 @@ class BuildFacts:
     log_path: str = ""
     log_tail: str = ""
     evidence: tuple[str, ...] = ()
-    check: str = "not checked"
+    check: CheckStatus = CheckStatus.NOT_CHECKED
     check_failed: str = ""
     check_tail: str = ""
     out: str = ""
     layouts: tuple[str, ...] = ()
     layout_kind: str = ""
     files: tuple[BuiltFile, ...] = ()
+    same_as: str = ""
 
     @property
     def identity(self) -> str:
@@ -70,14 +82,14 @@ class BuildFacts:
         return identity(self.files, self.loadable_sha256)
 
     @property
-    def bad(self) -> bool:
-        """Whether it was tried, and there is no build of it that may be used."""
-        return self.status in ("failed", NOT_AS_ASKED)
+    def said(self) -> str:
+        """The status in words: `built`, `same as NAME`."""
+        return f"same as {self.same_as}" if self.same_as else self.status
 
     @property
-    def same_as(self) -> str:
-        """The variant whose loaded bytes it has; empty where it has its own."""
-        return self.status.removeprefix(_SAME) if self.status.startswith(_SAME) else ""
+    def bad(self) -> bool:
+        """Whether it was tried, and there is no build of it that may be used."""
+        return self.status in (BuildStatus.FAILED, BuildStatus.NOT_AS_ASKED)
 
     @property
     def raced_as(self) -> str:
@@ -92,21 +104,21 @@ class WorkloadComparison:
     workload: str
     comparison: Comparison
     baseline_cost_ns: float
-    arm_cost_ns: float
+    variant_cost_ns: float
     user_share: float
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteComparison:
-    """A variant against the baseline over all workloads of the sweeps (geometric mean).
+    """A variant against the baseline over all workloads of the rounds (geometric mean).
 
-    `no_slower` is the intersection–union claim "no workload slower than the margin":
+    `non_inferior` is the intersection–union claim "no workload slower than the margin":
     True when shown, False when not; `not_shown` names the workloads for which it is not shown.
     """
 
     comparison: Comparison
     workloads: int
-    no_slower: bool | None = None
+    non_inferior: bool | None = None
     not_shown: tuple[str, ...] = ()
 
 
@@ -114,21 +126,21 @@ class SuiteComparison:
 class LatencyComparison:
     """A variant's latency over the baseline's, at one `percentile` (`p50` … `p999`).
 
-    Both latencies are geometric means over the sweeps, in ns.
+    Both latencies are geometric means over the rounds, in ns.
     """
 
     workload: str
     percentile: str
     comparison: Comparison
     baseline_ns: float
-    arm_ns: float
+    variant_ns: float
 
 
 @dataclass(frozen=True, slots=True)
 class VariantBands:
     """How many workloads of a variant lie in each band of speedup, the worst band first.
 
-    A workload's speedup is that of its mean over the sweeps, or the least of any sweep.
+    A workload's speedup is that of its mean over the rounds, or the least of any round.
     """
 
     variant: str
@@ -137,10 +149,10 @@ class VariantBands:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedWorkloads:
+class SignificantWorkloads:
     """Workloads of a variant shown to differ, with one error probability for the whole list.
 
-    An empty list is no evidence that nothing is slower; that is `SuiteComparison.no_slower`.
+    An empty list is no evidence that nothing is slower; that is `SuiteComparison.non_inferior`.
     """
 
     variant: str
@@ -165,7 +177,7 @@ class LayoutSplit:
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutBand:
+class LayoutSpread:
     """Cost ratios of relinks of the baseline over its natural link; `workload` is empty for all.
 
     `least` and `greatest` are measured; one more relink lies in `low` to `high` at the level of
@@ -182,18 +194,18 @@ class LayoutBand:
 
 @dataclass(frozen=True, slots=True)
 class LayoutFacts:
-    """Relinks in a study. `raced` is how many of each variant the sweeps used in turn, or 0.
+    """Relinks in a study. `raced` is how many of each variant the rounds used in turn, or 0.
 
     `kind` says in what relinks differ; `unable` names variants that were raced as one binary all
-    the same. `bands` come from a race of the baseline's relinks against its natural link, the band
-    of the whole suite first.
+    the same. `spreads` come from a race of the baseline's relinks against its natural link, the
+    spread of the whole suite first.
     """
 
     raced: int
     kind: str
     unable: tuple[str, ...] = ()
     splits: tuple[LayoutSplit, ...] = ()
-    bands: tuple[LayoutBand, ...] = ()
+    spreads: tuple[LayoutSpread, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +221,7 @@ class StudyResult:
 
     `band_edges` are the speedups (0.05 for +5 %) between the bands that `bands` counts.
     `factorial` has the effects of the axes. `expected` is the precision that was told before the
-    first sweep; `latency` has the workloads whose drives kept it.
+    first round; `latency` has the workloads whose drives kept it.
     `failures` has what failed while it was raced: those variants are in no other list but `builds`.
     `extra` has further pairs for people; `redo` is the command line that repeats the study. With a
     `confirmation` all other rows are an exploration, of which nothing is claimed.
@@ -223,8 +235,8 @@ class StudyResult:
     metric: str
     margin: float | None
     level: float
-    sweeps_done: int
-    sweeps_planned: int
+    rounds_done: int
+    rounds_planned: int
     racing_s: float
     mode: str
     slice_ns: int
@@ -243,46 +255,50 @@ class StudyResult:
     made_at: str
     band_edges: tuple[float, ...] = ()
     bands: tuple[VariantBands, ...] = ()
-    named: tuple[NamedWorkloads, ...] = ()
+    significant: tuple[SignificantWorkloads, ...] = ()
     layouts: LayoutFacts | None = None
     confirmation: Confirmation | None = None
     factorial: Factorial = NO_EFFECTS
     expected: Precision | None = None
     latency: tuple[LatencyComparison, ...] = ()
-    failures: tuple[ArmFailure, ...] = ()
+    failures: tuple[VariantFailure, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
     ran: tuple[WhatRan, ...] = ()
 
-    def slower_workloads(self, arm: str) -> tuple[WorkloadComparison, ...]:
-        """Workloads on which an arm is slower and not within the margin, the worst first.
+    def slower_workloads(self, variant: str) -> tuple[WorkloadComparison, ...]:
+        """Workloads on which a variant is slower and not within the margin, the worst first.
 
         By their own intervals; `shown_slower` are those of them that hold after Holm.
         """
         found = (
             each
             for each in self.workloads
-            if each.comparison.arm == arm
+            if each.comparison.variant == variant
             and each.comparison.direction is Direction.SLOWER
             and each.comparison.size is not Size.WITHIN
         )
         return tuple(sorted(found, key=lambda each: -each.comparison.ratio))
 
-    def shown_slower(self, arm: str) -> tuple[WorkloadComparison, ...]:
-        """Regressions of an arm: workloads shown to be slower, one error rate for their list."""
-        after_holm = {name for each in self.named if each.variant == arm for name in each.slower}
-        return tuple(each for each in self.slower_workloads(arm) if each.workload in after_holm)
+    def shown_slower(self, variant: str) -> tuple[WorkloadComparison, ...]:
+        """Regressions of a variant: workloads shown to be slower, one error rate for their list."""
+        after_holm = {
+            name for each in self.significant if each.variant == variant for name in each.slower
+        }
+        return tuple(each for each in self.slower_workloads(variant) if each.workload in after_holm)
 
     @property
     def reached(self) -> Precision | None:
         """The median half-width of the variants' geometric means, and of all their workloads.
 
-        None where an interval has no end: fewer than two sweeps.
+        None where an interval has no end: fewer than two rounds.
         """
         rows = [each.comparison for each in self.suite]
         cells = [each.comparison for each in self.workloads]
         # The twin's ratio is to one copy of the baseline, theirs to two: it is wider.
-        suite = [_half_width(each) for each in rows if each.arm != self.twin or len(rows) == 1]
-        workload = [_half_width(each) for each in cells if each.arm != self.twin or len(rows) == 1]
+        suite = [_half_width(each) for each in rows if each.variant != self.twin or len(rows) == 1]
+        workload = [
+            _half_width(each) for each in cells if each.variant != self.twin or len(rows) == 1
+        ]
         if not suite or not workload or math.inf in (*suite, *workload):
             return None
         return Precision(median(suite), median(workload))
@@ -296,17 +312,17 @@ def _half_width(comparison: Comparison) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The second phase of a study whose sweeps only explore; claims come from here alone.
+    """The second phase of a study whose rounds only explore; claims come from here alone.
 
     `plan_sha256` hashes the plan that was written before the first confirming trial; it is empty
     while the exploration is not finished. Without `finalists` nothing was worth confirming.
     `level` is that of each finalist's claims; `fresh` says what was made anew. `result` is None
-    until all `sweeps` of it are there: nothing is looked at before.
+    until all `rounds` of it are there: nothing is looked at before.
     """
 
     finalists: tuple[str, ...]
-    sweeps: int
-    sweeps_done: int
+    rounds: int
+    rounds_done: int
     level: float
     plan_sha256: str
     fresh: tuple[str, ...]
@@ -326,8 +342,8 @@ class Stopped(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FailedArm:
-    """A command that failed, so that it is out of the race: see `ArmFailure`.
+class FailedVariant:
+    """A command that failed, so that it is out of the race: see `VariantFailure`.
 
     `execution` counts from 1; None where it failed before the measured ones.
     """
@@ -362,13 +378,13 @@ class FailingRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmFacts:
-    """One arm of `ensign compare`: means over its executions; memory is the largest peak seen.
+class VariantFacts:
+    """One variant of `ensign compare`: means over its executions; memory is the largest peak seen.
 
     `user_s` and `system_s` are of the program (of the server), over its whole process tree.
     `cost_ns` is the mean cost of one operation in the metric of the comparison; `operations` the
     mean number of operations in an execution (1 for a batch program). `log_ratios` has ln(cost of
-    this arm / cost of the baseline) of every execution, in order; it is empty for the baseline.
+    this variant / cost of the baseline) of every execution, in order; it is empty for the baseline.
     `failing_runs` says how often it failed, where failures are ignored. `ran` has each file that
     one traced execution mapped for execution, `not_judged` what it did not see. `score` is the mean
     of what it says of its own speed.
@@ -393,16 +409,16 @@ class ArmFacts:
 class CompareResult:
     """Everything that `ensign compare` may show.
 
-    `arms` are in the user's order, the first is the baseline; `twin` is the A/A twin's arm, whose
-    comparison is `aa`. `comparisons` has one row per further arm, without the twin; what failed is
-    in `failed` alone, but for its earlier executions among the raw `trials`. `budget_s` and
-    `precision` (a share) are what was asked for, `used_s` what was used. `withheld` says why
+    `variants` are in the user's order, the first is the baseline; `twin` is the A/A twin's variant,
+    whose comparison is `aa`. `comparisons` has one row per further variant, without the twin; what
+    failed is in `failed` alone, but for its earlier executions among the raw `trials`. `budget_s`
+    and `precision` (a share) are what was asked for, `used_s` what was used. `withheld` says why
     nothing is compared, where that is so. `extra` has further pairs for people, such as the command
     line to redo it (`redo`).
     """
 
-    arms: tuple[ArmFacts, ...]
-    twin: ArmFacts | None
+    variants: tuple[VariantFacts, ...]
+    twin: VariantFacts | None
     comparisons: tuple[Comparison, ...]
     aa: Comparison | None
     metric: Metric
@@ -425,12 +441,12 @@ class CompareResult:
     made_at: str
     withheld: str = ""
     extra: dict[str, str] = field(default_factory=dict)
-    failed: tuple[FailedArm, ...] = ()
+    failed: tuple[FailedVariant, ...] = ()
     score_unit: str = ""
 
     @property
     def score_head(self) -> tuple[str, ...]:
-        """What the column of scores is called; nothing where no arm has one."""
-        if all(arm.score is None for arm in self.arms):
+        """What the column of scores is called; nothing where no variant has one."""
+        if all(variant.score is None for variant in self.variants):
             return ()
         return (f"score, {self.score_unit}" if self.score_unit else "score",)

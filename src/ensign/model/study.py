@@ -36,7 +36,7 @@ from ensign.model.study_values import (
 from ensign.model.trials import Metric, Mode
 from ensign.model.units import parse_duration_ns
 
-# A run this much of the budget cannot be raced by three arms in three sweeps.
+# A run this much of the budget cannot be raced by three variants in three rounds.
 _FEWEST_RUNS = 9
 _SECOND_NS = 10**9
 
@@ -139,7 +139,7 @@ class Build(Section):
     tool_commands: list[Argv] = Field(
         default_factory=list, description="run for the baseline alone, to build its tools"
     )
-    artefact: Inside = Field(description="the program, relative to the source folder")
+    artifact: Inside = Field(description="the program, relative to the source folder")
     tools: dict[Name, Inside] = Field(
         default_factory=dict,
         description="other programs of the baseline's build, usable as {NAME} in workloads",
@@ -150,7 +150,7 @@ class Build(Section):
     rewrite: Rewrite = Field(
         default=Rewrite(), description="changes to recorded compiler and linker calls"
     )
-    keep: list[Inside] = Field(
+    runtime_files: list[Inside] = Field(
         default_factory=list, description="more files that the program needs when it runs (globs)"
     )
     env: dict[str, str] = Field(
@@ -170,9 +170,9 @@ class Ready(Section):
 
 
 class Server(Section):
-    """The program under test as a server; `{artefact}` is the variant's program.
+    """The program under test as a server; `{artifact}` is the variant's program.
 
-    Further placeholders: `{port}` `{tmp}` `{arm}` and the names in `build.tools`.
+    Further placeholders: `{port}` `{tmp}` `{variant}` and the names in `build.tools`.
     """
 
     command: Argv = Field(description="the server's command, in the foreground")
@@ -314,23 +314,23 @@ def counts_itself(load: Sequence[str]) -> bool:
 
 
 class Confirm(Section):
-    """The best variants of the sweeps are raced again, afresh; claims rest on that alone."""
+    """The best variants of the rounds are raced again, afresh; claims rest on that alone."""
 
     finalists: int = Field(default=3, ge=1, le=3, description="most variants that are confirmed")
-    sweeps: int | None = Field(
+    rounds: int | None = Field(
         default=None, ge=5, le=9999, description="without it as many as the budget holds"
     )
 
     relinks: bool = Field(
         default=False,
-        description="each sweep on fresh relinks, also where the study's sweeps have none",
+        description="each round on fresh relinks, also where the study's rounds have none",
     )
 
 
 class Race(Section):
-    """How it is measured. `budget` is for all racing: pilots, sweeps, checks, confirmation.
+    """How it is measured. `budget` is for all racing: pilots, rounds, checks, confirmation.
 
-    With `confirm` the sweeps explore only; without numbers half of the time is to confirm.
+    With `confirm` the rounds explore only; without numbers half of the time is to confirm.
     """
 
     margin: OptionalShare = Field(
@@ -341,9 +341,9 @@ class Race(Section):
     )
     precision: Share | None = Field(
         default=None,
-        description="half-width of the geometric means that suffices: sweeps until it is reached",
+        description="half-width of the geometric means that suffices: rounds until it is reached",
     )
-    sweeps: int | None = Field(
+    rounds: int | None = Field(
         default=None,
         ge=3,
         le=9999,
@@ -351,7 +351,7 @@ class Race(Section):
         "as many as the budget holds",
     )
     confirm: Confirm | None = Field(
-        default=None, description="explore with the sweeps, then confirm the best afresh"
+        default=None, description="explore with the rounds, then confirm the best afresh"
     )
     group_size: GroupSize = Field(
         default="auto",
@@ -362,12 +362,12 @@ class Race(Section):
         default_factory=list,
         description="workloads raced again at four times the slice, to see whether ratios move",
     )
-    slice: SliceText = Field(default="5ms", description="how long one arm runs at a time")
+    slice: SliceText = Field(default="5ms", description="how long one variant runs at a time")
     slice_connections: Literal["fit", "all"] = Field(
         default="fit",
         description="of a drive's connections as many send in a slice as fill it, or all",
     )
-    mode: Literal["gated", "driven", "whole"] | None = Field(
+    mode: Literal["interleaved", "driven", "alternating"] | None = Field(
         default=None,
         description="slices of loads or commands, slices of drives, or whole executions in turn; "
         "without it as the program's behavior asks for",
@@ -389,8 +389,8 @@ class Race(Section):
 
     @property
     def turns(self) -> Mode:
-        """How arms take turns, where nothing asks for another way."""
-        return Mode(self.mode or Mode.GATED)
+        """How variants take turns, where nothing asks for another way."""
+        return Mode(self.mode or Mode.INTERLEAVED)
 
 
 class Training(Section):
@@ -410,7 +410,7 @@ class Training(Section):
     deadline: Duration = Field(default="10m", description="for collecting one profile")
 
 
-class Check(Section):
+class CheckSection(Section):
     """What a variant must pass to be allowed to win.
 
     `commands` run in a copy of the source folder that has the variant's program and the baseline's
@@ -474,7 +474,7 @@ class Study(Section):
     include: list[Choice] = Field(default_factory=list, description="variants added")
     baseline: Choice = Field(description="the variant that all others are compared with")
     training: Training | None = Field(default=None, description="what PGO and BOLT learn from")
-    check: Check | None = Field(default=None, description="what a variant must pass")
+    check: CheckSection | None = Field(default=None, description="what a variant must pass")
     layouts: Layouts | None = Field(default=None, description="relinks of a variant")
     ship: Ship | None = Field(default=None, description="how the best build becomes the project's")
     server: Server | None = Field(default=None, description="the program is a server")

@@ -162,6 +162,7 @@ class Layouts(Section):
     count: int = Field(ge=2, le=100, description="relinks of each variant that is relinked")
     how: Literal["order", "shuffle"] = Field(default="order", description="mild, or full")
     variants: Literal["all", "baseline"] = Field(
-        default="all", description="all: sweeps rotate through them; baseline: its band is measured"
+        default="all",
+        description="all: rounds rotate through them; baseline: its layout spread is measured",
     )
     seed: int = Field(default=1, ge=1, le=10**6, description="another one gives fresh relinks")

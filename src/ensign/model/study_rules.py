@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ensign.model import placeholders
-from ensign.model.study import Check, DriveStep, Server, Study, Workload, counts_itself
+from ensign.model.study import CheckSection, DriveStep, Server, Study, Workload, counts_itself
 from ensign.model.study_problems import Problem, Where, suggestion
 from ensign.model.units import parse_duration_ns
 from ensign.model.variants import AXES
@@ -84,11 +84,11 @@ def _server(study: Study) -> Iterator[Problem]:
     server = study.server
     if server is None:
         return
-    allowed = ("artefact", *placeholders.PLACES, *study.build.tools)
+    allowed = ("artifact", *placeholders.PLACES, *study.build.tools)
     yield from _unknown(server.command, ("server", "command"), allowed)
     yield from _unknown_in_env(server.env, ("server", "env"), allowed)
-    if not _uses(_server_texts(server), "artefact"):
-        text = "'command' has no {artefact}: every variant would run the same program"
+    if not _uses(_server_texts(server), "artifact"):
+        text = "'command' has no {artifact}: every variant would run the same program"
         yield Problem(("server", "command"), text)
     if server.ready.output is None and not _uses(_server_texts(server), "port"):
         text = "'command' has no {port} to become ready on; add it, or 'ready.output'"
@@ -148,8 +148,8 @@ def _slice_check(study: Study) -> Iterator[Problem]:
         if name not in names and study.suite is None:
             text = f"'slice_check': no workload is called '{name}'{suggestion(name, names)}"
             yield Problem(("race", "slice_check", index), text)
-    if study.race.slice_check and study.race.mode == "whole":
-        text = "'slice_check' is for slices, and 'mode' is 'whole'"
+    if study.race.slice_check and study.race.mode == "alternating":
+        text = "'slice_check' is for slices, and 'mode' is 'alternating'"
         yield Problem(("race", "slice_check"), text)
 
 
@@ -173,13 +173,13 @@ def _check(study: Study) -> Iterator[Problem]:
         elif known[name].command is None:
             text = f"workload '{name}' has no 'command', so it has no output of its own"
             yield Problem(where, f"'same_output': {text}")
-        elif _uses((*(known[name].command or ()), known[name].input or ""), "port", "arm"):
-            text = f"workload '{name}' uses {{port}} or {{arm}}, which a check has not"
+        elif _uses((*(known[name].command or ()), known[name].input or ""), "port", "variant"):
+            text = f"workload '{name}' uses {{port}} or {{variant}}, which a check has not"
             yield Problem(where, f"'same_output': {text}")
 
 
-def _check_commands(study: Study, check: Check) -> Iterator[Problem]:
-    allowed: tuple[str, ...] = ("artefact", "tmp", "files", "jobs", *study.build.tools)
+def _check_commands(study: Study, check: CheckSection) -> Iterator[Problem]:
+    allowed: tuple[str, ...] = ("artifact", "tmp", "files", "jobs", *study.build.tools)
     if check.in_build_tree:
         of_build = (placeholders.TOOLCHAIN, placeholders.FLAGS, placeholders.DEPENDENCY_FLAGS)
         allowed += tuple(name for names in of_build for name in names)
@@ -230,9 +230,9 @@ def _workload(study: Study, workload: Workload, where: Where) -> Iterator[Proble
     if workload.output == "inherit":
         text = f"'output' of {called}: a study's programs write into a pipe, null or a file"
         yield Problem((*where, "output"), text)
-    if not _uses(workload.command or (), "artefact"):
+    if not _uses(workload.command or (), "artifact"):
         text = (
-            f"'command' of {called} has no {{artefact}}: every variant would run the same program"
+            f"'command' of {called} has no {{artifact}}: every variant would run the same program"
         )
         yield Problem((*where, "command"), text)
     for key in ("preload", "requests", "rounding", "server_args"):
@@ -268,8 +268,8 @@ def _mode(study: Study) -> Iterator[Problem]:
         if mode == "driven" and not has:
             text = f"{called} has no 'drive', which 'mode' = \"driven\" needs of every workload"
             yield Problem(("workloads", index), text)
-        if mode == "gated" and has:
-            text = f"{called} has a 'drive': set 'mode' in [race] to \"driven\" or \"whole\""
+        if mode == "interleaved" and has:
+            text = f"{called} has a 'drive': set 'mode' in [race] to \"driven\" or \"alternating\""
             yield Problem(("workloads", index, "drive"), text)
 
 
@@ -293,7 +293,7 @@ def _load(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
     if study.server is None:
         yield Problem((*where, "load"), f"{called} has a 'load', but there is no [server]")
     elif not (_uses(load, "port") or _uses(load, "tmp")):
-        text = f"'load' of {called} has no {{port}}: it would not reach the arm's own server"
+        text = f"'load' of {called} has no {{port}}: it would not reach the variant's own server"
         yield Problem((*where, "load"), text)
     says = workload.operations is not None or workload.score is not None
     asked = _uses(load, "requests") or workload.requests is not None
@@ -306,7 +306,7 @@ def _load(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
 
 
 def _workload_placeholders(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
-    common = ("artefact", *placeholders.PLACES, *study.build.tools)
+    common = ("artifact", *placeholders.PLACES, *study.build.tools)
     with_requests = (*common, "requests")
     yield from _unknown(workload.load or (), (*where, "load"), with_requests)
     yield from _unknown(workload.command or (), (*where, "command"), common)

@@ -1,4 +1,4 @@
-"""What a race left behind: one trial is one execution of one race with all its arms."""
+"""What a race left behind: one trial is one execution of one race with all its variants."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from ensign.model.findings import Finding
 
 
 class Mode(StrEnum):
-    """How arms take turns: slices of programs or of ensign's own load, or whole executions."""
+    """How variants take turns: slices of programs or of ensign's own load, or whole executions."""
 
-    GATED = "gated"
+    INTERLEAVED = "interleaved"
     DRIVEN = "driven"
-    WHOLE = "whole"
+    ALTERNATING = "alternating"
 
 
 class Metric(StrEnum):
     """Which cost is compared.
 
-    CPU time of the arm (of the server, for servers), wall time, or what the program says of itself.
+    CPU time of the variant (of the server, for servers), wall time, or what the program says of
+    itself.
     """
 
     CPU = "cpu"
@@ -45,7 +46,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
+class TaskActivity:
     """What the tasks of a program did while it ran, by looks at their states; times in ns.
 
     A task that has no CPU because others have it could run all the same, so load on the machine
@@ -76,19 +77,19 @@ class Activity:
 
 
 BASELINE = "baseline"
-# An arm's failure: it ran other files in the race than when it was looked at.
+# A variant's failure: it ran other files in the race than when it was looked at.
 OTHER_FILES = "ran-something-else"
 TWIN = "twin"
 
 
-def name_in_group(arm: str, number: int) -> str:
+def name_in_group(variant: str, number: int) -> str:
     """What the baseline or the twin is called in a group of that number; the first is 1."""
-    return arm if number == 1 else f"{arm} (group {number})"
+    return variant if number == 1 else f"{variant} (group {number})"
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Latencies of one arm's operations in one execution, in ns but for their `count`."""
+    """Latencies of one variant's operations in one execution, in ns but for their `count`."""
 
     p50: int
     p95: int
@@ -114,11 +115,11 @@ class RaceMapping:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmTotals:
-    """What one arm used in one execution, over the whole process tree.
+class VariantTotals:
+    """What one variant used in one execution, over the whole process tree.
 
-    `wall_ns` is the time in which the arm was running, `cpu_ns` = `user_ns` + `system_ns` that of
-    the program (of the server, for servers, from the load generator's start to its end);
+    `wall_ns` is the time in which the variant was running, `cpu_ns` = `user_ns` + `system_ns` that
+    of the program (of the server, for servers, from the load generator's start to its end);
     `load_cpu_ns` that of the load generator. `operations` is 1 for a batch program and the number
     of completed requests for a server. `counters` maps event names to counts, where there are any;
     `latency` is there where a drive was asked to keep it. `exit` (or `signal`) is how the program
@@ -128,7 +129,7 @@ class ArmTotals:
     `mapped` is what was seen in a few looks; it is not stored.
     """
 
-    arm: str
+    variant: str
     wall_ns: int
     cpu_ns: int
     user_ns: int
@@ -144,8 +145,8 @@ class ArmTotals:
     exit: int = 0
     signal: int = 0
     cpu_wait_ns: int | None = None
-    activity: Activity | None = None
-    load_activity: Activity | None = None
+    activity: TaskActivity | None = None
+    load_activity: TaskActivity | None = None
     score: float | None = None
     better: Better = Better.HIGHER
     mapped: tuple[RaceMapping, ...] = ()
@@ -168,7 +169,7 @@ class ArmTotals:
 class SliceRecord:
     """One slice: `start_ns` counts from the first slice of the execution."""
 
-    arm: str
+    variant: str
     start_ns: int
     wall_ns: int
     cpu_ns: int
@@ -178,49 +179,49 @@ class SliceRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmFailure:
-    """What ended an arm: a stable `code` (`crashed`, `deadline`, `failed` …), a text for people.
+class VariantFailure:
+    """What ended a variant: a stable `code` (`crashed`, `deadline`, `failed` …), a text for people.
 
     `exit` and `signal` are those of the process that failed, where it was one. `workload` and
-    `sweep` say in which execution; `sweep` is None where that was before the measured ones.
+    `round` say in which execution; `round` is None where that was before the measured ones.
     """
 
-    arm: str
+    variant: str
     code: str
     text: str
     exit: int | None = None
     signal: int | None = None
     workload: str = ""
-    sweep: int | None = None
+    round_index: int | None = None
 
     @property
     def where(self) -> str:
-        """In which execution, in words; sweeps are counted from 1."""
+        """In which execution, in words; rounds are counted from 1."""
         place = f"on workload {self.workload}" if self.workload else ""
-        when = "" if self.sweep is None else f"in sweep {self.sweep + 1}"
+        when = "" if self.round_index is None else f"in round {self.round_index + 1}"
         return ", ".join(filter(None, (place, when)))
 
 
-def failed_arms(trials: Iterable[Trial]) -> frozenset[str]:
-    """The arms that failed in any of these trials: nothing is claimed of them."""
-    return frozenset(failure.arm for trial in trials for failure in trial.failures)
+def failed_variants(trials: Iterable[Trial]) -> frozenset[str]:
+    """The variants that failed in any of these trials: nothing is claimed of them."""
+    return frozenset(failure.variant for trial in trials for failure in trial.failures)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One execution of one race, all arms. `workload` and `sweep` say where it belongs.
+    """One execution of one race, all variants. `workload` and `round` say where it belongs.
 
-    `failures` has what ended arms in it: those have no totals here, nor in later trials.
+    `failures` has what ended variants in it: those have no totals here, nor in later trials.
 
-    `running_share` is the share of the time between the first and the last slice in which an arm
+    `running_share` is the share of the time between the first and the last slice in which a variant
     was running; `wall_ns` the time from the first spawn to the last exit; `started_unix_s` when.
-    `steal_ns` is what the hypervisor gave to other machines meanwhile, over all CPUs.
-    `groups` names the arms that were raced together where not all were: each group begins with its
-    own execution of the baseline. The baseline itself leads the first.
+    `steal_ns` is what the hypervisor gave to other machines meanwhile, over all CPUs. `groups`
+    names the variants that were raced together where not all were: each group begins with its own
+    execution of the baseline. The baseline itself leads the first.
     """
 
     workload: str
-    sweep: int
+    round_index: int
     seed: int
     mode: Mode
     freezer: str
@@ -228,19 +229,19 @@ class Trial:
     started_unix_s: float
     wall_ns: int
     running_share: float
-    arms: tuple[ArmTotals, ...]
+    variants: tuple[VariantTotals, ...]
     slices: tuple[SliceRecord, ...]
     findings: tuple[Finding, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
     steal_ns: int = 0
-    failures: tuple[ArmFailure, ...] = ()
+    failures: tuple[VariantFailure, ...] = ()
 
-    def baselines_of(self, arm: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """Both copies of the arm's own baseline and of the first group's, where these are two.
+    def baselines_of(self, variant: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """Both copies of the variant's own baseline and of the first group's, where these are two.
 
         A twin that took no part is not among them.
         """
-        number = next((n for n, group in enumerate(self.groups, start=1) if arm in group), 1)
+        number = next((n for n, group in enumerate(self.groups, start=1) if variant in group), 1)
         if number == 1:
             return None
         own, first = self.groups[number - 1], self.groups[0]
@@ -250,29 +251,29 @@ class Trial:
             (first[0], *(name for name in first if name == TWIN)),
         )
 
-    def without(self, arms: Collection[str]) -> Trial:
-        """The same trial, as if these arms had taken no part."""
-        if not arms:
+    def without(self, variants: Collection[str]) -> Trial:
+        """The same trial, as if these variants had taken no part."""
+        if not variants:
             return self
         return replace(
             self,
-            arms=tuple(totals for totals in self.arms if totals.arm not in arms),
-            slices=tuple(each for each in self.slices if each.arm not in arms),
-            findings=tuple(each for each in self.findings if each.subject not in arms),
+            variants=tuple(totals for totals in self.variants if totals.variant not in variants),
+            slices=tuple(each for each in self.slices if each.variant not in variants),
+            findings=tuple(each for each in self.findings if each.subject not in variants),
             groups=tuple(
-                tuple(name for name in group if name not in arms) for group in self.groups
+                tuple(name for name in group if name not in variants) for group in self.groups
             ),
         )
 
-    def arm(self, name: str) -> ArmTotals:
-        """The totals of the arm of that name; KeyError if it did not take part."""
-        for totals in self.arms:
-            if totals.arm == name:
+    def variant(self, name: str) -> VariantTotals:
+        """The totals of the variant of that name; KeyError if it did not take part."""
+        for totals in self.variants:
+            if totals.variant == name:
                 return totals
         raise KeyError(name)
 
 
-def seen_in_race(trials: Iterable[Trial], arm: str) -> tuple[RaceMapping, ...]:
-    """What was seen of an arm in the race, each file once."""
-    totals = (each for trial in trials for each in trial.arms if each.arm == arm)
+def seen_in_race(trials: Iterable[Trial], variant: str) -> tuple[RaceMapping, ...]:
+    """What was seen of a variant in the race, each file once."""
+    totals = (each for trial in trials for each in trial.variants if each.variant == variant)
     return tuple(dict.fromkeys(file for each in totals for file in each.mapped))

@@ -1,4 +1,4 @@
-"""Reading ELF artefacts: compile units, protections, calls through the PLT."""
+"""Reading ELF artifacts: compile units, protections, calls through the PLT."""
 
 from __future__ import annotations
 

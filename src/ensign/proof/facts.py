@@ -1,4 +1,4 @@
-"""What was read from an artefact and from what it was made of. Pure data, kept with the build."""
+"""What was read from an artifact and from what it was made of. Pure data, kept with the build."""
 
 from __future__ import annotations
 
@@ -129,9 +129,9 @@ class OrderFact:
 
 @dataclass(frozen=True, slots=True)
 class LinkFacts:
-    """The link of the artefact. `unknown` says why its order could not be judged, or is empty.
+    """The link of the artifact. `unknown` says why its order could not be judged, or is empty.
 
-    `by` names the evidence: a linker map, or the symbols of the artefact. `used` has the members
+    `by` names the evidence: a linker map, or the symbols of the artifact. `used` has the members
     that the link took of each archive, by its path; of others that is not known.
     """
 
@@ -189,10 +189,10 @@ class FileOrigins:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """All that was read of one artefact and of the tree it was built in.
+    """All that was read of one artifact and of the tree it was built in.
 
     `build_path` is the folder that its build saw, empty where that is not known. `origins` are of
-    the artefact and of all other files of the program that are in ELF.
+    the artifact and of all other files of the program that are in ELF.
     """
 
     binary: Binary

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ensign.model.findings import Finding, Severity
+from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.rules import judge
-from ensign.proof.seen import Seen, own_units
 from ensign.toolchains.driver_line import is_compiler, links, output_of
 
 # Said of libraries by their own finding, which has the reason.
 _SAID_ELSEWHERE = frozenset({"bolt-not-applied"})
 
 
-def judge_all(program: Seen, others: Sequence[Seen]) -> tuple[Finding, ...]:
+def judge_all(program: BuildEvidence, others: Sequence[BuildEvidence]) -> tuple[Finding, ...]:
     """All findings; what is true of the tree or the log, not of one file, is said once."""
     found = list(judge(program))
     known = {(each.code, each.text) for each in found}
@@ -27,7 +27,7 @@ def judge_all(program: Seen, others: Sequence[Seen]) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def _of_file(seen: Seen) -> Iterator[Finding]:
+def _of_file(seen: BuildEvidence) -> Iterator[Finding]:
     if own_units(seen):
         # The log is of the whole build, and was judged with the program.
         for finding in judge(replace(seen, log="")):
@@ -38,7 +38,7 @@ def _of_file(seen: Seen) -> Iterator[Finding]:
         yield seen.finding("not-judged", Severity.NOTE, text)
 
 
-def _is_of_dependencies(seen: Seen) -> bool:
+def _is_of_dependencies(seen: BuildEvidence) -> bool:
     """Whether the dependencies made it, to which the variant's flags do not go."""
     name = seen.file.rpartition("/")[2]
     return any(

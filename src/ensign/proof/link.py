@@ -17,14 +17,14 @@ from ensign.proof.elf import READ_ERRORS, exported
 from ensign.proof.facts import LinkFacts, OrderFact
 from ensign.proof.flags import lto_of
 from ensign.proof.link_line import (
-    Input,
+    LineInput,
     Used,
     files_in_map,
     order_facts,
     used_by_map,
     used_by_symbols,
 )
-from ensign.proof.lto_symbols import Symbols, UnreadError, bitcode_symbols
+from ensign.proof.lto_symbols import LtoSymbols, UnreadError, bitcode_symbols
 from ensign.proof.resolution import linker_of, used_by_resolution
 from ensign.toolchains.driver_line import Word, input_words, is_shared, sources
 
@@ -34,7 +34,7 @@ _SYSTEM = ("/usr/lib/{machine}", "/lib/{machine}", "/usr/lib64", "/lib64", "/usr
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TreePlace:
     """Where a build's paths are: what the build saw as `seen_as` is `tree` here."""
 
     tree: Path
@@ -49,7 +49,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ProgramLink:
     """A call that linked: its program, its words after rewriting, and its folder."""
 
     program: str
@@ -58,9 +58,9 @@ class Link:
 
 
 def read_link(
-    link: Link, place: Place, artefact: Path, map_text: str | None, processes: Processes
+    link: ProgramLink, place: TreePlace, artifact: Path, map_text: str | None, processes: Processes
 ) -> LinkFacts:
-    """Judge the order of a link by a map, or by the symbols that the artefact has.
+    """Judge the order of a link by a map, or by the symbols that the artifact has.
 
     With LTO neither shows what was taken, so it is told from the symbols of the inputs.
     """
@@ -76,20 +76,20 @@ def read_link(
             each.path: _used_in(each, by_map, files) for each in inputs if each.kind == "archive"
         }
         return _facts(inputs, used, by="the linker's map")
-    defined = defined_names(artefact)
+    defined = defined_names(artifact)
     if not defined:
         unknown = "there is neither a linker map nor a symbol table"
         return LinkFacts(order_facts_of_words(inputs), unknown)
     used_here: Used = used_by_symbols(inputs, defined)
-    return _facts(inputs, used_here, by="the symbols of the artefact")
+    return _facts(inputs, used_here, by="the symbols of the artifact")
 
 
-def _facts(inputs: Sequence[Input], used: Used, by: str) -> LinkFacts:
+def _facts(inputs: Sequence[LineInput], used: Used, by: str) -> LinkFacts:
     taken = tuple((path, tuple(sorted(names))) for path, names in used.items())
     return LinkFacts(order_facts(inputs, used), by=by, used=taken)
 
 
-def _lto_link(link: Link, inputs: Sequence[Input], processes: Processes) -> LinkFacts:
+def _lto_link(link: ProgramLink, inputs: Sequence[LineInput], processes: Processes) -> LinkFacts:
     try:
         _require_symbols(link, inputs)
         read = [_with_bitcode(each, link, processes) for each in inputs]
@@ -100,7 +100,7 @@ def _lto_link(link: Link, inputs: Sequence[Input], processes: Processes) -> Link
     return _facts(read, used, by)
 
 
-def _require_symbols(link: Link, inputs: Sequence[Input]) -> None:
+def _require_symbols(link: ProgramLink, inputs: Sequence[LineInput]) -> None:
     compiled = sources(link.argv)
     if compiled:
         raise UnreadError(f"the symbols of {compiled[0]}, compiled at the link, are not kept")
@@ -109,29 +109,29 @@ def _require_symbols(link: Link, inputs: Sequence[Input]) -> None:
             raise UnreadError(f"the symbols of {each.word.text} cannot be read")
 
 
-def _with_bitcode(each: Input, link: Link, processes: Processes) -> Input:
+def _with_bitcode(each: LineInput, link: ProgramLink, processes: Processes) -> LineInput:
     """The input with the symbols of the bitcode in it."""
     if each.language != "llvm":
         return each
     found = bitcode_symbols(Path(each.path), link.program, processes)
     if each.kind == "object":
-        own = found.get("", Symbols())
+        own = found.get("", LtoSymbols())
         return replace(each, defines=own.defines, needs=own.needs)
     members = []
     for member in each.members:
-        own = found.get(member.name, Symbols())
+        own = found.get(member.name, LtoSymbols())
         read = replace(member, defines=own.defines, needs=own.needs)
         members.append(read if member.language == "llvm" else member)
     return replace(each, members=tuple(members))
 
 
-def order_facts_of_words(inputs: Sequence[Input]) -> tuple[OrderFact, ...]:
+def order_facts_of_words(inputs: Sequence[LineInput]) -> tuple[OrderFact, ...]:
     """What the words alone show."""
     return order_facts([each for each in inputs if each.kind != "archive"], {})
 
 
 def _used_in(
-    archive: Input, by_map: frozenset[tuple[str, str]], files: frozenset[str]
+    archive: LineInput, by_map: frozenset[tuple[str, str]], files: frozenset[str]
 ) -> frozenset[str]:
     path = PurePosixPath(archive.path)
     return frozenset(
@@ -142,7 +142,7 @@ def _used_in(
     )
 
 
-def _input(word: Word, link: Link, place: Place) -> Input:
+def _input(word: Word, link: ProgramLink, place: TreePlace) -> LineInput:
     path = _library(word, link, place) if word.text.startswith("-l") else None
     path = path or place.find(word.text, link.cwd)
     try:
@@ -151,15 +151,17 @@ def _input(word: Word, link: Link, place: Place) -> Input:
             members = archive.members if archive is not None else ()
             language = next((each.language for each in members if each.language), "")
             thin = archive is not None and archive.thin
-            return Input(word, str(path), "archive", members=members, language=language, thin=thin)
+            return LineInput(
+                word, str(path), "archive", members=members, language=language, thin=thin
+            )
         if is_shared(path.name):
-            return Input(word, str(path), "shared", _offered(path))
+            return LineInput(word, str(path), "shared", _offered(path))
         content = path.read_bytes()
         found = intermediate(content)
         defines, needs = symbols_of(content, found)
-        return Input(word, str(path), "object", defines, needs, language=found.slim)
+        return LineInput(word, str(path), "object", defines, needs, language=found.slim)
     except READ_ERRORS:
-        return Input(word, str(path), "other")
+        return LineInput(word, str(path), "other")
 
 
 def _offered(path: Path) -> frozenset[str]:
@@ -173,7 +175,7 @@ def _offered(path: Path) -> frozenset[str]:
     return frozenset().union(*(exported(Path(name)) for name in names))
 
 
-def _library(word: Word, link: Link, place: Place) -> Path | None:
+def _library(word: Word, link: ProgramLink, place: TreePlace) -> Path | None:
     name = word.text[2:]
     endings = (".a",) if word.static else (".so", ".a")
     names = [name[1:]] if name.startswith(":") else [f"lib{name}{end}" for end in endings]
@@ -187,10 +189,10 @@ def _library(word: Word, link: Link, place: Place) -> Path | None:
     return None
 
 
-def defined_names(artefact: Path) -> frozenset[str]:
-    """All names that the artefact's symbol table defines, local ones too."""
+def defined_names(artifact: Path) -> frozenset[str]:
+    """All names that the artifact's symbol table defines, local ones too."""
     try:
-        with artefact.open("rb") as file:
+        with artifact.open("rb") as file:
             table = ELFFile(file).get_section_by_name(".symtab")
             if not isinstance(table, SymbolTableSection):
                 return frozenset()

@@ -19,7 +19,7 @@ _SYSTEM = ("/usr/lib", "/lib")
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class LineInput:
     """An input as found. `members` is for archives, `defines` and `needs` for the others.
 
     `language` is the intermediate one of an object for which code is generated at the link, or of
@@ -54,7 +54,7 @@ def files_in_map(text: str) -> frozenset[str]:
 Used = Mapping[str, frozenset[str]]
 
 
-def used_by_symbols(inputs: Sequence[Input], defined: frozenset[str]) -> Used:
+def used_by_symbols(inputs: Sequence[LineInput], defined: frozenset[str]) -> Used:
     """Members of each archive by path that left a symbol in the program."""
     plain = {name for each in inputs if each.kind == "object" for name in each.defines}
     return {
@@ -66,7 +66,7 @@ def used_by_symbols(inputs: Sequence[Input], defined: frozenset[str]) -> Used:
     }
 
 
-def order_facts(inputs: Sequence[Input], used: Used) -> tuple[OrderFact, ...]:
+def order_facts(inputs: Sequence[LineInput], used: Used) -> tuple[OrderFact, ...]:
     """What the order of the inputs did, given which members of archives were used."""
     facts = [*_duplicates(inputs), *_unread(inputs)]
     twice = {fact.library for fact in facts}
@@ -85,14 +85,14 @@ def order_facts(inputs: Sequence[Input], used: Used) -> tuple[OrderFact, ...]:
     return tuple(facts)
 
 
-def _duplicates(inputs: Sequence[Input]) -> Iterator[OrderFact]:
+def _duplicates(inputs: Sequence[LineInput]) -> Iterator[OrderFact]:
     counts = Counter(
         each.word.text for each in inputs if each.word.is_library and not each.word.grouped
     )
     yield from (OrderFact(Order.DUPLICATE, text) for text, count in counts.items() if count > 1)
 
 
-def _unread(inputs: Sequence[Input]) -> Iterator[OrderFact]:
+def _unread(inputs: Sequence[LineInput]) -> Iterator[OrderFact]:
     """Archives that are not there to be read, before objects."""
     for index, each in enumerate(inputs):
         after = [other.word.text for other in inputs[index + 1 :] if other.word.is_object]
@@ -102,7 +102,7 @@ def _unread(inputs: Sequence[Input]) -> Iterator[OrderFact]:
 
 
 def _archive(
-    inputs: Sequence[Input], index: int, used: Used, given: frozenset[str]
+    inputs: Sequence[LineInput], index: int, used: Used, given: frozenset[str]
 ) -> Iterator[OrderFact]:
     archive = inputs[index]
     taken = used.get(archive.path, frozenset())
@@ -122,7 +122,7 @@ def _archive(
         yield OrderFact(Order.UNUSED, archive.word.text)
 
 
-def _needs(inputs: Sequence[Input], used: Used) -> frozenset[str]:
+def _needs(inputs: Sequence[LineInput], used: Used) -> frozenset[str]:
     needs: set[str] = set()
     for each in inputs:
         needs |= each.needs if each.kind == "object" else frozenset()

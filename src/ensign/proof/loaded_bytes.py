@@ -30,7 +30,7 @@ _ARCHIVES = (b"!<arch>\n", b"!<thin>\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Artefact:
+class Artifact:
     """An ELF file. `loadable_sha256` hashes the bytes that are loaded, without the build id.
 
     `text_bytes` is all code that is loaded: every executable section, not `.text` alone, which
@@ -44,7 +44,7 @@ class Artefact:
     loadable_sha256: str
 
 
-def read_artefact(path: Path) -> Artefact | None:
+def read_artifact(path: Path) -> Artifact | None:
     """Sizes and hash of an ELF file; None if it is not one."""
     with path.open("rb") as file:
         try:
@@ -53,7 +53,7 @@ def read_artefact(path: Path) -> Artefact | None:
             digest = _loadable_sha256(elf)
         except (ELFError, ValueError):
             return None
-        return Artefact(path.stat().st_size, text_bytes, digest)
+        return Artifact(path.stat().st_size, text_bytes, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +103,14 @@ def _dynamic(elf: ELFFile) -> Dynamic:
 def read_built(path: Path, name: str) -> BuiltFile:
     """What a kept file is, to be called `name`."""
     dynamic = read_dynamic(path)
-    artefact = None if dynamic is None else read_artefact(path)
-    if dynamic is not None and artefact is not None:
+    artifact = None if dynamic is None else read_artifact(path)
+    if dynamic is not None and artifact is not None:
         return BuiltFile(
             path=name,
             kind="program" if dynamic.is_program else "library",
-            size_bytes=artefact.size_bytes,
-            text_bytes=artefact.text_bytes,
-            sha256=artefact.loadable_sha256,
+            size_bytes=artifact.size_bytes,
+            text_bytes=artifact.text_bytes,
+            sha256=artifact.loadable_sha256,
             soname=dynamic.soname,
         )
     kind: Literal["object", "data"] = "object" if _is_object(path) else "data"

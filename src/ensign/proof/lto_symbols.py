@@ -25,7 +25,7 @@ _DEADLINE_NS = 20 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Symbols:
+class LtoSymbols:
     """Global symbols that an object defines, and those that it needs (not the weak ones)."""
 
     defines: frozenset[str] = frozenset()
@@ -33,10 +33,10 @@ class Symbols:
 
 
 class UnreadError(Exception):
-    """Symbols cannot be read; the text completes "unknown, because …"."""
+    """The symbols cannot be read; the text completes "unknown, because …"."""
 
 
-def gcc_symbols(elf: ELFFile) -> Symbols:
+def gcc_symbols(elf: ELFFile) -> LtoSymbols:
     """Of an object of GCC's. ValueError where a table is cut off."""
     defines: set[str] = set()
     needs: set[str] = set()
@@ -47,7 +47,7 @@ def gcc_symbols(elf: ELFFile) -> Symbols:
                     needs.add(name)
                 elif kind != _WEAK_UNDEFINED:
                     defines.add(name)
-    return Symbols(frozenset(defines), frozenset(needs - defines))
+    return LtoSymbols(frozenset(defines), frozenset(needs - defines))
 
 
 def _records(data: bytes) -> Iterator[tuple[str, int]]:
@@ -61,7 +61,7 @@ def _records(data: bytes) -> Iterator[tuple[str, int]]:
         at = fixed + _FIXED_BYTES
 
 
-def bitcode_symbols(path: Path, compiler: str, processes: Processes) -> Mapping[str, Symbols]:
+def bitcode_symbols(path: Path, compiler: str, processes: Processes) -> Mapping[str, LtoSymbols]:
     """Of an object, under an empty name, or of an archive's members by their names.
 
     `compiler` is the program that linked it. UnreadError where there is no llvm-nm beside it, or
@@ -83,7 +83,7 @@ def bitcode_symbols(path: Path, compiler: str, processes: Processes) -> Mapping[
         return symbols_by_member(table.read_text(errors="replace"), str(path))
 
 
-def symbols_by_member(text: str, path: str) -> Mapping[str, Symbols]:
+def symbols_by_member(text: str, path: str) -> Mapping[str, LtoSymbols]:
     """From lines of llvm-nm: `PATH[MEMBER]: NAME KIND …`, without brackets for an object."""
     defines: dict[str, set[str]] = {}
     needs: dict[str, set[str]] = {}
@@ -98,7 +98,7 @@ def symbols_by_member(text: str, path: str) -> Mapping[str, Symbols]:
         elif kind not in ("w", "v") and (kind.isupper() or kind == "u"):
             defines.setdefault(member, set()).add(name)
     return {
-        member: Symbols(
+        member: LtoSymbols(
             frozenset(defines.get(member, ())),
             frozenset(needs.get(member, set()) - defines.get(member, set())),
         )

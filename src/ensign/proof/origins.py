@@ -16,12 +16,12 @@ from pathlib import Path, PurePosixPath
 from elftools.elf.elffile import ELFFile
 
 from ensign.host.files import file_sha256
-from ensign.model.calls import Call, Input
+from ensign.model.calls import Call, LinkInput
 from ensign.proof.archives import contents
 from ensign.proof.elf import READ_ERRORS, comments, units_of
 from ensign.proof.facts import FileOrigins, Stray, Unit, UnitKind, Why
 from ensign.proof.leftovers import Leftover
-from ensign.proof.link import Place
+from ensign.proof.link import TreePlace
 from ensign.toolchains.driver_line import is_compiler, links, output_of, sources
 
 _MACHINES = ("/usr/", "/lib", "/opt/", "/nix/store/", "/gnu/store/", "/home/linuxbrew/")
@@ -38,15 +38,15 @@ _SOME_SOURCES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class OriginEvidence:
     """What origins are told from.
 
     `calls` are those of all stages, oldest first; `before` is what lay in the tree when the first
-    one began, at `began_unix_ns`. `used` has the members that the artefact's link took, by archive.
+    one began, at `began_unix_ns`. `used` has the members that the artifact's link took, by archive.
     `scratch` is a further folder of the build's own, as it saw it.
     """
 
-    place: Place
+    place: TreePlace
     calls: Sequence[Call]
     before: Sequence[Leftover]
     began_unix_ns: int
@@ -55,14 +55,14 @@ class Evidence:
     recorded: bool = True
 
 
-def trace(names: Iterable[str], evidence: Evidence) -> tuple[FileOrigins, ...]:
+def trace(names: Iterable[str], evidence: OriginEvidence) -> tuple[FileOrigins, ...]:
     """The origins of files of the tree, in ELF, by their relative names."""
     tracer = _Tracer(evidence)
     return tuple(tracer.file(name) for name in names)
 
 
 @dataclass
-class _Found:
+class _FoundOrigin:
     objects: set[str] = field(default_factory=set)
     compiled: dict[str, dict[str, None]] = field(default_factory=dict)
     outputs: dict[str, None] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class _Found:
 
 
 class _Tracer:
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: OriginEvidence) -> None:
         self._evidence = evidence
         self._made: dict[str, tuple[Call, str]] = {}
         for call in evidence.calls:
@@ -88,7 +88,7 @@ class _Tracer:
     def file(self, name: str) -> FileOrigins:
         path = self._evidence.place.tree / name
         digest = file_sha256(path)
-        found = _Found()
+        found = _FoundOrigin()
         made = self._made.get(digest)
         if made is None and (digest in self._before or self._older(path)):
             was = self._before.get(digest, name)
@@ -121,11 +121,11 @@ class _Tracer:
                 found = call if PurePosixPath(named).name == name else found
         return found
 
-    def _call(self, call: Call, output: str, found: _Found) -> None:
+    def _call(self, call: Call, output: str, found: _FoundOrigin) -> None:
         """What a call put into what it wrote."""
         if is_compiler(call):
             self._compiled(call, found)
-        inputs: Sequence[Input] = call.inputs
+        inputs: Sequence[LinkInput] = call.inputs
         if call.tool in _CHANGING:
             own = [each for each in inputs if each.path == output]
             inputs = own or inputs[:1]
@@ -133,7 +133,7 @@ class _Tracer:
         for each in sorted(inputs, key=lambda each: each.kind == "shared"):
             self._input(each, found)
 
-    def _compiled(self, call: Call, found: _Found) -> None:
+    def _compiled(self, call: Call, found: _FoundOrigin) -> None:
         names = [name for name in sources(call.ran) if not name.endswith((".s", ".S"))]
         whole = not links(call.ran)
         if names or (whole and not sources(call.ran)):
@@ -143,7 +143,7 @@ class _Tracer:
         if names and not whole:
             found.objects.update(f"{call.cwd}/{name}" for name in names)
 
-    def _input(self, each: Input, found: _Found) -> None:
+    def _input(self, each: LinkInput, found: _FoundOrigin) -> None:
         if each.kind == "shared":
             if self._inside(each.path):
                 # The library has flags of its own to be judged, where it is loaded.
@@ -159,10 +159,10 @@ class _Tracer:
                 if used is None or member in used:
                     self._content(digest, each.path, member, found)
 
-    def _used(self, archive: Input) -> frozenset[str] | None:
+    def _used(self, archive: LinkInput) -> frozenset[str] | None:
         return self._evidence.used.get(str(self._evidence.place.find(archive.path, "/")))
 
-    def _content(self, digest: str, path: str, member: str, found: _Found) -> None:
+    def _content(self, digest: str, path: str, member: str, found: _FoundOrigin) -> None:
         if digest in found.seen:
             return
         found.seen.add(digest)
@@ -179,7 +179,7 @@ class _Tracer:
         else:
             found.strays[name] = self._stray(digest, path, member, name)
 
-    def _assembled(self, path: str, member: str, name: str, found: _Found) -> None:
+    def _assembled(self, path: str, member: str, name: str, found: _FoundOrigin) -> None:
         """An assembler was called by hand, or by a compiler that is not recorded."""
         units, said = _read(self._evidence.place.find(path, "/"), member)
         if said or any(unit.kind is not UnitKind.ASSEMBLER for unit in units):

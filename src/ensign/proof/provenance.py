@@ -10,8 +10,8 @@ from ensign.host.files import tree_entries
 from ensign.model.calls import Call
 from ensign.proof.facts import Proof
 from ensign.proof.leftovers import PROGRAM, Leftover, kind_of
-from ensign.proof.link import Place
-from ensign.proof.origins import Evidence, trace
+from ensign.proof.link import TreePlace
+from ensign.proof.origins import OriginEvidence, trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +28,32 @@ class Earlier:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class FilesOfBuild:
     """What was taken out of the tree: the folder of the copies, the program, names of tools."""
 
     folder: Path
-    artefact: str
+    artifact: str
     tools: frozenset[str]
 
     def of_program(self) -> Iterator[str]:
-        """Programs and libraries among them, the artefact first."""
-        yield self.artefact
+        """Programs and libraries among them, the artifact first."""
+        yield self.artifact
         for name, path in tree_entries(self.folder):
             plain = path.is_file() and not path.is_symlink()
-            if plain and name not in self.tools | {self.artefact} and kind_of(path) == PROGRAM:
+            if plain and name not in self.tools | {self.artifact} and kind_of(path) == PROGRAM:
                 yield name
 
 
 def with_origins(
-    proof: Proof, files: Files, place: Place, calls: Sequence[Call], earlier: Earlier, scratch: str
+    proof: Proof,
+    files: FilesOfBuild,
+    place: TreePlace,
+    calls: Sequence[Call],
+    earlier: Earlier,
+    scratch: str,
 ) -> Proof:
     """The proof with where all parts of the program come from."""
-    evidence = Evidence(
+    evidence = OriginEvidence(
         place=place,
         calls=(*earlier.calls, *calls),
         before=earlier.before,

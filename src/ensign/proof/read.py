@@ -1,4 +1,4 @@
-"""Reading the proof of a build from its artefact and its tree."""
+"""Reading the proof of a build from its artifact and its tree."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ from ensign.model.calls import Call
 from ensign.proof.archives import intermediate, read_archive
 from ensign.proof.elf import read_binary
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof, UnindexedArchive
-from ensign.proof.link import Link, Place, read_link
+from ensign.proof.link import ProgramLink, TreePlace, read_link
 from ensign.toolchains.driver_line import is_compiler, links, output_of
 
 _PROOF = TypeAdapter(Proof)
 
 
 def read_proof(
-    artefact: Path,
-    place: Place,
+    artifact: Path,
+    place: TreePlace,
     calls: Sequence[Call],
     processes: Processes,
     map_text: str | None = None,
     beside: Proof | None = None,
 ) -> Proof:
-    """Read all there is. `calls` are those of the stage that made the artefact.
+    """Read all there is. `calls` are those of the stage that made the artifact.
 
     `beside` is the proof of another file of the same tree, which is not read again then.
     """
-    binary = read_binary(artefact) or Binary(str(artefact))
+    binary = read_binary(artifact) or Binary(str(artifact))
     if beside is None:
         objects, unindexed = read_tree(place.tree)
     else:
         objects, unindexed = beside.objects, beside.unindexed
-    call = link_of(calls, place, artefact)
+    call = link_of(calls, place, artifact)
     link = LinkFacts(unknown="no link of it was recorded")
     if call is not None:
         link = read_link(
-            Link(call.program, call.ran, call.cwd), place, artefact, map_text, processes
+            ProgramLink(call.program, call.ran, call.cwd), place, artifact, map_text, processes
         )
     return Proof(binary, objects, unindexed, link, place.seen_as)
 
 
-def proof_after(linked: Proof, artefact: Path) -> Proof:
+def proof_after(linked: Proof, artifact: Path) -> Proof:
     """The proof of a program that was changed after its link: its own bytes, and that link."""
-    binary = read_binary(artefact)
+    binary = read_binary(artifact)
     return linked if binary is None else replace(linked, binary=binary)
 
 
-def link_of(calls: Sequence[Call], place: Place, artefact: Path) -> Call | None:
-    """The last call that linked the artefact; None if none did, or under another name."""
-    name = artefact.name
+def link_of(calls: Sequence[Call], place: TreePlace, artifact: Path) -> Call | None:
+    """The last call that linked the artifact; None if none did, or under another name."""
+    name = artifact.name
     found = None
     for call in calls:
         if not is_compiler(call) or call.exit != 0 or not links(call.ran):
             continue
         output = place.find(output_of(call.ran) or "a.out", call.cwd)
-        if output.name == name and (not output.exists() or _same(output, artefact)):
+        if output.name == name and (not output.exists() or _same(output, artifact)):
             found = call
     return found
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import PurePosixPath
 
 from ensign.proof.archives import Member
-from ensign.proof.link_line import Input, Used
+from ensign.proof.link_line import LineInput, Used
 
 _START = frozenset({"main"})  # needed by the C library's start file
 _REMEMBERING = ("lld", "mold")
@@ -26,7 +26,7 @@ def linker_of(argv: Sequence[str]) -> str:
     return name.removeprefix("ld.").partition("-")[0]
 
 
-def used_by_resolution(inputs: Sequence[Input], argv: Sequence[str]) -> Used:
+def used_by_resolution(inputs: Sequence[LineInput], argv: Sequence[str]) -> Used:
     """Members of each archive by path that the link `argv` of these inputs takes."""
     link = _Link(_START | frozenset(_asked(argv)))
     for each in inputs:
@@ -68,7 +68,7 @@ class _Link:
         self.taken.add((path, member.name))
         self.add(member.defines, member.needs)
 
-    def once(self, inputs: Sequence[Input]) -> None:
+    def once(self, inputs: Sequence[LineInput]) -> None:
         """As GNU ld: archives of a group again and again, others once."""
         for grouped, run in groupby(inputs, key=lambda each: each.word.grouped):
             several = [*run]
@@ -79,7 +79,7 @@ class _Link:
                     for each in batch:
                         self._visit(each)
 
-    def _visit(self, each: Input) -> None:
+    def _visit(self, each: LineInput) -> None:
         if each.kind != "archive":
             self.add(each.defines, each.needs if each.kind == "object" else frozenset())
         before = -1
@@ -89,7 +89,7 @@ class _Link:
                 if (each.path, member.name) not in self.taken and member.defines & self.needed:
                     self.take(each.path, member)
 
-    def remember(self, inputs: Sequence[Input]) -> None:
+    def remember(self, inputs: Sequence[LineInput]) -> None:
         """As lld and mold: whatever is needed comes from the first that offers it."""
         offers: dict[str, tuple[str, Member]] = {}
         for each in inputs:
@@ -103,5 +103,5 @@ class _Link:
             self.take(*offers[found[0]])
 
 
-def _whole(shared: Input) -> Member:
+def _whole(shared: LineInput) -> Member:
     return Member("", language="", defines=shared.defines, needs=frozenset())

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ensign.model.findings import Finding
+from ensign.proof.evidence import BuildEvidence, own_units, shown
 from ensign.proof.facts import Unit, UnitKind
 from ensign.proof.flags import level_of
 from ensign.proof.rules_binary import binary_findings
@@ -14,14 +15,13 @@ from ensign.proof.rules_link import link_findings
 from ensign.proof.rules_log import log_findings
 from ensign.proof.rules_origin import origin_findings, origin_lines
 from ensign.proof.rules_units import unit_findings
-from ensign.proof.seen import Seen, own_units, shown
 from ensign.toolchains.profiling import bolt_count
 
 _NO_DEBUG = "flags: unknown, because there is no debug information (add -g)"
 _NO_FLAGS = "record no flags (Clang: add -grecord-command-line)"
 
 
-def judge(seen: Seen) -> tuple[Finding, ...]:
+def judge(seen: BuildEvidence) -> tuple[Finding, ...]:
     """All findings. What cannot be known is no finding, but is said by `describe`."""
     return (
         *origin_findings(seen),
@@ -33,19 +33,19 @@ def judge(seen: Seen) -> tuple[Finding, ...]:
     )
 
 
-def describe(seen: Seen) -> tuple[str, ...]:
+def describe(seen: BuildEvidence) -> tuple[str, ...]:
     """Say in sentences what was seen, and what is unknown, because of what."""
     return tuple(_lines(seen))
 
 
-def describe_units(seen: Seen) -> tuple[str, ...]:
+def describe_units(seen: BuildEvidence) -> tuple[str, ...]:
     """Of a file that is loaded with the program: how its units were compiled."""
     compiled = [unit for unit in seen.proof.binary.units if unit.kind is not UnitKind.LTRANS]
     lines = tuple(_units(compiled))[:1] if compiled else (_NO_DEBUG,)
     return tuple(f"{seen.file}: {line}" for line in (*lines, *_declared(seen)))
 
 
-def _lines(seen: Seen) -> Iterator[str]:
+def _lines(seen: BuildEvidence) -> Iterator[str]:
     binary = seen.proof.binary
     compiled = [unit for unit in binary.units if unit.kind is not UnitKind.LTRANS]
     ltrans = [unit for unit in binary.units if unit.kind is UnitKind.LTRANS]
@@ -78,7 +78,7 @@ def _lines(seen: Seen) -> Iterator[str]:
     yield from binary.comments
 
 
-def _declared(seen: Seen) -> Iterator[str]:
+def _declared(seen: BuildEvidence) -> Iterator[str]:
     own = with_own_flags(seen, own_units(seen))
     if own:
         levels = sorted({level_of(unit.words) or "no -O" for unit in own})
@@ -104,7 +104,7 @@ def _levels(units: list[Unit]) -> str:
     return ", ".join(f"{level} {count}" for level, count in sorted(levels.items()))
 
 
-def _protections(seen: Seen) -> str:
+def _protections(seen: BuildEvidence) -> str:
     found = seen.proof.binary.hardening
     names = {
         "PIE": found.pie,

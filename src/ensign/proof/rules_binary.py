@@ -1,17 +1,17 @@
-"""Protections, calls through the PLT, and BOLT: what the artefact's bytes show. Pure."""
+"""Protections, calls through the PLT, and BOLT: what the artifact's bytes show. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ensign.model.findings import Finding, Severity
-from ensign.proof.seen import Request, Seen
+from ensign.proof.evidence import BuildEvidence, Request
 
 _SOME = 5
 
 
-def binary_findings(seen: Seen) -> Iterator[Finding]:
-    """All that is judged by the artefact's bytes alone."""
+def binary_findings(seen: BuildEvidence) -> Iterator[Finding]:
+    """All that is judged by the artifact's bytes alone."""
     if seen.request is not None:
         yield from _hardening(seen, seen.request)
     yield from _plt(seen)
@@ -19,15 +19,15 @@ def binary_findings(seen: Seen) -> Iterator[Finding]:
         yield from _bolt(seen, seen.request)
 
 
-def _hardening(seen: Seen, request: Request) -> Iterator[Finding]:
+def _hardening(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
     lacks = list(_lacking(seen, request))
     if lacks:
         preset = request.variant.hardening
-        text = f"hardening '{preset}' was asked for, but the artefact lacks {', '.join(lacks)}"
+        text = f"hardening '{preset}' was asked for, but the artifact lacks {', '.join(lacks)}"
         yield seen.finding("hardening-missing", Severity.WARNING, text)
 
 
-def _lacking(seen: Seen, request: Request) -> Iterator[str]:
+def _lacking(seen: BuildEvidence, request: Request) -> Iterator[str]:
     found = seen.proof.binary.hardening
     link = request.flags.link
     if "-pie" in link and not found.pie and not seen.proof.binary.shared_library:
@@ -45,7 +45,7 @@ def _lacking(seen: Seen, request: Request) -> Iterator[str]:
         yield f"FORTIFY (it imports {', '.join(found.unchecked[:_SOME])} and no checked version)"
 
 
-def _plt(seen: Seen) -> Iterator[Finding]:
+def _plt(seen: BuildEvidence) -> Iterator[Finding]:
     binary = seen.proof.binary
     if not binary.shared_library or not binary.own_plt:
         return
@@ -62,11 +62,11 @@ def _plt(seen: Seen) -> Iterator[Finding]:
     yield seen.finding("plt-calls", Severity.WARNING if asked else Severity.NOTE, text)
 
 
-def _bolt(seen: Seen, request: Request) -> Iterator[Finding]:
+def _bolt(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
     bolted = seen.proof.binary.bolted
     if request.variant.bolt != "off" and not bolted:
         text = "BOLT was asked for, but there is neither .note.bolt_info nor .bolt.org.text"
         yield seen.finding("bolt-not-applied", Severity.ERROR, text)
     if request.variant.bolt == "off" and bolted:
-        text = "BOLT was not asked for, but the artefact was rewritten by it"
+        text = "BOLT was not asked for, but the artifact was rewritten by it"
         yield seen.finding("bolt-not-asked", Severity.WARNING, text)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 
 from ensign.model.findings import Finding, Severity
+from ensign.proof.evidence import BuildEvidence, Compiled, Request, own_units, shown
 from ensign.proof.facts import Binary, UnitKind
 from ensign.proof.flags import effect, effects, level_of, lto_of
-from ensign.proof.seen import Compiled, Request, Seen, own_units, shown
 
 _RECORDING = "-grecord-command-line"
 _DECLARED = 20
@@ -35,7 +35,7 @@ class _Miss:
     untold: bool
 
 
-def flag_findings(seen: Seen) -> Iterator[Finding]:
+def flag_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """Missing, overridden and differing flags, debug information, leaks into dependencies."""
     if seen.request is not None:
         every = own_units(seen)
@@ -69,7 +69,7 @@ def no_debug(binary: Binary) -> str:
     )
 
 
-def _against(seen: Seen, request: Request, units: Sequence[Compiled]) -> Iterator[Finding]:
+def _against(seen: BuildEvidence, request: Request, units: Sequence[Compiled]) -> Iterator[Finding]:
     wanted = _wanted(request)
     misses = [miss for unit in units for miss in _misses(unit, wanted)]
     flags = list(dict.fromkeys(miss.flag for miss in misses))
@@ -95,7 +95,7 @@ def _against(seen: Seen, request: Request, units: Sequence[Compiled]) -> Iterato
         yield seen.finding("flag-missing", severity, text)
 
 
-def _overridden(seen: Seen, misses: Sequence[_Miss], *, everywhere: bool) -> Finding:
+def _overridden(seen: BuildEvidence, misses: Sequence[_Miss], *, everywhere: bool) -> Finding:
     those = [miss for miss in misses if miss.overridden]
     flag, instead = those[0].flag, those[0].instead
     sources = [miss.source for miss in those]
@@ -108,7 +108,9 @@ def _overridden(seen: Seen, misses: Sequence[_Miss], *, everywhere: bool) -> Fin
     return seen.finding("flag-overridden", severity, text)
 
 
-def _in_some(seen: Seen, request: Request, misses: Sequence[_Miss], judged: int) -> Finding:
+def _in_some(
+    seen: BuildEvidence, request: Request, misses: Sequence[_Miss], judged: int
+) -> Finding:
     sources = [miss.source for miss in misses]
     text = (
         f"{_with_instead(misses)} was asked for, but {len(misses)} of {judged} compile units "
@@ -130,13 +132,13 @@ def _with_instead(misses: Sequence[_Miss]) -> str:
     return misses[0].flag + (f" (there is {', '.join(instead)})" if instead else "")
 
 
-def _declare(seen: Seen, sources: Sequence[str]) -> str:
+def _declare(seen: BuildEvidence, sources: Sequence[str]) -> str:
     names = [f'"{name}"' for name in dict.fromkeys(_relative(seen, each) for each in sources)]
     listed = ", ".join([*names[:_DECLARED], *(["…"] if len(names) > _DECLARED else [])])
     return f"declare what is to have its own flags: build.own_flags = [{listed}]"
 
 
-def _relative(seen: Seen, source: str) -> str:
+def _relative(seen: BuildEvidence, source: str) -> str:
     return source.removeprefix(f"{seen.proof.build_path}/")
 
 
@@ -145,7 +147,7 @@ def _severity(misses: Sequence[_Miss]) -> Severity:
     return Severity.ERROR if any(miss.untold for miss in misses) else Severity.WARNING
 
 
-def with_own_flags(seen: Seen, units: Sequence[Compiled]) -> tuple[Compiled, ...]:
+def with_own_flags(seen: BuildEvidence, units: Sequence[Compiled]) -> tuple[Compiled, ...]:
     """The units that the study declares in `build.own_flags`."""
     globs = () if seen.request is None else seen.request.own_flags
     return tuple(
@@ -215,8 +217,8 @@ def _instead(words: Iterable[str], subject: str, value: str | None) -> str:
     return found
 
 
-def _debug(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
-    """Without debug information the artefact proves nothing; ensign always asks for it."""
+def _debug(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Finding]:
+    """Without debug information the artifact proves nothing; ensign always asks for it."""
     request = seen.request
     if request is not None and request.variant.strip == "yes":
         return
@@ -242,7 +244,9 @@ def _debug(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
         yield seen.finding(code, Severity.ERROR, f"{text}; or {_declare(seen, unrecorded)}")
 
 
-def _unrequested_lto(seen: Seen, request: Request, units: Sequence[Compiled]) -> Iterator[Finding]:
+def _unrequested_lto(
+    seen: BuildEvidence, request: Request, units: Sequence[Compiled]
+) -> Iterator[Finding]:
     if request.variant.lto != "off" or lto_of(request.flags.compile):
         return
     lto = [unit.source for unit in units if lto_of(unit.words)]
@@ -251,7 +255,7 @@ def _unrequested_lto(seen: Seen, request: Request, units: Sequence[Compiled]) ->
         yield seen.finding("lto-not-asked", Severity.WARNING, text)
 
 
-def _leaks(seen: Seen, request: Request) -> Iterator[Finding]:
+def _leaks(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
     """Dependencies that were built once more in the program's stage, with the variant's flags."""
     if request.variant.dependencies != "plain":
         return
@@ -282,7 +286,7 @@ def _leaks(seen: Seen, request: Request) -> Iterator[Finding]:
         yield seen.finding("flag-leaked-into-dependency", Severity.WARNING, text)
 
 
-def ltrans_levels(seen: Seen) -> list[str]:
+def ltrans_levels(seen: BuildEvidence) -> list[str]:
     """The optimisation levels at which GCC generated code at the link."""
     levels = {
         level_of(unit.flags) for unit in seen.proof.binary.units if unit.kind is UnitKind.LTRANS

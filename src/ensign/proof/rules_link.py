@@ -7,24 +7,24 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from ensign.model.findings import Finding, Severity
+from ensign.proof.evidence import BuildEvidence, own_units, shown, units_of_build
 from ensign.proof.facts import Order, Unit, UnitKind
 from ensign.proof.flags import level_of, lto_of
 from ensign.proof.rules_flags import ltrans_levels
-from ensign.proof.seen import Seen, own_units, shown, units_of_build
 
 # `cc` and `c++` may be any; `gcc` and `g++` are one compiler.
 _NAMED = re.compile(r"(?:^|[/-])(gcc|g\+\+|clang|clang\+\+)(-\d+)?$")
 
 
-def link_findings(seen: Seen) -> Iterator[Finding]:
-    """All that concerns how objects became one artefact."""
+def link_findings(seen: BuildEvidence) -> Iterator[Finding]:
+    """All that concerns how objects became one artifact."""
     yield from _lto(seen)
     yield from archiver_findings(seen)
     yield from _compilers(seen)
     yield from _order(seen)
 
 
-def _lto(seen: Seen) -> Iterator[Finding]:
+def _lto(seen: BuildEvidence) -> Iterator[Finding]:
     units = units_of_build(seen)
     early = [unit for unit in units if unit.kind is UnitKind.EARLY]
     ltrans = [unit for unit in units if unit.kind is UnitKind.LTRANS]
@@ -72,7 +72,7 @@ def _lto(seen: Seen) -> Iterator[Finding]:
             yield seen.finding("flag-overridden", Severity.WARNING, text + " ".join(levels))
 
 
-def _severity(seen: Seen) -> Severity:
+def _severity(seen: BuildEvidence) -> Severity:
     """Where LTO was asked for, the variant is not what its name says."""
     asked = seen.request is not None and seen.request.variant.lto != "off"
     return Severity.ERROR if asked else Severity.WARNING
@@ -84,7 +84,7 @@ def _once(ltrans: list[Unit]) -> bool:
     return all(count == 1 for count in levels)
 
 
-def archiver_findings(seen: Seen) -> Iterator[Finding]:
+def archiver_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """Archives whose index leaves out LTO objects."""
     for archive in seen.proof.unindexed:
         text = (
@@ -94,7 +94,7 @@ def archiver_findings(seen: Seen) -> Iterator[Finding]:
         yield seen.finding("wrong-archiver", Severity.WARNING, text)
 
 
-def _compilers(seen: Seen) -> Iterator[Finding]:
+def _compilers(seen: BuildEvidence) -> Iterator[Finding]:
     names: defaultdict[str, list[str]] = defaultdict(list)
     for unit in units_of_build(seen):
         if unit.kind not in (UnitKind.ASSEMBLER, UnitKind.OTHER) and unit.name != "<artificial>":
@@ -113,7 +113,7 @@ def _compilers(seen: Seen) -> Iterator[Finding]:
         yield seen.finding("mixed-compilers", Severity.WARNING, text)
 
 
-def _order(seen: Seen) -> Iterator[Finding]:
+def _order(seen: BuildEvidence) -> Iterator[Finding]:
     by = seen.proof.link.by
     for fact in seen.proof.link.order:
         symbols = ", ".join(fact.symbols)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ensign.model.findings import Finding, Severity
-from ensign.proof.seen import Seen
+from ensign.proof.evidence import BuildEvidence
 from ensign.toolchains.profiling import bolt_count
 
 _UNKNOWN_LTO = re.compile(
@@ -35,7 +35,7 @@ _BOLT_STALE = re.compile(r"BOLT-WARNING: (\d+) \([\d.]+% of all profiled\) funct
 _FEW_SHARE = 0.01
 
 
-def log_findings(seen: Seen) -> Iterator[Finding]:
+def log_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """Flags that a compiler does not know, and profiles that are missing, stale or empty."""
     found = unknown_lto(seen.log)
     if found:
@@ -51,7 +51,7 @@ def unknown_lto(log: str) -> str:
     return found[0].strip() if found else ""
 
 
-def profile_findings(seen: Seen) -> Iterator[Finding]:
+def profile_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """Warnings about profiles, counted."""
     units = len(seen.proof.binary.units)
     for code, pattern, what in (
@@ -68,7 +68,7 @@ def profile_findings(seen: Seen) -> Iterator[Finding]:
             yield seen.finding(code, Severity.WARNING, text)
 
 
-def _bolt(seen: Seen) -> Iterator[Finding]:
+def _bolt(seen: BuildEvidence) -> Iterator[Finding]:
     count = bolt_count(seen.log)
     if count is not None and count.profiled < _FEW_SHARE * count.functions:
         text = f"BOLT had a profile for {count.profiled} of {count.functions} functions only"

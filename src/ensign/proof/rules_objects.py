@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from ensign.model.findings import Finding, Severity
+from ensign.proof.evidence import BuildEvidence, own_units, shown
 from ensign.proof.objects import ObjectFacts
-from ensign.proof.seen import Seen, own_units, shown
 
 # FORTIFY replaces these always, whatever the compiler knows of sizes.
 _ALWAYS_CHECKED = frozenset(("printf", "fprintf", "vprintf", "vfprintf", "sprintf", "vsprintf"))
 
 
-def object_findings(seen: Seen, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
+def object_findings(seen: BuildEvidence, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
     """Compilers, LTO and FORTIFY that only some objects have, where no flags tell it already."""
     told = any(unit.words is not None for unit in own_units(seen))
     compiled = [each for each in objects if each.compilers or each.language]
@@ -24,7 +24,7 @@ def object_findings(seen: Seen, objects: Sequence[ObjectFacts]) -> Iterator[Find
         yield from _fortify(seen, compiled)
 
 
-def _compilers(seen: Seen, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
+def _compilers(seen: BuildEvidence, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
     by: defaultdict[str, list[str]] = defaultdict(list)
     for each in objects:
         for compiler in each.compilers:
@@ -35,7 +35,7 @@ def _compilers(seen: Seen, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
         yield seen.finding("mixed-compilers", Severity.WARNING, text)
 
 
-def _lto(seen: Seen, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
+def _lto(seen: BuildEvidence, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
     without = [each.name for each in objects if not each.language]
     if without and len(without) < len(objects):
         text = (
@@ -45,7 +45,7 @@ def _lto(seen: Seen, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
         yield seen.finding("flags-differ", Severity.WARNING, text)
 
 
-def _fortify(seen: Seen, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
+def _fortify(seen: BuildEvidence, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
     checked = [each.name for each in objects if each.checked - {"__stack_chk"}]
     plain = [each.name for each in objects if each.unchecked & _ALWAYS_CHECKED and not each.checked]
     if checked and plain:

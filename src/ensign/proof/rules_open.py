@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ensign.model.findings import Finding, Severity
+from ensign.proof.evidence import BuildEvidence, Compiled, own_units, shown, units_of_build
 from ensign.proof.facts import UnitKind
 from ensign.proof.flags import lto_of
 from ensign.proof.rules_profile import Dated, uses_profile
-from ensign.proof.seen import Compiled, Seen, own_units, shown, units_of_build
 
 NOT_JUDGED = "not-judged"
 _SHOW = "a compile_commands.json, or -g (Clang: with -grecord-command-line), shows them"
 
 
 def open_questions(
-    seen: Seen, profiles: Sequence[Dated], sources: Sequence[Dated]
+    seen: BuildEvidence, profiles: Sequence[Dated], sources: Sequence[Dated]
 ) -> Iterator[Finding]:
     """A note for each of flags, definitions, LTO, profile and link order that cannot be seen."""
     units = own_units(seen)
@@ -29,7 +29,7 @@ def open_questions(
         yield seen.finding(NOT_JUDGED, Severity.NOTE, f"not judged: {text}")
 
 
-def _flags(seen: Seen, units: Sequence[Compiled]) -> Iterator[str]:
+def _flags(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[str]:
     silent = [unit.source for unit in units if unit.words is None]
     others = {each.compiler for each in seen.proof.binary.units if each.kind is UnitKind.OTHER}
     if not units and others:
@@ -60,7 +60,7 @@ def _definitions(units: Sequence[Compiled]) -> Iterator[str]:
         )
 
 
-def _lto(seen: Seen, units: Sequence[Compiled]) -> Iterator[str]:
+def _lto(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[str]:
     if seen.link is not None:
         return
     told = [unit for unit in units if unit.words is not None]
@@ -90,6 +90,6 @@ def _profile(
             yield f"whether the profile fits {shown(gone)}: the source is not here"
 
 
-def _order(seen: Seen) -> Iterator[str]:
+def _order(seen: BuildEvidence) -> Iterator[str]:
     if seen.proof.link.unknown and not seen.proof.link.by:
         yield f"the order of the link: {seen.proof.link.unknown}"

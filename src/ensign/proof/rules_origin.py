@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 
 from ensign.model.findings import Finding, Severity
+from ensign.proof.evidence import BuildEvidence, Request, shown, some
 from ensign.proof.facts import (
     FileOrigins,
     Stray,
@@ -13,7 +14,6 @@ from ensign.proof.facts import (
     Why,
     compiler_of_comment,
 )
-from ensign.proof.seen import Request, Seen, shown, some
 
 _LANGUAGES = (UnitKind.EARLY, UnitKind.WHOLE, UnitKind.CLANG)
 _WHERE = {
@@ -22,7 +22,7 @@ _WHERE = {
 }
 
 
-def origin_findings(seen: Seen) -> Iterator[Finding]:
+def origin_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """Parts that came from elsewhere, and compilers that nobody asked for. Errors, all."""
     if seen.request is None:
         return
@@ -31,7 +31,7 @@ def origin_findings(seen: Seen) -> Iterator[Finding]:
         yield from _compilers(seen, seen.request, file)
 
 
-def _strays(seen: Seen, request: Request, file: FileOrigins) -> Iterator[Finding]:
+def _strays(seen: BuildEvidence, request: Request, file: FileOrigins) -> Iterator[Finding]:
     for why, where in _WHERE.items():
         found = [each for each in undeclared(file.strays, request) if each.why is why]
         if not found:
@@ -73,7 +73,7 @@ def _way_out(found: Sequence[Stray], why: Why) -> str:
     return f"build it from this source, or {declare}"
 
 
-def _compilers(seen: Seen, request: Request, file: FileOrigins) -> Iterator[Finding]:
+def _compilers(seen: BuildEvidence, request: Request, file: FileOrigins) -> Iterator[Finding]:
     if not request.programs:
         return
     foreign = {
@@ -105,7 +105,7 @@ def _made_by(stray: Stray) -> Iterator[tuple[str, str]]:
             yield compiler, stray.name
 
 
-def origin_lines(seen: Seen) -> Iterator[str]:
+def origin_lines(seen: BuildEvidence) -> Iterator[str]:
     """What was found of the origins, in sentences; what could not be judged, and why."""
     request = seen.request
     for file in seen.proof.origins:

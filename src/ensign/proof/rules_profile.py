@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ensign.model.findings import Finding, Severity
+from ensign.proof.evidence import BuildEvidence, Compiled, own_units, shown
 from ensign.proof.rules_units import effects_of
-from ensign.proof.seen import Compiled, Seen, own_units, shown
 
 _USES = ("profile-use", "profile-instr-use", "auto-profile", "profile-sample-use")
 _COUNTS = (".gcda", ".afdo")
@@ -29,7 +29,7 @@ def uses_profile(units: Sequence[Compiled]) -> tuple[Compiled, ...]:
 
 
 def profile_file_findings(
-    seen: Seen, profiles: Sequence[Dated], sources: Sequence[Dated]
+    seen: BuildEvidence, profiles: Sequence[Dated], sources: Sequence[Dated]
 ) -> Iterator[Finding]:
     """Profiles that are older than a source that they were used for, missing, or not used."""
     units = [unit for unit in own_units(seen) if unit.words is not None]
@@ -66,7 +66,10 @@ def _of_unit(unit: Compiled, names: set[str]) -> bool:
 
 
 def _stale(
-    seen: Seen, using: Sequence[Compiled], profiles: Sequence[Dated], sources: Sequence[Dated]
+    seen: BuildEvidence,
+    using: Sequence[Compiled],
+    profiles: Sequence[Dated],
+    sources: Sequence[Dated],
 ) -> Iterator[Finding]:
     written = {each.path: each.written_ns for each in sources}
     stale: dict[str, str] = {}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ensign.model.findings import Finding, Severity
+from ensign.proof.evidence import BuildEvidence, shown
 from ensign.proof.rules_profile import CLOCKS_APART_NS, Dated
-from ensign.proof.seen import Seen, shown
 
 
 def changed_source_findings(
-    seen: Seen, built: Dated | None, sources: Sequence[Dated]
+    seen: BuildEvidence, built: Dated | None, sources: Sequence[Dated]
 ) -> Iterator[Finding]:
     """`source-changed`, where a source was written after the file that it is in."""
     if built is None:

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from ensign.model.findings import Finding, Severity
+from ensign.proof.evidence import BuildEvidence, Compiled, own_units, shown
 from ensign.proof.flags import effect, effects, level_of
-from ensign.proof.seen import Compiled, Seen, own_units, shown
 
 _LEVELS = {"-O0": 0, "-Og": 1, "-O1": 1, "-Oz": 2, "-Os": 2, "-O2": 3, "-O3": 4, "-Ofast": 5}
 # What differs for good reasons between files of one program, or says nothing of speed and safety.
@@ -27,7 +27,7 @@ _NOTHING = (None, "off", "undefined", "0", "generic")
 _CPP = (".cc", ".cpp", ".cxx", ".c++", ".C", ".CPP")
 
 
-def unit_findings(seen: Seen) -> Iterator[Finding]:
+def unit_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """Units that are not optimized, flags that undo each other, and units that differ."""
     if seen.request is not None:
         return
@@ -38,7 +38,7 @@ def unit_findings(seen: Seen) -> Iterator[Finding]:
     yield from _fortified(seen, units)
 
 
-def _unoptimized(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
+def _unoptimized(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Finding]:
     levels = {level_of(unit.words) for unit in units}
     if levels and levels <= {"", "-O0"}:
         which = "" if "-O0" in levels else ", as is usual without -O"
@@ -49,7 +49,7 @@ def _unoptimized(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
         yield seen.finding("unoptimized", Severity.WARNING, text)
 
 
-def _undone(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
+def _undone(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Finding]:
     found: dict[tuple[str, str], list[str]] = {}
     for unit in units:
         words = unit.asked or unit.words or ()
@@ -88,7 +88,7 @@ def _gives_less(subject: str, before: str, after: str) -> bool:
     return was[1] not in _NOTHING and now[1] in _NOTHING
 
 
-def _differing(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
+def _differing(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Finding]:
     groups: dict[tuple[str, bool], list[Compiled]] = defaultdict(list)
     for unit in units:
         family = "" if unit.unit is None else unit.unit.compiler.partition(" ")[0]
@@ -136,7 +136,7 @@ _SETS = ("avx", "sse", "no-", "mmx", "fma", "bmi", "adx", "aes", "sha", "xsave",
 
 
 def _difference(
-    seen: Seen, subject: str, having: Sequence[tuple[Compiled, dict[str, str]]]
+    seen: BuildEvidence, subject: str, having: Sequence[tuple[Compiled, dict[str, str]]]
 ) -> Iterator[Finding]:
     by_value: dict[str, list[str]] = defaultdict(list)
     flags: dict[str, str] = {}
@@ -182,7 +182,7 @@ def _flag(unit: Compiled, subject: str) -> str:
 _ALWAYS_CHECKED = frozenset(("printf", "fprintf", "vprintf", "vfprintf", "sprintf", "vsprintf"))
 
 
-def _fortified(seen: Seen, units: Sequence[Compiled]) -> Iterator[Finding]:
+def _fortified(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Finding]:
     """Where no command line says it: functions called in their checked and their plain form."""
     if any("D:_FORTIFY_SOURCE" in effects_of(unit) for unit in units):
         return

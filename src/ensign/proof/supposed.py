@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
+from ensign.proof.evidence import BuildEvidence, Compiled, own_units
 from ensign.proof.flags import effects
-from ensign.proof.seen import Compiled, Seen, own_units
 
 # What compilers record as they were told, with what no flag means.
 _RECORDED = {"O": "-O0", "lto": "off", "profile-use": "off", "profile-generate": "off"}
@@ -17,13 +17,13 @@ _RECORDED = {"O": "-O0", "lto": "off", "profile-use": "off", "profile-generate":
 _FAMILIES = {"clang": "Clang", "gcc": "GCC", "g++": "GCC"}
 
 
-def borne_out(seen: Seen) -> bool:
-    """Whether units of the artefact say that the calls made them, and none contradicts."""
+def borne_out(seen: BuildEvidence) -> bool:
+    """Whether units of the artifact say that the calls made them, and none contradicts."""
     told = [unit for unit in own_units(seen) if _own_flags(unit) is not None]
     return any(unit.call for unit in told) and contradicted(seen) is None
 
 
-def contradicted(seen: Seen) -> str | None:
+def contradicted(seen: BuildEvidence) -> str | None:
     """A source, and how its unit differs from its call; None where no unit does."""
     for unit in own_units(seen):
         said = _difference(unit)

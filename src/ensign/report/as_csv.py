@@ -7,10 +7,10 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 
-from ensign.model.comparisons import Beside, Comparison
+from ensign.model.comparisons import Comparison, OtherMetric
 from ensign.model.results import CompareResult, StudyResult
 from ensign.report.confirmation import confirmed
-from ensign.report.layouts import within_band
+from ensign.report.layouts import within_spread
 
 _COMPARISON = (
     "metric", "ratio", "low", "high", "level", "direction", "size", "executions", "rule",
@@ -19,11 +19,11 @@ _COMPARISON = (
 )  # fmt: skip
 _STUDY = (
     "scope", "workload", "variant", "baseline", *_COMPARISON,
-    "workloads", "baseline_cost_ns", "variant_cost_ns", "user_share", "within_layout_band",
-    "no_slower",
+    "workloads", "baseline_cost_ns", "variant_cost_ns", "user_share", "within_layout_spread",
+    "non_inferior",
 )  # fmt: skip
 _COMPARE = (
-    "arm", "baseline", "is_twin", *_COMPARISON,
+    "variant", "baseline", "is_twin", *_COMPARISON,
     "user_s", "system_s", "wall_s", "peak_memory_bytes", "cost_ns", "command",
 )  # fmt: skip
 
@@ -49,26 +49,26 @@ def study(result: StudyResult) -> str:
 def _rows(result: StudyResult, prefix: str = "") -> list[list[Cell]]:
     rows: list[list[Cell]] = []
     for entry in result.suite:
-        names = [f"{prefix}suite", "", entry.comparison.arm, entry.comparison.baseline]
-        inside = _INSIDE[within_band(entry.comparison, result)]
-        shown = _INSIDE[entry.no_slower]
+        names = [f"{prefix}suite", "", entry.comparison.variant, entry.comparison.baseline]
+        inside = _INSIDE[within_spread(entry.comparison, result)]
+        shown = _INSIDE[entry.non_inferior]
         counts = (entry.workloads, "", "", "", inside, shown)
         rows.append([*names, *_cells(entry.comparison), *counts])
     for one in result.workloads:
-        names = [f"{prefix}workload", one.workload, one.comparison.arm, one.comparison.baseline]
-        costs = (one.baseline_cost_ns, one.arm_cost_ns, one.user_share)
-        inside = _INSIDE[within_band(one.comparison, result, one.workload)]
+        names = [f"{prefix}workload", one.workload, one.comparison.variant, one.comparison.baseline]
+        costs = (one.baseline_cost_ns, one.variant_cost_ns, one.user_share)
+        inside = _INSIDE[within_spread(one.comparison, result, one.workload)]
         rows.append([*names, *_cells(one.comparison), "", *map(_number, costs), inside, ""])
     for each in result.latency:
         scope = f"{prefix}latency-{each.percentile}"
-        names = [scope, each.workload, each.comparison.arm, each.comparison.baseline]
-        latencies = (_number(each.baseline_ns), _number(each.arm_ns))
+        names = [scope, each.workload, each.comparison.variant, each.comparison.baseline]
+        latencies = (_number(each.baseline_ns), _number(each.variant_ns))
         rows.append([*names, *_cells(each.comparison), "", *latencies, "", "", ""])
     for failure in result.failures:
         said = {
             "scope": f"{prefix}failed",
             "workload": failure.workload,
-            "variant": failure.arm,
+            "variant": failure.variant,
             "baseline": result.baseline,
             "direction": "failed",
         }
@@ -77,27 +77,27 @@ def _rows(result: StudyResult, prefix: str = "") -> list[list[Cell]]:
 
 
 def compare(result: CompareResult) -> str:
-    """One row per comparison, the twin's last, with the arm's own means.
+    """One row per comparison, the twin's last, with the variant's own means.
 
     What failed has a row without figures, its direction is `failed`.
     """
     entries = [(entry, False) for entry in result.comparisons]
     if result.aa is not None:
         entries.append((result.aa, True))
-    arms = {arm.name: arm for arm in result.arms}
+    variants = {variant.name: variant for variant in result.variants}
     rows: list[list[Cell]] = []
     for entry, is_twin in entries:
-        arm = result.twin if is_twin else arms.get(entry.arm)
+        variant = result.twin if is_twin else variants.get(entry.variant)
         facts: list[Cell] = [""] * 6
-        if arm is not None:
-            times = map(_number, (arm.user_s, arm.system_s, arm.wall_s))
-            facts = [*times, arm.peak_memory_bytes, _number(arm.cost_ns), arm.command]
-        names = [entry.arm, entry.baseline, "true" if is_twin else "false"]
+        if variant is not None:
+            times = map(_number, (variant.user_s, variant.system_s, variant.wall_s))
+            facts = [*times, variant.peak_memory_bytes, _number(variant.cost_ns), variant.command]
+        names = [entry.variant, entry.baseline, "true" if is_twin else "false"]
         rows.append([*names, *_cells(entry), *facts])
     for failed in result.failed:
         said = {
-            "arm": failed.name,
-            "baseline": result.arms[0].name,
+            "variant": failed.name,
+            "baseline": result.variants[0].name,
             "is_twin": "false",
             "direction": "failed",
             "command": failed.command,
@@ -123,7 +123,7 @@ def _cells(entry: Comparison) -> list[Cell]:
     ]
 
 
-def _other(beside: Beside | None) -> list[Cell]:
+def _other(beside: OtherMetric | None) -> list[Cell]:
     if beside is None:
         return [""] * 6
     other = beside.other

@@ -8,12 +8,12 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from ensign.model.differences import Change, StudyDifference
+from ensign.model.differences import RatioChange, StudyDifference
 from ensign.report import github
 from ensign.report.difference import Table, answer, difference_view
 from ensign.report.github import safe
 
-_NAMED = "Workloads that moved (named after Holm)"
+_SIGNIFICANT = "Workloads that moved (significant after Holm's adjustment)"
 
 
 def text(found: StudyDifference, width: int = 80) -> str:
@@ -30,8 +30,8 @@ def text(found: StudyDifference, width: int = 80) -> str:
         lines += ["", table.heading]
         for name, a, b in table.rows:
             lines += _wrapped(f"{name}: A {a}; B {b}", width)
-    lines += ["", _NAMED]
-    for each in view.named:
+    lines += ["", _SIGNIFICANT]
+    for each in view.significant:
         lines += _wrapped(each, width)
     lines += [""]
     for note in view.notes:
@@ -47,8 +47,8 @@ def markdown(found: StudyDifference) -> str:
         " ".join(map(safe, view.sentences)),
         *(f"> ⚠️ {safe(warning)}" for warning in view.warnings),
         _grid(view.suite),
-        f"#### {_NAMED}",
-        "\n".join(f"- {safe(each)}" for each in view.named),
+        f"#### {_SIGNIFICANT}",
+        "\n".join(f"- {safe(each)}" for each in view.significant),
         *(_folded(table) for table in (*view.differing, *view.workloads)),
         "\n".join(f"- {safe(note)}" for note in view.notes),
     ]
@@ -66,7 +66,7 @@ def as_json(found: StudyDifference) -> str:
         "margin": found.margin,
         "suite": [_change(each, found) for each in found.suite],
         "workloads": [_change(each, found) for each in found.workloads],
-        "named": [asdict(each) for each in found.named],
+        "significant": [asdict(each) for each in found.significant],
         "builds": [{**asdict(each), "same": each.same} for each in found.builds],
         "machine": [asdict(each) for each in found.machine],
         "settings": [asdict(each) for each in found.settings],
@@ -77,10 +77,10 @@ def as_json(found: StudyDifference) -> str:
     return json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _change(each: Change, found: StudyDifference) -> dict[str, object]:
+def _change(each: RatioChange, found: StudyDifference) -> dict[str, object]:
     entry = each.comparison
     return {
-        "variant": entry.arm,
+        "variant": entry.variant,
         "workload": each.workload or None,
         "metric": entry.metric.value,
         "ratio_a": each.ratio_a,

@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import asdict
 from itertools import groupby
 
-from ensign.model.checkup import Check, Checkup, Status
+from ensign.model.checkup import Checkup, CheckupLine, Status
 from ensign.model.findings import Finding
 
 _MARKS = {Status.GOOD: "✓", Status.POOR: "~", Status.MISSING: "✗"}
@@ -42,7 +42,7 @@ def as_json(checkup: Checkup) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
-def _check(check: Check, width: int) -> list[str]:
+def _check(check: CheckupLine, width: int) -> list[str]:
     label = f"  {_MARKS[check.status]} {check.name:<{_LABEL_WIDTH - 1}} "
     lines = _wrapped(label, check.detail, width)
     if check.remedy and check.status is not Status.GOOD:

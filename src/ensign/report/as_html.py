@@ -23,7 +23,7 @@ from ensign.report.confirmation import (
 )
 from ensign.report.effects import effects_view
 from ensign.report.heat import heat_map
-from ensign.report.layouts import WITHIN_BAND, WITHIN_BAND_NOTE
+from ensign.report.layouts import WITHIN_SPREAD, WITHIN_SPREAD_NOTE
 from ensign.report.notes import BY_MINIMUM, study_notes
 from ensign.report.ran import whose
 from ensign.report.trade import hardening_rows, trade_view
@@ -48,7 +48,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuildRow:
     """One build in words."""
 
     name: str
@@ -102,8 +102,8 @@ def study(result: StudyResult) -> str:
             findings=sorted(findings_of(result), key=_severity),
             notes=study_notes(result),
             by_minimum=BY_MINIMUM,
-            within_band=WITHIN_BAND,
-            within_band_note=WITHIN_BAND_NOTE,
+            within_spread=WITHIN_SPREAD,
+            within_spread_note=WITHIN_SPREAD_NOTE,
             redo=result.extra.get("redo", "ensign run STUDY.toml"),
             redo_with=result.extra.get("redo_with", ""),
             light=Markup(palette.variables(dark=False)),  # noqa: S704  # constants of this package
@@ -175,10 +175,12 @@ def _twin(result: StudyResult) -> tuple[str, ...]:
     found = [
         twin_sentence(entry.comparison, result.margin)
         for entry in result.suite
-        if entry.comparison.arm == result.twin
+        if entry.comparison.variant == result.twin
     ]
     each = [
-        one.comparison.direction for one in result.workloads if one.comparison.arm == result.twin
+        one.comparison.direction
+        for one in result.workloads
+        if one.comparison.variant == result.twin
     ]
     if each:
         out = len(each) - each.count(Direction.UNCLEAR)
@@ -191,9 +193,9 @@ def _twin(result: StudyResult) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _built(build: BuildFacts) -> Built:
+def _built(build: BuildFacts) -> BuildRow:
     failed = build.bad
-    return Built(
+    return BuildRow(
         name=clean(build.variant),
         status=status_of(build),
         tone="error" if failed or build.check == "failed" else "",

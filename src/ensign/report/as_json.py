@@ -7,38 +7,46 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from ensign.model.comparisons import Beside, Comparison, TimeShares
+from ensign.model.comparisons import Comparison, OtherMetric, TimeShares
 from ensign.model.effects import Effect
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
 from ensign.model.results import (
-    ArmFacts,
     BuildFacts,
     CompareResult,
     Confirmation,
     LayoutFacts,
     StudyResult,
+    VariantFacts,
 )
-from ensign.model.trials import ArmFailure, ArmTotals, SliceRecord, Trial
-from ensign.report.layouts import within_band
+from ensign.model.trials import SliceRecord, Trial, VariantFailure, VariantTotals
+from ensign.report.layouts import within_spread
 from ensign.report.verdict import was_checked
 
 Json = str | int | float | bool | None | list["Json"] | Mapping[str, "Json"]
 
-_SLICE_COLUMNS = ("arm", "start_ns", "wall_ns", "cpu_ns", "load_cpu_ns", "filler", "cpu_wait_ns")
+_SLICE_COLUMNS = (
+    "variant",
+    "start_ns",
+    "wall_ns",
+    "cpu_ns",
+    "load_cpu_ns",
+    "filler",
+    "cpu_wait_ns",
+)
 
 
 def study(result: StudyResult) -> str:
-    """`suite`, `workloads`, `bands`, `named`, `builds`, `findings`; `study` is about all of it.
+    """`suite`, `workloads`, `bands`, `significant`, `builds`, `findings`; `study` is about all.
 
-    `failed` has the variants that failed while they were raced (`sweep` counts from 0).
+    `failed` has the variants that failed while they were raced (`round` counts from 0).
 
     `confirmation` is there where the study has that phase, with the same rows once it is finished;
-    all others are an exploration then. `factorial` has the effects of the axes; `named` says which
-    are shown to differ after Holm. `layouts` is there where relinks were raced; a band's ratios
-    are over the natural link. `other_metric` is the same pair by the other cost. `no_slower` is the
-    claim "no workload slower than the margin", null where none is made. `within_layout_band` says
-    whether the whole interval lies in it; null where there is none.
+    all others are an exploration then. `factorial` has the effects of the axes; `significant` says
+    which are shown to differ after Holm's adjustment. `layouts` is there where relinks were raced;
+    a spread's ratios are over the natural link. `other_metric` is the same pair by the other cost.
+    `non_inferior` is the claim "no workload slower than the margin", null where none is made.
+    `within_layout_spread` says whether the whole interval lies in it; null where there is none.
     """
     phase = result.confirmation
     second = {} if phase is None else {"confirmation": _confirmation(phase)}
@@ -48,8 +56,8 @@ def study(result: StudyResult) -> str:
 def _confirmation(phase: Confirmation) -> dict[str, Json]:
     return {
         "finalists": list(phase.finalists),
-        "sweeps": phase.sweeps,
-        "sweeps_done": phase.sweeps_done,
+        "rounds": phase.rounds,
+        "rounds_done": phase.rounds_done,
         "level": phase.level,
         "plan_sha256": phase.plan_sha256,
         "fresh": list(phase.fresh),
@@ -61,31 +69,31 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
     return {
         "suite": [
             {
-                "variant": entry.comparison.arm,
+                "variant": entry.comparison.variant,
                 **_interval(entry.comparison),
                 "level": entry.comparison.level,
                 **_statements(entry.comparison),
                 **_judged(entry.comparison),
                 "workloads": entry.workloads,
-                "no_slower": entry.no_slower,
+                "non_inferior": entry.non_inferior,
                 "not_shown": list(entry.not_shown),
-                "within_layout_band": within_band(entry.comparison, result),
+                "within_layout_spread": within_spread(entry.comparison, result),
             }
             for entry in result.suite
         ],
         "workloads": [
             {
                 "workload": entry.workload,
-                "variant": entry.comparison.arm,
+                "variant": entry.comparison.variant,
                 "metric": entry.comparison.metric.value,
                 **_interval(entry.comparison),
                 **_statements(entry.comparison),
                 "executions": entry.comparison.executions,
                 **_judged(entry.comparison),
                 "baseline_cost_ns": _number(entry.baseline_cost_ns),
-                "variant_cost_ns": _number(entry.arm_cost_ns),
+                "variant_cost_ns": _number(entry.variant_cost_ns),
                 "user_share": _number(entry.user_share),
-                "within_layout_band": within_band(entry.comparison, result, entry.workload),
+                "within_layout_spread": within_spread(entry.comparison, result, entry.workload),
             }
             for entry in result.workloads
         ],
@@ -97,13 +105,13 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
             }
             for entry in result.bands
         ],
-        "named": [
+        "significant": [
             {
                 "variant": entry.variant,
                 "slower": list(entry.slower),
                 "faster": list(entry.faster),
             }
-            for entry in result.named
+            for entry in result.significant
         ],
         "factorial": {
             "main": [_effect(each) for each in result.factorial.main],
@@ -113,12 +121,12 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
         "latency": [
             {
                 "workload": entry.workload,
-                "variant": entry.comparison.arm,
+                "variant": entry.comparison.variant,
                 "percentile": entry.percentile,
                 **_interval(entry.comparison),
                 "executions": entry.comparison.executions,
                 "baseline_ns": _number(entry.baseline_ns),
-                "variant_ns": _number(entry.arm_ns),
+                "variant_ns": _number(entry.variant_ns),
             }
             for entry in result.latency
         ],
@@ -130,9 +138,9 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
     }
 
 
-def _failed(failure: ArmFailure) -> dict[str, Json]:
+def _failed(failure: VariantFailure) -> dict[str, Json]:
     said = asdict(failure)
-    return {"variant": said.pop("arm"), **said}
+    return {"variant": said.pop("variant"), **said}
 
 
 def compare(result: CompareResult) -> str:
@@ -148,8 +156,8 @@ def compare(result: CompareResult) -> str:
             "comparisons": [_comparison(entry) for entry in result.comparisons],
             "aa": None if result.aa is None else _comparison(result.aa),
             "findings": [_finding(finding) for finding in result.findings],
-            "arms": [_arm(arm) for arm in _arms(result)],
-            "failed": [asdict(arm) for arm in result.failed],
+            "variants": [_variant(variant) for variant in _variants(result)],
+            "failed": [asdict(variant) for variant in result.failed],
             "compare": _about_compare(result),
             "machine": dict(result.machine.facts),
             "slice_columns": list(_SLICE_COLUMNS),
@@ -169,14 +177,14 @@ def _effect(effect: Effect) -> dict[str, Json]:
         **_interval(effect.comparison),
         "level": effect.comparison.level,
         **_statements(effect.comparison),
-        "named": effect.named,
+        "significant": effect.significant,
         "other_metric": beside,
     }
 
 
 def _comparison(entry: Comparison) -> dict[str, Json]:
     return {
-        "arm": entry.arm,
+        "variant": entry.variant,
         "baseline": entry.baseline,
         "metric": entry.metric.value,
         **_interval(entry),
@@ -196,14 +204,14 @@ def _judged(entry: Comparison) -> dict[str, Json]:
     }
 
 
-def _beside(beside: Beside) -> dict[str, Json]:
+def _beside(beside: OtherMetric) -> dict[str, Json]:
     return {
         "metric": beside.other.metric.value,
         **_interval(beside.other),
         **_statements(beside.other),
         "disagrees": beside.disagrees,
         "baseline": None if beside.baseline is None else _shares(beside.baseline),
-        "arm": None if beside.arm is None else _shares(beside.arm),
+        "variant": None if beside.variant is None else _shares(beside.variant),
     }
 
 
@@ -237,6 +245,7 @@ def _build(build: BuildFacts) -> dict[str, Json]:
         "flags": list(build.flags),
         "link_flags": list(build.link_flags),
         "status": build.status,
+        **({"same_as": build.same_as} if build.same_as else {}),
         "build_s": _number(build.build_s),
         "size_bytes": build.size_bytes,
         "text_bytes": build.text_bytes,
@@ -257,7 +266,7 @@ def _layouts(layouts: LayoutFacts) -> dict[str, Json]:
         "kind": layouts.kind,
         "unable": list(layouts.unable),
         "splits": [asdict(split) for split in layouts.splits],
-        "bands": [asdict(band) for band in layouts.bands],
+        "spreads": [asdict(spread) for spread in layouts.spreads],
     }
 
 
@@ -271,8 +280,8 @@ def _about_study(result: StudyResult) -> dict[str, Json]:
         "margin": result.margin,
         "level": result.level,
         "checked": was_checked(result),
-        "sweeps_done": result.sweeps_done,
-        "sweeps_planned": result.sweeps_planned,
+        "rounds_done": result.rounds_done,
+        "rounds_planned": result.rounds_planned,
         "racing_s": _number(result.racing_s),
         "precision": {
             "expected": _precision(result.expected),
@@ -314,31 +323,31 @@ def _about_compare(result: CompareResult) -> dict[str, Json]:
     }
 
 
-def _arms(result: CompareResult) -> tuple[ArmFacts, ...]:
-    return result.arms if result.twin is None else (*result.arms, result.twin)
+def _variants(result: CompareResult) -> tuple[VariantFacts, ...]:
+    return result.variants if result.twin is None else (*result.variants, result.twin)
 
 
-def _arm(arm: ArmFacts) -> dict[str, Json]:
+def _variant(variant: VariantFacts) -> dict[str, Json]:
     return {
-        "name": arm.name,
-        "command": arm.command,
-        "user_s": _number(arm.user_s),
-        "system_s": _number(arm.system_s),
-        "wall_s": _number(arm.wall_s),
-        "peak_memory_bytes": arm.peak_memory_bytes,
-        "cost_ns": _number(arm.cost_ns),
-        "operations": _number(arm.operations),
-        "log_ratios": [_number(value) for value in arm.log_ratios],
-        "failing_runs": [asdict(runs) for runs in arm.failing_runs],
-        "ran": [{"path": file.path, "sha256": file.sha256 or None} for file in arm.ran],
-        "not_judged": arm.not_judged,
+        "name": variant.name,
+        "command": variant.command,
+        "user_s": _number(variant.user_s),
+        "system_s": _number(variant.system_s),
+        "wall_s": _number(variant.wall_s),
+        "peak_memory_bytes": variant.peak_memory_bytes,
+        "cost_ns": _number(variant.cost_ns),
+        "operations": _number(variant.operations),
+        "log_ratios": [_number(value) for value in variant.log_ratios],
+        "failing_runs": [asdict(runs) for runs in variant.failing_runs],
+        "ran": [{"path": file.path, "sha256": file.sha256 or None} for file in variant.ran],
+        "not_judged": variant.not_judged,
     }
 
 
 def _trial(trial: Trial) -> dict[str, Json]:
     return {
         "workload": trial.workload,
-        "sweep": trial.sweep,
+        "round": trial.round_index,
         "seed": trial.seed,
         "mode": trial.mode.value,
         "freezer": trial.freezer,
@@ -347,14 +356,14 @@ def _trial(trial: Trial) -> dict[str, Json]:
         "wall_ns": trial.wall_ns,
         "running_share": _number(trial.running_share),
         "steal_ns": trial.steal_ns,
-        "arms": [_totals(totals) for totals in trial.arms],
+        "variants": [_totals(totals) for totals in trial.variants],
         "slices": [_slice(record) for record in trial.slices],
         "findings": [_finding(finding) for finding in trial.findings],
         "failures": [asdict(failure) for failure in trial.failures],
     }
 
 
-def _totals(totals: ArmTotals) -> dict[str, Json]:
+def _totals(totals: VariantTotals) -> dict[str, Json]:
     return {**asdict(totals), "counters": dict(totals.counters)}
 
 

@@ -11,10 +11,10 @@ from ensign.report import figures, github, latency
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import effects_view
 from ensign.report.github import folded, html, safe
-from ensign.report.layouts import WITHIN_BAND
+from ensign.report.layouts import WITHIN_SPREAD
 from ensign.report.notes import (
     BY_MINIMUM,
-    NAMED_HEADING,
+    SIGNIFICANT_HEADING,
     Note,
     compare_notes,
     redo_notes,
@@ -45,9 +45,9 @@ def study(result: StudyResult) -> str:
     notes = folded("How this was measured", _notes((*study_notes(result), *redo_notes(result))))
     if any(variant.bands for variant in view.variants):
         parts.append(folded("Workloads by estimated speedup", _bands(view)))
-    named = [variant for variant in view.variants if variant.named]
-    if named:
-        parts.append(folded(NAMED_HEADING, _named(named)))
+    significant = [variant for variant in view.variants if variant.significant]
+    if significant:
+        parts.append(folded(SIGNIFICANT_HEADING, _significant(significant)))
     parts += _choices(result, view)
     parts += _latency(result)
     length = sum(map(len, parts)) + len(notes)
@@ -74,21 +74,23 @@ def compare(result: CompareResult) -> str:
     rows = [row_of(entry, result.margin, twin=False) for entry in result.comparisons]
     if result.aa is not None:
         rows.append(row_of(result.aa, result.margin, twin=True))
-    arms = {arm.name: arm for arm in result.arms}
+    variants = {variant.name: variant for variant in result.variants}
     if result.twin is not None:
-        arms[result.twin.name] = result.twin
+        variants[result.twin.name] = result.twin
     scores = [safe(clean(head)) for head in result.score_head]
-    heads = _heads(result.level, result.margin, "arm", result.metric.value)
+    heads = _heads(result.level, result.margin, "variant", result.metric.value)
     header = [*heads, *scores, *_COSTS]
     body = []
-    for name, row in [(arm.name, None) for arm in result.arms[:1]] + [(r.name, r) for r in rows]:
-        arm = arms.get(name)
+    for name, row in [(variant.name, None) for variant in result.variants[:1]] + [
+        (r.name, r) for r in rows
+    ]:
+        variant = variants.get(name)
         shown = _baseline(name, result.margin) if row is None else _cells(row, result.margin)
         costs = [""] * len([*scores, *_COSTS])
-        if arm is not None:
-            times = [*map(figures.seconds, (arm.user_s, arm.system_s, arm.wall_s))]
-            score = figures.score(arm.score)
-            costs = [*score, *times, figures.size(arm.peak_memory_bytes)]
+        if variant is not None:
+            times = [*map(figures.seconds, (variant.user_s, variant.system_s, variant.wall_s))]
+            score = figures.score(variant.score)
+            costs = [*score, *times, figures.size(variant.peak_memory_bytes)]
         body.append([*shown, *costs])
     for failed in result.failed:
         cells = [safe(clean(failed.name)), "failed"]
@@ -114,13 +116,13 @@ def _verdict(verdict: Verdict) -> list[str]:
 
 
 def _suite(result: StudyResult, view: StudyView) -> str:
-    claimed = result.margin is not None and any(row.no_slower for row in view.suite)
+    claimed = result.margin is not None and any(row.non_inferior for row in view.suite)
     header = _heads(result.level, result.margin, "variant", result.metric)
     body = [_baseline(result.baseline, result.margin)]
     body += [_cells(row, result.margin) for row in view.suite]
     if claimed:
         header.append("no workload slower than the margin")
-        for cells, extra in zip(body, ["", *(row.no_slower for row in view.suite)], strict=True):
+        for cells, extra in zip(body, ["", *(row.non_inferior for row in view.suite)], strict=True):
             cells.append(safe(extra))
     table = _table(header, body)
     missing = [f"- {safe(entry.label)}: {safe(entry.reason)}" for entry in view.unmeasured]
@@ -143,7 +145,8 @@ def _workloads(variant: VariantWorkloads, result: StudyResult) -> str:
     margin = result.margin
     header = [*_heads(None, margin, "workload", result.metric), "baseline", "variant"]
     body = [
-        [*_cells(entry.row, margin), entry.baseline_cost, entry.arm_cost] for entry in variant.rows
+        [*_cells(entry.row, margin), entry.baseline_cost, entry.variant_cost]
+        for entry in variant.rows
     ]
     return _table(header, body)
 
@@ -199,8 +202,8 @@ def _trade(trade: Trade) -> str:
     )
 
 
-def _named(variants: Iterable[VariantWorkloads]) -> str:
-    return "\n".join(f"- {safe(one.label)}: {safe(one.named)}" for one in variants)
+def _significant(variants: Iterable[VariantWorkloads]) -> str:
+    return "\n".join(f"- {safe(one.label)}: {safe(one.significant)}" for one in variants)
 
 
 def _heads(level: float | None, margin: float | None, first: str, metric: str) -> list[str]:
@@ -212,7 +215,7 @@ def _heads(level: float | None, margin: float | None, first: str, metric: str) -
 
 def _cells(row: Row, margin: float | None) -> list[str]:
     size = [] if margin is None else [row.size]
-    mark = f" <sub>{WITHIN_BAND}</sub>" if row.within_band else ""
+    mark = f" <sub>{WITHIN_SPREAD}</sub>" if row.within_spread else ""
     return [f"{safe(row.label)}{mark}", row.interval, row.speedup, *size, row.other]
 
 
@@ -231,8 +234,8 @@ def _findings(findings: Iterable[Finding]) -> list[str]:
 
 def _commands(result: CompareResult) -> str:
     return _table(
-        ["arm", "command"],
-        [[safe(clean(arm.name)), safe(clean(arm.command))] for arm in result.arms],
+        ["variant", "command"],
+        [[safe(clean(variant.name)), safe(clean(variant.command))] for variant in result.variants],
     )
 
 

@@ -23,14 +23,14 @@ def plan(expected: Expectation, width: int = 80) -> str:
     lines = [f"{expected.title or expected.name}", ""]
     lines += _variants(expected.variants, width)
     workloads = counted(len(expected.workloads), "workload")
-    lines += ["", f"{workloads}, {_sweeps(expected.sweeps)}:"]
+    lines += ["", f"{workloads}, {_rounds(expected.rounds)}:"]
     for name, command in expected.workloads:
         lines += _wrapped(f"  {name}: {command}", width)
     if expected.confirming is not None:
-        finalists, sweeps = expected.confirming
+        finalists, rounds = expected.confirming
         lines += _wrapped(
             f"These explore; then the best (at most {finalists}) are built afresh and confirmed in "
-            f"{_sweeps(sweeps)}, within the same budget.",
+            f"{_rounds(rounds)}, within the same budget.",
             width,
         )
     lines += [""]
@@ -40,8 +40,8 @@ def plan(expected: Expectation, width: int = 80) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sweeps(number: int | None) -> str:
-    return "as many sweeps as the budget holds" if number is None else counted(number, "sweep")
+def _rounds(number: int | None) -> str:
+    return "as many rounds as the budget holds" if number is None else counted(number, "round")
 
 
 def _waiting(number: int | None) -> str:

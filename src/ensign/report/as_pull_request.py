@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Severity
 from ensign.model.placeholders import shown
-from ensign.model.results import BuildFacts, StudyResult, SuiteComparison
+from ensign.model.results import BuildFacts, CheckStatus, StudyResult, SuiteComparison
 from ensign.model.shipment import Shipment
 from ensign.report import as_markdown
 from ensign.report.confirmation import confirmed, exploration_text, findings_of
 from ensign.report.github import safe
-from ensign.report.layouts import beside_band, scope
+from ensign.report.layouts import beside_spread, scope
 from ensign.report.verdict import study_verdict, suite_sentence, unshown_claim, what_hurts
 from ensign.report.words import clean, plain_share
 
@@ -50,7 +50,7 @@ def _hurts(result: StudyResult, measured: SuiteComparison | None) -> Iterator[st
     """What is slower comes before everything else."""
     if measured is None:
         return
-    for line in what_hurts(measured.comparison.arm, result):
+    for line in what_hurts(measured.comparison.variant, result):
         yield f"> **{safe(clean(line[:1].upper() + line[1:]).removeprefix('But '))}**"
 
 
@@ -71,7 +71,7 @@ def _why(result: StudyResult, measured: SuiteComparison | None) -> Iterator[str]
         yield "Nothing was measured of this variant."
         return
     yield f"**{safe(suite_sentence(measured, result))}.**"
-    if measured.no_slower and result.margin is not None:
+    if measured.non_inferior and result.margin is not None:
         limit = plain_share(result.margin)
         yield f"No workload is slower by more than {limit}: shown for each of them."
 
@@ -94,12 +94,12 @@ def _doubts(
         yield f"It is not confirmed. {exploration_text(result)}"
     if measured is None or measured.comparison.direction is not Direction.FASTER:
         yield f"It is not shown that {build.variant} is faster than {baseline}."
-    if measured is not None and result.margin is not None and not measured.no_slower:
+    if measured is not None and result.margin is not None and not measured.non_inferior:
         yield from unshown_claim(measured, result)
     yield scope(result)
     if measured is not None:
-        yield from filter(None, beside_band(measured.comparison, result)[1:])
-    if build.check == "not checked":
+        yield from filter(None, beside_spread(measured.comparison, result)[1:])
+    if build.check == CheckStatus.NOT_CHECKED:
         yield "Whether the program still does what it should was not checked by the study."
     if "on" in (dict(build.choices).get("pgo"), dict(build.choices).get("bolt")):
         yield "Profiles were learned from the training of the study; another use may gain less."
@@ -122,7 +122,7 @@ def _redo(shipment: Shipment, study: str) -> tuple[str, ...]:
 
 def _comparison(result: StudyResult, build: BuildFacts) -> SuiteComparison | None:
     """Of the variant, or of the one that has its bytes and was raced in its place."""
-    return next((each for each in result.suite if each.comparison.arm == build.raced_as), None)
+    return next((each for each in result.suite if each.comparison.variant == build.raced_as), None)
 
 
 def _code(text: str) -> str:

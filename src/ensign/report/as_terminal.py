@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import ArmFacts, BuildFacts, CompareResult, StudyResult
+from ensign.model.results import BuildFacts, BuildStatus, CompareResult, StudyResult, VariantFacts
 from ensign.model.trials import Metric
 from ensign.report import figures, plot, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
@@ -23,10 +23,10 @@ from ensign.report.latency import COLUMNS as LATENCY_COLUMNS
 from ensign.report.latency import HEADING as LATENCY
 from ensign.report.latency import READ as LATENCY_READ
 from ensign.report.latency import latency_tables
-from ensign.report.layouts import WITHIN_BAND_NOTE
+from ensign.report.layouts import WITHIN_SPREAD_NOTE
 from ensign.report.notes import (
     BY_MINIMUM,
-    NAMED_HEADING,
+    SIGNIFICANT_HEADING,
     Note,
     compare_notes,
     redo_notes,
@@ -89,7 +89,7 @@ def _phase(paper: _Paper, result: StudyResult, view: StudyView, *, every_workloa
     _suite(paper, result, view)
     paper.plot([(row.label, row.span) for row in view.suite])
     _bands(paper, view)
-    _named(paper, view)
+    _significant(paper, view)
     _latency(paper, result)
     shown = [variant for variant in view.variants if every_workload or not variant.is_twin]
     for variant in shown if every_workload else shown[:1]:
@@ -230,7 +230,7 @@ def _text(value: str, direction: Direction | None = None) -> Text:
 
 
 def _suite(paper: _Paper, result: StudyResult, view: StudyView) -> None:
-    claimed = any(row.no_slower for row in view.suite) and result.margin is not None
+    claimed = any(row.non_inferior for row in view.suite) and result.margin is not None
     table = _new_table("All workloads (geometric mean)")
     _name_column(table, "variant")
     columns = _columns(paper, result.metric, result.margin, view.suite)
@@ -242,7 +242,7 @@ def _suite(paper: _Paper, result: StudyResult, view: StudyView) -> None:
     for row in view.suite:
         cells = columns.cells(row)
         if claimed and paper.width >= _WIDE:
-            cells.append(_text(row.no_slower))
+            cells.append(_text(row.non_inferior))
         table.add_row(*cells)
     paper.show(table)
     _explain_mark(paper, view.suite)
@@ -275,7 +275,7 @@ class _Columns:
         return [_text(clean(name)), _text("baseline"), _text(""), *([_text("")] * more)]
 
     def cells(self, row: Row) -> list[Text]:
-        label = f"{row.label} {_MARK}" if row.within_band else row.label
+        label = f"{row.label} {_MARK}" if row.within_spread else row.label
         interval = row.interval
         if row.other and not self.aside:
             interval = f"{interval}\n{self.metric.value}: {row.other}"
@@ -307,17 +307,17 @@ def _bands(paper: _Paper, view: StudyView) -> None:
         shown = (cell.both if both else str(cell.mean) for cell in variant.bands)
         table.add_row(_text(variant.label), *(_text("·" if one == "0" else one) for one in shown))
     paper.show(table)
-    paper.line(BY_MINIMUM if both else "By the minimum over the sweeps: see the HTML.", "dim")
+    paper.line(BY_MINIMUM if both else "By the minimum over the rounds: see the HTML.", "dim")
     paper.blank()
 
 
-def _named(paper: _Paper, view: StudyView) -> None:
-    variants = [variant for variant in view.variants if variant.named]
+def _significant(paper: _Paper, view: StudyView) -> None:
+    variants = [variant for variant in view.variants if variant.significant]
     if not variants:
         return
-    paper.heading(NAMED_HEADING)
+    paper.heading(SIGNIFICANT_HEADING)
     for variant in variants:
-        paper.line(f"{variant.label}: {variant.named}")
+        paper.line(f"{variant.label}: {variant.significant}")
     paper.blank()
 
 
@@ -328,7 +328,7 @@ def _effects(paper: _Paper, result: StudyResult, view: StudyView) -> None:
         for sentence in effects.sentences:
             paper.line(sentence)
         explored = EXPLORED if result.confirmation else ""
-        said = f"{explored}Named after Holm; under each condition: see the HTML and JSON."
+        said = f"{explored}Significant after Holm; under each condition: see the HTML and JSON."
         paper.line(said, "dim")
         paper.blank()
     if trade is not None and trade.sentences:
@@ -375,7 +375,11 @@ def _workloads(paper: _Paper, variant: VariantWorkloads, result: StudyResult) ->
     for entry in variant.rows:
         cells = columns.cells(entry.row)
         if wide:
-            cells += [_text(entry.baseline_cost), _text(entry.arm_cost), _text(entry.user_share)]
+            cells += [
+                _text(entry.baseline_cost),
+                _text(entry.variant_cost),
+                _text(entry.user_share),
+            ]
         table.add_row(*cells)
     paper.show(table)
     _explain_mark(paper, rows)
@@ -383,8 +387,8 @@ def _workloads(paper: _Paper, variant: VariantWorkloads, result: StudyResult) ->
 
 
 def _explain_mark(paper: _Paper, rows: Iterable[Row]) -> None:
-    if any(row.within_band for row in rows):
-        paper.line(f"{_MARK} {WITHIN_BAND_NOTE}", "dim")
+    if any(row.within_spread for row in rows):
+        paper.line(f"{_MARK} {WITHIN_SPREAD_NOTE}", "dim")
 
 
 def _builds(paper: _Paper, builds: tuple[BuildFacts, ...]) -> None:
@@ -410,7 +414,7 @@ def _builds(paper: _Paper, builds: tuple[BuildFacts, ...]) -> None:
                 table.add_row(_text(f"  {clean(each.path)}"), "", "", *map(_text, sizes))
     paper.table(table)
     for build in builds:
-        if build.status == "failed":
+        if build.status == BuildStatus.FAILED:
             _tail(paper, f"{clean(build.variant)}: last lines of its log", build.log_tail)
         _tail(paper, f"{clean(build.variant)}: last lines of its check", build.check_tail)
 
@@ -425,18 +429,18 @@ def _compare_table(
     result: CompareResult, rows: list[Row], columns: _Columns, *, with_costs: bool
 ) -> Table:
     table = _new_table()
-    _name_column(table, "arm")
+    _name_column(table, "variant")
     columns.add(table, f"{words.plain_share(result.level)} interval")
     if with_costs:
         _cost_columns(table, result)
-    facts = {arm.name: arm for arm in _all_arms(result)}
-    if result.arms:
-        baseline = result.arms[0]
+    facts = {variant.name: variant for variant in _all_variants(result)}
+    if result.variants:
+        baseline = result.variants[0]
         cells = columns.baseline(baseline.name)
         table.add_row(*cells, *(_cost_cells(baseline) if with_costs else []))
     for row in rows:
-        arm = facts.get(row.name)
-        costs = _cost_cells(arm) if with_costs and arm is not None else []
+        variant = facts.get(row.name)
+        costs = _cost_cells(variant) if with_costs and variant is not None else []
         table.add_row(*columns.cells(row), *costs)
     for failed in result.failed:
         table.add_row(_text(clean(failed.name)), Text("failed", style="bold red"))
@@ -445,10 +449,10 @@ def _compare_table(
 
 def _cost_table(result: CompareResult) -> Table:
     table = _new_table()
-    _name_column(table, "arm")
+    _name_column(table, "variant")
     _cost_columns(table, result)
-    for arm in _all_arms(result):
-        table.add_row(_text(clean(arm.name)), *_cost_cells(arm))
+    for variant in _all_variants(result):
+        table.add_row(_text(clean(variant.name)), *_cost_cells(variant))
     return table
 
 
@@ -458,15 +462,15 @@ def _cost_columns(table: Table, result: CompareResult) -> None:
         table.add_column(header, justify="right", no_wrap=True)
 
 
-def _cost_cells(arm: ArmFacts) -> list[Text]:
+def _cost_cells(variant: VariantFacts) -> list[Text]:
     return [
-        *map(_text, figures.score(arm.score)),
-        _text(figures.seconds(arm.user_s)),
-        _text(figures.seconds(arm.system_s)),
-        _text(figures.seconds(arm.wall_s)),
-        _text(figures.size(arm.peak_memory_bytes)),
+        *map(_text, figures.score(variant.score)),
+        _text(figures.seconds(variant.user_s)),
+        _text(figures.seconds(variant.system_s)),
+        _text(figures.seconds(variant.wall_s)),
+        _text(figures.size(variant.peak_memory_bytes)),
     ]
 
 
-def _all_arms(result: CompareResult) -> list[ArmFacts]:
-    return [*result.arms, *([] if result.twin is None else [result.twin])]
+def _all_variants(result: CompareResult) -> list[VariantFacts]:
+    return [*result.variants, *([] if result.twin is None else [result.twin])]

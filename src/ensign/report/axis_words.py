@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ensign.model.effects import Change
+from ensign.model.effects import AxisChange
 from ensign.model.variants import DEFAULTS
 from ensign.report.words import clean
 
@@ -17,7 +17,7 @@ _NAMES = {
 _OFF = "off"
 
 
-def change_words(change: Change) -> str:
+def change_words(change: AxisChange) -> str:
     """`LTO`, `no PGO`, `-O3 instead of -O2`, `hardening canary`, `target native`."""
     axis, old, new = change.axis, change.old, change.new
     if axis in _SWITCHES and _OFF in (old, new):

@@ -9,7 +9,7 @@ from ensign.report.words import plain_share
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class ChangeBand:
     """One band of speedups in words; `rank` counts from the worst."""
 
     rank: int
@@ -17,7 +17,7 @@ class Band:
     short: str
 
 
-def bands(edges: tuple[float, ...]) -> tuple[Band, ...]:
+def bands(edges: tuple[float, ...]) -> tuple[ChangeBand, ...]:
     """The bands between these edges (`StudyResult.band_edges`); none without edges."""
     if not edges:
         return ()
@@ -28,7 +28,7 @@ def bands(edges: tuple[float, ...]) -> tuple[Band, ...]:
     labels = [worse, equal, *better, f"above +{plain_share(ends[-1])}"]
     shorts = ["worse", "equal", *(f"to +{plain_share(high)}" for high in ends[1:]), "more"]
     return tuple(
-        Band(rank, label, short)
+        ChangeBand(rank, label, short)
         for rank, (label, short) in enumerate(zip(labels, shorts, strict=True))
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ensign.model.comparisons import Beside, Comparison, Direction, TimeShares
+from ensign.model.comparisons import Comparison, Direction, OtherMetric, TimeShares
 from ensign.report.words import METRICS, interval_cell, span_of, speedup_cell
 
 _BUSY_LOAD, _IDLE_SERVER = 0.9, 0.9
@@ -32,11 +32,11 @@ def other_cell(comparison: Comparison) -> str:
     return interval_cell(comparison.beside.other)
 
 
-def _why(beside: Beside) -> str:
+def _why(beside: OtherMetric) -> str:
     """The measured reason, with its figures."""
-    if beside.baseline is None or beside.arm is None:
+    if beside.baseline is None or beside.variant is None:
         return "where the time went was not measured"
-    return _reason((beside.baseline, beside.arm))
+    return _reason((beside.baseline, beside.variant))
 
 
 def _reason(pair: tuple[TimeShares, TimeShares]) -> str:

@@ -36,7 +36,7 @@ _TONES = {
 
 @dataclass(frozen=True, slots=True)
 class Backdrop:
-    """What rows are seen against: the margin, the twin's interval, the band of relinks."""
+    """What rows are seen against: the margin, the twin's interval, the layout spread."""
 
     margin: float | None = None
     twin: Span | None = None
@@ -118,7 +118,7 @@ def stacks(rows: Sequence[Stack], frame: Frame, title: str) -> Markup:
 
 
 def stacks_of(variants: Sequence[VariantWorkloads]) -> tuple[Stack, ...]:
-    """Workloads in each band: by the mean, and below by the minimum over the sweeps."""
+    """Workloads in each band: by the mean, and below by the minimum over the rounds."""
     return tuple(
         Stack(one.label, one.summary, one.counts, tuple(cell.minimum for cell in one.bands))
         for one in variants

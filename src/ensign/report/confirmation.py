@@ -21,9 +21,9 @@ def exploration_text(result: StudyResult) -> str:
     """What must stand over the tables of an exploration; empty for a study of one phase."""
     if result.confirmation is None:
         return ""
-    sweeps = counted(result.sweeps_done, "sweep")
+    rounds = counted(result.rounds_done, "round")
     return (
-        f"Exploration: {sweeps} of all variants, to choose what to confirm. Nothing is claimed of "
+        f"Exploration: {rounds} of all variants, to choose what to confirm. Nothing is claimed of "
         "it: the best of several looks better than it is."
     )
 
@@ -37,7 +37,7 @@ def pending_text(confirmation: Confirmation, baseline: str) -> str:
             f"No variant that nothing speaks against had a better mean than {clean(baseline)} in "
             "the exploration: there was nothing to confirm."
         )
-    done = f"{confirmation.sweeps_done} of {counted(confirmation.sweeps, 'confirming sweep')}"
+    done = f"{confirmation.rounds_done} of {counted(confirmation.rounds, 'confirming round')}"
     return f"Nothing is claimed yet: {done} are there, and none is looked at before the last."
 
 
@@ -47,7 +47,7 @@ def confirmation_text(confirmation: Confirmation) -> str:
     which = "finalist" if len(confirmation.finalists) == 1 else "finalists"
     return (
         f"Raced again after the exploration, of which nothing is counted: {which} {finalists}, "
-        f"{counted(confirmation.sweeps, 'sweep')} on fresh {listed(confirmation.fresh)}, "
+        f"{counted(confirmation.rounds, 'round')} on fresh {listed(confirmation.fresh)}, "
         f"each claim at {plain_share(confirmation.level)}."
     )
 
@@ -57,7 +57,7 @@ def plan_text(confirmation: Confirmation) -> str:
     if not confirmation.plan_sha256:
         return ""
     return (
-        "Finalists, metric, margin, level, number of sweeps and seeds were written down before the "
+        "Finalists, metric, margin, level, number of rounds and seeds were written down before the "
         f"first confirming trial (SHA-256 of the plan {confirmation.plan_sha256[:_SHOWN_DIGITS]}…)."
     )
 

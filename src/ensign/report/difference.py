@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
-from ensign.model.differences import Change, Differing, StudyDifference
+from ensign.model.differences import Differing, RatioChange, StudyDifference
 from ensign.model.units import speedup
 from ensign.report import words
 from ensign.report.words import clean, counted, listed, percent, plain_share
@@ -29,21 +29,21 @@ class DifferenceView:
     warnings: tuple[str, ...]
     suite: Table
     workloads: tuple[Table, ...]
-    named: tuple[str, ...]
+    significant: tuple[str, ...]
     differing: tuple[Table, ...]
     notes: tuple[str, ...]
 
 
 def difference_view(found: StudyDifference) -> DifferenceView:
     """Everything that the renderers of a difference share."""
-    rows = [each for each in found.suite if each.comparison.arm != found.twin]
+    rows = [each for each in found.suite if each.comparison.variant != found.twin]
     return DifferenceView(
         headline=_headline(rows, found),
         sentences=(*_sides(found), *_builds(found), *_machine(found), *_alone(found)),
         warnings=tuple(clean(each.text) for each in found.findings),
         suite=_table("All workloads (geometric mean)", "variant", found.suite, found),
-        workloads=tuple(_workloads(each.comparison.arm, found) for each in found.suite),
-        named=_named(found),
+        workloads=tuple(_workloads(each.comparison.variant, found) for each in found.suite),
+        significant=_significant(found),
         differing=tuple(
             Table(heading, ("", "A", "B"), tuple(map(_cells, differing)))
             for heading, differing in (
@@ -69,20 +69,20 @@ def answer(comparison: Comparison, margin: float | None) -> str:
     return f"{word}, by more than {limit}" if beyond else word
 
 
-def _headline(rows: list[Change], found: StudyDifference) -> str:
-    """Over all workloads, with those variants named that moved."""
+def _headline(rows: list[RatioChange], found: StudyDifference) -> str:
+    """Over all workloads, and which variants moved."""
     if not rows:
         return "The two studies have no variant in common but the baseline."
     moved = [each for each in rows if each.comparison.direction is not Direction.UNCLEAR]
     against = f"against {clean(found.baseline)}"
     if moved:
-        names = listed(tuple(each.comparison.arm for each in moved))
+        names = listed(tuple(each.comparison.variant for each in moved))
         return f"From A to B {counted(len(moved), 'variant')} changed {against}: {names}."
     within = [each for each in rows if each.comparison.size is Size.WITHIN]
     if len(within) == len(rows) and found.margin is not None:
         limit = plain_share(found.margin)
         return f"From A to B no variant changed {against} by more than {limit}: shown for each."
-    left = tuple(each.comparison.arm for each in rows if each not in within)
+    left = tuple(each.comparison.variant for each in rows if each not in within)
     return (
         f"No evidence that a variant changed {against} from A to B; that it did not is not shown "
         f"for {listed(left)}."
@@ -92,7 +92,7 @@ def _headline(rows: list[Change], found: StudyDifference) -> str:
 def _sides(found: StudyDifference) -> tuple[str, ...]:
     return tuple(
         f"{letter}: {clean(side.label)} ({clean(side.name)}, {clean(side.made_at)}, "
-        f"{counted(side.sweeps, 'sweep')}, ensign {clean(side.version)})."
+        f"{counted(side.rounds, 'round')}, ensign {clean(side.version)})."
         for letter, side in (("A", found.a), ("B", found.b))
     )
 
@@ -132,16 +132,18 @@ def _alone(found: StudyDifference) -> tuple[str, ...]:
     )
 
 
-def _workloads(arm: str, found: StudyDifference) -> Table:
-    changes = tuple(each for each in found.workloads if each.comparison.arm == arm)
-    return _table(f"{clean(arm)}, by workload", "workload", changes, found)
+def _workloads(variant: str, found: StudyDifference) -> Table:
+    changes = tuple(each for each in found.workloads if each.comparison.variant == variant)
+    return _table(f"{clean(variant)}, by workload", "workload", changes, found)
 
 
-def _table(heading: str, first: str, changes: tuple[Change, ...], found: StudyDifference) -> Table:
+def _table(
+    heading: str, first: str, changes: tuple[RatioChange, ...], found: StudyDifference
+) -> Table:
     columns = (first, "A", "B", f"change, {plain_share(found.level)} interval", "answer")
     rows = tuple(
         (
-            clean(each.workload or each.comparison.arm),
+            clean(each.workload or each.comparison.variant),
             percent(speedup(each.ratio_a)),
             percent(speedup(each.ratio_b)),
             words.interval_cell(each.comparison),
@@ -152,9 +154,9 @@ def _table(heading: str, first: str, changes: tuple[Change, ...], found: StudyDi
     return Table(heading, columns, rows)
 
 
-def _named(found: StudyDifference) -> tuple[str, ...]:
+def _significant(found: StudyDifference) -> tuple[str, ...]:
     lines = []
-    for each in found.named:
+    for each in found.significant:
         kinds = (("gained", each.faster), ("lost", each.slower))
         parts = [f"{len(those)} {kind} ({listed(those)})" for kind, those in kinds if those]
         lines.append(f"{clean(each.variant)}: {', '.join(parts) or 'none'}")
@@ -168,9 +170,9 @@ def _cells(each: Differing) -> tuple[str, ...]:
 def _notes(found: StudyDifference) -> tuple[str, ...]:
     level = plain_share(found.level)
     intervals = (
-        "Intervals are Welch's, from the sweeps of both studies, which are independent. Each "
-        f"covers {level} by itself; workloads are named after Holm, at {level} for each "
-        "variant's list."
+        "Intervals are Welch's, from the rounds of both studies, which are independent. Each "
+        f"covers {level} by itself; which workloads moved is told after Holm's adjustment, at "
+        f"{level} for each variant's list."
     )
     return (_COLUMNS, intervals, _SCOPE, _NO_EVIDENCE)
 
@@ -181,7 +183,7 @@ _COLUMNS = (
     "Costs of one study are never compared with those of the other."
 )
 _SCOPE = (
-    "Sweeps of one study share its boot and its builds: a change speaks of these two measurements, "
+    "Rounds of one study share its boot and its builds: a change speaks of these two measurements, "
     "not of all boots of the two machines."
 )
 _NO_EVIDENCE = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ensign.model.comparisons import Comparison, Direction, Size
-from ensign.model.effects import Change, Effect
+from ensign.model.effects import AxisChange, Effect
 from ensign.model.results import StudyResult
 from ensign.report import words
 from ensign.report.axis_words import change_words, condition_words, restriction_words
@@ -20,7 +20,7 @@ EXPLORED = "Read from the exploration. "
 
 @dataclass(frozen=True, slots=True)
 class EffectRow:
-    """One effect; `row` shows a direction only where it is named after Holm.
+    """One effect; `row` shows a direction only where it is significant after Holm's adjustment.
 
     `label` says what changes, or under which condition; `other` is the interval by the other
     metric.
@@ -37,7 +37,7 @@ class EffectRow:
 class ChangeView:
     """One change: its sentence, its row, and what it is worth under which condition."""
 
-    change: Change
+    change: AxisChange
     sentence: str
     row: EffectRow
     conditions: tuple[EffectRow, ...]
@@ -117,13 +117,13 @@ def worth(effect: Effect, margin: float | None) -> str:
     span = words.span_of(comparison)
     if comparison.direction is Direction.UNCLEAR:
         if not span.is_finite:
-            return "is unclear: too few sweeps for an interval"
+            return "is unclear: too few rounds for an interval"
         if span.low == span.high:
             return "has no effect: the programs are the same"
         if comparison.size is Size.WITHIN and margin is not None:
             return f"is worth nothing beyond the margin of {plain_share(margin)}: {between(span)}"
         if effect.comparison.direction is not Direction.UNCLEAR:
-            return f"is not claimed after Holm, by its own interval {between(span)}"
+            return f"is not claimed after Holm's adjustment, by its own interval {between(span)}"
         return f"is unclear: {between(span)}"
     amount = percent(span.point, span.digits)
     small = ""
@@ -133,18 +133,18 @@ def worth(effect: Effect, margin: float | None) -> str:
 
 
 def shown(effect: Effect) -> Comparison:
-    """The comparison of an effect, its direction unclear where it is not named after Holm."""
-    if effect.named:
+    """The comparison of an effect, its direction unclear where it is not significant."""
+    if effect.significant:
         return effect.comparison
     return replace(effect.comparison, direction=Direction.UNCLEAR)
 
 
-def _depends(change: Change, conditions: tuple[Effect, ...], result: StudyResult) -> str:
+def _depends(change: AxisChange, conditions: tuple[Effect, ...], result: StudyResult) -> str:
     """What it is worth at each value of an axis that it is shown to interact with."""
     axes = dict.fromkeys(
         other.axis
         for effect in result.factorial.interactions
-        if effect.named and change in effect.changes
+        if effect.significant and change in effect.changes
         for other in effect.changes
         if other != change
     )
@@ -166,7 +166,7 @@ def _briefly(effect: Effect, margin: float | None) -> str:
     if comparison.size is Size.WITHIN and margin is not None:
         return f"nothing beyond {plain_share(margin)} ({cell})"
     if effect.comparison.direction is not Direction.UNCLEAR:
-        return f"not claimed after Holm ({cell})"
+        return f"not claimed after Holm's adjustment ({cell})"
     return f"unclear ({cell})"
 
 
@@ -214,7 +214,7 @@ def _note(result: StudyResult) -> str:
     text = (
         f"{EXPLORED if result.confirmation else ''}"
         "An effect is the mean over matched pairs: builds that differ in that one thing. It is "
-        "computed within each sweep, so that what a sweep's builds share cancels; n counts what "
+        "computed within each round, so that what a round's builds share cancels; n counts what "
         f"it counts above. Each interval covers {level} by itself. Something is called faster or "
         "slower only if it is after Holm's adjustment over its list (the effects; those under a "
         f"condition; those of two together): in {level} of studies a list has no wrong name."
@@ -232,7 +232,7 @@ def _note(result: StudyResult) -> str:
     )
 
 
-def _opening(text: str, change: Change) -> str:
+def _opening(text: str, change: AxisChange) -> str:
     """A label as the first words of a sentence; names keep their letters."""
     is_name = change.axis in ("compiler", "optimization")
     return text if is_name else text[:1].upper() + text[1:]

@@ -14,11 +14,11 @@ from ensign.report.drawing import NARROW_FRAME, Frame, wide_frame
 from ensign.report.effects import EffectsView
 from ensign.report.scatter import NARROW_FRAME as NARROW_SCATTER
 from ensign.report.scatter import WIDE_FRAME as WIDE_SCATTER
-from ensign.report.scatter import Cost, scatter
+from ensign.report.scatter import TradeCost, scatter
 from ensign.report.trade import Trade
-from ensign.report.verdict import barred
 from ensign.report.view import StudyView, VariantWorkloads
 from ensign.report.words import Span, clean, plain_share
+from ensign.stats.winner import barred
 
 _ROOM_FOR_COUNTS = 216
 _MOST_BLOCK_CHARTS = 7
@@ -55,8 +55,8 @@ def suite_figure(result: StudyResult, view: StudyView) -> Figure | None:
     if not view.suite:
         return None
     twin = None if view.twin is None else view.twin.span
-    band = result.layouts.bands[0] if result.layouts and result.layouts.bands else None
-    layouts = None if band is None else Span(speedup(band.high), speedup(band.low), 0.0)
+    spread = result.layouts.spreads[0] if result.layouts and result.layouts.spreads else None
+    layouts = None if spread is None else Span(speedup(spread.high), speedup(spread.low), 0.0)
     backdrop = Backdrop(result.margin, twin, layouts)
     title = f"Speedup of each build against {clean(result.baseline)}, all workloads"
     said = ["Speedup over the baseline, which is 0; right of the line is faster."]
@@ -90,14 +90,14 @@ def bands_figure(view: StudyView) -> Pair | None:
 
 def user_figure(result: StudyResult, view: StudyView) -> Figure | None:
     """User and kernel time of the fastest build that nothing speaks against, by workload."""
-    unfit = barred(result.findings)
-    best = next((row for row in view.candidates if row.name not in unfit), None)
+    unfit = barred(result.findings, result.builds)
+    best = next((row for row in view.compared if row.name not in unfit), None)
     if best is None:
         return None
     entries = [
         entry
         for entry in result.workloads
-        if entry.comparison.arm == best.name and 0 <= entry.user_share <= 1
+        if entry.comparison.variant == best.name and 0 <= entry.user_share <= 1
     ]
     if not entries:
         return None
@@ -127,8 +127,8 @@ def trade_figures(trade: Trade | None) -> tuple[Pair, ...]:
     if trade is None:
         return ()
     costs = (
-        Cost("size of the file", lambda one: one.size_change, lambda one: one.on_size_front),
-        Cost("time of the build", lambda one: one.time_change, lambda one: one.on_time_front),
+        TradeCost("size of the file", lambda one: one.size_change, lambda one: one.on_size_front),
+        TradeCost("time of the build", lambda one: one.time_change, lambda one: one.on_time_front),
     )
     return tuple(
         Pair(

@@ -34,15 +34,17 @@ class LatencyTable:
 
 def latency_tables(result: StudyResult) -> tuple[LatencyTable, ...]:
     """A table for each workload whose latency was kept."""
-    found = {(each.workload, each.comparison.arm, each.percentile): each for each in result.latency}
+    found = {
+        (each.workload, each.comparison.variant, each.percentile): each for each in result.latency
+    }
     names = dict.fromkeys(each.workload for each in result.latency)
-    arms = dict.fromkeys(each.comparison.arm for each in result.latency)
+    variants = dict.fromkeys(each.comparison.variant for each in result.latency)
     return tuple(
         LatencyTable(
             clean(name),
             (
-                _baseline([found[name, next(iter(arms)), key] for key, _ in COLUMNS]),
-                *(_row([found[name, arm, key] for key, _ in COLUMNS]) for arm in arms),
+                _baseline([found[name, next(iter(variants)), key] for key, _ in COLUMNS]),
+                *(_row([found[name, variant, key] for key, _ in COLUMNS]) for variant in variants),
             ),
         )
         for name in names
@@ -56,4 +58,4 @@ def _baseline(row: list[LatencyComparison]) -> LatencyRow:
 
 def _row(row: list[LatencyComparison]) -> LatencyRow:
     cells = tuple(words.interval_cell(each.comparison) for each in row)
-    return LatencyRow(clean(row[0].comparison.arm), cells)
+    return LatencyRow(clean(row[0].comparison.variant), cells)

@@ -1,11 +1,11 @@
-"""What relinks add to a report: of what an interval speaks, the band, the parts of the spread."""
+"""What relinks add to a report: of what an interval speaks, the spread, the parts of the spread."""
 
 from __future__ import annotations
 
 import math
 
 from ensign.model.comparisons import Comparison, Direction
-from ensign.model.results import LayoutBand, LayoutFacts, LayoutSplit, StudyResult
+from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, StudyResult
 from ensign.model.units import speedup
 from ensign.report.words import Span, between, clean, counted, listed, percent, plain_share, signed
 
@@ -16,8 +16,8 @@ ONE_LAYOUT = (
 )
 
 
-WITHIN_BAND = "within the layout band"
-WITHIN_BAND_NOTE = f"{WITHIN_BAND}: another relink of the baseline alone may do as much"
+WITHIN_SPREAD = "within the layout spread"
+WITHIN_SPREAD_NOTE = f"{WITHIN_SPREAD}: another relink of the baseline alone may do as much"
 
 
 def scope(result: StudyResult) -> str:
@@ -27,7 +27,7 @@ def scope(result: StudyResult) -> str:
         return ONE_LAYOUT
     if layouts.raced:
         said = (
-            "These flags, layouts as sampled, this host and boot, these workloads. Sweeps took "
+            "These flags, layouts as sampled, this host and boot, these workloads. Rounds took "
             f"turns with {layouts.raced} relinks of each variant ({clean(layouts.kind)}), the "
             "twin with its own; an interval counts relinks, not executions."
         )
@@ -44,29 +44,29 @@ def scope(result: StudyResult) -> str:
 
 
 def layout_text(result: StudyResult) -> str:
-    """The band of the baseline's relinks, and the parts of the spread; empty without any."""
+    """The spread of the baseline's relinks, and the parts of the spread; empty without any."""
     layouts = result.layouts
     if layouts is None:
         return ""
-    parts = [_band(layouts, result)] if layouts.bands else []
+    parts = [_spread(layouts, result)] if layouts.spreads else []
     parts += _splits(layouts, result)
     if layouts.raced and not layouts.splits:
         parts.append(
             "Each relink ran once, so layout and execution cannot be told apart: that takes more "
-            f"than {counted(layouts.raced, 'sweep')}."
+            f"than {counted(layouts.raced, 'round')}."
         )
     return " ".join(parts)
 
 
-def beside_band(comparison: Comparison, result: StudyResult) -> tuple[str, str]:
-    """What the band says of a variant that is shown to differ: a detail or a caveat, or neither."""
+def beside_spread(comparison: Comparison, result: StudyResult) -> tuple[str, str]:
+    """What the spread says of a variant shown to differ: a detail or a caveat, or neither."""
     layouts = result.layouts
-    if layouts is None or not layouts.bands or comparison.direction is Direction.UNCLEAR:
+    if layouts is None or not layouts.spreads or comparison.direction is Direction.UNCLEAR:
         return "", ""
-    band = layouts.bands[0]
-    range_ = f"{_ends(band)} ({plain_share(result.level)})"
-    if band.low <= comparison.ratio <= band.high:
-        name = clean(comparison.arm)
+    spread = layouts.spreads[0]
+    range_ = f"{_ends(spread)} ({plain_share(result.level)})"
+    if spread.low <= comparison.ratio <= spread.high:
+        name = clean(comparison.variant)
         return "", (
             f"Another relink of {clean(result.baseline)} alone lies {range_}: the binaries differ, "
             f"but that the flags of {name} are the reason is not shown."
@@ -74,32 +74,32 @@ def beside_band(comparison: Comparison, result: StudyResult) -> tuple[str, str]:
     return f"That is beyond what a relink of the baseline does: {range_}.", ""
 
 
-def within_band(comparison: Comparison, result: StudyResult, workload: str = "") -> bool | None:
+def within_spread(comparison: Comparison, result: StudyResult, workload: str = "") -> bool | None:
     """Whether a variant's whole interval lies where another relink of the baseline would lie.
 
-    Over all workloads, or of one. None where there is no band of the same metric to tell by.
+    Over all workloads, or of one. None where there is no spread of the same metric to tell by.
     """
     layouts = result.layouts
-    is_other = comparison.arm == result.twin or comparison.metric.value != result.metric
+    is_other = comparison.variant == result.twin or comparison.metric.value != result.metric
     if layouts is None or is_other:
         return None
     only = workload if len(result.workload_names) > 1 else ""
-    band = next((each for each in layouts.bands if each.workload == only), None)
-    if band is None:
+    spread = next((each for each in layouts.spreads if each.workload == only), None)
+    if spread is None:
         return None
-    return band.low <= comparison.low and comparison.high <= band.high
+    return spread.low <= comparison.low and comparison.high <= spread.high
 
 
-def _ends(band: LayoutBand) -> str:
-    return between(_span(band.low, band.high))
+def _ends(spread: LayoutSpread) -> str:
+    return between(_span(spread.low, spread.high))
 
 
 def _span(low_ratio: float, high_ratio: float) -> Span:
     return Span(speedup(high_ratio), speedup(low_ratio), 0.0)
 
 
-def _band(layouts: LayoutFacts, result: StudyResult) -> str:
-    whole, *each = layouts.bands
+def _spread(layouts: LayoutFacts, result: StudyResult) -> str:
+    whole, *each = layouts.spreads
     measured = between(_span(whole.least, whole.greatest))
     text = (
         f"{counted(whole.relinks, 'relink')} of {clean(result.baseline)} ({clean(layouts.kind)}), "
@@ -108,9 +108,9 @@ def _band(layouts: LayoutFacts, result: StudyResult) -> str:
     )
     if each:
         cells = (
-            f"{clean(band.workload)} {signed(speedup(band.greatest))} to "
-            f"{percent(speedup(band.least))}"
-            for band in each
+            f"{clean(spread.workload)} {signed(speedup(spread.greatest))} to "
+            f"{percent(speedup(spread.least))}"
+            for spread in each
         )
         text += f" Measured by workload: {', '.join(cells)}."
     return text

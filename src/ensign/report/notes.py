@@ -57,12 +57,12 @@ def _phases(result: StudyResult, confirmation: Confirmation | None) -> tuple[Not
 
 def _study_notes(result: StudyResult) -> tuple[Note, ...]:
     metric = _METRICS.get(result.metric, result.metric)
-    sweeps = f"{result.sweeps_done} of {counted(result.sweeps_planned, 'sweep')}"
+    rounds = f"{result.rounds_done} of {counted(result.rounds_planned, 'round')}"
     measured = (
-        f"{sweeps} over {counted(len(result.workload_names), 'workload')}, each with fresh "
+        f"{rounds} over {counted(len(result.workload_names), 'workload')}, each with fresh "
         f"processes; {_turns(Mode(result.mode), result.slice_ns, result.freezer)}. "
         f"Cost is {metric}. Racing took {figures.seconds(result.racing_s)}; between the first and "
-        f"the last slice an arm was running {figures.share(result.running_share)} of the time."
+        f"the last slice a variant was running {figures.share(result.running_share)} of the time."
     )
     return (
         Note("What was measured", measured),
@@ -71,9 +71,13 @@ def _study_notes(result: StudyResult) -> tuple[Note, ...]:
         Note("What an interval speaks of", scope(result)),
         *([Note("Layouts", said)] if (said := layout_text(result)) else []),
         Note(_MANY, _several(result.level)),
-        *([Note("Named after Holm", _named(result.level))] if result.named else []),
+        *(
+            [Note("Significant after Holm", _significant(result.level))]
+            if result.significant
+            else []
+        ),
         *([Note("By estimates alone", said)] if (said := _by_estimates(result)) else []),
-        Note("No workload slower", _no_slower(result.margin)),
+        Note("No workload slower", _non_inferior(result.margin)),
         Note("A/A twin", _TWIN),
     )
 
@@ -88,7 +92,7 @@ def _precision(result: StudyResult) -> str:
     )
     if result.expected is not None:
         said += (
-            f" After the first few sweeps {result.expected.suite:.2%} and "
+            f" After the first few rounds {result.expected.suite:.2%} and "
             f"{result.expected.workload:.2%} were expected."
         )
     return said.replace("%", " %")
@@ -99,9 +103,9 @@ def _by_estimates(result: StudyResult) -> str:
     if not result.bands or not result.band_edges:
         return ""
     better = {
-        each.comparison.arm: each.comparison.ratio
+        each.comparison.variant: each.comparison.ratio
         for each in result.suite
-        if each.comparison.ratio < 1 and each.comparison.arm != result.twin
+        if each.comparison.ratio < 1 and each.comparison.variant != result.twin
     }
     fit = sorted(
         (each for each in result.bands if each.variant in better),
@@ -110,11 +114,11 @@ def _by_estimates(result: StudyResult) -> str:
     by_mean = next((each.variant for each in fit if not each.by_mean[0]), "none")
     by_least = next((each.variant for each in fit if not each.by_minimum[0]), "none")
     limit = plain_share(-result.band_edges[0])
-    means = f"{clean(by_mean)} by the workloads' means over the sweeps"
+    means = f"{clean(by_mean)} by the workloads' means over the rounds"
     least = "the same" if by_least == by_mean else clean(by_least)
     return (
         f'The rule "best geometric mean, and no workload slower by more than {limit}" chooses '
-        f"{means}, and {least} by their least sweeps. Estimates decide in it, not intervals."
+        f"{means}, and {least} by their least rounds. Estimates decide in it, not intervals."
     )
 
 
@@ -133,9 +137,9 @@ def compare_notes(result: CompareResult) -> tuple[Note, ...]:
     if result.budget_s is not None:
         used += f" of a budget of {figures.seconds(result.budget_s)}"
     measured = (
-        f"{counted(result.executions, 'execution')} of each arm; "
+        f"{counted(result.executions, 'execution')} of each variant; "
         f"{_turns(result.mode, result.slice_ns, result.freezer)}. Cost is {metric}. "
-        f"It took {used}; {_STOPPED[result.stopped]}. An arm was running "
+        f"It took {used}; {_STOPPED[result.stopped]}. A variant was running "
         f"{figures.share(result.running_share)} of the time."
     )
     level = plain_share(result.level)
@@ -151,11 +155,13 @@ def compare_notes(result: CompareResult) -> tuple[Note, ...]:
 
 
 def _turns(mode: Mode, slice_ns: int, freezer: str) -> str:
-    if mode is Mode.WHOLE:
+    if mode is Mode.ALTERNATING:
         return "whole executions in random balanced turns"
     by = {"cgroup": "stopped by a control group", "signal": "stopped by signals"}
     how = by.get(freezer, freezer)
-    return f"raced in slices of {format_duration(slice_ns)}, one arm at a time, the others {how}"
+    return (
+        f"raced in slices of {format_duration(slice_ns)}, one variant at a time, the others {how}"
+    )
 
 
 def _several(level: float) -> str:
@@ -167,15 +173,16 @@ def _several(level: float) -> str:
     )
 
 
-def _named(level: float) -> str:
+def _significant(level: float) -> str:
     return (
-        "A workload is named faster or slower by a t test over the sweeps, adjusted after Holm: "
-        f"in {plain_share(level)} of studies no workload in a variant's list is named wrongly. "
-        "A workload that is not named may differ all the same."
+        "Whether a workload is significantly faster or slower is decided by a t test over the "
+        "rounds, adjusted by Holm's method: "
+        f"in {plain_share(level)} of studies no workload is wrongly in a variant's list. "
+        "A workload that is not significant may differ all the same."
     )
 
 
-def _no_slower(margin: float | None) -> str:
+def _non_inferior(margin: float | None) -> str:
     if margin is None:
         return "No margin was set, so nothing is said about it."
     limit = plain_share(margin)
@@ -186,11 +193,11 @@ def _no_slower(margin: float | None) -> str:
 
 
 BY_MINIMUM = (
-    "In brackets, where it differs: by the minimum over the sweeps, as the Redis compiler study "
-    "counted. It falls as sweeps are added, also where nothing differs."
+    "In brackets, where it differs: by the minimum over the rounds, as the Redis compiler study "
+    "counted. It falls as rounds are added, also where nothing differs."
 )
 _MANY = "Several variants"
-NAMED_HEADING = "Workloads shown to differ (named after Holm)"
+SIGNIFICANT_HEADING = "Workloads shown to differ (significant after Holm's adjustment)"
 _SPEEDUP = (
     "Speedup is the baseline's cost over the variant's cost, minus 1: +5 % does 5 % more work in "
     "the same time. Where no difference is shown, the interval stands alone and the answer is "

@@ -13,7 +13,7 @@ _STEPS = (1.0, 2.0, 5.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Symbols:
+class PlotSymbols:
     """One character each: ends, line, estimate, arrows where an interval goes on, zero, tick."""
 
     left: str = "├"
@@ -27,8 +27,8 @@ class Symbols:
     ellipsis: str = "…"
 
 
-UNICODE = Symbols()
-ASCII = Symbols("|", "|", "-", "o", "<", ">", ":", "+", "~")
+UNICODE = PlotSymbols()
+ASCII = PlotSymbols("|", "|", "-", "o", "<", ">", ":", "+", "~")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def axis_range(spans: Sequence[Span]) -> tuple[float, float]:
 
 
 def interval_plot(
-    rows: Sequence[tuple[str, Span]], width: int, symbols: Symbols = UNICODE
+    rows: Sequence[tuple[str, Span]], width: int, symbols: PlotSymbols = UNICODE
 ) -> list[str]:
     """One line per row under an axis of speedups; no line is longer than `width`."""
     if not rows:
@@ -110,7 +110,7 @@ def _tick_line(axis: Axis) -> str:
     return "".join(line)
 
 
-def _marks(span: Span, axis: Axis, symbols: Symbols) -> list[str]:
+def _marks(span: Span, axis: Axis, symbols: PlotSymbols) -> list[str]:
     line = [" "] * axis.columns
     line[axis.column(0.0)] = symbols.zero
     last = axis.columns - 1

@@ -43,7 +43,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class TradeCost:
     """What stands on the horizontal axis: its title, its value, and whether a point is in front."""
 
     title: str
@@ -51,7 +51,7 @@ class Cost:
     in_front: Callable[[TradePoint], bool]
 
 
-def scatter(points: Sequence[TradePoint], cost: Cost, frame: Frame, title: str) -> Markup:
+def scatter(points: Sequence[TradePoint], cost: TradeCost, frame: Frame, title: str) -> Markup:
     """Speedup upwards, the cost to the right, both against the baseline; the front is filled."""
     known = [(point, value) for point in points if (value := cost.value(point)) is not None]
     height = _HEIGHTS[frame.width]

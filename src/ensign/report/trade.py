@@ -11,10 +11,10 @@ from ensign.model.results import BuildFacts, StudyResult
 from ensign.model.variants import DEFAULTS
 from ensign.report import figures
 from ensign.report.effects import EffectRow, EffectsView
-from ensign.report.verdict import barred
 from ensign.report.view import StudyView
 from ensign.report.words import clean, listed, percent
 from ensign.stats.pareto import pareto_front
+from ensign.stats.winner import barred
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,10 @@ def trade_view(result: StudyResult, view: StudyView) -> Trade | None:
     """None where fewer than two builds are known by speed and size."""
     builds = {build.variant: build for build in result.builds}
     base = builds.get(result.baseline)
-    measured = [(row.name, row.label, row.interval, row.span.point) for row in view.candidates]
+    measured = [(row.name, row.label, row.interval, row.span.point) for row in view.compared]
     measured.append((result.baseline, clean(result.baseline), "baseline", 0.0))
-    unfit = barred(result.findings)
-    usable = [
-        each
-        for each in measured
-        if each[0] in builds and builds[each[0]].check != "failed" and each[0] not in unfit
-    ]
+    unfit = barred(result.findings, result.builds)
+    usable = [each for each in measured if each[0] in builds and each[0] not in unfit]
     if base is None or len(usable) < 2:  # noqa: PLR2004  # one point trades nothing
         return None
     usable.sort(key=lambda each: -each[3])
@@ -109,7 +105,7 @@ def trade_view(result: StudyResult, view: StudyView) -> Trade | None:
 def hardening_rows(result: StudyResult, effects: EffectsView | None) -> tuple[HardeningRow, ...]:
     """What each option of hardening costs, where the study varies it."""
     changes = () if effects is None else effects.changes
-    unfit = barred(result.findings)
+    unfit = barred(result.findings, result.builds)
     fit = [build for build in result.builds if build.variant not in unfit]
     return tuple(
         HardeningRow(

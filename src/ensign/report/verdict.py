@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import CompareResult, StudyResult, SuiteComparison, WorkloadComparison
+from ensign.model.results import (
+    BuildStatus,
+    CheckStatus,
+    CompareResult,
+    StudyResult,
+    SuiteComparison,
+    WorkloadComparison,
+)
 from ensign.model.trials import Metric, Mode
 from ensign.report import words
 from ensign.report.both_metrics import both_said
 from ensign.report.confirmation import confirmation_text, pending_text
-from ensign.report.layouts import beside_band
+from ensign.report.layouts import beside_spread
 from ensign.report.words import clean, counted, listed, plain_share, span_of
+from ensign.stats.winner import able, barred, winner
 
 _MOST_NAMED = 5
 
@@ -30,7 +38,7 @@ class Verdict:
 def study_verdict(result: StudyResult) -> Verdict:
     """The verdict over the suite: the best variant that nothing speaks against, or none.
 
-    Where sweeps only explored it is that of the confirmation; before its end nothing is claimed.
+    Where rounds only explored it is that of the confirmation; before its end nothing is claimed.
     """
     confirmation = result.confirmation
     if confirmation is None:
@@ -38,7 +46,7 @@ def study_verdict(result: StudyResult) -> Verdict:
     if confirmation.result is None:
         said = (confirmation_text(confirmation),) if confirmation.finalists else ()
         return Verdict(
-            pending_text(confirmation, result.baseline), said, tuple(_study_caveats(result, set()))
+            pending_text(confirmation, result.baseline), said, tuple(_study_caveats(result, ()))
         )
     verdict = _of_suite(confirmation.result)
     return Verdict(
@@ -47,19 +55,19 @@ def study_verdict(result: StudyResult) -> Verdict:
 
 
 def _of_suite(result: StudyResult) -> Verdict:
-    entries = [entry for entry in result.suite if entry.comparison.arm != result.twin]
-    unfit = barred(result.findings)
-    able = [entry for entry in entries if entry.comparison.arm not in unfit]
-    caveats = (*_study_caveats(result, unfit & {e.comparison.arm for e in entries}),)
+    entries = [entry for entry in result.suite if entry.comparison.variant != result.twin]
+    unfit = barred(result.findings, result.builds)
+    left = able(result)
+    caveats = (*_study_caveats(result, unfit & {e.comparison.variant for e in entries}),)
     best = winner(result)
     if best is None:
-        headline = _no_winner(able, result) if able or not entries else _all_barred(entries)
-        return Verdict(headline, _others(able, result), caveats)
-    beyond, inside = beside_band(best.comparison, result)
+        headline = _no_winner(left, result) if left or not entries else _all_barred(entries)
+        return Verdict(headline, _others(left, result), caveats)
+    beyond, inside = beside_spread(best.comparison, result)
     details = (
-        *what_hurts(best.comparison.arm, result),
+        *what_hurts(best.comparison.variant, result),
         *_claim(best, result),
-        *_rivals(best, able),
+        *_rivals(best, left),
         *filter(None, [beyond]),
     )
     headline = f"{suite_sentence(best, result)}."
@@ -74,15 +82,15 @@ def suite_sentence(entry: SuiteComparison, result: StudyResult) -> str:
     return f"{said}, {over}{both_said(entry.comparison)}"
 
 
-def what_hurts(arm: str, result: StudyResult) -> tuple[str, ...]:
+def what_hurts(variant: str, result: StudyResult) -> tuple[str, ...]:
     """The workloads on which a variant is slower, with how much; nothing where there is none."""
-    shown = result.shown_slower(arm)
-    alone = [each for each in result.slower_workloads(arm) if each not in shown]
+    shown = result.shown_slower(variant)
+    alone = [each for each in result.slower_workloads(variant) if each not in shown]
     lines = []
     if shown:
         lines.append(f"But {_slower(shown)}.")
     if alone:
-        mine = [each for each in result.workloads if each.comparison.arm == arm]
+        mine = [each for each in result.workloads if each.comparison.variant == variant]
         chance = len(mine) * (1 - result.level) / 2
         which = "interval" if len(mine) == 1 else "intervals"
         lines.append(
@@ -92,9 +100,9 @@ def what_hurts(arm: str, result: StudyResult) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def shown_regressions(arm: str, result: StudyResult) -> str:
+def shown_regressions(variant: str, result: StudyResult) -> str:
     """Where a variant is shown to be slower, with how much; empty where it is not."""
-    shown = result.shown_slower(arm)
+    shown = result.shown_slower(variant)
     return _slower(shown) if shown else ""
 
 
@@ -108,26 +116,15 @@ def _slower(entries: Sequence[WorkloadComparison]) -> str:
     return listed(tuple(said))
 
 
-def winner(result: StudyResult) -> SuiteComparison | None:
-    """The best of the variants that are shown to be faster and that nothing speaks against."""
-    unfit = barred(result.findings) | {result.twin}
-    faster = [
-        entry
-        for entry in result.suite
-        if entry.comparison.arm not in unfit and entry.comparison.direction is Direction.FASTER
-    ]
-    return min(faster, key=lambda entry: entry.comparison.ratio, default=None)
-
-
 def compare_verdict(result: CompareResult) -> Verdict:
-    """One sentence per arm; the first one is the headline."""
+    """One sentence per variant; the first one is the headline."""
     said = [
         f"{words.sentence(each, result.margin, against=True, mode=result.mode)}{both_said(each)}."
         for each in result.comparisons
     ]
     caveats = [] if result.withheld else _errors(result.findings)
-    for arm in result.arms:
-        caveats += (f"{clean(arm.name)}: {runs}." for runs in arm.failing_runs)
+    for variant in result.variants:
+        caveats += (f"{clean(variant.name)}: {runs}." for runs in variant.failing_runs)
     if result.aa is not None and result.aa.direction is not Direction.UNCLEAR:
         caveats.append(twin_sentence(result.aa, result.margin))
     nothing = _sentence(result.withheld) if result.withheld else "Nothing was compared."
@@ -159,23 +156,18 @@ def twin_sentence(aa: Comparison, margin: float | None) -> str:
     )
 
 
-def barred(findings: tuple[Finding, ...]) -> set[str]:
-    """Variants that an error speaks against: measured, but not to be used."""
-    return {f.subject for f in findings if f.severity is Severity.ERROR and f.subject}
-
-
 def _errors(findings: tuple[Finding, ...]) -> list[str]:
     return [clean(finding.said) for finding in findings if finding.severity is Severity.ERROR]
 
 
-def _no_winner(able: list[SuiteComparison], result: StudyResult) -> str:
+def _no_winner(left: Sequence[SuiteComparison], result: StudyResult) -> str:
     baseline = clean(result.baseline)
-    if not able:
+    if not left:
         return "No variant was compared with the baseline."
     metric = words.METRICS[Metric(result.metric)]
-    if all(entry.comparison.direction is Direction.SLOWER for entry in able):
+    if all(entry.comparison.direction is Direction.SLOWER for entry in left):
         return f"Every variant is slower than {baseline} by {metric}."
-    alike = all(entry.comparison.size is Size.WITHIN for entry in able)
+    alike = all(entry.comparison.size is Size.WITHIN for entry in left)
     if alike and result.margin is not None:
         limit = plain_share(result.margin)
         return f"No variant differs from {baseline} by more than {limit} ({metric})."
@@ -184,24 +176,24 @@ def _no_winner(able: list[SuiteComparison], result: StudyResult) -> str:
 
 def _all_barred(entries: list[SuiteComparison]) -> str:
     if len(entries) == 1:
-        return f"No winner: {clean(entries[0].comparison.arm)} was measured, but is not to be used."
+        name = clean(entries[0].comparison.variant)
+        return f"No winner: {name} was measured, but is not to be used."
     return "No winner: every variant was measured, but none is to be used."
 
 
-def _others(able: list[SuiteComparison], result: StudyResult) -> tuple[str, ...]:
-    ordered = sorted(able, key=lambda entry: entry.comparison.ratio)
-    if not ordered:
+def _others(left: Sequence[SuiteComparison], result: StudyResult) -> tuple[str, ...]:
+    if not left:
         return ()
-    first = ordered[0]
+    first = left[0]
     said = words.sentence(first.comparison, result.margin, mode=Mode(result.mode))
     nearest = f"Nearest: {said}{both_said(first.comparison)}."
-    return (nearest, *what_hurts(first.comparison.arm, result))
+    return (nearest, *what_hurts(first.comparison.variant, result))
 
 
 def _claim(best: SuiteComparison, result: StudyResult) -> tuple[str, ...]:
-    if best.no_slower is None or result.margin is None:
+    if best.non_inferior is None or result.margin is None:
         return ()
-    if best.no_slower:
+    if best.non_inferior:
         limit = plain_share(result.margin)
         return (f"No workload is slower by more than {limit}: shown for each of them.",)
     return unshown_claim(best, result)
@@ -211,7 +203,7 @@ def unshown_claim(entry: SuiteComparison, result: StudyResult) -> tuple[str, ...
     """For which workloads it is open whether they are slower; those that are were said before."""
     if result.margin is None:
         return ()
-    slower = {each.workload for each in result.slower_workloads(entry.comparison.arm)}
+    slower = {each.workload for each in result.slower_workloads(entry.comparison.variant)}
     others = tuple(name for name in entry.not_shown if name not in slower)
     if slower and not others:
         return ()
@@ -220,12 +212,12 @@ def unshown_claim(entry: SuiteComparison, result: StudyResult) -> tuple[str, ...
     return (f"That no workload is slower by more than {limit} is not shown{names}.",)
 
 
-def _rivals(best: SuiteComparison, able: list[SuiteComparison]) -> tuple[str, ...]:
+def _rivals(best: SuiteComparison, left: Sequence[SuiteComparison]) -> tuple[str, ...]:
     # Two intervals against the baseline are not subtracted; overlap only says "not decided here".
     floor = best.comparison.high
     names = tuple(
-        entry.comparison.arm
-        for entry in sorted(able, key=lambda entry: entry.comparison.ratio)
+        entry.comparison.variant
+        for entry in left
         if entry is not best and entry.comparison.low <= floor
     )
     if not names:
@@ -238,23 +230,23 @@ NO_CHECK = "No check was run: that the variants compute the same is not shown."
 
 def was_checked(result: StudyResult) -> bool:
     """Whether any build was checked."""
-    return any(build.check != "not checked" for build in result.builds)
+    return any(build.check != CheckStatus.NOT_CHECKED for build in result.builds)
 
 
-def _study_caveats(result: StudyResult, unfit: set[str]) -> list[str]:
+def _study_caveats(result: StudyResult, unfit: Collection[str]) -> list[str]:
     found = _errors(result.findings)
     if not was_checked(result):
         found.append(NO_CHECK)
     if unfit:
         found.append(f"Left out of the verdict for that: {listed(tuple(sorted(unfit)))}.")
-    if result.sweeps_done < result.sweeps_planned:
-        done = f"{result.sweeps_done} of {counted(result.sweeps_planned, 'sweep')}"
+    if result.rounds_done < result.rounds_planned:
+        done = f"{result.rounds_done} of {counted(result.rounds_planned, 'round')}"
         found.append(f"Not finished: {done}. The same command goes on.")
-    failed = tuple(build.variant for build in result.builds if build.status == "failed")
+    failed = tuple(build.variant for build in result.builds if build.status == BuildStatus.FAILED)
     if failed:
         found.append(f"{counted(len(failed), 'build')} failed: {listed(failed)}.")
     for entry in result.suite:
-        is_twin = entry.comparison.arm == result.twin
+        is_twin = entry.comparison.variant == result.twin
         if is_twin and entry.comparison.direction is not Direction.UNCLEAR:
             found.append(twin_sentence(entry.comparison, result.margin))
     return found

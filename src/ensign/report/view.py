@@ -8,17 +8,18 @@ from operator import attrgetter
 
 from ensign.model.comparisons import Comparison, Direction
 from ensign.model.results import (
-    NOT_AS_ASKED,
     BuildFacts,
+    BuildStatus,
+    CheckStatus,
     StudyResult,
     SuiteComparison,
     WorkloadComparison,
 )
 from ensign.model.trials import OTHER_FILES
 from ensign.report import figures, words
-from ensign.report.bands import Band, bands
+from ensign.report.bands import ChangeBand, bands
 from ensign.report.both_metrics import other_cell
-from ensign.report.layouts import within_band
+from ensign.report.layouts import within_spread
 from ensign.report.words import Span, clean
 
 
@@ -27,8 +28,8 @@ class Row:
     """One comparison, ready to show. `is_twin` marks the A/A twin.
 
     `other` is the interval by the other cost. `alone`: its own interval excludes 0, but nothing is
-    claimed of it (after Holm, or in an exploration). `within_band`: its whole interval lies in the
-    band of the baseline's relinks.
+    claimed of it (after Holm, or in an exploration). `within_spread`: its whole interval lies in
+    the layout spread of the baseline's relinks.
     """
 
     name: str
@@ -44,8 +45,8 @@ class Row:
     other: str = ""
     alone: bool = False
     workloads: int = 0
-    no_slower: str = ""
-    within_band: bool = False
+    non_inferior: str = ""
+    within_spread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class WorkloadRow:
 
     row: Row
     baseline_cost: str
-    arm_cost: str
+    variant_cost: str
     user_share: str
 
 
@@ -67,7 +68,7 @@ class BandCell:
 
     @property
     def both(self) -> str:
-        """`4`; `4 (3)` where the minimum over the sweeps counts another number."""
+        """`4`; `4 (3)` where the minimum over the rounds counts another number."""
         return str(self.mean) if self.mean == self.minimum else f"{self.mean} ({self.minimum})"
 
 
@@ -75,7 +76,7 @@ class BandCell:
 class VariantWorkloads:
     """All workloads of one variant, in the study's order, with a count in words.
 
-    `bands` has a cell per band of the view, or none where the bands were not counted. `named`
+    `bands` has a cell per band of the view, or none where the bands were not counted. `significant`
     says which workloads are shown to differ; empty where that was not asked.
     """
 
@@ -85,7 +86,7 @@ class VariantWorkloads:
     is_twin: bool
     rows: tuple[WorkloadRow, ...]
     bands: tuple[BandCell, ...]
-    named: str
+    significant: str
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -107,11 +108,11 @@ class StudyView:
 
     suite: tuple[Row, ...]
     variants: tuple[VariantWorkloads, ...]
-    bands: tuple[Band, ...]
+    bands: tuple[ChangeBand, ...]
     unmeasured: tuple[Unmeasured, ...]
 
     @property
-    def candidates(self) -> tuple[Row, ...]:
+    def compared(self) -> tuple[Row, ...]:
         """The suite's rows without the twin."""
         return tuple(row for row in self.suite if not row.is_twin)
 
@@ -130,7 +131,7 @@ def study_view(result: StudyResult) -> StudyView:
     """Everything that the renderers of a study share."""
     suite = _suite_rows(result.suite, result)
     order = [row.name for row in suite]
-    order += [name for name in _arms(result) if name not in order]
+    order += [name for name in _variants(result) if name not in order]
     variants = (_variant(name, result) for name in order)
     return StudyView(
         suite=suite,
@@ -142,15 +143,15 @@ def study_view(result: StudyResult) -> StudyView:
 
 def status_of(build: BuildFacts) -> str:
     """`built`, and how the check of it ended, if there was one."""
-    said = {"passed": ", check passed", "failed": ", check FAILED"}
-    return f"{clean(build.status)}{said.get(build.check, '')}"
+    said = {CheckStatus.PASSED: ", check passed", CheckStatus.FAILED: ", check FAILED"}
+    return f"{clean(build.said)}{said.get(build.check, '')}"
 
 
 def row_of(comparison: Comparison, margin: float | None, *, twin: bool) -> Row:
     """A comparison with its cells in words."""
-    name = clean(comparison.arm)
+    name = clean(comparison.variant)
     return Row(
-        name=comparison.arm,
+        name=comparison.variant,
         label=f"{name} (A/A twin)" if twin and "twin" not in name.lower() else name,
         span=words.span_of(comparison),
         interval=words.interval_cell(comparison),
@@ -184,7 +185,7 @@ def _suite_rows(suite: tuple[SuiteComparison, ...], result: StudyResult) -> tupl
 
 
 def _suite_row(entry: SuiteComparison, result: StudyResult) -> Row:
-    twin = entry.comparison.arm == result.twin
+    twin = entry.comparison.variant == result.twin
     row = row_of(entry.comparison, result.margin, twin=twin)
     row = row if result.confirmation is None else _unclaimed(row)
     failed = {build.variant for build in result.builds if build.check == "failed"}
@@ -192,28 +193,28 @@ def _suite_row(entry: SuiteComparison, result: StudyResult) -> Row:
         row,
         label=f"{row.label} (fails its check)" if row.name in failed else row.label,
         workloads=entry.workloads,
-        no_slower="" if twin else _no_slower(entry),
-        within_band=bool(within_band(entry.comparison, result)),
+        non_inferior="" if twin else _non_inferior(entry),
+        within_spread=bool(within_spread(entry.comparison, result)),
     )
 
 
-def _no_slower(entry: SuiteComparison) -> str:
-    if entry.no_slower is None:
+def _non_inferior(entry: SuiteComparison) -> str:
+    if entry.non_inferior is None:
         return ""
-    if entry.no_slower:
+    if entry.non_inferior:
         return "shown"
     if not entry.not_shown:
         return "not shown"
     return f"not shown for {len(entry.not_shown)} of {entry.workloads}"
 
 
-def _arms(result: StudyResult) -> list[str]:
-    names = dict.fromkeys(entry.comparison.arm for entry in result.workloads)
+def _variants(result: StudyResult) -> list[str]:
+    names = dict.fromkeys(entry.comparison.variant for entry in result.workloads)
     return sorted(names, key=lambda name: name == result.twin)
 
 
 def _variant(name: str, result: StudyResult) -> VariantWorkloads:
-    entries = [entry for entry in result.workloads if entry.comparison.arm == name]
+    entries = [entry for entry in result.workloads if entry.comparison.variant == name]
     place = {workload: index for index, workload in enumerate(result.workload_names)}
     entries.sort(key=lambda entry: place.get(entry.workload, len(place)))
     twin = name == result.twin
@@ -222,12 +223,12 @@ def _variant(name: str, result: StudyResult) -> VariantWorkloads:
     cells = () if counted is None else map(BandCell, counted.by_mean, counted.by_minimum)
     label = row_of(entries[0].comparison, None, twin=twin).label if entries else clean(name)
     return VariantWorkloads(
-        name, label, _summary(rows), twin, rows, tuple(cells), _named(name, result)
+        name, label, _summary(rows), twin, rows, tuple(cells), _significant(name, result)
     )
 
 
-def _named(name: str, result: StudyResult) -> str:
-    found = next((one for one in result.named if one.variant == name), None)
+def _significant(name: str, result: StudyResult) -> str:
+    found = next((one for one in result.significant if one.variant == name), None)
     if found is None:
         return ""
     kinds = ((found.faster, Direction.FASTER), (found.slower, Direction.SLOWER))
@@ -239,21 +240,23 @@ def _workload_row(entry: WorkloadComparison, result: StudyResult) -> WorkloadRow
     row = row_of(entry.comparison, result.margin, twin=False)
     if not _claimed(entry, result):
         row = _unclaimed(row)
-    inside = bool(within_band(entry.comparison, result, entry.workload))
+    inside = bool(within_spread(entry.comparison, result, entry.workload))
     return WorkloadRow(
-        row=replace(row, name=entry.workload, label=clean(entry.workload), within_band=inside),
+        row=replace(row, name=entry.workload, label=clean(entry.workload), within_spread=inside),
         baseline_cost=figures.cost(entry.baseline_cost_ns),
-        arm_cost=figures.cost(entry.arm_cost_ns),
+        variant_cost=figures.cost(entry.variant_cost_ns),
         user_share=figures.share(entry.user_share),
     )
 
 
 def _claimed(entry: WorkloadComparison, result: StudyResult) -> bool:
-    """Whether faster or slower is said of a workload: one judgement, that of the named list."""
+    """Whether faster or slower is said of a workload: by one judgement, the significant list's."""
     if result.confirmation is not None:
         return False
-    named = next((one for one in result.named if one.variant == entry.comparison.arm), None)
-    return named is None or entry.workload in (*named.faster, *named.slower)
+    significant = next(
+        (one for one in result.significant if one.variant == entry.comparison.variant), None
+    )
+    return significant is None or entry.workload in (*significant.faster, *significant.slower)
 
 
 def _summary(rows: tuple[WorkloadRow, ...]) -> str:
@@ -280,22 +283,22 @@ def _unmeasured(result: StudyResult, measured: set[str]) -> tuple[Unmeasured, ..
 
 
 def _why(build: BuildFacts, result: StudyResult) -> str:
-    failed = {failure.arm: failure for failure in result.failures}
+    failed = {failure.variant: failure for failure in result.failures}
     if build.variant in failed:
         failure = failed[build.variant]
         what = "ran something else" if failure.code == OTHER_FILES else "failed"
         return f"{what} {clean(failure.where)}: {clean(failure.text)}"
     reasons = {
-        "failed": "its build failed",
-        NOT_AS_ASKED: "what was built is not what was asked for",
-        "left out": f"left out: {clean(build.log_tail)}",
+        BuildStatus.FAILED: "its build failed",
+        BuildStatus.NOT_AS_ASKED: "what was built is not what was asked for",
+        BuildStatus.LEFT_OUT: f"left out: {clean(build.log_tail)}",
     }
     if build.out:
         return f"out: {clean(build.out)}"
     if not build.same_as:
         return reasons.get(build.status, "not measured")
     ended = ", which failed" if build.same_as in failed else ": no effect on the binary"
-    return f"{clean(build.status)}{ended}"
+    return f"{clean(build.said)}{ended}"
 
 
 def _ratio_or_last(comparison: Comparison) -> float:

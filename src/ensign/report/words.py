@@ -22,7 +22,7 @@ _MAX_DIGITS = 4
 _TIMES_FROM = 2.0
 _COARSE = 10.0
 WITHHELD = "withheld"
-MODES = {Mode.GATED: "interleaved", Mode.DRIVEN: "driven", Mode.WHOLE: "alternating"}
+MODES = {Mode.INTERLEAVED: "interleaved", Mode.DRIVEN: "driven", Mode.ALTERNATING: "alternating"}
 METRICS = {Metric.CPU: "CPU time", Metric.WALL: "wall time", Metric.SCORE: "its own score"}
 
 
@@ -141,10 +141,10 @@ def sentence(
 ) -> str:
     """One sentence that a person understands, with metric, interval and level.
 
-    `against` names the baseline too, `mode` how the arms took turns: "new needs 3.1 % more CPU time
-    than old, between 2.7 and 3.5 % (95 %, interleaved)".
+    `against` names the baseline too, `mode` how the variants took turns: "new needs 3.1 % more CPU
+    time than old, between 2.7 and 3.5 % (95 %, interleaved)".
     """
-    name = clean(comparison.arm)
+    name = clean(comparison.variant)
     baseline = clean(comparison.baseline) if against else ""
     pair = f"{name} against {baseline}" if against else name
     span = span_of(comparison)

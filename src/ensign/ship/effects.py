@@ -1,8 +1,8 @@
 """Whether a build made without ensign's help has the effects of the one that was measured. Pure.
 
-Both are compared object by object, by the calls that compiled what the artefact's link took, its
+Both are compared object by object, by the calls that compiled what the artifact's link took, its
 dependencies included; then by the link, by the code generators' own record (DWARF), by the
-protections in the artefact, and by the findings that only the shipped build has.
+protections in the artifact, and by the findings that only the shipped build has.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields, replace
 from ensign.model.calls import Call
 from ensign.model.findings import Severity
 from ensign.model.shipment import Verified
+from ensign.proof.evidence import BuildEvidence, linked_calls, shown
 from ensign.proof.facts import Hardening, UnitKind
 from ensign.proof.flags import Effects, effect, effects, lto_of
 from ensign.proof.rules import judge
-from ensign.proof.seen import Seen, linked_calls, shown
 from ensign.toolchains.driver_line import is_object, sources
 
 # Debug information changes no code; a project that has none is no worse.
@@ -28,19 +28,19 @@ _SPELLED = {"O": "{}", "lto": "-flto ({})", "use-ld": "-fuse-ld={}", "compiler":
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class ComparedBuild:
     """A build: what was seen of it, and the hash of the bytes of all its files that count.
 
     `others` are the same of the files that are loaded with the program.
     Programs in its calls are named by what they really are, behind all links.
     """
 
-    seen: Seen
+    seen: BuildEvidence
     identity: str
-    others: tuple[Seen, ...] = ()
+    others: tuple[BuildEvidence, ...] = ()
 
 
-def verify(measured: Built, shipped: Built) -> Verified:
+def verify(measured: ComparedBuild, shipped: ComparedBuild) -> Verified:
     """Compare them. Calls of dependencies are those that were dependencies' when measured."""
     same_bytes = measured.identity == shipped.identity
     problems = list(_problems(measured.seen, shipped.seen))
@@ -58,7 +58,7 @@ def verify(measured: Built, shipped: Built) -> Verified:
     return Verified(tuple(problems), notes, same_bytes)
 
 
-def _problems(measured: Seen, shipped: Seen) -> Iterator[str]:
+def _problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
     """Of one file."""
     yield from _unit_problems(measured, shipped)
     yield from _link_problems(measured, shipped)
@@ -69,7 +69,7 @@ def _problems(measured: Seen, shipped: Seen) -> Iterator[str]:
     yield from _new_findings(measured, _parted(shipped, measured))
 
 
-def _parted(shipped: Seen, measured: Seen) -> Seen:
+def _parted(shipped: BuildEvidence, measured: BuildEvidence) -> BuildEvidence:
     """The shipped build with its dependencies' calls apart, as they are in the measured one."""
     foreign = {output.path for call in measured.dependency_calls for output in call.outputs}
     foreign -= {output.path for call in measured.calls for output in call.outputs}
@@ -82,13 +82,13 @@ def _parted(shipped: Seen, measured: Seen) -> Seen:
     )
 
 
-def _all_calls(seen: Seen) -> Seen:
+def _all_calls(seen: BuildEvidence) -> BuildEvidence:
     every = (*seen.dependency_calls, *seen.calls)
     return replace(seen, calls=every, dependency_calls=(), took=frozenset())
 
 
-def _objects(seen: Seen) -> dict[str, Effects]:
-    """What decides the code of each object that went into the artefact, by its path."""
+def _objects(seen: BuildEvidence) -> dict[str, Effects]:
+    """What decides the code of each object that went into the artifact, by its path."""
     found: dict[str, Effects] = {}
     for call in linked_calls(_all_calls(seen)):
         names = [each.path for each in call.outputs if is_object(each.path)]
@@ -102,7 +102,7 @@ def _of(call: Call) -> Effects:
     return {subject: value for subject, value in found.items() if subject not in _NOT_AN_EFFECT}
 
 
-def _unit_problems(measured: Seen, shipped: Seen) -> Iterator[str]:
+def _unit_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
     ours, theirs = _objects(measured), _objects(shipped)
     if not ours or not theirs:
         yield "no compiler call was recorded, so its flags cannot be compared"
@@ -141,7 +141,7 @@ def _spelled(subject: str, found: Effects) -> str:
     return _SPELLED.get(subject, f"{subject}={{}}").format(value)
 
 
-def _link_problems(measured: Seen, shipped: Seen) -> Iterator[str]:
+def _link_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
     was, now = measured.link, shipped.link
     if was is None or now is None:
         yield "no link was recorded, so it cannot be compared"
@@ -166,7 +166,7 @@ def _link_problems(measured: Seen, shipped: Seen) -> Iterator[str]:
         yield f"{was.program} linked what was measured, {now.program} links this"
 
 
-def _generated_problems(measured: Seen, shipped: Seen) -> Iterator[str]:
+def _generated_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
     """With what flags GCC says that it generated code at the link."""
     ours, theirs = _generated(measured), _generated(shipped)
     if theirs is None:
@@ -176,7 +176,7 @@ def _generated_problems(measured: Seen, shipped: Seen) -> Iterator[str]:
         yield f"the link generated code at {was} when measured, at {now} now"
 
 
-def _generated(seen: Seen) -> frozenset[str] | None:
+def _generated(seen: BuildEvidence) -> frozenset[str] | None:
     """Levels of the units that the link generated; None where there is no debug information."""
     units = seen.proof.binary.units
     if not any(unit.flags is not None for unit in units):
@@ -185,7 +185,7 @@ def _generated(seen: Seen) -> frozenset[str] | None:
     return frozenset(effects(unit.flags or ()).get("O", "no -O") for unit in ltrans)
 
 
-def _hardening_problems(measured: Seen, shipped: Seen) -> Iterator[str]:
+def _hardening_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
     ours, theirs = measured.proof.binary.hardening, shipped.proof.binary.hardening
     for each in fields(Hardening):
         was, now = getattr(ours, each.name), getattr(theirs, each.name)
@@ -201,14 +201,14 @@ def _said(value: object) -> str:
     return "there" if value else "absent"
 
 
-def _new_findings(measured: Seen, shipped: Seen) -> Iterator[str]:
+def _new_findings(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
     known = {finding.code for finding in judge(measured)} | _NOT_LOST
     for finding in judge(shipped):
         if finding.severity is not Severity.NOTE and finding.code not in known:
             yield f"{finding.text} ({finding.code})"
 
 
-def _notes(measured: Seen, *, same_bytes: bool) -> Iterator[str]:
+def _notes(measured: BuildEvidence, *, same_bytes: bool) -> Iterator[str]:
     count = len(_objects(measured))
     lto = _lto_word(_objects(measured).values())
     yield f"each of {count} compile units has the flags that decide code as measured{lto}"

@@ -25,14 +25,16 @@ class EditError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SourceChange:
     """The text of each file that changes, by its path in the source, and all of it as a diff."""
 
     files: Mapping[str, str]
     diff: str
 
 
-def change(edits: Sequence[Edit], texts: Mapping[str, str], values: Mapping[str, str]) -> Change:
+def change(
+    edits: Sequence[Edit], texts: Mapping[str, str], values: Mapping[str, str]
+) -> SourceChange:
     """Apply the edits to the texts of their files, one after the other.
 
     EditError where the place of an edit is not there, or there more than once; InputError where
@@ -50,7 +52,9 @@ def change(edits: Sequence[Edit], texts: Mapping[str, str], values: Mapping[str,
     changed = {name: text for name, text in sorted(edited.items()) if text != texts[name]}
     if not changed:
         raise InputError("the edits of [ship] change nothing for this variant")
-    return Change(changed, "".join(_diff(name, texts[name], changed[name]) for name in changed))
+    return SourceChange(
+        changed, "".join(_diff(name, texts[name], changed[name]) for name in changed)
+    )
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from ensign.builders.build import find_toolchains, obtain_source, place_of, workshop_of
+from ensign.builders.build import build_context_of, find_toolchains, obtain_source, place_of
+from ensign.builders.build_context import BuildContext
+from ensign.builders.build_stage import SOURCE_DATE_EPOCH, perform_stage
 from ensign.builders.check_all import alone
 from ensign.builders.commands import Commands, filled_all
-from ensign.builders.isolation import choose_isolation
 from ensign.builders.outcomes import BuildResult, seen_of, seen_of_files
-from ensign.builders.perform import SOURCE_DATE_EPOCH, perform_stage
-from ensign.builders.plan import Place, plan_builds
+from ensign.builders.plan import BuildPlace, plan_builds
 from ensign.builders.profiles import files_named
 from ensign.builders.recorder import Recorded, recorded_programs
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.running import Inputs
+from ensign.builders.sandboxes import choose_sandboxes
 from ensign.builders.stages import Stage
 from ensign.builders.taking import taken_from
-from ensign.builders.workshop import Workshop
 from ensign.host.cache import Entry, key_of
 from ensign.host.files import copy_tree, is_file, write_atomically
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
@@ -34,9 +34,9 @@ from ensign.model.shipment import NOT_VERIFIED, Shipment, ShippedFile
 from ensign.model.study import Edit
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
-from ensign.proof.seen import Seen, moved
+from ensign.proof.evidence import BuildEvidence, moved
 from ensign.ship import patch, script
-from ensign.ship.effects import Built, verify
+from ensign.ship.effects import ComparedBuild, verify
 from ensign.sources.obtain import SourceTree
 from ensign.toolchains.find import Toolchain, installed_compilers
 from ensign.toolchains.profiling import using
@@ -62,11 +62,11 @@ def ship_variant(
     variant, flags = seen.request.variant, without_evidence(seen.request.flags)
     toolchains = find_toolchains(request, ports)
     source = obtain_source(request, ports, on_event)
-    isolation = choose_isolation(ports.cache, ports.processes)
-    place = place_of(source.sha256, isolation, request, ports)
-    workshop = workshop_of(ports, isolation, place)
+    sandboxes = choose_sandboxes(ports.cache, ports.processes)
+    place = place_of(source.sha256, sandboxes, request, ports)
+    build_context = build_context_of(ports, sandboxes, place)
     shipping = _Shipping(
-        request, variant, flags, toolchains, source, workshop, on_event, ports.cores
+        request, variant, flags, toolchains, source, build_context, on_event, ports.cores
     )
     shipment, shipped = shipping.as_script() if trained(variant) else shipping.as_change()
     was = _as_built(seen, measured.others, measured.facts.identity)
@@ -80,7 +80,7 @@ class _Shipping:
     flags: Flags
     toolchains: Mapping[str, Toolchain]
     source: SourceTree
-    workshop: Workshop
+    build_context: BuildContext
     on_event: OnEvent
     cores: int
 
@@ -88,7 +88,7 @@ class _Shipping:
     def toolchain(self) -> Toolchain:
         return self.toolchains[self.variant.compiler]
 
-    def as_change(self) -> tuple[Shipment, Built]:
+    def as_change(self) -> tuple[Shipment, ComparedBuild]:
         """A patch, and the project's own build with it."""
         ship = self.request.study.ship
         if ship is None:
@@ -104,17 +104,19 @@ class _Shipping:
 
         commands = filled_all(ship.commands, self._names, "ship.commands")
         build = self.request.study.build
-        stage = self._stage(changed.diff, commands, build.artefact)
-        seen = self._built(replace(stage, keep=tuple(build.keep)), furnish, self.workshop)
+        stage = self._stage(changed.diff, commands, build.artifact)
+        seen = self._built(
+            replace(stage, runtime_files=tuple(build.runtime_files)), furnish, self.build_context
+        )
         typed = (f"patch -p1 < {patch.NAME}", *map(_typed, commands))
         return self._shipment((ShippedFile(patch.NAME, _bytes(changed.diff)),), typed), seen
 
-    def as_script(self) -> tuple[Shipment, Built]:
+    def as_script(self) -> tuple[Shipment, ComparedBuild]:
         """The steps of a profiled build, carried out in a folder of their own."""
         steps = self._steps()
         text = script.script(steps)
         files = (ShippedFile(script.NAME, text.encode(), executable=True), *self._training_files())
-        name = PurePosixPath(steps.last.artefact).name
+        name = PurePosixPath(steps.last.artifact).name
 
         def furnish(tree: Path) -> None:
             tree.mkdir()
@@ -132,9 +134,9 @@ class _Shipping:
             deadline_ns=sum(each.deadline_ns for each in steps.stages),
             disk_bytes=sum(each.disk_bytes for each in steps.stages),
         )
-        isolation = alone(self.workshop.isolation, self.workshop.processes)
-        made = self._built(stage, furnish, replace(self.workshop, isolation=isolation))
-        root = isolation.build_path
+        sandboxes = alone(self.build_context.sandboxes, self.build_context.processes)
+        made = self._built(stage, furnish, replace(self.build_context, sandboxes=sandboxes))
+        root = sandboxes.build_path
         seen = moved(made.seen, f"{root}/{_WORK}/tree", root)
         seen = replace(seen, log=script.log_of_last_step(seen.log))
         typed = f"bash {script.NAME} SOURCE {name}"
@@ -166,21 +168,21 @@ class _Shipping:
 
     @property
     def _names(self) -> dict[str, str]:
-        toolchain = _by_name(self.toolchain, self.workshop.path)
+        toolchain = _by_name(self.toolchain, self.build_context.path)
         return {name: str(getattr(toolchain, name)) for name in _TOOLS}
 
     def _steps(self) -> script.Steps:
         """The plan of the measured build, with programs by name and one path for all trees."""
-        request, path = self.request, self.workshop.path
+        request, path = self.request, self.build_context.path
         toolchains = {name: _by_name(each, path) for name, each in self.toolchains.items()}
-        place = Place(source_sha256=self.source.sha256, build_path=script.TREE, path=path)
+        place = BuildPlace(source_sha256=self.source.sha256, build_path=script.TREE, path=path)
         plan = plan_builds(request.study, request.variants, request.baseline, toolchains, place)
         last = plan.stage(plan.stage_of[self.variant.name])
         return script.Steps(request.study, plan, last, self.variant.choices, SOURCE_DATE_EPOCH)
 
     def _driver(self) -> tuple[tuple[str, str], ...]:
         """The load generator of this ensign, where the script asks for one."""
-        meter = self.workshop.meter
+        meter = self.build_context.meter
         return () if meter is None else (("DRIVER", str(meter)),)
 
     def _training_files(self) -> Iterator[ShippedFile]:
@@ -196,7 +198,7 @@ class _Shipping:
                 yield ShippedFile(f"{script.FILES}/{inside}", path.read_bytes(), executable)
 
     def _shipment(self, files: tuple[ShippedFile, ...], commands: tuple[str, ...]) -> Shipment:
-        of_profile = using(self.toolchain.kind, self.workshop.isolation.build_path)
+        of_profile = using(self.toolchain.kind, self.build_context.sandboxes.build_path)
         return Shipment(
             variant=self.variant.name,
             compiler=self.toolchain.version_line,
@@ -207,18 +209,18 @@ class _Shipping:
             verified=NOT_VERIFIED,
         )
 
-    def _stage(self, shipped: str, commands: Commands, artefact: str) -> Stage:
+    def _stage(self, shipped: str, commands: Commands, artifact: str) -> Stage:
         """A stage of the study's limits, without its environment; calls are watched alone."""
         build = self.request.study.build
-        watched = _watched(self.toolchain, self.workshop.path)
+        watched = _watched(self.toolchain, self.build_context.path)
         programs = [(each.name, os.path.realpath(each.program)) for each in watched]
         inputs = {
             "schema": _SCHEMA,
             "source": self.source.sha256,
-            "place": self.workshop.isolation.build_path,
+            "place": self.build_context.sandboxes.build_path,
             "programs": programs,
             "toolchains": [each.identity for each in self.toolchains.values()],
-            "shipped": [shipped, commands, artefact, build.keep],
+            "shipped": [shipped, commands, artifact, build.runtime_files],
         }
         return Stage(
             kind="program",
@@ -230,20 +232,22 @@ class _Shipping:
             env=(),
             deadline_ns=parse_duration_ns(build.deadline),
             disk_bytes=parse_size_bytes(build.disk),
-            artefact=artefact,
+            artifact=artifact,
             recorded=watched,
         )
 
-    def _built(self, stage: Stage, furnish: Callable[[Path], None], workshop: Workshop) -> Built:
+    def _built(
+        self, stage: Stage, furnish: Callable[[Path], None], build_context: BuildContext
+    ) -> ComparedBuild:
         """Build it, or take it from the cache. CommandFailed with the last lines of its log."""
-        entry = workshop.cache.get(stage.kind, stage.key)
+        entry = build_context.cache.get(stage.kind, stage.key)
         if entry is None:
-            started_ns = workshop.clock.monotonic_ns()
+            started_ns = build_context.clock.monotonic_ns()
             self.on_event(BuildEvent("started", stage.label, 0.0, 0.0))
-            with workshop.cache.temporary() as scratch:
+            with build_context.cache.temporary() as scratch:
                 furnish(scratch / "tree")
-                made = perform_stage(stage, Inputs(scratch / "tree"), self.cores, workshop)
-            elapsed_s = (workshop.clock.monotonic_ns() - started_ns) / 1e9
+                made = perform_stage(stage, Inputs(scratch / "tree"), self.cores, build_context)
+            elapsed_s = (build_context.clock.monotonic_ns() - started_ns) / 1e9
             kind: EventKind = "failed" if made.entry is None else "finished"
             self.on_event(BuildEvent(kind, stage.label, elapsed_s, 0.0, made.reason))
             if made.entry is None:
@@ -256,22 +260,22 @@ class _Shipping:
         return _as_built(seen, tuple(seen_of_files(seen, entry)), identity)
 
 
-def _as_built(seen: Seen, others: Sequence[Seen], identity: str) -> Built:
+def _as_built(seen: BuildEvidence, others: Sequence[BuildEvidence], identity: str) -> ComparedBuild:
     """Programs of calls by what they are: `cc` and `gcc-12` may be the same one."""
 
     def real(calls: tuple[Call, ...]) -> tuple[Call, ...]:
         return tuple(replace(call, program=os.path.realpath(call.program)) for call in calls)
 
-    def behind_links(each: Seen) -> Seen:
+    def behind_links(each: BuildEvidence) -> BuildEvidence:
         calls, dependency_calls = real(each.calls), real(each.dependency_calls)
         return replace(each, calls=calls, dependency_calls=dependency_calls)
 
-    return Built(behind_links(seen), identity, tuple(map(behind_links, others)))
+    return ComparedBuild(behind_links(seen), identity, tuple(map(behind_links, others)))
 
 
 def _loadable_sha256(entry: Entry) -> str:
-    artefact = entry.facts["artefact"]
-    return str(artefact["loadable_sha256"]) if isinstance(artefact, Mapping) else ""
+    artifact = entry.facts["artifact"]
+    return str(artifact["loadable_sha256"]) if isinstance(artifact, Mapping) else ""
 
 
 def _watched(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ensign.builders.commands import Commands
-from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, Learning
+from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, TrainingSteps
 from ensign.builders.stages import Plan, Stage
 from ensign.model.drive import Drive, drive_json
 from ensign.model.errors import InputError
@@ -165,7 +165,7 @@ def script(steps: Steps) -> str:
         made = f'"$work/{numbers[stage.key]}"'
         tools |= {name: f"{made}/{shlex.quote(path)}" for name, path in stage.tools}
         parts.append("\n".join(_stage(steps.study, stage, numbers, tools)) + "\n")
-    last = f'"$work/{numbers[steps.last.key]}"/{shlex.quote(steps.last.artefact)}'
+    last = f'"$work/{numbers[steps.last.key]}"/{shlex.quote(steps.last.artifact)}'
     parts.append(f'mkdir -p "$(dirname "$program")"\ncp {last} "$program"\n')
     return "\n".join(parts)
 
@@ -205,12 +205,12 @@ def _stage(
     yield f"fresh {parent}"
     if stage.profile:
         yield f'cp -R "$work/{numbers[stage.profile]}/." "$tree"'
-    if stage.learning is not None:
+    if stage.training_steps is not None:
         yield f"learn {number}"
-        yield from _commands(stage.learning.instrument, ())
-        yield from _trained(_Training(study, stage.learning, stage.artefact, tools))
+        yield from _commands(stage.training_steps.instrument, ())
+        yield from _trained(_Training(study, stage.training_steps, stage.artifact, tools))
         yield 'cd "$tree"'
-        yield from _commands(stage.learning.merge, ())
+        yield from _commands(stage.training_steps.merge, ())
         return
     yield from _commands(stage.commands, stage.env)
     yield from _commands(stage.tool_commands, stage.env)
@@ -218,9 +218,9 @@ def _stage(
         yield f'cd "$work"; mv "$tree" "$work/{number}"'
         return
     if stage.strip:
-        yield f"strip {shlex.quote(stage.artefact)}"
-    names = dict.fromkeys((stage.artefact, *(path for _, path in stage.tools)))
-    yield f"keep {number} {' '.join([*map(shlex.quote, names), *map(_glob, stage.keep)])}"
+        yield f"strip {shlex.quote(stage.artifact)}"
+    names = dict.fromkeys((stage.artifact, *(path for _, path in stage.tools)))
+    yield f"keep {number} {' '.join([*map(shlex.quote, names), *map(_glob, stage.runtime_files)])}"
 
 
 def _commands(commands: Commands, env: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -254,24 +254,24 @@ def _literal(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Training:
-    """All runs of one program, whose path in the tree is `artefact`."""
+    """All runs of one program, whose path in the tree is `artifact`."""
 
     study: Study
-    learning: Learning
-    artefact: str
+    training_steps: TrainingSteps
+    artifact: str
     tools: Mapping[str, str]
 
     def program(self, own: Iterable[tuple[str, str]], argv: Iterable[str]) -> str:
         """The environment is the program's alone, not that of what loads it."""
         assigned = [f"{name}={self.words([text])}" for name, text in own]
-        assigned += [f"{name}={_word(text)}" for name, text in self.learning.env]
-        wrapper = map(_word, self.learning.wrapper)
+        assigned += [f"{name}={_word(text)}" for name, text in self.training_steps.env]
+        wrapper = map(_word, self.training_steps.wrapper)
         return " ".join(("env", *assigned, *wrapper, self.words(argv)))
 
     def words(self, argv: Iterable[str], requests: int | None = None) -> str:
         """Words of a command of the study, for the shell."""
         marks = {f"{{{name}}}": path for name, path in self.tools.items()}
-        values = {"arm": "training", "artefact": f"{TREE}/{self.artefact}"}
+        values = {"variant": "training", "artifact": f"{TREE}/{self.artifact}"}
         if requests is not None:
             values["requests"] = str(requests)
         return " ".join(_word(fill(word, values), marks) for word in argv)
@@ -282,7 +282,7 @@ def _trained(training: _Training) -> Iterator[str]:
     if server is not None:
         command = training.program(server.env.items(), server.command)
         yield f'serve() {{ exec {command} "$@"; }}'
-    for workload in training.learning.workloads:
+    for workload in training.training_steps.workloads:
         yield f"begin {workload.name}"
         if server is None or workload.command is not None:
             stdin = "/dev/null" if workload.input is None else training.words([workload.input])

@@ -20,7 +20,7 @@ from ensign.model.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class _ArchiveMember:
     name: str
     kind: str  # file, folder, link or hard
     executable: bool
@@ -53,7 +53,7 @@ def unpack(archive: Path, target: Path, strip: int, title: str) -> None:
         raise InputError(f"{title} holds nothing after dropping {strip} leading path components")
 
 
-def _members(archive: Path, title: str) -> Iterator[_Member]:
+def _members(archive: Path, title: str) -> Iterator[_ArchiveMember]:
     if zipfile.is_zipfile(archive):
         yield from _zip_members(archive)
     elif tarfile.is_tarfile(archive):
@@ -62,38 +62,44 @@ def _members(archive: Path, title: str) -> Iterator[_Member]:
         raise InputError(f"{title} is neither a tar nor a zip archive that can be read here")
 
 
-def _tar_members(archive: Path) -> Iterator[_Member]:
+def _tar_members(archive: Path) -> Iterator[_ArchiveMember]:
     with tarfile.open(archive) as tar:
         for info in tar:
             executable = bool(info.mode & stat.S_IXUSR)
             if info.isdir():
-                yield _Member(info.name, "folder", executable, info.mtime)
+                yield _ArchiveMember(info.name, "folder", executable, info.mtime)
             elif info.issym():
-                yield _Member(info.name, "link", executable, info.mtime, info.linkname)
+                yield _ArchiveMember(info.name, "link", executable, info.mtime, info.linkname)
             elif info.islnk():
-                yield _Member(info.name, "hard", executable, info.mtime, info.linkname)
+                yield _ArchiveMember(info.name, "hard", executable, info.mtime, info.linkname)
             elif info.isreg():
                 content = tar.extractfile(info)
-                yield _Member(info.name, "file", executable, info.mtime, content=content)
+                yield _ArchiveMember(info.name, "file", executable, info.mtime, content=content)
 
 
-def _zip_members(archive: Path) -> Iterator[_Member]:
+def _zip_members(archive: Path) -> Iterator[_ArchiveMember]:
     with zipfile.ZipFile(archive) as file:
         for info in file.infolist():
             mode = info.external_attr >> 16
             mtime_s = time.mktime((*info.date_time, 0, 0, -1))
             if info.is_dir():
-                yield _Member(info.filename, "folder", executable=True, mtime_s=mtime_s)
+                yield _ArchiveMember(info.filename, "folder", executable=True, mtime_s=mtime_s)
             elif stat.S_ISLNK(mode):
                 link = os.fsdecode(file.read(info))
-                yield _Member(info.filename, "link", executable=False, mtime_s=mtime_s, link=link)
+                yield _ArchiveMember(
+                    info.filename, "link", executable=False, mtime_s=mtime_s, link=link
+                )
             else:
                 with file.open(info) as content:
                     executable = bool(mode & stat.S_IXUSR)
-                    yield _Member(info.filename, "file", executable, mtime_s, content=content)
+                    yield _ArchiveMember(
+                        info.filename, "file", executable, mtime_s, content=content
+                    )
 
 
-def _place(member: _Member, root: Path, parts: tuple[str, ...], strip: int, title: str) -> None:
+def _place(
+    member: _ArchiveMember, root: Path, parts: tuple[str, ...], strip: int, title: str
+) -> None:
     path = root.joinpath(*parts)
     if Path(member.name).is_absolute() or ".." in parts or not _inside(path.parent, root):
         raise InputError(f"{title} has a member outside its folder: '{member.name}'")

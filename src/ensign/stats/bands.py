@@ -15,7 +15,7 @@ from ensign.model.results import VariantBands
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ensign.stats.sweeps import SweepCosts
+    from ensign.stats.rounds import RoundCosts
 
 ABOUT_EQUAL = 0.01
 _ENDS = (0.05, 0.10, 0.20)
@@ -41,11 +41,11 @@ def count_bands(speedups: Iterable[float], edges: tuple[float, ...]) -> tuple[in
 
 
 def variant_bands(
-    costs: SweepCosts, arm: str, baseline: str, edges: tuple[float, ...]
+    costs: RoundCosts, variant: str, baseline: str, edges: tuple[float, ...]
 ) -> VariantBands:
-    """By the mean over the sweeps, and by the minimum as in S1; no workloads without sweeps."""
-    d = costs.log_ratios(arm, baseline)
+    """By the mean over the rounds, and by the minimum as in S1; no workloads without rounds."""
+    d = costs.log_ratios(variant, baseline)
     if d.shape[1] == 0:
         d = np.empty((0, 1))
     mean, smallest = np.expm1(-d.mean(axis=1)), np.expm1(-d.max(axis=1))
-    return VariantBands(arm, count_bands(mean, edges), count_bands(smallest, edges))
+    return VariantBands(variant, count_bands(mean, edges), count_bands(smallest, edges))

@@ -1,4 +1,4 @@
-"""Whether CPU time and wall time say the same of a pair, and where an arm's time went.
+"""Whether CPU time and wall time say the same of a pair, and where a variant's time went.
 
 The two costs of one execution share its noise, so they are compared within executions: e_i is the
 log ratio of the pair by one cost minus that by the other. They disagree where the interval of e
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ensign.model.comparisons import Beside, Direction, TimeShares
+from ensign.model.comparisons import Direction, OtherMetric, TimeShares
 from ensign.stats.disturbed import taken_share
 from ensign.stats.pair import LogInterval, direction_of, log_interval
 
@@ -42,15 +42,15 @@ def beside(
     differences: Sequence[float],
     rule: PairRule,
     shares: tuple[TimeShares | None, TimeShares | None],
-) -> Beside:
-    """The other cost of a pair. `differences` are e of each execution or sweep."""
+) -> OtherMetric:
+    """The other cost of a pair. `differences` are e of each execution or round."""
     said = disagree(chosen, other, log_interval(differences, rule), rule.margin)
-    return Beside(other, said, *shares)
+    return OtherMetric(other, said, *shares)
 
 
-def time_shares(trials: Iterable[Trial], arm: str) -> TimeShares | None:
-    """Where the arm's running wall time went, over all trials; None where it had none."""
-    totals = [one for trial in trials for one in trial.arms if one.arm == arm]
+def time_shares(trials: Iterable[Trial], variant: str) -> TimeShares | None:
+    """Where the variant's running wall time went, over all trials; None where it had none."""
+    totals = [one for trial in trials for one in trial.variants if one.variant == variant]
     wall = sum(one.wall_ns for one in totals)
     cpu = sum(one.cpu_ns for one in totals)
     if wall <= 0:

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ensign.model.comparisons import Comparison
-from ensign.model.differences import Change
-from ensign.model.results import NamedWorkloads
+from ensign.model.differences import RatioChange
+from ensign.model.results import SignificantWorkloads
 from ensign.stats.holm import holm_adjusted
 from ensign.stats.pair import LogInterval, PairNames, direction_of, exp, size_of
-from ensign.stats.suite import sweep_geomeans
+from ensign.stats.suite import round_geomeans
 from ensign.stats.welch import Floats, welch
 
 if TYPE_CHECKING:
-    from ensign.stats.sweeps import SweepCosts
+    from ensign.stats.rounds import RoundCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,40 +26,40 @@ class ChangeRule:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmChanges:
-    """One variant: its geometric mean, each workload, and those named after Holm."""
+class VariantChanges:
+    """One variant: its geometric mean, each workload, and those that moved significantly."""
 
-    suite: Change
-    workloads: tuple[Change, ...]
-    named: NamedWorkloads
+    suite: RatioChange
+    workloads: tuple[RatioChange, ...]
+    significant: SignificantWorkloads
 
 
-def arm_changes(
-    a: SweepCosts, b: SweepCosts, arm: str, baseline: str, rule: ChangeRule
-) -> ArmChanges:
-    """How the cost ratio of an arm changed from study `a` to study `b`, which share no sweep.
+def variant_changes(
+    a: RoundCosts, b: RoundCosts, variant: str, baseline: str, rule: ChangeRule
+) -> VariantChanges:
+    """How the cost ratio of a variant changed from study `a` to study `b`, which share no round.
 
-    Both have the same workloads in the same order. A ratio of ratios above 1: the arm is relatively
-    slower in `b`. InputError where an arm took no part.
+    Both have the same workloads in the same order. A ratio of ratios above 1: the variant is
+    relatively slower in `b`. InputError where a variant took no part.
     """
-    names = PairNames(arm, baseline, a.metric)
-    d_a, d_b = a.log_ratios(arm, baseline), b.log_ratios(arm, baseline)
-    g_a, g_b = sweep_geomeans(d_a), sweep_geomeans(d_b)
+    names = PairNames(variant, baseline, a.metric)
+    d_a, d_b = a.log_ratios(variant, baseline), b.log_ratios(variant, baseline)
+    g_a, g_b = round_geomeans(d_a), round_geomeans(d_b)
     ((suite, _),) = _changes(names, ("",), (g_a[None], g_b[None]), rule)
     each = _changes(names, a.workloads, (d_a, d_b), rule)
     adjusted = holm_adjusted([p for _, p in each])
     moved = [change for (change, _), p in zip(each, adjusted, strict=True) if p <= 1 - rule.level]
-    named = NamedWorkloads(
-        arm,
+    significant = SignificantWorkloads(
+        variant,
         slower=tuple(change.workload for change in moved if change.comparison.ratio > 1),
         faster=tuple(change.workload for change in moved if change.comparison.ratio < 1),
     )
-    return ArmChanges(suite, tuple(change for change, _ in each), named)
+    return VariantChanges(suite, tuple(change for change, _ in each), significant)
 
 
 def _changes(
     names: PairNames, workloads: tuple[str, ...], d: tuple[Floats, Floats], rule: ChangeRule
-) -> list[tuple[Change, float]]:
+) -> list[tuple[RatioChange, float]]:
     """A change and its p value for each row of both sides."""
     found = welch(*d, rule.level)
     rows = zip(
@@ -75,7 +75,7 @@ def _changes(
     for workload, mean, half, p, mean_a, mean_b in rows:
         interval = LogInterval(mean, mean - half, mean + half)
         comparison = Comparison(
-            arm=names.arm,
+            variant=names.variant,
             baseline=names.baseline,
             metric=names.metric,
             ratio=exp(mean),
@@ -87,5 +87,5 @@ def _changes(
             executions=executions,
             rule="welch",
         )
-        changes.append((Change(workload, comparison, exp(mean_a), exp(mean_b)), p))
+        changes.append((RatioChange(workload, comparison, exp(mean_a), exp(mean_b)), p))
     return changes

@@ -67,7 +67,7 @@ def widening_for(rho: ArrayLike, executions: int) -> Floats:
 
 
 def shared_correlation(log_ratios: ArrayLike) -> float:
-    """ρ of a study's d[arm, workload, sweep], taken to be alike for all; 0 or more.
+    """ρ of a study's d[variant, workload, round], taken to be alike for all; 0 or more.
 
     The mean of r, which is too small by (1 + 4ρ)/n (Marriott and Pope, Biometrika 41, 1954).
     """

@@ -1,6 +1,6 @@
-"""Time that others took: what the arms wanted of the CPUs and did not get, and what it did.
+"""Time that others took: what the variants wanted of the CPUs and did not get, and what it did.
 
-An arm that wants a CPU while others have it waits; the meter reads for how long, slice by slice.
+A variant that wants a CPU while others have it waits; the meter reads for how long, slice by slice.
 CPU time does not count that, wall time does, and both are noisier for it: caches are cold after.
 """
 
@@ -14,13 +14,13 @@ from ensign.model.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ensign.model.trials import ArmTotals, Trial
+    from ensign.model.trials import Trial, VariantTotals
 
 _MUCH = 0.05
 _FEWEST_OF_HALF = 4
 
 
-def taken_share(totals: Sequence[ArmTotals]) -> float | None:
+def taken_share(totals: Sequence[VariantTotals]) -> float | None:
     """Share of the wall time of these in which others had the CPU; None where it was not read."""
     read = [one for one in totals if one.cpu_wait_ns is not None]
     wall = sum(one.wall_ns for one in read)
@@ -31,7 +31,7 @@ def taken_findings(
     trials: Sequence[Trial], log_ratios: Sequence[float] = ()
 ) -> tuple[Finding, ...]:
     """`cpu-taken`, where others had much of the time; `log_ratios` are one pair's, by trial."""
-    share = taken_share([one for trial in trials for one in trial.arms])
+    share = taken_share([one for trial in trials for one in trial.variants])
     if share is None or share < _MUCH:
         return ()
     text = (
@@ -46,7 +46,7 @@ def _effect(trials: Sequence[Trial], log_ratios: Sequence[float]) -> str:
     half = len(log_ratios) // 2
     if half < _FEWEST_OF_HALF or len(log_ratios) != len(trials):
         return ""
-    order = sorted(range(len(trials)), key=lambda index: taken_share(trials[index].arms) or 0.0)
+    order = sorted(range(len(trials)), key=lambda index: taken_share(trials[index].variants) or 0.0)
     quiet, loud = ([log_ratios[index] for index in part] for part in (order[:half], order[-half:]))
     return (
         f"; ratios of the half with the least of it vary by {stdev(quiet):.2%}, of the other half "

@@ -1,15 +1,16 @@
 """How precise a study is going to be, from its own first rounds: all variants, as they race.
 
-d[arm, workload, round] are log ratios to the baseline, as reports make them. With k first rounds:
+d[variant, workload, round] are log ratios to the baseline, as reports make them. With k first
+rounds:
 
-    s²[w]   mean over the arms of the variance over the rounds
+    s²[w]   mean over the variants of the variance over the rounds
     s       median over w of s[w]/√m(f), f degrees of freedom each
-    S²      mean over the arms of the variance over the rounds of g (means over workloads)
+    S²      mean over the variants of the variance over the rounds of g (means over workloads)
     half-width of a workload    t(n - 1) · √m(n - 1) · s / √n
     half-width of the suite     t(n - 1) · √m(n - 1) · √max(own, shared) / √n
 
-m(f) is the median of χ²(f)/f: what is told is the median of what will be reached. Arms share the
-baseline, and with it a third of their variance, so that V of them count as V/(1 + (V - 1)/9).
+m(f) is the median of χ²(f)/f: what is told is the median of what will be reached. Variants share
+the baseline, and with it a third of their variance, so that V of them count as V/(1 + (V - 1)/9).
 The suite's variance is Σ s²[w]/W² (own) where workloads vary by themselves. Where S² exceeds that
 by more than chance does in one study of ten, the rounds share something (a relink, a disturbed
 machine), and S² itself is taken.
@@ -28,7 +29,7 @@ from ensign.stats.pair import PairRule, Rule, critical
 from ensign.stats.student import chi_squared_median, chi_squared_tail
 
 if TYPE_CHECKING:
-    from ensign.stats.sweeps import SweepCosts
+    from ensign.stats.rounds import RoundCosts
 
 Floats = NDArray[np.float64]
 
@@ -36,22 +37,22 @@ FEWEST_ROUNDS = 5
 _FEWEST_PILOTS = 3
 # So many degrees of freedom of all variants and workloads together tell a spread to a seventh.
 _DEGREES = 24
-_SHARED_WITH_BASELINE = 1 / 9  # squared correlation of two arms' ratios to a mean of two copies
+_SHARED_WITH_BASELINE = 1 / 9  # squared correlation of two variants' ratios to a mean of two copies
 _BY_CHANCE = 0.1
 
 
-def pilot_rounds(arms: int, workloads: int, rounds: int) -> int:
-    """How many of the first of so many rounds tell the spread of `arms` variants.
+def pilot_rounds(variants: int, workloads: int, rounds: int) -> int:
+    """How many of the first of so many rounds tell the spread of `variants` variants.
 
     At least 3; more, up to a third of all, where few variants and workloads are raced.
     """
-    needed = 1 + math.ceil(_DEGREES / (workloads * _effective(arms)))
+    needed = 1 + math.ceil(_DEGREES / (workloads * _effective(variants)))
     return max(_FEWEST_PILOTS, min(needed, rounds // 3))
 
 
-def log_ratios_of(costs: SweepCosts) -> Floats:
-    """d[arm, workload, round] of all variants, or of the twin where there is none."""
-    return np.stack([costs.log_ratios(arm, costs.arms[0]) for arm in costs.compared])
+def log_ratios_of(costs: RoundCosts) -> Floats:
+    """d[variant, workload, round] of all variants, or of the twin where there is none."""
+    return np.stack([costs.log_ratios(variant, costs.variants[0]) for variant in costs.compared])
 
 
 def expected_precision(d: Floats, rounds: int, level: float) -> Precision:
@@ -73,8 +74,8 @@ def rounds_for(d: Floats, precision: float, most: int, level: float) -> int:
 
 def _spreads(d: Floats) -> tuple[float, float]:
     """Standard deviations of one round: of the median workload, and of the suite."""
-    arms, workloads, rounds = d.shape
-    each = (rounds - 1) * _effective(arms)
+    variants, workloads, rounds = d.shape
+    each = (rounds - 1) * _effective(variants)
     own = d.var(axis=2, ddof=1).mean(axis=0)
     middle = math.sqrt(float(np.median(own)) / chi_squared_median(each) * each)
     alone = float(own.sum()) / workloads**2
@@ -84,5 +85,5 @@ def _spreads(d: Floats) -> tuple[float, float]:
     return middle, math.sqrt(alone)
 
 
-def _effective(arms: int) -> float:
-    return arms / (1 + (arms - 1) * _SHARED_WITH_BASELINE)
+def _effective(variants: int) -> float:
+    return variants / (1 + (variants - 1) * _SHARED_WITH_BASELINE)

@@ -1,7 +1,7 @@
-"""Effects of the axes of a study, from the sweeps of all its builds. Pure.
+"""Effects of the axes of a study, from the rounds of all its builds. Pure.
 
-An effect is a contrast within each sweep: c[l] = Σ v[a]·g[a, l], with g the mean over workloads of
-the log costs of arm a in sweep l, and weights v that sum to 0. One sweep is one observation, so
+An effect is a contrast within each round: c[l] = Σ v[a]·g[a, l], with g the mean over workloads of
+the log costs of variant a in round l, and weights v that sum to 0. One round is one observation, so
 the interval is mean ± t·sd(c)/√n with n - 1 degrees of freedom (as `suite`; Box, Hunter and
 Hunter, Statistics for Experimenters, 5: contrasts). Two intervals are never subtracted.
 
@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensign.model.comparisons import Comparison
-from ensign.model.effects import Change, Effect, Factorial
+from ensign.model.effects import AxisChange, Effect, Factorial
 from ensign.model.errors import InputError
 from ensign.stats.holm import shown_after_holm
 from ensign.stats.pair import PairNames, compare
+from ensign.stats.rounds import RoundCosts
 from ensign.stats.suite import SuiteRule
-from ensign.stats.sweeps import SweepCosts
 
 Floats = NDArray[np.float64]
 Levels = tuple[str, ...]
@@ -32,10 +32,10 @@ Levels = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Which builds were raced: the value of each of the `axes`, in their order, and the arm.
+    """Which builds were raced: the value of each of the `axes`, in their order, and the variant.
 
     `references` has the value of each axis that its others are held against. Builds of the same
-    values (of several profiles) count as one, the mean of theirs; two builds may be one arm.
+    values (of several profiles) count as one, the mean of theirs; two builds may be one variant.
     """
 
     axes: tuple[str, ...]
@@ -43,16 +43,16 @@ class Design:
     builds: tuple[tuple[Levels, str], ...]
 
     def cells(self) -> dict[Levels, tuple[str, ...]]:
-        """The arms of each point of the axes."""
+        """The variants of each point of the axes."""
         found: dict[Levels, tuple[str, ...]] = {}
-        for levels, arm in self.builds:
-            found[levels] = (*found.get(levels, ()), arm)
+        for levels, variant in self.builds:
+            found[levels] = (*found.get(levels, ()), variant)
         return found
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[AxisChange, ...]:
         """Each value that occurs on an axis, against the axis' reference."""
         return tuple(
-            Change(axis, reference, value)
+            AxisChange(axis, reference, value)
             for index, (axis, reference) in enumerate(zip(self.axes, self.references, strict=True))
             for value in dict.fromkeys(levels[index] for levels, _ in self.builds)
             if value != reference
@@ -71,20 +71,20 @@ class _Group:
 class _Asked:
     """An effect before it is estimated."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[AxisChange, ...]
     groups: tuple[_Group, ...]
     given: tuple[tuple[str, str], ...] = ()
 
 
 def factorial_reading(
-    costs: SweepCosts, other: SweepCosts, design: Design, rule: SuiteRule
+    costs: RoundCosts, other: RoundCosts, design: Design, rule: SuiteRule
 ) -> Factorial:
     """Main effects, conditional effects and two-way interactions, as far as builds match.
 
-    `other` are the same sweeps by the other metric. InputError where an arm of the design is not
+    `other` are the same rounds by the other metric. InputError where a variant of the design is not
     among the costs.
     """
-    reading = _Reading(design, _Sweeps(costs), _Sweeps(other), rule)
+    reading = _Reading(design, _Rounds(costs), _Rounds(other), rule)
     changes = design.changes()
     pairs = [_Asked((change,), reading.groups((change,))) for change in changes]
     main = [asked for asked in pairs if asked.groups]
@@ -100,38 +100,38 @@ def factorial_reading(
     )
 
 
-class _Sweeps:
-    """g[arm, sweep] by the arm's name."""
+class _Rounds:
+    """g[variant, round] by the variant's name."""
 
-    def __init__(self, costs: SweepCosts) -> None:
+    def __init__(self, costs: RoundCosts) -> None:
         self.metric = costs.metric
         self._g: Mapping[str, Floats] = {
-            arm: costs.with_twin(arm).mean(axis=0) for arm in costs.arms
+            variant: costs.with_twin(variant).mean(axis=0) for variant in costs.variants
         }
 
     def contrast(self, groups: Sequence[_Group], cells: Mapping[Levels, Sequence[str]]) -> Floats:
-        """c[sweep]: the mean over the groups of the signed sum of their cells."""
+        """c[round]: the mean over the groups of the signed sum of their cells."""
         parts = [
-            sign * np.mean([self._of(arm) for arm in cells[levels]], axis=0)
+            sign * np.mean([self._of(variant) for variant in cells[levels]], axis=0)
             for group in groups
             for levels, sign in group.signed
         ]
         return np.asarray(np.sum(parts, axis=0) / len(groups))
 
-    def _of(self, arm: str) -> Floats:
-        if arm not in self._g:
-            raise InputError(f"arm '{arm}' is not among the arms: {', '.join(self._g)}")
-        return self._g[arm]
+    def _of(self, variant: str) -> Floats:
+        if variant not in self._g:
+            raise InputError(f"variant '{variant}' is not among the variants: {', '.join(self._g)}")
+        return self._g[variant]
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
     design: Design
-    costs: _Sweeps
-    other: _Sweeps
+    costs: _Rounds
+    other: _Rounds
     rule: SuiteRule
 
-    def groups(self, changes: tuple[Change, ...]) -> tuple[_Group, ...]:
+    def groups(self, changes: tuple[AxisChange, ...]) -> tuple[_Group, ...]:
         """The matched pairs of one change, or squares of two."""
         cells = self.design.cells()
         places = [self.design.axes.index(change.axis) for change in changes]
@@ -164,11 +164,11 @@ class _Reading:
                 yield replace(asked, groups=part, given=tuple(zip(axes, values, strict=True)))
 
     def effects(self, family: Sequence[_Asked]) -> tuple[Effect, ...]:
-        """The effects of a list, named after Holm within it."""
+        """The effects of a list, significant after Holm's adjustment within it."""
         cells = self.design.cells()
         contrasts = [self.costs.contrast(asked.groups, cells) for asked in family]
         others = [self.other.contrast(asked.groups, cells) for asked in family]
-        named = (
+        significant = (
             shown_after_holm(
                 np.array(contrasts), self.rule.level, self.rule.wider(np.shape(contrasts)[-1])
             )
@@ -183,15 +183,17 @@ class _Reading:
                 groups=len(asked.groups),
                 comparison=self._compared(asked, self.costs, contrast),
                 other=self._compared(asked, self.other, beside),
-                named=hit,
+                significant=hit,
             )
-            for asked, contrast, beside, hit in zip(family, contrasts, others, named, strict=True)
+            for asked, contrast, beside, hit in zip(
+                family, contrasts, others, significant, strict=True
+            )
         )
 
-    def _compared(self, asked: _Asked, sweeps: _Sweeps, contrast: Floats) -> Comparison:
+    def _compared(self, asked: _Asked, rounds: _Rounds, contrast: Floats) -> Comparison:
         new = " and ".join(f"{change.axis} {change.new}" for change in asked.changes)
         old = " and ".join(f"{change.axis} {change.old}" for change in asked.changes)
-        return compare(PairNames(new, old, sweeps.metric), contrast.tolist(), self.rule.pair_rule)
+        return compare(PairNames(new, old, rounds.metric), contrast.tolist(), self.rule.pair_rule)
 
     def _only(self, asked: _Asked) -> tuple[tuple[str, str], ...]:
         own = {change.axis for change in asked.changes} | {axis for axis, _ in asked.given}
@@ -205,7 +207,7 @@ class _Reading:
 
 
 def _corners(
-    levels: Levels, changes: tuple[tuple[int, Change], ...]
+    levels: Levels, changes: tuple[tuple[int, AxisChange], ...]
 ) -> Iterator[tuple[Levels, int]]:
     """The point with and without each change; the sign is + where an even number is missing."""
     if not changes:

@@ -1,7 +1,7 @@
 """Holm's step-down adjustment (Scandinavian Journal of Statistics 6, 1979).
 
 It serves only to name workloads, or effects, that are slower or faster. An empty list is no
-evidence that no workload is slower: that is `no_slower`.
+evidence that no workload is slower: that is `non_inferior`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ensign.model.results import NamedWorkloads
+from ensign.model.results import SignificantWorkloads
 from ensign.stats.student import two_sided_p
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ensign.stats.sweeps import SweepCosts
+    from ensign.stats.rounds import RoundCosts
 
 Floats = NDArray[np.float64]
 
@@ -35,9 +35,9 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def shown_after_holm(log_ratios: Floats, level: float, wider: float = 1.0) -> tuple[bool, ...]:
-    """Which rows of d[row, sweep] differ from 0: t tests over the sweeps, adjusted after Holm.
+    """Which rows of d[row, round] differ from 0: t tests over the rounds, with Holm's method.
 
-    None with fewer than two sweeps, which have no spread. `wider` is by how much correlation in
+    None with fewer than two rounds, which have no spread. `wider` is by how much correlation in
     time widens an interval.
     """
     rows, n = len(log_ratios), log_ratios.shape[-1]
@@ -50,16 +50,16 @@ def shown_after_holm(log_ratios: Floats, level: float, wider: float = 1.0) -> tu
     return tuple(bool(p <= 1 - level) for p in adjusted)
 
 
-def named_workloads(
-    costs: SweepCosts, arm: str, baseline: str, level: float = 0.95, wider: float = 1.0
-) -> NamedWorkloads:
-    """Workloads that differ by two-sided t tests over the sweeps, adjusted after Holm."""
-    d = costs.log_ratios(arm, baseline)
-    named = shown_after_holm(d, level, wider)
-    mean = d.mean(axis=1) if any(named) else np.zeros(len(named))
-    pairs = list(zip(costs.workloads, named, mean, strict=True))
-    return NamedWorkloads(
-        arm,
+def significant_workloads(
+    costs: RoundCosts, variant: str, baseline: str, level: float = 0.95, wider: float = 1.0
+) -> SignificantWorkloads:
+    """Workloads that differ by two-sided t tests over the rounds, adjusted by Holm's method."""
+    d = costs.log_ratios(variant, baseline)
+    significant = shown_after_holm(d, level, wider)
+    mean = d.mean(axis=1) if any(significant) else np.zeros(len(significant))
+    pairs = list(zip(costs.workloads, significant, mean, strict=True))
+    return SignificantWorkloads(
+        variant,
         slower=tuple(workload for workload, hit, m in pairs if hit and m > 0),
         faster=tuple(workload for workload, hit, m in pairs if hit and m < 0),
     )

@@ -20,7 +20,7 @@ from ensign.stats.student import two_sided_critical
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ensign.stats.sweeps import SweepCosts
+    from ensign.stats.rounds import RoundCosts
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class RelinkSpread:
     """Log ratios of relinks over the natural link: the least, the greatest, and the mean.
 
     `low` to `high` holds the true ratio of one more relink with the probability asked for.
@@ -56,16 +56,16 @@ class Band:
     high: float
 
 
-def by_relink(costs: SweepCosts, relinks: int) -> SweepCosts:
-    """One column for each relink: the mean over the sweeps that used it (sweep modulo relinks).
+def by_relink(costs: RoundCosts, relinks: int) -> RoundCosts:
+    """One column for each relink: the mean over the rounds that used it (round modulo relinks).
 
     Intervals over these columns count relinks, not executions.
     """
-    used = [sweep % relinks for sweep in costs.sweeps]
+    used = [round_index % relinks for round_index in costs.rounds]
     present = tuple(sorted(set(used)))
     columns = [costs.y[..., [u == relink for u in used]].mean(axis=-1) for relink in present]
     y = np.stack(columns, axis=-1) if columns else costs.y
-    return replace(costs, sweeps=present, y=y)
+    return replace(costs, rounds=present, y=y)
 
 
 def nested_split(groups: Sequence[Sequence[float]], level: float = 0.95) -> Split | None:
@@ -107,8 +107,8 @@ def blocked_split(d: Floats, level: float = 0.95) -> Split | None:
     return _split(squares, float(n), (k, k * n), level)
 
 
-def relink_band(d: Floats, level: float = 0.95) -> Band:
-    """The band of d[relink, execution], the log ratios of relinks over the natural link.
+def relink_spread(d: Floats, level: float = 0.95) -> RelinkSpread:
+    """The spread of d[relink, execution], the log ratios of relinks over the natural link.
 
     low, high = mean ± t(k - 1)·s·√(1 + 1/k) with s over the relinks' means: the interval of one
     more draw from a normal law. It is for the true ratio: the noise that the draw would have had
@@ -118,10 +118,10 @@ def relink_band(d: Floats, level: float = 0.95) -> Band:
     means = d.mean(axis=1)
     k = len(means)
     if k < _FEWEST:
-        raise InputError("a band needs two relinks or more")
+        raise InputError("a spread needs two relinks or more")
     reach = two_sided_critical(level, k - 1) * float(means.std(ddof=1)) * math.sqrt(1 + 1 / k)
     mean = float(means.mean())
-    return Band(k, float(means.min()), float(means.max()), mean, mean - reach, mean + reach)
+    return RelinkSpread(k, float(means.min()), float(means.max()), mean, mean - reach, mean + reach)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Whether one workload has most of the noise of the geometric means.
 
 A geometric mean has the mean of its workloads' log ratios, so that workload w adds v[w] / W²
-to its variance, v[w] being the variance of its own log ratios over the sweeps. Where one of them
+to its variance, v[w] being the variance of its own log ratios over the rounds. Where one of them
 adds more than all others together, the means tell little but its noise.
 """
 
@@ -17,19 +17,21 @@ from ensign.model.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ensign.stats.sweeps import SweepCosts
+    from ensign.stats.rounds import RoundCosts
 
 _FEWEST_WORKLOADS = 5
-_FEWEST_SWEEPS = 3
+_FEWEST_ROUNDS = 3
 _TOO_MUCH = 0.5
 
 
-def noisiest_findings(costs: SweepCosts, arms: Sequence[str], baseline: str) -> tuple[Finding, ...]:
-    """A warning where a workload has more than half of the variance, pooled over the `arms`."""
+def noisiest_findings(
+    costs: RoundCosts, variants: Sequence[str], baseline: str
+) -> tuple[Finding, ...]:
+    """A warning where a workload has more than half of the variance, pooled over the `variants`."""
     number = len(costs.workloads)
-    if number < _FEWEST_WORKLOADS or len(costs.sweeps) < _FEWEST_SWEEPS or not arms:
+    if number < _FEWEST_WORKLOADS or len(costs.rounds) < _FEWEST_ROUNDS or not variants:
         return ()
-    d = np.stack([costs.log_ratios(arm, baseline) for arm in arms])
+    d = np.stack([costs.log_ratios(variant, baseline) for variant in variants])
     variances = d.var(axis=-1, ddof=1).mean(axis=0)
     total = float(variances.sum())
     worst = int(variances.argmax())
@@ -38,7 +40,7 @@ def noisiest_findings(costs: SweepCosts, arms: Sequence[str], baseline: str) -> 
         return ()
     deviation, narrower = math.sqrt(variances[worst]), math.sqrt(1 - share) * number / (number - 1)
     text = (
-        f"its log ratios vary by {deviation:.1%} from sweep to sweep, which is {share:.0%} of the "
+        f"its log ratios vary by {deviation:.1%} from round to round, which is {share:.0%} of the "
         f"variance of all {number} workloads' geometric means: without it their intervals would "
         f"be {narrower:.2f} times as wide"
     )

@@ -1,6 +1,6 @@
-"""Deciding one pair of arms from the log cost ratios of their executions.
+"""Deciding one pair of variants from the log cost ratios of their executions.
 
-d_i = ln(cost of the arm / cost of the baseline) in execution i; below 0 is faster. The interval
+d_i = ln(cost of the variant / cost of the baseline) in execution i; below 0 is faster. The interval
 is mean ± c · s/√n, s with divisor n - 1. c is the calibrated t mixture of `looks` (rule
 `sequential`), or the ordinary quantile of Student's t (1908) with n - 1 degrees of freedom (rule
 `t`), which is valid for one look at a number of executions fixed beforehand. Both are widened where
@@ -68,9 +68,9 @@ class PairRule:
 
 @dataclass(frozen=True, slots=True)
 class PairNames:
-    """Which arms are compared, and by which cost."""
+    """Which variants are compared, and by which cost."""
 
-    arm: str
+    variant: str
     baseline: str
     metric: Metric
 
@@ -155,7 +155,7 @@ def compare(names: PairNames, log_ratios: Sequence[float], rule: PairRule) -> Co
     """Both statements about a pair, as a cost ratio. InputError as for `log_interval`."""
     interval = log_interval(log_ratios, rule)
     return Comparison(
-        arm=names.arm,
+        variant=names.variant,
         baseline=names.baseline,
         metric=names.metric,
         ratio=exp(interval.mean),

@@ -4,7 +4,7 @@ A load generator that ends on a timer (redis-benchmark with threads looks every 
 running times jump by whole steps; a kernel that counts CPU time in ticks makes all of it a multiple
 of one; a reading that is exactly the same again and again was not taken anew.
 
-Times of an arm jump from execution to execution. On a grid of g, jumps of more than g/2 are near
+Times of a variant jump from execution to execution. On a grid of g, jumps of more than g/2 are near
 multiples of g: the mean of cos(2π·jump/g) is near 1. For jumps without a grid it is near 0 with
 standard deviation 1/√(2n) (the V test of circular statistics: Mardia and Jupp, Directional
 Statistics, 2000, 6.3.1).
@@ -30,14 +30,14 @@ _MS = 1_000_000
 _GRIDS_NS = tuple(ms * _MS for ms in (1000, 500, 250, 200, 100, 50))
 _FEWEST_JUMPS, _FEWEST_EVENTS, _LEAST_COSINE = 8, 6, 0.8
 _FEWEST_READINGS, _LEAST_TICK_NS = 6, _MS
-_FEWEST_OF_ARM, _FEWEST_REPEATS = 4, 3
+_FEWEST_OF_VARIANT, _FEWEST_REPEATS = 4, 3
 _CHANCE = 1e-4
 
 
 def timer_grid_ns(durations_ns: Mapping[str, Sequence[int]]) -> int | None:
-    """The largest grid on which the running times of arms jump; None where none is seen.
+    """The largest grid on which the running times of variants jump; None where none is seen.
 
-    `durations_ns` has the executions of each arm, in their order.
+    `durations_ns` has the executions of each variant, in their order.
     """
     jumps = [
         (number, abs(b - a))
@@ -46,7 +46,8 @@ def timer_grid_ns(durations_ns: Mapping[str, Sequence[int]]) -> int | None:
     ]
     for grid_ns in _GRIDS_NS:
         far = [(number, jump) for number, jump in jumps if jump > grid_ns / 2]
-        # What disturbs one execution makes all its arms jump alike: that is one event, not many.
+        # What disturbs one execution makes all its variants jump alike: that is one event, not
+        # many.
         if len(far) < _FEWEST_JUMPS or len({number for number, _ in far}) < _FEWEST_EVENTS:
             continue
         cosine = sum(math.cos(2 * math.pi * jump / grid_ns) for _, jump in far) / len(far)
@@ -67,19 +68,20 @@ def repeated(readings_ns: Mapping[str, Sequence[int]]) -> int | None:
     """A reading that is there too often to be a coincidence; None where there is none.
 
     Readings have a resolution (their greatest common divisor; control groups count microseconds).
-    Where the n of an arm are densest, about 0.54 · n · resolution / interquartile range fall on one
-    value (that of a normal distribution), those of all arms at worst on the same one; how many
-    there are is Poisson. Nothing is said where an arm has fewer than four, or half of them alike.
+    Where the n of a variant are densest, about 0.54 · n · resolution / interquartile range fall on
+    one value (that of a normal distribution), those of all variants at worst on the same one; how
+    many there are is Poisson. Nothing is said where a variant has fewer than four, or half of them
+    alike.
     """
-    arms = [[reading for reading in each if reading > 0] for each in readings_ns.values()]
-    found = [reading for each in arms for reading in each]
-    if not arms or min(map(len, arms)) < _FEWEST_OF_ARM:
+    variants = [[reading for reading in each if reading > 0] for each in readings_ns.values()]
+    found = [reading for each in variants for reading in each]
+    if not variants or min(map(len, variants)) < _FEWEST_OF_VARIANT:
         return None
     value, count = Counter(found).most_common(1)[0]
-    ranges = [high - low for low, _, high in (quantiles(each, n=4) for each in arms)]
+    ranges = [high - low for low, _, high in (quantiles(each, n=4) for each in variants)]
     if count < _FEWEST_REPEATS or min(ranges) <= 0:
         return None
-    densities = (len(each) / wide for each, wide in zip(arms, ranges, strict=True))
+    densities = (len(each) / wide for each, wide in zip(variants, ranges, strict=True))
     on_one_value = 0.54 * math.gcd(*found) * sum(densities)
     by_chance = len(found) * _poisson_tail(count - 1, on_one_value)
     return value if by_chance < _CHANCE else None
@@ -94,7 +96,7 @@ def _poisson_tail(least: int, mean: float) -> float:
 def reading_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
     """What is wrong with the readings of each workload, one finding per workload and kind."""
     of_workload: dict[str, list[Trial]] = {}
-    for trial in sorted(trials, key=lambda trial: trial.sweep):
+    for trial in sorted(trials, key=lambda trial: trial.round_index):
         of_workload.setdefault(trial.workload, []).append(trial)
     found: list[Finding] = []
     for workload, each in of_workload.items():
@@ -106,9 +108,9 @@ def _doubts(trials: Sequence[Trial]) -> list[tuple[str, str]]:
     wall: dict[str, list[int]] = {}
     cpu: dict[str, list[int]] = {}
     for trial in trials:
-        for totals in trial.arms:
-            wall.setdefault(totals.arm, []).append(totals.wall_ns)
-            cpu.setdefault(totals.arm, []).append(totals.cpu_ns)
+        for totals in trial.variants:
+            wall.setdefault(totals.variant, []).append(totals.wall_ns)
+            cpu.setdefault(totals.variant, []).append(totals.cpu_ns)
     doubts = []
     grid = timer_grid_ns(wall)
     if grid is not None:

@@ -74,8 +74,8 @@ def drifting(rng: np.random.Generator, shape: tuple[int, ...], correlation: floa
     return noise
 
 
-def of_two_arms(noise: Noise) -> Noise:
-    """Make the noise of d where both arms have this noise, independently: symmetric for any law."""
+def of_two_variants(noise: Noise) -> Noise:
+    """Make the noise of d where both have this one, independently: symmetric for any law."""
 
     def difference(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
         return noise(rng, shape) - noise(rng, shape)
@@ -123,7 +123,7 @@ def signed_rank_rejections(d: Floats, at: Sequence[int] = SIGNED_RANK_LOOKS) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class SimulatedStops:
     """How each race ended: after how many executions, and its interval there.
 
     `early` is False where the budget ended it.
@@ -139,11 +139,11 @@ class Stopped:
         return float(np.mean(np.abs(self.mean - truth) <= self.half_width))
 
 
-def run_races(d: Floats, rule: PairRule) -> Stopped:
+def run_races(d: Floats, rule: PairRule) -> SimulatedStops:
     """Stop each race as `stopping.may_stop` does; the last column is the end of the budget."""
     races, budget = d.shape
     at = looks_up_to(budget, rule.first_look)
-    stopped = Stopped(
+    stopped = SimulatedStops(
         executions=np.full(races, budget),
         mean=np.empty(races),
         half_width=np.empty(races),

@@ -1,6 +1,6 @@
 """Does the length of a slice move a ratio? The same pair raced at one length and at another.
 
-A slice starts with colder caches. A refill common to both arms cancels; a difference in refill
+A slice starts with colder caches. A refill common to both variants cancels; a difference in refill
 biases the ratio by that difference over the slice's length, of either sign, so that a ratio that
 stays when slices get four times as long is hardly biased. The change is the difference of two
 independent means, with the interval of Welch (Biometrika 34, 1947).
@@ -44,7 +44,7 @@ def slice_length_finding(
     workload: str, lengths_ms: tuple[float, float], changes: Mapping[str, LogInterval]
 ) -> Finding:
     """The changes that are sure, and how far all may go; a warning where any is sure."""
-    moved = [arm for arm, change in changes.items() if change.low > 0 or change.high < 0]
+    moved = [variant for variant, change in changes.items() if change.low > 0 or change.high < 0]
     usual, longer = (f"{length:g} ms" for length in lengths_ms)
     low = min(change.low for change in changes.values())
     high = max(change.high for change in changes.values())
@@ -54,8 +54,8 @@ def slice_length_finding(
     )
     if moved:
         rows = ", ".join(
-            f"{arm} ({_percent(changes[arm].low)} to {_percent(changes[arm].high)})"
-            for arm in moved
+            f"{variant} ({_percent(changes[variant].low)} to {_percent(changes[variant].high)})"
+            for variant in moved
         )
         text += (
             f"; slices of {usual} bias {rows}, or chance does: each interval misses once in twenty"

@@ -7,11 +7,11 @@ precision nothing stops but the budget.
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from ensign.model.comparisons import Direction, Size
 from ensign.model.findings import Finding, Severity
+from ensign.model.results import Stopped
 from ensign.stats.correlation import (
     are_correlated,
     lag_one,
@@ -34,19 +34,12 @@ from ensign.stats.signed_rank import SIGNED_RANK_LEVEL, signed_rank_excludes_zer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ensign.stats.sweeps import SweepCosts
+    from ensign.stats.rounds import RoundCosts
 
 _SLOWLY = "what changes slowly (a warm-up, a file or server that grows) should be looked for"
 
 
-class StopReason(StrEnum):
-    """Why a race may end before its budget."""
-
-    SIZE_SETTLED = "size settled"
-    PRECISION_REACHED = "precision reached"
-
-
-def may_stop(log_ratios: Sequence[float], rule: PairRule) -> StopReason | None:
+def may_stop(log_ratios: Sequence[float], rule: PairRule) -> Stopped | None:
     """Why this pair may end now, or None: it goes on.
 
     Only at a look and only under the sequential rule. With a precision, when the half-width is at
@@ -60,19 +53,16 @@ def may_stop(log_ratios: Sequence[float], rule: PairRule) -> StopReason | None:
         return None
     interval = log_interval(log_ratios, rule)
     if rule.precision is not None:
-        return StopReason.PRECISION_REACHED if half_width(interval) <= rule.precision else None
+        return Stopped.PRECISION if half_width(interval) <= rule.precision else None
     if size_of(interval, rule.margin) in (Size.WITHIN, Size.BEYOND):
-        return StopReason.SIZE_SETTLED
+        return Stopped.DECIDED
     return None
 
 
-def race_may_stop(
-    pairs: Iterable[Sequence[float]], rule: PairRule
-) -> tuple[StopReason, ...] | None:
-    """Reason of each pair when every pair of the race may end, else None."""
-    reasons = tuple(may_stop(log_ratios, rule) for log_ratios in pairs)
-    settled = tuple(reason for reason in reasons if reason is not None)
-    return settled if settled and len(settled) == len(reasons) else None
+def race_may_stop(pairs: Iterable[Sequence[float]], rule: PairRule) -> Stopped | None:
+    """Why the race may end, when every pair of it may: all have the same rule. Else None."""
+    reasons = {may_stop(log_ratios, rule) for log_ratios in pairs}
+    return reasons.pop() if len(reasons) == 1 else None
 
 
 def few_executions_decide(log_ratios: Sequence[float], rule: PairRule) -> bool:
@@ -111,25 +101,30 @@ def pair_findings(
     return tuple(found)
 
 
-def sweep_correlation(costs: SweepCosts) -> float:
-    """The correlation of neighbouring sweeps, from all variants and workloads together."""
-    if not costs.sweeps:
+def round_correlation(costs: RoundCosts) -> float:
+    """The correlation of neighbouring rounds, from all variants and workloads together."""
+    if not costs.rounds:
         return 0.0
-    return shared_correlation([costs.log_ratios(arm, costs.arms[0]) for arm in costs.arms[1:]])
+    return shared_correlation(
+        [costs.log_ratios(variant, costs.variants[0]) for variant in costs.variants[1:]]
+    )
 
 
-def correlated_sweeps(costs: SweepCosts, correlation: float) -> tuple[Finding, ...]:
+def correlated_rounds(costs: RoundCosts, correlation: float) -> tuple[Finding, ...]:
     """`correlated-executions` of each workload where that shows, and what is done about it."""
-    names, others = costs.workloads, costs.arms[1:]
+    names, others = costs.workloads, costs.variants[1:]
     pairs = len(names) * len(others)
-    wider = float(widening_for(correlation, len(costs.sweeps)))
+    wider = float(widening_for(correlation, len(costs.rounds)))
     found: dict[str, Finding] = {}
-    for arm in others:
-        for name, row in zip(names, costs.log_ratios(arm, costs.arms[0]).tolist(), strict=True):
+    for variant in others:
+        for name, row in zip(
+            names, costs.log_ratios(variant, costs.variants[0]).tolist(), strict=True
+        ):
             if name in found or not are_correlated(row, pairs):
                 continue
             text = (
-                f"sweeps resemble the one before (correlation {float(lag_one(row)):.2f} for {arm}; "
+                f"rounds resemble the one before (correlation {float(lag_one(row)):.2f} for "
+                f"{variant}; "
                 f"{correlation:.2f} over all variants and workloads, for which intervals are "
                 f"{wider:.2g} times as wide): {_SLOWLY}"
             )

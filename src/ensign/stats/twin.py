@@ -15,7 +15,7 @@ from ensign.model.findings import Finding, Severity
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
 
 if TYPE_CHECKING:
-    from ensign.stats.sweeps import SweepCosts
+    from ensign.stats.rounds import RoundCosts
 
 _REFERENCE_EXITS, _REFERENCE_WORKLOADS, _REFERENCE_LEVEL = 7, 50, 0.95
 _FEWEST_EXITS = 2
@@ -56,13 +56,13 @@ def twin_findings(comparison: Comparison) -> tuple[Finding, ...]:
         f"(cost ratio {comparison.low:.4f} to {comparison.high:.4f}): "
         "chance does this in fewer than one race in twenty, a disturbed set-up often"
     )
-    return (Finding("twin-differs", Severity.WARNING, text, comparison.arm),)
+    return (Finding("twin-differs", Severity.WARNING, text, comparison.variant),)
 
 
 def judge_twin(
-    costs: SweepCosts, twin: str, baseline: str, level: float = 0.95, correlation: float = 0.0
+    costs: RoundCosts, twin: str, baseline: str, level: float = 0.95, correlation: float = 0.0
 ) -> TwinJudgement:
-    """Judges a study's twin. InputError without a whole sweep."""
+    """Judges a study's twin. InputError without a whole round."""
     rule = SuiteRule(level=level, correlation=correlation)
     suite = compare_suite(costs, twin, baseline, rule).comparison
     exits = tuple(

@@ -2,7 +2,7 @@
 
 Welch (Biometrika 34, 1947): (mean b - mean a) ± t · √(s_a²/n_a + s_b²/n_b), with the degrees of
 freedom of Satterthwaite (Biometrics Bulletin 2, 1946). For the log ratios of two studies it gives
-the ratio of ratios, whatever their numbers of sweeps and their noise.
+the ratio of ratios, whatever their numbers of rounds and their noise.
 """
 
 from __future__ import annotations

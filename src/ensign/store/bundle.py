@@ -17,7 +17,7 @@ from ensign.host.files import storage_errors
 from ensign.model.errors import InputError
 from ensign.model.units import format_size
 
-SCHEMA = 1
+SCHEMA = 2
 SUFFIX = ".zip"
 _MANIFEST = "manifest.json"
 _START = b"PK\x03\x04"
@@ -30,7 +30,7 @@ _MANIFEST_LIMIT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BundleLimits:
     """What a bundle may hold at most, before anything of it is unpacked."""
 
     members: int = 200_000
@@ -38,7 +38,7 @@ class Limits:
     size_bytes: int = 4 << 30
 
 
-class _Member(BaseModel):
+class _BundleMember(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
     sha256: str
@@ -53,7 +53,7 @@ class Manifest(BaseModel):
     schema_version: int
     study: str
     ensign: str
-    members: Mapping[str, _Member]
+    members: Mapping[str, _BundleMember]
 
 
 def pack(study: str, version: str, members: Mapping[str, bytes]) -> bytes:
@@ -91,7 +91,7 @@ def is_bundle(path: Path) -> bool:
         return False
 
 
-def unpack(path: Path, folder: Path, limits: Limits = Limits()) -> Manifest:
+def unpack(path: Path, folder: Path, limits: BundleLimits = BundleLimits()) -> Manifest:
     """Writes the files of a bundle below an empty folder.
 
     InputError where it is cut off, changed, of a newer ensign, too large, or where a name leads out
@@ -124,10 +124,11 @@ def _manifest(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo | None
     try:
         said = json.loads(archive.read(info))
         schema = said["schema_version"]
-        if isinstance(schema, int) and schema > SCHEMA:
+        if isinstance(schema, int) and schema != SCHEMA:
+            other = "a newer" if schema > SCHEMA else "the older"
             raise InputError(
                 f"{path} is a bundle of schema {schema}, made by ensign {said.get('ensign')}; this "
-                f"ensign reads schema {SCHEMA}: use a newer one"
+                f"ensign reads schema {SCHEMA}: use {other} one"
             )
         return Manifest.model_validate(said)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -135,7 +136,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo | None
 
 
 def _check_members(
-    path: Path, manifest: Manifest, infos: Mapping[str, zipfile.ZipInfo], limits: Limits
+    path: Path, manifest: Manifest, infos: Mapping[str, zipfile.ZipInfo], limits: BundleLimits
 ) -> None:
     sizes = [info.file_size for info in infos.values()]
     large = max(sizes, default=0) > limits.member_bytes or sum(sizes) > limits.size_bytes

@@ -67,21 +67,21 @@ class StudyFolder:
 
     def write_trial(self, plan: str, trial: Trial) -> Path:
         """Writes a trial of that plan: to a temporary name, synced, renamed."""
-        path = self._trials(plan) / f"{trial.sweep:04d}-{trial.workload}.parquet"
+        path = self._trials(plan) / f"{trial.round_index:04d}-{trial.workload}.parquet"
         return _write(path, to_bytes(trial))
 
-    def sweep_leftovers(self) -> None:
+    def remove_leftovers(self) -> None:
         """Removes what a killed run was writing; call it only under `locked`."""
         for path in self.root.glob("**/.*.part"):
             path.unlink(missing_ok=True)
 
     def done(self, plan: str) -> frozenset[tuple[int, str]]:
-        """Sweep and workload of the trials that are there."""
+        """Round and workload of the trials that are there."""
         names = (path.stem.partition("-") for path in self._trials(plan).glob("*.parquet"))
-        return frozenset((int(sweep), workload) for sweep, _, workload in names)
+        return frozenset((int(round_index), workload) for round_index, _, workload in names)
 
     def trials(self, plan: str, *, with_slices: bool = False) -> tuple[Trial, ...]:
-        """All trials of that plan, in the order of sweeps. InputError if a file is damaged."""
+        """All trials of that plan, in the order of rounds. InputError if a file is damaged."""
         read: list[Trial] = []
         for path in self.trial_files(plan):
             try:

@@ -16,10 +16,10 @@ from pydantic import TypeAdapter
 from ensign.model.errors import InputError
 from ensign.model.trials import SliceRecord, Trial
 
-SCHEMA = 1
+SCHEMA = 2
 _KEY = "ensign"
 _COLUMNS = {
-    "arm": pl.Categorical,
+    "variant": pl.Categorical,
     "start_ns": pl.Int64,
     "wall_ns": pl.Int64,
     "cpu_ns": pl.Int64,
@@ -33,8 +33,8 @@ _TRIAL = TypeAdapter(Trial)
 def to_bytes(trial: Trial) -> bytes:
     """The Parquet file of a trial."""
     values = {column: [getattr(part, column) for part in trial.slices] for column in _COLUMNS}
-    arms = tuple(replace(arm, mapped=()) for arm in trial.arms)
-    said = _TRIAL.dump_python(replace(trial, arms=arms, slices=()), mode="json")
+    variants = tuple(replace(variant, mapped=()) for variant in trial.variants)
+    said = _TRIAL.dump_python(replace(trial, variants=variants, slices=()), mode="json")
     header = json.dumps({"schema": SCHEMA, "trial": said})
     buffer = io.BytesIO()
     pl.DataFrame(values, schema=_COLUMNS).write_parquet(buffer, metadata={_KEY: header})
@@ -52,5 +52,5 @@ def from_bytes(data: bytes, *, with_slices: bool = True) -> Trial:
         raise InputError(f"not a trial of ensign: {error}") from None
     if not with_slices:
         return trial
-    frame = pl.read_parquet(io.BytesIO(data)).with_columns(pl.col("arm").cast(pl.String))
+    frame = pl.read_parquet(io.BytesIO(data)).with_columns(pl.col("variant").cast(pl.String))
     return replace(trial, slices=tuple(SliceRecord(*row) for row in frame.iter_rows()))

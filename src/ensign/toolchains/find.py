@@ -166,14 +166,14 @@ class ToolchainFinder:
             said = self.complaint(toolchain.cc, (), tuple(flag for flag in flags if flag))
             if said:
                 advice = _install(f"libclang-rt-{major}-dev")
-                return f"{toolchain.name} cannot link a counting program ({said}); {advice}"
+                return f"{toolchain.name} cannot link an instrumented program ({said}); {advice}"
         if variant.bolt == "on":
             if not found.bolt or not found.merge_fdata:
                 return f"there is no llvm-bolt; {_install('bolt-19')}"
             if not found.bolt_runtime and not found.perf:
                 version = re.search(r"llvm-(\d+)", found.bolt)
                 package = f"libbolt-{version[1] if version else 19}-dev"
-                return f"BOLT's runtime for counting programs is missing; {_install(package)}"
+                return f"BOLT's runtime for instrumented programs is missing; {_install(package)}"
         return ""
 
     def _branch_recorder(self) -> str:
@@ -213,7 +213,7 @@ class ToolchainFinder:
                 outcome = self._run(*step)
                 if not outcome.ok:
                     lines = outcome.tail.strip().splitlines()
-                    return _telling(lines) if lines else outcome.describe()
+                    return _progress(lines) if lines else outcome.describe()
             return ""
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -287,7 +287,7 @@ def _numbers(path: Path) -> list[int]:
     return [int(digits) for digits in re.findall(r"\d+", str(path))]
 
 
-def _telling(lines: list[str]) -> str:
+def _progress(lines: list[str]) -> str:
     """The line that says what is wrong; the last one often says only that something was."""
     return next((line for line in lines if _REASON.search(line)), lines[-1])
 

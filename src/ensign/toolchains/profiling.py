@@ -55,15 +55,15 @@ def instrumenting(kind: Kind) -> tuple[str, ...]:
 def using(kind: Kind, folder: str) -> tuple[str, ...]:
     """Flags for a build that uses the profile in `folder`.
 
-    GCC finds its counts beside the objects, where the counting build had them.
+    GCC finds its counts beside the objects, where the instrumented build had them.
     """
     if kind.family is Family.CLANG:
         return (f"-fprofile-use={folder}/{PROFDATA}",)
     return ("-fprofile-use", "-Wmissing-profile", "-Wno-error=coverage-mismatch")
 
 
-def counting_environment(kind: Kind, folder: str) -> tuple[tuple[str, str], ...]:
-    """What tells a counting program where its counts go."""
+def instrumented_environment(kind: Kind, folder: str) -> tuple[tuple[str, str], ...]:
+    """What tells an instrumented program where its counts go."""
     if kind.family is Family.CLANG:
         return (("LLVM_PROFILE_FILE", f"{folder}/%p-%m.profraw"),)
     return (("GCOV_PREFIX", folder),)

@@ -18,7 +18,7 @@
 static void leave(int number)
 {
     (void)number;
-    exit(0); /* writes what a counting program counted */
+    exit(0); /* writes what an instrumented program counted */
 }
 
 int main(int argc, char **argv)

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ensign.lab.compare.options import Candidate
+from ensign.lab.compare.options import CommandVariant
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import FailedArm, FailingRuns
-from ensign.model.trials import ArmFailure, Trial
+from ensign.model.results import FailedVariant, FailingRuns
+from ensign.model.trials import Trial, VariantFailure
 from ensign.model.units import format_duration
 
 
@@ -18,19 +18,19 @@ from ensign.model.units import format_duration
 class Ended:
     """A command, and what ended it."""
 
-    entry: Candidate
-    failure: ArmFailure
+    command: CommandVariant
+    failure: VariantFailure
 
     @property
-    def arm(self) -> FailedArm:
+    def variant(self) -> FailedVariant:
         """For reports."""
         failure = self.failure
-        return FailedArm(
-            name=self.entry.name,
-            command=self.entry.text,
+        return FailedVariant(
+            name=self.command.name,
+            command=self.command.text,
             code=failure.code,
             text=failure.text,
-            execution=None if failure.sweep is None else failure.sweep + 1,
+            execution=None if failure.round_index is None else failure.round_index + 1,
             exit=failure.exit,
             signal=failure.signal,
         )
@@ -38,37 +38,43 @@ class Ended:
     @property
     def finding(self) -> Finding:
         """The error that speaks against it."""
-        arm = self.arm
-        text = f"failed {arm.when}, so it is out and not compared: {arm.text}"
-        return Finding("command-failed", Severity.ERROR, text, arm.name)
+        variant = self.variant
+        text = f"failed {variant.when}, so it is out and not compared: {variant.text}"
+        return Finding("command-failed", Severity.ERROR, text, variant.name)
 
 
-def ended(entries: Sequence[Candidate], failures: Sequence[ArmFailure]) -> tuple[Ended, ...]:
+def ended(
+    commands: Sequence[CommandVariant], failures: Sequence[VariantFailure]
+) -> tuple[Ended, ...]:
     """The commands that failed, in the order of failing."""
-    by_arm = {entry.arm: entry for entry in entries}
-    return tuple(Ended(by_arm[each.arm], each) for each in failures if each.arm in by_arm)
+    by_variant = {command.variant: command for command in commands}
+    return tuple(
+        Ended(by_variant[each.variant], each) for each in failures if each.variant in by_variant
+    )
 
 
-def require_rest(entries: Sequence[Candidate], failures: Sequence[ArmFailure]) -> None:
+def require_rest(commands: Sequence[CommandVariant], failures: Sequence[VariantFailure]) -> None:
     """CommandFailed where nothing is left to compare with the baseline (the first of them)."""
-    out = {failure.arm for failure in failures}
-    if entries[0].arm in out or all(entry.arm in out for entry in entries[1:]):
-        raise failure_of(ended(entries, failures))
+    out = {failure.variant for failure in failures}
+    if commands[0].variant in out or all(command.variant in out for command in commands[1:]):
+        raise failure_of(ended(commands, failures))
 
 
 def failure_of(found: Sequence[Ended]) -> CommandFailed:
     """What to say of them at the end."""
-    said = (f"'{each.entry.name}' failed {each.arm.when}: {each.failure.text}" for each in found)
+    said = (
+        f"'{each.command.name}' failed {each.variant.when}: {each.failure.text}" for each in found
+    )
     return CommandFailed("; ".join(said))
 
 
-def failing_runs(trials: Sequence[Trial], arm: str) -> tuple[FailingRuns, ...]:
+def failing_runs(trials: Sequence[Trial], variant: str) -> tuple[FailingRuns, ...]:
     """How often the command ended with which failure; nothing where it never did."""
     ends = Counter(
         (totals.exit, totals.signal)
         for trial in trials
-        for totals in trial.arms
-        if totals.arm == arm and (totals.exit or totals.signal)
+        for totals in trial.variants
+        if totals.variant == variant and (totals.exit or totals.signal)
     )
     return tuple(
         FailingRuns(exit_, signal, count, len(trials))
@@ -84,10 +90,12 @@ def way_out_of(deadline_ns: int) -> str:
     )
 
 
-def ignored_findings(trials: Sequence[Trial], entries: Sequence[Candidate]) -> Iterator[Finding]:
+def ignored_findings(
+    trials: Sequence[Trial], commands: Sequence[CommandVariant]
+) -> Iterator[Finding]:
     """`failing-runs`: what failed and was measured all the same."""
-    for entry in entries:
-        said = ", ".join(map(str, failing_runs(trials, entry.arm)))
+    for command in commands:
+        said = ", ".join(map(str, failing_runs(trials, command.variant)))
         if said:
             text = f"{said}; measured all the same (--ignore-failure)"
-            yield Finding("failing-runs", Severity.WARNING, text, entry.name)
+            yield Finding("failing-runs", Severity.WARNING, text, command.name)

@@ -76,10 +76,10 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """One command of the user, ready to be run. `arm` is its name inside the race."""
+class CommandVariant:
+    """One command of the user, ready to be run. `variant` is its name inside the race."""
 
-    arm: str
+    variant: str
     name: str
     text: str
     argv: tuple[str, ...]
@@ -90,7 +90,7 @@ class Candidate:
     preload: tuple[str, ...] | None
 
 
-def candidates(options: Options) -> tuple[Candidate, ...]:
+def command_variants(options: Options) -> tuple[CommandVariant, ...]:
     """The commands in the user's order, the baseline first. InputError where they are wrong."""
     if len(options.commands) < _FEWEST_COMMANDS:
         raise InputError("compare needs two commands or more; the first is the baseline")
@@ -104,8 +104,8 @@ def candidates(options: Options) -> tuple[Candidate, ...]:
         return split_command(text, shell=options.shell)
 
     return tuple(
-        Candidate(
-            arm=str(index + 1),
+        CommandVariant(
+            variant=str(index + 1),
             name=names[index],
             text=command,
             argv=split_command(command, shell=options.shell),
@@ -119,13 +119,13 @@ def candidates(options: Options) -> tuple[Candidate, ...]:
     )
 
 
-def parse_env(entries: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """`NAME=VALUE` entries as pairs. InputError otherwise."""
+def parse_env(commands: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """`NAME=VALUE` commands as pairs. InputError otherwise."""
     pairs: list[tuple[str, str]] = []
-    for entry in entries:
-        name, equals, value = entry.partition("=")
+    for command in commands:
+        name, equals, value = command.partition("=")
         if not equals or not name:
-            raise InputError(f"--env '{entry}' is not of the form NAME=VALUE")
+            raise InputError(f"--env '{command}' is not of the form NAME=VALUE")
         pairs.append((name, value))
     return tuple(pairs)
 
@@ -153,7 +153,7 @@ def _check_numbers(options: Options) -> None:
     if not _SHORTEST_SLICE_NS <= options.slice_ns <= _LONGEST_SLICE_NS:
         raise InputError(
             "--slice must be from 0.1ms (a stop alone costs some 0.02 ms) to 1m; "
-            "--mode whole races whole executions"
+            "--mode alternating races whole executions"
         )
     if options.seed > _LARGEST_SEED:
         raise InputError(f"--seed must be at most {_LARGEST_SEED}")
@@ -171,8 +171,10 @@ def _check_metric(options: Options) -> None:
         return
     if options.metric not in (None, Metric.SCORE):
         raise InputError(f"--score is compared instead of {options.metric} time; leave out one")
-    if options.mode is Mode.GATED:
-        raise InputError("--score needs whole executions; slices would change it: no --mode gated")
+    if options.mode is Mode.INTERLEAVED:
+        raise InputError(
+            "--score needs whole executions; slices would change it: no --mode interleaved"
+        )
 
 
 def _check_programs(options: Options) -> None:

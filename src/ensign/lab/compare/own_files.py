@@ -1,4 +1,4 @@
-"""What `{arm}` and `{tmp}` stand for in the commands around a race, too."""
+"""What `{variant}` and `{tmp}` stand for in the commands around a race, too."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ensign.lab.compare.options import Candidate, Options
+from ensign.lab.compare.options import CommandVariant, Options
 from ensign.meter.requests import ProcessSpec
 from ensign.model.trials import TWIN
 
 TMP = "{tmp}"
 
 
-def for_arm(process: ProcessSpec, arm: str, tmp: str | None = None) -> ProcessSpec:
-    """A process that is run on its own, outside a race, with `{arm}` (and `{tmp}`) filled in."""
+def for_variant(process: ProcessSpec, variant: str, tmp: str | None = None) -> ProcessSpec:
+    """A process that is run outside a race, with `{variant}` (and `{tmp}`) filled in."""
 
     def filled(text: str) -> str:
-        text = text.replace("{arm}", arm)
+        text = text.replace("{variant}", variant)
         return text if tmp is None else text.replace(TMP, tmp)
 
     def path(text: str | None) -> str | None:
@@ -36,21 +36,21 @@ def for_arm(process: ProcessSpec, arm: str, tmp: str | None = None) -> ProcessSp
 
 @contextmanager
 def lasting_tmp(
-    options: Options, entries: tuple[Candidate, ...]
-) -> Iterator[tuple[Options, tuple[Candidate, ...]]]:
+    options: Options, commands: tuple[CommandVariant, ...]
+) -> Iterator[tuple[Options, tuple[CommandVariant, ...]]]:
     """Folders for `{tmp}` that last from `--setup` to `--cleanup`, where one of these names it.
 
     Else each execution gets a fresh one from the meter, and nothing is changed here.
     """
-    around = [argv for entry in entries for argv in (entry.setup, entry.cleanup) if argv]
+    around = [argv for command in commands for argv in (command.setup, command.cleanup) if argv]
     if not any(TMP in word for argv in around for word in argv):
-        yield options, entries
+        yield options, commands
         return
     with tempfile.TemporaryDirectory(prefix="ensign-tmp-") as folder:
-        for arm in (*(entry.arm for entry in entries), TWIN):
-            Path(folder, arm).mkdir()
-        own = f"{folder}/{{arm}}"
-        yield _options(options, own), tuple(_entry(entry, own) for entry in entries)
+        for variant in (*(command.variant for command in commands), TWIN):
+            Path(folder, variant).mkdir()
+        own = f"{folder}/{{variant}}"
+        yield _options(options, own), tuple(_command(command, own) for command in commands)
 
 
 @contextmanager
@@ -71,20 +71,20 @@ def _options(options: Options, tmp: str) -> Options:
         options,
         input=filled(options.input),
         output=filled(options.output),
-        env=tuple(entry.replace(TMP, tmp) for entry in options.env),
+        env=tuple(command.replace(TMP, tmp) for command in options.env),
     )
 
 
-def _entry(entry: Candidate, tmp: str) -> Candidate:
+def _command(command: CommandVariant, tmp: str) -> CommandVariant:
     def filled(argv: tuple[str, ...] | None) -> tuple[str, ...] | None:
         return None if argv is None else tuple(word.replace(TMP, tmp) for word in argv)
 
     return replace(
-        entry,
-        argv=tuple(word.replace(TMP, tmp) for word in entry.argv),
-        setup=filled(entry.setup),
-        prepare=filled(entry.prepare),
-        cleanup=filled(entry.cleanup),
-        load=filled(entry.load),
-        preload=filled(entry.preload),
+        command,
+        argv=tuple(word.replace(TMP, tmp) for word in command.argv),
+        setup=filled(command.setup),
+        prepare=filled(command.prepare),
+        cleanup=filled(command.cleanup),
+        load=filled(command.load),
+        preload=filled(command.preload),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ensign.lab.compare.options import Candidate
+from ensign.lab.compare.options import CommandVariant
 from ensign.lab.metric_and_mode import behaviour_findings
 from ensign.meter.client import Meter
 from ensign.meter.racing import observe_once, run_once
@@ -15,7 +15,7 @@ from ensign.meter.requests import ProcessSpec
 from ensign.model.behaviour import Behaviour, behaviour_of
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding, Severity
-from ensign.model.trials import Activity, ArmFailure, ArmTotals
+from ensign.model.trials import TaskActivity, VariantFailure, VariantTotals
 
 _NOTEWORTHY_NS = 5_000_000
 _SYSTEM_SHARE = 0.6
@@ -29,7 +29,7 @@ class PilotRun:
     wall_ns: int
     user_ns: int
     system_ns: int
-    activity: Activity | None = None
+    activity: TaskActivity | None = None
     peak_memory_bytes: int = 0
     prepare_ns: int = 0
     load_cpu_ns: int = 0
@@ -41,7 +41,7 @@ class PilotRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Pilot:
+class CommandPilot:
     """All unmeasured runs of a command.
 
     `output` is the hash of what the first one printed, `again` of the second; "" if unknown.
@@ -83,7 +83,7 @@ class Pilot:
         return behaviour_of([(run.cpu_ns, run.activity) for run in self.runs])
 
 
-def run_of_totals(totals: ArmTotals) -> PilotRun:
+def run_of_totals(totals: VariantTotals) -> PilotRun:
     """An unmeasured execution of a server under its load."""
     return PilotRun(
         totals.wall_ns,
@@ -96,15 +96,15 @@ def run_of_totals(totals: ArmTotals) -> PilotRun:
 
 
 class RunFailed(CommandFailed):
-    """An unmeasured run failed; `failure` says how, of an arm still to be named."""
+    """An unmeasured run failed; `failure` says how, of a variant still to be named."""
 
-    def __init__(self, what: str, failure: ArmFailure) -> None:
+    def __init__(self, what: str, failure: VariantFailure) -> None:
         super().__init__(f"'{what}' {failure.text}")
         self.failure = failure
 
 
 def pilot_run(
-    meter: Meter, candidate: Candidate, process: ProcessSpec, *, digest: bool
+    meter: Meter, command: CommandVariant, process: ProcessSpec, *, digest: bool
 ) -> tuple[PilotRun, str]:
     """Runs the command once as in the race, and what hash its output has where that is asked for.
 
@@ -112,7 +112,7 @@ def pilot_run(
     """
     outcome = observe_once(meter, process, digest=digest)
     if not process.ignore_failure:
-        _require_success(candidate.name, outcome, _IGNORE)
+        _require_success(command.name, outcome, _IGNORE)
     run = PilotRun(
         outcome.active_wall_ns,
         outcome.user_ns,
@@ -131,7 +131,7 @@ def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> int:
 
 
 def usage_findings(
-    pilots: Sequence[Pilot], *, servers: bool = False, cpus: int | None = None
+    pilots: Sequence[CommandPilot], *, servers: bool = False, cpus: int | None = None
 ) -> Iterator[Finding]:
     """What the use of the CPU already tells, where programs may use so many CPUs."""
     for pilot in pilots:
@@ -139,7 +139,7 @@ def usage_findings(
         yield from _of_the_kernel(pilot)
 
 
-def _of_the_kernel(pilot: Pilot) -> Iterator[Finding]:
+def _of_the_kernel(pilot: CommandPilot) -> Iterator[Finding]:
     system_ns = median(run.system_ns for run in pilot.runs)
     if pilot.cpu_ns > _NOTEWORTHY_NS and system_ns > _SYSTEM_SHARE * pilot.cpu_ns:
         share = system_ns / pilot.cpu_ns
@@ -158,4 +158,4 @@ def _require_success(what: str, outcome: OutcomeLine, hint: str = "") -> None:
         code, how = "failed", f"exited with status {outcome.exit}{hint}"
     tail = (outcome.stderr_tail or outcome.stdout_tail).strip().splitlines()
     said = f"; it said: {tail[-1]}" if tail else ""
-    raise RunFailed(what, ArmFailure("", code, f"{how}{said}", outcome.exit, outcome.signal))
+    raise RunFailed(what, VariantFailure("", code, f"{how}{said}", outcome.exit, outcome.signal))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ensign.lab.compare.options import DEFAULT_BUDGET_NS, DEFAULT_PRECISION, Options
-from ensign.lab.compare.pilot import Pilot
+from ensign.lab.compare.pilot import CommandPilot
 from ensign.lab.metric_and_mode import Asked, choose
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
@@ -28,11 +28,11 @@ _NOTEWORTHY_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class RacePlan:
-    """How the race is run. `pinned` is False where the arms need more than one CPU.
+    """How the race is run. `pinned` is False where the variants need more than one CPU.
 
-    `execution_ns` is what one execution of all arms (the twin's too) is expected to take;
-    `expected_ns` the running time per arm. `apart`: servers are there by turns, too. What runs for
-    longer than `deadline_ns` hangs; None where the user said when that is.
+    `execution_ns` is what one execution of all variants (the twin's too) is expected to take;
+    `expected_ns` the running time per variant. `apart`: servers are there by turns, too. What runs
+    for longer than `deadline_ns` hangs; None where the user said when that is.
     """
 
     mode: Mode
@@ -46,13 +46,13 @@ class RacePlan:
 
 
 def plan_race(
-    options: Options, pilots: Mapping[str, Pilot], findings: tuple[Finding, ...]
+    options: Options, pilots: Mapping[str, CommandPilot], findings: tuple[Finding, ...]
 ) -> RacePlan:
-    """The plan after unmeasured runs of each arm; the user's own choices go first."""
+    """The plan after unmeasured runs of each variant; the user's own choices go first."""
     does = [pilot.behaviour for pilot in pilots.values()]
     chosen = choose(asked(options), does)
     first = next(iter(pilots.values()))
-    expected_ns = {arm: max(pilot.wall_ns, 1) for arm, pilot in pilots.items()}
+    expected_ns = {variant: max(pilot.wall_ns, 1) for variant, pilot in pilots.items()}
     once_ns = sum(expected_ns.values()) + first.wall_ns
     preparing_ns = sum(pilot.prepare_ns for pilot in pilots.values()) + first.prepare_ns
     return RacePlan(
@@ -66,7 +66,7 @@ def plan_race(
     )
 
 
-def _hangs_after_ns(options: Options, pilots: Mapping[str, Pilot]) -> int:
+def _hangs_after_ns(options: Options, pilots: Mapping[str, CommandPilot]) -> int:
     longest_ns = max(run.wall_ns for pilot in pilots.values() for run in pilot.runs)
     return min(options.run_deadline_ns, max(_NO_HANG_NS, _HANGS_AT * longest_ns))
 
@@ -83,29 +83,29 @@ def asked(options: Options) -> Asked:
 
 
 def with_memory(
-    options: Options, plan: RacePlan, pilots: Mapping[str, Pilot], free: int
+    options: Options, plan: RacePlan, pilots: Mapping[str, CommandPilot], free: int
 ) -> RacePlan:
-    """The plan for a machine with so much free memory: arms that do not fit together take turns.
+    """The plan for so much free memory: variants that do not fit together take turns.
 
     InputError where not even one of them fits.
     """
     peaks = [pilot.peak_memory_bytes for pilot in pilots.values()]
-    alive_together = plan.mode is Mode.GATED or bool(options.load)
+    alive_together = plan.mode is Mode.INTERLEAVED or bool(options.load)
     together = sum(peaks) + peaks[0] if alive_together else max(peaks)
-    room = round(free * _SHARE_OF_MEMORY)
-    if together <= room:
-        if together < room * _NOTEWORTHY_SHARE:
+    allowed_bytes = round(free * _SHARE_OF_MEMORY)
+    if together <= allowed_bytes:
+        if together < allowed_bytes * _NOTEWORTHY_SHARE:
             return plan
         text = f"all commands together take about {_size(together)} of {_size(free)} free memory"
         return replace(plan, findings=(*plan.findings, Finding("memory", Severity.NOTE, text)))
-    if max(peaks) > room:
+    if max(peaks) > allowed_bytes:
         raise InputError(
             f"one run takes {_size(max(peaks))} of memory, and {_size(free)} are free; "
             "compare with a smaller input, or on a larger machine"
         )
-    if options.mode is Mode.GATED:
+    if options.mode is Mode.INTERLEAVED:
         raise InputError(
-            f"--mode gated keeps all commands in memory, about {_size(together)} together, and "
+            f"--mode interleaved keeps all commands in memory, about {_size(together)}, and "
             f"{_size(free)} are free; leave it out, and they take turns"
         )
     text = (
@@ -113,7 +113,7 @@ def with_memory(
         "are free: they take turns, one in memory at a time"
     )
     found = (*plan.findings, Finding("memory", Severity.WARNING, text))
-    return replace(plan, mode=Mode.WHOLE, apart=True, findings=found)
+    return replace(plan, mode=Mode.ALTERNATING, apart=True, findings=found)
 
 
 def _size(count: int) -> str:
@@ -132,13 +132,13 @@ def budget_ns(options: Options, execution_ns: int, spent_ns: int) -> int:
 def _too_small(budget_ns: int, spent_ns: int, execution_ns: int, looking_ns: int) -> InputError:
     return InputError(
         f"--budget {format_duration(budget_ns)} is too small: looking at the commands took "
-        f"{format_duration(spent_ns)}, and one execution of all arms takes about "
+        f"{format_duration(spent_ns)}, and one execution of all variants takes about "
         f"{format_duration(execution_ns)}; {_nearest(looking_ns, execution_ns)}"
     )
 
 
 def require_rest_of_budget(options: Options, spent_ns: int, execution_ns: int) -> None:
-    """InputError as soon as one execution of all arms shows that no two more fit."""
+    """InputError as soon as one execution of all variants shows that no two more fit."""
     if options.budget_ns is not None and options.budget_ns < spent_ns + _FEWEST * execution_ns:
         # Slices are to be tried before the race.
         raise _too_small(options.budget_ns, spent_ns, execution_ns, spent_ns + execution_ns)
@@ -165,7 +165,7 @@ def cut_short(options: Options, name: str, commands: int, after_ns: int) -> Inpu
     )
 
 
-def require_budget(options: Options, runs: Mapping[str, Pilot], commands: int) -> None:
+def require_budget(options: Options, runs: Mapping[str, CommandPilot], commands: int) -> None:
     """InputError as soon as the commands run so far cannot fit, before the others are tried.
 
     Those that did not run yet are taken to be like the mean of those that did.
@@ -183,7 +183,7 @@ def require_budget(options: Options, runs: Mapping[str, Pilot], commands: int) -
     looking_ns = round(2 * sum(each) / len(each) * commands)
     raise InputError(
         f"--budget {format_duration(options.budget_ns)} is too small: one run takes "
-        f"{format_duration(max(each))}, so one execution of all arms takes about "
+        f"{format_duration(max(each))}, so one execution of all variants takes about "
         f"{format_duration(execution_ns)}; {_nearest(looking_ns, execution_ns)}"
     )
 
@@ -212,13 +212,13 @@ def pair_rule(options: Options, executions: int) -> PairRule:
     )
 
 
-def differing_outputs(pilots: Sequence[Pilot]) -> list[str]:
+def differing_outputs(pilots: Sequence[CommandPilot]) -> list[str]:
     """The commands whose unmeasured run printed other bytes than the baseline's."""
     known = [pilot for pilot in pilots if pilot.output]
     return [pilot.name for pilot in known[1:] if pilot.output != known[0].output]
 
 
-def output_findings(pilots: Sequence[Pilot], again: str = "") -> tuple[Finding, ...]:
+def output_findings(pilots: Sequence[CommandPilot], again: str = "") -> tuple[Finding, ...]:
     """`outputs-differ`, where one unmeasured run of each printed different bytes.
 
     `outputs-not-compared` where another run of the baseline printed not even its own (`again` is

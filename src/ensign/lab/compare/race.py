@@ -10,6 +10,7 @@ from ensign.meter.client import Meter
 from ensign.meter.racing import race
 from ensign.meter.requests import RaceRequest
 from ensign.model.errors import EnsignError
+from ensign.model.results import Stopped
 from ensign.model.trials import Trial
 from ensign.stats.looks import next_look
 
@@ -20,17 +21,17 @@ _MOST_SLICES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RaceLimits:
     """When a race ends: at `deadline_ns` on the clock given, or at a look.
 
     `may_end` is asked at each look; it returns why the race may end, or None. With `look` False
-    nothing is looked at before the end (too few executions fit for that). `names` are what the
-    user calls the arms; `execution_ns` is what one execution is expected to take, before the first.
+    nothing is looked at before the end (too few executions fit for that). `names` are what the user
+    calls the variants; `execution_ns` is what one execution is expected to take, before the first.
     """
 
     deadline_ns: int
     look: bool
-    may_end: Callable[[Sequence[Trial]], str | None]
+    may_end: Callable[[Sequence[Trial]], Stopped | None]
     names: Mapping[str, str] = field(default_factory=dict)
     execution_ns: int = 0
 
@@ -39,19 +40,18 @@ class Limits:
 class RaceOutcome:
     """The trials, and why there are no more.
 
-    `stopped` is a reason of `may_end`, `budget`, `interrupted`, or `failed`: by that `error`, or
-    because no command is left to compare with the baseline.
+    `stopped`: `FAILED` by that `error`, or because no command is left to compare with the baseline.
     """
 
     trials: tuple[Trial, ...]
-    stopped: str
+    stopped: Stopped
     error: EnsignError | None = None
 
 
 def run_race(
     meter: Meter,
     request: RaceRequest,
-    limits: Limits,
+    limits: RaceLimits,
     clock_ns: Callable[[], int],
     on_trial: Callable[[Sequence[Trial]], None],
 ) -> RaceOutcome:
@@ -71,16 +71,16 @@ def run_race(
             begun_ns = clock_ns()
             batch = _batch(request, limits, done, begun_ns + starting_ns)
             if batch is None or len(done) == before:
-                return RaceOutcome(tuple(done), "budget")
+                return RaceOutcome(tuple(done), Stopped.BUDGET)
             before = len(done)
-            with closing(race(meter, batch, first_sweep=before, names=limits.names)) as trials:
+            with closing(race(meter, batch, first_round=before, names=limits.names)) as trials:
                 for trial in trials:
                     slices += len(trial.slices)
                     done.append(trial if slices <= _MOST_SLICES else replace(trial, slices=()))
                     on_trial(done)
-                    request = request.without({each.arm for each in trial.failures})
-                    if all(arm.required for arm in request.arms):
-                        return RaceOutcome(tuple(done), "failed")
+                    request = request.without({each.variant for each in trial.failures})
+                    if all(variant.required for variant in request.variants):
+                        return RaceOutcome(tuple(done), Stopped.FAILED)
             starting_ns = _starting_ns(done[before:], clock_ns() - begun_ns)
             if len(done) < before + batch.executions:
                 continue
@@ -88,11 +88,11 @@ def run_race(
             if reason is not None:
                 return RaceOutcome(tuple(done), reason)
     except KeyboardInterrupt:
-        return RaceOutcome(tuple(done), "interrupted")
+        return RaceOutcome(tuple(done), Stopped.INTERRUPTED)
     except EnsignError as error:
         if not done:
             raise
-        return RaceOutcome(tuple(done), "failed", error)
+        return RaceOutcome(tuple(done), Stopped.FAILED, error)
 
 
 def _starting_ns(trials: Sequence[Trial], took_ns: int) -> int:
@@ -101,7 +101,7 @@ def _starting_ns(trials: Sequence[Trial], took_ns: int) -> int:
 
 
 def _batch(
-    request: RaceRequest, limits: Limits, done: Sequence[Trial], now_ns: int
+    request: RaceRequest, limits: RaceLimits, done: Sequence[Trial], now_ns: int
 ) -> RaceRequest | None:
     """What to race next; None where another execution does not fit. The first one always does."""
     left_ns = limits.deadline_ns - now_ns

@@ -8,11 +8,11 @@ from statistics import fmean, median
 
 from ensign import __version__
 from ensign.lab.compare.failures import failing_runs
-from ensign.lab.compare.options import Candidate, Options
-from ensign.lab.compare.perform import Compared
+from ensign.lab.compare.options import CommandVariant, Options
+from ensign.lab.compare.run import Compared
 from ensign.model.findings import Finding
-from ensign.model.results import ArmFacts, CompareResult, MachineFacts, Stopped
-from ensign.model.trials import TWIN, Trial, failed_arms
+from ensign.model.results import CompareResult, MachineFacts, Stopped, VariantFacts
+from ensign.model.trials import TWIN, Trial, failed_variants
 from ensign.stats.trials import mean_cost_ns
 
 
@@ -26,14 +26,16 @@ def compare_result(
     """Everything that the terminal, the exports and the exit status need."""
     if compared.withheld is not None:
         return _withheld(options, compared, machine, findings, made_at)
-    gone = failed_arms(compared.trials)
+    gone = failed_variants(compared.trials)
     compared = replace(compared, judge=compared.judge.without(gone))
     judge, trials = compared.judge, [trial.without(gone) for trial in compared.trials]
     first = judge.baseline
-    entries = (*judge.entries, *(each.entry for each in compared.failed))
-    names = {entry.arm: entry.name for entry in entries} | {TWIN: f"{first.name} (twin)"}
+    commands = (*judge.commands, *(each.command for each in compared.failed))
+    names = {command.variant: command.name for command in commands} | {TWIN: f"{first.name} (twin)"}
     return CompareResult(
-        arms=tuple(_facts(compared, entry, entry.arm, entry.name) for entry in judge.entries),
+        variants=tuple(
+            _facts(compared, command, command.variant, command.name) for command in judge.commands
+        ),
         twin=_facts(compared, first, TWIN, f"{first.name} (twin)"),
         comparisons=judge.comparisons(trials),
         aa=judge.twin(trials),
@@ -48,14 +50,14 @@ def compare_result(
         budget_s=compared.budget_ns / 1e9,
         used_s=compared.spent_ns / 1e9,
         running_share=sum(trial.running_share for trial in trials) / len(trials),
-        stopped=_stopped_of(compared.stopped),
+        stopped=compared.stopped,
         findings=(*compared.findings, *findings),
         machine=machine,
         trials=tuple(_named(trial, names) for trial in compared.trials),
         seed=options.seed,
         version=__version__,
         made_at=made_at,
-        failed=tuple(each.arm for each in compared.failed),
+        failed=tuple(each.variant for each in compared.failed),
         score_unit="" if options.score is None else options.score.unit,
     )
 
@@ -71,18 +73,18 @@ def _withheld(
     pilots = {} if compared.withheld is None else compared.withheld.pilots
     judge = compared.judge
     return CompareResult(
-        arms=tuple(
-            ArmFacts(
-                name=entry.name,
-                command=entry.text,
-                user_s=median(run.user_ns for run in pilots[entry.arm].runs) / 1e9,
-                system_s=median(run.system_ns for run in pilots[entry.arm].runs) / 1e9,
-                wall_s=pilots[entry.arm].wall_ns / 1e9,
-                peak_memory_bytes=pilots[entry.arm].peak_memory_bytes,
-                cost_ns=float(pilots[entry.arm].cpu_ns),
+        variants=tuple(
+            VariantFacts(
+                name=command.name,
+                command=command.text,
+                user_s=median(run.user_ns for run in pilots[command.variant].runs) / 1e9,
+                system_s=median(run.system_ns for run in pilots[command.variant].runs) / 1e9,
+                wall_s=pilots[command.variant].wall_ns / 1e9,
+                peak_memory_bytes=pilots[command.variant].peak_memory_bytes,
+                cost_ns=float(pilots[command.variant].cpu_ns),
             )
-            for entry in judge.entries
-            if entry.arm in pilots
+            for command in judge.commands
+            if command.variant in pilots
         ),
         twin=None,
         comparisons=(),
@@ -105,29 +107,29 @@ def _withheld(
         seed=options.seed,
         version=__version__,
         made_at=made_at,
-        failed=tuple(each.arm for each in compared.failed),
+        failed=tuple(each.variant for each in compared.failed),
         withheld="" if compared.withheld is None else compared.withheld.text,
     )
 
 
-def _facts(compared: Compared, entry: Candidate, arm: str, name: str) -> ArmFacts:
+def _facts(compared: Compared, command: CommandVariant, variant: str, name: str) -> VariantFacts:
     trials = compared.trials
-    totals = [trial.arm(arm) for trial in trials]
+    totals = [trial.variant(variant) for trial in trials]
     count = len(totals)
-    seen = compared.traces.of(entry.arm)
+    seen = compared.traces.of(command.variant)
     scores = [one.score for one in totals if one.score is not None]
-    is_baseline = arm == compared.judge.baseline.arm
-    return ArmFacts(
+    is_baseline = variant == compared.judge.baseline.variant
+    return VariantFacts(
         name=name,
-        command=entry.text,
+        command=command.text,
         user_s=sum(one.user_ns for one in totals) / count / 1e9,
         system_s=sum(one.system_ns for one in totals) / count / 1e9,
         wall_s=sum(one.wall_ns for one in totals) / count / 1e9,
         peak_memory_bytes=max(one.peak_memory_bytes for one in totals),
-        cost_ns=mean_cost_ns(trials, arm, compared.judge.metric),
+        cost_ns=mean_cost_ns(trials, variant, compared.judge.metric),
         operations=sum(one.operations for one in totals) / count,
-        log_ratios=() if is_baseline else compared.judge.log_ratios(trials, arm),
-        failing_runs=failing_runs(trials, arm),
+        log_ratios=() if is_baseline else compared.judge.log_ratios(trials, variant),
+        failing_runs=failing_runs(trials, variant),
         ran=seen.mapped,
         not_judged=seen.not_judged,
         score=fmean(scores) if scores else None,
@@ -135,19 +137,12 @@ def _facts(compared: Compared, entry: Candidate, arm: str, name: str) -> ArmFact
 
 
 def _named(trial: Trial, names: Mapping[str, str]) -> Trial:
-    # Arms race under short names that are safe in paths; readers know them by their own.
+    # Variants race under short names that are safe in paths; readers know them by their own.
     return replace(
         trial,
-        arms=tuple(replace(arm, arm=names[arm.arm]) for arm in trial.arms),
-        slices=tuple(replace(part, arm=names[part.arm]) for part in trial.slices),
-        failures=tuple(replace(each, arm=names[each.arm]) for each in trial.failures),
+        variants=tuple(
+            replace(variant, variant=names[variant.variant]) for variant in trial.variants
+        ),
+        slices=tuple(replace(part, variant=names[part.variant]) for part in trial.slices),
+        failures=tuple(replace(each, variant=names[each.variant]) for each in trial.failures),
     )
-
-
-def _stopped_of(reason: str) -> Stopped:
-    """Why a race ended, for the reader."""
-    return {
-        "budget": Stopped.BUDGET,
-        "interrupted": Stopped.INTERRUPTED,
-        "failed": Stopped.FAILED,
-    }.get(reason, Stopped.PRECISION if "precision" in reason else Stopped.DECIDED)

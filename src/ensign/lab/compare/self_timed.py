@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ensign.lab.compare.pilot import Pilot
+from ensign.lab.compare.pilot import CommandPilot
 from ensign.model.findings import Finding, Severity
 from ensign.model.traced import TracedExecution
-from ensign.model.trials import ArmTotals, Trial
+from ensign.model.trials import Trial, VariantTotals
 
 # Of the least that any run alone used: two commands and the twin leave a third or so.
 _MARKEDLY_LESS = 0.7
@@ -63,7 +63,7 @@ REMEDY = (
 )
 
 
-def clock_slice_ns(usual_ns: int, pilots: Sequence[Pilot]) -> int:
+def clock_slice_ns(usual_ns: int, pilots: Sequence[CommandPilot]) -> int:
     """How long slices must be for the clock to show: long where somebody waits.
 
     Waiting goes on while a program is stopped. In short slices it would lose no time by that, and
@@ -75,11 +75,11 @@ def clock_slice_ns(usual_ns: int, pilots: Sequence[Pilot]) -> int:
     return max(usual_ns, min(pilot.wall_ns for pilot in pilots) // _SLICES_OF_A_RUN)
 
 
-def by_the_wall_clock(pilots: Mapping[str, Pilot], sliced: Trial) -> tuple[SelfTimed, ...]:
-    """Who used markedly less CPU time in an execution in which all arms took turns."""
+def by_the_wall_clock(pilots: Mapping[str, CommandPilot], sliced: Trial) -> tuple[SelfTimed, ...]:
+    """Who used markedly less CPU time in an execution in which all variants took turns."""
     found: list[SelfTimed] = []
-    for totals in sliced.arms:
-        pilot = pilots.get(totals.arm)
+    for totals in sliced.variants:
+        pilot = pilots.get(totals.variant)
         if pilot is None or pilot.least_cpu_ns < NOTEWORTHY_NS:
             continue
         share = (totals.cpu_ns + totals.load_cpu_ns) / pilot.least_cpu_ns
@@ -102,20 +102,22 @@ def by_both(first: Sequence[SelfTimed], second: Sequence[SelfTimed]) -> tuple[Se
     return tuple(each for each in first if each.name in again)
 
 
-def by_the_middle(pilots: Mapping[str, Pilot], race: Sequence[Trial]) -> tuple[SelfTimed, ...]:
+def by_the_middle(
+    pilots: Mapping[str, CommandPilot], race: Sequence[Trial]
+) -> tuple[SelfTimed, ...]:
     """Who used markedly less in a race than alone, and no more time from start to end.
 
     Both by the medians: on a busy machine single executions, alone or in the race, say little.
     """
     found: list[SelfTimed] = []
-    for arm, pilot in pilots.items():
-        own = [(each, totals) for each in race for totals in each.arms if totals.arm == arm]
+    for variant, pilot in pilots.items():
+        own = [(each, one) for each in race for one in each.variants if one.variant == variant]
         unclear = pilot.behaviour.waits or pilot.least_cpu_ns < NOTEWORTHY_NS
         if unclear or len(pilot.runs) == 1 or not own:
             continue
         alone_ns = median(run.cpu_ns + run.load_cpu_ns for run in pilot.runs)
-        share = median(totals.cpu_ns + totals.load_cpu_ns for _, totals in own) / alone_ns
-        span_ns = median(_span_ns(each, arm) for each, _ in own)
+        share = median(one.cpu_ns + one.load_cpu_ns for _, one in own) / alone_ns
+        span_ns = median(_span_ns(each, variant) for each, _ in own)
         near = abs(span_ns / max(pilot.wall_ns, 1) - 1) < _SPAN_WITH_LESS
         if share < _MARKEDLY_LESS and near:
             found.append(_by_turns(pilot.name, share))
@@ -130,7 +132,7 @@ def _by_turns(name: str, share: float) -> SelfTimed:
     return SelfTimed(name, how)
 
 
-def _same_span(pilot: Pilot, sliced: Trial, totals: ArmTotals, allowed: float) -> bool:
+def _same_span(pilot: CommandPilot, sliced: Trial, totals: VariantTotals, allowed: float) -> bool:
     """Whether it ended at the usual time, or so much beside it, though it ran for a part of it.
 
     Where the machine got busier meanwhile its CPU time alone would not tell. One that mostly waits
@@ -138,7 +140,7 @@ def _same_span(pilot: Pilot, sliced: Trial, totals: ArmTotals, allowed: float) -
     """
     if pilot.behaviour.waits or len(pilot.runs) == 1:
         return False
-    span_ns = _span_ns(sliced, totals.arm)
+    span_ns = _span_ns(sliced, totals.variant)
     walls = [run.wall_ns for run in pilot.runs]
     steady = max(walls) < (1 + allowed) * min(walls)
     near = abs(span_ns / max(pilot.wall_ns, 1) - 1) < allowed
@@ -175,18 +177,18 @@ def by_the_cpu_clock(
     return SelfTimed(name, how)
 
 
-def _ended_meanwhile(pilot: Pilot, sliced: Trial, totals: ArmTotals) -> bool:
+def _ended_meanwhile(pilot: CommandPilot, sliced: Trial, totals: VariantTotals) -> bool:
     """Whether a load on a server that mostly waits ended by the time that passed while it stood.
 
     Its CPU time is little, and starting it is a part of that.
     """
     if not pilot.behaviour.waits or totals.wall_ns >= _MARKEDLY_LESS * pilot.wall_ns:
         return False
-    return _span_ns(sliced, totals.arm) < _WITH_ITS_LAST_STOP * pilot.wall_ns
+    return _span_ns(sliced, totals.variant) < _WITH_ITS_LAST_STOP * pilot.wall_ns
 
 
-def _span_ns(sliced: Trial, arm: str) -> int:
-    own = [each for each in sliced.slices if each.arm == arm and not each.filler]
+def _span_ns(sliced: Trial, variant: str) -> int:
+    own = [each for each in sliced.slices if each.variant == variant and not each.filler]
     return own[-1].start_ns + own[-1].wall_ns - own[0].start_ns if own else 0
 
 

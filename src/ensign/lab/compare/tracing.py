@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISREG
 
-from ensign.lab.compare.arms import CpuPlan, arm_specs
-from ensign.lab.compare.options import Candidate, Options
+from ensign.lab.compare.options import CommandVariant, Options
 from ensign.lab.compare.self_timed import CLOCK_RATE
+from ensign.lab.compare.variants import variant_specs
+from ensign.lab.cpu_plan import CpuPlan
 from ensign.lab.raced_files import LookedAt, otherwise, told
 from ensign.lab.sharing import SHARED, shared_files, shared_finding
 from ensign.lab.traced import Identities, Tracer, TraceWish
-from ensign.meter.requests import ArmSpec
+from ensign.meter.requests import VariantSpec
 from ensign.model.findings import Finding, Severity
 from ensign.model.traced import TracedExecution, nothing_seen
 from ensign.model.trials import OTHER_FILES, TWIN, Mode, Trial, seen_in_race
@@ -27,25 +28,25 @@ TOO_LONG = "the budget is too short to trace an execution besides"
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What was seen of each command (by arm; of the twin too, where that says more)."""
+    """What was seen of each command (by variant; of the twin too, where that says more)."""
 
-    by_arm: Mapping[str, TracedExecution] = field(default_factory=dict)
+    by_variant: Mapping[str, TracedExecution] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     apart: bool = False
 
-    def of(self, arm: str) -> TracedExecution:
-        """What was seen of one arm."""
-        return self.by_arm.get(arm) or nothing_seen("no execution was traced")
+    def of(self, variant: str) -> TracedExecution:
+        """What was seen of one variant."""
+        return self.by_variant.get(variant) or nothing_seen("no execution was traced")
 
     @property
     def shared(self) -> tuple[Finding, ...]:
-        """What is said of files that arms share."""
+        """What is said of files that variants share."""
         return tuple(each for each in self.findings if each.code == SHARED)
 
     @property
     def for_lack_of_time(self) -> bool:
         """Whether a command was not followed because the budget is too short for that."""
-        return any(trace.not_judged == TOO_LONG for trace in self.by_arm.values())
+        return any(trace.not_judged == TOO_LONG for trace in self.by_variant.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Tracing:
     """Traces the commands of one comparison within its budget."""
 
     options: Options
-    entries: tuple[Candidate, ...]
+    commands: tuple[CommandVariant, ...]
     tracer: Tracer
     clock_ns: Callable[[], int]
 
@@ -64,19 +65,21 @@ class Tracing:
         another run.
         """
         if self._too_long(expected_ns or {}):
-            return self._judged({entry.arm: nothing_seen(TOO_LONG) for entry in self.entries})
-        free = CpuPlan(self.options.cpus, None, None)
-        *arms, twin = arm_specs(self.entries, self.options, free, {})
+            return self._judged(
+                {command.variant: nothing_seen(TOO_LONG) for command in self.commands}
+            )
+        free = CpuPlan(self.options.cpus or ())
+        *variants, twin = variant_specs(self.commands, self.options, free, {})
         # Where nothing is known, a long one must not take the time of all.
         end_ns, longest_ns = self._end_ns(), None if expected_ns else self._longest_ns()
         seen: dict[str, TracedExecution] = {}
-        for arm in arms:
-            seen[arm.name] = self._trace(arm, end_ns, longest_ns)
-        baseline = arms[0].name
-        shared = shared_files(seen, self._outputs(arms))
-        if seen[baseline].written and not any(baseline in file.arms for file in shared):
+        for variant in variants:
+            seen[variant.name] = self._trace(variant, end_ns, longest_ns)
+        baseline = variants[0].name
+        shared = shared_files(seen, self._outputs(variants))
+        if seen[baseline].written and not any(baseline in file.variants for file in shared):
             seen[TWIN] = self._trace(twin, end_ns, longest_ns)
-        return self._judged(seen, self._outputs((*arms, twin)))
+        return self._judged(seen, self._outputs((*variants, twin)))
 
     def _too_long(self, expected_ns: Mapping[str, int]) -> bool:
         budget = self.options.budget_ns
@@ -93,7 +96,9 @@ class Tracing:
         budget = self.options.budget_ns
         return None if budget is None else round(_ONE_SHARE * budget)
 
-    def _trace(self, arm: ArmSpec, end_ns: int | None, longest_ns: int | None) -> TracedExecution:
+    def _trace(
+        self, variant: VariantSpec, end_ns: int | None, longest_ns: int | None
+    ) -> TracedExecution:
         left_ns = None if end_ns is None else end_ns - self.clock_ns()
         if left_ns is not None and left_ns <= 0:
             return nothing_seen(TOO_LONG)
@@ -101,27 +106,27 @@ class Tracing:
         # One execution serves two questions: the files are the same, whatever its CPU clock says.
         rate = 1 if self.options.load else CLOCK_RATE
         wish = TraceWish(self.options.ports, rate, deadline_ns=min(limits, default=None))
-        return self.tracer.trace(arm, wish)
+        return self.tracer.trace(variant, wish)
 
-    def _outputs(self, arms: Iterable[ArmSpec]) -> dict[str, str]:
+    def _outputs(self, variants: Iterable[VariantSpec]) -> dict[str, str]:
         """The files that get the commands' standard output."""
         found = {}
-        for arm in arms:
-            if arm.program.stdout is not None and arm.load is None:
-                path = arm.program.stdout.replace("{arm}", arm.name)
+        for variant in variants:
+            if variant.program.stdout is not None and variant.load is None:
+                path = variant.program.stdout.replace("{variant}", variant.name)
                 if "{tmp}" not in path and _is_plain(Path(path)):
-                    found[arm.name] = str(Path(path).resolve())
+                    found[variant.name] = str(Path(path).resolve())
         return found
 
     def _judged(
         self, seen: Mapping[str, TracedExecution], outputs: Mapping[str, str] | None = None
     ) -> Traces:
-        names = {entry.arm: entry.name for entry in self.entries}
-        names[TWIN] = f"{self.entries[0].name} (twin)"
+        names = {command.variant: command.name for command in self.commands}
+        names[TWIN] = f"{self.commands[0].name} (twin)"
         shared = shared_files(seen, outputs)
-        apart = bool(shared) and self.options.mode in (None, Mode.WHOLE)
+        apart = bool(shared) and self.options.mode in (None, Mode.ALTERNATING)
         findings = (
-            *same_bytes_findings(self.entries, seen),
+            *same_bytes_findings(self.commands, seen),
             *shared_finding(shared, names, apart=apart),
             *_not_judged(seen, names),
         )
@@ -133,16 +138,16 @@ def raced_findings(
 ) -> tuple[Finding, ...]:
     """`ran-something-else`, an error, for each command of which the race ran other bytes.
 
-    `names` are those of all arms, the twin's too.
+    `names` are those of all variants, the twin's too.
     """
     identities = Identities()
     found: list[Finding] = []
-    for arm, name in names.items():
-        trace = traces.of(baseline if arm == TWIN else arm)
+    for variant, name in names.items():
+        trace = traces.of(baseline if variant == TWIN else variant)
         if not trace.followed:
             continue
-        seen = otherwise(_looked_at(trace), seen_in_race(trials, arm), identities)
-        changed = () if arm == TWIN else seen.changed
+        seen = otherwise(_looked_at(trace), seen_in_race(trials, variant), identities)
+        changed = () if variant == TWIN else seen.changed
         problems = (*seen.others, *seen.unseen, *changed)
         if problems:
             found.append(Finding(OTHER_FILES, Severity.ERROR, told(problems), name))
@@ -166,7 +171,7 @@ def _is_plain(path: Path) -> bool:
 
 
 def same_bytes_findings(
-    entries: Sequence[Candidate], seen: Mapping[str, TracedExecution]
+    commands: Sequence[CommandVariant], seen: Mapping[str, TracedExecution]
 ) -> tuple[Finding, ...]:
     """`same-bytes` for each command of which all that ran is the same as of an earlier one.
 
@@ -175,18 +180,18 @@ def same_bytes_findings(
     """
     found: list[Finding] = []
     earlier: dict[tuple[frozenset[str], tuple[str, ...]], str] = {}
-    for entry in entries:
-        ran = seen[entry.arm].identities if entry.arm in seen else None
+    for command in commands:
+        ran = seen[command.variant].identities if command.variant in seen else None
         if ran is None:
             continue
-        key = (ran, entry.argv[1:])
+        key = (ran, command.argv[1:])
         if key in earlier:
             text = (
-                f"same bytes: {entry.name} and {earlier[key]} ran the same program and libraries "
+                f"same bytes: {command.name} and {earlier[key]} ran the same program and libraries "
                 "with equal arguments"
             )
-            found.append(Finding("same-bytes", Severity.NOTE, text, entry.name))
-        earlier.setdefault(key, entry.name)
+            found.append(Finding("same-bytes", Severity.NOTE, text, command.name))
+        earlier.setdefault(key, command.name)
     return tuple(found)
 
 
@@ -195,9 +200,9 @@ def _not_judged(
 ) -> tuple[Finding, ...]:
     """`not-judged`, once for all commands of which the same was not seen."""
     reasons: dict[str, list[str]] = {}
-    for arm, trace in seen.items():
-        if trace.not_judged and arm != TWIN:
-            reasons.setdefault(trace.not_judged, []).append(names[arm])
+    for variant, trace in seen.items():
+        if trace.not_judged and variant != TWIN:
+            reasons.setdefault(trace.not_judged, []).append(names[variant])
     return tuple(
         Finding(
             "not-judged",

@@ -18,9 +18,9 @@ from ensign.host.processes import Processes, ProcessRequest, read_tail
 from ensign.model.calls import Call
 from ensign.model.errors import InputError
 from ensign.proof.dry_run import call_of, calls_of_commands, calls_of_dry_run
-from ensign.proof.link import Place
+from ensign.proof.evidence import BuildEvidence, own_units
+from ensign.proof.link import TreePlace
 from ensign.proof.rules_profile import Dated
-from ensign.proof.seen import Seen, own_units
 from ensign.toolchains.driver_line import is_compiler, links, sources
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
@@ -39,14 +39,14 @@ _PROBES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class FolderEvidence:
     """Evidence of a folder: calls, whose paths `place` finds, maps, profiles, and all files.
 
     `sources` names what was read, for people. `supposed`: the calls are what a dry run of make
     prints, which may differ from what was done.
     """
 
-    place: Place
+    place: TreePlace
     files: dict[str, Path]
     calls: tuple[Call, ...] = ()
     maps: tuple[Path, ...] = ()
@@ -55,7 +55,7 @@ class Beside:
     supposed: bool = False
 
 
-def read_beside(folder: Path, processes: Processes) -> Beside:
+def read_beside(folder: Path, processes: Processes) -> FolderEvidence:
     """Look at a folder. InputError where evidence in it is damaged."""
     files = {
         name: path
@@ -67,16 +67,16 @@ def read_beside(folder: Path, processes: Processes) -> Beside:
     said = [f"linker map {path.name}" for path in maps]
     said += [f"profile {Path(each.path).name}" for each in profiles]
     place, calls, read = _calls(folder, files, processes)
-    return Beside(place, files, calls, maps, (*said, *read), profiles, read == _DRY_RUN)
+    return FolderEvidence(place, files, calls, maps, (*said, *read), profiles, read == _DRY_RUN)
 
 
 def _calls(
     folder: Path, files: dict[str, Path], processes: Processes
-) -> tuple[Place, tuple[Call, ...], tuple[str, ...]]:
+) -> tuple[TreePlace, tuple[Call, ...], tuple[str, ...]]:
     """The calls that are known, their place, and where they stand."""
     if CALLS in files:
         with _readable(files[CALLS]):
-            return Place(folder), read_calls(files[CALLS]), (CALLS,)
+            return TreePlace(folder), read_calls(files[CALLS]), (CALLS,)
     makefile = next((files[name] for name in _MAKEFILES if name in files), None)
     if makefile is not None and _BY_CMAKE not in makefile.read_bytes()[:200]:
         place, calls = _dry_run(folder, processes)
@@ -92,7 +92,7 @@ def _calls(
             found += calls_of_commands(json.loads(files[name].read_text()))
     linked = [*_cmake_links(folder, files), *_ninja_links(files)]
     read = (*listed[:1], *(["the build system's link commands"] if linked else []))
-    return Place(folder), (*found, *linked), tuple(read)
+    return TreePlace(folder), (*found, *linked), tuple(read)
 
 
 def _cmake_links(folder: Path, files: dict[str, Path]) -> Iterator[Call]:
@@ -137,7 +137,7 @@ def _linking(line: str, cwd: str) -> Iterator[Call]:
         yield call
 
 
-def sources_of(seen: Seen, beside: Beside) -> tuple[Dated, ...]:
+def sources_of(seen: BuildEvidence, beside: FolderEvidence) -> tuple[Dated, ...]:
     """The sources of a program's units that are there, under the names that the units give."""
     by_name: dict[str, list[Path]] = {}
     for path in beside.files.values():
@@ -167,7 +167,7 @@ def _readable(file: Path) -> Iterator[None]:
         raise InputError(f"{file} is damaged: {error}; move it away to go on without") from None
 
 
-def _dry_run(folder: Path, processes: Processes) -> tuple[Place, tuple[Call, ...]]:
+def _dry_run(folder: Path, processes: Processes) -> tuple[TreePlace, tuple[Call, ...]]:
     """Ask make what it would do, in a copy: even a dry run may make included files again."""
     with tempfile.TemporaryDirectory(prefix="ensign-doctor-") as scratch:
         copy, log = Path(scratch) / "tree", Path(scratch) / "log"
@@ -178,4 +178,4 @@ def _dry_run(folder: Path, processes: Processes) -> tuple[Place, tuple[Call, ...
         # What was built in the folder says the folder's own path.
         own = str(folder.resolve())
         text = read_tail(log, _LONGEST_DRY_RUN_BYTES).replace(str(copy), own)
-        return Place(folder, own), calls_of_dry_run(text, own)
+        return TreePlace(folder, own), calls_of_dry_run(text, own)

@@ -22,7 +22,7 @@ from ensign.lab.doctor.probe import (
     Sandbox,
 )
 from ensign.meter.abilities import MeterAbilities
-from ensign.model.checkup import Check, Checkup, Status
+from ensign.model.checkup import Checkup, CheckupLine, Status
 from ensign.model.units import format_size
 
 _LITTLE_DISK_BYTES = 5 * 2**30
@@ -40,7 +40,7 @@ _PACKAGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _KnownPrograms:
     """Programs by name."""
 
     programs: tuple[Program, ...]
@@ -54,9 +54,9 @@ class _Seen:
         return frozenset(match[1] for match in found if match)
 
 
-def checkup(seen: Examination, more: Iterable[Check] = ()) -> Checkup:
+def checkup(seen: Examination, more: Iterable[CheckupLine] = ()) -> Checkup:
     """All checks, those about a study (`more`) first."""
-    programs = _Seen(seen.programs)
+    programs = _KnownPrograms(seen.programs)
     checks = (
         *more,
         *_compilers(programs, seen),
@@ -76,9 +76,9 @@ def checkup(seen: Examination, more: Iterable[Check] = ()) -> Checkup:
     return Checkup(checks, machine_facts(seen.machine, steal=seen.steal), findings)
 
 
-def missing_compiler(name: str, installer: Installer, where: str) -> Check:
+def missing_compiler(name: str, installer: Installer, where: str) -> CheckupLine:
     """A compiler that a study names and the machine has not."""
-    return Check("study", name, Status.MISSING, where, install(name, installer))
+    return CheckupLine("study", name, Status.MISSING, where, install(name, installer))
 
 
 def install(program: str, installer: Installer) -> str:
@@ -89,7 +89,7 @@ def install(program: str, installer: Installer) -> str:
     return f"{'' if installer.root else 'sudo '}apt-get install {package}"
 
 
-def _compilers(seen: _Seen, all_seen: Examination) -> Iterator[Check]:
+def _compilers(seen: _KnownPrograms, all_seen: Examination) -> Iterator[CheckupLine]:
     for family in ("gcc", "clang"):
         found = seen.matching(rf"{family}(-\d+)?")
         for program in found:
@@ -98,7 +98,7 @@ def _compilers(seen: _Seen, all_seen: Examination) -> Iterator[Check]:
             yield _lacking("compilers", family, all_seen.installer)
 
 
-def _linkers(seen: _Seen, all_seen: Examination) -> Iterator[Check]:
+def _linkers(seen: _KnownPrograms, all_seen: Examination) -> Iterator[CheckupLine]:
     for program in seen.matching(LINKERS):
         yield _good("linkers", program)
     if not seen.matching(r"ld\.bfd"):
@@ -108,7 +108,7 @@ def _linkers(seen: _Seen, all_seen: Examination) -> Iterator[Check]:
     yield from _per_clang(seen, all_seen, "linkers", "ld.lld", "lld")
 
 
-def _profilers(seen: _Seen, all_seen: Examination) -> Iterator[Check]:
+def _profilers(seen: _KnownPrograms, all_seen: Examination) -> Iterator[CheckupLine]:
     for program in seen.matching(r"perf|valgrind|llvm-profdata(-\d+)?|llvm-bolt(-\d+)?"):
         yield _good("profilers", program)
     for name in ("perf", "valgrind"):
@@ -131,8 +131,8 @@ def _profilers(seen: _Seen, all_seen: Examination) -> Iterator[Check]:
 
 
 def _per_clang(
-    seen: _Seen, all_seen: Examination, area: str, tool: str, package: str
-) -> Iterator[Check]:
+    seen: _KnownPrograms, all_seen: Examination, area: str, tool: str, package: str
+) -> Iterator[CheckupLine]:
     """The tool of each Clang's own version; Clang's files are for its own LLVM only."""
     if seen.matching(re.escape(tool)) and not seen.versions(r"clang-\d+"):
         return
@@ -142,56 +142,56 @@ def _per_clang(
         yield _lacking(area, name, all_seen.installer, f"{package}-{version}")
 
 
-def _tools(seen: _Seen, all_seen: Examination) -> Iterator[Check]:
+def _tools(seen: _KnownPrograms, all_seen: Examination) -> Iterator[CheckupLine]:
     for area, names in (("build tools", BUILD_TOOLS), ("other tools", ("hyperfine", "git"))):
         for name in names:
             found = seen.matching(re.escape(name))
             yield _good(area, found[0]) if found else _lacking(area, name, all_seen.installer)
 
 
-def _sandbox(sandbox: Sandbox, installer: Installer) -> Check:
+def _sandbox(sandbox: Sandbox, installer: Installer) -> CheckupLine:
     if not sandbox.found:
-        return _lacking("isolation", "bwrap", installer)
+        return _lacking("sandboxes", "bwrap", installer)
     if not sandbox.works:
         remedy = "sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000"
         detail = f"cannot make a namespace: {sandbox.said}"
-        return Check("isolation", "bwrap", Status.POOR, detail, remedy)
-    return Check("isolation", "bwrap", Status.GOOD, "bubblewrap works, user namespaces too")
+        return CheckupLine("sandboxes", "bwrap", Status.POOR, detail, remedy)
+    return CheckupLine("sandboxes", "bwrap", Status.GOOD, "bubblewrap works, user namespaces too")
 
 
-def _disk(seen: Examination) -> Check:
+def _disk(seen: Examination) -> CheckupLine:
     detail = f"{format_size(seen.cache_free_bytes)} free for {seen.cache_folder}"
     if seen.cache_free_bytes < _LITTLE_DISK_BYTES:
         remedy = "ensign clean, or ENSIGN_CACHE=FOLDER on a larger disk"
-        return Check("disk", "cache", Status.POOR, detail, remedy)
-    return Check("disk", "cache", Status.GOOD, detail)
+        return CheckupLine("disk", "cache", Status.POOR, detail, remedy)
+    return CheckupLine("disk", "cache", Status.GOOD, detail)
 
 
-def _measuring(seen: Examination) -> Iterator[Check]:
+def _measuring(seen: Examination) -> Iterator[CheckupLine]:
     abilities = seen.abilities
     if isinstance(abilities, str):
-        yield Check("measuring", "ensign-meter", Status.MISSING, abilities, "make setup")
+        yield CheckupLine("measuring", "ensign-meter", Status.MISSING, abilities, "make setup")
         return
-    yield Check("measuring", "ensign-meter", Status.GOOD, abilities.version)
+    yield CheckupLine("measuring", "ensign-meter", Status.GOOD, abilities.version)
     yield _freezer(abilities)
     yield _counters(abilities, seen)
     if seen.noise is not None:
         yield _noise(seen.noise, seen)
 
 
-def _freezer(abilities: MeterAbilities) -> Check:
+def _freezer(abilities: MeterAbilities) -> CheckupLine:
     if abilities.freezer == "cgroup":
         detail = "programs are stopped by a control group"
-        return Check("measuring", "control groups", Status.GOOD, detail)
+        return CheckupLine("measuring", "control groups", Status.GOOD, detail)
     detail = f"not usable ({abilities.obstacle}): programs are stopped by signals, which is slower"
     remedy = "systemd-run --user --scope -p Delegate=yes ensign …, or run as root"
-    return Check("measuring", "control groups", Status.POOR, detail, remedy)
+    return CheckupLine("measuring", "control groups", Status.POOR, detail, remedy)
 
 
-def _counters(abilities: MeterAbilities, seen: Examination) -> Check:
+def _counters(abilities: MeterAbilities, seen: Examination) -> CheckupLine:
     if {"instructions", "cycles"} & set(abilities.counters):
         detail = ", ".join(abilities.counters)
-        return Check("measuring", "hardware counters", Status.GOOD, detail)
+        return CheckupLine("measuring", "hardware counters", Status.GOOD, detail)
     paranoid = int(seen.paranoid) if seen.paranoid.lstrip("-").isdigit() else 0
     if not seen.installer.root and paranoid > _PARANOID_FOR_USERS:
         detail = f"not for users (perf_event_paranoid is {paranoid})"
@@ -202,12 +202,12 @@ def _counters(abilities: MeterAbilities, seen: Examination) -> Check:
     else:
         detail = "the kernel offers none; CPU time is measured all the same"
         remedy = "a kernel with perf events (CONFIG_PERF_EVENTS)"
-    return Check("measuring", "hardware counters", Status.MISSING, detail, remedy)
+    return CheckupLine("measuring", "hardware counters", Status.MISSING, detail, remedy)
 
 
-def _noise(noise: Noise, seen: Examination) -> Check:
+def _noise(noise: Noise, seen: Examination) -> CheckupLine:
     if noise.trouble:
-        return Check("measuring", "noise", Status.POOR, noise.trouble, "stop other programs")
+        return CheckupLine("measuring", "noise", Status.POOR, noise.trouble, "stop other programs")
     detail = (
         f"two seconds of gzip against itself: 95 % interval ±{noise.half_width * 100:.2f} % "
         f"({noise.executions} executions, a program ran {noise.running_share * 100:.0f} % "
@@ -217,18 +217,18 @@ def _noise(noise: Noise, seen: Examination) -> Check:
         detail += "; the interval excludes 'no difference', which is to happen once in 20 times"
     poor = noise.half_width > _GOOD_HALF_WIDTH or noise.running_share < _GOOD_RUNNING_SHARE
     if not poor and not noise.excludes_1:
-        return Check("measuring", "noise", Status.GOOD, detail)
+        return CheckupLine("measuring", "noise", Status.GOOD, detail)
     loud = busy_findings(seen.busy)
     remedy = "stop other programs" if loud else "ensign doctor once more"
-    return Check("measuring", "noise", Status.POOR, detail, remedy)
+    return CheckupLine("measuring", "noise", Status.POOR, detail, remedy)
 
 
-def _good(area: str, program: Program) -> Check:
-    return Check(area, program.name, Status.GOOD, program.version or "there")
+def _good(area: str, program: Program) -> CheckupLine:
+    return CheckupLine(area, program.name, Status.GOOD, program.version or "there")
 
 
-def _lacking(area: str, name: str, installer: Installer, package: str | None = None) -> Check:
-    return Check(area, name, Status.MISSING, "not found", install(package or name, installer))
+def _lacking(area: str, name: str, installer: Installer, package: str | None = None) -> CheckupLine:
+    return CheckupLine(area, name, Status.MISSING, "not found", install(package or name, installer))
 
 
 def _by_number(versions: frozenset[str] | set[str]) -> list[str]:

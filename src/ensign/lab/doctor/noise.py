@@ -12,7 +12,7 @@ from pathlib import Path
 from ensign.host.topology import CpuChoice
 from ensign.meter.client import Meter
 from ensign.meter.racing import race
-from ensign.meter.requests import ArmSpec, ProcessSpec, RaceRequest
+from ensign.meter.requests import ProcessSpec, RaceRequest, VariantSpec
 from ensign.model.errors import CommandFailed, InputError, InternalError
 from ensign.model.trials import BASELINE, TWIN, Metric, Mode, Trial
 from ensign.stats.pair import PairRule, Rule, half_width, log_interval
@@ -57,10 +57,10 @@ def measure_noise(meter: Meter, program: str, cpus: CpuChoice) -> Noise:
 
 def race_request(argv: tuple[str, ...], cpus: CpuChoice) -> RaceRequest:
     """Two seconds of one command as baseline and twin, on the default CPUs. Pure."""
-    process = ProcessSpec(argv=argv, cpus=cpus.arms, deadline_ns=_DEADLINE_NS)
+    process = ProcessSpec(argv=argv, cpus=cpus.variants, deadline_ns=_DEADLINE_NS)
     return RaceRequest(
-        arms=(ArmSpec(BASELINE, process), ArmSpec(TWIN, process)),
-        mode=Mode.GATED,
+        variants=(VariantSpec(BASELINE, process), VariantSpec(TWIN, process)),
+        mode=Mode.INTERLEAVED,
         slice_ns=_SLICE_NS,
         executions=_MOST_EXECUTIONS,
         seed=1,

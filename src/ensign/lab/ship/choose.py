@@ -8,10 +8,11 @@ from ensign.builders.check_all import CHECK_FAILED
 from ensign.model.comparisons import Direction
 from ensign.model.errors import InputError
 from ensign.model.findings import Severity
-from ensign.model.results import BuildFacts, StudyResult
+from ensign.model.results import BuildFacts, BuildStatus, StudyResult
 from ensign.model.study_problems import suggestion
 from ensign.report.confirmation import findings_of
-from ensign.report.verdict import shown_regressions, study_verdict, suite_sentence, winner
+from ensign.report.verdict import shown_regressions, study_verdict, suite_sentence
+from ensign.stats.winner import winner
 
 REGRESSIONS, CHECK = "regressions", "check"
 DESPITE = (REGRESSIONS, CHECK)
@@ -36,14 +37,14 @@ def chosen(result: StudyResult, wanted: str | None, despite: Collection[str] = (
     return build
 
 
-def _regressions(result: StudyResult, arm: str) -> str:
+def _regressions(result: StudyResult, variant: str) -> str:
     """By the phase that decides about the variant, where it took part in it."""
     second = None if result.confirmation is None else result.confirmation.result
     for judged in filter(None, (second, result)):
-        entry = next((each for each in judged.suite if each.comparison.arm == arm), None)
+        entry = next((each for each in judged.suite if each.comparison.variant == variant), None)
         if entry is None:
             continue
-        found = shown_regressions(arm, judged)
+        found = shown_regressions(variant, judged)
         if not found and entry.comparison.direction is Direction.SLOWER:
             found = suite_sentence(entry, judged)
         return found
@@ -60,15 +61,15 @@ def _chosen(result: StudyResult, wanted: str | None, despite: Collection[str]) -
                 f"nothing to ship: {study_verdict(result).headline} Name a variant to ship it "
                 "all the same"
             )
-        return next(each for each in result.builds if each.variant == best.comparison.arm)
+        return next(each for each in result.builds if each.variant == best.comparison.variant)
     build = next((each for each in result.builds if each.variant == wanted), None)
     if build is None:
         near = suggestion(wanted, [each.variant for each in result.builds])
         raise InputError(f"the study has measured no variant called '{wanted}'{near}")
     if result.baseline in (wanted, build.raced_as):
         raise InputError(f"{wanted} is what the baseline {result.baseline} is: nothing to ship")
-    if build.status in ("failed", "left out"):
-        raise InputError(f"{wanted} cannot be shipped: it was not built ({build.status})")
+    if build.status in (BuildStatus.FAILED, BuildStatus.LEFT_OUT):
+        raise InputError(f"{wanted} cannot be shipped: it was not built ({build.said})")
     for finding in findings_of(result):
         if finding.subject != wanted or finding.severity is not Severity.ERROR:
             continue

@@ -1,4 +1,4 @@
-"""Workloads of which no two arms may be alive at once: they write the same files."""
+"""Workloads of which no two variants may be alive at once: they write the same files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from ensign.host.clock import Clock
 from ensign.lab.sharing import SharedFile, shared_files, shared_finding
-from ensign.lab.study.arms import Field, race_request
 from ensign.lab.study.calibrate import first_requests
 from ensign.lab.study.tracing import laid_out, traced_once
+from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.lab.traced import Tracer
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
@@ -55,7 +55,7 @@ class Sharing:
 
     @property
     def apart(self) -> frozenset[str]:
-        """The workloads whose arms cannot be alive at once."""
+        """The workloads whose variants cannot be alive at once."""
         return frozenset(self.shared)
 
     @property
@@ -70,7 +70,7 @@ class Sharing:
             for reason in {each.not_judged for each in seen.values() if not each.followed}:
                 reasons.setdefault(reason, []).append(workload)
         for reason, workloads in reasons.items():
-            text = f"not judged: whether arms write the same files: {reason}"
+            text = f"not judged: whether variants write the same files: {reason}"
             found.append(Finding("not-judged", Severity.NOTE, text, ", ".join(workloads)))
         return tuple(found)
 
@@ -79,7 +79,7 @@ _SHARING = TypeAdapter(Sharing)
 
 
 @dataclass(frozen=True, slots=True)
-class SharingSite:
+class SharingContext:
     """Who looks, where what was seen is kept, and whom to tell of each workload."""
 
     tracer: Tracer
@@ -87,7 +87,7 @@ class SharingSite:
     folder: StudyFolder
     on_trace: Callable[[str], None]
 
-    def sharing(self, study: Study, arms: Field, key: str) -> Sharing:
+    def sharing(self, study: Study, variants: RacedVariants, key: str) -> Sharing:
         """What was seen, now or by an earlier call under that key."""
         name = f"shared/{key}"
         stored = self.folder.read_json(name)
@@ -97,47 +97,52 @@ class SharingSite:
             except ValidationError:
                 path = self.folder.json_file(name)
                 raise InputError(f"{path} is damaged; delete it and run again") from None
-        found = self._look(study, arms)
+        found = self._look(study, variants)
         self.folder.write_json(name, json.loads(_SHARING.dump_json(found)))
         return found
 
-    def _look(self, study: Study, arms: Field) -> Sharing:
+    def _look(self, study: Study, variants: RacedVariants) -> Sharing:
         share_ns = round(parse_duration_ns(study.race.budget) * _SHARE_OF_BUDGET)
         end_ns = self.clock.monotonic_ns() + max(share_ns, _AT_LEAST_NS)
-        name = arms.artefacts[0][0]
+        name = variants.artifacts[0][0]
         found: dict[str, dict[str, TracedExecution]] = {}
         ran: list[RanOnce] = []
         alike: dict[object, str] = {}
         for workload in study.workloads:
-            key = _program(study, arms, workload)
+            key = _program(study, variants, workload)
             earlier = alike.setdefault(key, workload.name)
             if earlier != workload.name:
                 found[workload.name] = found[earlier]
                 continue
             self.on_trace(workload.name)
-            first, files = self._trace(study, arms, workload, end_ns)
+            first, files = self._trace(study, variants, workload, end_ns)
             ran += (each for each in files if not each.not_judged)
             seen = {name: first}
             if first.written:
-                seen[TWIN], _ = self._trace(study, arms, workload, end_ns, TWIN)
+                seen[TWIN], _ = self._trace(study, variants, workload, end_ns, TWIN)
             found[workload.name] = seen
         return Sharing(found, name, tuple(ran))
 
     def _trace(
-        self, study: Study, arms: Field, workload: Workload, end_ns: int, arm: str = ""
+        self,
+        study: Study,
+        variants: RacedVariants,
+        workload: Workload,
+        end_ns: int,
+        variant: str = "",
     ) -> tuple[TracedExecution, tuple[RanOnce, ...]]:
         """The baseline, or its twin: each in its own copy of the files."""
         left_ns = end_ns - self.clock.monotonic_ns()
         if left_ns <= 0:
             return nothing_seen(NO_TIME), ()
-        with laid_out(arms, arms.artefacts[0][0], arm) as place:
+        with laid_out(variants, variants.artifacts[0][0], variant) as place:
             seen, ran = traced_once(study, place, workload, self.tracer, left_ns)
         return seen, (ran,)
 
 
-def _program(study: Study, arms: Field, workload: Workload) -> object:
+def _program(study: Study, variants: RacedVariants, workload: Workload) -> object:
     """What is the same for workloads of one server with equal arguments."""
     requests = first_requests(workload)
-    alone = arms.only_baseline()
-    baseline = race_request(study, alone, workload, requests, seed=study.race.seed).arms[0]
+    alone = variants.only_baseline()
+    baseline = race_request(study, alone, workload, requests, seed=study.race.seed).variants[0]
     return workload.name if baseline.load is None else baseline.program

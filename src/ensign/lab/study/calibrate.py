@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from contextlib import closing
 
-from ensign.lab.study.arms import Field, race_request
-from ensign.lab.study.fitting import Pilot
+from ensign.lab.study.fitting import WorkloadPilot
 from ensign.lab.study.groups import merged
+from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.client import Meter
 from ensign.meter.racing import race
 from ensign.meter.requests import RaceRequest
@@ -23,13 +23,13 @@ _FIRST_OF_LOAD, _FIRST_OF_DRIVE = 1000, 200
 
 
 def pilot(
-    meter: Meter, study: Study, field: Field, workload: Workload
-) -> tuple[Pilot, tuple[Trial, ...]]:
+    meter: Meter, study: Study, variants: RacedVariants, workload: Workload
+) -> tuple[WorkloadPilot, tuple[Trial, ...]]:
     """Races the baseline against its twin, with more requests until the run is long enough."""
     tried: list[Trial] = []
     requests = first_requests(workload)
     while True:
-        trial = one_trial(meter, study, field.only_baseline(), workload, requests, sweep=0)
+        trial = one_trial(meter, study, variants.only_baseline(), workload, requests, round_index=0)
         tried.append(trial)
         measured = _pilot_of(trial, requests)
         fixed = workload.fixed_requests is not None or workload.command is not None
@@ -49,48 +49,48 @@ def first_requests(workload: Workload) -> int | None:
 def one_trial(
     meter: Meter,
     study: Study,
-    field: Field,
+    variants: RacedVariants,
     workload: Workload,
     requests: int | None,
     *,
-    sweep: int,
+    round_index: int,
 ) -> Trial:
-    """One execution of one workload, as the trial of that sweep; in groups where the field is."""
-    field = field.in_sweep(sweep)
-    seed = trial_seed(study.race.seed, sweep, workload.name)
-    groups = field.in_groups(seed)
+    """One execution of one workload, as the trial of that round; in groups where there are any."""
+    variants = variants.in_round(round_index)
+    seed = trial_seed(study.race.seed, round_index, workload.name)
+    groups = variants.in_groups(seed)
     requested = (race_request(study, each, workload, requests, seed=seed) for each in groups)
-    trials = [_raced(meter, request, workload, sweep) for request in requested]
-    return field.check(merged(trials, field.artefacts[0][0]), field)
+    trials = [_raced(meter, request, workload, round_index) for request in requested]
+    return variants.check(merged(trials, variants.artifacts[0][0]), variants)
 
 
-def _raced(meter: Meter, request: RaceRequest, workload: Workload, sweep: int) -> Trial:
-    names = {TWIN: f"{request.arms[0].name} (twin)"}
+def _raced(meter: Meter, request: RaceRequest, workload: Workload, round_index: int) -> Trial:
+    names = {TWIN: f"{request.variants[0].name} (twin)"}
     with closing(
-        race(meter, request, workload=workload.name, first_sweep=sweep, names=names)
+        race(meter, request, workload=workload.name, first_round=round_index, names=names)
     ) as trials:
         for trial in trials:
             return trial
     raise InternalError(f"{workload.name}: the meter gave no execution")
 
 
-def trial_seed(study_seed: int, sweep: int, workload: str) -> int:
+def trial_seed(study_seed: int, round_index: int, workload: str) -> int:
     """Each trial has its own orders, the same on every resumption.
 
-    An arm's place in the order moves its cost: of seven equal arms the first one took 0.24 ± 0.05 %
-    more than their mean (docs/calibration.md). With one order for all workloads of a sweep that
-    would not average out over the workloads: the sweep's geometric mean would have all of it.
+    A variant's place in the order moves its cost: of seven equal variants the first one took 0.24 ±
+    0.05 % more than their mean (docs/calibration.md). With one order for all workloads of a round
+    that would not average out over the workloads: the round's geometric mean would have all of it.
     """
-    trial = random.Random(f"{study_seed} {sweep} {workload}")  # noqa: S311  # not for secrets
+    trial = random.Random(f"{study_seed} {round_index} {workload}")  # noqa: S311  # not for secrets
     return trial.getrandbits(32)
 
 
-def _pilot_of(trial: Trial, requests: int | None) -> Pilot:
-    running_ns = sum(arm.wall_ns for arm in trial.arms)
-    return Pilot(
+def _pilot_of(trial: Trial, requests: int | None) -> WorkloadPilot:
+    running_ns = sum(variant.wall_ns for variant in trial.variants)
+    return WorkloadPilot(
         requests=requests,
         # The quicker of baseline and twin: what disturbs a pilot only ever makes it slower.
-        running_ns=min(arm.wall_ns for arm in trial.arms),
-        startup_ns=max(trial.wall_ns - running_ns, 0) // len(trial.arms),
-        peak_memory_bytes=max(arm.peak_memory_bytes for arm in trial.arms),
+        running_ns=min(variant.wall_ns for variant in trial.variants),
+        startup_ns=max(trial.wall_ns - running_ns, 0) // len(trial.variants),
+        peak_memory_bytes=max(variant.peak_memory_bytes for variant in trial.variants),
     )

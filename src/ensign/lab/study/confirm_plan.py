@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from pydantic import TypeAdapter, ValidationError
 
 from ensign.lab.study.fitting import MOST_ROUNDS
-from ensign.lab.study.sweeps import SweepPlan
+from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError
-from ensign.model.findings import Severity
 from ensign.model.results import StudyResult
 from ensign.model.study import Confirm, Study
 from ensign.model.study_axes import Layouts
 from ensign.model.units import parse_share
 from ensign.model.variants import Variant, trained
 from ensign.stats.expected import FEWEST_ROUNDS
+from ensign.stats.winner import able
 from ensign.store.folder import StudyFolder
 
 _LARGEST_LAYOUT_SEED = 10**6
@@ -32,12 +32,12 @@ _MARGIN = 0.97  # the number is fixed beforehand: rounds may come out a little l
 
 @dataclass(frozen=True, slots=True)
 class ConfirmPlan:
-    """What is decided before the first confirming trial; `exploration` is the key of the sweeps.
+    """What is decided before the first confirming trial; `exploration` is the key of the rounds.
 
     Each of the `finalists` (best first; none: nothing is raced) is judged at 1 - (1 - level)/k.
     `layout_seed` gives so many fresh `relinks` (0: none are raced), `profile` counts the fresh
     profile.
-    With a `precision` more than the `sweeps` are raced while it is not reached, and all of them
+    With a `precision` more than the `rounds` are raced while it is not reached, and all of them
     within `allowed_ns` (None: no limit).
     """
 
@@ -49,7 +49,7 @@ class ConfirmPlan:
     metric: str
     margin: str | None
     level: float
-    sweeps: int
+    rounds: int
     seed: int
     layout_seed: int
     profile: int
@@ -77,7 +77,7 @@ _PLAN = TypeAdapter(ConfirmPlan)
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class TimeLeft:
     """Racing time that is left for a confirmation, and what one of its rounds takes (ns)."""
 
     left_ns: int
@@ -90,11 +90,15 @@ class Room:
 
 
 def new_plan(
-    file: StudyFile, confirm: Confirm, finalists: Sequence[str], explored: SweepPlan, room: Room
+    file: StudyFile,
+    confirm: Confirm,
+    finalists: Sequence[str],
+    explored: RoundPlan,
+    time_left: TimeLeft,
 ) -> ConfirmPlan:
-    """The plan that follows from the sweeps that explored; the same from the same ones."""
+    """The plan that follows from the rounds that explored; the same from the same ones."""
     key, requests = explored.key, explored.requests
-    sweeps, allowed_ns = _rounds(file.study, confirm, len(finalists), explored, room)
+    rounds, allowed_ns = _rounds(file.study, confirm, len(finalists), explored, time_left)
     study = file.study
     layouts = study.layouts or Layouts(count=2)
     rotated = study.layouts is not None and layouts.variants == "all"
@@ -109,33 +113,33 @@ def new_plan(
         metric=study.race.cost.value,
         margin=study.race.margin,
         level=study.race.level,
-        sweeps=sweeps,
+        rounds=rounds,
         seed=seed,
         layout_seed=layouts.seed % _LARGEST_LAYOUT_SEED + 1 if relinked else 0,
         profile=1 if study.training is None else study.training.profiles + 1,
-        precision=study.race.precision if confirm.sweeps is None else None,
+        precision=study.race.precision if confirm.rounds is None else None,
         allowed_ns=allowed_ns,
-        relinks=min(sweeps, _MOST_RELINKS if confirm.sweeps else _ENOUGH_RELINKS),
+        relinks=min(rounds, _MOST_RELINKS if confirm.rounds else _ENOUGH_RELINKS),
     )
 
 
 def _rounds(
-    study: Study, confirm: Confirm, finalists: int, explored: SweepPlan, room: Room
+    study: Study, confirm: Confirm, finalists: int, explored: RoundPlan, time_left: TimeLeft
 ) -> tuple[int, int | None]:
     """How many confirming rounds, and within what time; all that fit, or as a precision needs.
 
-    Where the sweeps have used the budget, because nobody had asked to confirm, it is as many as
+    Where the rounds have used the budget, because nobody had asked to confirm, it is as many as
     confirm well, without a limit.
     """
-    if confirm.sweeps is not None:
-        return confirm.sweeps, max(room.left_ns, confirm.sweeps * room.round_ns)
-    if room.fits < FEWEST_ROUNDS:
+    if confirm.rounds is not None:
+        return confirm.rounds, max(time_left.left_ns, confirm.rounds * time_left.round_ns)
+    if time_left.fits < FEWEST_ROUNDS:
         return (_FOR_ONE if finalists == 1 else _FOR_MORE), None
-    sweeps, precision = room.fits, study.race.precision
+    rounds, precision = time_left.fits, study.race.precision
     if precision is not None and explored.reached is not None:
-        needed = explored.sweeps * (explored.reached / parse_share(precision)) ** 2
-        sweeps = max(FEWEST_ROUNDS, math.ceil(min(needed, sweeps)))
-    return sweeps, room.left_ns
+        needed = explored.rounds * (explored.reached / parse_share(precision)) ** 2
+        rounds = max(FEWEST_ROUNDS, math.ceil(min(needed, rounds)))
+    return rounds, time_left.left_ns
 
 
 def choose_finalists(
@@ -145,16 +149,12 @@ def choose_finalists(
 
     Of several profiles of one variant the best stands for all: its profile is collected anew.
     """
-    barred = {each.subject for each in explored.findings if each.severity is Severity.ERROR}
-    barred |= {each.variant for each in explored.builds if each.check == "failed"}
-    barred |= {explored.twin, explored.baseline}
     choices = {each.name: each.choices for each in variants}
     taken = {choices.get(explored.baseline)}
     chosen: list[str] = []
-    for entry in sorted(explored.suite, key=lambda each: each.comparison.ratio):
-        name = entry.comparison.arm
-        better = entry.comparison.ratio < 1
-        if better and name not in barred and choices.get(name, ()) not in taken:
+    for entry in able(explored):
+        name = entry.comparison.variant
+        if entry.comparison.ratio < 1 and choices.get(name, ()) not in taken:
             taken.add(choices.get(name, ()))
             chosen.append(name)
     return tuple(chosen[:most])
@@ -183,7 +183,7 @@ def confirming_study(study: Study, plan: ConfirmPlan) -> Study:
             "metric": plan.metric,
             "margin": plan.margin,
             "level": plan.level,
-            "sweeps": plan.sweeps,
+            "rounds": plan.rounds,
             "precision": plan.precision,
             "seed": plan.seed,
         }

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from ensign.host.cache import Cache
 from ensign.lab.machine import machine_state
 from ensign.lab.ports import Ports
-from ensign.lab.study.apart import SharingSite
+from ensign.lab.study.apart import SharingContext
 from ensign.lab.study.confirm_plan import (
     ConfirmPlan,
-    Room,
+    TimeLeft,
     choose_finalists,
     confirming,
     confirming_study,
@@ -21,17 +21,17 @@ from ensign.lab.study.confirm_plan import (
     record_name,
     write_plan,
 )
-from ensign.lab.study.entered import entered, is_complete
 from ensign.lab.study.fixed import raced_ns, taken_up
 from ensign.lab.study.left import require_variants
+from ensign.lab.study.new_record import ended, raced_by, started
 from ensign.lab.study.prepare import build_programs
+from ensign.lab.study.progress import ProgressCallbacks
 from ensign.lab.study.race_check import RaceCheck
+from ensign.lab.study.race_setup import is_complete, race_setup
+from ensign.lab.study.racing import RoundPlan, failed_in, missing_trials
 from ensign.lab.study.record import StudyRecord, usable_record, write_record
-from ensign.lab.study.recording import ended, raced_by, started
 from ensign.lab.study.result import study_result
-from ensign.lab.study.rounds import Course, race_rounds, round_findings
-from ensign.lab.study.sweeps import SweepPlan, failed_in, missing_trials
-from ensign.lab.study.telling import Telling
+from ensign.lab.study.rounds import RaceContext, race_rounds, round_findings
 from ensign.lab.study.tracing import judged_by_run
 from ensign.lab.study_file import StudyFile
 from ensign.model.findings import Finding, Severity
@@ -44,76 +44,81 @@ _KEY_CHARACTERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ConfirmContext:
     """Where a confirmation is carried out."""
 
     cache: Cache
     ports: Ports
     folder: StudyFolder
-    telling: Telling
+    progress: ProgressCallbacks
 
 
-def confirm(file: StudyFile, explored: StudyResult, sweeps: SweepPlan, site: Site) -> None:
+def confirm(
+    file: StudyFile, explored: StudyResult, rounds: RoundPlan, context: ConfirmContext
+) -> None:
     """Plans what is not planned, builds and races what is missing; nothing without `confirm`.
 
-    `explored` is the result of the `sweeps`, of which nothing is pooled in. InputError where the
+    `explored` is the result of the `rounds`, of which nothing is pooled in. InputError where the
     plan was edited; otherwise as `run_study`.
     """
-    folder, asked = site.folder, file.study.race.confirm
-    plan = read_plan(folder, sweeps.key)
+    folder, asked = context.folder, file.study.race.confirm
+    plan = read_plan(folder, rounds.key)
     if plan is None:
         if asked is None:
             return
         finalists = choose_finalists(explored, file.variants, asked.finalists)
-        room = _room(file.study, len(finalists), sweeps, folder)
-        plan = new_plan(file, asked, finalists, sweeps, room)
+        time_left = _time_left(file.study, len(finalists), rounds, folder)
+        plan = new_plan(file, asked, finalists, rounds, time_left)
         _record_of(folder, plan)
         write_plan(folder, plan)
     if plan.finalists:
-        _race(confirming(file, plan), plan, sweeps, site)
+        _race(confirming(file, plan), plan, rounds, context)
 
 
-def _race(file: StudyFile, plan: ConfirmPlan, explored: SweepPlan, site: Site) -> None:
-    folder, ports = site.folder, site.ports
-    programs = build_programs(file, site.cache, ports, site.telling.build)
-    arena, name = entered(file, programs), record_name(plan.exploration)
+def _race(file: StudyFile, plan: ConfirmPlan, explored: RoundPlan, context: ConfirmContext) -> None:
+    folder, ports = context.folder, context.ports
+    programs = build_programs(file, context.cache, ports, context.progress.build)
+    setup, name = race_setup(file, programs), record_name(plan.exploration)
     require_variants(folder, programs, name)
-    key = plan.prefix + arena.key[:_KEY_CHARACTERS]
-    sweeps = taken_up(folder, _sweeps_of(plan, key, explored))
-    looking = SharingSite(ports.tracing(ports.meter), ports.clock, folder, site.telling.pilot)
-    sharing = looking.sharing(file.study, arena.natural, key)
-    store = (folder, ports, site.telling.pilot)
-    judged = judged_by_run(file.study, programs, arena.natural, key, store, sharing.ran)
+    key = plan.prefix + setup.key[:_KEY_CHARACTERS]
+    rounds = taken_up(folder, _rounds_of(plan, key, explored))
+    looking = SharingContext(
+        ports.tracing(ports.meter), ports.clock, folder, context.progress.pilot
+    )
+    sharing = looking.sharing(file.study, setup.natural, key)
+    store = (folder, ports, context.progress.pilot)
+    judged = judged_by_run(file.study, programs, setup.natural, key, store, sharing.ran)
     known = _record_of(folder, plan)
-    missing = not sweeps.closed or missing_trials(file.study, arena.field, sweeps, folder)
+    missing = not rounds.closed or missing_trials(file.study, setup.variants, rounds, folder)
     if not missing and is_complete(folder, known, key, programs, name):
         return
     before = machine_state()
-    check = RaceCheck(judged.traces, arena.field.artefacts[0][0])
-    arms = replace(arena.field, apart=sharing.apart, check=check)
+    check = RaceCheck(judged.traces, setup.variants.artifacts[0][0])
+    variants = replace(setup.variants, apart=sharing.apart, check=check)
     record = replace(
-        started(file.study, programs, sweeps, before),
+        started(file.study, programs, rounds, before),
         ran=judged.ran,
-        relinks=arena.field.rotation,
+        relinks=setup.variants.rotation,
         plan_sha256=plan.sha256,
     )
     record = replace(record, findings=(*record.findings, *judged.findings, *sharing.findings))
     write_record(folder, record, name)
-    site.telling.plan(sweeps)
-    course = Course(ports.meter, ports.clock, folder, site.telling.plan, site.telling.trial)
+    context.progress.plan(rounds)
+    progress = context.progress
+    racing = RaceContext(ports.meter, ports.clock, folder, progress.plan, progress.trial)
     with ports.race_lock.held() as shared:
-        sweeps = race_rounds(course, file.study, arms, sweeps)
-    findings = (*record.findings, *round_findings(file.study, sweeps), *_late(plan), *shared)
-    record = replace(raced_by(record, sweeps), findings=findings)
+        rounds = race_rounds(racing, file.study, variants, rounds)
+    findings = (*record.findings, *round_findings(file.study, rounds), *_late(plan), *shared)
+    record = replace(raced_by(record, rounds), findings=findings)
     write_record(folder, ended(record, before, machine_state()), name)
 
 
-def _sweeps_of(plan: ConfirmPlan, key: str, explored: SweepPlan) -> SweepPlan:
-    """The confirming sweeps, raced as those that explored."""
+def _rounds_of(plan: ConfirmPlan, key: str, explored: RoundPlan) -> RoundPlan:
+    """The confirming rounds, raced as those that explored."""
     return replace(
         explored,
         key=key,
-        sweeps=plan.sweeps,
+        rounds=plan.rounds,
         requests=plan.requests,
         expected_ns=plan.allowed_ns or 0,
         precision=None,
@@ -122,24 +127,24 @@ def _sweeps_of(plan: ConfirmPlan, key: str, explored: SweepPlan) -> SweepPlan:
         allowed_ns=plan.allowed_ns,
         spent_ns=0,
         pilots=0,
-        first=plan.sweeps if plan.precision is not None else 0,
+        first=plan.rounds if plan.precision is not None else 0,
         finalists=len(plan.finalists),
         reached=None,
     )
 
 
-def _room(study: Study, finalists: int, sweeps: SweepPlan, folder: StudyFolder) -> Room:
-    """What the sweeps and the races beside them have left of the budget."""
-    keys = folder.plans(sweeps.key)
+def _time_left(study: Study, finalists: int, rounds: RoundPlan, folder: StudyFolder) -> TimeLeft:
+    """What the rounds and the races beside them have left of the budget."""
+    keys = folder.plans(rounds.key)
     raced = {key: folder.trials(key) for key in keys}
-    own = raced.pop(sweeps.key, ())
-    own_ns = max(sweeps.used_ns, raced_ns(own, sweeps.overhead_ns))
-    used_ns = own_ns + sum(raced_ns(trials, sweeps.overhead_ns) for trials in raced.values())
-    arms = sum(len(trial.arms) for trial in own) or 1
+    own = raced.pop(rounds.key, ())
+    own_ns = max(rounds.used_ns, raced_ns(own, rounds.overhead_ns))
+    used_ns = own_ns + sum(raced_ns(trials, rounds.overhead_ns) for trials in raced.values())
+    variants = sum(len(trial.variants) for trial in own) or 1
     runs = (finalists + 2) * len(study.workloads)
-    round_ns = own_ns * runs // arms
-    left_ns = parse_duration_ns(study.race.budget) - sweeps.spent_ns - used_ns
-    return Room(max(left_ns, 0), round_ns)
+    round_ns = own_ns * runs // variants
+    left_ns = parse_duration_ns(study.race.budget) - rounds.spent_ns - used_ns
+    return TimeLeft(max(left_ns, 0), round_ns)
 
 
 def _late(plan: ConfirmPlan) -> tuple[Finding, ...]:
@@ -155,7 +160,7 @@ def _late(plan: ConfirmPlan) -> tuple[Finding, ...]:
 def with_confirmation(
     explored: StudyResult, file: StudyFile, folder: StudyFolder, key: str
 ) -> StudyResult:
-    """The result with its second phase, where there is one: then the sweeps claim nothing.
+    """The result with its second phase, where there is one: then the rounds claim nothing.
 
     Once a plan is written the phase belongs to the result, also where the study no longer asks for
     it. InputError where the plan was edited.
@@ -171,11 +176,11 @@ def with_confirmation(
     if record is not None and not record.relinks:
         fresh = tuple(each for each in fresh if each != "relinks")
     done = frozenset[tuple[int, str]]() if record is None else folder.done(record.key)
-    planned = plan.sweeps if record is None else record.sweeps_planned
+    planned = plan.rounds if record is None else record.rounds_planned
     confirmation = Confirmation(
         finalists=plan.finalists,
-        sweeps=planned,
-        sweeps_done=len(done) // len(plan.workloads),
+        rounds=planned,
+        rounds_done=len(done) // len(plan.workloads),
         level=plan.level_each,
         plan_sha256=plan.sha256,
         fresh=fresh,
@@ -185,7 +190,7 @@ def with_confirmation(
     study = confirming_study(file.study, plan)
     count = len(plan.finalists)
     result = study_result(study, record, folder.trials(record.key), finalists=count)
-    if result.layouts is None and explored.layouts is not None and explored.layouts.bands:
+    if result.layouts is None and explored.layouts is not None and explored.layouts.spreads:
         # The baseline is the same one, and so is what its relinks do to it.
         result = replace(result, layouts=explored.layouts)
     doubts = (*_kept(file, plan), *_restarted(folder, plan, record))
@@ -195,15 +200,15 @@ def with_confirmation(
 
 def _is_finished(folder: StudyFolder, plan: ConfirmPlan, record: StudyRecord, done: int) -> bool:
     """All trials are there, or every finalist failed."""
-    if record.complete and done >= record.sweeps_planned * len(plan.workloads):
+    if record.complete and done >= record.rounds_planned * len(plan.workloads):
         return True
     return failed_in(folder, record.key).issuperset(plan.finalists)
 
 
 def _exploring(explored: StudyResult) -> StudyResult:
-    """The sweeps without claims."""
-    suite = tuple(replace(entry, no_slower=None, not_shown=()) for entry in explored.suite)
-    return replace(explored, suite=suite, named=())
+    """The rounds without claims."""
+    suite = tuple(replace(entry, non_inferior=None, not_shown=()) for entry in explored.suite)
+    return replace(explored, suite=suite, significant=())
 
 
 def _record_of(folder: StudyFolder, plan: ConfirmPlan) -> StudyRecord | None:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ensign.lab.study.evidence import Evidence, opened
-from ensign.lab.study.perform import stored_sweeps
+from ensign.lab.study.evidence import StudyEvidence, opened
 from ensign.lab.study.record import StudyRecord
 from ensign.lab.study.result import study_costs, suite_rule
+from ensign.lab.study.run import stored_rounds
 from ensign.model.comparisons import Direction
 from ensign.model.differences import BuildPair, Differing, StudyDifference, StudySide
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Trial
-from ensign.stats.changes import ArmChanges, ChangeRule, arm_changes
-from ensign.stats.sweeps import SweepCosts
+from ensign.stats.changes import ChangeRule, VariantChanges, variant_changes
+from ensign.stats.rounds import RoundCosts
 
 # These change by the minute on any machine.
 _PASSING = frozenset({"steal", "load average"})
-_Sweeps = tuple[Study, StudyRecord, tuple[Trial, ...]]
+_Rounds = tuple[Study, StudyRecord, tuple[Trial, ...]]
 
 
 def differences(a: Path, b: Path) -> StudyDifference:
@@ -31,28 +31,31 @@ def differences(a: Path, b: Path) -> StudyDifference:
     with opened(a) as first, opened(b) as second:
         return study_difference(
             (_label(first), _label(second)),
-            stored_sweeps(first.file),
-            stored_sweeps(second.file),
+            stored_rounds(first.file),
+            stored_rounds(second.file),
         )
 
 
-def _label(evidence: Evidence) -> str:
+def _label(evidence: StudyEvidence) -> str:
     return str(evidence.path)
 
 
-def study_difference(labels: tuple[str, str], a: _Sweeps, b: _Sweeps) -> StudyDifference:
+def study_difference(labels: tuple[str, str], a: _Rounds, b: _Rounds) -> StudyDifference:
     """The difference of two studies from their raw trials. Pure; InputError as `differences`."""
     (study_a, record_a, _), (study_b, record_b, _) = a, b
     names = [each.name for each in study_a.workloads]
     shared = [name for name in names if name in {each.name for each in study_b.workloads}]
-    arms = [name for name in record_a.raced[1:] if name in record_b.raced]
+    variants = [name for name in record_a.raced[1:] if name in record_b.raced]
     _require_comparable(labels, a, b, shared)
     costs_a, costs_b = (_costs(each, shared) for each in (a, b))
     for label, costs in zip(labels, (costs_a, costs_b), strict=True):
-        if not costs.sweeps:
-            raise InputError(f"{label} has no whole sweep of the workloads that both have")
+        if not costs.rounds:
+            raise InputError(f"{label} has no whole round of the workloads that both have")
     rule = _rule(study_a, study_b)
-    changes = [arm_changes(costs_a, costs_b, arm, record_a.raced[0], rule) for arm in (*arms, TWIN)]
+    changes = [
+        variant_changes(costs_a, costs_b, variant, record_a.raced[0], rule)
+        for variant in (*variants, TWIN)
+    ]
     return StudyDifference(
         a=_side(labels[0], study_a, record_a, costs_a),
         b=_side(labels[1], study_b, record_b, costs_b),
@@ -60,12 +63,12 @@ def study_difference(labels: tuple[str, str], a: _Sweeps, b: _Sweeps) -> StudyDi
         twin=TWIN,
         level=rule.level,
         margin=rule.margin,
-        builds=_builds(record_a, record_b, (record_a.raced[0], *arms)),
+        builds=_builds(record_a, record_b, (record_a.raced[0], *variants)),
         machine=tuple(_differing(_facts(record_a), _facts(record_b))),
         settings=tuple(_differing(_settings(a, shared), _settings(b, shared))),
         suite=tuple(each.suite for each in changes),
         workloads=tuple(change for each in changes for change in each.workloads),
-        named=tuple(each.named for each in changes),
+        significant=tuple(each.significant for each in changes),
         only_a=_alone(a, b),
         only_b=_alone(b, a),
         findings=_findings(changes[-1]),
@@ -73,7 +76,7 @@ def study_difference(labels: tuple[str, str], a: _Sweeps, b: _Sweeps) -> StudyDi
 
 
 def _require_comparable(
-    labels: tuple[str, str], a: _Sweeps, b: _Sweeps, shared: Sequence[str]
+    labels: tuple[str, str], a: _Rounds, b: _Rounds, shared: Sequence[str]
 ) -> None:
     (study_a, record_a, trials_a), (study_b, record_b, trials_b) = a, b
     both = " and ".join(labels)
@@ -89,8 +92,8 @@ def _require_comparable(
         raise InputError(f"{both} have no workload in common")
 
 
-def _costs(sweeps: _Sweeps, shared: Sequence[str]) -> SweepCosts:
-    study, record, trials = sweeps
+def _costs(rounds: _Rounds, shared: Sequence[str]) -> RoundCosts:
+    study, record, trials = rounds
     by_name = {each.name: each for each in study.workloads}
     chosen = study.model_copy(update={"workloads": [by_name[name] for name in shared]})
     return study_costs(chosen, record, trials)
@@ -104,8 +107,8 @@ def _rule(a: Study, b: Study) -> ChangeRule:
     return ChangeRule(max(each.level for each in rules), margin)
 
 
-def _side(label: str, study: Study, record: StudyRecord, costs: SweepCosts) -> StudySide:
-    return StudySide(label, study.name, record.made_at, record.version, len(costs.sweeps))
+def _side(label: str, study: Study, record: StudyRecord, costs: RoundCosts) -> StudySide:
+    return StudySide(label, study.name, record.made_at, record.version, len(costs.rounds))
 
 
 def _builds(a: StudyRecord, b: StudyRecord, names: Sequence[str]) -> tuple[BuildPair, ...]:
@@ -119,9 +122,9 @@ def _facts(record: StudyRecord) -> dict[str, str]:
     return {name: value for name, value in record.machine.facts if name not in _PASSING}
 
 
-def _settings(sweeps: _Sweeps, shared: Sequence[str]) -> dict[str, str]:
+def _settings(rounds: _Rounds, shared: Sequence[str]) -> dict[str, str]:
     """What decides how it was measured, in words; commands with their numbers of requests."""
-    study, record, trials = sweeps
+    study, record, trials = rounds
     layouts = study.layouts
     env = {} if study.server is None else study.server.env
     return {
@@ -156,7 +159,7 @@ def _differing(a: Mapping[str, str], b: Mapping[str, str]) -> list[Differing]:
     ]
 
 
-def _alone(one: _Sweeps, other: _Sweeps) -> tuple[str, ...]:
+def _alone(one: _Rounds, other: _Rounds) -> tuple[str, ...]:
     """Variants and workloads that the other study lacks."""
     variants = [f"variant {name}" for name in one[1].raced if name not in other[1].raced]
     known = {each.name for each in other[0].workloads}
@@ -164,9 +167,11 @@ def _alone(one: _Sweeps, other: _Sweeps) -> tuple[str, ...]:
     return (*variants, *workloads)
 
 
-def _findings(twin: ArmChanges) -> tuple[Finding, ...]:
+def _findings(twin: VariantChanges) -> tuple[Finding, ...]:
     comparison = twin.suite.comparison
-    if comparison.direction is Direction.UNCLEAR and not (twin.named.slower or twin.named.faster):
+    if comparison.direction is Direction.UNCLEAR and not (
+        twin.significant.slower or twin.significant.faster
+    ):
         return ()
     text = (
         "the identical copy of the baseline changed against the baseline between the two studies: "

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.findings import Finding
 from ensign.model.results import BuildFacts
 from ensign.model.variants import AXES, DEFAULTS
 from ensign.stats.factorial import Design, Levels
+from ensign.stats.winner import barred
 
 _HARDENING = "hardening"
 
@@ -17,14 +18,14 @@ def design_of(
 ) -> Design:
     """The builds that effects are read from, the first of `raced` being the baseline.
 
-    A build of the same bytes as another counts with the other's arm. One that fails its check, or
-    that an error speaks against, is left out: what it does is not what was asked for.
+    A build of the same bytes as another counts with the other's variant. One that fails its check,
+    or that an error speaks against, is left out: what it does is not what was asked for.
     """
-    barred = {each.subject for each in findings if each.severity is Severity.ERROR}
+    unfit = barred(findings, builds)
     found: dict[str, tuple[Mapping[str, str], str]] = {}
     for build in builds:
         of_it = {build.variant, build.raced_as}
-        if build.raced_as in raced and build.check != "failed" and not of_it & barred:
+        if build.raced_as in raced and not of_it & unfit:
             found[build.variant] = ({**DEFAULTS, **dict(build.choices)}, build.raced_as)
     if not raced or raced[0] not in found:
         return Design((), (), ())
@@ -37,7 +38,7 @@ def design_of(
     return Design(
         axes,
         _at(references, axes),
-        tuple((_at(levels, axes), arm) for levels, arm in found.values()),
+        tuple((_at(levels, axes), variant) for levels, variant in found.values()),
     )
 
 

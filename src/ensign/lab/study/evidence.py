@@ -15,9 +15,9 @@ from ensign.host.files import file_sha256, storage_errors, write_atomically
 from ensign.lab.study.confirm_plan import plan_name, read_plan, record_name
 from ensign.lab.study.expansion import expanded_again, expansion
 from ensign.lab.study.longer_slices import longer_key
-from ensign.lab.study.perform import folder_of, stored_result
 from ensign.lab.study.prepare import open_study
 from ensign.lab.study.record import STUDY, read_record
+from ensign.lab.study.run import folder_of, stored_result
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.errors import InputError
 from ensign.model.results import StudyResult
@@ -30,7 +30,7 @@ _EXPANDED = ".ensign/suite.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class StudyEvidence:
     """A study with its results, from a study file or from a bundle, which `path` names.
 
     `page` is where its HTML report goes unless told otherwise. Files of a bundle are there only as
@@ -60,20 +60,20 @@ class Bundled:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Evidence]:
+def opened(path: Path) -> Iterator[StudyEvidence]:
     """A study file with the results beside it, or a bundle, which needs nothing of this machine.
 
     InputError as `read_study` and `unpack`.
     """
     if not is_bundle(path):
         file = open_study(path)
-        yield Evidence(path, file, folder_of(file).root / "report.html")
+        yield StudyEvidence(path, file, folder_of(file).root / "report.html")
         return
     with tempfile.TemporaryDirectory(prefix="ensign-bundle-") as folder:
         manifest = unpack(path, Path(folder))
         expand = partial(expanded_again, Path(folder) / _EXPANDED)
         file = read_study(Path(folder) / manifest.study, expand=expand)
-        yield Evidence(path, file, path.with_suffix(".html"))
+        yield StudyEvidence(path, file, path.with_suffix(".html"))
 
 
 def bundle(path: Path, target: Path | None) -> Bundled:
@@ -134,7 +134,7 @@ def _members(file: StudyFile) -> Iterator[tuple[str, Path]]:
         raise InputError(f"nothing of {file.path} is measured yet: 'ensign run {file.path}'")
     plan = read_plan(folder, record.key)
     names = [STUDY, f"plans/{record.key}"]
-    keys = [record.key, longer_key(record.key), *filter(None, [record.band_key])]
+    keys = [record.key, longer_key(record.key), *filter(None, [record.spread_key])]
     if plan is not None:
         names += [plan_name(record.key), record_name(record.key)]
         keys += sorted(folder.plans(plan.prefix))
@@ -156,7 +156,7 @@ def _inputs(file: StudyFile) -> Iterator[tuple[str, Path]]:
             yield name, path
 
 
-def _redo(evidence: Evidence, workloads: Sequence[str]) -> str:
+def _redo(evidence: StudyEvidence, workloads: Sequence[str]) -> str:
     """The command line that repeats the study, or those of its workloads that were raced."""
     study = evidence.file.path.name
     options = [word for name in workloads for word in ("--workload", name)]
@@ -182,7 +182,7 @@ def _limits(file: StudyFile) -> list[str]:
     ]
 
 
-def _redo_with(evidence: Evidence, version: str) -> str:
+def _redo_with(evidence: StudyEvidence, version: str) -> str:
     """What that command must find to repeat this study: version, and files by SHA-256."""
     study = evidence.file.path
     files = [each for each in (study, lock_path(study)) if each.exists()]

@@ -5,35 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ensign.model.findings import Finding, Severity
-from ensign.model.trials import OTHER_FILES, ArmFailure, Trial
+from ensign.model.trials import OTHER_FILES, Trial, VariantFailure
 
 
-def failures_of(trials: Iterable[Trial]) -> tuple[ArmFailure, ...]:
-    """What ended arms, the first for each of them."""
-    found: dict[str, ArmFailure] = {}
+def failures_of(trials: Iterable[Trial]) -> tuple[VariantFailure, ...]:
+    """What ended variants, the first for each of them."""
+    found: dict[str, VariantFailure] = {}
     for trial in trials:
         for failure in trial.failures:
-            found.setdefault(failure.arm, failure)
+            found.setdefault(failure.variant, failure)
     return tuple(found.values())
 
 
-def failure_findings(failures: Sequence[ArmFailure], raced: Sequence[str]) -> tuple[Finding, ...]:
-    """`variant-failed` or `ran-something-else`, errors; `relink-failed` for other arms."""
+def failure_findings(
+    failures: Sequence[VariantFailure], raced: Sequence[str]
+) -> tuple[Finding, ...]:
+    """`variant-failed` or `ran-something-else`, errors; `relink-failed` for other variants."""
     found = []
     for each in failures:
-        if each.arm in raced and each.code == OTHER_FILES:
+        if each.variant in raced and each.code == OTHER_FILES:
             text = (
                 f"ran something else {each.where} than when it was looked at, so it is out of this "
                 f"race for good and not compared: {each.text}"
             )
-            found.append(Finding(OTHER_FILES, Severity.ERROR, text, each.arm))
-        elif each.arm in raced:
+            found.append(Finding(OTHER_FILES, Severity.ERROR, text, each.variant))
+        elif each.variant in raced:
             text = (
                 f"failed {each.where}, so it is out of this race for good and not compared: "
                 f"{each.text}"
             )
-            found.append(Finding("variant-failed", Severity.ERROR, text, each.arm))
+            found.append(Finding("variant-failed", Severity.ERROR, text, each.variant))
         else:
-            text = f"{each.arm} of the baseline failed {each.where} and is left out: {each.text}"
+            text = (
+                f"{each.variant} of the baseline failed {each.where} and is left out: {each.text}"
+            )
             found.append(Finding("relink-failed", Severity.WARNING, text))
     return tuple(found)

@@ -3,8 +3,8 @@
 The budget covers all racing of a study: pilots, start-ups, preloads, the rounds, the check at
 longer slices, the race of relinks and the confirmation; builds and checks it does not.
 
-Where the study says `sweeps`, executions are as long as so many of them allow. Without (or with a
-precision, where `sweeps` are the fewest), they are as long as is best for the time, and rounds are
+Where the study says `rounds`, executions are as long as so many of them allow. Without (or with a
+precision, where `rounds` are the fewest), they are as long as is best for the time, and rounds are
 what fits. An execution's variance is a constant part
 and one that falls with its length; with start-ups of s seconds the best length is √(s · r), r being
 the length at which both parts are equal (Kalibera and Jones). On Redis r was about 0.2 s.
@@ -16,15 +16,15 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from ensign.lab.study.arms import group_count
 from ensign.lab.study.groups import fewest
+from ensign.lab.study.variants import group_count
 from ensign.model.errors import InputError
 from ensign.model.study import Study, Workload
 from ensign.model.units import format_duration, parse_duration_ns
 from ensign.stats.expected import FEWEST_ROUNDS
 
 LONGER_EXECUTIONS = 6
-BAND_EXECUTIONS = 3
+SPREAD_EXECUTIONS = 3
 # Of baseline and twin in slices, with copies, and one of them traced; of the budget at most.
 CLOCK_EXECUTIONS = 2.5
 CLOCKS_SHARE = 0.03
@@ -42,25 +42,25 @@ _ENOUGH_ROUNDS = 8
 # Where executions can be longer instead: each of more would be one more file for little.
 _MANY_ROUNDS = 200
 _HALF = 0.5
-# Where the number of rounds is fixed their length leaves room for a machine that gets slower.
-_ROOM = 0.95
+# Where the number of rounds is fixed their length leaves time left for a machine that gets slower.
+_TIME_LEFT = 0.95
 
 Lengths = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Pilot:
-    """What the baseline needs: running time per request, start-up per arm, the race's own (ns).
+class WorkloadPilot:
+    """What the baseline needs: running time per request, start-up per variant, the race's own (ns).
 
-    `most_arms` fit into memory together; None: all of them. `self_timed` says how it showed that
-    the workload ends by the clock, "" where it does not; None where that is not known.
+    `most_variants` fit into memory together; None: all of them. `self_timed` says how it showed
+    that the workload ends by the clock, "" where it does not; None where that is not known.
     """
 
     requests: int | None
     running_ns: int
     startup_ns: int
     peak_memory_bytes: int = 0
-    most_arms: int | None = None
+    most_variants: int | None = None
     overhead_ns: int = 0
     self_timed: str | None = None
 
@@ -77,7 +77,7 @@ class Fit:
     `total_ns` is what everything is expected to take, from the pilots to the confirmation.
     """
 
-    sweeps: int
+    rounds: int
     requests: Mapping[str, int | None]
     round_ns: int
     allowed_ns: int
@@ -86,13 +86,13 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a study asks for: `variants` besides the baseline, `together` arms at a time.
+    """What a study asks for: `variants` besides the baseline, `together` variants at a time.
 
     A workload without a pilot is taken for the quickest there can be.
     """
 
     study: Study
-    pilots: Mapping[str, Pilot]
+    pilots: Mapping[str, WorkloadPilot]
     variants: int
     together: int | None = None
 
@@ -106,9 +106,9 @@ class Demand:
 
     def execution_ns(self, name: str, lengths: Lengths, variants: int | None = None) -> float:
         """Time of one execution of a workload, with all its groups."""
-        pilot = self.pilots.get(name, Pilot(None, 0, 0))
+        pilot = self.pilots.get(name, WorkloadPilot(None, 0, 0))
         racing = self.variants if variants is None else variants
-        most = fewest(self.together, pilot.most_arms)
+        most = fewest(self.together, pilot.most_variants)
         groups = 1 if most is None else group_count(racing, most)
         taking_part = racing + groups * _NO_VARIANT
         return taking_part * (pilot.startup_ns + lengths[name]) + groups * pilot.overhead_ns
@@ -117,8 +117,8 @@ class Demand:
         """Time of the check at longer slices, and of the race of relinks."""
         checked = [name for name in lengths if name in self.study.race.slice_check]
         extra = LONGER_EXECUTIONS * sum(self.execution_ns(name, lengths) for name in checked)
-        relinks = band_arms(self.study) - _NO_VARIANT
-        return extra + (BAND_EXECUTIONS * self.round_ns(lengths, relinks) if relinks > 0 else 0)
+        relinks = spread_variants(self.study) - _NO_VARIANT
+        return extra + (SPREAD_EXECUTIONS * self.round_ns(lengths, relinks) if relinks > 0 else 0)
 
     def confirming_ns(self, lengths: Lengths) -> float:
         """Time of one round of as many finalists as there may be; 0 where none are confirmed."""
@@ -156,7 +156,7 @@ class Demand:
 
 def fitted(demand: Demand, spent_ns: int) -> Fit:
     """Rounds and requests that fill what is left of the budget. InputError where none fit."""
-    require_room(demand, spent_ns)
+    require_time_left(demand, spent_ns)
     race = demand.study.race
     left_ns = parse_duration_ns(race.budget) - spent_ns
     lengths = _best_lengths(demand, left_ns)
@@ -165,14 +165,14 @@ def fitted(demand: Demand, spent_ns: int) -> Fit:
     allowed_ns = _share(demand, lengths, rest_ns)
     fewest_rounds, _ = _least_rounds(demand.study)
     fits = max(fewest_rounds, min(MOST_ROUNDS, int(allowed_ns / round_ns)))
-    sweeps = exact_sweeps(demand.study) or fits
-    confirming = 0.0 if race.confirm is None else rest_ns - sweeps * round_ns
-    total_ns = spent_ns + left_ns - rest_ns + sweeps * round_ns + confirming
+    rounds = exact_rounds(demand.study) or fits
+    confirming = 0.0 if race.confirm is None else rest_ns - rounds * round_ns
+    total_ns = spent_ns + left_ns - rest_ns + rounds * round_ns + confirming
     requests = demand.requests(lengths)
-    return Fit(sweeps, requests, round(round_ns), round(allowed_ns), round(total_ns))
+    return Fit(rounds, requests, round(round_ns), round(allowed_ns), round(total_ns))
 
 
-def require_room(demand: Demand, spent_ns: int) -> None:
+def require_time_left(demand: Demand, spent_ns: int) -> None:
     """InputError, with the nearest that fits, where the least that is asked for does not fit.
 
     With some of the pilots, or none, it is refused what cannot fit whatever the others say.
@@ -186,10 +186,10 @@ def require_room(demand: Demand, spent_ns: int) -> None:
         return
     known = len(demand.pilots) == len(demand.study.workloads)
     ways = [f"give {'' if known else 'at least '}{_rounded_up(needed_ns)}"]
-    room_ns = budget_ns - spent_ns - demand.total_ns(shortest, 0, confirming)
-    fitting = int(room_ns / demand.round_ns(shortest))
-    if race.sweeps is not None and known and fitting >= FEWEST_ROUNDS:
-        ways.append(f"or {fitting} sweeps")
+    time_left_ns = budget_ns - spent_ns - demand.total_ns(shortest, 0, confirming)
+    fitting = int(time_left_ns / demand.round_ns(shortest))
+    if race.rounds is not None and known and fitting >= FEWEST_ROUNDS:
+        ways.append(f"or {fitting} rounds")
     if known and (names := _left_out(demand, budget_ns - spent_ns)):
         ways.append(f"or leave out {', '.join(names)}")
     raise InputError(
@@ -200,13 +200,13 @@ def require_room(demand: Demand, spent_ns: int) -> None:
     )
 
 
-def exact_sweeps(study: Study) -> int | None:
+def exact_rounds(study: Study) -> int | None:
     """The number of rounds, where the study fixes it: with a precision it is the fewest."""
-    return None if study.race.precision is not None else study.race.sweeps
+    return None if study.race.precision is not None else study.race.rounds
 
 
-def band_arms(study: Study) -> int:
-    """Arms of the race of the baseline's relinks; 0 where there is none."""
+def spread_variants(study: Study) -> int:
+    """Variants of the race of the baseline's relinks; 0 where there is none."""
     layouts = study.layouts
     if layouts is None or layouts.variants != "baseline":
         return 0
@@ -220,8 +220,8 @@ def is_adaptive(workload: Workload) -> bool:
 
 def _least_rounds(study: Study) -> tuple[int, int]:
     confirm = study.race.confirm
-    confirming = 0 if confirm is None else confirm.sweeps or FEWEST_ROUNDS
-    return study.race.sweeps or FEWEST_ROUNDS, confirming
+    confirming = 0 if confirm is None else confirm.rounds or FEWEST_ROUNDS
+    return study.race.rounds or FEWEST_ROUNDS, confirming
 
 
 def _share(demand: Demand, lengths: Lengths, rest_ns: float) -> float:
@@ -230,9 +230,9 @@ def _share(demand: Demand, lengths: Lengths, rest_ns: float) -> float:
     if race.confirm is None:
         return rest_ns
     one_ns = demand.confirming_ns(lengths)
-    if race.confirm.sweeps is not None:
-        return rest_ns - race.confirm.sweeps * one_ns
-    exact = exact_sweeps(demand.study)
+    if race.confirm.rounds is not None:
+        return rest_ns - race.confirm.rounds * one_ns
+    exact = exact_rounds(demand.study)
     if exact is not None:
         return min(rest_ns - FEWEST_ROUNDS * one_ns, exact * demand.round_ns(lengths))
     least = _least_rounds(demand.study)[0] * demand.round_ns(lengths)
@@ -255,9 +255,9 @@ def _best_lengths(demand: Demand, left_ns: float) -> dict[str, float]:
     best = demand.lengths(best_ns)
     if not demand.adapts:
         return best
-    exact, enough = exact_sweeps(study), max(_ENOUGH_ROUNDS, rounds)
+    exact, enough = exact_rounds(study), max(_ENOUGH_ROUNDS, rounds)
     if exact is None:
-        if study.race.confirm is not None and study.race.confirm.sweeps is None:
+        if study.race.confirm is not None and study.race.confirm.rounds is None:
             confirming = _ENOUGH_ROUNDS
         if demand.total_ns(best, _MANY_ROUNDS, confirming) < left_ns:
             many = max(_MANY_ROUNDS, rounds)
@@ -265,22 +265,22 @@ def _best_lengths(demand: Demand, left_ns: float) -> dict[str, float]:
         if demand.total_ns(best, enough, confirming) <= left_ns:
             return best
         rounds = enough
-    elif study.race.confirm is not None and study.race.confirm.sweeps is None:
+    elif study.race.confirm is not None and study.race.confirm.rounds is None:
         confirming = exact
-    room_ns = left_ns * _ROOM
-    return _longest(lambda ns: demand.total_ns(alike(ns), rounds, confirming), alike, room_ns)
+    time_left_ns = left_ns * _TIME_LEFT
+    return _longest(lambda ns: demand.total_ns(alike(ns), rounds, confirming), alike, time_left_ns)
 
 
 def _longest(
     total_ns: Callable[[float], float],
     alike: Callable[[float], dict[str, float]],
-    room_ns: float,
+    time_left_ns: float,
 ) -> dict[str, float]:
     """The longest equal lengths of which the total fits; 40 ms at least."""
-    low, high = float(SHORTEST_NS), max(room_ns, SHORTEST_NS)
+    low, high = float(SHORTEST_NS), max(time_left_ns, SHORTEST_NS)
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if total_ns(middle) <= room_ns else (low, middle)
+        low, high = (middle, high) if total_ns(middle) <= time_left_ns else (low, middle)
     return alike(low)
 
 
@@ -297,7 +297,7 @@ def _left_out(demand: Demand, left_ns: float) -> list[str]:
     return []
 
 
-def _requests(workload: Workload, measured: Pilot, target_ns: float) -> int | None:
+def _requests(workload: Workload, measured: WorkloadPilot, target_ns: float) -> int | None:
     if workload.fixed_requests is not None or measured.requests is None:
         return workload.fixed_requests
     if not is_adaptive(workload):

@@ -11,25 +11,25 @@ from pydantic import TypeAdapter, ValidationError
 
 from ensign.host.clock import Clock
 from ensign.lab.metric_and_mode import runs_to_look_at
-from ensign.lab.study.arms import Field
 from ensign.lab.study.calibrate import pilot
 from ensign.lab.study.fitting import (
     CLOCK_EXECUTIONS,
     CLOCKS_SHARE,
     LOOKS_SHARE,
     Demand,
-    Pilot,
-    band_arms,
-    exact_sweeps,
+    WorkloadPilot,
+    exact_rounds,
     fitted,
     is_adaptive,
-    require_room,
+    require_time_left,
+    spread_variants,
 )
-from ensign.lab.study.groups import arms_together, fewest, group_findings, most_arms_of
+from ensign.lab.study.groups import fewest, group_findings, most_variants_of, variants_together
 from ensign.lab.study.looking import Decided, Sight, decided, looked_at
+from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study.self_timed import ClockTrial, ends_by_the_clock, self_timed_findings
-from ensign.lab.study.sweeps import SweepPlan
 from ensign.lab.study.turns import connections_at_once, turns_findings
+from ensign.lab.study.variants import RacedVariants
 from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.findings import Finding, Severity
@@ -41,11 +41,11 @@ from ensign.stats.expected import pilot_rounds
 from ensign.store.folder import StudyFolder
 
 _KEY_CHARACTERS = 16
-_PLAN = TypeAdapter(SweepPlan)
+_PLAN = TypeAdapter(RoundPlan)
 
 
 @dataclass(frozen=True, slots=True)
-class PlanSite:
+class PlanContext:
     """Where a plan is made: the meter that races pilots, a clock, the store, and who is told.
 
     `traced` is what was seen of the baseline on each workload.
@@ -84,33 +84,33 @@ def plan_key(
 class Pilots:
     """What the baseline needs and does by workload, and the time that finding out took (ns)."""
 
-    by_workload: Mapping[str, Pilot]
+    by_workload: Mapping[str, WorkloadPilot]
     spent_ns: int
     decided: Decided
     sights: Mapping[str, Sight]
 
 
-def piloted(site: PlanSite, study: Study, field: Field) -> Pilots:
+def piloted(context: PlanContext, study: Study, variants: RacedVariants) -> Pilots:
     """A pilot of each workload, and what follows from its behavior.
 
     InputError where what is asked for does not fit into the budget, as soon as a pilot says so.
     """
-    pilots: dict[str, Pilot] = {}
+    pilots: dict[str, WorkloadPilot] = {}
     sights: dict[str, Sight] = {}
-    variants = len(field.artefacts) - 1
-    demand = Demand(study, pilots, variants, arms_together(variants, study.race.group_size))
-    began_ns = site.clock.monotonic_ns()
+    compared = len(variants.artifacts) - 1
+    demand = Demand(study, pilots, compared, variants_together(compared, study.race.group_size))
+    began_ns = context.clock.monotonic_ns()
     for workload in study.workloads:
-        site.on_pilot(workload.name)
-        measured = pilots[workload.name] = _piloted(site, study, field, workload)
+        context.on_pilot(workload.name)
+        measured = pilots[workload.name] = _piloted(context, study, variants, workload)
         # It is run once more at least.
-        spent_ns = site.clock.monotonic_ns() - began_ns
-        require_room(demand, spent_ns + measured.startup_ns + measured.running_ns)
-        sight = _looked_at(site, study, field, workload, measured)
+        spent_ns = context.clock.monotonic_ns() - began_ns
+        require_time_left(demand, spent_ns + measured.startup_ns + measured.running_ns)
+        sight = _looked_at(context, study, variants, workload, measured)
         if sight is not None:
             sights[workload.name] = sight
-    found = decided(study, sights, field.seats)
-    for name in {*found.whole, *found.wide}:
+    found = decided(study, sights, variants.cpus)
+    for name in {*found.alternating, *found.wide}:
         pilots[name] = sights[name].of(pilots[name])
     left_ns = parse_duration_ns(study.race.budget) * CLOCKS_SHARE
     for workload in study.workloads:
@@ -120,39 +120,47 @@ def piloted(site: PlanSite, study: Study, field: Field) -> Pilots:
         )
         if sight is None:
             continue
-        placed = replace(field, whole=workload.name in found.whole)
-        traced = site.traced.get(workload.name)
+        placed = replace(variants, alternating=workload.name in found.alternating)
+        traced = context.traced.get(workload.name)
         known = (measured.requests, sight.looked, traced, left_ns >= 0)
-        timed = ends_by_the_clock(site.meter, ClockTrial(study, placed, workload, *known))
+        timed = ends_by_the_clock(context.meter, ClockTrial(study, placed, workload, *known))
         pilots[workload.name] = replace(measured, self_timed=timed)
-    return Pilots(pilots, site.clock.monotonic_ns() - began_ns, found, sights)
+    return Pilots(pilots, context.clock.monotonic_ns() - began_ns, found, sights)
 
 
 def _looked_at(
-    site: PlanSite, study: Study, field: Field, workload: Workload, measured: Pilot
+    context: PlanContext,
+    study: Study,
+    variants: RacedVariants,
+    workload: Workload,
+    measured: WorkloadPilot,
 ) -> Sight | None:
     took_ns = measured.startup_ns + measured.running_ns + measured.overhead_ns
     allowed_ns = parse_duration_ns(study.race.budget) * LOOKS_SHARE / len(study.workloads)
     runs = runs_to_look_at(measured.running_ns, took_ns, allowed_ns)
-    return looked_at(site.meter, study, field, workload, measured.requests, runs=runs)
+    return looked_at(context.meter, study, variants, workload, measured.requests, runs=runs)
 
 
 def fixed_plan(
-    site: PlanSite, study: Study, field: Field, key: str, pilots: Pilots | None = None
-) -> SweepPlan:
+    context: PlanContext,
+    study: Study,
+    variants: RacedVariants,
+    key: str,
+    pilots: Pilots | None = None,
+) -> RoundPlan:
     """The stored plan of that key, or a new one from pilots, stored before it is used.
 
     InputError as `piloted`, which is called where there are no `pilots` yet.
     """
-    stored = site.folder.read_json(f"plans/{key}")
+    stored = context.folder.read_json(f"plans/{key}")
     if stored is None:
-        plan = _new_plan(study, field, key, pilots or piloted(site, study, field))
-        write_plan(site.folder, plan)
+        plan = _new_plan(study, variants, key, pilots or piloted(context, study, variants))
+        write_plan(context.folder, plan)
         return plan
-    return _read(site.folder, key, stored)
+    return _read(context.folder, key, stored)
 
 
-def taken_up(folder: StudyFolder, plan: SweepPlan) -> SweepPlan:
+def taken_up(folder: StudyFolder, plan: RoundPlan) -> RoundPlan:
     """The stored plan of the same key, or this one, which is stored now."""
     stored = folder.read_json(f"plans/{plan.key}")
     if stored is None:
@@ -161,15 +169,15 @@ def taken_up(folder: StudyFolder, plan: SweepPlan) -> SweepPlan:
     return _read(folder, plan.key, stored)
 
 
-def write_plan(folder: StudyFolder, plan: SweepPlan) -> None:
+def write_plan(folder: StudyFolder, plan: RoundPlan) -> None:
     """Replaces the stored plan in one step."""
     folder.write_json(f"plans/{plan.key}", _PLAN.dump_python(plan, mode="json"))
 
 
-def plan_findings(plan: SweepPlan) -> tuple[Finding, ...]:
+def plan_findings(plan: RoundPlan) -> tuple[Finding, ...]:
     """What there is to say of a plan before it is carried out. Pure."""
     return (
-        *group_findings(plan.together, plan.most_arms),
+        *group_findings(plan.together, plan.most_variants),
         *_memory_findings(plan),
         *turns_findings(plan.at_once),
         *plan.seen,
@@ -177,16 +185,16 @@ def plan_findings(plan: SweepPlan) -> tuple[Finding, ...]:
     )
 
 
-def require_any_room(study: Study, variants: int) -> None:
+def require_any_time_left(study: Study, variants: int) -> None:
     """InputError where a study cannot fit its budget, whatever its programs take. Pure.
 
     `variants` do not count the baseline.
     """
-    together = arms_together(variants, study.race.group_size)
-    require_room(Demand(study, {}, variants, together), 0)
+    together = variants_together(variants, study.race.group_size)
+    require_time_left(Demand(study, {}, variants, together), 0)
 
 
-def _read(folder: StudyFolder, key: str, stored: Mapping[str, object]) -> SweepPlan:
+def _read(folder: StudyFolder, key: str, stored: Mapping[str, object]) -> RoundPlan:
     try:
         return _PLAN.validate_python({"key": key, **stored})
     except ValidationError:
@@ -195,39 +203,39 @@ def _read(folder: StudyFolder, key: str, stored: Mapping[str, object]) -> SweepP
         ) from None
 
 
-def _new_plan(study: Study, field: Field, key: str, found: Pilots) -> SweepPlan:
-    variants = len(field.artefacts) - 1
-    together = arms_together(variants, study.race.group_size)
-    largest = max(variants + 2, band_arms(study))
-    pilots: dict[str, Pilot] = {}
+def _new_plan(study: Study, variants: RacedVariants, key: str, found: Pilots) -> RoundPlan:
+    compared = len(variants.artifacts) - 1
+    together = variants_together(compared, study.race.group_size)
+    largest = max(compared + 2, spread_variants(study))
+    pilots: dict[str, WorkloadPilot] = {}
     for name, measured in found.by_workload.items():
-        most = most_arms_of(measured.peak_memory_bytes, field.memory_bytes, largest)
-        pilots[name] = replace(measured, most_arms=most if most < largest else None)
-    fit = fitted(Demand(study, pilots, variants, together), found.spent_ns)
-    return SweepPlan(
+        most = most_variants_of(measured.peak_memory_bytes, variants.memory_bytes, largest)
+        pilots[name] = replace(measured, most_variants=most if most < largest else None)
+    fit = fitted(Demand(study, pilots, compared, together), found.spent_ns)
+    return RoundPlan(
         key,
-        fit.sweeps,
+        fit.rounds,
         fit.requests,
         fit.total_ns,
         together=together,
-        most_arms={
-            name: each.most_arms
+        most_variants={
+            name: each.most_variants
             for name, each in pilots.items()
-            if each.most_arms is not None and each.most_arms != together
+            if each.most_variants is not None and each.most_variants != together
         },
         at_once=connections_at_once(study, pilots),
-        exact=exact_sweeps(study) is not None,
+        exact=exact_rounds(study) is not None,
         closed=False,
         allowed_ns=fit.allowed_ns,
         round_ns=fit.round_ns,
         spent_ns=found.spent_ns,
         overhead_ns=max(each.overhead_ns for each in pilots.values()),
-        pilots=pilot_rounds(max(variants, 1), len(study.workloads), fit.sweeps),
+        pilots=pilot_rounds(max(compared, 1), len(study.workloads), fit.rounds),
         memory_bytes=max(
-            each.peak_memory_bytes * (fewest(together, each.most_arms) or variants + 2)
+            each.peak_memory_bytes * (fewest(together, each.most_variants) or compared + 2)
             for each in pilots.values()
         ),
-        free_bytes=field.memory_bytes,
+        free_bytes=variants.memory_bytes,
         self_timed={name: each.self_timed for name, each in pilots.items() if each.self_timed},
         clock_unknown=tuple(
             name
@@ -240,29 +248,31 @@ def _new_plan(study: Study, field: Field, key: str, found: Pilots) -> SweepPlan:
             if each.name in found.sights and not is_adaptive(each)
         },
         metric=found.decided.metric.value,
-        whole=found.decided.whole,
+        alternating=found.decided.alternating,
         wide=found.decided.wide,
         seen=found.decided.findings,
     )
 
 
-def _piloted(site: PlanSite, study: Study, field: Field, workload: Workload) -> Pilot:
+def _piloted(
+    context: PlanContext, study: Study, variants: RacedVariants, workload: Workload
+) -> WorkloadPilot:
     """The pilot of a workload; a command's is ended where a single run is more than fits."""
     longest_ns = longest_run_ns(study, workload)
     cut = longest_ns < parse_duration_ns(workload.deadline)
     tried = workload.model_copy(update={"deadline": f"{longest_ns}ns"}) if cut else workload
-    began_ns = site.clock.monotonic_ns()
+    began_ns = context.clock.monotonic_ns()
     try:
-        measured, trials = pilot(site.meter, study, field, tried)
+        measured, trials = pilot(context.meter, study, variants, tried)
     except CommandFailed:
-        if not cut or site.clock.monotonic_ns() - began_ns < longest_ns:
+        if not cut or context.clock.monotonic_ns() - began_ns < longest_ns:
             raise
         raise InputError(
             f"the budget of {study.race.budget} is too short: one execution of workload "
             f"'{workload.name}' takes more than {format_duration(longest_ns)}, and each round "
             f"needs one of each variant; give a larger budget, or leave out {workload.name}"
         ) from None
-    elapsed_ns = site.clock.monotonic_ns() - began_ns
+    elapsed_ns = context.clock.monotonic_ns() - began_ns
     besides_ns = max(elapsed_ns - sum(trial.wall_ns for trial in trials), 0)
     return replace(measured, overhead_ns=besides_ns // len(trials))
 
@@ -273,11 +283,12 @@ def raced_ns(trials: Sequence[Trial], overhead_ns: int) -> int:
     return sum(trial.wall_ns for trial in trials) + races * overhead_ns
 
 
-def _memory_findings(plan: SweepPlan) -> tuple[Finding, ...]:
+def _memory_findings(plan: RoundPlan) -> tuple[Finding, ...]:
     if plan.free_bytes is None or plan.memory_bytes <= plan.free_bytes:
         return ()
     text = (
-        f"the fewest arms that can race together need about {format_size(plan.memory_bytes)} by "
-        f"the pilot, more than the {format_size(plan.free_bytes)} that may be taken"
+        f"the fewest variants that can race together need about "
+        f"{format_size(plan.memory_bytes)} by the pilot, "
+        f"more than the {format_size(plan.free_bytes)} that may be taken"
     )
     return (Finding("memory-short", Severity.WARNING, text),)

@@ -1,12 +1,13 @@
-"""Many arms race in groups, each with baseline and twin. Pure.
+"""Many variants race in groups, each with baseline and twin. Pure.
 
-Memory may force it. Without that it is a matter of precision: the more arms take turns, the longer
-is a round of their slices, and what drifts in that time is noise. Nine arms of Redis' tests had
-a standard deviation of 1.23 % per execution, 25 of them (on another machine) 2.46 %; the variance
-is taken to be as 9 + arms, which is less than that. The time of an execution of V variants in G
-groups is as V + 2G, since each group has the baseline twice. Half-widths for the same time are
-narrowest where the product is least. It hardly changes around there, and groups cost comparisons
-between groups, so the fewest groups whose half-widths are within 2 % of the narrowest are taken.
+Memory may force it. Without that it is a matter of precision: the more variants take turns, the
+longer is a round of their slices, and what drifts in that time is noise. Nine variants of Redis'
+tests had a standard deviation of 1.23 % per execution, 25 of them (on another machine) 2.46 %; the
+variance is taken to be as 9 + variants, which is less than that. The time of an execution of V
+variants in G groups is as V + 2G, since each group has the baseline twice. Half-widths for the same
+time are narrowest where the product is least. It hardly changes around there, and groups cost
+comparisons between groups, so the fewest groups whose half-widths are within 2 % of the narrowest
+are taken.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from ensign.model.findings import Finding, Severity
 from ensign.model.trials import TWIN, SliceRecord, Trial, name_in_group
 
 # More requests than the pilot's may make a server grow.
-_ROOM = 1.5
-_FEWEST_ARMS = 3
+_TIME_LEFT = 1.5
+_FEWEST_VARIANTS = 3
 _NO_VARIANT = 2  # the baseline and its twin
-# Variance of an execution that does not depend on how many race, in what one more arm adds.
+# Variance of an execution that does not depend on how many race, in what one more variant adds.
 _CONSTANT_NOISE = 9
 _ABOUT_AS_NARROW = 1.02
 
@@ -39,8 +40,8 @@ def groups_for(variants: int) -> int:
     return next(groups for groups in counts if variance(groups) <= limit)
 
 
-def arms_together(variants: int, group_size: int | str) -> int | None:
-    """How many arms race at a time by `race.group_size`; None: all of them."""
+def variants_together(variants: int, group_size: int | str) -> int | None:
+    """How many variants race at a time by `race.group_size`; None: all of them."""
     size = group_size
     if size == "auto":
         size = math.ceil(variants / groups_for(variants))
@@ -49,11 +50,11 @@ def arms_together(variants: int, group_size: int | str) -> int | None:
     return size + _NO_VARIANT
 
 
-def most_arms_of(peak_bytes: int, memory_bytes: int | None, arms: int) -> int:
-    """How many of the arms fit into memory together, by the pilot's peak; at least 3."""
+def most_variants_of(peak_bytes: int, memory_bytes: int | None, variants: int) -> int:
+    """How many of the variants fit into memory together, by the pilot's peak; at least 3."""
     if memory_bytes is None or peak_bytes <= 0:
-        return arms
-    return max(_FEWEST_ARMS, min(arms, int(memory_bytes / (peak_bytes * _ROOM))))
+        return variants
+    return max(_FEWEST_VARIANTS, min(variants, int(memory_bytes / (peak_bytes * _TIME_LEFT))))
 
 
 def merged(trials: Sequence[Trial], baseline: str) -> Trial:
@@ -66,7 +67,7 @@ def merged(trials: Sequence[Trial], baseline: str) -> Trial:
         return trials[0]
     named = [_in_group(trial, baseline, number) for number, trial in enumerate(trials, start=1)]
     first = [name_in_group(baseline, number) for number in range(1, len(trials) + 1)]
-    span_ns = [sum(totals.wall_ns for totals in trial.arms) or 1 for trial in named]
+    span_ns = [sum(totals.wall_ns for totals in trial.variants) or 1 for trial in named]
     slices: list[SliceRecord] = []
     start_ns = 0
     for trial in named:
@@ -77,12 +78,12 @@ def merged(trials: Sequence[Trial], baseline: str) -> Trial:
         named[0],
         wall_ns=sum(trial.wall_ns for trial in named),
         running_share=sum(shares) / sum(span_ns),
-        arms=tuple(totals for trial in named for totals in trial.arms),
+        variants=tuple(totals for trial in named for totals in trial.variants),
         slices=tuple(slices),
         findings=tuple(finding for trial in named for finding in trial.findings),
         failures=tuple(failure for trial in named for failure in trial.failures),
         groups=tuple(
-            (name, *(totals.arm for totals in trial.arms if totals.arm != name))
+            (name, *(totals.variant for totals in trial.variants if totals.variant != name))
             for name, trial in zip(first, named, strict=True)
         ),
     )
@@ -93,8 +94,8 @@ def fewest(*limits: int | None) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def group_findings(together: int | None, most_arms: Mapping[str, int]) -> tuple[Finding, ...]:
-    """What to say where arms race in groups: by choice, or because of memory, per workload."""
+def group_findings(together: int | None, most_variants: Mapping[str, int]) -> tuple[Finding, ...]:
+    """What to say where variants race in groups: by choice, or because of memory, per workload."""
     found = []
     if together is not None:
         text = (
@@ -103,10 +104,10 @@ def group_findings(together: int | None, most_arms: Mapping[str, int]) -> tuple[
             'time; race.group_size = "all" races them together'
         )
         found.append(Finding("raced-in-groups", Severity.NOTE, text))
-    for workload, most in sorted(most_arms.items()):
+    for workload, most in sorted(most_variants.items()):
         if together is None or most < together:
             text = (
-                f"no more than {most} arms fit into memory together: raced in groups, each with "
+                f"no more than {most} variants fit into memory: raced in groups, each with "
                 "the baseline and its twin"
             )
             found.append(Finding("raced-in-groups", Severity.NOTE, text, workload))
@@ -114,11 +115,11 @@ def group_findings(together: int | None, most_arms: Mapping[str, int]) -> tuple[
 
 
 def _in_group(trial: Trial, baseline: str, number: int) -> Trial:
-    def name(arm: str) -> str:
-        return name_in_group(arm, number) if arm in (baseline, TWIN) else arm
+    def name(variant: str) -> str:
+        return name_in_group(variant, number) if variant in (baseline, TWIN) else variant
 
     return replace(
         trial,
-        arms=tuple(replace(totals, arm=name(totals.arm)) for totals in trial.arms),
-        slices=tuple(replace(each, arm=name(each.arm)) for each in trial.slices),
+        variants=tuple(replace(totals, variant=name(totals.variant)) for totals in trial.variants),
+        slices=tuple(replace(each, variant=name(each.variant)) for each in trial.slices),
     )

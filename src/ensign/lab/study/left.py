@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ensign.lab.raced_files import told
-from ensign.lab.study.prepare import Programs
+from ensign.lab.study.new_record import with_checks_of
+from ensign.lab.study.prepare import BuiltPrograms
 from ensign.lab.study.record import STUDY, usable_record, write_record
-from ensign.lab.study.recording import with_checks_of
 from ensign.model.errors import RaceFailed
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts
@@ -16,7 +16,7 @@ from ensign.store.folder import StudyFolder
 _WAY_OUT = "mend that, or change the study's variants, and run it again: what is built stays built"
 
 
-def require_variants(folder: StudyFolder, programs: Programs, record: str = STUDY) -> None:
+def require_variants(folder: StudyFolder, programs: BuiltPrograms, record: str = STUDY) -> None:
     """RaceFailed where nobody is left: the baseline and its twin alone would show nothing.
 
     What was measured before gets what the checks say now.
@@ -30,12 +30,12 @@ def require_variants(folder: StudyFolder, programs: Programs, record: str = STUD
     raise RaceFailed(why)
 
 
-def nobody_left(programs: Programs) -> str:
+def nobody_left(programs: BuiltPrograms) -> str:
     """Why no variant is left, and the way out; empty where one is, or where none was withdrawn.
 
     Where all are the same as the baseline, that is the answer of the study. Pure.
     """
-    raced = [name for name, _ in programs.artefacts]
+    raced = [name for name, _ in programs.artifacts]
     if len(raced) > 1:
         return ""
     reasons: dict[str, list[str]] = {}
@@ -58,6 +58,6 @@ def _why(facts: BuildFacts, findings: Sequence[Finding]) -> str:
         if finding.subject == facts.variant:
             return finding.text
     if facts.out or not facts.log_tail:
-        return facts.out or facts.status
+        return facts.out or facts.said
     log = f"; log: {facts.log_path}" if facts.log_path else ""
-    return f"{facts.status}: {facts.log_tail.splitlines()[-1]}{log}"
+    return f"{facts.said}: {facts.log_tail.splitlines()[-1]}{log}"

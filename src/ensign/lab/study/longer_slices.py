@@ -1,4 +1,4 @@
-"""A subset of the workloads, raced again at four times the slice after the sweeps."""
+"""A subset of the workloads, raced again at four times the slice after the rounds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ensign.lab.study.fitting import LONGER_EXECUTIONS
-from ensign.lab.study.sweeps import SweepPlan
+from ensign.lab.study.racing import RoundPlan
 from ensign.model.findings import Finding
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Trial
@@ -17,16 +17,16 @@ from ensign.stats.trials import log_ratios
 FACTOR = 4
 
 
-def with_longer_slices(study: Study, plan: SweepPlan) -> tuple[Study, SweepPlan]:
+def with_longer_slices(study: Study, plan: RoundPlan) -> tuple[Study, RoundPlan]:
     """The study and plan of the check; no workloads where the study asks for none. Pure."""
-    sliced = set(study.race.slice_check).difference(plan.whole)
+    sliced = set(study.race.slice_check).difference(plan.alternating)
     chosen = [w for w in study.workloads if w.name in sliced]
     slice_ns = parse_duration_ns(study.race.slice) * FACTOR
     race = study.race.model_copy(update={"slice": f"{slice_ns}ns"})
     longer = study.model_copy(update={"workloads": chosen, "race": race})
     # All connections, where only some fit into a usual slice: is it the same with more at a time?
     key = longer_key(plan.key)
-    return longer, replace(plan, key=key, sweeps=LONGER_EXECUTIONS, at_once={})
+    return longer, replace(plan, key=key, rounds=LONGER_EXECUTIONS, at_once={})
 
 
 def longer_key(key: str) -> str:
@@ -47,12 +47,12 @@ def slice_length_findings(
         if not long:
             continue
         changes = {
-            arm: change_of_log_ratio(
-                log_ratios(short, arm, raced[0], metric),
-                log_ratios(long, arm, raced[0], metric),
+            variant: change_of_log_ratio(
+                log_ratios(short, variant, raced[0], metric),
+                log_ratios(long, variant, raced[0], metric),
                 study.race.level,
             )
-            for arm in (*raced[1:], TWIN)
+            for variant in (*raced[1:], TWIN)
         }
         lengths = (length_ms, length_ms * FACTOR)
         found.append(slice_length_finding(workload, lengths, changes))

@@ -7,12 +7,12 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from statistics import median
 
-from ensign.lab.compare.pilot import Pilot as Looked
-from ensign.lab.compare.pilot import run_of_totals
+from ensign.lab.compare.pilot import CommandPilot, run_of_totals
+from ensign.lab.cpu_plan import CpuPlan
 from ensign.lab.metric_and_mode import Asked, Chosen, behaviour_findings, choose
-from ensign.lab.study.arms import Field, Seats, race_request
 from ensign.lab.study.calibrate import trial_seed
-from ensign.lab.study.fitting import Pilot
+from ensign.lab.study.fitting import WorkloadPilot
+from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.client import Meter
 from ensign.meter.racing import race
 from ensign.model.findings import Finding
@@ -24,10 +24,10 @@ from ensign.model.trials import Metric, Mode, Trial
 class Sight:
     """Unmeasured executions of the baseline alone; each took `startup_ns` besides."""
 
-    looked: Looked
+    looked: CommandPilot
     startup_ns: int
 
-    def of(self, measured: Pilot) -> Pilot:
+    def of(self, measured: WorkloadPilot) -> WorkloadPilot:
         """What one execution needs where they are raced as they were looked at."""
         return replace(
             measured,
@@ -38,16 +38,22 @@ class Sight:
 
 
 def looked_at(
-    meter: Meter, study: Study, field: Field, workload: Workload, requests: int | None, *, runs: int
+    meter: Meter,
+    study: Study,
+    variants: RacedVariants,
+    workload: Workload,
+    requests: int | None,
+    *,
+    runs: int,
 ) -> Sight | None:
     """So many executions on all CPUs; None where they failed, which the race itself tells."""
-    wide = replace(field.only_baseline().in_sweep(0), seats=field.seats.widened())
+    wide = replace(variants.only_baseline().in_round(0), cpus=variants.cpus.widened())
     seed = trial_seed(study.race.seed, 0, workload.name)
     request = race_request(study, wide, workload, requests, seed=seed)
     request = replace(
         request,
-        arms=request.arms[:1],
-        mode=Mode.WHOLE,
+        variants=request.variants[:1],
+        mode=Mode.ALTERNATING,
         executions=runs,
         apart=True,
         observe=True,
@@ -56,25 +62,25 @@ def looked_at(
         trials = [trial for trial in found if not trial.failures]
     if not trials:
         return None
-    ran = tuple(run_of_totals(trial.arms[0]) for trial in trials)
-    return Sight(Looked(workload.name, ran), round(median(map(_besides_ns, trials))))
+    ran = tuple(run_of_totals(trial.variants[0]) for trial in trials)
+    return Sight(CommandPilot(workload.name, ran), round(median(map(_besides_ns, trials))))
 
 
 def _besides_ns(trial: Trial) -> int:
-    return max(trial.wall_ns - trial.arms[0].wall_ns, 0)
+    return max(trial.wall_ns - trial.variants[0].wall_ns, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """How a study is measured: `whole` workloads run by turns, `wide` ones get all CPUs."""
+    """How a study is measured: `alternating` workloads run by turns, `wide` ones get all CPUs."""
 
     metric: Metric
-    whole: tuple[str, ...]
+    alternating: tuple[str, ...]
     wide: tuple[str, ...]
     findings: tuple[Finding, ...]
 
 
-def decided(study: Study, sights: Mapping[str, Sight], seats: Seats) -> Decided:
+def decided(study: Study, sights: Mapping[str, Sight], cpus: CpuPlan) -> Decided:
     """By the same rule as commands; one workload decides on the metric of all. Pure.
 
     The geometric mean over workloads is of one metric.
@@ -88,11 +94,11 @@ def decided(study: Study, sights: Mapping[str, Sight], seats: Seats) -> Decided:
     whole, wide = [], []
     for workload, sight in seen:
         chosen = _chosen(study, workload, sight, study.race.metric or metric.value)
-        if chosen.mode is Mode.WHOLE:
+        if chosen.mode is Mode.ALTERNATING:
             whole.append(workload.name)
         if chosen.parallel:
             wide.append(workload.name)
-        found += _findings(study, workload, sight, seats)
+        found += _findings(study, workload, sight, cpus)
     return Decided(metric, tuple(whole), tuple(wide), tuple(found))
 
 
@@ -107,15 +113,15 @@ def _chosen(study: Study, workload: Workload, sight: Sight, metric: str | None) 
     return choose(asked, [sight.looked.behaviour])
 
 
-def _findings(study: Study, workload: Workload, sight: Sight, seats: Seats) -> Sequence[Finding]:
+def _findings(study: Study, workload: Workload, sight: Sight, cpus: CpuPlan) -> Sequence[Finding]:
     chosen = _chosen(study, workload, sight, study.race.metric)
     return (
         *behaviour_findings(
             sight.looked.behaviour,
             workload.name,
             serves=_serves(workload),
-            cpus=len(set(seats.widened().program)),
-            by_turns=chosen.mode is Mode.WHOLE,
+            cpus=len(set(cpus.widened().program)),
+            by_turns=chosen.mode is Mode.ALTERNATING,
         ),
         *(replace(each, subject=workload.name) for each in chosen.findings),
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ensign.builders.build import Outlook, outlook
 from ensign.builders.request import BuildRequest
 from ensign.host.cache import Cache
-from ensign.lab.machine import cpu_seats
+from ensign.lab.cpu_plan import cpus_of_study
 from ensign.lab.ports import Ports
-from ensign.lab.study.confirm_plan import Room, confirming, new_plan
-from ensign.lab.study.fitting import exact_sweeps
-from ensign.lab.study.perform import folder_of
+from ensign.lab.study.confirm_plan import TimeLeft, confirming, new_plan
+from ensign.lab.study.fitting import exact_rounds
 from ensign.lab.study.prepare import build_ports, compilers_by_line, require_commands
+from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study.record import usable_record
-from ensign.lab.study.sweeps import SweepPlan
+from ensign.lab.study.run import folder_of
 from ensign.lab.study_file import StudyFile
 from ensign.model.expectation import Expectation, PlannedVariant, Work
 from ensign.model.study import Study
@@ -21,7 +21,7 @@ from ensign.model.variants import Variant
 
 _AFRESH = "to confirm"
 # Nothing was raced yet from which a number of confirming rounds could follow.
-_NO_SWEEPS, _NO_ROOM = SweepPlan("", 0, {}, 0), Room(0, 1)
+_NO_ROUNDS, _NO_TIME_LEFT = RoundPlan("", 0, {}, 0), TimeLeft(0, 1)
 
 
 def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
@@ -34,7 +34,7 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
         ahead = outlook(request, build_ports(file, cache, ports))
         second = _afresh(file, cache, ports)
     builds = ahead.estimate
-    seats, _ = cpu_seats(study.cpus)
+    cpus, _ = cpus_of_study(study.cpus)
     return Expectation(
         name=study.name,
         title=study.title,
@@ -49,16 +49,16 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
             for each in (builds.builds, builds.relinks, builds.checks, second, _racing(file))
             if each.waiting != 0 or each.there
         ),
-        sweeps=study.race.sweeps,
+        rounds=study.race.rounds,
         left_out=tuple(ahead.left_out.items()),
         confirming=_confirming(study),
-        cpus=(("programs", seats.program), ("load generators", seats.load), ("meter", seats.meter)),
+        cpus=(("programs", cpus.program), ("load generators", cpus.load), ("meter", cpus.meter)),
     )
 
 
 def _confirming(study: Study) -> tuple[int, int | None] | None:
     confirm = study.race.confirm
-    return None if confirm is None else (confirm.finalists, confirm.sweeps)
+    return None if confirm is None else (confirm.finalists, confirm.rounds)
 
 
 def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
@@ -68,7 +68,7 @@ def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
         return Work(_AFRESH, 0, 0, 0, 0, "guess")
     baseline, *others = file.variants
     names = [each.name for each in sorted(others, key=_effort)[: confirm.finalists]]
-    supposed = confirming(file, new_plan(file, confirm, names, _NO_SWEEPS, _NO_ROOM))
+    supposed = confirming(file, new_plan(file, confirm, names, _NO_ROUNDS, _NO_TIME_LEFT))
     request = BuildRequest(supposed.study, file.path, supposed.variants, baseline.name)
     found = outlook(request, build_ports(file, cache, ports)).estimate
     parts = (found.builds, found.relinks, found.checks)
@@ -113,8 +113,8 @@ def _trials(file: StudyFile) -> tuple[int, int | None]:
     record = usable_record(folder)
     names = [workload.name for workload in file.study.workloads]
     if record is not None and list(record.workloads) == names:
-        planned = record.sweeps_planned
-        if exact_sweeps(file.study) in (planned, None) or record.complete:
+        planned = record.rounds_planned
+        if exact_rounds(file.study) in (planned, None) or record.complete:
             return len(folder.done(record.key)), planned * len(names)
-    exact = exact_sweeps(file.study)
+    exact = exact_rounds(file.study)
     return 0, None if exact is None else exact * len(names)

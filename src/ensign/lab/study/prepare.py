@@ -28,7 +28,7 @@ from ensign.toolchains.find import MissingCompiler
 
 
 @dataclass(frozen=True, slots=True)
-class Programs:
+class BuiltPrograms:
     """What takes part, the baseline first: variant and path. Equal variants are left out.
 
     `tools` are other programs of the baseline's build, by name; `relinks` are paths by variant.
@@ -36,7 +36,7 @@ class Programs:
     """
 
     report: BuildReport
-    artefacts: tuple[tuple[str, str], ...]
+    artifacts: tuple[tuple[str, str], ...]
     tools: tuple[tuple[str, str], ...]
     relinks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     trees: Mapping[str, ProgramTree] = field(default_factory=dict)
@@ -70,14 +70,14 @@ def build_programs(
     on_event: OnEvent = ignore,
     *,
     update_lock: bool = False,
-) -> Programs:
+) -> BuiltPrograms:
     """Builds what is missing. CommandFailed if the baseline fails; see `build_variants`."""
     request = BuildRequest(file.study, file.path, file.variants, file.variants[0].name, update_lock)
     with compilers_by_line(file):
         report = build_variants(request, build_ports(file, cache, ports), on_event)
     relinks = {result.facts.variant: tuple(map(str, result.layouts)) for result in report.results}
     raced = _raced(report, file.variants[0].name)
-    return Programs(report, *raced, relinks, dict(_trees(report, file.study.build)))
+    return BuiltPrograms(report, *raced, relinks, dict(_trees(report, file.study.build)))
 
 
 def _trees(report: BuildReport, build: Build) -> Iterator[tuple[str, ProgramTree]]:
@@ -88,13 +88,13 @@ def _trees(report: BuildReport, build: Build) -> Iterator[tuple[str, ProgramTree
         counted = {each.path for each in result.facts.files}
         tree = ProgramTree(
             folders=(str(result.files),),
-            program=build.artefact,
+            program=build.artifact,
             libraries=result.libraries,
             without=tuple(sorted({build.tools[name] for name in result.tools} - counted)),
         )
-        yield str(result.artefact), tree
+        yield str(result.artifact), tree
         for path in result.layouts:
-            over = str(path)[: -len(build.artefact) - 1]
+            over = str(path)[: -len(build.artifact) - 1]
             yield str(path), replace(tree, folders=(*tree.folders, over))
 
 
@@ -167,20 +167,20 @@ def built_programs(path: Path, variants: Sequence[str]) -> tuple[dict[str, str],
     ports = Ports()
     with open_cache(ports) as cache:
         programs = build_programs(open_study(path), cache, ports)
-    artefacts = dict(programs.artefacts)
-    missing = [variant for variant in variants if variant not in artefacts]
+    artifacts = dict(programs.artifacts)
+    missing = [variant for variant in variants if variant not in artifacts]
     if missing:
         raise InputError(f"{path} has no variant of its own called {', '.join(missing)}")
-    return artefacts, dict(programs.tools)
+    return artifacts, dict(programs.tools)
 
 
 def _raced(
     report: BuildReport, baseline: str
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
     distinct = [
-        (result.facts.variant, str(result.artefact))
+        (result.facts.variant, str(result.artifact))
         for result in report.results
-        if result.artefact is not None and not result.facts.same_as and not result.facts.out
+        if result.artifact is not None and not result.facts.same_as and not result.facts.out
     ]
     distinct.sort(key=lambda pair: pair[0] != baseline)
     tools = report.result(baseline).tools

@@ -6,76 +6,82 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ensign.lab.raced_files import LookedAt, Otherwise, otherwise, told
-from ensign.lab.study.arms import Field
 from ensign.lab.study.trees import ProgramTree
+from ensign.lab.study.variants import RacedVariants
 from ensign.lab.traced import Identities
 from ensign.model.errors import RaceFailed
 from ensign.model.findings import Finding, Severity
 from ensign.model.ran import RanFile, RanOnce
-from ensign.model.trials import OTHER_FILES, ArmFailure, Trial, seen_in_race
+from ensign.model.trials import OTHER_FILES, Trial, VariantFailure, seen_in_race
 
 
 @dataclass(frozen=True, slots=True)
 class RaceCheck:
     """`traces` are of all variants that take part, on each workload on which they were traced.
 
-    The `baseline` is the variant that other arms are made of: its twin, and its relinks.
+    The `baseline` is the variant that other variants are made of: its twin, and its relinks.
     """
 
     traces: Sequence[RanOnce]
     baseline: str
     identities: Identities = field(default_factory=Identities)
 
-    def __call__(self, trial: Trial, arms: Field) -> Trial:
+    def __call__(self, trial: Trial, variants: RacedVariants) -> Trial:
         """The trial without the variants that ran something else, which have failed in it.
 
         What ran besides is a finding. RaceFailed where it is the baseline, or its twin.
         """
-        failures: list[ArmFailure] = []
+        failures: list[VariantFailure] = []
         findings: list[Finding] = []
-        paths = dict(arms.artefacts)
-        for arm in (each.arm for each in trial.arms):
+        paths = dict(variants.artifacts)
+        for variant in (each.variant for each in trial.variants):
             # The twin and the baseline of a later group have names of their own.
-            path = paths.get(arm) or arms.twin or arms.artefacts[0][1]
-            found = self._seen(trial, arm, arms.trees.get(path))
+            path = paths.get(variant) or variants.twin or variants.artifacts[0][1]
+            found = self._seen(trial, variant, variants.trees.get(path))
             problems = (*found.others, *found.changed)
             if found.unseen and not found.own:
                 problems = (*problems, *found.unseen)
-            if problems and (arm not in paths or arm == arms.artefacts[0][0]):
+            if problems and (variant not in paths or variant == variants.artifacts[0][0]):
                 raise RaceFailed(
-                    f"{arm} ran something else than when it was looked at, on workload "
+                    f"{variant} ran something else than when it was looked at, on workload "
                     f"{trial.workload}: {told(problems)}; remove the study's results folder to "
                     "look at it again"
                 )
             if problems:
                 failures.append(
-                    ArmFailure(
-                        arm, OTHER_FILES, told(problems), workload=trial.workload, sweep=trial.sweep
+                    VariantFailure(
+                        variant,
+                        OTHER_FILES,
+                        told(problems),
+                        workload=trial.workload,
+                        round_index=trial.round_index,
                     )
                 )
             elif found.unseen:
-                findings.append(Finding("ran-unseen", Severity.WARNING, told(found.unseen), arm))
+                findings.append(
+                    Finding("ran-unseen", Severity.WARNING, told(found.unseen), variant)
+                )
         if not failures and not findings:
             return trial
-        left = trial.without({each.arm for each in failures})
+        left = trial.without({each.variant for each in failures})
         return replace(
             left,
             failures=(*left.failures, *failures),
             findings=(*left.findings, *findings),
         )
 
-    def _seen(self, trial: Trial, arm: str, tree: ProgramTree | None) -> Otherwise:
-        looked = self._looked_at(arm, trial.workload, tree)
+    def _seen(self, trial: Trial, variant: str, tree: ProgramTree | None) -> Otherwise:
+        looked = self._looked_at(variant, trial.workload, tree)
         if looked is None:
             return Otherwise()
-        return otherwise(looked, seen_in_race([trial], arm), self.identities)
+        return otherwise(looked, seen_in_race([trial], variant), self.identities)
 
-    def _looked_at(self, arm: str, workload: str, tree: ProgramTree | None) -> LookedAt | None:
+    def _looked_at(self, variant: str, workload: str, tree: ProgramTree | None) -> LookedAt | None:
         """What that variant ran there; where it was not traced, its own files on another workload.
 
         It then runs the machine's files as the baseline does.
         """
-        own = [each for each in self.traces if each.variant == arm]
+        own = [each for each in self.traces if each.variant == variant]
         own = own or [each for each in self.traces if each.variant == self.baseline]
         here = [each for each in own if each.workload == workload]
         chosen: list[RanOnce] = here[:1]

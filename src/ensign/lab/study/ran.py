@@ -26,14 +26,14 @@ class Judged:
     traces: tuple[RanOnce, ...] = ()
 
 
-def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artefact: str) -> Judged:
+def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artifact: str) -> Judged:
     """`results` are of the variants that take part, the baseline first."""
     findings: list[Finding] = []
     wrong: set[str] = set()
     for result in results:
         name = result.facts.variant
         own = [each for each in traces if each.variant == name]
-        found = [*_not_loaded(result, own), *_not_run(result, own, artefact)]
+        found = [*_not_loaded(result, own), *_not_run(result, own, artifact)]
         wrong |= {name for _ in found}
         findings += found
         findings += _not_judged(name, own)
@@ -84,20 +84,20 @@ def _way_out(library: BuiltFile | MadeLibrary, kept: Sequence[BuiltFile]) -> str
             "the loader finds the other one first; link the program with RPATH $ORIGIN, or without "
             "an RPATH that leads elsewhere"
         )
-    return f'write keep = ["{library.path}"] in [build], so that it runs with the program'
+    return f'write runtime_files = ["{library.path}"] in [build], so that it runs with the program'
 
 
-def _not_run(result: BuildResult, traces: Iterable[RanOnce], artefact: str) -> Iterator[Finding]:
+def _not_run(result: BuildResult, traces: Iterable[RanOnce], artifact: str) -> Iterator[Finding]:
     name = result.facts.variant
-    program = result.facts.files[0].path if result.facts.files else artefact
+    program = result.facts.files[0].path if result.facts.files else artifact
     for trace in traces:
         if trace.not_judged or any(each.path == program for each in trace.files if each.built):
             continue
         text = (
             f"{trace.workload} did not run {program}, so it says nothing about the build; "
-            "let its command run {artefact}"
+            "let its command run {artifact}"
         )
-        yield Finding("artefact-not-run", Severity.ERROR, text, name)
+        yield Finding("artifact-not-run", Severity.ERROR, text, name)
         return
 
 

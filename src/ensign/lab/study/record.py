@@ -23,18 +23,18 @@ class StudyRecord:
 
     `commands` has what ran per workload, `made_at` when it was written (ISO 8601); `complete` says
     whether everything that was planned is measured. `workloads` are those that were raced; empty
-    means all of the study. `relinks` is how many of each variant the sweeps used in turn,
-    `band_key` names the trials of the baseline's relinks; 0 and empty where there were none.
+    means all of the study. `relinks` is how many of each variant the rounds used in turn,
+    `spread_key` names the trials of the baseline's relinks; 0 and empty where there were none.
     `plan_sha256` is that of the plan by which a confirmation was raced. `expected` is the precision
-    told after the first few sweeps, where it was. `budget` and `precision` are those that it was
+    told after the first few rounds, where it was. `budget` and `precision` are those that it was
     raced with, which the command line may have set; empty in older records. The spread of the
-    `first` sweeps decided how many there were (`PairRule.first`). `metric` is the cost that was
+    `first` rounds decided how many there were (`PairRule.first`). `metric` is the cost that was
     compared; empty where it is what the study says.
     """
 
     key: str
     raced: tuple[str, ...]
-    sweeps_planned: int
+    rounds_planned: int
     builds: tuple[BuildFacts, ...]
     machine: MachineFacts
     findings: tuple[Finding, ...]
@@ -46,7 +46,7 @@ class StudyRecord:
     complete: bool
     workloads: tuple[str, ...] = ()
     relinks: int = 0
-    band_key: str = ""
+    spread_key: str = ""
     plan_sha256: str = ""
     expected: Precision | None = None
     budget: str = ""

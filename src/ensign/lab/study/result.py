@@ -26,20 +26,20 @@ from ensign.stats.bands import ABOUT_EQUAL, band_edges, variant_bands
 from ensign.stats.both_metrics import beside, time_shares
 from ensign.stats.disturbed import taken_findings
 from ensign.stats.factorial import factorial_reading
-from ensign.stats.holm import named_workloads
+from ensign.stats.holm import significant_workloads
 from ensign.stats.latency import PERCENTILES, latency_costs, timed_workloads
 from ensign.stats.layouts import by_relink
 from ensign.stats.noisiest import noisiest_findings
 from ensign.stats.readings import reading_findings
-from ensign.stats.stopping import correlated_sweeps, sweep_correlation
+from ensign.stats.rounds import RoundCosts, round_costs, round_findings
+from ensign.stats.stopping import correlated_rounds, round_correlation
 from ensign.stats.suite import (
     SuiteRule,
     compare_suite,
     compare_workloads,
-    sweep_geomeans,
+    round_geomeans,
     workload_comparison,
 )
-from ensign.stats.sweeps import SweepCosts, sweep_costs, sweep_findings
 from ensign.stats.twin import judge_twin
 
 Floats = NDArray[np.float64]
@@ -54,15 +54,15 @@ def study_result(
     *,
     finalists: int = 1,
 ) -> StudyResult:
-    """The result of the whole sweeps. InputError without a single one.
+    """The result of the whole rounds. InputError without a single one.
 
     `longer` are the trials at longer slices, `relinked` those of the baseline's relinks, if there
-    are any. Where sweeps took turns with relinks, all intervals count these. With several
+    are any. Where rounds took turns with relinks, all intervals count these. With several
     `finalists` each is judged more strictly, so that the study's level holds for all of them.
     """
     failures = failures_of((*trials, *longer, *relinked))
     failed = failure_findings(failures, record.raced)
-    gone = frozenset(each.arm for each in failures)
+    gone = frozenset(each.variant for each in failures)
     record = replace(
         record,
         raced=tuple(name for name in record.raced if name not in gone),
@@ -73,19 +73,21 @@ def study_result(
     metric = study.race.cost
     other = Metric.WALL if metric is Metric.CPU else Metric.CPU
     names = judged_workloads([each.name for each in study.workloads], record.findings)
-    arms = (*record.raced, TWIN)
-    executions = sweep_costs(trials, arms, names, metric)
+    variants = (*record.raced, TWIN)
+    executions = round_costs(trials, variants, names, metric)
     costs = in_units(executions, record)
-    others_costs = in_units(sweep_costs(trials, arms, names, other), record)
+    others_costs = in_units(round_costs(trials, variants, names, other), record)
     raced = tuple(
-        trial for trial in trials if trial.sweep in executions.sweeps and trial.workload in names
+        trial
+        for trial in trials
+        if trial.round_index in executions.rounds and trial.workload in names
     )
     both = _Both(costs, others_costs, raced)
     # Relinks stand in no order of time.
-    correlation = 0.0 if record.relinks else sweep_correlation(costs)
+    correlation = 0.0 if record.relinks else round_correlation(costs)
     rule = replace(suite_rule(study, finalists), first=record.first, correlation=correlation)
-    wider = rule.wider(len(costs.sweeps))
-    baseline, *others = arms
+    wider = rule.wider(len(costs.rounds))
+    baseline, *others = variants
     edges = band_edges(ABOUT_EQUAL if rule.margin is None else rule.margin)
     judged = judge_twin(costs, TWIN, baseline, study.race.level, correlation)
     design = design_of(record.builds, record.raced, record.findings)
@@ -99,8 +101,8 @@ def study_result(
         metric=metric.value,
         margin=rule.margin,
         level=rule.level_each,
-        sweeps_done=len(executions.sweeps),
-        sweeps_planned=record.sweeps_planned,
+        rounds_done=len(executions.rounds),
+        rounds_planned=record.rounds_planned,
         racing_s=sum(trial.wall_ns for trial in trials) / 1e9,
         mode=Counter(trial.mode.value for trial in trials).most_common(1)[0][0],
         slice_ns=parse_duration_ns(study.race.slice),
@@ -115,9 +117,9 @@ def study_result(
         findings=(
             *overlap_findings(study),
             *judged.findings,
-            *sweep_findings(executions),
+            *round_findings(executions),
             *noisiest_findings(costs, others, baseline),
-            *(() if record.relinks else correlated_sweeps(costs, correlation)),
+            *(() if record.relinks else correlated_rounds(costs, correlation)),
             *reading_findings(trials),
             *taken_findings(trials),
             *slice_length_findings(study, record.raced, trials, longer),
@@ -129,9 +131,10 @@ def study_result(
         version=record.version,
         made_at=record.made_at,
         band_edges=edges,
-        bands=tuple(variant_bands(costs, arm, baseline, edges) for arm in others),
-        named=tuple(
-            named_workloads(costs, arm, baseline, rule.level_each, wider) for arm in others
+        bands=tuple(variant_bands(costs, variant, baseline, edges) for variant in others),
+        significant=tuple(
+            significant_workloads(costs, variant, baseline, rule.level_each, wider)
+            for variant in others
         ),
         layouts=layout_facts(study, record, executions, relinked),
         factorial=factorial_reading(costs, others_costs, design, rule),
@@ -149,13 +152,13 @@ def _latency(
     timed = timed_workloads(trials, names)
     if not timed:
         return ()
-    arms = (*record.raced, TWIN)
+    variants = (*record.raced, TWIN)
     found: list[LatencyComparison] = []
     for percentile in PERCENTILES:
-        costs = in_units(latency_costs(trials, arms, timed, percentile), record)
+        costs = in_units(latency_costs(trials, variants, timed, percentile), record)
         means = np.exp(costs.y.mean(axis=-1))
-        for index, arm in enumerate(arms[1:], start=1):
-            rows = compare_workloads(costs, arm, arms[0], rule)
+        for index, variant in enumerate(variants[1:], start=1):
+            rows = compare_workloads(costs, variant, variants[0], rule)
             found += (
                 LatencyComparison(
                     workload, percentile, row, float(means[0, w]), float(means[index, w])
@@ -165,14 +168,14 @@ def _latency(
     return tuple(found)
 
 
-def study_costs(study: Study, record: StudyRecord, trials: Sequence[Trial]) -> SweepCosts:
-    """The costs of the whole sweeps in the study's metric, one column for each of what n counts."""
+def study_costs(study: Study, record: StudyRecord, trials: Sequence[Trial]) -> RoundCosts:
+    """The costs of the whole rounds in the study's metric, one column for each of what n counts."""
     names = judged_workloads([each.name for each in study.workloads], record.findings)
-    costs = sweep_costs(trials, (*record.raced, TWIN), names, study.race.cost)
+    costs = round_costs(trials, (*record.raced, TWIN), names, study.race.cost)
     return in_units(costs, record)
 
 
-def in_units(executions: SweepCosts, record: StudyRecord) -> SweepCosts:
+def in_units(executions: RoundCosts, record: StudyRecord) -> RoundCosts:
     """What n counts: relinks where they took turns, else executions."""
     return by_relink(executions, record.relinks) if record.relinks else executions
 
@@ -206,34 +209,36 @@ def _where(counts: Mapping[str, int], totals: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Both:
-    """The same sweeps by the metric of the study, and by the other one."""
+    """The same rounds by the metric of the study, and by the other one."""
 
-    costs: SweepCosts
-    others: SweepCosts
+    costs: RoundCosts
+    others: RoundCosts
     trials: Sequence[Trial]
 
     @property
     def baseline(self) -> str:
-        return self.costs.arms[0]
+        return self.costs.variants[0]
 
-    def differences(self, arm: str) -> Floats:
-        """e[workload, sweep]: what the two costs say of a pair, one minus the other."""
-        mine = self.costs.log_ratios(arm, self.baseline)
-        return np.asarray(mine - self.others.log_ratios(arm, self.baseline))
+    def differences(self, variant: str) -> Floats:
+        """e[workload, round]: what the two costs say of a pair, one minus the other."""
+        mine = self.costs.log_ratios(variant, self.baseline)
+        return np.asarray(mine - self.others.log_ratios(variant, self.baseline))
 
-    def shares(self, arm: str, workload: str = "") -> tuple[TimeShares | None, TimeShares | None]:
-        """Where the time of baseline and arm went, on one workload or on all."""
+    def shares(
+        self, variant: str, workload: str = ""
+    ) -> tuple[TimeShares | None, TimeShares | None]:
+        """Where the time of baseline and variant went, on one workload or on all."""
         trials = [each for each in self.trials if workload in ("", each.workload)]
-        return time_shares(trials, self.baseline), time_shares(trials, arm)
+        return time_shares(trials, self.baseline), time_shares(trials, variant)
 
 
 def _suite(both: _Both, rule: SuiteRule) -> tuple[SuiteComparison, ...]:
     found = []
-    for arm in both.costs.arms[1:]:
-        entry = compare_suite(both.costs, arm, both.baseline, rule)
-        other = compare_suite(both.others, arm, both.baseline, rule).comparison
-        e = sweep_geomeans(both.differences(arm)).tolist()
-        its = beside(entry.comparison, other, e, rule.pair_rule, both.shares(arm))
+    for variant in both.costs.variants[1:]:
+        entry = compare_suite(both.costs, variant, both.baseline, rule)
+        other = compare_suite(both.others, variant, both.baseline, rule).comparison
+        e = round_geomeans(both.differences(variant)).tolist()
+        its = beside(entry.comparison, other, e, rule.pair_rule, both.shares(variant))
         found.append(replace(entry, comparison=replace(entry.comparison, beside=its)))
     return tuple(found)
 
@@ -243,12 +248,12 @@ def _workloads(both: _Both, rule: SuiteRule) -> tuple[WorkloadComparison, ...]:
     for trial in both.trials:
         of_workload.setdefault(trial.workload, []).append(trial)
     found = []
-    for arm in both.costs.arms[1:]:
-        e = both.differences(arm)
-        mine = compare_workloads(both.costs, arm, both.baseline, rule)
-        others = compare_workloads(both.others, arm, both.baseline, rule)
+    for variant in both.costs.variants[1:]:
+        e = both.differences(variant)
+        mine = compare_workloads(both.costs, variant, both.baseline, rule)
+        others = compare_workloads(both.others, variant, both.baseline, rule)
         for w, ((workload, chosen), (_, other)) in enumerate(zip(mine, others, strict=True)):
-            shares = both.shares(arm, workload)
+            shares = both.shares(variant, workload)
             its = beside(chosen, other, e[w].tolist(), rule.pair_rule, shares)
             judged = replace(chosen, beside=its)
             found.append(workload_comparison(of_workload[workload], workload, judged))

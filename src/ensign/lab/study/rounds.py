@@ -11,43 +11,43 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ensign.host.clock import Clock
-from ensign.lab.study.arms import Field
 from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.fitting import MOST_ROUNDS, TOLERANCE
 from ensign.lab.study.fixed import raced_ns, write_plan
-from ensign.lab.study.sweeps import SweepPlan, SweepProgress, order_of
+from ensign.lab.study.racing import RoundPlan, RoundProgress, order_of
+from ensign.lab.study.variants import RacedVariants
 from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed, RaceFailed
 from ensign.model.findings import Finding, Severity
 from ensign.model.study import Study, Workload
-from ensign.model.trials import TWIN, Trial, failed_arms
+from ensign.model.trials import TWIN, Trial, failed_variants
 from ensign.model.units import format_duration, parse_duration_ns, parse_share
 from ensign.stats.expected import expected_precision, log_ratios_of, rounds_for
 from ensign.stats.layouts import by_relink
-from ensign.stats.stopping import sweep_correlation
+from ensign.stats.rounds import RoundCosts, round_costs
+from ensign.stats.stopping import round_correlation
 from ensign.stats.suite import SuiteRule, widest_half_width
-from ensign.stats.sweeps import SweepCosts, sweep_costs
 from ensign.store.folder import StudyFolder
 
 _FEWEST_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RaceContext:
     """Where rounds are raced, and who is told of plans and trials."""
 
     meter: Meter
     clock: Clock
     folder: StudyFolder
-    on_plan: Callable[[SweepPlan], None]
-    on_trial: Callable[[SweepProgress], None]
+    on_plan: Callable[[RoundPlan], None]
+    on_trial: Callable[[RoundProgress], None]
 
 
 @dataclass(slots=True)
 class _State:
-    """What was raced so far: whole rounds, their trials without slices, and whose arms failed."""
+    """What was raced so far: whole rounds, their trials without slices, who failed."""
 
-    plan: SweepPlan
+    plan: RoundPlan
     used_ns: int = 0
     last_ns: int = 0
     rounds: int = 0
@@ -64,59 +64,65 @@ class _State:
         return max(self.round_ns, self.last_ns)
 
 
-def race_rounds(course: Course, study: Study, arms: Field, plan: SweepPlan) -> SweepPlan:
+def race_rounds(
+    context: RaceContext, study: Study, variants: RacedVariants, plan: RoundPlan
+) -> RoundPlan:
     """Races what the plan's rule asks for and the store lacks; the plan as it was closed.
 
     What fails in one trial takes no part in later ones. RaceFailed where the baseline fails;
     KeyboardInterrupt passes. Finished trials and the plan are stored, and the same call goes on.
     """
-    stored = course.folder.trials(plan.key)
+    stored = context.folder.trials(plan.key)
     used_ns = 0 if plan.closed else raced_ns(stored, plan.overhead_ns)
-    state = _State(plan, used_ns, gone=failed_arms(stored))
-    there = {(trial.sweep, trial.workload): trial for trial in stored}
+    state = _State(plan, used_ns, gone=failed_variants(stored))
+    there = {(trial.round_index, trial.workload): trial for trial in stored}
     while True:
         workloads = order_of(study.workloads, study.race.seed, state.rounds)
         waiting = [each for each in workloads if (state.rounds, each.name) not in there]
         if len(waiting) == len(workloads) and _ends(state, study):
             break
-        began_ns = course.clock.monotonic_ns()
+        began_ns = context.clock.monotonic_ns()
         for workload in waiting:
-            if arms.has_failed(state.gone):
-                return _closed(course, study, arms, state)
-            raced = _trial(course, study, arms, state, workload)
+            if variants.has_failed(state.gone):
+                return _closed(context, study, variants, state)
+            raced = _trial(context, study, variants, state, workload)
             there[state.rounds, workload.name] = raced
-            course.on_trial(_progress(state, study, workload.name, raced, len(there)))
-        state.last_ns = course.clock.monotonic_ns() - began_ns
+            context.on_trial(_progress(state, study, workload.name, raced, len(there)))
+        state.last_ns = context.clock.monotonic_ns() - began_ns
         state.used_ns += state.last_ns
         state.trials += (
             replace(there[state.rounds, each.name], slices=()) for each in study.workloads
         )
         state.rounds += 1
         if not plan.closed:
-            _consider(course, study, arms, state)
-    return state.plan if plan.closed else _closed(course, study, arms, state)
+            _consider(context, study, variants, state)
+    return state.plan if plan.closed else _closed(context, study, variants, state)
 
 
-def _trial(course: Course, study: Study, arms: Field, state: _State, workload: Workload) -> Trial:
+def _trial(
+    context: RaceContext, study: Study, variants: RacedVariants, state: _State, workload: Workload
+) -> Trial:
     plan = state.plan
-    placed = plan.placed(arms.without(state.gone), workload.name)
+    placed = plan.placed(variants.without(state.gone), workload.name)
     requests = plan.requests[workload.name]
     try:
-        raced = one_trial(course.meter, study, placed, workload, requests, sweep=state.rounds)
+        raced = one_trial(
+            context.meter, study, placed, workload, requests, round_index=state.rounds
+        )
     except CommandFailed as error:
         raise RaceFailed(str(error)) from None
-    course.folder.write_trial(plan.key, raced)
-    state.gone |= failed_arms([raced])
+    context.folder.write_trial(plan.key, raced)
+    state.gone |= failed_variants([raced])
     return raced
 
 
-def round_findings(study: Study, plan: SweepPlan) -> tuple[Finding, ...]:
+def round_findings(study: Study, plan: RoundPlan) -> tuple[Finding, ...]:
     """What there is to say of rounds that have ended. Pure."""
     found = []
-    asked = study.race.sweeps
-    if plan.exact and asked is not None and plan.sweeps < asked:
+    asked = study.race.rounds
+    if plan.exact and asked is not None and plan.rounds < asked:
         text = (
-            f"the budget of {study.race.budget} ended after {plan.sweeps} of {asked} sweeps: they "
+            f"the budget of {study.race.budget} ended after {plan.rounds} of {asked} rounds: they "
             "took longer than the pilots said"
         )
         found.append(Finding("budget-ended", Severity.WARNING, text))
@@ -139,7 +145,7 @@ def _ends(state: _State, study: Study) -> bool:
     """Whether no further round is begun."""
     plan = state.plan
     if plan.closed or plan.exact or plan.first:
-        if state.rounds >= plan.sweeps:
+        if state.rounds >= plan.rounds:
             return True
         if plan.closed:
             return False
@@ -151,68 +157,70 @@ def _ends(state: _State, study: Study) -> bool:
     return state.used_ns + state.next_ns > plan.allowed_ns + over_ns
 
 
-def _consider(course: Course, study: Study, arms: Field, state: _State) -> None:
+def _consider(context: RaceContext, study: Study, variants: RacedVariants, state: _State) -> None:
     """Tells what precision to expect, and sets how many rounds the one asked for needs."""
     plan, asked = state.plan, study.race.precision
     if state.rounds == plan.pilots and plan.precision is None:
-        state.plan = plan = _told(study, arms, state)
-        write_plan(course.folder, plan)
-        course.on_plan(plan)
-    if asked is None or not plan.first or state.rounds < plan.sweeps:
+        state.plan = plan = _told(study, variants, state)
+        write_plan(context.folder, plan)
+        context.on_plan(plan)
+    if asked is None or not plan.first or state.rounds < plan.rounds:
         return
-    reached = _reached(study, arms, state)
+    reached = _reached(study, variants, state)
     if reached > parse_share(asked):
         needed = math.ceil(state.rounds * min((reached / parse_share(asked)) ** 2, MOST_ROUNDS))
-        sweeps = min(max(state.rounds + 1, needed), MOST_ROUNDS)
-        state.plan = replace(plan, sweeps=sweeps)
-        write_plan(course.folder, state.plan)
+        rounds = min(max(state.rounds + 1, needed), MOST_ROUNDS)
+        state.plan = replace(plan, rounds=rounds)
+        write_plan(context.folder, state.plan)
 
 
-def _told(study: Study, arms: Field, state: _State) -> SweepPlan:
+def _told(study: Study, variants: RacedVariants, state: _State) -> RoundPlan:
     plan, level = state.plan, study.race.level
-    d = log_ratios_of(_costs(study, arms, state))
-    fits = plan.sweeps
+    d = log_ratios_of(_costs(study, variants, state))
+    fits = plan.rounds
     if not plan.exact and plan.allowed_ns is not None:
         fits = min(MOST_ROUNDS, max(int(plan.allowed_ns / state.round_ns), state.rounds))
-    sweeps = fits
+    rounds = fits
     if study.race.precision is not None and not plan.exact:
         wanted = parse_share(study.race.precision)
-        fewest_rounds = max(study.race.sweeps or 0, state.rounds)
-        sweeps = max(rounds_for(d, wanted, fits, level), fewest_rounds)
-    units = min(sweeps, arms.rotation) if arms.rotation else sweeps
+        fewest_rounds = max(study.race.rounds or 0, state.rounds)
+        rounds = max(rounds_for(d, wanted, fits, level), fewest_rounds)
+    units = min(rounds, variants.rotation) if variants.rotation else rounds
     precision = expected_precision(d, max(units, 2), level) if d.shape[2] > 1 else None
-    first = sweeps if study.race.precision is not None and not plan.exact else 0
-    return replace(plan, sweeps=sweeps, precision=precision, first=first)
+    first = rounds if study.race.precision is not None and not plan.exact else 0
+    return replace(plan, rounds=rounds, precision=precision, first=first)
 
 
-def _reached(study: Study, arms: Field, state: _State) -> float:
+def _reached(study: Study, variants: RacedVariants, state: _State) -> float:
     """Half-width of the widest geometric mean of a variant, of log ratios."""
-    costs = _costs(study, arms, state)
+    costs = _costs(study, variants, state)
     rule = SuiteRule(study.race.level, finalists=state.plan.finalists)
-    if not arms.rotation:
-        rule = replace(rule, first=state.plan.first, correlation=sweep_correlation(costs))
+    if not variants.rotation:
+        rule = replace(rule, first=state.plan.first, correlation=round_correlation(costs))
     return widest_half_width(costs, rule)
 
 
-def _costs(study: Study, arms: Field, state: _State) -> SweepCosts:
-    """Of the arms that did not fail."""
-    names = [*(name for name, _ in arms.without(state.gone).artefacts), TWIN]
+def _costs(study: Study, variants: RacedVariants, state: _State) -> RoundCosts:
+    """Of the variants that did not fail."""
+    names = [*(name for name, _ in variants.without(state.gone).artifacts), TWIN]
     trials = (trial.without(state.gone) for trial in state.trials)
     workloads = [each.name for each in study.workloads]
-    costs = sweep_costs(trials, names, workloads, study.race.cost)
-    return by_relink(costs, arms.rotation) if arms.rotation else costs
+    costs = round_costs(trials, names, workloads, study.race.cost)
+    return by_relink(costs, variants.rotation) if variants.rotation else costs
 
 
-def _closed(course: Course, study: Study, arms: Field, state: _State) -> SweepPlan:
+def _closed(
+    context: RaceContext, study: Study, variants: RacedVariants, state: _State
+) -> RoundPlan:
     reached = None
     if study.race.precision is not None and state.rounds > 1:
-        reached = _reached(study, arms, state)
-    plan = replace(state.plan, sweeps=state.rounds, closed=True, reached=reached)
+        reached = _reached(study, variants, state)
+    plan = replace(state.plan, rounds=state.rounds, closed=True, reached=reached)
     plan = replace(plan, used_ns=round(state.used_ns))
-    write_plan(course.folder, plan)
+    write_plan(context.folder, plan)
     return plan
 
 
-def _progress(state: _State, study: Study, workload: str, trial: Trial, done: int) -> SweepProgress:
-    total = max(state.plan.sweeps, state.rounds + 1) * len(study.workloads)
-    return SweepProgress(done, total, state.rounds, workload, trial)
+def _progress(state: _State, study: Study, workload: str, trial: Trial, done: int) -> RoundProgress:
+    total = max(state.plan.rounds, state.rounds + 1) * len(study.workloads)
+    return RoundProgress(done, total, state.rounds, workload, trial)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ensign.lab.compare.pilot import Pilot
+from ensign.lab.compare.pilot import CommandPilot
 from ensign.lab.compare.self_timed import (
     CLOCK_RATE,
     NOTEWORTHY_NS,
@@ -17,8 +17,8 @@ from ensign.lab.compare.self_timed import (
     by_the_wall_clock,
 )
 from ensign.lab.study.apart import NO_TIME
-from ensign.lab.study.arms import Field, mode_of, race_request
 from ensign.lab.study.calibrate import one_trial, trial_seed
+from ensign.lab.study.variants import RacedVariants, mode_of, race_request
 from ensign.lab.traced import MeterTracer, TraceWish
 from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed
@@ -48,10 +48,10 @@ class ClockTrial:
     """
 
     study: Study
-    field: Field
+    variants: RacedVariants
     workload: Workload
     requests: int | None
-    alone: Pilot
+    alone: CommandPilot
     traced: TracedExecution | None
     affordable: bool
 
@@ -74,7 +74,7 @@ def ends_by_the_clock(meter: Meter, tried: ClockTrial) -> str | None:
 
 
 def shown_by_the_race(
-    study: Study, alone: Mapping[str, Pilot], trials: Sequence[Trial]
+    study: Study, alone: Mapping[str, CommandPilot], trials: Sequence[Trial]
 ) -> dict[str, str]:
     """How the first two executions in slices show which workloads end by the wall clock. Pure."""
     found: dict[str, str] = {}
@@ -84,9 +84,9 @@ def shown_by_the_race(
         if pilot is None:
             continue
         of_workload = (each for each in trials if each.workload == name)
-        first = sorted(of_workload, key=lambda trial: trial.sweep)[:_TO_BE_SURE]
-        if len(first) == _TO_BE_SURE and all(each.mode is Mode.GATED for each in first):
-            runs = [by_the_wall_clock({each.arms[0].arm: pilot}, each) for each in first]
+        first = sorted(of_workload, key=lambda trial: trial.round_index)[:_TO_BE_SURE]
+        if len(first) == _TO_BE_SURE and all(each.mode is Mode.INTERLEAVED for each in first):
+            runs = [by_the_wall_clock({each.variants[0].variant: pilot}, each) for each in first]
             if said := by_both(*runs):
                 found[name] = said[0].how
     return found
@@ -98,21 +98,21 @@ def _by_wall(meter: Meter, tried: ClockTrial) -> str | None:
     The more take turns, the less each gets between its start and its end; there are no more of them
     than the race will have. A race in slices shows it by itself, where there is no time for that.
     """
-    study, field, workload = tried.study, tried.field, tried.workload
-    if workload.name in field.apart or tried.alone.least_cpu_ns < NOTEWORTHY_NS:
+    study, variants, workload = tried.study, tried.variants, tried.workload
+    if workload.name in variants.apart or tried.alone.least_cpu_ns < NOTEWORTHY_NS:
         return ""
     if not tried.affordable:
-        return "" if mode_of(study, field, workload) is Mode.GATED else None
-    alone = replace(field.only_baseline(), whole=False)
-    race = study.race.model_copy(update={"mode": Mode.GATED.value, "metric": "cpu"})
+        return "" if mode_of(study, variants, workload) is Mode.INTERLEAVED else None
+    alone = replace(variants.only_baseline(), alternating=False)
+    race = study.race.model_copy(update={"mode": Mode.INTERLEAVED.value, "metric": "cpu"})
     raced = study.model_copy(update={"race": race})
-    baseline, path = field.artefacts[0]
-    copies = ((f"copy-{number}", path) for number in range(1, min(_CROWD, len(field.artefacts))))
-    crowd = replace(alone, artefacts=(*alone.artefacts, *copies))
+    baseline, path = variants.artifacts[0]
+    copies = ((f"copy-{number}", path) for number in range(1, min(_CROWD, len(variants.artifacts))))
+    crowd = replace(alone, artifacts=(*alone.artifacts, *copies))
     pilots = {baseline: tried.alone}
 
-    def sliced(sweep: int) -> tuple[SelfTimed, ...]:
-        trial = one_trial(meter, raced, crowd, workload, tried.requests, sweep=sweep)
+    def sliced(round_index: int) -> tuple[SelfTimed, ...]:
+        trial = one_trial(meter, raced, crowd, workload, tried.requests, round_index=round_index)
         return by_the_wall_clock(pilots, trial)
 
     found = sliced(1)
@@ -126,10 +126,12 @@ def _by_cpu(meter: Meter, tried: ClockTrial) -> str | None:
     if tried.workload.command is None:
         return ""
     seed = trial_seed(tried.study.race.seed, 0, tried.workload.name)
-    alone = tried.field.only_baseline()
-    arm = race_request(tried.study, alone, tried.workload, tried.requests, seed=seed).arms[0]
+    alone = tried.variants.only_baseline()
+    variant = race_request(tried.study, alone, tried.workload, tried.requests, seed=seed).variants[
+        0
+    ]
     tracer, wish = MeterTracer(meter), TraceWish(tried.study.race.ports)
-    usual, usually = tried.traced, partial(tracer.trace, arm, wish)
+    usual, usually = tried.traced, partial(tracer.trace, variant, wish)
     if usual is None or is_cut_short(usual):
         if not tried.affordable:
             return None
@@ -137,7 +139,7 @@ def _by_cpu(meter: Meter, tried: ClockTrial) -> str | None:
         usually = partial(_as_it_was, usual)
     else:
         return ""
-    hurried = tracer.trace(arm, replace(wish, cpu_clock_rate=CLOCK_RATE))
+    hurried = tracer.trace(variant, replace(wish, cpu_clock_rate=CLOCK_RATE))
     found = by_the_cpu_clock(tried.workload.name, hurried, usually, tried.alone.cpu_ns)
     return "" if found is None else found.how
 
@@ -184,13 +186,13 @@ def without_claims(result: StudyResult) -> StudyResult:
     return replace(
         result,
         suite=tuple(
-            replace(each, comparison=each.comparison.without_claim(why), no_slower=None)
+            replace(each, comparison=each.comparison.without_claim(why), non_inferior=None)
             for each in result.suite
         ),
         workloads=tuple(
             replace(each, comparison=each.comparison.without_claim(why))
             for each in result.workloads
         ),
-        named=(),
+        significant=(),
         bands=(),
     )

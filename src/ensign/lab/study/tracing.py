@@ -15,14 +15,14 @@ from pydantic import TypeAdapter, ValidationError
 from ensign.builders.outcomes import BuildResult
 from ensign.host.files import copy_tree
 from ensign.lab.ports import Ports
-from ensign.lab.study.arms import Field, race_request
-from ensign.lab.study.prepare import Programs
+from ensign.lab.study.prepare import BuiltPrograms
 from ensign.lab.study.ran import Judged, judge_ran
+from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.lab.traced import Tracer, TraceWish
-from ensign.meter.requests import ArmSpec
+from ensign.meter.requests import VariantSpec
 from ensign.model.errors import CommandFailed
 from ensign.model.ran import RanFile, RanOnce
-from ensign.model.results import same_status
+from ensign.model.results import BuildStatus
 from ensign.model.study import Study, Workload
 from ensign.model.traced import TracedExecution
 from ensign.proof.loaded_bytes import read_dynamic
@@ -39,8 +39,8 @@ class BuiltNotRunError(CommandFailed):
 
 def judged_by_run(
     study: Study,
-    programs: Programs,
-    field: Field,
+    programs: BuiltPrograms,
+    variants: RacedVariants,
     key: str,
     store: tuple[StudyFolder, Ports, Callable[[str], None]],
     known: Sequence[RanOnce] = (),
@@ -51,15 +51,15 @@ def judged_by_run(
     `known` is not traced again.
     """
     folder, ports, on_trace = store
-    raced = [programs.report.result(name) for name, _ in programs.artefacts]
+    raced = [programs.report.result(name) for name, _ in programs.artifacts]
     traces = _stored(folder, key)
     if traces is None:
         tracer = ports.tracing(ports.meter)
         there = {(each.variant, each.workload): each for each in known}
         missing = missing_traces(study, raced, there.keys())
-        traces = (*known, *_traced(study, field, missing, tracer, on_trace))
+        traces = (*known, *_traced(study, variants, missing, tracer, on_trace))
         folder.write_json(f"ran/{key}", {"traces": _TRACES.dump_python(traces, mode="json")})
-    judged = judge_ran(raced, traces, study.build.artefact)
+    judged = judge_ran(raced, traces, study.build.artifact)
     baseline = raced[0].facts.variant
     for finding in judged.findings:
         if baseline in judged.wrong and finding.subject == baseline:
@@ -67,26 +67,26 @@ def judged_by_run(
     return judged
 
 
-def judged_programs(programs: Programs, judged: Judged) -> Programs:
+def judged_programs(programs: BuiltPrograms, judged: Judged) -> BuiltPrograms:
     """Those that are left to race; the facts of the others say why they are not.
 
     BuiltNotRunError where all but the baseline ran other files than were built.
     """
     left = tuple(
         (name, path)
-        for name, path in programs.artefacts
+        for name, path in programs.artifacts
         if name not in judged.wrong and name not in judged.same
     )
     if judged.wrong and len(left) <= 1:
         first = next(each for each in judged.findings if each.subject in judged.wrong)
         raise BuiltNotRunError(f"what ran is not what was built: {first.said}")
     results = tuple(
-        replace(each, facts=replace(each.facts, status=same_status(judged.same[name])))
+        replace(each, facts=replace(each.facts, status=BuildStatus.SAME, same_as=judged.same[name]))
         if (name := each.facts.variant) in judged.same
         else each
         for each in programs.report.results
     )
-    return replace(programs, artefacts=left, report=replace(programs.report, results=results))
+    return replace(programs, artifacts=left, report=replace(programs.report, results=results))
 
 
 def _stored(folder: StudyFolder, key: str) -> tuple[RanOnce, ...] | None:
@@ -117,7 +117,7 @@ def missing_traces(
 
 def _traced(
     study: Study,
-    field: Field,
+    variants: RacedVariants,
     missing: Mapping[str, Sequence[Workload]],
     tracer: Tracer,
     on_trace: Callable[[str], None],
@@ -125,7 +125,7 @@ def _traced(
     for name, workloads in missing.items():
         if not workloads:
             continue
-        with laid_out(field, name) as place:
+        with laid_out(variants, name) as place:
             for workload in workloads:
                 on_trace(workload.name)
                 yield traced_once(study, place, workload, tracer)[1]
@@ -135,30 +135,30 @@ def _traced(
 class LaidOut:
     """One variant with its files in the folder `root`, for as long as they are looked at.
 
-    `arm` is what it is called in its commands.
+    `variant` is what it is called in its commands.
     """
 
-    field: Field
+    variants: RacedVariants
     root: Path
-    arm: str
+    variant: str
 
 
 @contextmanager
-def laid_out(field: Field, name: str, arm: str = "") -> Iterator[LaidOut]:
+def laid_out(variants: RacedVariants, name: str, variant: str = "") -> Iterator[LaidOut]:
     """The variant of that name, in a copy of its files."""
     with tempfile.TemporaryDirectory(prefix="ensign-ran-") as scratch:
         root = Path(scratch).resolve() / "files"
-        one = _in_place(field, name, dict(field.artefacts)[name], root)
-        yield LaidOut(one, root, arm or name)
+        one = _in_place(variants, name, dict(variants.artifacts)[name], root)
+        yield LaidOut(one, root, variant or name)
 
 
-def _in_place(field: Field, name: str, path: str, root: Path) -> Field:
-    """The field of one variant, whose files lie in `root` for as long as they are looked at."""
-    tree = field.trees[path]
+def _in_place(variants: RacedVariants, name: str, path: str, root: Path) -> RacedVariants:
+    """The variants of one variant, whose files lie in `root` for as long as they are looked at."""
+    tree = variants.trees[path]
     copy_tree(Path(tree.folders[0]), root, [each for each in tree.without if "/" in each])
     placed = replace(tree, folders=(str(root),), in_place=True)
     return replace(
-        field, artefacts=((name, path),), trees={path: placed}, relinks={}, rotation=0, twin=None
+        variants, artifacts=((name, path),), trees={path: placed}, relinks={}, rotation=0, twin=None
     )
 
 
@@ -170,13 +170,13 @@ def traced_once(
     deadline_ns: int | None = None,
 ) -> tuple[TracedExecution, RanOnce]:
     """One execution, without what it wrote among its own files, and what ran in it."""
-    ((name, _),) = place.field.artefacts
+    ((name, _),) = place.variants.artifacts
     requests = workload.fixed_requests
     if requests is None and workload.sends_requests:
         requests = workload.rounding * max(1, _REQUESTS // workload.rounding)
-    request = race_request(study, place.field, workload, requests, seed=study.race.seed)
-    arm = replace(request.arms[0], name=place.arm)
-    behind, env = _behind_env(arm)
+    request = race_request(study, place.variants, workload, requests, seed=study.race.seed)
+    variant = replace(request.variants[0], name=place.variant)
+    behind, env = _behind_env(variant)
     seen = tracer.trace(behind, TraceWish(study.race.ports, deadline_ns=deadline_ns))
     files = tuple(each for each in _files(seen, place.root) if each.path not in env)
     inside = f"{place.root}{os.sep}"
@@ -185,20 +185,20 @@ def traced_once(
     return outside, RanOnce(name, workload.name, files, _gaps(seen))
 
 
-def _behind_env(arm: ArmSpec) -> tuple[ArmSpec, frozenset[str]]:
-    """The arm with its library path given by `env`, and the paths of that, which is no part of it.
+def _behind_env(variant: VariantSpec) -> tuple[VariantSpec, frozenset[str]]:
+    """The variant with its library path given by `env`, and that path's folders.
 
     What stands in front of the program must not load the libraries that were built.
     """
-    program = arm.program
+    program = variant.program
     env = shutil.which("env")
     own = [f"{key}={text}" for key, text in program.env if key.startswith("LD_")]
     if not own or env is None:
-        return arm, frozenset()
+        return variant, frozenset()
     rest = tuple((key, text) for key, text in program.env if not key.startswith("LD_"))
     placed = replace(program, argv=(env, *own, *program.argv), env=rest)
     paths = frozenset({env, os.path.realpath(env)})
-    return replace(arm, program=placed), paths if program.argv[0] != "env" else frozenset()
+    return replace(variant, program=placed), paths if program.argv[0] != "env" else frozenset()
 
 
 def _gaps(seen: TracedExecution) -> str:

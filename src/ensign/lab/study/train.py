@@ -1,4 +1,4 @@
-"""Runs counting programs on their training, through the meter."""
+"""Runs instrumented programs on their training, through the meter."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from pathlib import Path
 
 from ensign.builders.training import TrainingRun
 from ensign.host.topology import allowed_cpus
-from ensign.lab.study.arms import Field, Seats, training_request
+from ensign.lab.cpu_plan import CpuPlan
 from ensign.lab.study.trees import ProgramTree
+from ensign.lab.study.variants import RacedVariants, training_request
 from ensign.meter.client import Meter
 from ensign.meter.documents import race_json
-from ensign.meter.records import Place, trials
+from ensign.meter.records import TrialPlace, trials
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from ensign.model.study import Study
 from ensign.model.trials import RaceMapping, seen_in_race
 from ensign.proof.loaded_bytes import read_dynamic
 
-_ARM = "training"
+_VARIANT = "training"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +39,25 @@ class MeterTrainer:
     def train(self, run: TrainingRun) -> str:
         """See `Trainer.train`."""
         cpus = tuple(sorted(allowed_cpus()))
-        field = Field(
-            artefacts=((_ARM, str(run.program)),),
+        variants = RacedVariants(
+            artifacts=((_VARIANT, str(run.program)),),
             tools={name: str(path) for name, path in run.tools.items()},
-            seats=Seats(cpus, cpus, cpus),
+            cpus=CpuPlan(cpus, cpus, cpus),
             folder=str(self.folder),
             trees=_trees(run),
             library_path=os.environ.get("LD_LIBRARY_PATH", ""),
         )
-        request = training_request(self.study, field, run)
+        request = training_request(self.study, variants, run)
         with closing(self.meter.run("race", race_json(request))) as stream:
             records = tuple(stream)
-        place = Place("", 0, request.seed, request.slice_ns, names={_ARM: ""})
+        place = TrialPlace("", 0, request.seed, request.slice_ns, names={_VARIANT: ""})
         try:
             done = tuple(trials(records, place))
         except (CommandFailed, InputError) as error:
             return str(error)
         if not done:
             raise Interrupted("interrupted while training")
-        return _killed(records) or _another_library(run, seen_in_race(done, _ARM))
+        return _killed(records) or _another_library(run, seen_in_race(done, _VARIANT))
 
 
 def _trees(run: TrainingRun) -> dict[str, ProgramTree]:
@@ -83,7 +84,7 @@ def _another_library(run: TrainingRun, seen: Sequence[RaceMapping]) -> str:
         for name in sorted(_names(built) & by_name.keys()):
             return (
                 f"it loaded {by_name[name]}, not {built.relative_to(root)}, which was built, so "
-                "nothing is learned of that; let 'keep' name it, and the loader find it first"
+                "its profile stays empty; let 'runtime_files' name it, and the loader find it first"
             )
     return ""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ensign.meter.requests import ArmFiles
+from ensign.meter.requests import VariantFiles
 
-# What the meter replaces by the arm's own copy.
+# What the meter replaces by the variant's own copy.
 _COPY = "{files}"
 _PATH = "LD_LIBRARY_PATH"
 
@@ -27,18 +27,18 @@ class ProgramTree:
 
     @property
     def root(self) -> str:
-        """The folder that the arm sees."""
+        """The folder that the variant sees."""
         return self.folders[0] if self.in_place else _COPY
 
     @property
     def values(self) -> Mapping[str, str]:
         """What placeholders stand for."""
-        return {"artefact": f"{self.root}/{self.program}", "files": self.root}
+        return {"artifact": f"{self.root}/{self.program}", "files": self.root}
 
     @property
-    def files(self) -> ArmFiles | None:
+    def files(self) -> VariantFiles | None:
         """What the meter is to copy."""
-        return None if self.in_place else ArmFiles(self.folders, self.without)
+        return None if self.in_place else VariantFiles(self.folders, self.without)
 
     def environment(self, env: Mapping[str, str], inherited: str) -> tuple[tuple[str, str], ...]:
         """`env` with the folders in which the loader looks first, before its own or inherited."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ensign.lab.study.fitting import Pilot
+from ensign.lab.study.fitting import WorkloadPilot
 from ensign.model.findings import Finding, Severity
 from ensign.model.study import Study, Workload
 from ensign.model.trials import Mode
 from ensign.model.units import parse_duration_ns
 
-# A slice lasts for two rounds of requests then, also of an arm that is a quarter slower or a third
-# faster: whether it sends once or twice would move what beginning a slice costs per request.
+# A slice lasts for two rounds of requests then, also of a variant that is a quarter slower or a
+# third faster: whether it sends once or twice would move what beginning a slice costs per request.
 _ROUNDS_PER_SLICE = 1.5
 
 
-def connections_at_once(study: Study, pilots: Mapping[str, Pilot]) -> dict[str, int]:
+def connections_at_once(study: Study, pilots: Mapping[str, WorkloadPilot]) -> dict[str, int]:
     """Connections that send in one slice of a workload; without those where it is all of them.
 
     A slice ends when the last reply is there. Where one pipeline of requests on each connection
@@ -45,7 +45,7 @@ def turns_findings(at_once: Mapping[str, int]) -> tuple[Finding, ...]:
     return (Finding("connections-by-turns", Severity.NOTE, text),)
 
 
-def _fitting(workload: Workload, pilot: Pilot, slice_ns: int) -> int | None:
+def _fitting(workload: Workload, pilot: WorkloadPilot, slice_ns: int) -> int | None:
     drive = workload.drive
     if drive is None or drive.rate_per_s is not None:
         return None

@@ -1,0 +1,140 @@
+"""Where builds and checks are carried out: ports, limits, and commands in a sandbox."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ensign.builders.sandboxes import Sandbox, Sandboxes
+from ensign.builders.training import Trainer
+from ensign.host.cache import Cache
+from ensign.host.clock import Clock
+from ensign.host.disk_watch import DiskLimit, used_bytes
+from ensign.host.files import storage_errors
+from ensign.host.processes import Outcome, Processes, ProcessLimits, ProcessRequest
+
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """All that a stage or a check needs besides its plan; `path` is the PATH of its commands.
+
+    `meter` is the program that records calls; without it none are recorded. `trainer` runs what
+    collects profiles.
+    """
+
+    processes: Processes
+    cache: Cache
+    sandboxes: Sandboxes
+    clock: Clock
+    path: str
+    meter: Path | None = None
+    trainer: Trainer | None = None
+
+    def new_log(self, kind: str, key: str) -> Path:
+        """An empty log for what is being made, which stays there if that fails.
+
+        StorageFailed if the disk is full.
+        """
+        # Two ensigns may be at the same stage.
+        log = self.cache.folder / "logs" / f"{kind}-{key[:20]}-{os.getpid()}.log"
+        with storage_errors(log):
+            log.write_bytes(b"")
+        return log
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What every command sees: the same on any machine, but for PATH."""
+        return {
+            "PATH": self.path,
+            "HOME": self.sandboxes.temporary_path,
+            "TMPDIR": self.sandboxes.temporary_path,
+            "LC_ALL": "C",
+            "TZ": "UTC",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What several commands may take together; `deadline_ns` is a moment of the monotonic clock."""
+
+    deadline_ns: int
+    disk: DiskLimit
+
+    @classmethod
+    def of(cls, sandbox: Sandbox, deadline_ns: int, disk_bytes: int) -> Bounds:
+        """For commands that add at most so many bytes to what is in the sandbox now."""
+        folders = (sandbox.tree, sandbox.temporary)
+        return cls(deadline_ns, DiskLimit(folders, disk_bytes, used_bytes(folders)))
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs commands in a sandbox, within common bounds, with `env` as all of their environment."""
+
+    build_context: BuildContext
+    sandbox: Sandbox
+    bounds: Bounds
+    log: Path
+    env: Mapping[str, str]
+
+    @property
+    def left_ns(self) -> int:
+        """What is left until the deadline, not above 0 if it is over."""
+        return self.bounds.deadline_ns - self.build_context.clock.monotonic_ns()
+
+    def note(self, line: str) -> None:
+        """Write a line to the log. StorageFailed if the disk is full."""
+        with storage_errors(self.log), self.log.open("a") as file:
+            file.write(f"{line}\n")
+
+    def run(
+        self,
+        argv: tuple[str, ...],
+        limit_ns: int | None = None,
+        *,
+        stdin: Path | None = None,
+        stdout: Path | None = None,
+        follower: tuple[str, ...] = (),
+    ) -> Outcome:
+        """Run a command, which the log gets before its output. Errors as `Processes.run`, `note`.
+
+        A `follower` is put in front of it, and is no part of what the log shows.
+
+        It may take what is left until the deadline, but no more than `limit_ns`. Without any time
+        left it has met its deadline.
+        """
+        self.note(f"$ {shlex.join(argv)}")
+        return self._run(
+            ProcessRequest(
+                (*follower, *argv),
+                log=self.log,
+                deadline_ns=limit_ns,
+                stdin=stdin,
+                stdout=stdout,
+            )
+        )
+
+    def run_unlogged(self, argv: tuple[str, ...]) -> Outcome:
+        """Run a command that is not the user's and that the log does not show; else as `run`."""
+        return self._run(ProcessRequest(argv))
+
+    def _run(self, request: ProcessRequest) -> Outcome:
+        left_ns = self.left_ns
+        if left_ns <= 0:
+            return Outcome(None, None, "deadline")
+        if request.deadline_ns is not None:
+            left_ns = min(left_ns, request.deadline_ns)
+        return self.build_context.processes.run(
+            replace(
+                request,
+                argv=(*self.sandbox.argv, *request.argv),
+                env=self.env,
+                cwd=self.sandbox.cwd,
+                deadline_ns=left_ns,
+                limits=ProcessLimits(file_bytes=self.bounds.disk.size_bytes),
+                disk=self.bounds.disk,
+            )
+        )

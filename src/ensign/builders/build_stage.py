@@ -1,0 +1,339 @@
+"""Carrying out one stage: a copy of the parent's tree, the commands, what is kept of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from ensign.builders import recorder, relink
+from ensign.builders.build_context import Bounds, BuildContext, Runner
+from ensign.builders.commands import with_jobs
+from ensign.builders.layouts import bolt_call
+from ensign.builders.profile_files import bolt_facts, lay, warnings_in
+from ensign.builders.profiles import of_file
+from ensign.builders.running import TREE, Inputs, Run, StageFailedError
+from ensign.builders.sandboxes import Sandbox
+from ensign.builders.stages import Stage
+from ensign.builders.taking import Taken, TakingError, made_libraries, take, taken_from
+from ensign.host.cache import Entry
+from ensign.host.files import copy_tree, remove_tree
+from ensign.host.processes import read_tail
+from ensign.model.calls import Call
+from ensign.proof.leftovers import FILE as BEFORE
+from ensign.proof.leftovers import Leftover, as_text, leftovers, read_leftovers
+from ensign.proof.loaded_bytes import read_artifact, read_built
+from ensign.proof.provenance import Earlier, FilesOfBuild, with_origins
+from ensign.proof.read import as_json, from_json, proof_after, read_proof
+from ensign.toolchains.profiling import FDATA
+
+# Any fixed moment does; this is 2000-01-01.
+SOURCE_DATE_EPOCH = "946684800"
+_LOG = "log.txt"
+BUILD_TREE = "build-tree"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How a stage ended: its entry, or the last lines of its log and why it failed."""
+
+    entry: Entry | None
+    log: Path
+    reason: str = ""
+    tail: str = ""
+
+
+def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildContext) -> Made:
+    """Build a stage in a copy of its tree. A failing command is a result, not an error.
+
+    StorageFailed if the disk is full, Interrupted if the processes were interrupted.
+    """
+    log = build_context.new_log(stage.kind, stage.key)
+
+    def fill(folder: Path) -> Mapping[str, object]:
+        with build_context.sandboxes.sandbox() as sandbox:
+            began_unix_ns = inputs.began_unix_ns or int(build_context.clock.unix_s() * 1e9)
+            copy_tree(inputs.tree, sandbox.tree)
+            set_up_recorder(stage, sandbox, build_context)
+            start = partial(_start, stage, sandbox, build_context, log)
+            start().commands(stage.clean)
+            before = _leftovers(sandbox, folder, inputs)
+            if inputs.profile is not None:
+                lay(inputs.profile.folder / "profile", sandbox.tree)
+            bolted = _bolt_relinks(stage, start, inputs, folder)
+            started_ns = build_context.clock.monotonic_ns()
+            run = start()
+            facts: dict[str, object] = {"label": stage.label, "began_unix_ns": began_unix_ns}
+            if stage.training_steps is not None:
+                facts |= run.collect(stage.training_steps, inputs, folder / "profile")
+            else:
+                run.commands(with_jobs(stage.commands, jobs))
+                facts |= run.lay_out_files(inputs)
+            build_s = (build_context.clock.monotonic_ns() - started_ns) / 1e9
+            facts |= {"build_s": build_s, "chain_s": build_s + inputs.chain_s}
+            calls = recorder.read_calls(_calls_log(sandbox))
+            relinked = bolted or _relinks(stage, start, (*inputs.dependency_calls, *calls), folder)
+            if relinked:
+                # What relinks took is not the build's: what is left of it begins anew.
+                run = dataclasses.replace(run, runner=start().runner)
+            run.commands(with_jobs(stage.tool_commands, jobs))
+            shutil.copyfile(log, folder / _LOG)
+            facts["left_running"] = sorted(set(run.left_running))
+            calls += recorder.read_calls(_calls_log(sandbox), skip=len(calls))
+            _keep_calls(sandbox, calls, folder, inputs)
+            if stage.kind == "dependencies":
+                sandbox.tree.rename(folder / TREE)
+            elif stage.kind != "profile":
+                earlier = Earlier(
+                    before, inputs.dependency_calls, began_unix_ns, build_context.meter is not None
+                )
+                facts |= relinked | _take(run, calls, earlier, folder, inputs)
+            if stage.keep_tree and stage.kind == "program":
+                # What BOLT makes has the tree of the program that it begins with.
+                before_it = inputs.linked
+                built = sandbox.tree if before_it is None else before_it.folder / BUILD_TREE
+                copy_tree(built, folder / BUILD_TREE)
+            if stage.strip:
+                facts |= _strip(run, folder, taken_from(facts))
+            return facts
+
+    try:
+        entry = build_context.cache.make(stage.kind, stage.key, fill)
+    except StageFailedError as failed:
+        return Made(None, log, str(failed), read_tail(log))
+    log.unlink(missing_ok=True)
+    return Made(entry, entry.folder / _LOG)
+
+
+def _leftovers(sandbox: Sandbox, folder: Path, inputs: Inputs) -> tuple[Leftover, ...]:
+    """What earlier builds left in the tree that the first stage of the chain had; kept, too."""
+    parent = inputs.parent
+    found = leftovers(sandbox.tree) if parent is None else read_leftovers(parent.folder / BEFORE)
+    (folder / BEFORE).write_text(as_text(found))
+    return found
+
+
+def _start(stage: Stage, sandbox: Sandbox, build_context: BuildContext, log: Path) -> Run:
+    """Commands of a stage that may take, from now on and together, what its limits allow."""
+    deadline_ns = build_context.clock.monotonic_ns() + stage.deadline_ns
+    bounds = Bounds.of(sandbox, deadline_ns, stage.disk_bytes)
+    return Run(
+        stage, Runner(build_context, sandbox, bounds, log, environment_of(stage, build_context))
+    )
+
+
+def environment_of(stage: Stage, build_context: BuildContext) -> dict[str, str]:
+    """What the commands of a stage see."""
+    sandboxes = build_context.sandboxes
+    recording: dict[str, str] = {}
+    if build_context.meter is not None:
+        path = dict(stage.env).get("PATH", build_context.path)
+        recording = recorder.environment(f"{sandboxes.temporary_path}/{recorder.FOLDER}", path)
+    return {
+        **build_context.environment,
+        "SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH,
+        "GIT_CEILING_DIRECTORIES": str(Path(sandboxes.build_path).parent),
+        **dict(stage.env),
+        **recording,
+    }
+
+
+def set_up_recorder(stage: Stage, sandbox: Sandbox, build_context: BuildContext) -> None:
+    """Put the recorder where the commands of a stage find it, if there is one."""
+    if build_context.meter is not None:
+        seen_as = f"{build_context.sandboxes.temporary_path}/{recorder.FOLDER}"
+        place = sandbox.temporary / recorder.FOLDER
+        recorder.set_up(place, seen_as, build_context.meter, stage.recorded, stage.changes)
+
+
+def _calls_log(sandbox: Sandbox) -> Path:
+    return sandbox.temporary / recorder.FOLDER / recorder.CALLS
+
+
+def _keep_calls(sandbox: Sandbox, calls: Sequence[Call], folder: Path, inputs: Inputs) -> None:
+    """Put the calls of this stage into its folder, and those of its dependencies beside them.
+
+    What BOLT makes has the calls of the link.
+    """
+    if inputs.linked is not None:
+        for name in (recorder.CALLS, recorder.DEPENDENCY_CALLS, recorder.COMPILE_COMMANDS):
+            if (inputs.linked.folder / name).exists():
+                shutil.copyfile(inputs.linked.folder / name, folder / name)
+        return
+    parent = inputs.parent
+    if parent is not None and parent.kind == "dependencies":
+        before = parent.folder / recorder.CALLS
+        if before.is_file():
+            shutil.copyfile(before, folder / recorder.DEPENDENCY_CALLS)
+    if calls:
+        shutil.copyfile(_calls_log(sandbox), folder / recorder.CALLS)
+        commands = json.dumps(recorder.compile_commands(calls), indent=1)
+        (folder / recorder.COMPILE_COMMANDS).write_text(commands + "\n")
+
+
+def _relinks(
+    stage: Stage,
+    start: Callable[[], Run],
+    calls: Sequence[Call],
+    folder: Path,
+) -> dict[str, object]:
+    """Make the relinks that are asked for, while objects are there; the facts about them."""
+    if stage.relinks is None:
+        return {}
+    run = start()
+    clock = run.runner.build_context.clock
+    context, started_ns = _relink_context(run, calls, _loaded_of(run)), clock.monotonic_ns()
+    relinked = relink.make_relinks(stage.relinks, context, folder / relink.FOLDER)
+    return _relink_facts(relinked, clock.monotonic_ns() - started_ns)
+
+
+def _loaded_of(run: Run) -> tuple[str, ...]:
+    """Programs and libraries among what will be kept of the tree, the program first."""
+    if not run.stage.runtime_files:
+        return (run.stage.artifact,)
+    apart = run.runner.sandbox.temporary / "kept"
+    try:
+        taken = take(dataclasses.replace(run.stage, tools=()), run.place, apart)
+    except TakingError:  # what tools' commands make is missing yet, or it is said later
+        return (run.stage.artifact,)
+    finally:
+        remove_tree(apart)
+    return tuple(each.path for each in taken.files if each.loaded)
+
+
+def _bolt_relinks(
+    stage: Stage, start: Callable[[], Run], inputs: Inputs, folder: Path
+) -> dict[str, object]:
+    """Of what BOLT lays out: before it does, while its input is still there."""
+    argv = bolt_call(stage.commands)
+    if stage.relinks is None or not argv:
+        return {}
+    run = start()
+    clock, tree = run.runner.build_context.clock, run.runner.sandbox.tree
+    calls = {stage.artifact: argv}
+    for number, name in enumerate(inputs.others):
+        if (tree / f"{FDATA}.{number}").exists():
+            calls[name] = bolt_call(of_file(stage.file_commands, name, number))
+    files = (stage.artifact, *inputs.others)
+    context, started_ns = _relink_context(run, (), files), clock.monotonic_ns()
+    relinked = relink.make_bolted(stage.relinks, calls, context, folder / relink.FOLDER)
+    return _relink_facts(relinked, clock.monotonic_ns() - started_ns)
+
+
+def _relink_facts(relinked: relink.Relinked, wall_ns: int) -> dict[str, object]:
+    return {"relinks": dataclasses.asdict(relinked), "relink_s": wall_ns / 1e9}
+
+
+def _relink_context(
+    run: Run, calls: Sequence[Call], files: tuple[str, ...]
+) -> relink.RelinkContext:
+    sandbox, sandboxes = run.runner.sandbox, run.runner.build_context.sandboxes
+    return relink.RelinkContext(
+        run=run.runner.run,
+        calls=calls,
+        place=run.place,
+        scratch=(
+            sandbox.temporary / relink.FOLDER,
+            f"{sandboxes.temporary_path}/{relink.FOLDER}",
+        ),
+        files=files,
+    )
+
+
+def _take(
+    run: Run, calls: Sequence[Call], earlier: Earlier, folder: Path, inputs: Inputs
+) -> dict[str, object]:
+    """Copy what is kept of a program's tree to `folder/files`; the facts about it."""
+    stage, files = run.stage, folder / "files"
+    try:
+        taken = take(stage, run.place, files)
+    except TakingError as error:
+        raise StageFailedError(str(error)) from None
+    facts: dict[str, object] = taken.as_facts()
+    facts["artifact"] = _artifact_facts(files / stage.artifact)
+    if stage.kind == "instrumented":
+        return facts
+    if inputs.linked is None:
+        facts["made"] = made_libraries(run.place, inputs.source, taken.files)
+        facts |= _proofs(run, calls, earlier, files, taken)
+    else:
+        facts["made"] = inputs.linked.facts["made"]
+        facts |= _proofs_after(inputs.linked, files, stage.artifact, taken)
+    return facts | {"profile": _profile_facts(folder / _LOG, inputs)}
+
+
+def _artifact_facts(program: Path) -> Mapping[str, object]:
+    artifact = read_artifact(program)
+    if artifact is None:
+        raise StageFailedError(f"'{program.name}' is not a program in ELF format")
+    return dataclasses.asdict(artifact)
+
+
+def _proofs(
+    run: Run, calls: Sequence[Call], earlier: Earlier, files: Path, taken: Taken
+) -> dict[str, object]:
+    """What is proved of the program, and of each file that is loaded with it."""
+    stage, processes = run.stage, run.runner.build_context.processes
+    program = read_proof(
+        files / stage.artifact, run.place, calls, processes, run.map_text(calls, stage.artifact)
+    )
+    named = FilesOfBuild(files, stage.artifact, frozenset(path for _, path in stage.tools))
+    scratch = run.runner.build_context.sandboxes.temporary_path
+    origins = with_origins(program, named, run.place, calls, earlier, scratch)
+    every = (*earlier.calls, *calls)
+    others = {
+        name: as_json(
+            read_proof(
+                files / name, run.place, every, processes, run.map_text(every, name), program
+            )
+        )
+        for name in taken.others
+    }
+    return {"proof": as_json(origins), "file_proofs": others}
+
+
+def _proofs_after(linked: Entry, files: Path, artifact: str, taken: Taken) -> dict[str, object]:
+    known = linked.facts["file_proofs"]
+    before = known if isinstance(known, Mapping) else {}
+    return {
+        "proof": as_json(proof_after(from_json(linked.facts["proof"]), files / artifact)),
+        "file_proofs": {
+            name: as_json(proof_after(from_json(before[name]), files / name))
+            for name in taken.others
+            if name in before
+        },
+    }
+
+
+def _profile_facts(log: Path, inputs: Inputs) -> dict[str, object]:
+    """What is known of the profiles that a program was made with."""
+    facts: dict[str, object] = {}
+    for entry in (inputs.linked, inputs.profile):
+        known = None if entry is None else entry.facts.get("profile")
+        facts |= known if isinstance(known, dict) else {}
+    if inputs.linked is not None:
+        facts |= bolt_facts(log)
+        if facts.get("bolt") == [0, 0]:
+            raise StageFailedError("BOLT found no function of the profile in the program")
+    elif inputs.profile is not None:
+        facts["warnings"] = warnings_in(log)
+    return facts
+
+
+def _strip(run: Run, folder: Path, taken: Taken) -> dict[str, object]:
+    """Strip what is loaded, after it was judged: the facts of the files that will run."""
+    inside, files = run.runner.sandbox.temporary / "stripped", folder / "files"
+    seen_as = f"{run.runner.build_context.sandboxes.temporary_path}/{inside.name}"
+    stripped = []
+    for each in taken.files:
+        if each.loaded:
+            shutil.copy2(files / each.path, inside)
+            run.commands((("strip", seen_as),))
+            shutil.copy2(inside, files / each.path)
+        stripped.append(read_built(files / each.path, each.path) if each.loaded else each)
+    facts = dataclasses.replace(taken, files=tuple(stripped)).as_facts()
+    return {**facts, "artifact": _artifact_facts(files / run.stage.artifact)}

@@ -1,0 +1,282 @@
+"""Links of one program that differ in nothing but where its code lies. Pure.
+
+A relink is the recorded link with its objects in another order and a little padding before them
+(`order`), or with every function's section moved by the linker (`shuffle`). Objects change places
+only among neighbours: none passes an archive or a library, which would resolve other symbols then.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ensign.model.calls import Call
+from ensign.proof.flags import lto_of
+from ensign.toolchains.driver_line import (
+    is_compiler,
+    is_object,
+    is_source,
+    places_of_files,
+    without_output,
+)
+
+How = Literal["order", "shuffle"]
+
+# Words after which the linker sees what follows with other eyes, or which resolve symbols.
+_BARRIER = re.compile(r"-(l|Wl,|Xlinker|T)")
+_FOR_PADDING = ("-m", "-fcf-protection", "--target=", "-fPIC", "-fPIE", "-fpic", "-fpie")
+_LINKER = re.compile(r"-fuse-ld=(?:\S*ld\.)?(\w+)\S*")
+_PAD_STEP_BYTES, _PAD_STEPS = 16, 256
+# Sections of functions that a profile called hot, or never run, keep to themselves.
+_CLASSES = (
+    *(".text.hot.*", ".text.unlikely.*", ".text.[!hu]*"),
+    *(".text.h[!o]*", ".text.u[!n]*"),  # functions whose own names begin like these classes
+)
+# An order by counted calls comes before any shuffle, and is what keeps hot and cold apart.
+_UNSORTED = ("-Wl,--no-call-graph-profile-sort", "-Wl,-z,keep-text-section-prefix")
+
+
+@dataclass(frozen=True, slots=True)
+class Relinks:
+    """What is asked of a stage: one relink per seed. `profiled` keeps hot and cold code apart.
+
+    `gcc` tells how code is generated at an LTO link.
+    """
+
+    how: How
+    seeds: tuple[int, ...]
+    gcc: bool
+    profiled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCommand:
+    """A recorded link, without its output. `words` holds what follows the program's name."""
+
+    program: str
+    cwd: str
+    words: tuple[str, ...]
+
+    @property
+    def linker(self) -> str:
+        """Name of the linker asked for, `bfd` where none is: that is GCC's own."""
+        named = [match[1] for word in self.words if (match := _LINKER.fullmatch(word))]
+        return named[-1] if named else "bfd"
+
+    @property
+    def lto(self) -> bool:
+        """Whether code is generated at this link."""
+        return lto_of(self.words)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Objects and sources, in order; not archives and libraries."""
+        return tuple(self.words[at] for at in _unit_places(self.words))
+
+    @property
+    def movable(self) -> int:
+        """How many units have a neighbour to change places with."""
+        return sum(len(run) for run in _runs(self.words) if len(run) > 1)
+
+
+def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
+    """The last successful compiler call that made the file of that path or content.
+
+    Stricter than `proof.read.link_of`, which must do with names where a dry run recorded no files.
+    """
+    for call in reversed(calls):
+        if not is_compiler(call) or call.exit != 0:
+            continue
+        if any(path == made.path or (sha256 and sha256 == made.sha256) for made in call.outputs):
+            return call
+    return None
+
+
+def link_of(call: Call) -> LinkCommand:
+    """Take a link call apart. Temporary files that it was told to keep are left out."""
+    words = without_output(call.ran[1:])
+    kept = (word for word in words if not word.startswith("-save-temps"))
+    return LinkCommand(call.program, call.cwd, tuple(kept))
+
+
+def obstacle(link: LinkCommand, asked: Relinks) -> str:
+    """Why this link cannot be done again with other places for the same code; empty if it can."""
+    if not link.units:
+        return "its link line names no object"
+    if link.lto and not asked.gcc and link.linker != "lld":
+        return f"what the LTO link generates cannot be had from {link.linker}"
+    return ""
+
+
+def shuffles(link: LinkCommand, asked: Relinks) -> bool:
+    """Whether sections will be shuffled; objects change places instead where they cannot be."""
+    able = link.linker == "lld" or (link.linker == "mold" and not asked.profiled)
+    return asked.how == "shuffle" and able
+
+
+def code_generation(link: LinkCommand, folder: str, *, gcc: bool) -> tuple[str, ...]:
+    """The LTO link once more, leaving generated code in `folder`, as `generated_pattern` says.
+
+    Debug information is left out with GCC: it would refer to objects that are not kept.
+    """
+    keep = ("-save-temps=obj", "-g0") if gcc else (f"-Wl,--lto-obj-path={folder}/lto.o",)
+    return (link.program, *link.words, *keep, "-o", f"{folder}/program")
+
+
+def generated_pattern(*, gcc: bool) -> str:
+    """Glob of what `code_generation` leaves: assembly of GCC, objects of Clang."""
+    return "program.ltrans*.ltrans.s" if gcc else "lto.o*"
+
+
+def in_number_order(names: Sequence[str]) -> list[str]:
+    """Names sorted by the numbers in them: `lto.o10` after `lto.o2`."""
+    return sorted(names, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
+
+
+def assembling(link: LinkCommand, source: str, output: str) -> tuple[str, ...]:
+    """Compile or assemble a file of our own as the program's link would."""
+    flags = tuple(word for word in link.words if word.startswith(_FOR_PADDING))
+    return (link.program, *flags, "-fno-lto", "-g0", "-c", source, "-o", output)
+
+
+def with_generated(
+    link: LinkCommand, intermediate: frozenset[str], objects: Sequence[str]
+) -> LinkCommand:
+    """The link of generated objects, at the place of the first LTO object, instead of these.
+
+    `intermediate` are the words that name LTO objects; sources were compiled into such, too.
+    """
+    gone = [
+        at
+        for at in _unit_places(link.words)
+        if link.words[at] in intermediate or is_source(link.words[at])
+    ]
+    if not gone:
+        return link
+    words = list(link.words)
+    words[gone[0] : gone[0] + 1] = objects
+    shift = len(objects) - 1
+    dropped = {at + shift for at in gone[1:]}
+    kept = [word for at, word in enumerate(words) if at not in dropped]
+    return replace(link, words=(*kept, "-fno-lto"))
+
+
+def padding_source(seed: int) -> str:
+    """A source whose object is padding alone, up to 4 KiB in each class of code."""
+    rng = _rng(seed, "padding")
+    lines = []
+    for section in (".text.unlikely", ".text.hot", ".text"):
+        skip = _PAD_STEP_BYTES * rng.randrange(_PAD_STEPS)
+        lines.append(rf".section {section},\"ax\",@progbits\n\t.skip {skip},0x90\n\t")
+    return f'__asm__("{"".join(lines)}");\n'
+
+
+def relink(
+    link: LinkCommand, asked: Relinks, seed: int, output: str, padding: str
+) -> tuple[str, ...]:
+    """The command of one relink; `padding` is an object made from `padding_source`."""
+    if shuffles(link, asked):
+        return (link.program, *link.words, *_shuffle(link, asked, seed), "-o", output)
+    words = list(link.words)
+    rng = _rng(seed, "order")
+    for run in _runs(link.words):
+        names = [words[at] for at in run]
+        rng.shuffle(names)
+        for at, name in zip(run, names, strict=True):
+            words[at] = name
+    first = next(_unit_places(link.words))
+    return (link.program, *words[:first], padding, *words[first:], "-o", output)
+
+
+def again(link: LinkCommand, output: str) -> tuple[str, ...]:
+    """The recorded link with another output."""
+    return (link.program, *link.words, "-o", output)
+
+
+def bolt_call(commands: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The first command, where it is BOLT that lays out a program by a profile; else nothing."""
+    first = commands[0] if commands else ("",)
+    is_bolt = first[0].rpartition("/")[2].startswith("llvm-bolt")
+    by_profile = any(word.startswith(("-data=", "--data=")) for word in first)
+    return first if is_bolt and by_profile else ()
+
+
+def bolt_again(argv: tuple[str, ...], seed: int, output: str) -> tuple[str, ...]:
+    """The same layout by BOLT, with hot functions in a random order; cold ones stay apart."""
+    words = []
+    rest = iter(argv)
+    for word in rest:
+        if word == "-o":
+            next(rest, None)
+        elif not word.lstrip("-").startswith("reorder-functions="):
+            words.append(word)
+    return (*words, "-reorder-functions=random", f"-bolt-seed={seed}", "-o", output)
+
+
+def kind_of_relink(link: LinkCommand, asked: Relinks) -> str:
+    """What differs between these relinks, in words."""
+    if shuffles(link, asked):
+        return "shuffled sections, hot and cold apart" if asked.profiled else "shuffled sections"
+    return "object order and padding" if link.movable else "padding"
+
+
+def notes_on(link: LinkCommand, asked: Relinks) -> tuple[str, ...]:
+    """What is less than what was asked for."""
+    said = []
+    if asked.how == "shuffle" and not shuffles(link, asked):
+        said.append(f"{link.linker} shuffles no sections as needed; objects change places instead")
+    if not shuffles(link, asked) and _sorted_by_calls(link, asked):
+        said.append("lld orders hot functions by counted calls, so only the others change places")
+    if not shuffles(link, asked) and not link.movable:
+        said.append("its link has one object alone, so its relinks differ in padding only")
+    return tuple(said)
+
+
+def as_inputs(asked: Relinks) -> Mapping[str, object]:
+    """What of it decides bytes, for a stage's key."""
+    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 2}
+
+
+def seed_of(variant: str, seed: int, number: int) -> int:
+    """Seed of a relink; variants have their own, so that their layouts are independent."""
+    return random.Random(f"{variant} {seed} {number}").randrange(1, 2**31)  # noqa: S311
+
+
+def _shuffle(link: LinkCommand, asked: Relinks, seed: int) -> tuple[str, ...]:
+    if link.linker == "mold":
+        return (f"-Wl,--shuffle-sections={seed}",)
+    globs = _CLASSES if asked.profiled else (".text*",)
+    places = tuple(f"-Wl,--shuffle-sections={glob}={seed}" for glob in globs)
+    return (*_UNSORTED, *places) if _sorted_by_calls(link, asked) else places
+
+
+def _sorted_by_calls(link: LinkCommand, asked: Relinks) -> bool:
+    """Whether lld puts functions in order by the calls that Clang's profile counted."""
+    return link.linker == "lld" and asked.profiled and not asked.gcc
+
+
+def _rng(seed: int, what: str) -> random.Random:
+    return random.Random(f"{what} {seed}")  # noqa: S311  # not for secrets
+
+
+def _unit_places(words: Sequence[str]) -> Iterator[int]:
+    return (at for at in places_of_files(words) if _is_unit(words[at]))
+
+
+def _is_unit(word: str) -> bool:
+    return is_object(word) or is_source(word) or re.search(r"/lto\.o\d*$", word) is not None
+
+
+def _runs(words: Sequence[str]) -> list[list[int]]:
+    """Places of units that nothing separates."""
+    runs: list[list[int]] = [[]]
+    files, units = set(places_of_files(words)), set(_unit_places(words))
+    for at, word in enumerate(words):
+        if at in units:
+            runs[-1].append(at)
+        elif at in files or _BARRIER.match(word):
+            runs.append([])
+    return [run for run in runs if run]

@@ -1,0 +1,181 @@
+"""`ensign doctor PATH`: what a binary, or a folder in which something was built, shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ensign.host.processes import Processes
+from ensign.lab.doctor.folder import FolderEvidence, dated, read_beside, sources_of
+from ensign.model.checkup import ArtifactCheckup, Examined
+from ensign.model.errors import InputError
+from ensign.model.findings import Finding
+from ensign.proof.archives import is_archive
+from ensign.proof.elf import read_binary
+from ensign.proof.evidence import BuildEvidence
+from ensign.proof.facts import Binary, LinkFacts, Objects, Proof
+from ensign.proof.link import ProgramLink, TreePlace, read_link
+from ensign.proof.objects import ObjectFacts, as_binary, objects_below
+from ensign.proof.read import link_of, read_tree, unindexed_archive
+from ensign.proof.rules import describe, judge
+from ensign.proof.rules_link import archiver_findings
+from ensign.proof.rules_objects import object_findings
+from ensign.proof.rules_open import open_questions
+from ensign.proof.rules_profile import profile_file_findings
+from ensign.proof.rules_times import changed_source_findings
+from ensign.proof.supposed import borne_out, contradicted
+from ensign.toolchains.driver_line import is_compiler, links, output_of, sources
+
+_NO_LINK = LinkFacts(unknown="no command that linked it is known")
+_PLAIN_MAKE = "as plain make would build it"
+_UNKNOWN = "plain make has one, but make may have been told other flags"
+
+
+def examine_path(path: Path, processes: Processes) -> ArtifactCheckup:
+    """Look at a program, a library, an archive or a folder. InputError if it is none of these."""
+    if not path.exists():
+        raise InputError(f"there is no '{path}'; name a program, a folder or a study file")
+    try:
+        return _folder(path, processes) if path.is_dir() else _file(path)
+    except PermissionError as error:
+        raise InputError(f"cannot read {error.filename}: {error.strerror}") from error
+
+
+def _file(path: Path) -> ArtifactCheckup:
+    beside = FolderEvidence(TreePlace(path.parent), {path.name: path})
+    if is_archive(path) or path.suffix == ".o":
+        archive = unindexed_archive(path, path.name) if is_archive(path) else None
+        objects = objects_below({path.name: path})
+        seen = _of_objects(path.name, objects, Objects(), beside)
+        bad = (archive,) if archive else ()
+        unindexed = BuildEvidence(path.name, Proof(Binary(str(path)), unindexed=bad))
+        index = "its index leaves out LTO objects" if archive else "its index is complete"
+        examined = Examined(str(path), (index, *describe(seen)))
+        findings = (*archiver_findings(unindexed), *_judged(seen, beside, objects))
+        return ArtifactCheckup(str(path), (examined,), (), findings)
+    binary = read_binary(path)
+    if binary is None:
+        raise InputError(
+            f"'{path}' is no ELF program, library or archive; name one, a folder or a study file"
+        )
+    seen = BuildEvidence(path.name, Proof(binary, link=_NO_LINK))
+    examined = Examined(str(path), describe(seen))
+    return ArtifactCheckup(str(path), (examined,), (), tuple(_judged(seen, beside)))
+
+
+def _folder(folder: Path, processes: Processes) -> ArtifactCheckup:
+    folder = folder.absolute()
+    objects, unindexed = read_tree(folder)
+    beside = read_beside(folder, processes)
+    supposed = tuple(_artifacts(beside, objects, processes))
+    built = tuple(_borne_out(each, beside) if each.proof.binary.read else each for each in supposed)
+    read = objects_below(beside.files)
+    if not built and not objects.count and not unindexed and not beside.calls and not read:
+        raise InputError(
+            f"nothing was built in '{folder}': it has no ELF program or library, no object, "
+            "archive, or Makefile that links one"
+        )
+    archives = BuildEvidence(folder.name, Proof(Binary(str(folder)), unindexed=unindexed))
+    findings = [*archiver_findings(archives)]
+    for each, before in zip(built, supposed, strict=True):
+        findings += _judged(each, beside)
+        if each is not before and contradicted(before) is None:
+            findings += judge(_of_commands_alone(before))
+    examined = [Examined(each.subject, describe(each)) for each in built]
+    # What a program does not say of its units, its objects or the commands may.
+    linked = not (beside.supposed and read)
+    if not built or not all(each.proof.binary.units or (each.link and linked) for each in built):
+        parts = _of_objects(folder.name, read, objects, beside)
+        parts = _borne_out(parts, beside) if read else parts
+        # Commands of a dry run alone were judged with what they link.
+        if read or (parts.calls and not (built and beside.supposed)):
+            findings += _judged(parts, beside, read)
+            examined.append(Examined(f"{len(read)} objects and their commands", describe(parts)))
+    return ArtifactCheckup(
+        str(folder), tuple(examined), beside.sources, tuple(dict.fromkeys(findings))
+    )
+
+
+def _borne_out(seen: BuildEvidence, beside: FolderEvidence) -> BuildEvidence:
+    """Without the calls of a dry run where the file does not bear them out."""
+    if not beside.supposed or borne_out(seen):
+        return seen
+    other = contradicted(seen)
+    why = f"plain make would build something else: {other}" if other else _UNKNOWN
+    proof = replace(seen.proof, link=LinkFacts(unknown=f"{_NO_LINK.unknown} ({why})"))
+    return replace(seen, proof=proof, calls=())
+
+
+def _of_commands_alone(seen: BuildEvidence) -> BuildEvidence:
+    """What the commands come to, whatever was built."""
+    path = seen.proof.binary.path
+    proof = Proof(Binary(path), link=seen.proof.link)
+    return replace(seen, subject=f"{seen.subject}, {_PLAIN_MAKE}", proof=proof)
+
+
+def _of_objects(
+    name: str, read: tuple[ObjectFacts, ...], objects: Objects, beside: FolderEvidence
+) -> BuildEvidence:
+    """Objects and commands that compile, taken together."""
+    calls = tuple(call for call in beside.calls if sources(call.ran))
+    link = LinkFacts(unknown="these are parts, no program")
+    return BuildEvidence(name, Proof(as_binary(name, read), objects, link=link), calls=calls)
+
+
+def _judged(
+    seen: BuildEvidence, beside: FolderEvidence, objects: tuple[ObjectFacts, ...] = ()
+) -> Iterator[Finding]:
+    there = sources_of(seen, beside)
+    yield from judge(seen)
+    yield from object_findings(seen, objects)
+    yield from profile_file_findings(seen, beside.profiles, there)
+    path = Path(seen.proof.binary.path)
+    built = dated(path) if path.is_file() else None
+    yield from changed_source_findings(seen, built, there)
+    yield from open_questions(seen, beside.profiles, there)
+
+
+def _artifacts(
+    beside: FolderEvidence, objects: Objects, processes: Processes
+) -> Iterator[BuildEvidence]:
+    """What was built; where nothing is, what would be linked."""
+    built = 0
+    for name, path in beside.files.items():
+        if name.endswith((".o", ".a")):
+            continue
+        binary = read_binary(path)
+        if binary is not None:
+            built += 1
+            yield _seen(name, path, binary, objects, beside, processes)
+    if not built:
+        for call in beside.calls:
+            if is_compiler(call) and links(call.ran):
+                path = beside.place.find(output_of(call.ran) or "a.out", call.cwd)
+                yield _seen(path.name, path, Binary(str(path)), objects, beside, processes)
+
+
+def _seen(  # all there is to see of one file
+    name: str,
+    path: Path,
+    binary: Binary,
+    objects: Objects,
+    beside: FolderEvidence,
+    processes: Processes,
+) -> BuildEvidence:
+    call = link_of(beside.calls, beside.place, path)
+    link = _NO_LINK
+    if call is not None:
+        map_text = _map_of(path, beside.maps)
+        words = ProgramLink(call.program, call.ran, call.cwd)
+        link = read_link(words, beside.place, path, map_text, processes)
+    compiling = tuple(each for each in beside.calls if not links(each.ran))
+    calls = beside.calls if call is not None else compiling if binary.units else ()
+    return BuildEvidence(name, Proof(binary, objects, link=link), calls=calls)
+
+
+def _map_of(artifact: Path, maps: Sequence[Path]) -> str | None:
+    """The map named after the artifact, or the only one."""
+    named = [path for path in maps if path.stem in (artifact.name, artifact.stem)]
+    chosen = named or (maps if len(maps) == 1 else ())
+    return chosen[0].read_text(errors="replace") if chosen else None

@@ -1,0 +1,34 @@
+"""`ensign doctor` from look to judgement, with the compilers of a study where one is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ensign.host.programs import Programs
+from ensign.host.topology import read_topology
+from ensign.lab.doctor.judge import checkup, missing_compiler
+from ensign.lab.doctor.probe import DoctorPorts, Installer, examine
+from ensign.lab.study_file import StudyFile, read_study
+from ensign.model.checkup import Checkup, CheckupLine, Status
+from ensign.toolchains.table import package_of
+
+
+def examine_machine(ports: DoctorPorts, *, study: Path | None = None, race: bool = True) -> Checkup:
+    """Look and judge. StudyError where the study is wrong."""
+    cpus = read_topology(ports.root).numbers
+    file = None if study is None else read_study(study, machine_cpus=cpus)
+    seen = examine(ports, race=race)
+    more = () if file is None else tuple(_study_checks(file, ports.programs, seen.installer))
+    return checkup(seen, more)
+
+
+def _study_checks(
+    file: StudyFile, programs: Programs, installer: Installer
+) -> Iterator[CheckupLine]:
+    for name in dict.fromkeys(variant.compiler for variant in file.variants):
+        if programs.find(name) is None:
+            line = file.positions.line(("axes", "compiler"))
+            yield missing_compiler(package_of(name), installer, f"{file.path}:{line}: not found")
+        else:
+            yield CheckupLine("study", name, Status.GOOD, programs.ask((name, "--version")).line)

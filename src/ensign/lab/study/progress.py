@@ -1,0 +1,19 @@
+"""Whom a run tells what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ensign.lab.study.racing import RoundPlan, RoundProgress
+from ensign.model.build_events import OnEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressCallbacks:
+    """Whom to tell what happens: builds, pilots by workload, the plan of the rounds, trials."""
+
+    build: OnEvent
+    pilot: Callable[[str], None]
+    plan: Callable[[RoundPlan], None]
+    trial: Callable[[RoundProgress], None]

@@ -1,0 +1,62 @@
+"""Who takes part in a race of built programs, and what names its trials."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from ensign.lab.cpu_plan import cpus_of_study
+from ensign.lab.study.fixed import plan_key
+from ensign.lab.study.layouts import rotating
+from ensign.lab.study.new_record import with_checks_of
+from ensign.lab.study.prepare import BuiltPrograms
+from ensign.lab.study.record import STUDY, StudyRecord, write_record
+from ensign.lab.study.variants import RacedVariants
+from ensign.lab.study_file import StudyFile
+from ensign.model.findings import Finding
+from ensign.store.folder import StudyFolder
+
+
+@dataclass(frozen=True, slots=True)
+class RaceSetup:
+    """`variants` take turns with their relinks, `natural` have none; `key` names both."""
+
+    natural: RacedVariants
+    variants: RacedVariants
+    key: str
+    findings: tuple[Finding, ...]
+
+
+def race_setup(file: StudyFile, programs: BuiltPrograms) -> RaceSetup:
+    """The programs on their CPUs."""
+    cpus, findings = cpus_of_study(file.study.cpus)
+    natural = RacedVariants(
+        artifacts=programs.artifacts,
+        tools=dict(programs.tools),
+        cpus=cpus,
+        folder=str(file.folder),
+        trees=programs.trees,
+        library_path=os.environ.get("LD_LIBRARY_PATH", ""),
+    )
+    variants = rotating(file.study, natural, programs.relinks)
+    facts = [result.facts for result in programs.report.results]
+    # Who is out decides who races: where that changes, trials are others.
+    hashes = {each.variant: each.identity for each in facts if not each.out}
+    raced = {each.variant: each.layouts for each in facts if each.variant in variants.relinks}
+    return RaceSetup(natural, variants, plan_key(file.study, hashes, raced), findings)
+
+
+def is_complete(
+    folder: StudyFolder,
+    known: StudyRecord | None,
+    key: str,
+    programs: BuiltPrograms,
+    name: str = STUDY,
+) -> bool:
+    """Whether a record says that all of a race is there; then it gets what the checks say now."""
+    if known is None or known.key != key or not known.complete:
+        return False
+    checked = with_checks_of(known, programs.report)
+    if checked != known:
+        write_record(folder, checked, name)
+    return True

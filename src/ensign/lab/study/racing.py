@@ -1,0 +1,155 @@
+"""The rounds of a study: every workload once per round, each trial stored as soon as it ended."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ensign.lab.compare.pilot import CommandPilot
+from ensign.lab.study.calibrate import one_trial
+from ensign.lab.study.groups import fewest
+from ensign.lab.study.variants import RacedVariants
+from ensign.meter.client import Meter
+from ensign.model.errors import CommandFailed, RaceFailed
+from ensign.model.findings import Finding
+from ensign.model.precision import Precision
+from ensign.model.study import Study, Workload
+from ensign.model.trials import Trial, failed_variants
+from ensign.store.folder import StudyFolder
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlan:
+    """What was fixed before the first round. `key` names it in the store.
+
+    `rounds` are `exact` where the study says how many; else as many as fit into `allowed_ns` (None:
+    no limit), by this estimate, until it is `closed`: then it is how many there were. They take
+    about `round_ns` each, and all racing `expected_ns`; `spent_ns` went into the pilots before,
+    `used_ns` into the rounds in the end, and each race takes `overhead_ns` besides its own time.
+    From the first `pilots` rounds the `precision` to expect is told; where one is asked for, the
+    spread of the `first` of them counts in the intervals (of `finalists`, each judged more
+    strictly), and `reached` is the half-width of the widest geometric mean at the end.
+
+    `together` variants race at a time (None: all), `most_variants` has the workloads of whose
+    variants only fewer fit into memory, `at_once` those of whose connections so many send in one
+    slice. All variants of a race take about `memory_bytes` of the `free_bytes` that they may.
+    `self_timed` says of the workloads that end by the clock how that showed; of those
+    `clock_unknown` it was not tried. `alone` is what the baseline used by itself, where its work is
+    the same in the race: in slices that shows who ends so.
+
+    What the baseline does decides on `metric` (empty: what the study says), which workloads run
+    by turns (`alternating`) and which get all CPUs (`wide`); `seen` says why.
+    """
+
+    key: str
+    rounds: int
+    requests: Mapping[str, int | None]
+    expected_ns: int
+    together: int | None = None
+    precision: Precision | None = None
+    most_variants: Mapping[str, int] = field(default_factory=dict)
+    at_once: Mapping[str, int] = field(default_factory=dict)
+    exact: bool = True
+    closed: bool = True
+    allowed_ns: int | None = None
+    round_ns: int = 0
+    spent_ns: int = 0
+    used_ns: int = 0
+    overhead_ns: int = 0
+    pilots: int = 0
+    first: int = 0
+    finalists: int = 1
+    reached: float | None = None
+    memory_bytes: int = 0
+    free_bytes: int | None = None
+    self_timed: Mapping[str, str] = field(default_factory=dict)
+    clock_unknown: tuple[str, ...] = ()
+    alone: Mapping[str, CommandPilot] = field(default_factory=dict)
+    metric: str = ""
+    alternating: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+    seen: tuple[Finding, ...] = ()
+
+    def placed(self, variants: RacedVariants, workload: str) -> RacedVariants:
+        """The variants as they race in that workload."""
+        most = fewest(self.together, self.most_variants.get(workload))
+        return replace(
+            variants,
+            most_variants=most,
+            at_once=self.at_once.get(workload),
+            cpus=variants.cpus.widened() if workload in self.wide else variants.cpus,
+            alternating=workload in self.alternating,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RoundProgress:
+    """How far the rounds are; times in ns. `trial` is the one that just ended."""
+
+    done: int
+    total: int
+    round_index: int
+    workload: str
+    trial: Trial
+
+
+def order_of(workloads: list[Workload], seed: int, round_index: int) -> list[Workload]:
+    """The workloads of a round in its own random order, the same on every resumption."""
+    shuffled = list(workloads)
+    random.Random(f"{seed} {round_index}").shuffle(shuffled)  # noqa: S311  # not for secrets
+    return shuffled
+
+
+def failed_in(folder: StudyFolder, key: str) -> frozenset[str]:
+    """The variants that failed in a stored trial of that plan: they are out of it."""
+    return failed_variants(folder.trials(key))
+
+
+def missing_trials(
+    study: Study, variants: RacedVariants, plan: RoundPlan, folder: StudyFolder
+) -> tuple[tuple[int, Workload], ...]:
+    """Round and workload of each trial that the store lacks, in the order of racing.
+
+    None where every variant failed: nothing is left to be compared.
+    """
+    stored = folder.done(plan.key)
+    if stored and variants.has_failed(failed_in(folder, plan.key)):
+        return ()
+    return tuple(
+        (round_index, workload)
+        for round_index in range(plan.rounds)
+        for workload in order_of(study.workloads, study.race.seed, round_index)
+        if (round_index, workload.name) not in stored
+    )
+
+
+def run_rounds(
+    meter: Meter,
+    study: Study,
+    variants: RacedVariants,
+    plan: RoundPlan,
+    folder: StudyFolder,
+    on_trial: Callable[[RoundProgress], None],
+) -> frozenset[str]:
+    """Races what the store lacks; the variants that failed.
+
+    What failed in an earlier trial of the plan takes no part. RaceFailed where the baseline fails;
+    KeyboardInterrupt passes. Finished trials are stored in either case.
+    """
+    total = plan.rounds * len(study.workloads)
+    missing = missing_trials(study, variants, plan, folder)
+    gone = failed_in(folder, plan.key)
+    for done, (round_index, workload) in enumerate(missing, start=total - len(missing) + 1):
+        requests = plan.requests[workload.name]
+        if variants.has_failed(gone):
+            break
+        raced = plan.placed(variants.without(gone), workload.name)
+        try:
+            trial = one_trial(meter, study, raced, workload, requests, round_index=round_index)
+        except CommandFailed as error:
+            raise RaceFailed(str(error)) from None
+        folder.write_trial(plan.key, trial)
+        gone |= failed_variants([trial])
+        on_trial(RoundProgress(done, total, round_index, workload.name, trial))
+    return gone

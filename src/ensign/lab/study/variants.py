@@ -1,0 +1,289 @@
+"""From a study's workloads and built variants to the variants of a race. Pure."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ensign.builders.training import TrainingRun
+from ensign.lab.cpu_plan import CpuPlan
+from ensign.lab.study.trees import ProgramTree
+from ensign.meter.requests import (
+    DriveLoad,
+    Load,
+    ProcessSpec,
+    RaceRequest,
+    Readiness,
+    Sink,
+    VariantSpec,
+)
+from ensign.model.placeholders import fill, fill_all
+from ensign.model.study import DriveStep, Server, Study, Workload, counts_itself
+from ensign.model.trials import TWIN, Better, Metric, Mode, Score, Trial
+from ensign.model.units import parse_duration_ns
+
+_NO_VARIANT = 2  # the baseline and its twin
+
+
+def group_count(variants: int, most_variants: int) -> int:
+    """In how many races so many variants fit beside baseline and twin, which are in each."""
+    return max(1, math.ceil(variants / (most_variants - _NO_VARIANT)))
+
+
+def _unchecked(trial: Trial, _variants: RacedVariants) -> Trial:
+    return trial
+
+
+@dataclass(frozen=True, slots=True)
+class RacedVariants:
+    """Who takes part: variants in order, the baseline first, each with its program's path.
+
+    `tools` are the paths behind `{NAME}` placeholders. Relative paths in commands start at
+    `folder`; a server has a folder of its own. `relinks` has paths of relinks by variant, of which
+    each round uses the next of `rotation`; a variant without them is the same program in every
+    round. `memory_bytes` is what all variants of a race may take together; None does not limit it.
+    `most_variants` (3 or more) race at a time, `at_once` connections of a drive send in one slice;
+    None: all. `trees` has, by path, what a program runs with; `library_path` is the inherited
+    LD_LIBRARY_PATH. `apart` has the workloads of which no two variants may be alive at once.
+    `check` judges what each trial ran, and takes out of it who ran something else. `alternating`
+    executions take turns whatever the workload.
+    """
+
+    artifacts: tuple[tuple[str, str], ...]
+    tools: Mapping[str, str]
+    cpus: CpuPlan
+    folder: str | None = None
+    relinks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rotation: int = 0
+    twin: str | None = None
+    memory_bytes: int | None = None
+    most_variants: int | None = None
+    at_once: int | None = None
+    trees: Mapping[str, ProgramTree] = field(default_factory=dict)
+    library_path: str = ""
+    apart: frozenset[str] = frozenset()
+    check: Callable[[Trial, RacedVariants], Trial] = _unchecked
+    alternating: bool = False
+
+    def in_round(self, round_index: int) -> RacedVariants:
+        """Who takes part in that round: each variant's relink of it, the twin's own one, too."""
+        if not self.rotation:
+            return self
+        chosen = {
+            variant: paths[round_index % self.rotation] for variant, paths in self.relinks.items()
+        }
+        artifacts = tuple((name, chosen.get(name, path)) for name, path in self.artifacts)
+        return replace(self, artifacts=artifacts, twin=chosen.get(TWIN))
+
+    def in_groups(self, seed: int) -> tuple[RacedVariants, ...]:
+        """Fields of at most `most_variants`, each with the baseline and its twin.
+
+        The others are dealt by the seed. The variants itself where all race together.
+        """
+        first, *others = self.artifacts
+        count = 1 if self.most_variants is None else group_count(len(others), self.most_variants)
+        if count == 1:
+            return (self,)
+        random.Random(seed).shuffle(others)  # noqa: S311  # not for secrets
+        parts = (others[start::count] for start in range(count))
+        return tuple(replace(self, artifacts=(first, *part)) for part in parts)
+
+    def without(self, variants: Collection[str]) -> RacedVariants:
+        """Those that are left; the baseline leads them."""
+        left = tuple(pair for pair in self.artifacts if pair[0] not in variants)
+        return replace(self, artifacts=left)
+
+    def has_failed(self, variants: Collection[str]) -> bool:
+        """Whether there was somebody beside the baseline, and nobody is left of these."""
+        others = [name for name, _ in self.artifacts[1:]]
+        return bool(others) and all(name in variants for name in others)
+
+    def only_baseline(self) -> RacedVariants:
+        """The baseline alone (it still gets its twin)."""
+        return replace(self, artifacts=self.artifacts[:1])
+
+
+_SINKS = {None: Sink.PIPE, "pipe": Sink.PIPE, "null": Sink.NULL}
+# Where memtier_benchmark writes what it did, and where that says how many requests there were.
+_MEMTIER_JSON, _MEMTIER_COUNT = "{tmp}/memtier.json", "/ALL STATS/Totals/Count"
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One execution of a workload: the same requests, by the same seed, for every variant."""
+
+    workload: Workload
+    requests: int | None
+    seed: int
+
+
+def race_request(
+    study: Study, variants: RacedVariants, workload: Workload, requests: int | None, *, seed: int
+) -> RaceRequest:
+    """One execution of one workload with all variants and the baseline's twin."""
+    run = Execution(workload, requests, seed)
+    specs = [
+        _variant(study, variants, run, name, artifact) for name, artifact in variants.artifacts
+    ]
+    baseline, path = variants.artifacts[0]
+    twin = _variant(study, variants, run, baseline, variants.twin or path)
+    return RaceRequest(
+        # Without baseline and twin there is nothing to compare with.
+        variants=(
+            replace(specs[0], required=True),
+            *specs[1:],
+            replace(twin, name=TWIN, required=True),
+        ),
+        mode=mode_of(study, variants, workload),
+        slice_ns=parse_duration_ns(study.race.slice),
+        executions=1,
+        seed=seed,
+        meter_cpus=variants.cpus.meter,
+        ports=study.race.ports,
+        apart=workload.name in variants.apart,
+    )
+
+
+def mode_of(study: Study, variants: RacedVariants, workload: Workload) -> Mode:
+    """How the variants of a workload take turns.
+
+    Whole executions where they cannot be there together, where it says what it achieved, where its
+    behavior asks for them, and for the wall time of a server under a load generator: slices have no
+    queues.
+    """
+    asked = study.race.mode is not None
+    waits = workload.load is not None and study.race.cost is Metric.WALL and not asked
+    by_turns = variants.alternating or workload.name in variants.apart or workload.by_turns
+    return Mode.ALTERNATING if by_turns or waits else study.race.turns
+
+
+def training_request(study: Study, variants: RacedVariants, run: TrainingRun) -> RaceRequest:
+    """The training of the one program in `variants`; a server is asked to stop.
+
+    A workload's deadline counts only where the study sets it: instrumented programs are slow.
+    """
+    ((name, artifact),) = variants.artifacts
+    execution = Execution(run.workload, run.workload.fixed_requests, study.race.seed)
+    variant = _variant(study, variants, execution, name, artifact)
+    program = replace(
+        variant.program,
+        argv=(*run.wrapper, *variant.program.argv),
+        env=(*variant.program.env, *run.env),
+    )
+    deadline_ns = run.deadline_ns
+    if "deadline" in run.workload.model_fields_set:
+        deadline_ns = min(deadline_ns, parse_duration_ns(run.workload.deadline))
+    if variant.load is None:
+        program = replace(program, deadline_ns=deadline_ns)
+    elif isinstance(variant.load, Load):
+        process = replace(variant.load.process, deadline_ns=deadline_ns)
+        variant = replace(variant, load=replace(variant.load, process=process))
+    return RaceRequest(
+        variants=(replace(variant, program=program, ask_to_stop=True),),
+        mode=Mode.ALTERNATING,
+        slice_ns=parse_duration_ns(study.race.slice),
+        executions=1,
+        seed=study.race.seed,
+        ports=study.race.ports,
+        env_padding=False,
+        counters=(),
+    )
+
+
+def _variant(
+    study: Study, variants: RacedVariants, run: Execution, name: str, artifact: str
+) -> VariantSpec:
+    workload, server = run.workload, study.server
+    tree = variants.trees.get(artifact)
+    own = {"artifact": artifact} if tree is None else tree.values
+    values = {**variants.tools, **own}
+    if run.requests is not None:
+        values["requests"] = str(run.requests)
+    if server is None or workload.command is not None:
+        count, pattern = _operations(workload)
+        program = _batch(workload, variants, values)
+        variant = VariantSpec(name, program, operations=count, operations_pattern=pattern)
+    else:
+        variant = _served(server, variants, run, name, values)
+    if workload.score is not None:
+        said = workload.score
+        variant = replace(variant, score=Score(said.pattern, said.unit, Better(said.better)))
+    if tree is None:
+        return variant
+    env = tree.environment(dict(variant.program.env), variants.library_path)
+    return replace(variant, program=replace(variant.program, env=env), files=tree.files)
+
+
+def _served(
+    server: Server, variants: RacedVariants, run: Execution, name: str, values: Mapping[str, str]
+) -> VariantSpec:
+    workload = run.workload
+    return VariantSpec(
+        name=name,
+        program=_server(server, workload, variants, values),
+        load=_load(run, variants, values),
+        ready=Readiness(server.ready.output, parse_duration_ns(server.ready.deadline)),
+        preload=tuple(
+            DriveLoad(step.drive, None, run.seed)
+            if isinstance(step, DriveStep)
+            else _loader(step, workload, variants, values)
+            for step in workload.preload
+        ),
+        ask_to_stop=server.stop == "term",
+    )
+
+
+def _load(run: Execution, variants: RacedVariants, values: Mapping[str, str]) -> Load | DriveLoad:
+    workload = run.workload
+    if workload.drive is not None:
+        cpus = variants.cpus.load
+        return DriveLoad(workload.drive, run.requests, run.seed, cpus, variants.at_once)
+    argv = workload.load or []
+    if workload.operations is not None:
+        return Load(_loader(argv, workload, variants, values), *_operations(workload))
+    if not counts_itself(argv):
+        process = _loader(argv, workload, variants, values)
+        return Load(process, operations=run.requests or 1)
+    process = _loader([*argv, f"--json-out-file={_MEMTIER_JSON}"], workload, variants, values)
+    return Load(process, None, operations_json=(_MEMTIER_JSON, _MEMTIER_COUNT))
+
+
+def _operations(workload: Workload) -> tuple[int | None, str | None]:
+    said = workload.operations
+    return (None, said) if isinstance(said, str) else (said, None)
+
+
+def _loader(
+    argv: Sequence[str], workload: Workload, variants: RacedVariants, values: Mapping[str, str]
+) -> ProcessSpec:
+    return ProcessSpec(
+        argv=fill_all(argv, values),
+        cwd=variants.folder,
+        cpus=variants.cpus.load,
+        deadline_ns=parse_duration_ns(workload.deadline),
+    )
+
+
+def _server(
+    server: Server, workload: Workload, variants: RacedVariants, values: Mapping[str, str]
+) -> ProcessSpec:
+    return ProcessSpec(
+        argv=fill_all((*server.command, *workload.server_args), values),
+        env=tuple((key, fill(text, values)) for key, text in server.env.items()),
+        cpus=variants.cpus.program,
+        cwd="{tmp}",
+    )
+
+
+def _batch(workload: Workload, variants: RacedVariants, values: Mapping[str, str]) -> ProcessSpec:
+    return ProcessSpec(
+        argv=fill_all(workload.command or (), values),
+        cwd=variants.folder,
+        cpus=variants.cpus.program,
+        stdin=None if workload.input is None else fill(workload.input, values),
+        stdout=None if workload.output in _SINKS else fill(workload.output or "", values),
+        sink=_SINKS.get(workload.output, Sink.PIPE),
+        deadline_ns=parse_duration_ns(workload.deadline),
+    )

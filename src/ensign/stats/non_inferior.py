@@ -1,0 +1,61 @@
+"""The claim "no workload is slower than the margin".
+
+Berger (Technometrics 24, 1982), intersection-union: the claim is the intersection of one claim
+per workload, and it is shown when every one of them is shown by its own one-sided test at level
+alpha. No correction is needed: to be wrong, the claim must be wrong for some workload, whose own
+test passes wrongly with probability at most alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensign.stats.student import one_sided_critical
+
+if TYPE_CHECKING:
+    from ensign.stats.rounds import RoundCosts
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class NoSlowerClaim:
+    """`shown`, or the workloads for which it is not shown."""
+
+    shown: bool
+    not_shown: tuple[str, ...]
+
+
+def upper_bounds(log_ratios: Floats, level: float, wider: float = 1.0) -> Floats:
+    """One-sided upper bounds of the mean log ratio over the last axis; infinite for one round.
+
+    `wider` is by how much correlation in time widens an interval.
+    """
+    n = log_ratios.shape[-1]
+    mean = np.asarray(log_ratios.mean(axis=-1)) if n else np.full(log_ratios.shape[:-1], math.inf)
+    if n < 2:  # noqa: PLR2004 - one round has no spread
+        return np.full_like(mean, math.inf)
+    se = wider * log_ratios.std(axis=-1, ddof=1) / math.sqrt(n)
+    return np.asarray(mean + one_sided_critical(level, n - 1) * se)
+
+
+def non_inferiority_claim(
+    costs: RoundCosts,
+    variant: str,
+    baseline: str,
+    margin: float,
+    level: float = 0.95,
+    wider: float = 1.0,
+) -> NoSlowerClaim:
+    """Whether every workload's upper bound is below ln(1 + margin); `level` is one-sided."""
+    bounds = upper_bounds(costs.log_ratios(variant, baseline), level, wider)
+    m = math.log1p(margin)
+    missing = tuple(
+        workload for workload, bound in zip(costs.workloads, bounds, strict=True) if not bound < m
+    )
+    return NoSlowerClaim(not missing, missing)

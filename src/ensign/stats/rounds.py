@@ -1,0 +1,126 @@
+"""Rounds as one table of log costs. A round is one execution of every workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensign.model.errors import InputError
+from ensign.model.findings import Finding, Severity
+from ensign.model.trials import TWIN
+from ensign.stats.trials import log_cost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ensign.model.trials import Metric, Trial
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoundCosts:
+    """y[variant, workload, round] = ln(nanoseconds per operation), of whole rounds only.
+
+    `left_out` are the rounds that lack a workload or a variant; they count nowhere.
+    """
+
+    metric: Metric
+    variants: tuple[str, ...]
+    workloads: tuple[str, ...]
+    rounds: tuple[int, ...]
+    left_out: tuple[int, ...]
+    y: Floats
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The variants besides the first and its twin; the twin where there are no others."""
+        return (
+            tuple(variant for variant in self.variants[1:] if variant != TWIN) or self.variants[1:]
+        )
+
+    def log_ratios(self, variant: str, baseline: str) -> Floats:
+        """d[workload, round] of any two variants: `variant` minus `baseline` in the same race.
+
+        The first variant is taken with its twin, but where the twin itself is compared.
+        """
+        of = self._alone if TWIN in (variant, baseline) else self.with_twin
+        ratios: Floats = of(variant) - of(baseline)
+        return ratios
+
+    def with_twin(self, variant: str) -> Floats:
+        """y[workload, round] of a variant; of the first, with a twin, the mean of the two copies.
+
+        That takes a quarter off the variance of ratios to it.
+        """
+        if variant != self.variants[0] or TWIN not in self.variants:
+            return self._alone(variant)
+        return np.asarray((self._alone(variant) + self._alone(TWIN)) / 2)
+
+    def _alone(self, variant: str) -> Floats:
+        return np.asarray(self.y[self._index(variant)])
+
+    def _index(self, variant: str) -> int:
+        if variant not in self.variants:
+            raise InputError(
+                f"variant '{variant}' is not among the variants: {', '.join(self.variants)}"
+            )
+        return self.variants.index(variant)
+
+
+def round_costs(
+    trials: Iterable[Trial],
+    variants: Sequence[str],
+    workloads: Sequence[str],
+    metric: Metric,
+    log_of: Callable[[Trial, str], float] | None = None,
+) -> RoundCosts:
+    """Whole rounds of a study. Trials of other workloads are ignored.
+
+    `log_of` gives the log of something else than the cost of a variant (a latency). InputError
+    where one workload has two trials of the same round, or a variant has no cost.
+    """
+    by_round: dict[int, dict[str, Trial]] = {}
+    for trial in trials:
+        if trial.workload not in workloads:
+            continue
+        row = by_round.setdefault(trial.round_index, {})
+        if trial.workload in row:
+            raise InputError(
+                f"workload '{trial.workload}' has two trials of round {trial.round_index}"
+            )
+        row[trial.workload] = trial
+    whole = tuple(s for s in sorted(by_round) if _is_whole(by_round[s], variants, workloads))
+    y = np.empty((len(variants), len(workloads), len(whole)))
+    for column, round_index in enumerate(whole):
+        for w, workload in enumerate(workloads):
+            trial = by_round[round_index][workload]
+            y[:, w, column] = [
+                log_of(trial, variant) if log_of else log_cost(trial, variant, metric)
+                for variant in variants
+            ]
+    left_out = tuple(s for s in sorted(by_round) if s not in whole)
+    return RoundCosts(metric, tuple(variants), tuple(workloads), whole, left_out, y)
+
+
+def round_findings(costs: RoundCosts) -> tuple[Finding, ...]:
+    """`incomplete-rounds`, where some were left out."""
+    if not costs.left_out:
+        return ()
+    count = len(costs.left_out)
+    which = "round is" if count == 1 else "rounds are"
+    text = (
+        f"{count} incomplete {which} left out of the geometric mean; "
+        f"it speaks of the {len(costs.rounds)} whole ones"
+    )
+    return (Finding("incomplete-rounds", Severity.NOTE, text),)
+
+
+def _is_whole(row: dict[str, Trial], variants: Sequence[str], workloads: Sequence[str]) -> bool:
+    return all(
+        workload in row and set(variants) <= {totals.variant for totals in row[workload].variants}
+        for workload in workloads
+    )

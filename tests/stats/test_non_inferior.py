@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from ensign.stats.non_inferior import non_inferiority_claim, upper_bounds
+from ensign.stats.rounds import RoundCosts
+
+Make = Callable[..., RoundCosts]
+D = np.random.default_rng(2).normal(0.0, 0.004, (6, 8))
+
+
+def test_upper_bounds_agree_with_scipy() -> None:
+    for d, bound in zip(D, upper_bounds(D, 0.975), strict=True):
+        one_sided = scipy.stats.ttest_1samp(d, 0, alternative="less").confidence_interval(0.975)
+        assert bound == pytest.approx(one_sided.high)
+
+
+def test_one_bad_workload_is_named(make_costs: Make) -> None:
+    d = D.copy()
+    d[3] += 0.012
+    claim = non_inferiority_claim(make_costs(d), "variant", "baseline", 0.01)
+    assert (claim.shown, claim.not_shown) == (False, ("w3",))
+    assert non_inferiority_claim(make_costs(D), "variant", "baseline", 0.01).shown
+
+
+def test_being_faster_on_others_does_not_help(make_costs: Make) -> None:
+    d = D - 1.0
+    d[0] = D[0] + math.log(1.01)
+    assert non_inferiority_claim(make_costs(d), "variant", "baseline", 0.01).not_shown == ("w0",)
+
+
+def test_noise_is_not_evidence(make_costs: Make) -> None:
+    # No workload is significantly slower here, and yet nothing is shown.
+    noisy = make_costs(20 * D)
+    assert not non_inferiority_claim(noisy, "variant", "baseline", 0.01).shown
+
+
+def test_a_higher_level_shows_less() -> None:
+    assert (upper_bounds(D, 0.99) > upper_bounds(D, 0.95)).all()
