@@ -367,7 +367,7 @@ fn whole_executions_go_in_balanced_turns() {
         let place = Place::new();
         let program = sh(&busy(20_000));
         let variants = [variant("a", program.clone()), variant("b", program)];
-        let request = json!({"variants": variants, "mode": "whole", "executions": 4});
+        let request = json!({"variants": variants, "mode": "alternating", "executions": 4});
         let records = run("race", &place.request(freezer, request));
         records.assert_complete();
         let order: Vec<_> = records
@@ -386,7 +386,7 @@ fn whole_executions_go_in_balanced_turns() {
 fn a_budget_ends_the_race_between_executions() {
     let place = Place::new();
     let variants = [variant("a", sh("sleep 0.2")), variant("b", sh("sleep 0.2"))];
-    let request = json!({"variants": variants, "mode": "whole", "executions": 1000, "budget_ns": 1_000_000_000u64});
+    let request = json!({"variants": variants, "mode": "alternating", "executions": 1000, "budget_ns": 1_000_000_000u64});
     let records = run("race", &place.request("auto", request));
     records.assert_complete();
     let executions = records.of("execution").len();

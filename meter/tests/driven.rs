@@ -168,7 +168,7 @@ fn all_operations_are_sent_in_slices_that_are_accounted() {
 fn a_whole_execution_is_one_slice() {
     let place = Place::new();
     let variants = [server("a", gets(700)), server("b", gets(700))];
-    let records = race(&place, "auto", "whole", &variants);
+    let records = race(&place, "auto", "alternating", &variants);
     records.assert_complete();
     assert_eq!(records.of("slice").len(), 4);
     assert!(records

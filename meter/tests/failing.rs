@@ -60,7 +60,7 @@ fn assert_others_raced_on(place: &Place, records: &Records, code: &str, executio
 
 #[test]
 fn a_program_that_fails_in_the_third_execution_has_raced_in_two() {
-    for mode in ["interleaved", "whole"] {
+    for mode in ["interleaved", "alternating"] {
         for freezer in freezers() {
             let place = Place::new();
             // It has had slices in the execution in which it fails.
@@ -89,7 +89,7 @@ fn a_program_that_fails_in_the_third_execution_has_raced_in_two() {
 
 #[test]
 fn a_crash_and_a_hang_end_their_variant() {
-    for mode in ["interleaved", "whole"] {
+    for mode in ["interleaved", "alternating"] {
         let place = Place::new();
         let variants = [
             good("one"),
@@ -149,7 +149,7 @@ fn an_variant_that_failed_is_cleaned_up_after_once() {
 fn two_variants_that_are_left_take_turns_as_two_do() {
     let place = Place::new();
     let variants = [good("one"), variant("bad", sh("exit 1")), good("two")];
-    let records = raced(&place, "auto", "whole", &variants);
+    let records = raced(&place, "auto", "alternating", &variants);
     assert_others_raced_on(&place, &records, "failed", 0);
     let order: Vec<_> = records
         .of("slice")
@@ -182,7 +182,7 @@ fn a_required_variant_ends_the_race_and_what_was_measured_stays() {
     let place = Place::new();
     let mut needed = variant("needed", sh(&from_run(&place, 3, "exit 9")));
     needed["required"] = json!(true);
-    let records = raced(&place, "auto", "whole", &[needed, good("one")]);
+    let records = raced(&place, "auto", "alternating", &[needed, good("one")]);
     records.assert_failed(3, "failed");
     assert_eq!(records.only("error")["variant"], "needed");
     assert_eq!(records.only("end")["executions"], 2);

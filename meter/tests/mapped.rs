@@ -54,7 +54,7 @@ fn a_program_in_a_whole_execution_is_seen_and_so_are_its_children() {
         let parent = sh("sleep 5; :");
         let request = place.request(
             freezer,
-            json!({"mode": "whole", "variants": [variant("a", parent.clone()), variant("b", parent)]}),
+            json!({"mode": "alternating", "variants": [variant("a", parent.clone()), variant("b", parent)]}),
         );
         let records = run("race", &request);
         records.assert_complete();

@@ -83,7 +83,7 @@ fn race(place: &Place, freezer: &str, variants: &[Value], more: Value) -> Record
 fn servers_and_loads_are_accounted_apart() {
     for (freezer, mode) in freezers()
         .into_iter()
-        .flat_map(|f| [(f, "interleaved"), (f, "whole")])
+        .flat_map(|f| [(f, "interleaved"), (f, "alternating")])
     {
         let place = Place::new();
         let variants = [server("a"), server("b")];
@@ -286,10 +286,10 @@ fn servers_that_fail_in_any_phase_leave_the_others_racing() {
     let uncounted = bad(&|variant| variant["load"]["operations_pattern"] = json!("(\\d+) cakes"));
     for (variant, code, mode) in [
         (deaf, "not-ready", "interleaved"),
-        (early, "crashed", "whole"),
+        (early, "crashed", "alternating"),
         (empty, "failed", "interleaved"),
         (refused.clone(), "load-failed", "interleaved"),
-        (refused, "load-failed", "whole"),
+        (refused, "load-failed", "alternating"),
         (uncounted, "operations-unknown", "interleaved"),
     ] {
         let place = Place::new();
