@@ -28,7 +28,7 @@ test-circumstances: packages test-packages setup
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml meter/Cargo.toml meter/Cargo.lock $(wildcard meter/src/*.rs meter/src/*/*.rs meter/src/*/*/*.rs)
+$(VENV)/.ready: pyproject.toml meter/Cargo.toml meter/Cargo.lock $(wildcard meter/*/Cargo.toml meter/src/*.rs meter/*/src/*.rs meter/*/src/*/*.rs)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools setuptools-rust
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
@@ -45,11 +45,11 @@ lint:
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	cd meter && cargo fmt --check
-	cd meter && cargo clippy --locked --all-targets -- -D warnings
+	cd meter && cargo fmt --all --check
+	cd meter && cargo clippy --locked --workspace --all-targets -- -D warnings
 
 meter-test:
-	cd meter && cargo test --locked
+	cd meter && cargo test --locked --workspace
 
 unit:
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST)

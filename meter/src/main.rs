@@ -3,52 +3,13 @@
 //! It reads one request from standard input and writes records to standard output; both are
 //! described in docs/meter-protocol.md.
 
-mod activity;
-mod call;
-mod cgroup;
-mod clock;
-mod counters;
-mod drain;
-mod drive;
-mod exec;
-mod follow;
-mod freezer;
-mod guardian;
-mod halt;
-mod hashing;
-mod inputs;
-mod launch;
-mod lookup;
-mod ports;
-mod priority;
-mod probe;
-mod process_trees;
-mod procfs;
-mod race;
-mod recorder;
-mod records;
-mod request;
-mod run;
-mod run_state;
-mod schedule;
-mod scope;
-mod score;
-mod scratch;
-mod server;
-mod signals;
-mod spawn;
-mod totals;
-mod turns;
-mod usage;
-mod variant;
-mod wait;
-mod worker;
-
 use clap::{Parser, Subcommand};
-use halt::Code;
-use records::{last_words, Status};
-use request::Request;
+use ensign_protocol::records::{last_words, Status};
+use ensign_protocol::request::{Request, Verb};
+use ensign_protocol::Code;
+use std::ffi::OsString;
 use std::io::Write;
+use std::path::PathBuf;
 
 /// Races programs slice by slice and accounts for what each of them used.
 #[derive(Parser)]
@@ -69,47 +30,54 @@ enum Action {
     /// Says in one line what is possible here.
     Probe,
     /// Runs a program and says what it and its children executed, mapped and wrote.
-    Follow(follow::Arguments),
+    Follow(Followed),
 }
 
-/// A verb that takes a request.
-#[derive(Clone, Copy)]
-pub enum Verb {
-    Race,
-    Exec,
-    Drive,
+#[derive(clap::Args)]
+struct Followed {
+    /// Where the document goes.
+    #[arg(long)]
+    log: PathBuf,
+    /// How many times as fast clocks of CPU time are to seem.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    cpu_clock_rate: u64,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
 }
 
 fn main() {
-    if let Some(name) = recorder::called_as() {
-        std::process::exit(recorder::record(&name));
+    if let Some(name) = ensign_record::called_as() {
+        std::process::exit(ensign_record::record(&name));
     }
     let arguments = Arguments::parse();
     // These make no control groups.
     let groupless = matches!(arguments.command, Action::Drive | Action::Follow(_));
-    let in_scope = !groupless && scope::enter();
+    let in_scope = !groupless && ensign_race::enter_scope();
     let status = match arguments.command {
         Action::Race => serve(Verb::Race),
         Action::Exec => serve(Verb::Exec),
         Action::Drive => serve(Verb::Drive),
         Action::Probe => {
-            println!("{}", probe::probe(in_scope));
+            println!("{}", ensign_race::probe(in_scope));
             0
         }
-        Action::Follow(arguments) => follow::follow(arguments),
+        Action::Follow(asked) => {
+            ensign_race::follow(asked.command, &asked.log, asked.cpu_clock_rate)
+        }
     };
     std::process::exit(status);
 }
 
 fn serve(verb: Verb) -> i32 {
-    let request = guardian::read_request()
+    let request = ensign_race::read_request()
         .map_err(|error| format!("cannot read the request: {error}"))
         .and_then(|bytes| Request::parse(verb, &bytes));
     let request = match request {
         Ok(request) => request,
         Err(text) => return refuse(Code::Request, &text),
     };
-    guardian::guard(&request).unwrap_or_else(|error| refuse(Code::System, &error.to_string()))
+    ensign_race::guard(&request).unwrap_or_else(|error| refuse(Code::System, &error.to_string()))
 }
 
 fn refuse(code: Code, text: &str) -> i32 {

@@ -1,5 +1,5 @@
 //! A server of the Redis protocol that answers what a test tells it to.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,5 @@
 //! Starts the meter, reads its records, and sees whether anything is left of a run.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 pub mod fake_server;
 

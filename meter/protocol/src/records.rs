@@ -1,0 +1,276 @@
+//! The records (docs/meter-protocol.md).
+
+use serde::{Serialize, Serializer};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub type CounterValues = BTreeMap<&'static str, u64>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Program,
+    Server,
+    Load,
+    Preload,
+    Prepare,
+    Cleanup,
+    Command,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reason {
+    Exited,
+    Deadline,
+    Ended,
+    Filler,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Record<'a> {
+    Start(Start<'a>),
+    Slice(Slice<'a>),
+    Variant(Box<VariantTotal<'a>>),
+    Outcome(&'a Outcome),
+    Execution(Execution),
+    Drive(DriveTotal),
+    Warning(&'a Warning),
+    Failure(&'a VariantFailure),
+    Error(ErrorRecord<'a>),
+    End(End),
+}
+
+#[derive(Serialize)]
+pub struct Start<'a> {
+    pub schema: u64,
+    pub meter: &'static str,
+    pub freezer: &'static str,
+    pub mode: &'static str,
+    pub counters: &'a [&'static str],
+    pub counters_scope: Option<&'static str>,
+    pub pid: u32,
+}
+
+#[derive(Serialize)]
+pub struct Slice<'a> {
+    pub execution: u64,
+    pub variant: &'a str,
+    pub start_ns: u64,
+    pub wall_ns: u64,
+    pub cpu_ns: u64,
+    pub load_cpu_ns: u64,
+    pub cpu_wait_ns: Option<u64>,
+    pub filler: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
+    #[serde(serialize_with = "pairs")]
+    pub counters: (&'a [&'static str], &'a [u64]),
+}
+
+fn pairs<S: Serializer>(
+    (names, values): &(&[&'static str], &[u64]),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(names.iter().zip(*values))
+}
+
+#[derive(Serialize)]
+pub struct VariantTotal<'a> {
+    pub execution: u64,
+    pub variant: &'a str,
+    pub wall_ns: u64,
+    pub cpu_ns: u64,
+    pub user_ns: u64,
+    pub system_ns: u64,
+    pub load_cpu_ns: u64,
+    pub operations: Option<u64>,
+    pub peak_memory_bytes: u64,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    pub slices: u64,
+    pub counters: CounterValues,
+    pub cpu_wait_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_activity: Option<Activity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    pub mapped: &'a BTreeSet<Mapped>,
+    #[serde(flatten)]
+    pub drive: Option<DriveFacts>,
+}
+
+/// Times in which so many tasks of a group were running or waiting for a CPU.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Activity {
+    pub looks: u64,
+    pub observed_ns: u64,
+    /// No task could run.
+    pub idle_ns: u64,
+    /// Two or more could.
+    pub several_ns: u64,
+    /// Sum over all tasks of the time in which each could run.
+    pub runnable_ns: u64,
+    /// Of `idle_ns` the part with a task in uninterruptible sleep: mostly storage.
+    pub storage_ns: u64,
+    pub most_tasks: u64,
+    /// CPU time of the task that used most, as far as it was seen.
+    pub busiest_cpu_ns: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Mapped {
+    pub path: String,
+    /// Major and minor number, as in `/proc/PID/maps`.
+    pub device: String,
+    pub inode: u64,
+    pub deleted: bool,
+    /// Seen from another root directory than the tracer's.
+    pub other_root: bool,
+}
+
+/// The record of a drive that is complete.
+#[derive(Serialize)]
+pub struct DriveTotal {
+    pub operations: u64,
+    pub wall_ns: u64,
+    pub load_cpu_ns: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub latency_ns: Option<Summary>,
+}
+
+/// All in nanoseconds, but the count.
+#[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub p50: u64,
+    pub p95: u64,
+    pub p99: u64,
+    pub p999: u64,
+    pub max: u64,
+    pub mean: u64,
+    pub count: u64,
+}
+
+/// What a variant's drive adds to its totals.
+#[derive(Serialize)]
+pub struct DriveFacts {
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub latency_ns: Option<Summary>,
+}
+
+#[derive(Serialize, Clone, Debug)]
+pub struct Outcome {
+    pub execution: u64,
+    pub variant: Option<String>,
+    pub role: Role,
+    pub argv: Vec<String>,
+    pub pid: i32,
+    pub exit: Option<i32>,
+    pub signal: Option<i32>,
+    pub reason: Reason,
+    pub user_ns: u64,
+    pub system_ns: u64,
+    pub active_wall_ns: u64,
+    pub peak_memory_bytes: u64,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    pub stderr_tail: String,
+    pub stdout_tail: String,
+    #[serde(flatten)]
+    pub seen: Option<Seen>,
+}
+
+/// What else is told of a command that is run alone.
+#[derive(Serialize, Clone, Debug)]
+pub struct Seen {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    pub cpu_wait_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
+}
+
+#[derive(Serialize)]
+pub struct Execution {
+    pub execution: u64,
+    pub wall_ns: u64,
+    pub started_unix_ns: u64,
+    pub running_share: f64,
+    pub steal_ns: u64,
+    pub valid: bool,
+}
+
+#[derive(Serialize, Clone)]
+pub struct Warning {
+    pub code: &'static str,
+    pub execution: Option<u64>,
+    pub variant: Option<String>,
+    pub text: String,
+    /// Names of the processes that were ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<String>,
+}
+
+/// What ended a variant, while the race goes on without it.
+#[derive(Serialize, Clone)]
+pub struct VariantFailure {
+    pub execution: u64,
+    pub variant: String,
+    pub code: &'static str,
+    pub text: String,
+    pub exit: Option<i32>,
+    pub signal: Option<i32>,
+}
+
+#[derive(Serialize)]
+pub struct ErrorRecord<'a> {
+    pub code: &'static str,
+    pub execution: Option<u64>,
+    pub variant: Option<&'a str>,
+    pub text: &'a str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Complete,
+    Failed,
+    Interrupted,
+}
+
+#[derive(Serialize)]
+pub struct End {
+    pub status: Status,
+    pub executions: u64,
+}
+
+/// One record as a line.
+pub fn line(record: &Record) -> Vec<u8> {
+    let mut line = serde_json::to_vec(record).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// Records that the guardian writes when the worker cannot.
+pub fn last_words(out: &mut Vec<u8>, error: Option<(&'static str, &str)>, status: Status) {
+    if let Some((code, text)) = error {
+        let record = ErrorRecord {
+            code,
+            execution: None,
+            variant: None,
+            text,
+        };
+        out.extend(line(&Record::Error(record)));
+    }
+    let end = End {
+        status,
+        executions: 0,
+    };
+    out.extend(line(&Record::End(end)));
+}

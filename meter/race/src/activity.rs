@@ -1,0 +1,221 @@
+//! What the tasks of a variant do while it runs: compute (or wait for a CPU), or wait for something
+//! else. Looked at by the clock, so other load on the machine changes it little: a task that has
+//! no CPU because others have them is runnable all the same.
+
+use crate::halt::Halt;
+use crate::processes::freezer::Group;
+use crate::processes::process_trees::ProcessTrees;
+use crate::processes::procfs;
+use ensign_host::clock;
+use ensign_host::wait::Waiter;
+use ensign_protocol::records::Activity;
+use libc::pid_t;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::RawFd;
+use std::os::unix::fs::MetadataExt;
+
+const LONGEST_PAUSE_NS: u64 = 1_000_000;
+const SHORTEST_PAUSE_NS: u64 = 150_000;
+/// A pause is so many times as long as the look before it: looking disturbs what it looks at.
+const PAUSE_PER_LOOK: u64 = 12;
+/// While a run is young there are this many looks in it.
+const LOOKS_PER_AGE: u64 = 16;
+
+#[derive(Default)]
+struct States {
+    tasks: u64,
+    runnable: u64,
+    storage: u64,
+    busiest_cpu_ns: u64,
+}
+
+impl States {
+    /// Adds a time in which the tasks were in these states.
+    fn book(&self, span_ns: u64, activity: &mut Activity) {
+        activity.looks += 1;
+        activity.observed_ns += span_ns;
+        activity.runnable_ns += self.runnable * span_ns;
+        activity.most_tasks = activity.most_tasks.max(self.tasks);
+        activity.busiest_cpu_ns = activity.busiest_cpu_ns.max(self.busiest_cpu_ns);
+        match self.runnable {
+            0 => {
+                activity.idle_ns += span_ns;
+                activity.storage_ns += if self.storage > 0 { span_ns } else { 0 };
+            }
+            1 => {}
+            _ => activity.several_ns += span_ns,
+        }
+    }
+}
+
+/// Looks at one variant during one execution.
+#[derive(Default)]
+pub(crate) struct Observer {
+    pub main: Activity,
+    pub load: Activity,
+    began_ns: Option<u64>,
+    last_ns: u64,
+    cost_ns: u64,
+}
+
+impl Observer {
+    /// Waits as a waiter does, and looks meanwhile at a tree, and at its load where it has one.
+    pub(crate) fn watch(
+        &mut self,
+        waiter: &Waiter,
+        process_trees: &mut ProcessTrees,
+        (tree, with_load): (usize, bool),
+        fds: &[RawFd],
+        until_ns: Option<u64>,
+    ) -> Result<Option<usize>, Halt> {
+        loop {
+            let next = self.next_ns();
+            let until = until_ns.map_or(next, |until| until.min(next));
+            let ready = waiter.readable(fds, Some(until))?;
+            if ready.is_some() || until_ns.is_some_and(|until| clock::now_ns() >= until) {
+                return Ok(ready);
+            }
+            self.look(process_trees, tree, with_load);
+        }
+    }
+
+    /// When to look next.
+    fn next_ns(&mut self) -> u64 {
+        let now = clock::now_ns();
+        let began = *self.began_ns.get_or_insert_with(|| {
+            self.last_ns = now;
+            now
+        });
+        let young = ((now - began) / LOOKS_PER_AGE).clamp(SHORTEST_PAUSE_NS, LONGEST_PAUSE_NS);
+        now + young.max(self.cost_ns * PAUSE_PER_LOOK)
+    }
+
+    fn look(&mut self, process_trees: &mut ProcessTrees, tree: usize, with_load: bool) {
+        let start = clock::now_ns();
+        let span_ns = start - self.last_ns;
+        let main = states(process_trees, tree, Group::Main);
+        if main.tasks > 0 {
+            main.book(span_ns, &mut self.main);
+        }
+        if with_load {
+            let load = states(process_trees, tree, Group::Load);
+            load.book(span_ns, &mut self.load);
+        }
+        self.last_ns = start;
+        self.cost_ns = clock::now_ns() - start;
+    }
+}
+
+fn states(process_trees: &mut ProcessTrees, tree: usize, group: Group) -> States {
+    let mut states = States::default();
+    let members = process_trees.tree(tree).members(group);
+    for &pid in &members {
+        count(pid, &mut states);
+    }
+    let drained = process_trees.drained.borrow();
+    if states.runnable == 0 && members.iter().any(|&pid| writes_to(pid, &drained)) {
+        // It waits for the meter to take its output: that is no waiting of its own.
+        states.runnable = 1;
+    }
+    states
+}
+
+/// Whether a task is held up by one of these pipes being full.
+fn writes_to(pid: pid_t, pipes: &[u64]) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let paths = tasks
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|task| task.path());
+    paths
+        .filter_map(|task| fs::read_to_string(task.join("syscall")).ok())
+        .filter_map(|call| written_fd(&call))
+        .filter_map(|fd| fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok())
+        .any(|file| pipes.contains(&file.ino()))
+}
+
+/// The descriptor that the system call under way writes into.
+fn written_fd(call: &str) -> Option<u64> {
+    let mut fields = call.split_ascii_whitespace();
+    let number: libc::c_long = fields.next()?.parse().ok()?;
+    let place = match number {
+        libc::SYS_write | libc::SYS_writev | libc::SYS_sendfile | libc::SYS_vmsplice => 0,
+        libc::SYS_tee => 1,
+        libc::SYS_splice | libc::SYS_copy_file_range => 2,
+        _ => return None,
+    };
+    u64::from_str_radix(fields.nth(place)?.strip_prefix("0x")?, 16).ok()
+}
+
+fn count(pid: pid_t, states: &mut States) {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return;
+    };
+    for task in tasks.flatten() {
+        let mut text = [0u8; 256];
+        let read = File::open(task.path().join("stat")).and_then(|mut file| file.read(&mut text));
+        // It may have ended just now.
+        let Some(state) = read.ok().and_then(|length| state(&text[..length])) else {
+            continue;
+        };
+        match state {
+            b'R' => {
+                states.runnable += 1;
+                let cpu_ns = procfs::task_cpu_ns(&task.path());
+                states.busiest_cpu_ns = states.busiest_cpu_ns.max(cpu_ns);
+            }
+            b'D' => states.storage += 1,
+            b'Z' | b'X' => continue,
+            _ => {}
+        }
+        states.tasks += 1;
+    }
+}
+
+fn state(stat: &[u8]) -> Option<u8> {
+    let close = stat.iter().rposition(|&byte| byte == b')')?;
+    stat.get(close + 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_booked_by_how_many_could_run() {
+        let mut activity = Activity::default();
+        for (runnable, storage) in [(0, 0), (0, 1), (1, 0), (3, 0)] {
+            let states = States {
+                tasks: 4,
+                runnable,
+                storage,
+                busiest_cpu_ns: 7,
+            };
+            states.book(10, &mut activity);
+        }
+        assert_eq!((activity.looks, activity.observed_ns), (4, 40));
+        assert_eq!((activity.idle_ns, activity.storage_ns), (20, 10));
+        assert_eq!((activity.several_ns, activity.runnable_ns), (10, 40));
+    }
+
+    #[test]
+    fn the_descriptor_of_a_write_is_known() {
+        let write = format!(
+            "{} 0x1 0x7f00 0x2000 0x0 0x0 0x0 0x7ffe 0x7f11",
+            libc::SYS_write
+        );
+        assert_eq!(written_fd(&write), Some(1));
+        let splice = format!("{} 0x3 0x0 0x5 0x0 0x0 0x0 0x7ffe 0x7f11", libc::SYS_splice);
+        assert_eq!(written_fd(&splice), Some(5));
+        assert_eq!(written_fd(&format!("{} 0x0", libc::SYS_read)), None);
+        assert_eq!(written_fd("running"), None);
+    }
+
+    #[test]
+    fn the_state_stands_behind_the_name() {
+        assert_eq!(state(b"7 (a) R) S 1 2"), Some(b'S'));
+        assert_eq!(state(b"7"), None);
+    }
+}

@@ -1,0 +1,7 @@
+//! From a command as it is requested to a process with its files, its counters and its output.
+
+pub(crate) mod counters;
+pub(crate) mod drain;
+pub(crate) mod launch;
+pub(crate) mod lookup;
+pub(crate) mod scratch;

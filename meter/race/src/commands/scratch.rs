@@ -1,0 +1,222 @@
+//! The meter's own folder: folders of variants, copies of executables.
+
+use crate::commands::lookup;
+use ensign_host::clock;
+use ensign_protocol::request::Files;
+use sha2::{Digest, Sha256};
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+pub(crate) const TAIL_BYTES: u64 = 2000;
+
+pub(crate) struct Scratch {
+    dir: PathBuf,
+}
+
+impl Scratch {
+    pub(crate) fn create(dir: &Path) -> io::Result<Scratch> {
+        DirBuilder::new().mode(0o700).create(dir)?;
+        Ok(Scratch {
+            dir: fs::canonicalize(dir)?,
+        })
+    }
+
+    /// The folder `{tmp}` of a variant in an execution. Paths of all variants are equally long: the
+    /// length of arguments moves the stack.
+    pub(crate) fn variant_tmp(&self, execution: u64, variant: usize) -> io::Result<PathBuf> {
+        let dir = self.dir.join(format!("tmp-{execution:05}-{variant:03}"));
+        fs::create_dir(&dir)?;
+        Ok(dir)
+    }
+
+    /// A variant's own copy of folders, later ones over earlier ones. Links stay links.
+    pub(crate) fn copy_files(&self, variant: usize, files: &Files) -> io::Result<PathBuf> {
+        let to = self.dir.join(format!("files-{variant:03}"));
+        for folder in &files.folders {
+            copy_folder(Path::new(folder), &to, Path::new(""), &files.without)?;
+        }
+        Ok(to)
+    }
+
+    /// A variant's own copy of an executable: another inode, so other page-cache pages.
+    pub(crate) fn copy_executable(&self, variant: usize, from: &Path) -> io::Result<PathBuf> {
+        let dir = self.dir.join(format!("bin-{variant:03}"));
+        fs::create_dir_all(&dir)?;
+        let to = dir.join(from.file_name().unwrap_or(from.as_os_str()));
+        if to.exists() {
+            fs::remove_file(&to)?;
+        }
+        write_copy(from, &to)?;
+        fs::set_permissions(&to, Permissions::from_mode(0o755))?;
+        Ok(to)
+    }
+}
+
+/// Written, not cloned: a clone could share its blocks with the original.
+fn write_copy(from: &Path, to: &Path) -> io::Result<()> {
+    io::copy(&mut File::open(from)?, &mut File::create_new(to)?).map(drop)
+}
+
+fn copy_folder(from: &Path, to: &Path, inside: &Path, without: &[String]) -> io::Result<()> {
+    let folder = from.join(inside);
+    fs::create_dir_all(to.join(inside))?;
+    for entry in fs::read_dir(&folder)? {
+        let entry = entry?;
+        let name = inside.join(entry.file_name());
+        let (source, target) = (entry.path(), to.join(&name));
+        let kind = entry.file_type()?;
+        if without.iter().any(|each| Path::new(each) == name) {
+            continue;
+        }
+        if kind.is_dir() {
+            copy_folder(from, to, &name, without)?;
+            continue;
+        }
+        match fs::remove_file(&target) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
+        } else if kind.is_file() {
+            let mode = fs::metadata(&source)?.permissions().mode();
+            write_copy(&source, &target)?;
+            // Never set-user-id, and always to be removed by its maker.
+            fs::set_permissions(&target, Permissions::from_mode(mode & 0o777 | 0o600))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file system forbids to execute what is below a folder; false where nothing is.
+pub(crate) fn forbids_execution(dir: &Path) -> bool {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        let path = entry.path();
+        let mode = fs::metadata(&path).map_or(0, |data| data.permissions().mode());
+        if kind.is_dir() && forbids_execution(&path) {
+            return true;
+        }
+        if kind.is_file() && mode & 0o111 != 0 {
+            return !lookup::may_execute(&path);
+        }
+    }
+    false
+}
+
+/// The last bytes of a file as text, or an empty one.
+pub(crate) fn tail(path: &Path) -> String {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    tail_text(&read().unwrap_or_default())
+}
+
+/// Last bytes as text.
+pub(crate) fn tail_text(bytes: &[u8]) -> String {
+    // The cut may have gone through a character.
+    let start = bytes
+        .iter()
+        .take(3)
+        .take_while(|&&b| b & 0xc0 == 0x80)
+        .count();
+    String::from_utf8_lossy(&bytes[start..]).into_owned()
+}
+
+/// The hash of a file, in hexadecimal digits.
+pub(crate) fn digest(path: &Path) -> Option<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut File::open(path).ok()?, &mut hash).ok()?;
+    let digits = hash.finalize();
+    Some(digits.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Removes a folder whatever its permissions; processes that are ending may still write into it.
+pub(crate) fn remove(dir: &Path) {
+    for _ in 0..20 {
+        match fs::remove_dir_all(dir) {
+            Ok(()) => return,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(_) => open_up(dir),
+        }
+        clock::sleep_ns(10_000_000);
+    }
+}
+
+fn open_up(dir: &Path) {
+    if !fs::symlink_metadata(dir).is_ok_and(|data| data.is_dir()) {
+        return;
+    }
+    // What cannot be opened up cannot be removed either, and shows there.
+    let _ = fs::set_permissions(dir, Permissions::from_mode(0o700));
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        open_up(&entry.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("scratch-test-{}-{name}", std::process::id()))
+    }
+
+    #[test]
+    fn a_tail_is_short_and_whole_text() {
+        let path = folder("tail");
+        fs::write(&path, "ä".repeat(3000)).unwrap();
+        let text = tail(&path);
+        assert_eq!(text.chars().count(), 1000);
+        assert!(text.chars().all(|c| c == 'ä'));
+        fs::write(&path, format!("x{}", "ä".repeat(3000))).unwrap();
+        assert!(tail(&path).chars().all(|c| c == 'ä'));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(tail(&path), "");
+    }
+
+    #[test]
+    fn files_are_laid_over_each_other_and_links_stay_links() {
+        let dir = folder("files");
+        for (name, text) in [
+            ("a/lib/x.so.1", "old"),
+            ("a/tool", "t"),
+            ("b/lib/x.so.1", "new"),
+        ] {
+            let path = dir.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        std::os::unix::fs::symlink("x.so.1", dir.join("a/lib/x.so")).unwrap();
+        let scratch = Scratch::create(&dir.join("scratch")).unwrap();
+        let named = |name: &str| dir.join(name).to_string_lossy().into_owned();
+        let files = Files {
+            folders: vec![named("a"), named("b")],
+            without: vec!["tool".into()],
+        };
+        let copy = scratch.copy_files(7, &files).unwrap();
+        assert!(copy.ends_with("files-007"));
+        assert_eq!(fs::read_to_string(copy.join("lib/x.so")).unwrap(), "new");
+        assert!(copy.join("lib/x.so").is_symlink() && !copy.join("tool").exists());
+        remove(&dir);
+    }
+
+    #[test]
+    fn removing_does_not_mind_missing_permissions() {
+        let dir = folder("remove");
+        fs::create_dir_all(dir.join("a/b")).unwrap();
+        fs::write(dir.join("a/b/c"), "x").unwrap();
+        fs::set_permissions(dir.join("a/b"), Permissions::from_mode(0o500)).unwrap();
+        remove(&dir);
+        assert!(!dir.exists());
+    }
+}

@@ -1,0 +1,165 @@
+//! What was seen of a program and its children, as the document that is written at the end.
+
+use ensign_protocol::records::Mapped;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+const SCHEMA: u32 = 1;
+/// Of each kind of thing; a program that has more is not judged in full.
+const MOST: usize = 20_000;
+
+/// Why something is not in the document that may have happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Gap {
+    /// The machine does not let one process trace another.
+    NotAllowed,
+    /// There is no table of system calls for this architecture.
+    Architecture,
+    /// The kernel's filter is not to be had: only starts, ends and what was mapped then was seen.
+    NoFilter,
+    /// System calls of a kind that there is no table for were made.
+    ForeignCalls,
+    /// More than are kept.
+    TooMany,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct Program {
+    /// What was asked for: a script, where that is not the file that the kernel executed.
+    pub path: String,
+    pub executable: String,
+}
+
+/// How a file was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Way {
+    Opened,
+    Appended,
+    Named,
+    Removed,
+    Locked,
+    Bound,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct Exit {
+    pub program: String,
+    pub exit: Option<i32>,
+    pub signal: Option<i32>,
+}
+
+#[derive(Default)]
+pub(super) struct Seen {
+    pub programs: BTreeSet<Program>,
+    pub mapped: BTreeSet<Mapped>,
+    pub written: BTreeMap<String, BTreeSet<Way>>,
+    pub exits: BTreeMap<Exit, u64>,
+    pub jit: bool,
+    /// What the program's tasks used, without the tracer; those that ended.
+    pub cpu_ns: u64,
+    pub cpu_clock_reads: u64,
+    pub children_clock_reads: u64,
+    pub cpu_timers: u64,
+    /// Limits of CPU time that were set, which is not told by itself.
+    pub cpu_limits: u64,
+    pub cpu_limits_reached: u64,
+    pub processes: u64,
+    pub threads: usize,
+    pub gaps: BTreeSet<Gap>,
+    /// Processes that the program left running; they are ended.
+    pub left_running: usize,
+}
+
+impl Seen {
+    pub(super) fn program(&mut self, path: String, executable: String) {
+        if self.has_room(self.programs.len()) {
+            self.programs.insert(Program { path, executable });
+        }
+    }
+
+    pub(super) fn mapped(&mut self, file: Mapped) {
+        if self.has_room(self.mapped.len()) {
+            self.mapped.insert(file);
+        }
+    }
+
+    pub(super) fn written(&mut self, path: String, way: Way) {
+        if self.written.contains_key(&path) || self.has_room(self.written.len()) {
+            self.written.entry(path).or_default().insert(way);
+        }
+    }
+
+    pub(super) fn ended(&mut self, exit: Exit) {
+        if self.exits.contains_key(&exit) || self.has_room(self.exits.len()) {
+            *self.exits.entry(exit).or_default() += 1;
+        }
+    }
+
+    fn has_room(&mut self, count: usize) -> bool {
+        if count >= MOST {
+            self.gaps.insert(Gap::TooMany);
+        }
+        count < MOST
+    }
+
+    /// Writes the document whole or not at all (but into a file of another process, named by its
+    /// descriptor, in place). `end` is how the program ended, if it did.
+    pub(super) fn write(
+        &self,
+        path: &Path,
+        end: Option<(Option<i32>, Option<i32>)>,
+    ) -> io::Result<()> {
+        let written: Vec<_> = self
+            .written
+            .iter()
+            .map(|(path, ways)| serde_json::json!({"path": path, "ways": ways}))
+            .collect();
+        let exits: Vec<_> = self
+            .exits
+            .iter()
+            .map(|(exit, count)| {
+                let Exit {
+                    program,
+                    exit,
+                    signal,
+                } = exit;
+                serde_json::json!({
+                    "program": program, "exit": exit, "signal": signal, "count": count,
+                })
+            })
+            .collect();
+        let document = serde_json::json!({
+            "schema": SCHEMA,
+            "complete": end.is_some(),
+            "exit": end.and_then(|(exit, _)| exit),
+            "signal": end.and_then(|(_, signal)| signal),
+            "not_judged": self.gaps,
+            "programs": self.programs,
+            "mapped": self.mapped,
+            "jit": self.jit,
+            "left_running": self.left_running,
+            "cpu_ns": self.cpu_ns,
+            "written": written,
+            "exits": exits,
+            "cpu_clock_reads": self.cpu_clock_reads,
+            "children_clock_reads": self.children_clock_reads,
+            "cpu_timers": self.cpu_timers,
+            "cpu_limits_reached": self.cpu_limits_reached,
+            "processes": self.processes,
+            "threads": self.threads,
+        });
+        if path.starts_with("/proc") {
+            return fs::write(path, document.to_string());
+        }
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{}", std::process::id()));
+        let beside = Path::new(&name);
+        fs::write(beside, document.to_string())?;
+        fs::rename(beside, path)
+    }
+}

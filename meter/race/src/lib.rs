@@ -1,0 +1,34 @@
+//! Races programs slice by slice, and runs what a race needs around it.
+//!
+//! The process that the caller started is the guardian; its worker (`worker`) carries the request
+//! out with the state of the run (`run_state`): a `race`, one command (`exec`) or a `drive`.
+//! `processes` starts, stops and accounts for process trees, `commands` makes processes of what is
+//! requested, `variant` is one variant of a race, `follow` says what a program did.
+
+mod activity;
+mod commands;
+mod drive;
+mod emitter;
+mod exec;
+mod follow;
+mod guardian;
+mod halt;
+mod ports;
+mod probe;
+mod processes;
+mod race;
+mod run;
+mod run_state;
+mod schedule;
+mod scope;
+mod score;
+mod server;
+mod totals;
+mod turns;
+mod variant;
+mod worker;
+
+pub use follow::follow;
+pub use guardian::{guard, read_request};
+pub use probe::probe;
+pub use scope::enter as enter_scope;

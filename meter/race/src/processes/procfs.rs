@@ -1,0 +1,236 @@
+//! What /proc says about processes.
+
+use libc::pid_t;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// The fields of /proc/PID/stat that the meter uses; times in clock ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub state: u8,
+    pub ppid: pid_t,
+    pub session: pid_t,
+    pub user_ticks: u64,
+    pub system_ticks: u64,
+    pub children_user_ticks: u64,
+    pub children_system_ticks: u64,
+    pub start_ticks: u64,
+}
+
+impl Stat {
+    pub(crate) fn parse(text: &[u8]) -> Option<Stat> {
+        // The command name may hold anything, brackets too: the last one closes it.
+        let close = text.iter().rposition(|&byte| byte == b')')?;
+        let rest = std::str::from_utf8(text.get(close + 2..)?).ok()?;
+        let mut fields = rest.split_ascii_whitespace();
+        let state = *fields.next()?.as_bytes().first()?;
+        let numbers: Vec<i64> = fields.take(19).map(|f| f.parse().unwrap_or(0)).collect();
+        let ticks = |index: usize| numbers.get(index).map(|&n| n.max(0) as u64);
+        Some(Stat {
+            state,
+            ppid: *numbers.first()? as pid_t,
+            session: *numbers.get(2)? as pid_t,
+            user_ticks: ticks(10)?,
+            system_ticks: ticks(11)?,
+            children_user_ticks: ticks(12)?,
+            children_system_ticks: ticks(13)?,
+            start_ticks: ticks(18)?,
+        })
+    }
+
+    /// From an open /proc/PID/stat; None when the process is gone.
+    pub(crate) fn read(file: &File) -> Option<Stat> {
+        let mut buffer = [0u8; 1024];
+        let length = file.read_at(&mut buffer, 0).ok()?;
+        Stat::parse(&buffer[..length])
+    }
+
+    pub(crate) fn of(pid: pid_t) -> Option<Stat> {
+        Stat::read(&File::open(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// Stopped, or with no code left to run.
+    pub(crate) fn stands_still(&self) -> bool {
+        matches!(self.state, b'T' | b't' | b'Z' | b'X')
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+}
+
+/// What a task used so far (ns), by its folder; 0 where the kernel does not tell.
+pub(crate) fn task_cpu_ns(task: &Path) -> u64 {
+    let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+    let used = text.split_ascii_whitespace().next();
+    used.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// Every process that this process can see.
+pub(crate) fn pids() -> Vec<pid_t> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// All living descendants of a process (not itself), parents before their children.
+pub(crate) fn descendants(root: pid_t) -> Vec<pid_t> {
+    let all: Vec<(pid_t, Stat)> = pids()
+        .into_iter()
+        .filter_map(|pid| Some((pid, Stat::of(pid)?)))
+        .collect();
+    let mut found = vec![root];
+    let mut next = 0;
+    while next < found.len() {
+        let parent = found[next];
+        next += 1;
+        found.extend(
+            all.iter()
+                .filter(|(_, s)| s.ppid == parent)
+                .map(|(pid, _)| *pid),
+        );
+    }
+    found.remove(0);
+    found.retain(|pid| all.iter().any(|(p, s)| p == pid && !s.is_dead()));
+    found
+}
+
+/// The most recently created process (or thread): while it stays, nobody has forked.
+pub(crate) fn last_pid() -> Option<pid_t> {
+    let mut text = [0u8; 128];
+    let length = File::open("/proc/loadavg").ok()?.read(&mut text).ok()?;
+    let text = std::str::from_utf8(&text[..length]).ok()?;
+    text.split_ascii_whitespace().nth(4)?.parse().ok()
+}
+
+/// The value of a variable in a process' environment as it was at exec.
+pub(crate) fn environment_value(pid: pid_t, name: &str) -> Option<String> {
+    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    environ.split(|&byte| byte == 0).find_map(|entry| {
+        let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        String::from_utf8(value.to_vec()).ok()
+    })
+}
+
+pub(crate) fn name(pid: pid_t) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".into(), |s| s.trim().into())
+}
+
+/// Peak resident memory and context switches of a living process, all threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Footprint {
+    pub peak_memory_bytes: u64,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+}
+
+impl Footprint {
+    pub(crate) fn join(&mut self, more: Footprint) {
+        self.peak_memory_bytes = self.peak_memory_bytes.max(more.peak_memory_bytes);
+        self.voluntary_switches += more.voluntary_switches;
+        self.involuntary_switches += more.involuntary_switches;
+    }
+
+    /// Switches since an earlier reading; a peak has no beginning.
+    pub(crate) fn since(self, base: Footprint) -> Footprint {
+        let voluntary = self.voluntary_switches;
+        let involuntary = self.involuntary_switches;
+        Footprint {
+            voluntary_switches: voluntary.saturating_sub(base.voluntary_switches),
+            involuntary_switches: involuntary.saturating_sub(base.involuntary_switches),
+            ..self
+        }
+    }
+
+    pub(crate) fn of(pid: pid_t) -> Footprint {
+        let mut footprint = Footprint::default();
+        let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+            return footprint;
+        };
+        for thread in threads.flatten() {
+            let Ok(status) = fs::read_to_string(thread.path().join("status")) else {
+                continue;
+            };
+            footprint.peak_memory_bytes = status_value(&status, "VmHWM:") * 1024;
+            footprint.voluntary_switches += status_value(&status, "voluntary_ctxt_switches:");
+            footprint.involuntary_switches += status_value(&status, "nonvoluntary_ctxt_switches:");
+        }
+        footprint
+    }
+}
+
+fn status_value(status: &str, key: &str) -> u64 {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(key))
+        .and_then(|rest| rest.split_ascii_whitespace().next())
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Time that the hypervisor gave to other machines while a CPU of this one wanted to run.
+pub(crate) fn steal_ns() -> u64 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    // SAFETY: no memory is involved.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    steal_ticks(&text) * (1_000_000_000 / per_second)
+}
+
+fn steal_ticks(stat: &str) -> u64 {
+    let all = stat.lines().next().unwrap_or_default();
+    let steal = all.split_ascii_whitespace().nth(8);
+    steal.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+pub(crate) fn start_ticks(pid: pid_t) -> Option<u64> {
+    Stat::of(pid).map(|stat| stat.start_ticks)
+}
+
+pub(crate) fn is_alive(pid: pid_t) -> bool {
+    Stat::of(pid).is_some_and(|stat| !stat.is_dead())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_and_blanks_is_no_trap() {
+        let text = b"42 (a) (b c) S 7 42 41 0 -1 4194304 1 2 3 4 11 12 13 14 20 0 1 0 999 5 6";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!((stat.state, stat.ppid, stat.session), (b'S', 7, 41));
+        assert_eq!((stat.user_ticks, stat.system_ticks), (11, 12));
+        assert_eq!(
+            (stat.children_user_ticks, stat.children_system_ticks),
+            (13, 14)
+        );
+        assert_eq!(stat.start_ticks, 999);
+    }
+
+    #[test]
+    fn this_process_has_a_footprint() {
+        let own = std::process::id() as pid_t;
+        assert!(Footprint::of(own).peak_memory_bytes > 100_000);
+        assert!(is_alive(own));
+        assert_eq!(environment_value(own, "NO_SUCH_VARIABLE"), None);
+    }
+
+    #[test]
+    fn steal_is_the_eighth_number_of_all_cpus() {
+        assert_eq!(steal_ticks("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3"), 8);
+        assert_eq!(steal_ticks("cpu 1 2"), 0);
+    }
+
+    #[test]
+    fn status_keys_are_whole_words() {
+        let status = "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t9\n";
+        assert_eq!(status_value(status, "voluntary_ctxt_switches:"), 5);
+        assert_eq!(status_value(status, "nonvoluntary_ctxt_switches:"), 9);
+    }
+}

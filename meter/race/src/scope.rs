@@ -1,0 +1,57 @@
+//! As a normal user, control groups can be made in a scope that systemd delegates.
+
+use crate::processes::cgroup;
+use crate::run::Run;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+const ENTERED: &str = "ENSIGN_METER_SCOPE";
+const SCOPE: [&str; 6] = ["--user", "--scope", "--quiet", "-p", "Delegate=yes", "--"];
+
+/// Executes this program anew in a delegated scope where that helps and works; true when this
+/// already is the new one. Returns where it does not.
+pub fn enter() -> bool {
+    let entered = std::env::var_os(ENTERED).is_some();
+    std::env::remove_var(ENTERED);
+    // SAFETY: no memory is involved.
+    let root = unsafe { libc::geteuid() } == 0;
+    if entered || root || has_cgroups() || !works() {
+        return entered;
+    }
+    let Ok(program) = std::env::current_exe() else {
+        return false;
+    };
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    // Returns only when it failed; then signals have to do.
+    let _ = Command::new("systemd-run")
+        .args(SCOPE)
+        .arg(program)
+        .args(arguments)
+        .env(ENTERED, "1")
+        .exec();
+    false
+}
+
+fn has_cgroups() -> bool {
+    let run = Run::new(None);
+    let Some(dir) = run.cgroup else {
+        return false;
+    };
+    let made = cgroup::create(&dir).is_ok();
+    if made {
+        cgroup::destroy(&dir);
+    }
+    made
+}
+
+/// After the exec there is no way back, so it is tried first.
+fn works() -> bool {
+    let mut trial = Command::new("systemd-run");
+    trial.args(SCOPE).arg("true");
+    trial
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    trial.status().is_ok_and(|status| status.success())
+}

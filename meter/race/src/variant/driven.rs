@@ -1,0 +1,131 @@
+//! A variant under the meter's own load.
+
+use super::Variant;
+use crate::commands::launch::Process;
+use crate::halt::Halt;
+use crate::processes::usage::Exit;
+use crate::run_state::RunState;
+use crate::totals::Total;
+use ensign_host::clock;
+use ensign_load::{Burst, DriveError, Driver, Report};
+use ensign_protocol::Code;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsRawFd;
+
+const DYING_NS: u64 = 1_000_000_000;
+
+impl Variant<'_> {
+    pub(crate) fn address(&self) -> Result<SocketAddr, Halt> {
+        let port = self
+            .names
+            .port
+            .ok_or_else(|| Halt::system("a driven server has no port"))?;
+        Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    }
+
+    /// Connects the meter's own load to the server, which stands still afterwards.
+    pub(crate) fn connect(&mut self, run_state: &mut RunState) -> Result<(), Halt> {
+        let Some((load, drive)) = self.spec.load.as_ref().zip(self.spec.drive()) else {
+            return Err(Halt::system("a variant without a drive is to be driven"));
+        };
+        run_state.process_trees.tree(self.tree).thaw()?;
+        let address = self.address()?;
+        let connected = Driver::connect(drive, address, load.cpus.as_deref(), &run_state.waiter);
+        run_state.process_trees.tree(self.tree).freeze()?;
+        run_state.process_trees.collect();
+        match connected {
+            Ok(driver) => self.driver = Some(driver),
+            Err(error) => return Err(self.drive_failed(run_state, error)),
+        }
+        self.last = self.reading(run_state)?;
+        self.count_from_here(run_state);
+        Ok(())
+    }
+
+    /// Sends for so long, or until all is sent; a finished variant is sent more of the same.
+    pub(crate) fn send(&mut self, length_ns: Option<u64>) -> Result<Burst, DriveError> {
+        let driver = self.driver.as_mut().expect("a driven variant is connected");
+        if driver.is_finished() {
+            driver.refill();
+        }
+        let burst = driver.run(length_ns)?;
+        self.driven.cpu_ns += burst.load_cpu_ns;
+        Ok(burst)
+    }
+
+    /// A lost connection is the server's death where it died: it closes before it ends.
+    pub(crate) fn drive_failed(&mut self, run_state: &mut RunState, error: DriveError) -> Halt {
+        // Closed connections could be what it dies of: they stay open until that is known.
+        let waited = self.let_it_end(run_state);
+        self.driver = None;
+        if let Err(halt) = waited {
+            return halt;
+        }
+        let died = |server: &Process| run_state.process_trees.has_ended(server.child.pid);
+        if self.server.as_ref().is_some_and(died) {
+            return self.server_died(run_state);
+        }
+        Halt::of_drive(error, &self.spec.name)
+    }
+
+    /// What fills counts nowhere: a wrong reply to it ends the filling alone, as long as the server
+    /// lives.
+    pub(crate) fn forgive_filler(
+        &mut self,
+        run_state: &mut RunState,
+        halt: Halt,
+        filler: bool,
+    ) -> Result<(), Halt> {
+        match halt {
+            Halt::Failed(failure)
+                if filler
+                    && self.server.is_some()
+                    && matches!(failure.code, Code::Reply | Code::Deadline) =>
+            {
+                self.fill_no_more(run_state, &format!(": {}", failure.text));
+                Ok(())
+            }
+            halt => Err(halt),
+        }
+    }
+
+    /// Books a slice of driving; the variant's readings are in `last`.
+    pub(crate) fn drove(&mut self, run_state: &mut RunState, wall_ns: u64) -> Result<(), Halt> {
+        if let Some(server) = &mut self.server {
+            server.active_ns += wall_ns;
+        }
+        if !self.is_finished() {
+            self.wall_ns += wall_ns;
+            self.slices += 1;
+            if let Some(report) = self.finished_drive() {
+                let total = self.totals(run_state, &Exit::default());
+                self.total = Some(Total {
+                    operations: Some(report.operations),
+                    drive: Some(report),
+                    ..total
+                });
+            }
+        }
+        self.check_deadlines(run_state)
+    }
+
+    fn finished_drive(&self) -> Option<Report> {
+        self.driver
+            .as_ref()
+            .filter(|driver| driver.is_finished())
+            .map(Driver::report)
+    }
+
+    /// Waits a moment for the end of a server that may be dying, and stops it.
+    pub(crate) fn let_it_end(&self, run_state: &mut RunState) -> Result<(), Halt> {
+        if let Some(server) = &self.server {
+            run_state.process_trees.tree(self.tree).thaw()?;
+            let until = clock::now_ns() + DYING_NS;
+            let pidfd = server.child.pidfd.as_raw_fd();
+            run_state.waiter.readable(&[pidfd], Some(until))?;
+            run_state.process_trees.tree(self.tree).freeze()?;
+            run_state.process_trees.collect();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,8 @@
+//! The recorder of compiler calls (docs/recorder.md).
+
+mod call;
+mod hashing;
+mod inputs;
+mod recorder;
+
+pub use recorder::{called_as, record};

@@ -1,0 +1,256 @@
+//! In the place of a compiler, linker or archiver: runs the real one and writes the call down.
+//!
+//! A link named after the program stands first on PATH; `ENSIGN_RECORDER` names a JSON file that
+//! says which program that is, what to change, and where records go (docs/recorder.md).
+
+use crate::call::{self, Tool};
+use crate::hashing;
+use crate::inputs::{self, Input};
+use ensign_host::clock;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+const SETTINGS: &str = "ENSIGN_RECORDER";
+/// Set beneath a recorded call: what a driver runs in turn is part of that call.
+const BENEATH: &str = "ENSIGN_RECORDED";
+const OWN_NAME: &str = "ensign-meter";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    schema: u32,
+    log: PathBuf,
+    tools: BTreeMap<String, Program>,
+    #[serde(default)]
+    compile: Vec<String>,
+    #[serde(default)]
+    link: Vec<String>,
+    #[serde(default)]
+    remove: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Program {
+    tool: Tool,
+    program: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    schema: u32,
+    tool: Tool,
+    program: &'a Path,
+    argv: Vec<String>,
+    ran: Vec<String>,
+    cwd: PathBuf,
+    started_unix_ns: u64,
+    wall_ns: u64,
+    exit: Option<i32>,
+    signal: Option<i32>,
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+}
+
+#[derive(Serialize)]
+struct Output {
+    path: PathBuf,
+    sha256: String,
+    size_bytes: u64,
+}
+
+/// The name under which this program was called, where that is not its own.
+pub fn called_as() -> Option<String> {
+    let name = std::env::args_os().next()?;
+    let name = Path::new(&name).file_name()?.to_str()?.to_string();
+    (name != OWN_NAME && std::env::var_os(SETTINGS).is_some()).then_some(name)
+}
+
+/// Runs the real program and gives its exit status.
+pub fn record(name: &str) -> i32 {
+    match run(name) {
+        Ok(status) => status,
+        Err(text) => {
+            eprintln!("ensign-meter, in the place of {name}: {text}");
+            127
+        }
+    }
+}
+
+fn run(name: &str) -> Result<i32, String> {
+    let settings = read_settings()?;
+    let program = settings
+        .tools
+        .get(name)
+        .ok_or_else(|| format!("{SETTINGS} names no program for it"))?;
+    let arguments: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.into_string())
+        .collect::<Result<_, _>>()
+        .map_err(|argument| format!("{argument:?} is not text"))?;
+    if std::env::var_os(BENEATH).is_some() {
+        let error = command(&program.program, &arguments).exec();
+        return Err(format!("{}: {error}", program.program.display()));
+    }
+    let cwd = std::env::current_dir().map_err(|error| error.to_string())?;
+    let call = Asked::new(name, program, &arguments, &settings);
+    let work = call::work(call.tool, &call.arguments);
+    let changes =
+        !(settings.compile.is_empty() && settings.link.is_empty() && settings.remove.is_empty());
+    let ran = call::rewritten(
+        &call.arguments,
+        work,
+        &settings.compile,
+        &settings.link,
+        &settings.remove,
+    );
+    let inputs = match call.tool {
+        Tool::Objcopy | Tool::Strip => inputs::of_change(&ran, &cwd),
+        tool if work.links || tool == Tool::Ld => inputs::of_link(tool, &ran, &cwd),
+        _ => Vec::new(),
+    };
+    // A response file is there because the line is too long: only a change may need it unfolded.
+    let passed = match changes && work != call::Work::default() {
+        true => call.behind(&ran),
+        false => arguments,
+    };
+    let started_unix_ns = clock::unix_ns();
+    let start = clock::now_ns();
+    let status = command(&program.program, &passed)
+        .env(BENEATH, "1")
+        .status()
+        .map_err(|error| format!("{}: {error}", program.program.display()))?;
+    let wall_ns = clock::now_ns() - start;
+    let mut outputs = match status.success() {
+        true => written(&cwd, &call::outputs(call.tool, &ran)),
+        false => Vec::new(),
+    };
+    if matches!(call.tool, Tool::Objcopy | Tool::Strip) {
+        outputs.retain(|file| !inputs.iter().any(|each| each.is(&file.path, &file.sha256)));
+    }
+    let record = Record {
+        schema: 1,
+        tool: call.tool,
+        program: &call.program,
+        argv: with_name(&call.name, call.arguments),
+        ran: with_name(&call.name, ran),
+        cwd,
+        started_unix_ns,
+        wall_ns,
+        exit: status.code(),
+        signal: status.signal(),
+        inputs,
+        outputs,
+    };
+    append(&settings.log, &record)
+        .map_err(|error| format!("cannot record to {}: {error}", settings.log.display()))?;
+    Ok(ended(status))
+}
+
+/// The call as the build meant it: behind a launcher (`ccache gcc …`) that of the compiler.
+struct Asked {
+    tool: Tool,
+    name: String,
+    program: PathBuf,
+    /// Response files are unfolded.
+    arguments: Vec<String>,
+    /// The launcher's own words, up to the compiler.
+    launcher: Vec<String>,
+}
+
+impl Asked {
+    fn new(name: &str, program: &Program, arguments: &[String], settings: &Settings) -> Asked {
+        let launched = match program.tool {
+            Tool::Launcher => call::launched(arguments),
+            _ => None,
+        };
+        let Some((place, tool)) = launched else {
+            return Asked {
+                tool: program.tool,
+                name: name.to_string(),
+                program: program.program.clone(),
+                arguments: call::expanded(arguments),
+                launcher: Vec::new(),
+            };
+        };
+        let compiler = Path::new(&arguments[place]);
+        let called = compiler.file_name().unwrap_or_default().to_string_lossy();
+        let real = settings.tools.get(called.as_ref());
+        Asked {
+            tool: real.map_or(tool, |known| known.tool),
+            name: called.to_string(),
+            program: real.map_or(compiler.to_path_buf(), |known| known.program.clone()),
+            arguments: call::expanded(&arguments[place + 1..]),
+            launcher: arguments[..=place].to_vec(),
+        }
+    }
+
+    fn behind(&self, arguments: &[String]) -> Vec<String> {
+        [&self.launcher, arguments].concat()
+    }
+}
+
+fn read_settings() -> Result<Settings, String> {
+    let path = PathBuf::from(std::env::var_os(SETTINGS).unwrap_or_default());
+    let text = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let settings: Settings =
+        serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    match settings.schema {
+        1 => Ok(settings),
+        other => Err(format!("{}: schema {other} is not known", path.display())),
+    }
+}
+
+/// Under its own path: drivers find their other parts from the name they were called by.
+fn command(program: &Path, arguments: &[String]) -> Command {
+    let mut command = Command::new(program);
+    command.arg0(program).args(arguments.iter().map(OsStr::new));
+    command
+}
+
+fn with_name(name: &str, mut arguments: Vec<String>) -> Vec<String> {
+    arguments.insert(0, name.to_string());
+    arguments
+}
+
+fn written(cwd: &Path, names: &[String]) -> Vec<Output> {
+    names
+        .iter()
+        .map(|name| cwd.join(name))
+        .filter(|path| path.is_file())
+        .filter_map(|path| {
+            let (sha256, size_bytes) = hashing::of_file(&path).ok()?;
+            Some(Output {
+                path,
+                sha256,
+                size_bytes,
+            })
+        })
+        .collect()
+}
+
+/// One line, whole, however many calls end at once.
+fn append(log: &Path, record: &Record) -> io::Result<()> {
+    let mut line = serde_json::to_vec(record)?;
+    line.push(b'\n');
+    let mut file = OpenOptions::new().create(true).append(true).open(log)?;
+    // SAFETY: the descriptor is open; the lock goes with it.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    file.write_all(&line)
+}
+
+/// As a shell gives it: a signal is 128 and its number.
+fn ended(status: ExitStatus) -> i32 {
+    status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
