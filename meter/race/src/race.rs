@@ -183,10 +183,10 @@ impl Racing<'_> {
         }
         let _on_time = Priority::raise();
         self.deal(run_state, |variant, run_state, slice_ns| {
-            if variant.runner.is_none() {
+            if !variant.has_runner() {
                 variant.start_runner(run_state)?;
             }
-            if variant.runner.is_none() {
+            if !variant.has_runner() {
                 return Ok(None);
             }
             turns.slice(run_state, variant, Some(slice_ns)).map(Some)
@@ -206,7 +206,7 @@ impl Racing<'_> {
         while !self.variants.iter().all(is_done) {
             let Some(index) = dealer.next(
                 |index| !is_done(&self.variants[index]),
-                |index| self.variants[index].fills() && !self.variants[index].is_out(),
+                |index| self.variants[index].fills(),
             ) else {
                 return Err(Halt::system("no variant can run"));
             };
@@ -349,7 +349,7 @@ impl Racing<'_> {
 
     fn tell_variant(&mut self, run_state: &mut RunState, index: usize) -> Result<(), Halt> {
         let spec = self.variants[index].spec;
-        let total = self.variants[index].total.take().unwrap_or_default();
+        let total = self.variants[index].total().cloned().unwrap_or_default();
         self.sums_ns[index] += total.wall_ns;
         if spec.load.is_some() {
             let threads = spec.drive().map_or(1, |drive| drive.threads);

@@ -93,9 +93,8 @@ fn preload(variant: &mut Variant, run_state: &mut RunState) -> Result<(), Halt> 
         });
     run_state.process_trees.tree(variant.tree).freeze()?;
     run_state.process_trees.collect();
-    let died = |server: &Process| run_state.process_trees.has_ended(server.child.pid);
-    if variant.server.as_ref().is_some_and(died) {
-        let server = variant.server.take().expect("it was just there");
+    let died = |server: &mut Process| run_state.process_trees.has_ended(server.child.pid);
+    if let Some(server) = variant.server.take_if(died) {
         run_state.conclude(server, variant.name(), Reason::Exited)?;
         let name = &variant.spec.name;
         let text = format!("variant {name:?}: the server ended during its preload");

@@ -49,9 +49,8 @@ impl Turns {
     ) -> Result<u64, Halt> {
         let filler = variant.is_finished();
         let limit = [length_ns, variant.left_ns()].into_iter().flatten().min();
-        let processes = [&variant.runner, &variant.server];
         let mut fds = [-1; 2];
-        for (fd, process) in fds.iter_mut().zip(processes.iter().copied().flatten()) {
+        for (fd, process) in fds.iter_mut().zip(variant.processes()) {
             *fd = process.child.pidfd.as_raw_fd();
         }
         let start = clock::now_ns();

@@ -2,27 +2,40 @@
 //! its totals, and its end.
 
 use crate::activity::Observer;
-use crate::commands::launch::{self, Keep, Launch, Names, Process};
-use crate::commands::lookup;
+use crate::commands::launch::{Keep, Launch, Names, Process};
 use crate::commands::scratch;
 use crate::halt::Halt;
 use crate::processes::freezer::Group;
 use crate::processes::process_trees::ProcessTrees;
 use crate::processes::procfs::Footprint;
-use crate::processes::usage::{Exit, Usage};
+use crate::processes::usage::Usage;
 use crate::run_state::RunState;
 use crate::totals::{Printed, Reading, Total};
-use ensign_load::Driver;
 use ensign_protocol::records::Mapped;
 use ensign_protocol::records::{Reason, Role};
 use ensign_protocol::request;
 use ensign_protocol::Code;
+use runner::Runner;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+mod copies;
 mod driven;
 mod failing;
+mod fillers;
 mod looking;
+mod readings;
+mod runner;
+
+/// How far a variant has come in an execution.
+enum State {
+    /// What it uses counts.
+    Measured,
+    /// Its totals are known. It may run again beside others, uncounted, unless it failed at that.
+    Finished { total: Box<Total>, fills: bool },
+    /// It failed, and takes no further part in the race.
+    Out,
+}
 
 pub(crate) struct Variant<'a> {
     pub spec: &'a request::Variant,
@@ -34,8 +47,7 @@ pub(crate) struct Variant<'a> {
     files: Option<PathBuf>,
     padding: Option<usize>,
     pub server: Option<Process>,
-    pub runner: Option<Process>,
-    driver: Option<Driver>,
+    runner: Runner,
     /// CPU time of the threads that drive it.
     driven: Usage,
     base: Reading,
@@ -43,12 +55,8 @@ pub(crate) struct Variant<'a> {
     pub last: Reading,
     wall_ns: u64,
     slices: u64,
-    pub total: Option<Total>,
+    state: State,
     pub observer: Observer,
-    /// A filler that failed is not started again.
-    fills: bool,
-    /// It failed, and takes no further part.
-    out: bool,
     /// What was seen mapped for execution.
     pub mapped: BTreeSet<Mapped>,
 }
@@ -66,18 +74,15 @@ impl<'a> Variant<'a> {
             files: None,
             padding: None,
             server: None,
-            runner: None,
-            driver: None,
+            runner: Runner::Nothing,
             driven: Usage::default(),
             base: Reading::default(),
             base_footprint: Footprint::default(),
             last: Reading::default(),
             wall_ns: 0,
             slices: 0,
-            total: None,
+            state: State::Measured,
             observer: Observer::default(),
-            fills: spec.fills,
-            out: false,
             mapped: BTreeSet::new(),
         })
     }
@@ -104,9 +109,8 @@ impl<'a> Variant<'a> {
         run_state: &mut RunState,
         padding: Option<usize>,
     ) -> Result<(), Halt> {
-        self.total = None;
+        self.state = State::Measured;
         self.observer = Observer::default();
-        self.fills = self.spec.fills;
         self.wall_ns = 0;
         self.slices = 0;
         self.mapped.clear();
@@ -122,28 +126,6 @@ impl<'a> Variant<'a> {
             tmp: tmp.to_string_lossy().into_owned(),
             files: (self.files.as_ref()).map(|path| path.to_string_lossy().into_owned()),
         };
-        Ok(())
-    }
-
-    /// The files that the variant's program runs with: their own inodes, and the layout that they had.
-    fn own_files(&mut self, run_state: &mut RunState) -> Result<(), Halt> {
-        let Some(spec) = self.spec.files.as_ref().filter(|_| self.files.is_none()) else {
-            return Ok(());
-        };
-        let failed = |text: String| Halt::failed(Code::Request, &self.spec.name, text);
-        let copy = (run_state.scratch.copy_files(self.tree, spec))
-            .map_err(|error| failed(format!("cannot copy {}: {error}", spec.folders.join(", "))))?;
-        if scratch::forbids_execution(&copy) {
-            let [only] = spec.folders.as_slice() else {
-                let text = "the scratch folder forbids execution; set TMPDIR to one that allows it";
-                return Err(failed(text.into()));
-            };
-            let text = format!("{only} is used as it is: the scratch folder forbids execution");
-            self.files = Some(PathBuf::from(only));
-            run_state.warn("not-copied", self.name(), text);
-            return Ok(());
-        }
-        self.files = Some(copy);
         Ok(())
     }
 
@@ -169,39 +151,8 @@ impl<'a> Variant<'a> {
 
     pub(crate) fn remove_tmp(&mut self) {
         if !self.names.tmp.is_empty() {
-            crate::commands::scratch::remove(&PathBuf::from(std::mem::take(&mut self.names.tmp)));
+            scratch::remove(&PathBuf::from(std::mem::take(&mut self.names.tmp)));
         }
-    }
-
-    /// The file to execute: the variant's own copy where that is possible.
-    fn own_program(&mut self, run_state: &mut RunState) -> Result<PathBuf, Halt> {
-        if let Some(program) = &self.program {
-            return Ok(program.clone());
-        }
-        let original = launch::resolve(&self.spec.program, &self.names)?;
-        let mut program = original.clone();
-        let is_copy = (self.files.as_ref()).is_some_and(|files| original.starts_with(files));
-        if self.spec.copy_program && !is_copy {
-            match lookup::why_not_copied(&original)? {
-                Some(reason) => self.warn_not_copied(run_state, reason),
-                None => {
-                    let copy = run_state.scratch.copy_executable(self.tree, &original)?;
-                    if lookup::may_execute(&copy) {
-                        program = copy;
-                    } else {
-                        self.warn_not_copied(run_state, "the scratch folder forbids execution");
-                    }
-                }
-            }
-        }
-        self.program = Some(program.clone());
-        Ok(program)
-    }
-
-    fn warn_not_copied(&self, run_state: &mut RunState, reason: &str) {
-        let program = &self.spec.program.argv[0];
-        let text = format!("{program} runs from the original file: {reason}");
-        run_state.warn("not-copied", self.name(), text);
     }
 
     fn extra_env(&self) -> Vec<(String, String)> {
@@ -277,7 +228,7 @@ impl<'a> Variant<'a> {
         }
         run_state.process_trees.tree(self.tree).freeze()?;
         let spec = self.spec;
-        self.runner = Some(match spec.load_process() {
+        self.runner = Runner::Process(match spec.load_process() {
             Some(load) => {
                 let keep = if filler {
                     Keep::Nothing
@@ -298,79 +249,61 @@ impl<'a> Variant<'a> {
         Ok(())
     }
 
-    fn count_from_here(&mut self, run_state: &mut RunState) {
-        self.base = self.last.clone();
-        if self.is_server() {
-            self.base_footprint = run_state.process_trees.footprint(self.tree, Group::Main);
-        }
-    }
-
-    pub(crate) fn reading(&mut self, run_state: &mut RunState) -> Result<Reading, Halt> {
-        let tree = run_state.process_trees.tree(self.tree);
-        let mut reading = Reading {
-            main: tree.usage(Group::Main)?,
-            load: Usage::default(),
-            cpu_wait_ns: tree.cpu_wait_ns(Group::Main),
-            counters: Vec::new(),
-        };
-        if self.spec.drive().is_some() {
-            reading.load = self.driven;
-        } else if self.is_server() {
-            reading.load = tree.usage(Group::Load)?;
-        }
-        let counted = if self.is_server() {
-            &mut self.server
-        } else {
-            &mut self.runner
-        };
-        if let Some(process) = counted {
-            process.counters.read(&mut reading.counters);
-        }
-        Ok(reading)
-    }
-
     pub(crate) fn is_finished(&self) -> bool {
-        self.total.is_some()
+        self.total().is_some()
     }
 
-    /// Whether it may run beside a variant that has not finished.
-    pub(crate) fn fills(&self) -> bool {
-        self.is_finished() && (self.fills || self.runner.is_some())
+    /// What it used up to its finish.
+    pub(crate) fn total(&self) -> Option<&Total> {
+        match &self.state {
+            State::Finished { total, .. } => Some(total),
+            State::Measured | State::Out => None,
+        }
+    }
+
+    fn finish(&mut self, total: Total) {
+        self.state = State::Finished {
+            total: Box::new(total),
+            fills: self.spec.fills,
+        };
+    }
+
+    pub(crate) fn has_runner(&self) -> bool {
+        self.runner.process().is_some()
+    }
+
+    /// The processes that have to live while it runs.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.runner.process().into_iter().chain(&self.server)
     }
 
     /// How long the variant may run before a deadline.
     pub(crate) fn left_ns(&self) -> Option<u64> {
-        let processes = [&self.runner, &self.server].into_iter().flatten();
-        processes.filter_map(Process::left_ns).min()
+        self.processes().filter_map(Process::left_ns).min()
     }
 
-    /// Books a slice; true when the variant finished in it. Its readings are in `last`.
-    pub(crate) fn ran(&mut self, run_state: &mut RunState, wall_ns: u64) -> Result<bool, Halt> {
-        for process in [&mut self.runner, &mut self.server].into_iter().flatten() {
+    /// Books a slice, in which the variant may have finished. Its readings are in `last`.
+    pub(crate) fn ran(&mut self, run_state: &mut RunState, wall_ns: u64) -> Result<(), Halt> {
+        let runner = self.runner.process_mut().into_iter();
+        for process in runner.chain(&mut self.server) {
             process.active_ns += wall_ns;
         }
         if !self.is_finished() {
             self.wall_ns += wall_ns;
             self.slices += 1;
         }
-        let ended = |process: &Option<Process>| {
-            process
-                .as_ref()
-                .is_some_and(|process| run_state.process_trees.has_ended(process.child.pid))
-        };
-        if ended(&self.server) {
-            return Err(self.server_died(run_state));
+        let ended = |process: &Process| run_state.process_trees.has_ended(process.child.pid);
+        if let Some(server) = self.server.take_if(|server| ended(server)) {
+            return Err(self.server_died(run_state, server));
         }
-        if ended(&self.runner) {
-            return self.runner_ended(run_state);
+        if let Some(runner) = self.runner.take_process_if(ended) {
+            return self.runner_ended(run_state, runner);
         }
-        self.check_deadlines(run_state)?;
-        Ok(false)
+        self.check_deadlines(run_state)
     }
 
-    fn server_died(&mut self, run_state: &mut RunState) -> Halt {
+    fn server_died(&mut self, run_state: &mut RunState, server: Process) -> Halt {
         run_state.process_trees.kill(self.tree, Group::Load);
-        let server = self.server.take().expect("the caller saw it");
         let concluded = run_state.conclude(server, self.name(), Reason::Exited);
         concluded.err().unwrap_or_else(|| {
             let text = format!("variant {:?}: the server ended", self.spec.name);
@@ -379,31 +312,26 @@ impl<'a> Variant<'a> {
     }
 
     fn check_deadlines(&mut self, run_state: &mut RunState) -> Result<(), Halt> {
-        let server_overdue = self.server.as_ref().is_some_and(Process::is_overdue);
-        let runner_overdue = self.runner.as_ref().is_some_and(Process::is_overdue);
-        if server_overdue {
-            let server = self.server.take().expect("it is overdue");
+        if let Some(server) = self.server.take_if(|server| server.is_overdue()) {
             run_state.process_trees.kill(self.tree, Group::Main);
             return run_state.conclude(server, self.name(), Reason::Deadline);
         }
-        if !runner_overdue {
+        let Some(runner) = self.runner.take_process_if(Process::is_overdue) else {
             return Ok(());
-        }
-        let runner = self.runner.take().expect("it is overdue");
+        };
         run_state.process_trees.kill(self.tree, self.runner_group());
         if self.is_finished() {
-            self.fills = false;
+            self.end_filling();
             return self.filler_ended(run_state, runner);
         }
         run_state.conclude(runner, self.name(), Reason::Deadline)
     }
 
-    fn runner_ended(&mut self, run_state: &mut RunState) -> Result<bool, Halt> {
-        let runner = self.runner.take().expect("the caller saw it");
+    fn runner_ended(&mut self, run_state: &mut RunState, runner: Process) -> Result<(), Halt> {
         if self.is_finished() {
             self.filler_ended(run_state, runner)?;
             run_state.process_trees.kill(self.tree, self.runner_group());
-            return Ok(false);
+            return Ok(());
         }
         let exit = run_state
             .process_trees
@@ -415,13 +343,13 @@ impl<'a> Variant<'a> {
         let (operations, score) = (printed.operations(&self.names), printed.score());
         let digest = self.digest(&runner);
         run_state.conclude(runner, self.name(), Reason::Exited)?;
-        self.total = Some(Total {
+        self.finish(Total {
             operations: operations?,
             score: score?,
             digest,
             ..total
         });
-        Ok(true)
+        Ok(())
     }
 
     fn digest(&self, runner: &Process) -> Option<String> {
@@ -432,62 +360,9 @@ impl<'a> Variant<'a> {
         })?
     }
 
-    fn totals(&mut self, run_state: &mut RunState, exit: &Exit) -> Total {
-        let mut footprint = run_state.process_trees.footprint(self.tree, Group::Main);
-        footprint.join(run_state.process_trees.take_orphans(self.tree, Group::Main));
-        if self.is_server() {
-            footprint = footprint.since(self.base_footprint);
-        } else {
-            footprint.join(exit.footprint());
-        }
-        let counters = self.last.counters.iter().zip(&self.base.counters);
-        Total {
-            wall_ns: self.wall_ns,
-            usage: self.last.main - self.base.main,
-            load_cpu_ns: (self.last.load - self.base.load).cpu_ns,
-            operations: None,
-            footprint,
-            slices: self.slices,
-            counters: counters
-                .map(|(now, base)| now.saturating_sub(*base))
-                .collect(),
-            cpu_wait_ns: self.waited_ns(),
-            activity: run_state.observes.then_some(self.observer.main),
-            load_activity: (run_state.observes && self.is_server()).then_some(self.observer.load),
-            ..Total::default()
-        }
-    }
-
-    fn waited_ns(&self) -> Option<u64> {
-        let before = self.base.cpu_wait_ns?;
-        Some(self.last.cpu_wait_ns?.saturating_sub(before))
-    }
-
-    /// What fails as filler counts nowhere; it is said, and not tried again.
-    fn fill_no_more(&mut self, run_state: &mut RunState, why: &str) {
-        self.fills = false;
-        run_state.warn(
-            "filler-failed",
-            self.name(),
-            format!("failed as filler{why}"),
-        );
-    }
-
-    fn filler_ended(&mut self, run_state: &mut RunState, mut runner: Process) -> Result<(), Halt> {
-        let outcome = run_state.outcome(&mut runner, self.name(), Reason::Filler);
-        // Ended by itself with an error: again would be the same.
-        let failed = outcome.exit != Some(0) && self.fills;
-        if failed && !runner.ignore_failure {
-            self.fill_no_more(run_state, &launch::last_line(&outcome));
-        }
-        run_state.outcomes.push(outcome);
-        Ok(())
-    }
-
     /// Ends a filler that is still under way, and closes the connections of a drive.
     pub(crate) fn end_runner(&mut self, run_state: &mut RunState) {
-        self.driver = None;
-        if let Some(mut runner) = self.runner.take() {
+        if let Runner::Process(mut runner) = self.runner.take() {
             run_state.process_trees.kill(self.tree, self.runner_group());
             let reason = if self.is_finished() {
                 Reason::Filler

@@ -1,5 +1,6 @@
 //! A variant under the meter's own load.
 
+use super::runner::Runner;
 use super::Variant;
 use crate::commands::launch::Process;
 use crate::halt::Halt;
@@ -34,7 +35,7 @@ impl Variant<'_> {
         run_state.process_trees.tree(self.tree).freeze()?;
         run_state.process_trees.collect();
         match connected {
-            Ok(driver) => self.driver = Some(driver),
+            Ok(driver) => self.runner = Runner::Drive(Box::new(driver)),
             Err(error) => return Err(self.drive_failed(run_state, error)),
         }
         self.last = self.reading(run_state)?;
@@ -44,7 +45,12 @@ impl Variant<'_> {
 
     /// Sends for so long, or until all is sent; a finished variant is sent more of the same.
     pub(crate) fn send(&mut self, length_ns: Option<u64>) -> Result<Burst, DriveError> {
-        let driver = self.driver.as_mut().expect("a driven variant is connected");
+        let Runner::Drive(driver) = &mut self.runner else {
+            return Err(DriveError::failed(
+                Code::System,
+                "a variant is to be driven that is not connected",
+            ));
+        };
         if driver.is_finished() {
             driver.refill();
         }
@@ -57,13 +63,13 @@ impl Variant<'_> {
     pub(crate) fn drive_failed(&mut self, run_state: &mut RunState, error: DriveError) -> Halt {
         // Closed connections could be what it dies of: they stay open until that is known.
         let waited = self.let_it_end(run_state);
-        self.driver = None;
+        self.runner = Runner::Nothing;
         if let Err(halt) = waited {
             return halt;
         }
-        let died = |server: &Process| run_state.process_trees.has_ended(server.child.pid);
-        if self.server.as_ref().is_some_and(died) {
-            return self.server_died(run_state);
+        let died = |server: &mut Process| run_state.process_trees.has_ended(server.child.pid);
+        if let Some(server) = self.server.take_if(died) {
+            return self.server_died(run_state, server);
         }
         Halt::of_drive(error, &self.spec.name)
     }
@@ -99,7 +105,7 @@ impl Variant<'_> {
             self.slices += 1;
             if let Some(report) = self.finished_drive() {
                 let total = self.totals(run_state, &Exit::default());
-                self.total = Some(Total {
+                self.finish(Total {
                     operations: Some(report.operations),
                     drive: Some(report),
                     ..total
@@ -110,10 +116,10 @@ impl Variant<'_> {
     }
 
     fn finished_drive(&self) -> Option<Report> {
-        self.driver
-            .as_ref()
-            .filter(|driver| driver.is_finished())
-            .map(Driver::report)
+        match &self.runner {
+            Runner::Drive(driver) if driver.is_finished() => Some(driver.report()),
+            _ => None,
+        }
     }
 
     /// Waits a moment for the end of a server that may be dying, and stops it.

@@ -1,6 +1,6 @@
 //! A variant that fails ends, and the race goes on without it.
 
-use super::Variant;
+use super::{State, Variant};
 use crate::halt::Halt;
 use crate::processes::freezer::GROUPS;
 use crate::run_state::RunState;
@@ -8,7 +8,7 @@ use ensign_protocol::records::Reason;
 
 impl Variant<'_> {
     pub(crate) fn is_out(&self) -> bool {
-        self.out
+        matches!(self.state, State::Out)
     }
 
     /// One step of this variant; what it fails at ends the variant alone, where the race can do without
@@ -18,7 +18,7 @@ impl Variant<'_> {
         run_state: &mut RunState,
         step: impl FnOnce(&mut Self, &mut RunState) -> Result<T, Halt>,
     ) -> Result<Option<T>, Halt> {
-        if self.out {
+        if self.is_out() {
             return Ok(None);
         }
         match step(self, run_state) {
@@ -33,8 +33,7 @@ impl Variant<'_> {
 
     /// Ends all that still runs of it, at once.
     fn give_up(&mut self, run_state: &mut RunState) {
-        self.out = true;
-        self.total = None;
+        self.state = State::Out;
         self.end_runner(run_state);
         for group in GROUPS {
             run_state.process_trees.kill(self.tree, group);
