@@ -13,11 +13,11 @@ mod timing;
 mod tracer;
 
 use libc::{c_int, pid_t};
+use rustix::pipe::{pipe_with, PipeFlags};
 use seen::Gap;
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use tracer::Tracer;
@@ -241,12 +241,6 @@ fn execute(command: &[CString]) -> i32 {
 }
 
 fn pipe() -> io::Result<(File, File)> {
-    let mut ends = [0; 2];
-    // SAFETY: the array has room for both; both descriptors are ours.
-    unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
-    }
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((File::from(read), File::from(write)))
 }

@@ -2,6 +2,7 @@
 //! everything when the worker dies without having done so. The worker does the same for it.
 
 use crate::processes::kill::kill;
+use crate::processes::spawn;
 use crate::processes::usage::Exit;
 use crate::run::Run;
 use crate::worker;
@@ -10,9 +11,10 @@ use ensign_host::wait::{ending_signals, interest, poll};
 use ensign_protocol::records::{last_words, Status};
 use ensign_protocol::request::Request;
 use ensign_protocol::Code;
+use rustix::pipe::{pipe_with, PipeFlags};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 const CLEAN_UP_WITHIN_NS: u64 = 5_000_000_000;
 /// How long a caller that does not read its records can delay our exit.
@@ -30,7 +32,7 @@ pub fn guard(request: &Request) -> io::Result<i32> {
     // SAFETY: no memory is involved.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
     let signals = ending_signals()?;
-    let (ours, theirs) = record_pipe()?;
+    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     // SAFETY: no memory is involved; this process has one thread.
     let (own, pid) = unsafe { (libc::getpid(), libc::fork()) };
     if pid < 0 {
@@ -45,9 +47,9 @@ pub fn guard(request: &Request) -> io::Result<i32> {
     drop(theirs);
     let mut guardian = Guardian {
         worker: pid,
-        pidfd: pidfd(pid)?,
+        pidfd: spawn::pidfd(pid)?,
         signals,
-        records: ours,
+        records: File::from(ours),
         pending: Vec::new(),
         whole: 0,
         watch_stdin: request.hold(),
@@ -56,30 +58,6 @@ pub fn guard(request: &Request) -> io::Result<i32> {
     };
     let exit = guardian.watch();
     Ok(guardian.conclude(&run, exit))
-}
-
-fn record_pipe() -> io::Result<(File, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: the array has room for both; both descriptors are ours.
-    unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok((File::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
-    }
-}
-
-fn pidfd(pid: libc::pid_t) -> io::Result<OwnedFd> {
-    // SAFETY: the child is not reaped yet; the descriptor returned is ours.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0) as RawFd;
-        if fd < 0 {
-            let error = io::Error::last_os_error();
-            kill(pid, libc::SIGKILL);
-            return Err(error);
-        }
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
 }
 
 struct Guardian {

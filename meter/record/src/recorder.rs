@@ -7,12 +7,12 @@ use crate::call::{self, Tool};
 use crate::hashing;
 use crate::inputs::{self, Input};
 use ensign_host::clock;
+use rustix::fs::{flock, FlockOperation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -241,10 +241,8 @@ fn append(log: &Path, record: &Record) -> io::Result<()> {
     let mut line = serde_json::to_vec(record)?;
     line.push(b'\n');
     let mut file = OpenOptions::new().create(true).append(true).open(log)?;
-    // SAFETY: the descriptor is open; the lock goes with it.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    // The lock goes with the descriptor.
+    flock(&file, FlockOperation::LockExclusive)?;
     file.write_all(&line)
 }
 

@@ -6,6 +6,8 @@
 use crate::processes::process_trees::Inodes;
 use ensign_host::clock;
 use ensign_host::wait::{interest, poll};
+use rustix::fs::{fcntl_setfl, memfd_create, MemfdFlags, OFlags};
+use rustix::pipe::{fcntl_setpipe_size, pipe_with, PipeFlags};
 use sha2::{Digest, Sha256};
 use std::ffi::CStr;
 use std::fs::File;
@@ -14,7 +16,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// As large as an unprivileged user may have it: a writer waits less often.
-const PIPE_BYTES: libc::c_int = 1 << 20;
+const PIPE_BYTES: usize = 1 << 20;
 /// Of a stream that is kept: so much of its beginning, and so much of its end.
 const HEAD_BYTES: u64 = 1 << 16;
 const RING_BYTES: u64 = 1 << 20;
@@ -209,28 +211,15 @@ impl Stream {
 }
 
 fn pipe() -> io::Result<(File, File)> {
-    let mut ends = [0; 2];
-    // SAFETY: the array has room for both; both descriptors are ours.
-    unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // Where it may not be larger it works as it is.
-        libc::fcntl(ends[0], libc::F_SETPIPE_SZ, PIPE_BYTES);
-        libc::fcntl(ends[0], libc::F_SETFL, libc::O_NONBLOCK);
-        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
-    }
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    // Where it may not be larger it works as it is.
+    let _ = fcntl_setpipe_size(&read, PIPE_BYTES);
+    fcntl_setfl(&read, OFlags::NONBLOCK)?;
+    Ok((File::from(read), File::from(write)))
 }
 
 fn memory_file(name: &CStr) -> io::Result<File> {
-    // SAFETY: the name is a C string; the descriptor is ours.
-    unsafe {
-        let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(File::from_raw_fd(fd))
-    }
+    Ok(File::from(memfd_create(name, MemfdFlags::CLOEXEC)?))
 }
 
 /// A message of one byte with two descriptors.
@@ -397,7 +386,7 @@ impl Source {
                 std::ptr::null_mut(),
                 self.sink.as_raw_fd(),
                 std::ptr::null_mut(),
-                PIPE_BYTES as usize,
+                PIPE_BYTES,
                 libc::SPLICE_F_NONBLOCK,
             )
         };

@@ -4,9 +4,13 @@
 //! frozen group before that would wait for ever.
 
 use crate::processes::freezer::Admission;
+use crate::processes::kill::kill;
 use ensign_host::clock;
 use ensign_protocol::Code;
 use libc::{c_char, c_int, pid_t};
+use rustix::io::Errno;
+use rustix::pipe::{pipe_with, PipeFlags};
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use std::ffi::{CString, OsStr};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -141,7 +145,7 @@ pub(crate) fn spawn(
     admission: Admission,
     inherited: Inherited,
 ) -> io::Result<Child> {
-    let (trouble, report) = pipe()?;
+    let (trouble, report) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let argv = pointers(&command.argv);
     let env = pointers(&command.env);
     let plan = Plan {
@@ -160,36 +164,27 @@ pub(crate) fn spawn(
     match pid {
         0 => plan.become_the_program(joined),
         _ => {
-            // SAFETY: the pid is our unreaped child; the descriptor returned is ours.
-            let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as RawFd;
-            if pidfd < 0 {
-                let error = io::Error::last_os_error();
-                crate::processes::kill::kill(pid, libc::SIGKILL);
-                return Err(error);
-            }
+            let pidfd = pidfd(pid)?;
             if matches!(admission, Admission::StopItself) {
                 await_stop(pid);
             }
             Ok(Child {
                 pid,
-                // SAFETY: as above.
-                pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
-                trouble,
+                pidfd,
+                trouble: File::from(trouble),
                 forked_ns,
             })
         }
     }
 }
 
-fn pipe() -> io::Result<(File, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: the array has room for both; both descriptors are ours.
-    unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok((File::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
-    }
+/// A descriptor of an unreaped child, which is killed where there is none to be had.
+pub(crate) fn pidfd(child: pid_t) -> io::Result<OwnedFd> {
+    let pid = Pid::from_raw(child).ok_or(Errno::SRCH)?;
+    pidfd_open(pid, PidfdFlags::empty()).map_err(|error| {
+        kill(child, libc::SIGKILL);
+        error.into()
+    })
 }
 
 /// Until the child has stopped (or ended); it is not reaped.
