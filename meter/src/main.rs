@@ -82,7 +82,7 @@ fn serve(verb: Verb) -> i32 {
 
 fn refuse(code: Code, text: &str) -> i32 {
     let mut words = Vec::new();
-    last_words(&mut words, Some((code.name(), text)), Status::Failed);
+    last_words(&mut words, Some((code, text)), Status::Failed);
     // Where nobody reads, nobody can be told.
     let _ = std::io::stdout().write_all(&words);
     code.exit_status()

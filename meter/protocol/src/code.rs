@@ -1,7 +1,10 @@
-//! What kinds of errors there are.
+//! What kinds of errors and warnings there are.
+
+use serde::Serialize;
 
 /// What a reader of the records finds in `code` of an `error`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Code {
     Request,
     NotFound,
@@ -18,23 +21,6 @@ pub enum Code {
 }
 
 impl Code {
-    pub fn name(self) -> &'static str {
-        match self {
-            Code::Request => "request",
-            Code::NotFound => "not-found",
-            Code::NotExecutable => "not-executable",
-            Code::Failed => "failed",
-            Code::Crashed => "crashed",
-            Code::Deadline => "deadline",
-            Code::NotReady => "not-ready",
-            Code::PortInUse => "port-in-use",
-            Code::LoadFailed => "load-failed",
-            Code::OperationsUnknown => "operations-unknown",
-            Code::Reply => "reply",
-            Code::System => "system",
-        }
-    }
-
     /// 2: the request cannot be carried out as it stands; 3: a command failed; 5: the meter did.
     pub fn exit_status(self) -> i32 {
         match self {
@@ -42,5 +28,38 @@ impl Code {
             Code::System => 5,
             _ => 3,
         }
+    }
+}
+
+/// What a reader of the records finds in `code` of a `warning`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WarningCode {
+    /// A program or its files run from the original.
+    NotCopied,
+    /// A process left its tree.
+    Escape,
+    /// Background processes were ended.
+    LeftRunning,
+    /// A stop took long: another process had the CPU.
+    Overshoot,
+    LoadBottleneck,
+    /// The variant fills no longer.
+    FillerFailed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_written_with_hyphens() {
+        let written = |code| serde_json::to_value(code).unwrap();
+        assert_eq!(written(Code::NotFound), "not-found");
+        assert_eq!(written(Code::OperationsUnknown), "operations-unknown");
+        assert_eq!(
+            serde_json::to_value(WarningCode::LeftRunning).unwrap(),
+            "left-running"
+        );
     }
 }

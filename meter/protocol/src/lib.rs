@@ -8,4 +8,4 @@ pub mod random;
 pub mod records;
 pub mod request;
 
-pub use code::Code;
+pub use code::{Code, WarningCode};

@@ -1,5 +1,6 @@
 //! The records (docs/meter-protocol.md).
 
+use crate::code::{Code, WarningCode};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -208,7 +209,7 @@ pub struct Execution {
 
 #[derive(Serialize, Clone)]
 pub struct Warning {
-    pub code: &'static str,
+    pub code: WarningCode,
     pub execution: Option<u64>,
     pub variant: Option<String>,
     pub text: String,
@@ -222,7 +223,7 @@ pub struct Warning {
 pub struct VariantFailure {
     pub execution: u64,
     pub variant: String,
-    pub code: &'static str,
+    pub code: Code,
     pub text: String,
     pub exit: Option<i32>,
     pub signal: Option<i32>,
@@ -230,7 +231,7 @@ pub struct VariantFailure {
 
 #[derive(Serialize)]
 pub struct ErrorRecord<'a> {
-    pub code: &'static str,
+    pub code: Code,
     pub execution: Option<u64>,
     pub variant: Option<&'a str>,
     pub text: &'a str,
@@ -258,7 +259,7 @@ pub fn line(record: &Record) -> Vec<u8> {
 }
 
 /// Records that the guardian writes when the worker cannot.
-pub fn last_words(out: &mut Vec<u8>, error: Option<(&'static str, &str)>, status: Status) {
+pub fn last_words(out: &mut Vec<u8>, error: Option<(Code, &str)>, status: Status) {
     if let Some((code, text)) = error {
         let record = ErrorRecord {
             code,

@@ -7,6 +7,7 @@ use crate::processes::freezer::Group;
 use crate::run_state::RunState;
 use ensign_protocol::records::{Role, Seen};
 use ensign_protocol::request::Exec;
+use ensign_protocol::WarningCode;
 
 pub(crate) fn exec(run_state: &mut RunState, request: &Exec) -> (u64, Result<(), Halt>) {
     let result = run(run_state, request);
@@ -47,7 +48,7 @@ fn run(run_state: &mut RunState, request: &Exec) -> Result<(), Halt> {
     run_state.end_left_running(tree, Group::Main, None);
     for (pid, name) in run_state.process_trees.end_escaped() {
         let text = format!("{name} ({pid}) left the process tree and was ended");
-        run_state.warn_of_ended("escape", None, text, vec![name]);
+        run_state.warn_of_ended(WarningCode::Escape, None, text, vec![name]);
     }
     if request.process.digest {
         process.stdout.finish();

@@ -202,7 +202,7 @@ impl Guardian {
         if !orderly {
             let interrupted = self.told_ns.is_some();
             let error = (!interrupted).then_some((
-                Code::System.name(),
+                Code::System,
                 "the worker of ensign-meter was killed; everything it ran was ended",
             ));
             let said = if interrupted {

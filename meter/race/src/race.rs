@@ -16,6 +16,7 @@ use ensign_load::Report;
 use ensign_protocol::random::Random;
 use ensign_protocol::records::{DriveFacts, Execution, Record, VariantTotal};
 use ensign_protocol::request::{Mode, Race};
+use ensign_protocol::WarningCode;
 
 const MOST_PADDING: usize = 4096;
 /// Without any knowledge: all variants alike.
@@ -307,7 +308,7 @@ impl Racing<'_> {
         run_state.process_trees.kill_everything();
         for (pid, name) in run_state.process_trees.end_escaped() {
             let text = format!("{name} ({pid}) left its variant's process tree and was ended");
-            run_state.warn_of_ended("escape", None, text, vec![name]);
+            run_state.warn_of_ended(WarningCode::Escape, None, text, vec![name]);
         }
         run_state.process_trees.collect();
         for variant in &self.variants {
@@ -401,7 +402,7 @@ fn warn_bottleneck(run_state: &mut RunState, (variant, threads): (&str, usize), 
             load * 100.0,
             server * 100.0
         );
-        run_state.warn("load-bottleneck", Some(variant), text);
+        run_state.warn(WarningCode::LoadBottleneck, Some(variant), text);
     }
 }
 

@@ -16,6 +16,7 @@ use ensign_host::wait::Waiter;
 use ensign_host::{clock, cpus};
 use ensign_protocol::records::{Outcome, Reason, Record, Role, VariantFailure, Warning};
 use ensign_protocol::request;
+use ensign_protocol::WarningCode;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
@@ -40,7 +41,7 @@ pub(crate) struct RunState {
     inherited: Inherited,
     cpus: Option<libc::cpu_set_t>,
     base_env: Vec<(OsString, OsString)>,
-    warned: HashSet<(&'static str, Option<String>)>,
+    warned: HashSet<(WarningCode, Option<String>)>,
     pub warnings: Vec<Warning>,
     /// What ended variants in the execution under way, in order.
     pub failures: Vec<Failure>,
@@ -81,14 +82,14 @@ impl RunState {
     }
 
     /// Keeps a warning for the end of the execution; once per code and variant.
-    pub(crate) fn warn(&mut self, code: &'static str, variant: Option<&str>, text: String) {
+    pub(crate) fn warn(&mut self, code: WarningCode, variant: Option<&str>, text: String) {
         self.warn_of_ended(code, variant, text, Vec::new());
     }
 
     /// As `warn`, of processes that were ended for it.
     pub(crate) fn warn_of_ended(
         &mut self,
-        code: &'static str,
+        code: WarningCode,
         variant: Option<&str>,
         text: String,
         ended: Vec<String>,
@@ -237,7 +238,7 @@ impl RunState {
             let record = VariantFailure {
                 execution: self.execution,
                 variant: failure.variant.unwrap_or_default(),
-                code: failure.code.name(),
+                code: failure.code,
                 text: failure.text,
                 exit: failure.exit,
                 signal: failure.signal,
@@ -268,7 +269,7 @@ impl RunState {
             let named = living.iter().zip(&ended);
             let named: Vec<String> = named.map(|(pid, name)| format!("{name} ({pid})")).collect();
             let text = format!("ended what was left running: {}", named.join(", "));
-            self.warn_of_ended("left-running", variant, text, ended);
+            self.warn_of_ended(WarningCode::LeftRunning, variant, text, ended);
         }
         self.process_trees.kill(tree, group);
         if frozen && !self.process_trees.tree(tree).is_frozen() {
@@ -276,7 +277,7 @@ impl RunState {
         }
         for name in self.process_trees.tree(tree).escaped() {
             self.warn(
-                "escape",
+                WarningCode::Escape,
                 variant,
                 format!("{name} left its process tree; it was found again"),
             );

@@ -6,6 +6,7 @@ use crate::totals::Reading;
 use crate::variant::Variant;
 use ensign_host::clock;
 use ensign_protocol::records::{Record, Slice};
+use ensign_protocol::WarningCode;
 use std::os::fd::AsRawFd;
 
 const OVERSHOOT_NS: u64 = 5_000_000;
@@ -126,7 +127,7 @@ impl Turns {
             let ms = took_ns as f64 / 1e6;
             let text =
                 format!("took {ms:.1} ms to stop; its CPU time is right, its slice is longer");
-            run_state.warn("overshoot", variant.name(), text);
+            run_state.warn(WarningCode::Overshoot, variant.name(), text);
         }
     }
 

@@ -151,7 +151,7 @@ fn say_end(
 
 fn say_error(out: &mut Emitter, execution: Option<u64>, failure: &Failure) {
     out.last(&Record::Error(ErrorRecord {
-        code: failure.code.name(),
+        code: failure.code,
         execution,
         variant: failure.variant.as_deref(),
         text: &failure.text,

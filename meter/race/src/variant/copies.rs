@@ -4,7 +4,7 @@ use super::Variant;
 use crate::commands::{launch, lookup, scratch};
 use crate::halt::Halt;
 use crate::run_state::RunState;
-use ensign_protocol::Code;
+use ensign_protocol::{Code, WarningCode};
 use std::path::PathBuf;
 
 impl Variant<'_> {
@@ -23,7 +23,7 @@ impl Variant<'_> {
             };
             let text = format!("{only} is used as it is: the scratch folder forbids execution");
             self.files = Some(PathBuf::from(only));
-            run_state.warn("not-copied", self.name(), text);
+            run_state.warn(WarningCode::NotCopied, self.name(), text);
             return Ok(());
         }
         self.files = Some(copy);
@@ -58,6 +58,6 @@ impl Variant<'_> {
     fn warn_not_copied(&self, run_state: &mut RunState, reason: &str) {
         let program = &self.spec.program.argv[0];
         let text = format!("{program} runs from the original file: {reason}");
-        run_state.warn("not-copied", self.name(), text);
+        run_state.warn(WarningCode::NotCopied, self.name(), text);
     }
 }

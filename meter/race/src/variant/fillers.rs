@@ -5,6 +5,7 @@ use crate::commands::launch::{self, Process};
 use crate::halt::Halt;
 use crate::run_state::RunState;
 use ensign_protocol::records::Reason;
+use ensign_protocol::WarningCode;
 
 impl Variant<'_> {
     /// Whether it may run beside a variant that has not finished.
@@ -26,7 +27,7 @@ impl Variant<'_> {
     pub(super) fn fill_no_more(&mut self, run_state: &mut RunState, why: &str) {
         self.end_filling();
         run_state.warn(
-            "filler-failed",
+            WarningCode::FillerFailed,
             self.name(),
             format!("failed as filler{why}"),
         );
