@@ -11,7 +11,7 @@ export CARGO_NET_RETRY ?= 5
 WORKERS ?= 3
 PYTEST ?=
 
-.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test bench clean
+.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test bench docs clean
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
@@ -31,7 +31,7 @@ setup: $(VENV)/.ready
 $(VENV)/.ready: pyproject.toml meter/Cargo.toml meter/Cargo.lock $(wildcard meter/*/Cargo.toml meter/src/*.rs meter/*/src/*.rs meter/*/src/*/*.rs)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools setuptools-rust
-	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,bench,docs]'
 	touch $@
 
 packages:
@@ -57,5 +57,9 @@ unit:
 bench: packages test-packages setup
 	$(BIN)/python bench/calibrate.py
 
+docs: setup
+	$(BIN)/mkdocs build
+	@echo site/index.html
+
 clean:
-	rm -rf $(VENV) build dist meter/target
+	rm -rf $(VENV) build dist site meter/target

@@ -1,4 +1,6 @@
-"""The calibration: is ensign honest, and how does it compare? Writes docs/calibration.md.
+"""The calibration: how honest ensign is, beside other tools.
+
+Writes docs/background/calibration.md.
 
     python bench/calibrate.py              everything, more than an hour; nothing else may run
     python bench/calibrate.py --only aa    one section; the others keep their last results
@@ -159,7 +161,7 @@ def main() -> None:
                 {**record, "repetitions": arguments.repetitions, "rows": rows}, indent=1
             )
             (RESULTS / f"{name}.json").write_text(text + "\n")
-    (ROOT / "docs" / "calibration.md").write_text(render(RESULTS))
+    (ROOT / "docs" / "background" / "calibration.md").write_text(render(RESULTS))
 
 
 if __name__ == "__main__":

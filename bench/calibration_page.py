@@ -1,4 +1,4 @@
-"""The page docs/calibration.md, from the raw results of the last run of each section."""
+"""The page docs/background/calibration.md, from the raw results of the last run of each section."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = """# Calibration
 
 Made by `make bench` (`python bench/calibrate.py`); raw results of every single run in `bench/results/`. A comparison is
 "significant" when its 95 % interval of the cost ratio B / A excludes 1. ensign's interval is its own
-(docs/statistics/one-pair.md); hyperfine's and pyperf's are Welch's t interval over the runs that they report, all of A
+([one pair](statistics/one-pair.md)); hyperfine's and pyperf's are Welch's t interval over the runs that they report, all of A
 and then all of B, with as many runs as take the same time. Times include everything that a user waits for.
 """
 

@@ -1,7 +1,8 @@
 """Does the length of a slice bias the ratio? Two real Redis builds at several slice lengths.
 
 A slice starts with colder caches; a difference in what two builds must refill biases their ratio
-by that difference over the slice's length, of either sign (docs/statistics/ratio-of-totals.md).
+by that difference over the slice's length, of either sign
+(docs/background/statistics/ratio-of-totals.md).
 """
 
 from __future__ import annotations

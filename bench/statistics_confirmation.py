@@ -1,6 +1,6 @@
 """What exploring flatters and confirming covers, by simulation with known truth.
 
-Prints the table of docs/statistics/confirmation.md.
+Prints the table of docs/background/statistics/confirmation.md.
 """
 
 from __future__ import annotations

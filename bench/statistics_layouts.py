@@ -1,6 +1,6 @@
 """Error rates of studies whose rounds share relinks, by simulation with known truth.
 
-Prints the tables of docs/statistics/layouts.md.
+Prints the tables of docs/background/statistics/layouts.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 //! `ensign-meter`: races programs slice by slice and accounts for what each of them used.
 //!
 //! It reads one request from standard input and writes records to standard output; both are
-//! described in docs/meter-protocol.md.
+//! described in docs/reference/meter-protocol.md.
 
 use clap::{Parser, Subcommand};
 use ensign_protocol::records::{last_words, Status};

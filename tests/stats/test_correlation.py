@@ -1,4 +1,4 @@
-"""The lag-1 correlation against simulated noise: docs/statistics/correlation.md."""
+"""The lag-1 correlation against simulated noise: docs/background/statistics/correlation.md."""
 
 from __future__ import annotations
 

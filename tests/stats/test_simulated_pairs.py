@@ -1,8 +1,8 @@
 """One pair against simulated noise with known truth.
 
-Bounds are expected rates (docs/statistics/one-pair.md, from 100,000 races) give or take five
-standard errors sqrt(p(1 - p)/races), rounded outwards; seeds are fixed, so a test either always
-passes or always fails. Ordinary t quantiles in place of c_n would give 19 % false alarms.
+Bounds are expected rates (docs/background/statistics/one-pair.md, from 100,000 races) give or take
+five standard errors sqrt(p(1 - p)/races), rounded outwards; seeds are fixed, so a test either
+always passes or always fails. Ordinary t quantiles in place of c_n would give 19 % false alarms.
 """
 
 from __future__ import annotations

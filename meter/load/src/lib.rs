@@ -1,4 +1,4 @@
-//! The meter's own load generator for servers of the Redis protocol (docs/drive.md).
+//! The meter's own load generator for servers of the Redis protocol (docs/reference/drive.md).
 //!
 //! `stream` says what each connection sends, from `template`, `keys` and `data`; `resp` reads
 //! replies, `expect` judges them: all that is pure. `connection` and `share` (the connections of

@@ -1,4 +1,4 @@
-//! A drive as it is written (docs/drive.md).
+//! A drive as it is written (docs/reference/drive.md).
 
 mod check;
 pub mod placeholders;

@@ -1,4 +1,4 @@
-//! What the meter is asked and what it answers (docs/meter-protocol.md, docs/drive.md): data, and what
+//! What the meter is asked and what it answers (docs/reference/meter-protocol.md, docs/reference/drive.md): data, and what
 //! must hold for them. Pure.
 
 mod check;

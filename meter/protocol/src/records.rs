@@ -1,4 +1,4 @@
-//! The records (docs/meter-protocol.md).
+//! The records (docs/reference/meter-protocol.md).
 
 use crate::code::{Code, WarningCode};
 use serde::{Serialize, Serializer};

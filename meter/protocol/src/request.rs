@@ -1,4 +1,4 @@
-//! The request, as it is written (docs/meter-protocol.md).
+//! The request, as it is written (docs/reference/meter-protocol.md).
 
 use crate::drive::Drive;
 use serde::Deserialize;

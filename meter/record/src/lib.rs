@@ -1,4 +1,4 @@
-//! The recorder of compiler calls (docs/recorder.md).
+//! The recorder of compiler calls (docs/reference/recorder.md).
 
 mod call;
 mod hashing;

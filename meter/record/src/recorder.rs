@@ -1,7 +1,7 @@
 //! In the place of a compiler, linker or archiver: runs the real one and writes the call down.
 //!
 //! A link named after the program stands first on PATH; `ENSIGN_RECORDER` names a JSON file that
-//! says which program that is, what to change, and where records go (docs/recorder.md).
+//! says which program that is, what to change, and where records go (docs/reference/recorder.md).
 
 use crate::call::{self, Tool};
 use crate::hashing;

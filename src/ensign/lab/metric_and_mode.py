@@ -1,6 +1,6 @@
 """Which cost is compared and how variants take turns: one rule for commands and studies. Pure.
 
-It is stated in docs/metric-and-mode.md.
+It is stated in docs/background/metric-and-mode.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The port to `ensign-meter`: a request goes in, records come out (docs/meter-protocol.md)."""
+"""The port to `ensign-meter`: a request goes in, records come out.
+
+Both are described in docs/reference/meter-protocol.md.
+"""
 
 from __future__ import annotations
 

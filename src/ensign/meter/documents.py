@@ -1,4 +1,4 @@
-"""A race request in the meter's words (docs/meter-protocol.md). Pure."""
+"""A race request in the meter's words (docs/reference/meter-protocol.md). Pure."""
 
 from __future__ import annotations
 

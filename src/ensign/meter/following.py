@@ -1,4 +1,4 @@
-"""The document of `ensign-meter follow`, read (docs/meter-protocol.md). Pure."""
+"""The document of `ensign-meter follow`, read (docs/reference/meter-protocol.md). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ensign-meter` is asked to do; the written form is in docs/meter-protocol.md."""
+"""What `ensign-meter` is asked to do; the written form is in docs/reference/meter-protocol.md."""
 
 from __future__ import annotations
 

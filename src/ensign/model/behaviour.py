@@ -1,6 +1,6 @@
 """How a program behaves in unmeasured executions, and what follows for metric and mode. Pure.
 
-The rule is stated in docs/metric-and-mode.md.
+The rule is stated in docs/background/metric-and-mode.md.
 """
 
 from __future__ import annotations

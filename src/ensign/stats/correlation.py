@@ -6,7 +6,7 @@ whatever the law of d, as a permutation leaves it. The variance of a mean of n v
 order autoregression ρ is v = (1 + ρ)/(1 - ρ) times that of independent ones, so an interval is
 widened by the root of that, with ρ estimated as r + 1/n where that is above 0. That is no test:
 there is no threshold below which nothing is done. The workloads of a study tell ρ together, which
-is far surer. docs/statistics/correlation.md has the rates.
+is far surer. docs/background/statistics/correlation.md has the rates.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def _require_way(file: StudyFile, variant: str) -> None:
     if plain and file.study.ship is None:
         raise InputError(
             f"{file.path} has no [ship] table, which says where the project's own build gets its "
-            "flags; docs/ship.md shows one"
+            "flags; docs/how-to/ship.md shows one"
         )
 
 

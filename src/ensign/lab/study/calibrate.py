@@ -78,8 +78,9 @@ def trial_seed(study_seed: int, round_index: int, workload: str) -> int:
     """Each trial has its own orders, the same on every resumption.
 
     A variant's place in the order moves its cost: of seven equal variants the first one took 0.24 ±
-    0.05 % more than their mean (docs/calibration.md). With one order for all workloads of a round
-    that would not average out over the workloads: the round's geometric mean would have all of it.
+    0.05 % more than their mean (docs/background/calibration.md). With one order for all workloads
+    of a round that would not average out over the workloads: the round's geometric mean would have
+    all of it.
     """
     trial = random.Random(f"{study_seed} {round_index} {workload}")  # noqa: S311  # not for secrets
     return trial.getrandbits(32)

@@ -1,7 +1,7 @@
 """Rounds until the time is used, or the precision is reached that was asked for.
 
 Whether another round is raced depends on the time that rounds take and on the widths of intervals,
-never on a ratio: so it says nothing of who is faster (docs/statistics/rounds.md).
+never on a ratio: so it says nothing of who is faster (docs/background/statistics/rounds.md).
 """
 
 from __future__ import annotations
