@@ -44,6 +44,7 @@ lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy docs/reference/make.py
 	$(BIN)/lint-imports
 	cd meter && cargo fmt --all --check
 	cd meter && cargo clippy --locked --workspace --all-targets -- -D warnings
@@ -58,6 +59,7 @@ bench: packages test-packages setup
 	$(BIN)/python bench/calibrate.py
 
 docs: setup
+	$(BIN)/python docs/reference/make.py
 	$(BIN)/mkdocs build
 	@echo site/index.html
 

@@ -41,6 +41,15 @@ _STATUS: tuple[tuple[type[EnsignError], int], ...] = (
     (InternalError, 5),
 )
 _INPUT, _INTERRUPTED, _INTERNAL = 2, 4, 5
+EXIT_STATUSES: dict[int, str] = {
+    0: "done",
+    1: "done, and the answer is the one that was to fail (--fail-if, --fail-on); "
+    "or a shipped change lacks an effect that was measured",
+    _INPUT: "wrong use, or wrong input",
+    3: "a command failed: a build, a program under test, or a load generator",
+    _INTERRUPTED: "interrupted",
+    _INTERNAL: "an error in ensign itself; please report it",
+}
 # What typer makes of a KeyboardInterrupt.
 _TYPER_INTERRUPTED = 130
 
@@ -100,7 +109,7 @@ def run_command_line(argv: list[str]) -> int:
 
 
 def exit_status(error: EnsignError) -> int:
-    """0 measured, 2 wrong use or input, 3 a command failed, 4 interrupted, 5 a bug."""
+    """The key in `EXIT_STATUSES` for an error."""
     return next(status for kind, status in _STATUS if isinstance(error, kind))
 
 

@@ -53,7 +53,7 @@ class _Origin(Section):
 class DebianSource(_Origin):
     """A Debian source package, pinned by the checksum of its upstream (`orig`) archive."""
 
-    kind: Literal["debian"]
+    kind: Literal["debian"] = Field(description="a Debian source package")
     package: Reference = Field(description="name of the source package")
     version: str = Field(description="upstream version; any Debian revision that carries it")
     sha256: Sha256 = Field(description="of the orig archive")
@@ -66,7 +66,7 @@ class PathSource(_Origin):
     Of a git work tree the files that git ignores are left out: they are what was built there.
     """
 
-    kind: Literal["path"]
+    kind: Literal["path"] = Field(description="a folder of this machine")
     path: str = Field(min_length=1, description="relative to the study file")
     exclude: list[str] = Field(default_factory=list, description="glob patterns left out")
     ignored: bool = Field(
@@ -77,7 +77,7 @@ class PathSource(_Origin):
 class GitSource(_Origin):
     """A git repository at a commit."""
 
-    kind: Literal["git"]
+    kind: Literal["git"] = Field(description="a git repository")
     url: Reference = Field(description="address or path of the repository")
     commit: Reference = Field(description="commit, tag or branch; the lock file pins the commit")
 
@@ -85,7 +85,7 @@ class GitSource(_Origin):
 class ArchiveSource(_Origin):
     """An archive by address or path, pinned by its checksum."""
 
-    kind: Literal["archive"]
+    kind: Literal["archive"] = Field(description="an archive")
     url: Reference = Field(
         description="https address, file address, or a path relative to the study"
     )
@@ -417,7 +417,7 @@ class CheckSection(Section):
     tools at their places (or, `in_build_tree`, in a copy of the tree in which the variant was
     built, with the environment and the placeholders of its build); each must exit with 0.
     `same_output` names workloads with a `command` whose standard output must equal the baseline's,
-    up to `tolerance` in its numbers; None: all whose output is the same twice from the baseline.
+    up to `tolerance` in its numbers; without it, all whose output the baseline prints twice alike.
     """
 
     commands: list[Argv] = Field(default_factory=list, description="the program's own tests")

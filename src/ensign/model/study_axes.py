@@ -85,7 +85,7 @@ class Axes(Section):
     optimization: list[Optimization] = Field(
         default=["-O2"], min_length=1, description="levels, such as -O2 or -O3"
     )
-    lto: list[Lto] = Field(default=["off"], min_length=1, description="link-time optimisation")
+    lto: list[Lto] = Field(default=["off"], min_length=1, description="link-time optimization")
     flags: list[Flags] = Field(
         default=[""],
         min_length=1,
@@ -135,8 +135,8 @@ class Choice(Section):
     """
 
     compiler: Compiler | None = Field(default=None, description="a compiler")
-    optimization: Optimization | None = Field(default=None, description="an optimisation level")
-    lto: Lto | None = Field(default=None, description="link-time optimisation")
+    optimization: Optimization | None = Field(default=None, description="an optimization level")
+    lto: Lto | None = Field(default=None, description="link-time optimization")
     flags: Flags | None = Field(default=None, description="further flags")
     target: Target | None = Field(default=None, description="processor that code is made for")
     pgo: Switch | None = Field(default=None, description="profile at the compiler")

@@ -28,7 +28,7 @@ class Suite(Section):
     requests; ranges of up to 1000 keys stay. Values keep their sizes, unless `scale_values`.
     """
 
-    kind: Literal["redis-benchmarks-specification"]
+    kind: Literal["redis-benchmarks-specification"] = Field(description="whose tests")
     version: Annotated[str, AfterValidator(_version)] | None = Field(
         default=None, description="of the wheel on the Python package index"
     )

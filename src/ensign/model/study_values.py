@@ -94,10 +94,14 @@ def _group_size(value: object) -> object:
     return value
 
 
-Duration = Annotated[str, _positive(parse_duration_ns)]
-SliceText = Annotated[str, _positive(parse_duration_ns, least=100_000, least_text="100us")]
-Share = Annotated[str, _positive(parse_share)]
-SizeText = Annotated[str, _positive(parse_size_bytes)]
+Duration = Annotated[str, _positive(parse_duration_ns), Field(examples=["90s", "5m"])]
+SliceText = Annotated[
+    str,
+    _positive(parse_duration_ns, least=100_000, least_text="100us"),
+    Field(examples=["5ms"]),
+]
+Share = Annotated[str, _positive(parse_share), Field(examples=["0.5%"])]
+SizeText = Annotated[str, _positive(parse_size_bytes), Field(examples=["4GiB"])]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.+-]*$", max_length=60)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Argv = Annotated[list[str], Field(min_length=1)]
