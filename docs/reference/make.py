@@ -17,6 +17,7 @@ import typer
 
 from ensign.cli.main import EXIT_STATUSES, app
 from ensign.model.study import study_schema
+from ensign.report.results_schema import results_schema_text
 
 Schema = Mapping[str, typing.Any]
 Place = tuple[str, str, bool]  # a kind of table, a key in it, and whether that is a list
@@ -28,6 +29,13 @@ _STUDY_FILE = """# Study file
 A study is one TOML file. `ensign schema` prints the JSON Schema from which this page is made, for
 editors. Unknown keys are refused, with the nearest valid one. [Axes](axes.md) says what each value
 of an axis does, [Drive](drive.md) what ensign's own load generator sends."""
+
+_RESULTS = """# Results as JSON
+
+`ensign report STUDY --json` writes one [Study](#study), `ensign compare --export-json` one
+[Compare](#compare). `ensign schema --results` prints the JSON Schema from which this page is made.
+Ratios are cost ratios: below 1 is faster. What is infinite or unknown is null. Names that end in
+`_ns` are nanoseconds, in `_s` seconds, in `_bytes` bytes."""
 
 # The names are those of the sources, as a test sees to; what they mean is said here alone.
 FOR_USERS = {
@@ -57,6 +65,7 @@ def pages() -> dict[str, str]:
     """The text of each page by its file name."""
     return {
         "study-file.md": study_file(),
+        "results.md": results(),
         "options.md": options(),
         "exit-statuses.md": exit_statuses(),
         "environment.md": environment(),
@@ -189,6 +198,40 @@ def _bounds(value: Schema) -> str:
     )
     said = ", ".join(f"{word} {number}" for number, word in words if number is not None)
     return said and f", {said}"
+
+
+def results() -> str:
+    """All keys of the results as JSON, from their schema."""
+    schema: Schema = json.loads(results_schema_text())
+    parts = [_RESULTS]
+    for name, table in schema["$defs"].items():
+        rows = _result_rows(table, "")
+        parts += [f"## {name}", table["description"], _table(("key", "type", "meaning"), rows)]
+    return _page(parts)
+
+
+def _result_rows(table: Schema, prefix: str) -> Iterator[tuple[str, ...]]:
+    for key, value in table["properties"].items():
+        absent = "" if key in table.get("required", ()) else " (may be absent)"
+        yield f"`{prefix}{key}`", _result_type(value), f"{value['description']}{absent}"
+        if "properties" in value:
+            yield from _result_rows(value, f"{prefix}{key}.")
+
+
+def _result_type(value: Schema) -> str:
+    if "$ref" in value:
+        name = value["$ref"].removeprefix(_REFERENCE)
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in value:
+        return " or ".join(map(_result_type, value["anyOf"]))
+    if "enum" in value:
+        return " or ".join(f"`{json.dumps(word)}`" for word in value["enum"])
+    if value["type"] == "array":
+        return f"list of {_result_type(value['items'])}"
+    if isinstance(value.get("additionalProperties"), dict):
+        return f"object of {_result_type(value['additionalProperties'])}"
+    kinds = value["type"]
+    return kinds if isinstance(kinds, str) else " or ".join(kinds)
 
 
 def options() -> str:

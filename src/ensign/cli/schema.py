@@ -1,12 +1,26 @@
-"""`ensign schema`: the JSON Schema of study files, for editors."""
+"""`ensign schema`: the JSON Schema of study files and of results, for editors and other readers."""
 
 from __future__ import annotations
+
+from typing import Annotated
+
+import typer
 
 from ensign.cli.output import say
 
 
-def schema() -> None:
-    """Print the JSON Schema of a study file."""
+def schema(
+    *,
+    results: Annotated[
+        bool, typer.Option("--results", help="That of the JSON of 'report' and 'compare'.")
+    ] = False,
+) -> None:
+    """Print the JSON Schema of a study file, or of the results as JSON."""
+    if results:
+        from ensign.report.results_schema import results_schema_text  # noqa: PLC0415
+
+        say(results_schema_text())
+        return
     import json  # noqa: PLC0415
 
     from ensign.model.study import study_schema  # noqa: PLC0415  # pydantic loads with it

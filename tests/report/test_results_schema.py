@@ -1,0 +1,97 @@
+"""The schema of the results says what outputs have: no less, and no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import report_data as data
+from ensign.model.built_files import BuiltFile
+from ensign.model.ran import WhatRan
+from ensign.model.results import CompareResult, FailedVariant, FailingRuns, StudyResult
+from ensign.model.traced import MappedFile
+from ensign.model.trials import Latency, RaceMapping, TaskActivity, VariantFailure
+from ensign.report import as_json
+from ensign.report.results_schema import results_schema_text
+from report_simulation import simulated_study
+
+FAILURE = VariantFailure("gcc-11-Os", "crashed", "it crashed", None, 11, "get", 2)
+
+
+def _full_study() -> StudyResult:
+    """A study with everything that not every study has."""
+    study = data.study(layouts=data.SPREAD, latency=data.latencies())
+    file = BuiltFile("src/redis-server", "program", 2_000_000, 900_000, "9f" * 32)
+    builds = tuple(replace(build, files=(file,), same_as="gcc-12-O2") for build in study.builds)
+    ran = (
+        WhatRan(
+            "src/redis-server", built=True, variants=("gcc-12-O2",), workloads=("get",), same=True
+        ),
+    )
+    return replace(study, builds=builds, ran=ran, failures=(FAILURE,))
+
+
+def _full_comparison() -> CompareResult:
+    compared = data.compared()
+    (first, *others), *trials = compared.trials[0].variants, *compared.trials
+    totals = replace(
+        first,
+        counters=(("instructions", 1_000),),
+        latency=Latency(1, 2, 3, 4, 5, 2, 100),
+        activity=TaskActivity(),
+        mapped=(RaceMapping("/usr/lib/libc.so.6", "fe:00", 7),),
+    )
+    trial = replace(trials[0], variants=(totals, *others), failures=(FAILURE,))
+    variant = replace(
+        compared.variants[0],
+        failing_runs=(FailingRuns(1, 0, 2, 20),),
+        ran=(MappedFile("/usr/bin/gzip", "9f" * 32),),
+    )
+    return replace(
+        compared,
+        trials=(trial, *trials[1:]),
+        variants=(variant, *compared.variants[1:]),
+        failed=(FailedVariant("c", "./c", "crashed", "it crashed", 3, None, 11),),
+    )
+
+
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
+SCHEMA = json.loads(results_schema_text())
+OUTPUTS = {
+    **{path.name: path.read_text(encoding="utf-8") for path in GOLDEN},
+    "simulated": as_json.study(simulated_study()),
+    "full": as_json.study(_full_study()),
+    "empty": as_json.study(data.empty_study()),
+    "full comparison": as_json.compare(_full_comparison()),
+    "several": as_json.compare(data.compared_several()),
+    "no twin": as_json.compare(data.compared(aa=None, twin=None)),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_outputs_follow_the_schema(name: str) -> None:
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(OUTPUTS[name]))
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def _keys(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _keys(one)
+
+
+def test_no_key_is_invented() -> None:
+    written = {key for text in OUTPUTS.values() for key in _keys(json.loads(text))}
+    said = {key for table in SCHEMA["$defs"].values() for key in table["properties"]}
+    assert said - written == set()
