@@ -15,10 +15,9 @@ from ensign.builders.sandboxes import Alone, Sandboxes
 from ensign.host.processes import Processes
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.errors import CommandFailed, InputError, Interrupted
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.builds import CHECK_FAILED, CHECK_NEVER_RAN_IT, OUTPUT_NOT_COMPARED
+from ensign.model.findings import Finding
 from ensign.model.results import BuildFacts, CheckStatus
-
-CHECK_FAILED = "check-failed"
 
 _WAY_OUT = (
     "a check must not build: with check.in_build_tree = true it runs in the tree of each build, "
@@ -64,20 +63,18 @@ def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
     """Say which variants failed (they are measured, but cannot win), and whom no command ran."""
     missed = [name for each in results if not each.check_ran for name in [_name(each)]]
     never = (
-        Finding(
-            "check-never-ran-it",
-            Severity.WARNING,
+        CHECK_NEVER_RAN_IT.found(
             f"the commands of the check never ran the program ({', '.join(missed)}): what they say "
             "is not about it",
         ),
     )
     apart = tuple(
-        Finding("output-not-compared", Severity.NOTE, f"output not compared: {why}", workload)
+        OUTPUT_NOT_COMPARED.found(f"output not compared: {why}", workload)
         for result in results
         for workload, why in result.not_compared
     )
     failed = (
-        Finding(CHECK_FAILED, Severity.ERROR, f"{_verdict(each)}: {each.check_failed}", name)
+        CHECK_FAILED.found(f"{_verdict(each)}: {each.check_failed}", name)
         for each, name in ((result.facts, _name(result)) for result in results)
         if each.check == CheckStatus.FAILED
     )

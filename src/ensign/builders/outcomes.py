@@ -15,6 +15,19 @@ from ensign.builders.stages import Plan, Stage
 from ensign.builders.taking import taken_from
 from ensign.host.cache import Entry
 from ensign.model.built_files import MadeLibrary
+from ensign.model.finding_kinds.builds import (
+    BUILD_FAILED,
+    BUILT_FILES_IN_SOURCE,
+    DEPENDENCIES_BROKEN,
+    IGNORED_FILES_LEFT,
+    LEFT_RUNNING,
+    NOT_BOLTED,
+    NOT_RELINKED,
+    RELINKS,
+    SAME_BYTES,
+    UNKNOWN_LTO_FLAG,
+    VARIANT_LEFT_OUT,
+)
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts, BuildStatus
 from ensign.model.study import Build
@@ -205,11 +218,11 @@ def _relinked(entry: Entry) -> Relinked:
 def relink_findings(entry: Entry, variant: str, program: str) -> list[Finding]:
     """Why files of a variant have no relinks, or fewer, or other ones than were asked for."""
     relinked = _relinked(entry)
-    findings = [Finding("relinks", Severity.NOTE, note, variant) for note in relinked.notes]
+    findings = [RELINKS.found(note, variant) for note in relinked.notes]
     for name, why in relinked.obstacles:
         which = "" if name == program else f"{name} "
         text = f"{which}cannot be relinked: {why}"
-        findings.append(Finding("not-relinked", Severity.WARNING, text, variant))
+        findings.append(NOT_RELINKED.found(text, variant))
     return findings
 
 
@@ -217,9 +230,7 @@ def bolt_findings(entry: Entry, variant: str) -> list[Finding]:
     """Which files that are loaded with the program BOLT did not lay out, and why."""
     unable = _object(entry, "unable")
     return [
-        Finding(
-            "not-bolted",
-            Severity.WARNING,
+        NOT_BOLTED.found(
             f"{name} runs as it was linked, without BOLT: {why}",
             variant,
         )
@@ -318,7 +329,7 @@ def source_findings(
             f"{len(source.left_behind)} files or folders that git ignores were left "
             f"behind: {some(source.left_behind)} (source.ignored = true takes them along)"
         )
-        found.append(Finding("ignored-files-left", Severity.NOTE, text))
+        found.append(IGNORED_FILES_LEFT.found(text))
     entry = ends[baseline].entry
     before = () if entry is None else read_leftovers(entry.folder / BEFORE)
     if before:
@@ -327,7 +338,7 @@ def source_findings(
             f"the source holds what an earlier build made: {names}; what of that got into a "
             "program is an error, the rest is harmless unless the build reads it"
         )
-        found.append(Finding("built-files-in-source", Severity.NOTE, text))
+        found.append(BUILT_FILES_IN_SOURCE.found(text))
     return tuple(found)
 
 
@@ -340,7 +351,7 @@ def left_running(plan: Plan, facts: Mapping[str, Mapping[str, object]]) -> tuple
             text = f"its build left {', '.join(names)} running, which was ended"
             subject = stage.label if stage.kind == "program" else ""
             text = text if subject else f"{stage.label}: {text}"
-            found.append(Finding("left-running", Severity.WARNING, text, subject))
+            found.append(LEFT_RUNNING.found(text, subject))
     return tuple(found)
 
 
@@ -348,24 +359,24 @@ def _unbuilt(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Findi
     facts = result.facts
     if facts.status == BuildStatus.LEFT_OUT:
         text = f"left out: {facts.log_tail}"
-        return Finding("variant-left-out", Severity.NOTE, text, facts.variant)
+        return VARIANT_LEFT_OUT.found(text, facts.variant)
     return _failure(result, plan, ends)
 
 
 def _failure(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Finding:
     name, tail = result.facts.variant, result.facts.log_tail
-    code, text = "build-failed", f"could not be built: {tail.splitlines()[-1]}"
+    kind, text = BUILD_FAILED, f"could not be built: {tail.splitlines()[-1]}"
     before = _dependencies_of(name, plan)
     parent = None if before is None else ends.get(before.key)
     if unknown_lto(tail):
-        code = "unknown-lto-flag"
+        kind = UNKNOWN_LTO_FLAG
         text = f"the compiler does not know the LTO flag: {unknown_lto(tail)}"
     elif before is not None and parent is not None and parent.entry is None:
-        code = "dependencies-broken"
+        kind = DEPENDENCIES_BROKEN
         text = f"its bundled dependencies cannot be built with its flags: {parent.reason}"
         if before.label.startswith("dependencies with"):
             text = f"the bundled dependencies cannot be built: {parent.reason}"
-    return Finding(code, Severity.WARNING, text, name)
+    return kind.found(text, name)
 
 
 def _dependencies_of(variant: str, plan: Plan) -> Stage | None:
@@ -387,7 +398,7 @@ def _no_effect(result: BuildResult) -> tuple[Finding, ...]:
     if sum(each.kind != "object" for each in facts.files) > 1:
         what = "what was built, the loaded bytes of all its files are"
     text = f"no effect on {what} those of {facts.same_as}"
-    return (Finding("same-bytes", Severity.NOTE, text, facts.variant),)
+    return (SAME_BYTES.found(text, facts.variant),)
 
 
 def same_bytes(results: tuple[BuildResult, ...], baseline: str) -> tuple[BuildResult, ...]:

@@ -6,7 +6,19 @@ from collections.abc import Iterable, Iterator
 
 from ensign.host.cpu_times import BusyProcess
 from ensign.host.machine import UNKNOWN, Machine
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.machine import (
+    ASLR,
+    BUSY_MACHINE,
+    GOVERNOR,
+    LOAD_AVERAGE,
+    LOW_MEMORY,
+    SMT,
+    STEAL,
+    SWAP_USED,
+    TURBO,
+    VIRTUAL_MACHINE,
+)
+from ensign.model.findings import Finding
 from ensign.model.results import MachineFacts
 from ensign.model.units import format_size
 
@@ -60,7 +72,7 @@ def steal_findings(steal: float) -> tuple[Finding, ...]:
         f"steal {steal * 100:.0f} %: the hypervisor ran other machines on these CPUs; "
         "interleaving evens that out, but intervals get wider"
     )
-    return (Finding("steal", Severity.WARNING, text),)
+    return (STEAL.found(text),)
 
 
 def busy_findings(busy: Iterable[BusyProcess]) -> tuple[Finding, ...]:
@@ -70,7 +82,7 @@ def busy_findings(busy: Iterable[BusyProcess]) -> tuple[Finding, ...]:
         return ()
     names = ", ".join(f"{p.name} ({p.pid}) {p.share * 100:.0f} %" for p in loud)
     text = f"other processes use CPU: {names}; stop them for narrower intervals"
-    return (Finding("busy-machine", Severity.WARNING, text),)
+    return (BUSY_MACHINE.found(text),)
 
 
 def _of_processor(machine: Machine) -> Iterator[Finding]:
@@ -81,18 +93,18 @@ def _of_processor(machine: Machine) -> Iterator[Finding]:
             f"governor is {', '.join(slow)}: the clock follows the load; "
             "'cpupower frequency-set -g performance' (package linux-cpupower) holds it"
         )
-        yield Finding("governor", Severity.WARNING, text)
+        yield GOVERNOR.found(text)
     if cpu.turbo == "on" and not cpu.hypervisor:
         text = "turbo is on: the clock depends on temperature and on the other cores"
-        yield Finding("turbo", Severity.NOTE, text)
+        yield TURBO.found(text)
     if cpu.smt == "on":
         text = "SMT is on: two CPUs share a core; ensign uses one CPU per core"
-        yield Finding("smt", Severity.NOTE, text)
+        yield SMT.found(text)
     if cpu.hypervisor:
         text = (
             "a virtual machine: its speed drifts with its neighbours; trust interleaved runs only"
         )
-        yield Finding("virtual-machine", Severity.NOTE, text)
+        yield VIRTUAL_MACHINE.found(text)
 
 
 def _of_system(machine: Machine) -> Iterator[Finding]:
@@ -102,11 +114,11 @@ def _of_system(machine: Machine) -> Iterator[Finding]:
             "address-space randomisation is not full: executions share one layout, intervals do "
             "not cover others; 'sysctl kernel.randomize_va_space=2' turns it on"
         )
-        yield Finding("aslr", Severity.WARNING, text)
+        yield ASLR.found(text)
     cpus = max(machine.processor.cpus, 1)
     if system.load_average / cpus >= _HIGH_LOAD_PER_CPU:
         text = f"load average {system.load_average:.1f} on {cpus} CPUs: other programs are running"
-        yield Finding("load-average", Severity.WARNING, text)
+        yield LOAD_AVERAGE.found(text)
 
 
 def _of_memory(machine: Machine) -> Iterator[Finding]:
@@ -116,10 +128,10 @@ def _of_memory(machine: Machine) -> Iterator[Finding]:
             f"only {format_size(memory.available_bytes)} of {format_size(memory.total_bytes)} "
             "memory are free: programs may be swapped or killed"
         )
-        yield Finding("low-memory", Severity.WARNING, text)
+        yield LOW_MEMORY.found(text)
     if memory.swap_bytes and memory.swap_used_bytes >= memory.swap_bytes * _USED_SWAP:
         text = f"{format_size(memory.swap_used_bytes)} of swap are in use: memory has been short"
-        yield Finding("swap-used", Severity.WARNING, text)
+        yield SWAP_USED.found(text)
 
 
 def _mitigations(pairs: Iterable[tuple[str, str]]) -> str:

@@ -19,7 +19,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.machine import NO_RACE_LOCK, SHARED_MACHINE
+from ensign.model.findings import Finding
 
 VARIABLE = "ENSIGN_RACE_LOCK"
 _FOLDERS = (Path("/run/lock"), Path("/tmp"))  # noqa: S108  # the same place for every user
@@ -77,7 +78,7 @@ class RaceLock:
             descriptor = _opened(self.path)
         except OSError as error:
             text = f"{self.path} cannot be locked ({error.strerror}): other races are not seen"
-            yield (Finding("no-race-lock", Severity.NOTE, f"{text}; {VARIABLE} names another"),)
+            yield (NO_RACE_LOCK.found(f"{text}; {VARIABLE} names another"),)
             return
         ours = False
         try:
@@ -103,7 +104,7 @@ class RaceLock:
                     f"shared the machine with {holder}: each widens the other's intervals, as "
                     "--share-machine allowed"
                 )
-                return (Finding("shared-machine", Severity.WARNING, text),)
+                return (SHARED_MACHINE.found(text),)
             if holder != told:
                 self.on_wait(holder)
                 told = holder

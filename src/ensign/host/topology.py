@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.machine import ONE_CORE, TWO_CORES
+from ensign.model.findings import Finding
 
 _ROOT = Path("/")
 _CPUS = "sys/devices/system/cpu"
@@ -111,14 +112,14 @@ def _all_on(cpu: Cpu) -> CpuChoice:
         f"one core (CPU {cpu.number}) for programs, load generators and the meter: "
         "they take time from each other; use a machine with two cores or more"
     )
-    return CpuChoice(only, only, only, (Finding("one-core", Severity.WARNING, text),))
+    return CpuChoice(only, only, only, (ONE_CORE.found(text),))
 
 
 def _two_cores(variants: int, load: int) -> Finding:
     text = (
         f"two cores: programs run on CPU {variants}; load generators and the meter share CPU {load}"
     )
-    return Finding("two-cores", Severity.NOTE, text)
+    return TWO_CORES.found(text)
 
 
 def _read_cpu(folder: Path, number: int) -> Cpu:

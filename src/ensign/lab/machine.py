@@ -13,6 +13,7 @@ from ensign.host.machine_findings import (
     machine_findings,
     steal_findings,
 )
+from ensign.model.finding_kinds.machine import LOAD_AVERAGE
 from ensign.model.findings import Finding
 from ensign.model.results import MachineFacts
 
@@ -36,7 +37,7 @@ class MachineState:
             self.activity, after.activity, cpus=os.cpu_count() or 1, own={os.getpid()}
         )
         # The load average still remembers ensign's own builds; who was busy is read directly.
-        state = (one for one in machine_findings(self.machine) if one.code != "load-average")
+        state = (one for one in machine_findings(self.machine) if not one.is_a(LOAD_AVERAGE))
         return (
             *state,
             *steal_findings(steal),

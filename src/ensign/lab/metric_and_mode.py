@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ensign.model.behaviour import Behaviour
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.race import (
+    CPU_BY_REQUEST,
+    FEW_CPUS,
+    INTERLEAVED_BY_REQUEST,
+    MOSTLY_WAITING,
+    SEVERAL_CPUS,
+)
+from ensign.model.findings import Finding
 from ensign.model.trials import Metric, Mode
 
 FEWEST_RUNS = 3
@@ -82,20 +89,20 @@ def behaviour_findings(
             f"waits for {does.idle_share:.0%} of its time for something else than a CPU: a "
             f"compiler will not help{'; raced by whole executions' if by_turns else ''}"
         )
-        found.append(Finding("mostly-waiting", Severity.WARNING, text, name))
+        found.append(MOSTLY_WAITING.found(text, name))
     if not _needs_several_cpus(does, serves=serves):
         return tuple(found)
     text = (
         f"keeps {does.runnable:.1f} tasks busy at a time: it gets all CPUs"
         f"{', and whole executions by turns' if by_turns else ''}"
     )
-    found.append(Finding("several-cpus", Severity.NOTE, text, name))
+    found.append(SEVERAL_CPUS.found(text, name))
     if serves and cpus is not None and does.runnable + 1 > cpus:
         text = (
             f"keeps {does.runnable:.1f} tasks busy at a time, and its load needs a CPU, too: "
             f"with {cpus} CPUs they take time from each other; use a machine with more"
         )
-        found.append(Finding("few-cpus", Severity.WARNING, text, name))
+        found.append(FEW_CPUS.found(text, name))
     return tuple(found)
 
 
@@ -110,9 +117,7 @@ def _gated_by_request(*, waiting: bool, parallel: bool) -> Finding:
         why = "several of its tasks are busy at a time, and slices stop them together"
     else:
         why = "wall time of slices has no queues: it is not what clients of the server would see"
-    return Finding(
-        "interleaved-by-request", Severity.WARNING, f"interleaved by request, though {why}"
-    )
+    return INTERLEAVED_BY_REQUEST.found(f"interleaved by request, though {why}")
 
 
 def _cpu_by_request(*, waiting: bool) -> Finding:
@@ -123,4 +128,4 @@ def _cpu_by_request(*, waiting: bool) -> Finding:
         "long it takes"
     )
     text = f"compared by CPU time by request, though {why}"
-    return Finding("cpu-by-request", Severity.NOTE, text)
+    return CPU_BY_REQUEST.found(text)

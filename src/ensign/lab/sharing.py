@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.ran import SHARED_FILES
+from ensign.model.findings import Finding
 from ensign.model.traced import TracedExecution, Way
 
-SHARED = "shared-files"
 _SHOWN = 3
 
 
@@ -66,7 +66,7 @@ def shared_finding(
         f"{_list(who)} write the same {_what(shared)} ({paths}{more}), {effect}; "
         "{variant} or {tmp} in a command gives each its own"
     )
-    return (Finding(SHARED, Severity.WARNING, text, subject),)
+    return (SHARED_FILES.found(text, subject),)
 
 
 def _said(file: SharedFile) -> str:

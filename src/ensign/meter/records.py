@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 from pydantic import BaseModel, ConfigDict
 
 from ensign.model.errors import CommandFailed, DeadlineMet, InputError, InternalError, Interrupted
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.builds import LEFT_RUNNING
+from ensign.model.finding_kinds.race import (
+    ESCAPE,
+    FILLER_FAILED,
+    LOAD_BOTTLENECK,
+    METER_WARNING,
+    NOT_COPIED,
+    OVERSHOOT,
+)
+from ensign.model.findings import Finding
 from ensign.model.trials import (
     Better,
     Latency,
@@ -24,6 +33,17 @@ from ensign.model.trials import (
 Record = Mapping[str, object]
 
 _MEASURED = ("program", "load")
+_WARNINGS = {
+    kind.code: kind
+    for kind in (
+        ESCAPE,
+        FILLER_FAILED,
+        LEFT_RUNNING,
+        LOAD_BOTTLENECK,
+        NOT_COPIED,
+        OVERSHOOT,
+    )
+}
 _INPUT_CODES = frozenset({"request", "not-found", "not-executable", "port-in-use"})
 
 
@@ -212,9 +232,7 @@ def _take(record: Record, pending: _Pending, place: TrialPlace) -> None:
             pending.variants.append(_totals(_VariantLine.model_validate(record), place.better))
         case "warning":
             doubt = _DoubtLine.model_validate(record)
-            pending.findings.append(
-                Finding(doubt.code, Severity.WARNING, doubt.text, doubt.variant or "")
-            )
+            pending.findings.append(_finding(doubt))
         case "failure":
             failed = _FailureLine.model_validate(record)
             text = _without_variant(failed.text, failed.variant)
@@ -224,6 +242,13 @@ def _take(record: Record, pending: _Pending, place: TrialPlace) -> None:
             # A server runs until it is ended: its load generator is what may fail.
             if outcome.reason == "exited" and outcome.variant is not None:
                 pending.ends[outcome.variant] = outcome
+
+
+def _finding(doubt: _DoubtLine) -> Finding:
+    kind = _WARNINGS.get(doubt.code)
+    if kind is None:
+        return METER_WARNING.found(f"{doubt.code}: {doubt.text}", doubt.variant or "")
+    return kind.found(doubt.text, doubt.variant or "")
 
 
 def _without_variant(text: str, variant: str | None) -> str:

@@ -77,8 +77,6 @@ class TaskActivity:
 
 
 BASELINE = "baseline"
-# A variant's failure: it ran other files in the race than when it was looked at.
-OTHER_FILES = "ran-something-else"
 TWIN = "twin"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from ensign.model.calls import Call
-from ensign.model.findings import Finding, Severity
+from ensign.model.findings import Finding, FindingKind
 from ensign.model.variants import Variant
 from ensign.proof.facts import Proof, Unit, UnitKind
 from ensign.toolchains.driver_line import input_words, is_compiler, links, output_of, sources
@@ -57,10 +57,10 @@ class BuildEvidence:
     took: frozenset[str] = frozenset()
     prebuilt: frozenset[Unit] = frozenset()
 
-    def finding(self, code: str, severity: Severity, text: str) -> Finding:
+    def finding(self, kind: FindingKind, text: str) -> Finding:
         """A finding about this build."""
         about = f"{self.file}: {text}" if self.file else text
-        return Finding(code, severity, about, self.subject)
+        return kind.found(about, self.subject)
 
     @property
     def link(self) -> Call | None:

@@ -109,7 +109,7 @@ class UnindexedArchive:
 
 
 class Order(StrEnum):
-    """What is odd about a link line; the values are the findings' codes."""
+    """What is odd about a link line."""
 
     BEFORE_OBJECTS = "archive-before-objects"
     AFTER_SHARED = "archive-after-shared"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.proof import BOLT_NOT_APPLIED, NOT_JUDGED
+from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.rules import judge
 from ensign.toolchains.driver_line import is_compiler, links, output_of
 
 # Said of libraries by their own finding, which has the reason.
-_SAID_ELSEWHERE = frozenset({"bolt-not-applied"})
+_SAID_ELSEWHERE = (BOLT_NOT_APPLIED,)
 
 
 def judge_all(program: BuildEvidence, others: Sequence[BuildEvidence]) -> tuple[Finding, ...]:
@@ -31,11 +32,11 @@ def _of_file(seen: BuildEvidence) -> Iterator[Finding]:
     if own_units(seen):
         # The log is of the whole build, and was judged with the program.
         for finding in judge(replace(seen, log="")):
-            if finding.code not in _SAID_ELSEWHERE:
+            if not finding.is_a(*_SAID_ELSEWHERE):
                 yield finding
     elif seen.calls and not _is_of_dependencies(seen):
         text = "no recorded call linked it of the program's sources, so its flags are not judged"
-        yield seen.finding("not-judged", Severity.NOTE, text)
+        yield seen.finding(NOT_JUDGED, text)
 
 
 def _is_of_dependencies(seen: BuildEvidence) -> bool:

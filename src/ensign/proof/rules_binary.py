@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.proof import (
+    BOLT_NOT_APPLIED,
+    BOLT_NOT_ASKED,
+    HARDENING_MISSING,
+    PLT_CALLS,
+    PLT_CALLS_LEFT,
+)
+from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, Request
 
 _SOME = 5
@@ -24,7 +31,7 @@ def _hardening(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
     if lacks:
         preset = request.variant.hardening
         text = f"hardening '{preset}' was asked for, but the artifact lacks {', '.join(lacks)}"
-        yield seen.finding("hardening-missing", Severity.WARNING, text)
+        yield seen.finding(HARDENING_MISSING, text)
 
 
 def _lacking(seen: BuildEvidence, request: Request) -> Iterator[str]:
@@ -59,14 +66,14 @@ def _plt(seen: BuildEvidence) -> Iterator[Finding]:
         "they can be interposed; -fno-semantic-interposition or -Wl,-Bsymbolic-functions, or "
         "hidden visibility, makes these calls direct"
     )
-    yield seen.finding("plt-calls", Severity.WARNING if asked else Severity.NOTE, text)
+    yield seen.finding(PLT_CALLS_LEFT if asked else PLT_CALLS, text)
 
 
 def _bolt(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
     bolted = seen.proof.binary.bolted
     if request.variant.bolt != "off" and not bolted:
         text = "BOLT was asked for, but there is neither .note.bolt_info nor .bolt.org.text"
-        yield seen.finding("bolt-not-applied", Severity.ERROR, text)
+        yield seen.finding(BOLT_NOT_APPLIED, text)
     if request.variant.bolt == "off" and bolted:
         text = "BOLT was not asked for, but the artifact was rewritten by it"
-        yield seen.finding("bolt-not-asked", Severity.WARNING, text)
+        yield seen.finding(BOLT_NOT_ASKED, text)

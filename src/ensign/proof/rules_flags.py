@@ -6,7 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.proof import (
+    FLAG_LEAKED_INTO_DEPENDENCY,
+    FLAG_MISSING,
+    FLAG_NOT_RECORDED,
+    FLAG_OVERRIDDEN,
+    FLAG_UNDONE,
+    FLAGS_DIFFER,
+    FLAGS_MAY_DIFFER,
+    LTO_NOT_ASKED,
+    NO_DEBUG_INFO,
+    NO_DEBUG_INFO_THERE,
+)
+from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, Compiled, Request, own_units, shown
 from ensign.proof.facts import Binary, UnitKind
 from ensign.proof.flags import effect, effects, level_of, lto_of
@@ -44,11 +56,11 @@ def flag_findings(seen: BuildEvidence) -> Iterator[Finding]:
         yield from _leaks(seen, seen.request)
         found = tuple(_against(seen, seen.request, units))
         yield from found
-        if not any(finding.code == "flag-missing" for finding in found):
+        if not any(finding.is_a(FLAG_MISSING) for finding in found):
             yield from _debug(seen, units)
         yield from _unrequested_lto(seen, seen.request, units)
     elif seen.proof.binary.read and not seen.proof.binary.units:
-        yield seen.finding("no-debug-info", Severity.NOTE, no_debug(seen.proof.binary))
+        yield seen.finding(NO_DEBUG_INFO_THERE, no_debug(seen.proof.binary))
 
 
 def no_debug(binary: Binary) -> str:
@@ -89,10 +101,10 @@ def _against(seen: BuildEvidence, request: Request, units: Sequence[Compiled]) -
             f"no compile unit ({len(units)}) has {', '.join(filter(None, named))}, "
             "which was asked for"
         )
-        severity = _severity(missing)
-        if severity is Severity.ERROR:
+        untold = _any_untold(missing)
+        if untold:
             text = f"{text}; a build that ignores its variables gets them by {_REWRITE}"
-        yield seen.finding("flag-missing", severity, text)
+        yield seen.finding(FLAG_MISSING if untold else FLAG_NOT_RECORDED, text)
 
 
 def _overridden(seen: BuildEvidence, misses: Sequence[_Miss], *, everywhere: bool) -> Finding:
@@ -100,12 +112,12 @@ def _overridden(seen: BuildEvidence, misses: Sequence[_Miss], *, everywhere: boo
     flag, instead = those[0].flag, those[0].instead
     sources = [miss.source for miss in those]
     text = f"{flag} is overridden later on the command line by {instead}: {shown(sources)}"
-    severity = Severity.ERROR if everywhere else _severity(misses)
-    if severity is Severity.ERROR:
+    false_name = everywhere or _any_untold(misses)
+    if false_name:
         text = f"{text}; {_LAST}"
         if not everywhere:
             text = f"{text}, or {_declare(seen, sources)}"
-    return seen.finding("flag-overridden", severity, text)
+    return seen.finding(FLAG_OVERRIDDEN if false_name else FLAG_UNDONE, text)
 
 
 def _in_some(
@@ -116,13 +128,13 @@ def _in_some(
         f"{_with_instead(misses)} was asked for, but {len(misses)} of {judged} compile units "
         f"lack it: {shown(sources)}"
     )
-    severity = _severity(misses)
+    kind = FLAGS_DIFFER if _any_untold(misses) else FLAGS_MAY_DIFFER
     if request.staged and not seen.calls:
         text = f"{text}; no calls are recorded that tell whether these are of a dependency"
-        severity = Severity.WARNING
-    elif severity is Severity.ERROR:
+        kind = FLAGS_MAY_DIFFER
+    elif kind is FLAGS_DIFFER:
         text = f"{text}; hand {misses[0].flag} to them, or {_declare(seen, sources)}"
-    return seen.finding("flags-differ", severity, text)
+    return seen.finding(kind, text)
 
 
 def _with_instead(misses: Sequence[_Miss]) -> str:
@@ -142,9 +154,9 @@ def _relative(seen: BuildEvidence, source: str) -> str:
     return source.removeprefix(f"{seen.proof.build_path}/")
 
 
-def _severity(misses: Sequence[_Miss]) -> Severity:
+def _any_untold(misses: Sequence[_Miss]) -> bool:
     """Units that were not told make the variant's name false; others may just not say it."""
-    return Severity.ERROR if any(miss.untold for miss in misses) else Severity.WARNING
+    return any(miss.untold for miss in misses)
 
 
 def with_own_flags(seen: BuildEvidence, units: Sequence[Compiled]) -> tuple[Compiled, ...]:
@@ -229,10 +241,10 @@ def _debug(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Finding]:
     ]
     if bare:
         text = f"{len(bare)} of {len(units)} compile units have no debug information: "
-        yield seen.finding("no-debug-info", Severity.WARNING, text + shown(bare))
+        yield seen.finding(NO_DEBUG_INFO, text + shown(bare))
     elif not seen.proof.binary.units:
         text = no_debug(seen.proof.binary)
-        yield seen.finding("no-debug-info", Severity.WARNING, text)
+        yield seen.finding(NO_DEBUG_INFO, text)
     unrecorded = [unit.source for unit in units if unit.words is None]
     known = bool(seen.calls) or len(unrecorded) == len(units)
     if unrecorded and known and request is not None and _RECORDING in request.flags.compile:
@@ -240,8 +252,8 @@ def _debug(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Finding]:
             f"{len(unrecorded)} of {len(units)} compile units record no flags although "
             f"{_RECORDING} was asked for, so no flag reached them: {shown(unrecorded)}"
         )
-        code = "flag-missing" if len(unrecorded) == len(units) else "flags-differ"
-        yield seen.finding(code, Severity.ERROR, f"{text}; or {_declare(seen, unrecorded)}")
+        kind = FLAG_MISSING if len(unrecorded) == len(units) else FLAGS_DIFFER
+        yield seen.finding(kind, f"{text}; or {_declare(seen, unrecorded)}")
 
 
 def _unrequested_lto(
@@ -252,7 +264,7 @@ def _unrequested_lto(
     lto = [unit.source for unit in units if lto_of(unit.words)]
     if lto:
         text = f"LTO was not asked for, but {len(lto)} compile units have it: {shown(lto)}"
-        yield seen.finding("lto-not-asked", Severity.WARNING, text)
+        yield seen.finding(LTO_NOT_ASKED, text)
 
 
 def _leaks(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
@@ -283,7 +295,7 @@ def _leaks(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
             f"{' '.join(flags)} leaked into a bundled dependency, whose {len(leaked)} objects "
             f"were built again by the program's build: {shown(list(leaked))}"
         )
-        yield seen.finding("flag-leaked-into-dependency", Severity.WARNING, text)
+        yield seen.finding(FLAG_LEAKED_INTO_DEPENDENCY, text)
 
 
 def ltrans_levels(seen: BuildEvidence) -> list[str]:

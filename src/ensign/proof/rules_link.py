@@ -6,7 +6,20 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.proof import (
+    ARCHIVE_AFTER_SHARED,
+    ARCHIVE_BEFORE_OBJECTS,
+    ARCHIVE_UNUSED,
+    DUPLICATE_LIBRARY,
+    FLAG_UNDONE,
+    LTO_COMPILE_ONLY,
+    LTO_HALFWAY,
+    LTO_NOT_LINKED,
+    MIXED_COMPILERS,
+    OPTIMIZATION_MISSING_AT_LINK,
+    WRONG_ARCHIVER,
+)
+from ensign.model.findings import Finding, FindingKind
 from ensign.proof.evidence import BuildEvidence, own_units, shown, units_of_build
 from ensign.proof.facts import Order, Unit, UnitKind
 from ensign.proof.flags import level_of, lto_of
@@ -14,6 +27,13 @@ from ensign.proof.rules_flags import ltrans_levels
 
 # `cc` and `c++` may be any; `gcc` and `g++` are one compiler.
 _NAMED = re.compile(r"(?:^|[/-])(gcc|g\+\+|clang|clang\+\+)(-\d+)?$")
+
+_ORDERS = {
+    Order.BEFORE_OBJECTS: ARCHIVE_BEFORE_OBJECTS,
+    Order.AFTER_SHARED: ARCHIVE_AFTER_SHARED,
+    Order.DUPLICATE: DUPLICATE_LIBRARY,
+    Order.UNUSED: ARCHIVE_UNUSED,
+}
 
 
 def link_findings(seen: BuildEvidence) -> Iterator[Finding]:
@@ -39,43 +59,43 @@ def _lto(seen: BuildEvidence) -> Iterator[Finding]:
             f"{len(early)} units were compiled for LTO, but the link generated no code for them "
             "(no LTRANS unit): LTO did not happen; pass -flto when linking, too"
         )
-        yield seen.finding("lto-not-linked", _severity(seen), text)
+        yield seen.finding(_not_linked(seen), text)
     elif link is None and ltrans and _once(ltrans):
         text = (
             "the link generated code with the options that the objects recorded, and had no -O of "
             "its own: -O and -flto are to be passed when linking, too"
         )
-        yield seen.finding("optimisation-missing-at-link", Severity.WARNING, text)
+        yield seen.finding(OPTIMIZATION_MISSING_AT_LINK, text)
     elif clang and at_link is False and seen.proof.objects.fat:
         text = (
             f"{len(compiled)} units were compiled for LTO, but the link took the machine code of "
             "fat objects: LTO did not happen; pass -flto when linking, too"
         )
-        yield seen.finding("lto-not-linked", _severity(seen), text)
+        yield seen.finding(_not_linked(seen), text)
     elif at_link is False:
         text = (
             f"-flto is passed when compiling ({shown(compiled)}) "
             "but not when linking, which leaves it to the linker whether and how LTO is done"
         )
-        yield seen.finding("lto-compile-only", Severity.WARNING, text)
+        yield seen.finding(LTO_COMPILE_ONLY, text)
     elif link is not None and at_link and not level_of(link.ran[1:]):
         at = " ".join(ltrans_levels(seen)) or "an unknown level"
         text = f"the LTO link has no -O option; code was generated at {at}"
         if clang:
             text = "the LTO link has no -O option; lld and LLVM's plugin take -O2 then"
-        yield seen.finding("optimisation-missing-at-link", Severity.WARNING, text)
+        yield seen.finding(OPTIMIZATION_MISSING_AT_LINK, text)
     elif seen.request is not None:
         wanted = level_of(seen.request.flags.link)
         levels = ltrans_levels(seen) if ltrans else [level_of(link.ran[1:])] if link else []
         if wanted and levels and levels != [wanted]:
             text = f"{wanted} was asked for at the LTO link, but code was generated at "
-            yield seen.finding("flag-overridden", Severity.WARNING, text + " ".join(levels))
+            yield seen.finding(FLAG_UNDONE, text + " ".join(levels))
 
 
-def _severity(seen: BuildEvidence) -> Severity:
+def _not_linked(seen: BuildEvidence) -> FindingKind:
     """Where LTO was asked for, the variant is not what its name says."""
     asked = seen.request is not None and seen.request.variant.lto != "off"
-    return Severity.ERROR if asked else Severity.WARNING
+    return LTO_NOT_LINKED if asked else LTO_HALFWAY
 
 
 def _once(ltrans: list[Unit]) -> bool:
@@ -91,7 +111,7 @@ def archiver_findings(seen: BuildEvidence) -> Iterator[Finding]:
             f"{archive.path} holds {archive.lto_members} LTO objects that its index leaves out: "
             "it was made by an archiver that cannot read them; use gcc-ar or llvm-ar"
         )
-        yield seen.finding("wrong-archiver", Severity.WARNING, text)
+        yield seen.finding(WRONG_ARCHIVER, text)
 
 
 def _compilers(seen: BuildEvidence) -> Iterator[Finding]:
@@ -110,7 +130,7 @@ def _compilers(seen: BuildEvidence) -> Iterator[Finding]:
             f"{compiler} ({len(units)} units: {shown(units)})" for compiler, units in names.items()
         ]
         text = f"several compilers made it: {'; '.join(sorted(parts))}"
-        yield seen.finding("mixed-compilers", Severity.WARNING, text)
+        yield seen.finding(MIXED_COMPILERS, text)
 
 
 def _order(seen: BuildEvidence) -> Iterator[Finding]:
@@ -132,10 +152,7 @@ def _order(seen: BuildEvidence) -> Iterator[Finding]:
                 text = f"{fact.library} is on the link line more than once"
             case _:
                 text = f"{fact.library} contributed nothing to the program"
-        severity = (
-            Severity.NOTE if fact.order in (Order.DUPLICATE, Order.UNUSED) else Severity.WARNING
-        )
-        yield seen.finding(fact.order.value, severity, f"{text} (by {by or 'the link line'})")
+        yield seen.finding(_ORDERS[fact.order], f"{text} (by {by or 'the link line'})")
 
 
 def _needing(symbols: str) -> str:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.builds import UNKNOWN_LTO_FLAG
+from ensign.model.finding_kinds.proof import (
+    BOLT_PROFILE_THIN,
+    PROFILE_EMPTY,
+    PROFILE_MISSING,
+    PROFILE_STALE,
+)
+from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence
 from ensign.toolchains.profiling import bolt_count
 
@@ -40,7 +47,7 @@ def log_findings(seen: BuildEvidence) -> Iterator[Finding]:
     found = unknown_lto(seen.log)
     if found:
         text = f"the compiler does not know the LTO flag: {found}"
-        yield seen.finding("unknown-lto-flag", Severity.WARNING, text)
+        yield seen.finding(UNKNOWN_LTO_FLAG, text)
     yield from profile_findings(seen)
     yield from _bolt(seen)
 
@@ -54,10 +61,10 @@ def unknown_lto(log: str) -> str:
 def profile_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """Warnings about profiles, counted."""
     units = len(seen.proof.binary.units)
-    for code, pattern, what in (
-        ("profile-empty", _NO_PROFILE, "the profile is empty or cannot be read"),
-        ("profile-missing", _MISSING_PROFILE, "there is no profile"),
-        ("profile-stale", _STALE_PROFILE, "the profile does not fit the source"),
+    for kind, pattern, what in (
+        (PROFILE_EMPTY, _NO_PROFILE, "the profile is empty or cannot be read"),
+        (PROFILE_MISSING, _MISSING_PROFILE, "there is no profile"),
+        (PROFILE_STALE, _STALE_PROFILE, "the profile does not fit the source"),
     ):
         lines = [
             line for line in seen.log.splitlines() if _SAYS.search(line) and pattern.search(line)
@@ -65,15 +72,15 @@ def profile_findings(seen: BuildEvidence) -> Iterator[Finding]:
         if lines:
             of = f" ({units} compile units in all)" if units else ""
             text = f"{len(lines)} warnings say that {what}{of}: {lines[0].strip()}"
-            yield seen.finding(code, Severity.WARNING, text)
+            yield seen.finding(kind, text)
 
 
 def _bolt(seen: BuildEvidence) -> Iterator[Finding]:
     count = bolt_count(seen.log)
     if count is not None and count.profiled < _FEW_SHARE * count.functions:
         text = f"BOLT had a profile for {count.profiled} of {count.functions} functions only"
-        yield seen.finding("bolt-profile-thin", Severity.WARNING, text)
+        yield seen.finding(BOLT_PROFILE_THIN, text)
     stale = _BOLT_STALE.findall(seen.log)
     if stale:
         text = f"BOLT could not use the profile of {stale[-1]} functions: it does not fit"
-        yield seen.finding("profile-stale", Severity.WARNING, text)
+        yield seen.finding(PROFILE_STALE, text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.proof import FLAGS_MAY_DIFFER, MIXED_COMPILERS
+from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, own_units, shown
 from ensign.proof.objects import ObjectFacts
 
@@ -32,7 +33,7 @@ def _compilers(seen: BuildEvidence, objects: Sequence[ObjectFacts]) -> Iterator[
     if len(by) > 1:
         parts = [f"{name} ({len(made)} objects: {shown(made)})" for name, made in by.items()]
         text = f"several compilers made it: {'; '.join(sorted(parts))}"
-        yield seen.finding("mixed-compilers", Severity.WARNING, text)
+        yield seen.finding(MIXED_COMPILERS, text)
 
 
 def _lto(seen: BuildEvidence, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
@@ -42,7 +43,7 @@ def _lto(seen: BuildEvidence, objects: Sequence[ObjectFacts]) -> Iterator[Findin
             f"the objects differ: {len(objects) - len(without)} of {len(objects)} are for LTO, "
             f"not {shown(without)}"
         )
-        yield seen.finding("flags-differ", Severity.WARNING, text)
+        yield seen.finding(FLAGS_MAY_DIFFER, text)
 
 
 def _fortify(seen: BuildEvidence, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
@@ -50,4 +51,4 @@ def _fortify(seen: BuildEvidence, objects: Sequence[ObjectFacts]) -> Iterator[Fi
     plain = [each.name for each in objects if each.unchecked & _ALWAYS_CHECKED and not each.checked]
     if checked and plain:
         text = f"FORTIFY is in {shown(checked)}, not in {shown(plain)}"
-        yield seen.finding("flags-differ", Severity.WARNING, text)
+        yield seen.finding(FLAGS_MAY_DIFFER, text)

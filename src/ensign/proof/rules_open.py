@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.proof import NOT_JUDGED
+from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, Compiled, own_units, shown, units_of_build
 from ensign.proof.facts import UnitKind
 from ensign.proof.flags import lto_of
 from ensign.proof.rules_profile import Dated, uses_profile
 
-NOT_JUDGED = "not-judged"
 _SHOW = "a compile_commands.json, or -g (Clang: with -grecord-command-line), shows them"
 
 
@@ -26,7 +26,7 @@ def open_questions(
         *_profile(units, profiles, sources),
         *_order(seen),
     ):
-        yield seen.finding(NOT_JUDGED, Severity.NOTE, f"not judged: {text}")
+        yield seen.finding(NOT_JUDGED, f"not judged: {text}")
 
 
 def _flags(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.proof import NOT_FROM_THIS_BUILD, WRONG_COMPILER
+from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, Request, shown, some
 from ensign.proof.facts import (
     FileOrigins,
@@ -45,7 +46,7 @@ def _strays(seen: BuildEvidence, request: Request, file: FileOrigins) -> Iterato
                 f"{len(found)} of the {total} objects in {file.path} were not compiled by this "
                 f"build: they {where}: {some(names)}"
             )
-        yield seen.finding("not-from-this-build", Severity.ERROR, f"{text}; {_way_out(found, why)}")
+        yield seen.finding(NOT_FROM_THIS_BUILD, f"{text}; {_way_out(found, why)}")
 
 
 def undeclared(strays: Sequence[Stray], request: Request) -> Iterator[Stray]:
@@ -89,7 +90,7 @@ def _compilers(seen: BuildEvidence, request: Request, file: FileOrigins) -> Iter
     parts += [f"{compiler} compiled {shown(names)}" for compiler, names in by_units.items()]
     if parts:
         text = f"{request.variant.compiler} was asked for, but in {file.path} {'; '.join(parts)}"
-        yield seen.finding("wrong-compiler", Severity.ERROR, text)
+        yield seen.finding(WRONG_COMPILER, text)
 
 
 def _made_by(stray: Stray) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.proof import (
+    PROFILE_MISSING,
+    PROFILE_NOT_USED,
+    PROFILE_STALE,
+    PROFILE_STILL_COLLECTED,
+)
+from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, Compiled, own_units, shown
 from ensign.proof.rules_units import effects_of
 
@@ -39,11 +45,11 @@ def profile_file_findings(
     if units and profiles and not using:
         if any("profile-generate" in effects_of(unit) for unit in units):
             text = "it counts (-fprofile-generate) and is no program to be used or measured"
-            yield seen.finding("profile-not-used", Severity.WARNING, text)
+            yield seen.finding(PROFILE_STILL_COLLECTED, text)
         else:
             names = shown([each.path for each in profiles])
             text = f"profiles lie beside it ({names}), but no compile unit was compiled with one"
-            yield seen.finding("profile-not-used", Severity.NOTE, text)
+            yield seen.finding(PROFILE_NOT_USED, text)
     counted = {PurePosixPath(each.path).name for each in profiles if each.path.endswith(_COUNTS)}
     if using and counted:
         bare = [unit.source for unit in using if not _of_unit(unit, counted)]
@@ -52,7 +58,7 @@ def profile_file_findings(
                 f"{len(bare)} of {len(using)} compile units that were to use a profile have "
                 f"none: {shown(bare)}"
             )
-            yield seen.finding("profile-missing", Severity.WARNING, text)
+            yield seen.finding(PROFILE_MISSING, text)
 
 
 def _of_unit(unit: Compiled, names: set[str]) -> bool:
@@ -86,7 +92,7 @@ def _stale(
             f"the profile may not fit the source: {shown(list(stale))} was changed after the "
             f"profile was written ({profile}); collect it again"
         )
-        yield seen.finding("profile-stale", Severity.WARNING, text)
+        yield seen.finding(PROFILE_STALE, text)
 
 
 def _may_be_of(unit: Compiled, profile: Dated) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.proof import SOURCE_CHANGED
+from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, shown
 from ensign.proof.rules_profile import CLOCKS_APART_NS, Dated
 
@@ -18,4 +19,4 @@ def changed_source_findings(
     later = [each.path for each in sources if each.written_ns > built.written_ns + CLOCKS_APART_NS]
     if later:
         text = f"may not be of these sources: {shown(later)} was changed after it was built"
-        yield seen.finding("source-changed", Severity.WARNING, f"{text}; build it again")
+        yield seen.finding(SOURCE_CHANGED, f"{text}; build it again")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.proof import FLAG_UNDONE, FLAGS_MAY_DIFFER, FLAGS_VARY, UNOPTIMIZED
+from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, Compiled, own_units, shown
 from ensign.proof.flags import effect, effects, level_of
 
@@ -46,7 +47,7 @@ def _unoptimized(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Fin
             f"it is not optimized: all {len(units)} compile units whose flags are known were "
             f"compiled at -O0{which}; its speed says nothing of the program as it is to be used"
         )
-        yield seen.finding("unoptimized", Severity.WARNING, text)
+        yield seen.finding(UNOPTIMIZED, text)
 
 
 def _undone(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Finding]:
@@ -60,7 +61,7 @@ def _undone(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Finding]
             f"{before} is undone by {after} later on the same command line in {len(sources)} of "
             f"{len(units)} compile units: {shown(sources)}"
         )
-        yield seen.finding("flag-overridden", Severity.WARNING, text)
+        yield seen.finding(FLAG_UNDONE, text)
 
 
 def _undoing(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -155,8 +156,7 @@ def _difference(
         f"the compile units differ: {usual} in {len(by_value[most])} of {len(having)}, "
         f"{', '.join(parts)}"
     )
-    severity = Severity.WARNING if subject in _WEIGHTY else Severity.NOTE
-    yield seen.finding("flags-differ", severity, text)
+    yield seen.finding(FLAGS_MAY_DIFFER if subject in _WEIGHTY else FLAGS_VARY, text)
 
 
 def _said(subject: str, value: str, flag: str) -> str:
@@ -195,4 +195,4 @@ def _fortified(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Findi
     if plain:
         checked = ", ".join(f"__{name}_chk" for name in plain)
         text = f"FORTIFY is in some compile units only: {checked} and {', '.join(plain)} are called"
-        yield seen.finding("flags-differ", Severity.WARNING, text)
+        yield seen.finding(FLAGS_MAY_DIFFER, text)

@@ -7,17 +7,17 @@ import textwrap
 from dataclasses import asdict
 
 from ensign.model.checkup import ArtifactCheckup
+from ensign.model.finding_kinds.proof import NOT_JUDGED
 from ensign.model.findings import Severity
 
-_OPEN = "not-judged"
 _MARKS = {Severity.NOTE: "-", Severity.WARNING: "!", Severity.ERROR: "✗"}
 
 
 def terminal(checkup: ArtifactCheckup, width: int = 80) -> str:
     """The findings first, then what each artifact shows."""
     lines = []
-    judged = [finding for finding in checkup.findings if finding.code != _OPEN]
-    questions = [finding for finding in checkup.findings if finding.code == _OPEN]
+    judged = [finding for finding in checkup.findings if not finding.is_a(NOT_JUDGED)]
+    questions = [finding for finding in checkup.findings if finding.is_a(NOT_JUDGED)]
     for finding in judged:
         lines += _wrapped(f"{_MARKS[finding.severity]} {finding.code}: ", finding.said, width)
     if not checkup.findings:

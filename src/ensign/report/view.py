@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from ensign.model.comparisons import Comparison, Direction
+from ensign.model.finding_kinds.ran import RAN_SOMETHING_ELSE
 from ensign.model.results import (
     BuildFacts,
     BuildStatus,
@@ -15,7 +16,6 @@ from ensign.model.results import (
     SuiteComparison,
     WorkloadComparison,
 )
-from ensign.model.trials import OTHER_FILES
 from ensign.report import figures, words
 from ensign.report.bands import ChangeBand, bands
 from ensign.report.both_metrics import other_cell
@@ -286,7 +286,7 @@ def _why(build: BuildFacts, result: StudyResult) -> str:
     failed = {failure.variant: failure for failure in result.failures}
     if build.variant in failed:
         failure = failed[build.variant]
-        what = "ran something else" if failure.code == OTHER_FILES else "failed"
+        what = "ran something else" if failure.code == RAN_SOMETHING_ELSE.code else "failed"
         return f"{what} {clean(failure.where)}: {clean(failure.text)}"
     reasons = {
         BuildStatus.FAILED: "its build failed",

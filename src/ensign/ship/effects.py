@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 from ensign.model.calls import Call
+from ensign.model.finding_kinds.proof import NO_DEBUG_INFO
 from ensign.model.findings import Severity
 from ensign.model.shipment import Verified
 from ensign.proof.evidence import BuildEvidence, linked_calls, shown
@@ -21,7 +22,7 @@ from ensign.toolchains.driver_line import is_object, sources
 
 # Debug information changes no code; a project that has none is no worse.
 _NOT_AN_EFFECT = frozenset(("g",))
-_NOT_LOST = frozenset(("no-debug-info",))
+_NOT_LOST = frozenset((NO_DEBUG_INFO.code,))
 # Without LTO the link generates no code; what decides then is the linker.
 _OF_EVERY_LINK = frozenset(("use-ld",))
 _SPELLED = {"O": "{}", "lto": "-flto ({})", "use-ld": "-fuse-ld={}", "compiler": "compiler {}"}

@@ -9,7 +9,8 @@ from __future__ import annotations
 from statistics import stdev
 from typing import TYPE_CHECKING
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.judgment import CPU_TAKEN
+from ensign.model.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,7 @@ def taken_findings(
         f"others had the CPU in {share:.0%} of the time in which the programs were on turn: "
         "wall times contain that, CPU times do not"
     ).replace("%", " %")
-    return (Finding("cpu-taken", Severity.WARNING, f"{text}{_effect(trials, log_ratios)}"),)
+    return (CPU_TAKEN.found(f"{text}{_effect(trials, log_ratios)}"),)
 
 
 def _effect(trials: Sequence[Trial], log_ratios: Sequence[float]) -> str:

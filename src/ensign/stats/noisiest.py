@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.judgment import NOISIEST_WORKLOAD
+from ensign.model.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,4 +45,4 @@ def noisiest_findings(
         f"variance of all {number} workloads' geometric means: without it their intervals would "
         f"be {narrower:.2f} times as wide"
     )
-    return (Finding("noisiest-workload", Severity.WARNING, text, costs.workloads[worst]),)
+    return (NOISIEST_WORKLOAD.found(text, costs.workloads[worst]),)

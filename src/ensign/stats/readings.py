@@ -18,7 +18,8 @@ from itertools import pairwise
 from statistics import quantiles
 from typing import TYPE_CHECKING
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.judgment import STALE_READING, TICK_COUNTED, TIMER_GRID
+from ensign.model.findings import Finding, FindingKind
 from ensign.model.units import format_duration
 
 if TYPE_CHECKING:
@@ -100,29 +101,29 @@ def reading_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
         of_workload.setdefault(trial.workload, []).append(trial)
     found: list[Finding] = []
     for workload, each in of_workload.items():
-        found += (Finding(code, Severity.WARNING, text, workload) for code, text in _doubts(each))
+        found += (kind.found(text, workload) for kind, text in _doubts(each))
     return tuple(found)
 
 
-def _doubts(trials: Sequence[Trial]) -> list[tuple[str, str]]:
+def _doubts(trials: Sequence[Trial]) -> list[tuple[FindingKind, str]]:
     wall: dict[str, list[int]] = {}
     cpu: dict[str, list[int]] = {}
     for trial in trials:
         for totals in trial.variants:
             wall.setdefault(totals.variant, []).append(totals.wall_ns)
             cpu.setdefault(totals.variant, []).append(totals.cpu_ns)
-    doubts = []
+    doubts: list[tuple[FindingKind, str]] = []
     grid = timer_grid_ns(wall)
     if grid is not None:
         text = (
             f"running times jump by steps of {format_duration(grid)}: the load generator ends on a "
             "timer (redis-benchmark does with --threads), so wall times mean little"
         )
-        doubts.append(("timer-grid", text))
+        doubts.append((TIMER_GRID, text))
     tick = tick_ns([reading for each in cpu.values() for reading in each])
     if tick is not None:
         text = f"all CPU times are multiples of {format_duration(tick)}: they are counted in ticks"
-        doubts.append(("tick-counted", text))
+        doubts.append((TICK_COUNTED, text))
         return doubts
     value = repeated(cpu)
     if value is not None:
@@ -130,5 +131,5 @@ def _doubts(trials: Sequence[Trial]) -> list[tuple[str, str]]:
             f"the CPU time of {format_duration(value)} was read again and again, to the last "
             "digit: a reading that stands still"
         )
-        doubts.append(("stale-reading", text))
+        doubts.append((STALE_READING, text))
     return doubts

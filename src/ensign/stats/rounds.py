@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensign.model.errors import InputError
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.judgment import INCOMPLETE_ROUNDS
+from ensign.model.findings import Finding
 from ensign.model.trials import TWIN
 from ensign.stats.trials import log_cost
 
@@ -116,7 +117,7 @@ def round_findings(costs: RoundCosts) -> tuple[Finding, ...]:
         f"{count} incomplete {which} left out of the geometric mean; "
         f"it speaks of the {len(costs.rounds)} whole ones"
     )
-    return (Finding("incomplete-rounds", Severity.NOTE, text),)
+    return (INCOMPLETE_ROUNDS.found(text),)
 
 
 def _is_whole(row: dict[str, Trial], variants: Sequence[str], workloads: Sequence[str]) -> bool:

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.judgment import SLICE_LENGTH, SLICE_LENGTH_MATTERS
+from ensign.model.findings import Finding
 from ensign.stats.pair import LogInterval
 from ensign.stats.student import two_sided_critical
 
@@ -60,7 +61,7 @@ def slice_length_finding(
         text += (
             f"; slices of {usual} bias {rows}, or chance does: each interval misses once in twenty"
         )
-    return Finding("slice-length", Severity.WARNING if moved else Severity.NOTE, text)
+    return (SLICE_LENGTH_MATTERS if moved else SLICE_LENGTH).found(text)
 
 
 def _percent(log_change: float) -> str:

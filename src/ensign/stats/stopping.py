@@ -10,7 +10,12 @@ import math
 from typing import TYPE_CHECKING
 
 from ensign.model.comparisons import Direction, Size
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.judgment import (
+    CORRELATED_EXECUTIONS,
+    FEW_EXECUTIONS_DECIDE,
+    NO_SPREAD,
+)
+from ensign.model.findings import Finding
 from ensign.model.results import Stopped
 from ensign.stats.correlation import (
     are_correlated,
@@ -90,14 +95,14 @@ def pair_findings(
             f"all {n} executions gave the same ratio: the clock is too coarse for this program, or "
             "its cost is not measured; the interval has no width because there is no spread"
         )
-        return (Finding("no-spread", Severity.WARNING, text, subject),)
+        return (NO_SPREAD.found(text, subject),)
     found: list[Finding] = []
     if are_correlated(log_ratios):
         text = _correlated_text(log_ratios, rule)
-        found.append(Finding("correlated-executions", Severity.WARNING, text, subject))
+        found.append(CORRELATED_EXECUTIONS.found(text, subject))
     if few_executions_decide(log_ratios, rule):
         text = _few_text(log_ratios, rule)
-        found.append(Finding("few-executions-decide", Severity.WARNING, text, subject))
+        found.append(FEW_EXECUTIONS_DECIDE.found(text, subject))
     return tuple(found)
 
 
@@ -128,7 +133,7 @@ def correlated_rounds(costs: RoundCosts, correlation: float) -> tuple[Finding, .
                 f"{correlation:.2f} over all variants and workloads, for which intervals are "
                 f"{wider:.2g} times as wide): {_SLOWLY}"
             )
-            found[name] = Finding("correlated-executions", Severity.WARNING, text, name)
+            found[name] = CORRELATED_EXECUTIONS.found(text, name)
     return tuple(found.values())
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ensign.model.comparisons import Comparison, Direction
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.judgment import TWIN_DIFFERS, TWIN_EXITS, TWIN_GEOMEAN
+from ensign.model.findings import Finding
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def twin_findings(comparison: Comparison) -> tuple[Finding, ...]:
         f"(cost ratio {comparison.low:.4f} to {comparison.high:.4f}): "
         "chance does this in fewer than one race in twenty, a disturbed set-up often"
     )
-    return (Finding("twin-differs", Severity.WARNING, text, comparison.variant),)
+    return (TWIN_DIFFERS.found(text, comparison.variant),)
 
 
 def judge_twin(
@@ -78,12 +79,12 @@ def judge_twin(
             f"{len(costs.workloads)} workloads ({', '.join(exits)}); chance gives {needed} or more "
             "in at most one study of 85: intervals of this study are too narrow"
         )
-        findings.append(Finding("twin-exits", Severity.WARNING, text, twin))
+        findings.append(TWIN_EXITS.found(text, twin))
     if suite.direction is not Direction.UNCLEAR:
         text = (
             f"the identical copy of the baseline is {suite.direction.value} over all workloads "
             f"(cost ratio {suite.low:.4f} to {suite.high:.4f}): "
             "differences of that size in this study mean nothing"
         )
-        findings.append(Finding("twin-geomean", Severity.WARNING, text, twin))
+        findings.append(TWIN_GEOMEAN.found(text, twin))
     return TwinJudgement(suite, exits, needed - 1, tuple(findings))

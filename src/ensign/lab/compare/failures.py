@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from ensign.lab.compare.options import CommandVariant
 from ensign.model.errors import CommandFailed
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.ran import COMMAND_FAILED, FAILING_RUNS
+from ensign.model.findings import Finding
 from ensign.model.results import FailedVariant, FailingRuns
 from ensign.model.trials import Trial, VariantFailure
 from ensign.model.units import format_duration
@@ -40,7 +41,7 @@ class Ended:
         """The error that speaks against it."""
         variant = self.variant
         text = f"failed {variant.when}, so it is out and not compared: {variant.text}"
-        return Finding("command-failed", Severity.ERROR, text, variant.name)
+        return COMMAND_FAILED.found(text, variant.name)
 
 
 def ended(
@@ -98,4 +99,4 @@ def ignored_findings(
         said = ", ".join(map(str, failing_runs(trials, command.variant)))
         if said:
             text = f"{said}; measured all the same (--ignore-failure)"
-            yield Finding("failing-runs", Severity.WARNING, text, command.name)
+            yield FAILING_RUNS.found(text, command.name)

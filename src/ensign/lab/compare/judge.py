@@ -100,7 +100,7 @@ class Judge:
                 subject = names.get(finding.subject, finding.subject)
                 seen.setdefault(
                     (finding.code, subject),
-                    Finding(finding.code, finding.severity, finding.text, subject),
+                    replace(finding, subject=subject),
                 )
         return (*found, *seen.values())
 

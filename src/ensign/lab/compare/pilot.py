@@ -14,7 +14,8 @@ from ensign.meter.records import OutcomeLine
 from ensign.meter.requests import ProcessSpec
 from ensign.model.behaviour import Behaviour, behaviour_of
 from ensign.model.errors import CommandFailed
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.race import MOSTLY_SYSTEM
+from ensign.model.findings import Finding
 from ensign.model.trials import TaskActivity, VariantFailure, VariantTotals
 
 _NOTEWORTHY_NS = 5_000_000
@@ -144,7 +145,7 @@ def _of_the_kernel(pilot: CommandPilot) -> Iterator[Finding]:
     if pilot.cpu_ns > _NOTEWORTHY_NS and system_ns > _SYSTEM_SHARE * pilot.cpu_ns:
         share = system_ns / pilot.cpu_ns
         text = f"{share:.0%} of its CPU time is the kernel's: flags of this program reach the rest"
-        yield Finding("mostly-system", Severity.NOTE, text, pilot.name)
+        yield MOSTLY_SYSTEM.found(text, pilot.name)
 
 
 def _require_success(what: str, outcome: OutcomeLine, hint: str = "") -> None:

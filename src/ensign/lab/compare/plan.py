@@ -9,7 +9,9 @@ from ensign.lab.compare.options import DEFAULT_BUDGET_NS, DEFAULT_PRECISION, Opt
 from ensign.lab.compare.pilot import CommandPilot
 from ensign.lab.metric_and_mode import Asked, choose
 from ensign.model.errors import InputError
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.race import MEMORY, MEMORY_BY_TURNS
+from ensign.model.finding_kinds.ran import OUTPUTS_DIFFER, OUTPUTS_NOT_COMPARED, RACE_ENDED_EARLY
+from ensign.model.findings import Finding
 from ensign.model.trials import Metric, Mode
 from ensign.model.units import format_duration
 from ensign.stats.pair import FEWEST_FOR_LOOKS, PairRule, rule_for
@@ -97,7 +99,7 @@ def with_memory(
         if together < allowed_bytes * _NOTEWORTHY_SHARE:
             return plan
         text = f"all commands together take about {_size(together)} of {_size(free)} free memory"
-        return replace(plan, findings=(*plan.findings, Finding("memory", Severity.NOTE, text)))
+        return replace(plan, findings=(*plan.findings, MEMORY.found(text)))
     if max(peaks) > allowed_bytes:
         raise InputError(
             f"one run takes {_size(max(peaks))} of memory, and {_size(free)} are free; "
@@ -112,7 +114,7 @@ def with_memory(
         f"all commands together would take about {_size(together)} of memory, and {_size(free)} "
         "are free: they take turns, one in memory at a time"
     )
-    found = (*plan.findings, Finding("memory", Severity.WARNING, text))
+    found = (*plan.findings, MEMORY_BY_TURNS.found(text))
     return replace(plan, mode=Mode.ALTERNATING, apart=True, findings=found)
 
 
@@ -233,12 +235,12 @@ def output_findings(pilots: Sequence[CommandPilot], again: str = "") -> tuple[Fi
             f"outputs are not compared: that of {runs[0].name} differs from run to run, so whether "
             "the commands do the same work is not shown"
         )
-        return (Finding("outputs-not-compared", Severity.NOTE, text),)
+        return (OUTPUTS_NOT_COMPARED.found(text),)
     text = (
         f"outputs differ: {', '.join(others)} printed something else than {runs[0].name} "
         "(one unmeasured run each); do they do the same work?"
     )
-    return (Finding("outputs-differ", Severity.WARNING, text),)
+    return (OUTPUTS_DIFFER.found(text),)
 
 
 def failure_findings(error: Exception | None) -> tuple[Finding, ...]:
@@ -246,7 +248,7 @@ def failure_findings(error: Exception | None) -> tuple[Finding, ...]:
     if error is None:
         return ()
     text = f"the race ended early: {str(error).splitlines()[0]}"
-    return (Finding("failed", Severity.ERROR, text),)
+    return (RACE_ENDED_EARLY.found(text),)
 
 
 def _ceil_seconds(ns: int) -> int:

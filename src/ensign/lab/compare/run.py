@@ -25,7 +25,9 @@ from ensign.lab.ports import Ports
 from ensign.meter.requests import ProcessSpec
 from ensign.model.comparisons import Comparison
 from ensign.model.errors import DeadlineMet, EnsignError, Interrupted
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.builds import SAME_BYTES
+from ensign.model.finding_kinds.race import LONGER_WOULD_TELL
+from ensign.model.findings import Finding
 from ensign.model.results import Stopped
 from ensign.model.trials import TWIN, Trial, VariantFailure
 from ensign.model.units import duration_option
@@ -142,7 +144,7 @@ class Raced:
         trials = self.outcome.trials
         if judge.doubt or not trials:
             return ()
-        same = {f.subject for f in self.traces.findings if f.code == "same-bytes"}
+        same = {f.subject for f in self.traces.findings if f.is_a(SAME_BYTES)}
         each = (one for one in judge.so_far(trials) if one.variant not in same)
         longer = longer_race(each, judge.rule.margin)
         if longer is None:
@@ -153,7 +155,7 @@ class Raced:
             f"to find a difference of {longer.difference * 100:g} % here in 4 of 5 races "
             f"takes about --budget {duration_option(whole_ns)}"
         )
-        return (Finding("longer-would-tell", Severity.NOTE, text),)
+        return (LONGER_WOULD_TELL.found(text),)
 
     def _told(self, failure: VariantFailure) -> VariantFailure:
         if failure.code != "deadline" or self.plan.deadline_ns is None:

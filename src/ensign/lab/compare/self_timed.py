@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from ensign.lab.compare.pilot import CommandPilot
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.race import SELF_TIMED, SELF_TIMED_COUNTED
+from ensign.model.findings import Finding
 from ensign.model.traced import TracedExecution
 from ensign.model.trials import Trial, VariantTotals
 
@@ -53,8 +54,8 @@ class SelfTimed:
         text = f"ends by the clock: {self.how}"
         if counted:
             text += "; its cost per operation is compared, by turns"
-            return Finding("self-timed", Severity.NOTE, text, self.name)
-        return Finding("self-timed", Severity.ERROR, f"{text}. {REMEDY}", self.name)
+            return SELF_TIMED_COUNTED.found(text, self.name)
+        return SELF_TIMED.found(f"{text}. {REMEDY}", self.name)
 
 
 REMEDY = (

@@ -13,12 +13,15 @@ from ensign.lab.compare.self_timed import CLOCK_RATE
 from ensign.lab.compare.variants import variant_specs
 from ensign.lab.cpu_plan import CpuPlan
 from ensign.lab.raced_files import LookedAt, otherwise, told
-from ensign.lab.sharing import SHARED, shared_files, shared_finding
+from ensign.lab.sharing import shared_files, shared_finding
 from ensign.lab.traced import Identities, Tracer, TraceWish
 from ensign.meter.requests import VariantSpec
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.builds import SAME_BYTES
+from ensign.model.finding_kinds.proof import NOT_JUDGED
+from ensign.model.finding_kinds.ran import RAN_SOMETHING_ELSE, SHARED_FILES
+from ensign.model.findings import Finding
 from ensign.model.traced import TracedExecution, nothing_seen
-from ensign.model.trials import OTHER_FILES, TWIN, Mode, Trial, seen_in_race
+from ensign.model.trials import TWIN, Mode, Trial, seen_in_race
 
 # Of the user's budget: what one command may take so that all are traced, and what that may take.
 _ONE_SHARE = 0.2
@@ -41,7 +44,7 @@ class Traces:
     @property
     def shared(self) -> tuple[Finding, ...]:
         """What is said of files that variants share."""
-        return tuple(each for each in self.findings if each.code == SHARED)
+        return tuple(each for each in self.findings if each.is_a(SHARED_FILES))
 
     @property
     def for_lack_of_time(self) -> bool:
@@ -150,7 +153,7 @@ def raced_findings(
         changed = () if variant == TWIN else seen.changed
         problems = (*seen.others, *seen.unseen, *changed)
         if problems:
-            found.append(Finding(OTHER_FILES, Severity.ERROR, told(problems), name))
+            found.append(RAN_SOMETHING_ELSE.found(told(problems), name))
     return tuple(found)
 
 
@@ -190,7 +193,7 @@ def same_bytes_findings(
                 f"same bytes: {command.name} and {earlier[key]} ran the same program and libraries "
                 "with equal arguments"
             )
-            found.append(Finding("same-bytes", Severity.NOTE, text, command.name))
+            found.append(SAME_BYTES.found(text, command.name))
         earlier.setdefault(key, command.name)
     return tuple(found)
 
@@ -204,9 +207,7 @@ def _not_judged(
         if trace.not_judged and variant != TWIN:
             reasons.setdefault(trace.not_judged, []).append(names[variant])
     return tuple(
-        Finding(
-            "not-judged",
-            Severity.NOTE,
+        NOT_JUDGED.found(
             f"not judged: what ran: {reason}",
             "" if len(who) == len(names) - 1 else ", ".join(who),
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ensign.builders.check_all import CHECK_FAILED
 from ensign.model.comparisons import Direction
 from ensign.model.errors import InputError
+from ensign.model.finding_kinds.builds import CHECK_FAILED
 from ensign.model.findings import Severity
 from ensign.model.results import BuildFacts, BuildStatus, StudyResult
 from ensign.model.study_problems import suggestion
@@ -73,7 +73,7 @@ def _chosen(result: StudyResult, wanted: str | None, despite: Collection[str]) -
     for finding in findings_of(result):
         if finding.subject != wanted or finding.severity is not Severity.ERROR:
             continue
-        if finding.code != CHECK_FAILED:
+        if not finding.is_a(CHECK_FAILED):
             raise InputError(f"{wanted} cannot be shipped: {finding.text} ({finding.code})")
         if CHECK not in despite:
             raise InputError(

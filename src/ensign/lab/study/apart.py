@@ -15,7 +15,8 @@ from ensign.lab.study.tracing import laid_out, traced_once
 from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.lab.traced import Tracer
 from ensign.model.errors import InputError
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.proof import NOT_JUDGED
+from ensign.model.findings import Finding
 from ensign.model.ran import RanOnce
 from ensign.model.study import Study, Workload
 from ensign.model.traced import TracedExecution, nothing_seen
@@ -71,7 +72,7 @@ class Sharing:
                 reasons.setdefault(reason, []).append(workload)
         for reason, workloads in reasons.items():
             text = f"not judged: whether variants write the same files: {reason}"
-            found.append(Finding("not-judged", Severity.NOTE, text, ", ".join(workloads)))
+            found.append(NOT_JUDGED.found(text, ", ".join(workloads)))
         return tuple(found)
 
 

@@ -34,7 +34,12 @@ from ensign.lab.study.result import study_result
 from ensign.lab.study.rounds import RaceContext, race_rounds, round_findings
 from ensign.lab.study.tracing import judged_by_run
 from ensign.lab.study_file import StudyFile
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.race import (
+    CONFIRM_PLAN_KEPT,
+    CONFIRM_RESTARTED,
+    CONFIRMED_BEYOND_BUDGET,
+)
+from ensign.model.findings import Finding
 from ensign.model.results import Confirmation, StudyResult
 from ensign.model.study import Study
 from ensign.model.units import parse_duration_ns
@@ -154,7 +159,7 @@ def _late(plan: ConfirmPlan) -> tuple[Finding, ...]:
         "the budget was used up when a confirmation was asked for: its time comes on top; with "
         "'confirm' from the start the budget is shared out"
     )
-    return (Finding("confirmed-beyond-budget", Severity.NOTE, text),)
+    return (CONFIRMED_BEYOND_BUDGET.found(text),)
 
 
 def with_confirmation(
@@ -228,7 +233,7 @@ def _kept(file: StudyFile, plan: ConfirmPlan) -> tuple[Finding, ...]:
         f"the confirmation keeps the margin ({plan.margin or 'none'}) and level ({plan.level:g}) "
         "of its plan, which was fixed before its first trial; the study says otherwise now"
     )
-    return (Finding("confirm-plan-kept", Severity.WARNING, text),)
+    return (CONFIRM_PLAN_KEPT.found(text),)
 
 
 def _restarted(folder: StudyFolder, plan: ConfirmPlan, record: StudyRecord) -> tuple[Finding, ...]:
@@ -240,4 +245,4 @@ def _restarted(folder: StudyFolder, plan: ConfirmPlan, record: StudyRecord) -> t
         f"{count} trials of this confirmation were raced with other programs before (the cache "
         "was emptied, or a profile came out differently) and are not counted"
     )
-    return (Finding("confirm-restarted", Severity.WARNING, text),)
+    return (CONFIRM_RESTARTED.found(text),)

@@ -12,7 +12,8 @@ from ensign.lab.study.run import stored_rounds
 from ensign.model.comparisons import Direction
 from ensign.model.differences import BuildPair, Differing, StudyDifference, StudySide
 from ensign.model.errors import InputError
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.judgment import TWIN_CHANGED
+from ensign.model.findings import Finding
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Trial
 from ensign.stats.changes import ChangeRule, VariantChanges, variant_changes
@@ -177,4 +178,4 @@ def _findings(twin: VariantChanges) -> tuple[Finding, ...]:
         "the identical copy of the baseline changed against the baseline between the two studies: "
         "changes of that size mean nothing here"
     )
-    return (Finding("twin-changed", Severity.WARNING, text, TWIN),)
+    return (TWIN_CHANGED.found(text, TWIN),)

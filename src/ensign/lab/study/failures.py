@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ensign.model.findings import Finding, Severity
-from ensign.model.trials import OTHER_FILES, Trial, VariantFailure
+from ensign.model.finding_kinds.ran import RAN_SOMETHING_ELSE, RELINK_FAILED, VARIANT_FAILED
+from ensign.model.findings import Finding
+from ensign.model.trials import Trial, VariantFailure
 
 
 def failures_of(trials: Iterable[Trial]) -> tuple[VariantFailure, ...]:
@@ -23,21 +24,21 @@ def failure_findings(
     """`variant-failed` or `ran-something-else`, errors; `relink-failed` for other variants."""
     found = []
     for each in failures:
-        if each.variant in raced and each.code == OTHER_FILES:
+        if each.variant in raced and each.code == RAN_SOMETHING_ELSE.code:
             text = (
                 f"ran something else {each.where} than when it was looked at, so it is out of this "
                 f"race for good and not compared: {each.text}"
             )
-            found.append(Finding(OTHER_FILES, Severity.ERROR, text, each.variant))
+            found.append(RAN_SOMETHING_ELSE.found(text, each.variant))
         elif each.variant in raced:
             text = (
                 f"failed {each.where}, so it is out of this race for good and not compared: "
                 f"{each.text}"
             )
-            found.append(Finding("variant-failed", Severity.ERROR, text, each.variant))
+            found.append(VARIANT_FAILED.found(text, each.variant))
         else:
             text = (
                 f"{each.variant} of the baseline failed {each.where} and is left out: {each.text}"
             )
-            found.append(Finding("relink-failed", Severity.WARNING, text))
+            found.append(RELINK_FAILED.found(text))
     return tuple(found)

@@ -32,7 +32,8 @@ from ensign.lab.study.turns import connections_at_once, turns_findings
 from ensign.lab.study.variants import RacedVariants
 from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed, InputError
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.race import MEMORY_SHORT
+from ensign.model.findings import Finding
 from ensign.model.study import Study, Workload, longest_run_ns
 from ensign.model.traced import TracedExecution
 from ensign.model.trials import Trial
@@ -291,4 +292,4 @@ def _memory_findings(plan: RoundPlan) -> tuple[Finding, ...]:
         f"{format_size(plan.memory_bytes)} by the pilot, "
         f"more than the {format_size(plan.free_bytes)} that may be taken"
     )
-    return (Finding("memory-short", Severity.WARNING, text),)
+    return (MEMORY_SHORT.found(text),)

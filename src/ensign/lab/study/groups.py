@@ -16,7 +16,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.race import RACED_IN_GROUPS
+from ensign.model.findings import Finding
 from ensign.model.trials import TWIN, SliceRecord, Trial, name_in_group
 
 # More requests than the pilot's may make a server grow.
@@ -103,14 +104,14 @@ def group_findings(together: int | None, most_variants: Mapping[str, int]) -> tu
             "execution, each with the baseline and its twin: intervals are narrower for the same "
             'time; race.group_size = "all" races them together'
         )
-        found.append(Finding("raced-in-groups", Severity.NOTE, text))
+        found.append(RACED_IN_GROUPS.found(text))
     for workload, most in sorted(most_variants.items()):
         if together is None or most < together:
             text = (
                 f"no more than {most} variants fit into memory: raced in groups, each with "
                 "the baseline and its twin"
             )
-            found.append(Finding("raced-in-groups", Severity.NOTE, text, workload))
+            found.append(RACED_IN_GROUPS.found(text, workload))
     return tuple(found)
 
 

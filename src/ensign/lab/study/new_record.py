@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ensign import __version__
-from ensign.builders.check_all import CHECK_FAILED
 from ensign.builders.outcomes import BuildReport
 from ensign.lab.machine import MachineState
 from ensign.lab.study.prepare import BuiltPrograms
 from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study.record import StudyRecord
+from ensign.model.finding_kinds.builds import CHECK_FAILED
 from ensign.model.placeholders import fill_all, shown
 from ensign.model.study import Study
 
@@ -75,8 +75,8 @@ def with_checks_of(record: StudyRecord, report: BuildReport) -> StudyRecord:
         else each
         for each in record.builds
     )
-    kept = (each for each in record.findings if each.code != CHECK_FAILED)
-    failed = (each for each in report.findings if each.code == CHECK_FAILED)
+    kept = (each for each in record.findings if not each.is_a(CHECK_FAILED))
+    failed = (each for each in report.findings if each.is_a(CHECK_FAILED))
     return replace(record, builds=builds, findings=(*kept, *failed))
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from ensign.model.drive import Drive
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.race import TRAINING_OVERLAPS_TESTS
+from ensign.model.findings import Finding
 from ensign.model.study import Study, Workload
 
 _NUMBER = r"\d+"
@@ -33,7 +34,7 @@ def overlap_findings(study: Study) -> tuple[Finding, ...]:
         f"training and tests overlap ({'; '.join(pairs)}): what PGO and BOLT gain here, "
         "they gain on what they have seen"
     )
-    return (Finding("training-overlaps-tests", Severity.ERROR, text),)
+    return (TRAINING_OVERLAPS_TESTS.found(text),)
 
 
 def _same_command(one: Workload, other: Workload) -> bool:

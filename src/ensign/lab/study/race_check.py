@@ -10,9 +10,10 @@ from ensign.lab.study.trees import ProgramTree
 from ensign.lab.study.variants import RacedVariants
 from ensign.lab.traced import Identities
 from ensign.model.errors import RaceFailed
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.ran import RAN_SOMETHING_ELSE, RAN_UNSEEN
+from ensign.model.findings import Finding
 from ensign.model.ran import RanFile, RanOnce
-from ensign.model.trials import OTHER_FILES, Trial, VariantFailure, seen_in_race
+from ensign.model.trials import Trial, VariantFailure, seen_in_race
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +52,14 @@ class RaceCheck:
                 failures.append(
                     VariantFailure(
                         variant,
-                        OTHER_FILES,
+                        RAN_SOMETHING_ELSE.code,
                         told(problems),
                         workload=trial.workload,
                         round_index=trial.round_index,
                     )
                 )
             elif found.unseen:
-                findings.append(
-                    Finding("ran-unseen", Severity.WARNING, told(found.unseen), variant)
-                )
+                findings.append(RAN_UNSEEN.found(told(found.unseen), variant))
         if not failures and not findings:
             return trial
         left = trial.without({each.variant for each in failures})

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from ensign.builders.outcomes import BuildResult
 from ensign.model.built_files import BuiltFile, MadeLibrary
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.builds import SAME_BYTES
+from ensign.model.finding_kinds.ran import ARTIFACT_NOT_RUN, BUILT_NOT_LOADED, RAN_NOT_JUDGED
+from ensign.model.findings import Finding
 from ensign.model.ran import RanOnce, WhatRan
 
 
@@ -39,9 +41,7 @@ def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artifac
         findings += _not_judged(name, own)
     same = _same(results, traces, wrong)
     findings += (
-        Finding(
-            "same-bytes",
-            Severity.NOTE,
+        SAME_BYTES.found(
             f"no effect on what ran: all files that were loaded are those of {first}",
             name,
         )
@@ -68,7 +68,7 @@ def _not_loaded(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Find
                     f"built {library.path}, but {trace.workload} ran {others[0].path}: "
                     f"{_way_out(library, kept)}"
                 )
-                yield Finding("built-not-loaded", Severity.ERROR, text, name)
+                yield BUILT_NOT_LOADED.found(text, name)
 
 
 def _stands_in(
@@ -97,7 +97,7 @@ def _not_run(result: BuildResult, traces: Iterable[RanOnce], artifact: str) -> I
             f"{trace.workload} did not run {program}, so it says nothing about the build; "
             "let its command run {artifact}"
         )
-        yield Finding("artifact-not-run", Severity.ERROR, text, name)
+        yield ARTIFACT_NOT_RUN.found(text, name)
         return
 
 
@@ -108,7 +108,7 @@ def _not_judged(name: str, traces: Iterable[RanOnce]) -> Iterator[Finding]:
             reasons.setdefault(trace.not_judged, []).append(trace.workload)
     for reason, workloads in reasons.items():
         text = f"not judged: what {name} ran in {', '.join(workloads)}, because {reason}"
-        yield Finding("ran-not-judged", Severity.NOTE, text, name)
+        yield RAN_NOT_JUDGED.found(text, name)
 
 
 def _same(

@@ -18,7 +18,8 @@ from ensign.lab.study.racing import RoundPlan, RoundProgress, order_of
 from ensign.lab.study.variants import RacedVariants
 from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed, RaceFailed
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.race import BUDGET_ENDED, PRECISION_OUT_OF_REACH
+from ensign.model.findings import Finding
 from ensign.model.study import Study, Workload
 from ensign.model.trials import TWIN, Trial, failed_variants
 from ensign.model.units import format_duration, parse_duration_ns, parse_share
@@ -125,7 +126,7 @@ def round_findings(study: Study, plan: RoundPlan) -> tuple[Finding, ...]:
             f"the budget of {study.race.budget} ended after {plan.rounds} of {asked} rounds: they "
             "took longer than the pilots said"
         )
-        found.append(Finding("budget-ended", Severity.WARNING, text))
+        found.append(BUDGET_ENDED.found(text))
     precision, allowed_ns = study.race.precision, plan.allowed_ns
     if precision is not None and plan.reached is not None and allowed_ns is not None:
         asked_for = parse_share(precision)
@@ -137,7 +138,7 @@ def round_findings(study: Study, plan: RoundPlan) -> tuple[Finding, ...]:
                 f"known within ± {100 * plan.reached:.2g} %, not the ± {precision} asked for: "
                 f"about {format_duration(needed_ns)} would do"
             )
-            found.append(Finding("precision-out-of-reach", Severity.WARNING, text))
+            found.append(PRECISION_OUT_OF_REACH.found(text))
     return tuple(found)
 
 

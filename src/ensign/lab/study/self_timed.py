@@ -22,14 +22,14 @@ from ensign.lab.study.variants import RacedVariants, mode_of, race_request
 from ensign.lab.traced import MeterTracer, TraceWish
 from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.race import CLOCK_UNKNOWN, SELF_TIMED
+from ensign.model.findings import Finding
 from ensign.model.results import StudyResult
 from ensign.model.study import Study, Workload
 from ensign.model.traced import TracedExecution
 from ensign.model.trials import Mode, Trial
 
-CODE, UNKNOWN = "self-timed", "clock-unknown"
-_NOT_JUDGED = frozenset({CODE, UNKNOWN})
+_NOT_JUDGED = (SELF_TIMED, CLOCK_UNKNOWN)
 _TO_BE_SURE = 2
 # Beside the twin.
 _CROWD = 3
@@ -156,32 +156,30 @@ def is_cut_short(seen: TracedExecution) -> bool:
 def self_timed_findings(how: Mapping[str, str], unknown: Sequence[str] = ()) -> tuple[Finding, ...]:
     """One per workload that ends by the clock, and per workload that was not asked. Pure."""
     found = [
-        Finding(CODE, Severity.ERROR, f"ends by the clock: {said}; {_REMEDY}", workload)
+        SELF_TIMED.found(f"ends by the clock: {said}; {_REMEDY}", workload)
         for workload, said in how.items()
     ]
     text = (
         "not judged: to find out whether it ends by the clock would take too much of the budget; a "
         "larger budget tells, or `operations` or `score` of the workload"
     )
-    found += (Finding(UNKNOWN, Severity.ERROR, text, workload) for workload in unknown)
+    found += (CLOCK_UNKNOWN.found(text, workload) for workload in unknown)
     return tuple(found)
 
 
 def judged_workloads(names: Sequence[str], findings: Sequence[Finding]) -> tuple[str, ...]:
     """The workloads whose cost means something; all, where none does. Pure."""
-    unfit = {finding.subject for finding in findings if finding.code in _NOT_JUDGED}
+    unfit = {finding.subject for finding in findings if finding.is_a(*_NOT_JUDGED)}
     return tuple(name for name in names if name not in unfit) or tuple(names)
 
 
 def without_claims(result: StudyResult) -> StudyResult:
     """The result of a study whose workloads all end by the clock: nothing is claimed. Pure."""
-    why_by_code = {
-        finding.subject: finding.code for finding in result.findings if finding.code in _NOT_JUDGED
-    }
-    if not why_by_code or not why_by_code.keys() >= set(result.workload_names):
+    unfit = {each.subject: each for each in result.findings if each.is_a(*_NOT_JUDGED)}
+    if not unfit or not unfit.keys() >= set(result.workload_names):
         return result
     why = "its workloads end by the clock, so their costs say nothing of its speed"
-    if UNKNOWN in why_by_code.values():
+    if any(each.is_a(CLOCK_UNKNOWN) for each in unfit.values()):
         why = "whether its workloads end by the clock is not known, so their costs may mean nothing"
     return replace(
         result,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.race import PUBLISHED_SUITE
+from ensign.model.findings import Finding
 from ensign.model.study_suite import Suite
 
 
@@ -28,4 +29,4 @@ def suite_facts(suite: Suite | None) -> tuple[tuple[str, str], ...]:
 def suite_findings(suite: Suite | None) -> tuple[Finding, ...]:
     """The same as a note in every report."""
     said = "; ".join(f"{name.replace('suite ', '')}: {text}" for name, text in suite_facts(suite))
-    return (Finding("published-suite", Severity.NOTE, said),) if said else ()
+    return (PUBLISHED_SUITE.found(said),) if said else ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ensign.lab.study.fitting import WorkloadPilot
-from ensign.model.findings import Finding, Severity
+from ensign.model.finding_kinds.race import CONNECTIONS_BY_TURNS
+from ensign.model.findings import Finding
 from ensign.model.study import Study, Workload
 from ensign.model.trials import Mode
 from ensign.model.units import parse_duration_ns
@@ -42,7 +43,7 @@ def turns_findings(at_once: Mapping[str, int]) -> tuple[Finding, ...]:
         f"{whose}: {range_} connections send in one slice, by turns, because all "
         'at once would outlast it; race.slice_connections = "all" lets them'
     )
-    return (Finding("connections-by-turns", Severity.NOTE, text),)
+    return (CONNECTIONS_BY_TURNS.found(text),)
 
 
 def _fitting(workload: Workload, pilot: WorkloadPilot, slice_ns: int) -> int | None:

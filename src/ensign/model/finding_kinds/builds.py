@@ -1,0 +1,96 @@
+"""Findings about sources and builds: what was built of what, and what was not."""
+
+from __future__ import annotations
+
+from ensign.model.findings import FindingKind, Severity
+
+IGNORED_FILES_LEFT = FindingKind(
+    "ignored-files-left",
+    Severity.NOTE,
+    "Files of a git work tree that git ignores are not part of the source and were left behind.",
+    "If the build needs them, set `source.ignored = true`.",
+)
+BUILT_FILES_IN_SOURCE = FindingKind(
+    "built-files-in-source",
+    Severity.NOTE,
+    "The source holds objects, archives, libraries, programs, profiles or configured folders of an "
+    "earlier build.",
+    "If the build uses any of them, remove them first: `build.clean`, or `source.exclude`.",
+)
+LEFT_RUNNING = FindingKind(
+    "left-running",
+    Severity.WARNING,
+    "A build or a command left processes running in the background, which were ended.",
+    "Let it end what it starts: a daemon of a build tool carries state from one build to the next.",
+)
+VARIANT_LEFT_OUT = FindingKind(
+    "variant-left-out",
+    Severity.NOTE,
+    "The variant cannot be built here, for instance because a tool is missing, and takes no part.",
+    "Install what the text names, or drop the variant from the study.",
+)
+BUILD_FAILED = FindingKind(
+    "build-failed",
+    Severity.WARNING,
+    "The variant could not be built and takes no part.",
+    "Read the end of its build log, which the report names.",
+)
+DEPENDENCIES_BROKEN = FindingKind(
+    "dependencies-broken",
+    Severity.WARNING,
+    "The bundled dependencies of the variant could not be built.",
+    "Read the end of the log. Where they do not build with the variant's flags, build them plain: "
+    '`dependencies = "plain"`.',
+)
+UNKNOWN_LTO_FLAG = FindingKind(
+    "unknown-lto-flag",
+    Severity.WARNING,
+    "The compiler refuses or ignores the LTO flag.",
+    "Take another kind of LTO for this compiler, or a newer compiler.",
+)
+SAME_BYTES = FindingKind(
+    "same-bytes",
+    Severity.NOTE,
+    "No effect on the binary: the loaded bytes of all files that it runs with are those of another "
+    "variant. In a study one of them is raced for both.",
+    "Nothing. If an effect was expected, check that the flags reach the compiler.",
+)
+RELINKS = FindingKind(
+    "relinks",
+    Severity.NOTE,
+    "The relinks differ in less than was asked for, or there are fewer of them.",
+    "Nothing, unless layouts are what the study is about; `docs/relinks.md` says which linker can "
+    "do what.",
+)
+NOT_RELINKED = FindingKind(
+    "not-relinked",
+    Severity.WARNING,
+    "A file of the variant cannot be relinked, so its numbers hold for this one layout only.",
+    "The text says why. Where the program is changed after its link, let the build leave that out.",
+)
+NOT_BOLTED = FindingKind(
+    "not-bolted",
+    Severity.WARNING,
+    "A file that is loaded with the program runs as it was linked, without BOLT.",
+    "The text says why; BOLT needs relocations (`-Wl,--emit-relocs`) and a profile of the file.",
+)
+
+CHECK_FAILED = FindingKind(
+    "check-failed",
+    Severity.ERROR,
+    "The variant failed the study's check, or its workload prints something else than the "
+    "baseline's. It cannot win.",
+    "The build is wrong, or the check depends on more than the program: read the end of its log.",
+)
+CHECK_NEVER_RAN_IT = FindingKind(
+    "check-never-ran-it",
+    Severity.WARNING,
+    "The commands of the check never ran the program, so what they say is not about it.",
+    "Let them run `{artifact}`.",
+)
+OUTPUT_NOT_COMPARED = FindingKind(
+    "output-not-compared",
+    Severity.NOTE,
+    "The output of a workload could not be compared between variants, for the reason given.",
+    "Make the output the same from run to run, or give the study a `[check]` of its own.",
+)

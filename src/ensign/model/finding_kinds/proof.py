@@ -1,0 +1,234 @@
+"""Findings about what a build proves: whether it is what its name says.
+
+Those about flags name compile units. Where `ensign doctor` looks at what was built without ensign,
+nobody said what was asked for, and units are compared with each other.
+"""
+
+from __future__ import annotations
+
+from ensign.model.findings import FindingKind, Severity
+
+NOT_FROM_THIS_BUILD = FindingKind(
+    "not-from-this-build",
+    Severity.ERROR,
+    "Objects, libraries or the program itself are of an earlier build, or come from elsewhere. The "
+    "variant is not raced.",
+    "Remove what was built earlier (`build.clean`, `source.exclude`), or declare what belongs "
+    "there in `build.prebuilt`.",
+)
+WRONG_COMPILER = FindingKind(
+    "wrong-compiler",
+    Severity.ERROR,
+    "Another compiler than the one asked for compiled a part of it. The variant is not raced.",
+    "Let the build take its compiler from `CC` and `CXX`, or hand it over with `build.rewrite`.",
+)
+FLAG_MISSING = FindingKind(
+    "flag-missing",
+    Severity.ERROR,
+    "No compile unit has a flag that was asked for.",
+    'Hand the flags to a build that ignores its variables: `build.rewrite.compile = ["{cflags}"]`.',
+    "no compiler call had it",
+)
+FLAG_NOT_RECORDED = FLAG_MISSING.as_severity(
+    Severity.WARNING, "calls had it, and the compiler recorded nothing of it"
+)
+FLAG_OVERRIDDEN = FindingKind(
+    "flag-overridden",
+    Severity.ERROR,
+    "A later flag on the command line undoes one that was asked for.",
+    'Give the variant\'s flags last: `build.rewrite.compile = ["{cflags}"]`. Declare sources that '
+    "are to have their own flags in `build.own_flags`.",
+    "units did not get it",
+)
+FLAG_UNDONE = FLAG_OVERRIDDEN.as_severity(
+    Severity.WARNING,
+    "the calls had it last; it concerns the level of an LTO link; or nobody said what was asked "
+    "for (`doctor`)",
+)
+FLAGS_DIFFER = FindingKind(
+    "flags-differ",
+    Severity.ERROR,
+    "Some compile units lack a flag that was asked for, or units differ from each other. "
+    "Dependencies built in a stage of their own do not count.",
+    "Hand the flag to them, or declare what is to have its own flags in `build.own_flags`.",
+    "units did not get what was asked for",
+)
+FLAGS_MAY_DIFFER = FLAGS_DIFFER.as_severity(
+    Severity.WARNING,
+    "only the record of the flags may be missing; or units differ in optimization, LTO, target or "
+    "protections (`doctor`)",
+)
+FLAGS_VARY = FLAGS_DIFFER.as_severity(Severity.NOTE, "units differ in other flags (`doctor`)")
+FLAG_LEAKED_INTO_DEPENDENCY = FindingKind(
+    "flag-leaked-into-dependency",
+    Severity.WARNING,
+    "The program's build made a bundled dependency again, with the variant's flags.",
+    "Name the dependency's own target in its stage, so that the program's build finds it up to "
+    'date, or give it the flags on purpose: `dependencies = "flags"`.',
+)
+UNOPTIMIZED = FindingKind(
+    "unoptimized",
+    Severity.WARNING,
+    "No compile unit was compiled with optimization, so its speed says nothing of the program as "
+    "it is meant to be used.",
+    "Build it with `-O2`, or as a release build of its build system.",
+)
+NO_DEBUG_INFO = FindingKind(
+    "no-debug-info",
+    Severity.WARNING,
+    "All or some units have no debug information, so their flags are unknown: stripped, compiled "
+    "without `-g`, or split off.",
+    "Build with `-g` (Clang: also `-grecord-command-line`), and strip later.",
+    "in a study, which asks for it",
+)
+NO_DEBUG_INFO_THERE = NO_DEBUG_INFO.as_severity(
+    Severity.NOTE, "of what was built without ensign (`doctor`)"
+)
+MIXED_COMPILERS = FindingKind(
+    "mixed-compilers",
+    Severity.WARNING,
+    "Compile units are of several compilers or versions.",
+    "Clean the tree and build all of it with one compiler.",
+)
+SOURCE_CHANGED = FindingKind(
+    "source-changed",
+    Severity.WARNING,
+    "A source was written after the program, which may therefore not be of these sources "
+    "(`doctor`). Copying a folder without its times may raise it, too.",
+    "Build it again.",
+)
+
+LTO_NOT_LINKED = FindingKind(
+    "lto-not-linked",
+    Severity.ERROR,
+    "Units were compiled for LTO, but the link generated no code for them: LTO did not happen.",
+    "Pass `-flto` when linking, too.",
+    "LTO was asked for",
+)
+LTO_HALFWAY = LTO_NOT_LINKED.as_severity(Severity.WARNING, "it was not asked for")
+LTO_COMPILE_ONLY = FindingKind(
+    "lto-compile-only",
+    Severity.WARNING,
+    "`-flto` is not on the link line, which leaves it to the linker whether and how LTO is done.",
+    "Pass `-flto` when linking, too.",
+)
+LTO_NOT_ASKED = FindingKind(
+    "lto-not-asked",
+    Severity.WARNING,
+    "Units have LTO that was not asked for.",
+    "Turn LTO off in the project's own configuration, so that variants decide about it.",
+)
+OPTIMIZATION_MISSING_AT_LINK = FindingKind(
+    "optimisation-missing-at-link",
+    Severity.WARNING,
+    "The LTO link has no `-O` option of its own, so the compiler or the linker chose the level at "
+    "which code was generated.",
+    "Pass `-O` and `-flto` when linking, too.",
+)
+WRONG_ARCHIVER = FindingKind(
+    "wrong-archiver",
+    Severity.WARNING,
+    "The index of an archive leaves out its LTO objects, because it was made by an archiver that "
+    "cannot read them.",
+    "Use `gcc-ar` or `llvm-ar`.",
+)
+ARCHIVE_BEFORE_OBJECTS = FindingKind(
+    "archive-before-objects",
+    Severity.WARNING,
+    "On the link line an archive stands before what needs it; a linker takes nothing from an "
+    "archive for what comes later.",
+    "Put libraries after objects.",
+)
+ARCHIVE_AFTER_SHARED = FindingKind(
+    "archive-after-shared",
+    Severity.WARNING,
+    "An archive stands after a shared library that has the same symbols, so the program uses those "
+    "of the shared library.",
+    "Put the archive first, or leave one of them out.",
+)
+DUPLICATE_LIBRARY = FindingKind(
+    "duplicate-library",
+    Severity.NOTE,
+    "A library is on the link line more than once.",
+    "Nothing, unless it was meant to be another one.",
+)
+ARCHIVE_UNUSED = FindingKind(
+    "archive-unused",
+    Severity.NOTE,
+    "An archive contributed nothing to the program.",
+    "Nothing. If it should have (an allocator, for example), something else provides its symbols.",
+)
+
+HARDENING_MISSING = FindingKind(
+    "hardening-missing",
+    Severity.WARNING,
+    "The artifact lacks protections of the hardening that was asked for: PIE, RELRO, BIND_NOW, a "
+    "stack that cannot be executed, or FORTIFY.",
+    "Hand the flags to the compiler and the link (`build.rewrite`).",
+)
+PLT_CALLS = FindingKind(
+    "plt-calls",
+    Severity.NOTE,
+    "A shared library calls its own functions through the PLT, so that they can be interposed.",
+    "`-fno-semantic-interposition`, `-Wl,-Bsymbolic-functions` or hidden visibility makes the "
+    "calls direct.",
+    "interposition and PLT are as usual",
+)
+PLT_CALLS_LEFT = PLT_CALLS.as_severity(
+    Severity.WARNING, "the variant turns interposition or the PLT off"
+)
+
+PROFILE_MISSING = FindingKind(
+    "profile-missing",
+    Severity.WARNING,
+    "Compile units that were to use a profile have none.",
+    "Train with a workload that runs them, and keep the paths of profiling and build alike.",
+)
+PROFILE_STALE = FindingKind(
+    "profile-stale",
+    Severity.WARNING,
+    "The profile does not fit the source or the program that it is used for.",
+    "Collect it again.",
+)
+PROFILE_EMPTY = FindingKind(
+    "profile-empty",
+    Severity.WARNING,
+    "The profile is empty or cannot be read.",
+    "Collect it again, with the tools of the same compiler. A program that is killed writes none.",
+)
+PROFILE_NOT_USED = FindingKind(
+    "profile-not-used",
+    Severity.NOTE,
+    "Profiles lie beside the program that no unit was compiled with, or the program is itself an "
+    "instrumented build.",
+    "Build it with `-fprofile-use`.",
+    "profiles lie there unused",
+)
+PROFILE_STILL_COLLECTED = PROFILE_NOT_USED.as_severity(
+    Severity.WARNING, "the program is an instrumented build: neither for use nor for measurement"
+)
+BOLT_NOT_APPLIED = FindingKind(
+    "bolt-not-applied",
+    Severity.ERROR,
+    "BOLT was asked for, but the artifact shows no trace of it.",
+    "Look for BOLT's messages in the build log.",
+)
+BOLT_NOT_ASKED = FindingKind(
+    "bolt-not-asked",
+    Severity.WARNING,
+    "The artifact was rewritten by BOLT, which was not asked for.",
+    "Turn BOLT off in the project's own build, so that variants decide about it.",
+)
+BOLT_PROFILE_THIN = FindingKind(
+    "bolt-profile-thin",
+    Severity.WARNING,
+    "BOLT had a profile for very few of the program's functions.",
+    "Train longer, or with workloads that run more of the program.",
+)
+NOT_JUDGED = FindingKind(
+    "not-judged",
+    Severity.NOTE,
+    "The evidence leaves a question open, and the text says which one and why: flags, LTO, profile "
+    "or link order of a build, what a command ran, or whether variants write the same files.",
+    "Provide what the text asks for, or live with the open question.",
+)

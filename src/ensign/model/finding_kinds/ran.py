@@ -1,0 +1,88 @@
+"""Findings about what ran: whether the programs that were raced are those that were built."""
+
+from __future__ import annotations
+
+from ensign.model.findings import FindingKind, Severity
+
+RAN_SOMETHING_ELSE = FindingKind(
+    "ran-something-else",
+    Severity.ERROR,
+    "In the race a variant ran other files than when it was looked at before. It is not compared.",
+    "Find out what replaces them: a build, an upgrade, or a command that chooses by itself.",
+)
+RAN_UNSEEN = FindingKind(
+    "ran-unseen",
+    Severity.WARNING,
+    "In the race a variant ran files that were not seen when it was looked at before.",
+    "Look at the files that the text names: are they a part of what is compared?",
+)
+RAN_NOT_JUDGED = FindingKind(
+    "ran-not-judged",
+    Severity.NOTE,
+    "What a workload ran could not be seen, for the reason given.",
+    "Nothing, if you know that it runs what was built.",
+)
+BUILT_NOT_LOADED = FindingKind(
+    "built-not-loaded",
+    Severity.ERROR,
+    "The build made a library, and another one of its name was loaded in its place. The variant is "
+    "not raced.",
+    "Keep the library with the program (`build.runtime_files`), or mend the program's RPATH.",
+)
+ARTIFACT_NOT_RUN = FindingKind(
+    "artifact-not-run",
+    Severity.ERROR,
+    "A workload did not run the program, so it says nothing about the build. The variant is not "
+    "raced.",
+    "Let its command run `{artifact}`.",
+)
+SHARED_FILES = FindingKind(
+    "shared-files",
+    Severity.WARNING,
+    "Variants write or lock the same files, so they cannot be alive at once without meeting each "
+    "other's changes.",
+    "Give each its own: `{variant}` or `{tmp}` in the command.",
+)
+OUTPUTS_DIFFER = FindingKind(
+    "outputs-differ",
+    Severity.WARNING,
+    "The commands printed different output in one unmeasured run each.",
+    "Make sure that they do the same work before comparing their speed.",
+)
+OUTPUTS_NOT_COMPARED = FindingKind(
+    "outputs-not-compared",
+    Severity.NOTE,
+    "The baseline prints something else in every run, so whether the commands do the same work is "
+    "not shown.",
+    "Make the output the same from run to run (a fixed seed, no times), or check it yourself.",
+)
+COMMAND_FAILED = FindingKind(
+    "command-failed",
+    Severity.ERROR,
+    "A command failed and is not compared.",
+    "Run it by hand. `--ignore-failure` measures commands that are expected to fail.",
+)
+FAILING_RUNS = FindingKind(
+    "failing-runs",
+    Severity.WARNING,
+    "Runs failed and were measured all the same, as `--ignore-failure` allowed.",
+    "Make sure that they do their work before they fail.",
+)
+VARIANT_FAILED = FindingKind(
+    "variant-failed",
+    Severity.ERROR,
+    "A variant failed during the race, is out of it and not compared.",
+    "Run its workload by hand. A crash of one build alone is a finding about that build.",
+)
+RELINK_FAILED = FindingKind(
+    "relink-failed",
+    Severity.WARNING,
+    "A relink of the baseline failed during the race and is left out of the layout spread.",
+    "A program that depends on its link order, or on that of its static constructors, fails so.",
+)
+RACE_ENDED_EARLY = FindingKind(
+    "failed",
+    Severity.ERROR,
+    "The race ended early; the result is of the executions before that.",
+    "Mend what the text says, and race again.",
+)
