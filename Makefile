@@ -11,7 +11,7 @@ export CARGO_NET_RETRY ?= 5
 WORKERS ?= 3
 PYTEST ?=
 
-.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test bench docs clean
+.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test reference bench docs clean
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
@@ -55,11 +55,15 @@ meter-test:
 unit:
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST)
 
+# The pages of docs/ that are made from the code.
+reference: setup
+	$(BIN)/python docs/reference/make.py
+	$(BIN)/python -m ensign.report.findings_page > docs/reference/findings.md
+
 bench: packages test-packages setup
 	$(BIN)/python bench/calibrate.py
 
-docs: setup
-	$(BIN)/python docs/reference/make.py
+docs: reference
 	$(BIN)/mkdocs build
 	@echo site/index.html
 

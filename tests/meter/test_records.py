@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from ensign.meter.records import TrialPlace, outcome_of, trials
@@ -27,6 +30,24 @@ def test_each_execution_becomes_a_trial_with_its_own_records() -> None:
     assert first.findings == ()
     assert [finding.code for finding in second.findings] == ["overshoot"]
     assert first.started_unix_s == pytest.approx(1e9)
+
+
+def test_each_warning_of_the_protocol_is_a_finding_of_its_code() -> None:
+    (page,) = (Path(__file__).parents[2] / "docs").rglob("meter-protocol.md")
+    (row,) = (line for line in page.read_text().splitlines() if line.startswith("| `warning` |"))
+    codes = re.findall(r"`([a-z]+-?[a-z]+)`", row.partition("Codes:")[2])
+    assert "escape" in codes
+    for code in codes:
+        warning = {"type": "warning", "code": code, "text": "so it is", "execution": 0}
+        (trial,) = trials([START, warning, *execution(0, {"1": 10})], PLACE)
+        assert [(each.code, each.text) for each in trial.findings] == [(code, "so it is")]
+
+
+def test_a_warning_that_this_version_does_not_know_is_passed_on() -> None:
+    warning = {"type": "warning", "code": "new", "variant": "1", "text": "strange", "execution": 0}
+    (trial,) = trials([START, warning, *execution(0, {"1": 10})], PLACE)
+    (finding,) = trial.findings
+    assert (finding.code, finding.text, finding.subject) == ("meter-warning", "new: strange", "1")
 
 
 def test_an_invalid_execution_is_no_trial_and_leaves_nothing_behind() -> None:

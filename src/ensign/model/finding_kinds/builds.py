@@ -1,4 +1,4 @@
-"""Findings about sources and builds: what was built of what, and what was not."""
+"""What was built of what, what was not, and what checks of the builds say."""
 
 from __future__ import annotations
 
@@ -51,16 +51,15 @@ UNKNOWN_LTO_FLAG = FindingKind(
 SAME_BYTES = FindingKind(
     "same-bytes",
     Severity.NOTE,
-    "No effect on the binary: the loaded bytes of all files that it runs with are those of another "
-    "variant. In a study one of them is raced for both.",
+    "No effect on the binary: all that is loaded of it has the bytes of another variant, whatever "
+    "differs in files that nothing loads. A study races one of them for both.",
     "Nothing. If an effect was expected, check that the flags reach the compiler.",
 )
 RELINKS = FindingKind(
     "relinks",
     Severity.NOTE,
     "The relinks differ in less than was asked for, or there are fewer of them.",
-    "Nothing, unless layouts are what the study is about; `docs/relinks.md` says which linker can "
-    "do what.",
+    "Nothing, unless layouts are what the study is about; then link with lld.",
 )
 NOT_RELINKED = FindingKind(
     "not-relinked",
@@ -78,8 +77,8 @@ NOT_BOLTED = FindingKind(
 CHECK_FAILED = FindingKind(
     "check-failed",
     Severity.ERROR,
-    "The variant failed the study's check, or its workload prints something else than the "
-    "baseline's. It cannot win.",
+    "The variant failed the study's check and cannot win; or its workload fails, or prints "
+    "something else than the baseline's, and it is not raced.",
     "The build is wrong, or the check depends on more than the program: read the end of its log.",
 )
 CHECK_NEVER_RAN_IT = FindingKind(

@@ -1,4 +1,4 @@
-"""Findings about the judgment: how far the numbers can be trusted."""
+"""How far the numbers can be trusted."""
 
 from __future__ import annotations
 

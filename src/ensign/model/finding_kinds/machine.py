@@ -1,4 +1,4 @@
-"""Findings about the machine: what makes measurements on it worse."""
+"""What makes measurements on this machine worse."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Findings about what a build proves: whether it is what its name says.
-
-Those about flags name compile units. Where `ensign doctor` looks at what was built without ensign,
-nobody said what was asked for, and units are compared with each other.
-"""
+"""Whether a build is what its name says, by its own bytes, its recorded calls and its log."""
 
 from __future__ import annotations
 
@@ -35,7 +31,8 @@ FLAG_NOT_RECORDED = FLAG_MISSING.as_severity(
 FLAG_OVERRIDDEN = FindingKind(
     "flag-overridden",
     Severity.ERROR,
-    "A later flag on the command line undoes one that was asked for.",
+    "A later flag on the command line undoes one that was asked for, or the LTO link has another "
+    "`-O`.",
     'Give the variant\'s flags last: `build.rewrite.compile = ["{cflags}"]`. Declare sources that '
     "are to have their own flags in `build.own_flags`.",
     "units did not get it",
@@ -63,8 +60,8 @@ FLAG_LEAKED_INTO_DEPENDENCY = FindingKind(
     "flag-leaked-into-dependency",
     Severity.WARNING,
     "The program's build made a bundled dependency again, with the variant's flags.",
-    "Name the dependency's own target in its stage, so that the program's build finds it up to "
-    'date, or give it the flags on purpose: `dependencies = "flags"`.',
+    "Let the program's build find it up to date, or give it the flags on purpose: "
+    '`dependencies = "flags"`.',
 )
 UNOPTIMIZED = FindingKind(
     "unoptimized",
@@ -181,13 +178,14 @@ PLT_CALLS_LEFT = PLT_CALLS.as_severity(
 PROFILE_MISSING = FindingKind(
     "profile-missing",
     Severity.WARNING,
-    "Compile units that were to use a profile have none.",
+    "Compile units that were to use a profile have none, or the compiler warns of it.",
     "Train with a workload that runs them, and keep the paths of profiling and build alike.",
 )
 PROFILE_STALE = FindingKind(
     "profile-stale",
     Severity.WARNING,
-    "The profile does not fit the source or the program that it is used for.",
+    "The profile does not fit the source or the program: the compiler or BOLT warns of it, or the "
+    "source was changed after the profile was written (`doctor`).",
     "Collect it again.",
 )
 PROFILE_EMPTY = FindingKind(
@@ -222,7 +220,7 @@ BOLT_NOT_ASKED = FindingKind(
 BOLT_PROFILE_THIN = FindingKind(
     "bolt-profile-thin",
     Severity.WARNING,
-    "BOLT had a profile for very few of the program's functions.",
+    "By its log BOLT had a profile for very few of the program's functions.",
     "Train longer, or with workloads that run more of the program.",
 )
 NOT_JUDGED = FindingKind(

@@ -1,4 +1,4 @@
-"""Findings about the race: how it was run, and what stood in its way."""
+"""How the race was run, and what stood in its way."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ CPU_BY_REQUEST = FindingKind(
 MEMORY = FindingKind(
     "memory",
     Severity.NOTE,
-    "All commands together take much of the free memory.",
+    "All commands together take much of the free memory, or more.",
     "Stop what else uses memory, or compare with a smaller input.",
     "they fit",
 )
-MEMORY_BY_TURNS = MEMORY.as_severity(Severity.WARNING, "they do not, and run by turns")
+MEMORY_BY_TURNS = MEMORY.as_severity(Severity.WARNING, "they do not fit, and run by turns")
 MEMORY_SHORT = FindingKind(
     "memory-short",
     Severity.WARNING,

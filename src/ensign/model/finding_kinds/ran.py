@@ -1,4 +1,4 @@
-"""Findings about what ran: whether the programs that were raced are those that were built."""
+"""Whether what was raced is what was built, and did the same work to its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RAN_UNSEEN = FindingKind(
     "ran-unseen",
     Severity.WARNING,
     "In the race a variant ran files that were not seen when it was looked at before.",
-    "Look at the files that the text names: are they a part of what is compared?",
+    "Look at the files that the text names: they may be a part of what is compared.",
 )
 RAN_NOT_JUDGED = FindingKind(
     "ran-not-judged",
@@ -25,8 +25,8 @@ RAN_NOT_JUDGED = FindingKind(
 BUILT_NOT_LOADED = FindingKind(
     "built-not-loaded",
     Severity.ERROR,
-    "The build made a library, and another one of its name was loaded in its place. The variant is "
-    "not raced.",
+    "The build made a library, and another one of its name or soname was loaded in its place. The "
+    "variant is not raced.",
     "Keep the library with the program (`build.runtime_files`), or mend the program's RPATH.",
 )
 ARTIFACT_NOT_RUN = FindingKind(
