@@ -30,11 +30,11 @@ _TEST: dict[str, object] = {"name": "set", "load": ["load", "-n", "{requests}", 
 @pytest.mark.parametrize(
     ("training", "said"),
     [
-        ({"name": "set", "load": ["load", "-t", "get"]}, "set is the test set"),
-        ({**_TEST, "name": "learn", "requests": 9}, "learn is the command of set"),
+        ({"name": "set", "load": ["load", "-t", "get"]}, "set is a test, too"),
+        ({**_TEST, "name": "learn", "requests": 9}, "learn runs the command of set"),
         (
             {"name": "learn", "load": ["load", "-n", "1000", "-t", "set"]},
-            "learn is the command of set",
+            "learn runs the command of set",
         ),
     ],
 )

@@ -28,7 +28,7 @@ def test_one_workload_with_most_of_the_noise_is_named() -> None:
     costs = costs_of([0.3, *[0.02] * 9])
     (found,) = noisiest_findings(costs, VARIANTS[1:], "old")
     assert (found.severity, found.subject) == (Severity.WARNING, "w0")
-    assert "96% of the" in found.text
+    assert "96 % of the" in found.text
     said = float(found.text.rsplit(" times")[0].rsplit(" ", 1)[1])
     without = RoundCosts(
         Metric.CPU, VARIANTS, costs.workloads[1:], costs.rounds, (), costs.y[:, 1:]

@@ -48,7 +48,7 @@ def test_incomplete_rounds_count_nowhere_and_are_said(make_trial: Make) -> None:
     (finding,) = round_findings(costs)
     assert finding.code == "incomplete-rounds"
     assert "1 incomplete round is left out" in finding.text
-    assert "2 whole ones" in finding.text
+    assert "that of the 2 complete ones" in finding.text
 
 
 def test_a_round_without_a_variant_is_not_whole(make_trial: Make) -> None:

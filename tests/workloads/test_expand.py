@@ -67,7 +67,7 @@ def test_training_gets_its_number_of_requests() -> None:
 def test_drives_overlap_by_a_command_and_its_pattern() -> None:
     tests = {**_TESTS, "other": source("--ratio 1:1 -c 7 -d 9 --pipeline 3", name="other")}
     (finding,) = overlap_findings(expanded(study("Get-10B", training=["other"]), lambda _: tests))
-    assert "other is the command of get-10b" in finding.text
+    assert "other runs the command of get-10b" in finding.text
     walked = source("--ratio 0:1 --key-pattern R:S", name="other")
     apart = {**_TESTS, "other": walked}
     again = expanded(study("Get-10B", training=["other"]), lambda _: apart)

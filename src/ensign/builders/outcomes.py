@@ -335,8 +335,8 @@ def source_findings(
     if before:
         names = some([each.path for each in before])
         text = (
-            f"the source holds what an earlier build made: {names}; what of that got into a "
-            "program is an error, the rest is harmless unless the build reads it"
+            f"the source holds what an earlier build made: {names}; whatever of that got into "
+            "a program is an error, the rest is harmless unless the build reads it"
         )
         found.append(BUILT_FILES_IN_SOURCE.found(text))
     return tuple(found)

@@ -111,7 +111,7 @@ def _of_system(machine: Machine) -> Iterator[Finding]:
     system = machine.system
     if system.aslr not in (_FULL_ASLR, UNKNOWN):
         text = (
-            "address-space randomisation is not full: executions share one layout, intervals do "
+            "address-space randomization is not full: executions share one layout, intervals do "
             "not cover others; 'sysctl kernel.randomize_va_space=2' turns it on"
         )
         yield ASLR.found(text)
@@ -126,11 +126,11 @@ def _of_memory(machine: Machine) -> Iterator[Finding]:
     if memory.available_bytes < memory.total_bytes * _LOW_MEMORY:
         text = (
             f"only {format_size(memory.available_bytes)} of {format_size(memory.total_bytes)} "
-            "memory are free: programs may be swapped or killed"
+            "of memory is free: programs may be swapped or killed"
         )
         yield LOW_MEMORY.found(text)
     if memory.swap_bytes and memory.swap_used_bytes >= memory.swap_bytes * _USED_SWAP:
-        text = f"{format_size(memory.swap_used_bytes)} of swap are in use: memory has been short"
+        text = f"{format_size(memory.swap_used_bytes)} of swap is in use: memory has been short"
         yield SWAP_USED.found(text)
 
 

@@ -86,15 +86,15 @@ def behaviour_findings(
     found: list[Finding] = []
     if does.waits and not serves:
         text = (
-            f"waits for {does.idle_share:.0%} of its time for something else than a CPU: a "
-            f"compiler will not help{'; raced by whole executions' if by_turns else ''}"
+            f"spends {does.idle_share * 100:.0f} % of its time waiting for something other than a "
+            f"CPU: a compiler will not help{'; raced in whole executions' if by_turns else ''}"
         )
         found.append(MOSTLY_WAITING.found(text, name))
     if not _needs_several_cpus(does, serves=serves):
         return tuple(found)
     text = (
         f"keeps {does.runnable:.1f} tasks busy at a time: it gets all CPUs"
-        f"{', and whole executions by turns' if by_turns else ''}"
+        f"{', and its executions run whole, in turn' if by_turns else ''}"
     )
     found.append(SEVERAL_CPUS.found(text, name))
     if serves and cpus is not None and does.runnable + 1 > cpus:
@@ -117,7 +117,7 @@ def _gated_by_request(*, waiting: bool, parallel: bool) -> Finding:
         why = "several of its tasks are busy at a time, and slices stop them together"
     else:
         why = "wall time of slices has no queues: it is not what clients of the server would see"
-    return INTERLEAVED_BY_REQUEST.found(f"interleaved by request, though {why}")
+    return INTERLEAVED_BY_REQUEST.found(f"interleaved as requested, though {why}")
 
 
 def _cpu_by_request(*, waiting: bool) -> Finding:
@@ -127,5 +127,5 @@ def _cpu_by_request(*, waiting: bool) -> Finding:
         else "several of its tasks are busy at a time: CPU time adds them up, and does not say how "
         "long it takes"
     )
-    text = f"compared by CPU time by request, though {why}"
+    text = f"compared by CPU time as requested, though {why}"
     return CPU_BY_REQUEST.found(text)

@@ -58,9 +58,9 @@ def shared_finding(
     paths = ", ".join(_said(file) for file in shared[:_SHOWN])
     more = f" and {len(shared) - _SHOWN} more" if len(shared) > _SHOWN else ""
     effect = (
-        "so they are never alive at once: whole executions run by turns"
+        "so they are never alive at once: whole executions take turns"
         if apart
-        else "and are alive at once, as asked: each may meet what another has half done"
+        else "and are alive at once, as asked: each may find what another has half done"
     )
     text = (
         f"{_list(who)} write the same {_what(shared)} ({paths}{more}), {effect}; "

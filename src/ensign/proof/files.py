@@ -35,7 +35,7 @@ def _of_file(seen: BuildEvidence) -> Iterator[Finding]:
             if not finding.is_a(*_SAID_ELSEWHERE):
                 yield finding
     elif seen.calls and not _is_of_dependencies(seen):
-        text = "no recorded call linked it of the program's sources, so its flags are not judged"
+        text = "no recorded call linked it from the program's sources, so its flags are not judged"
         yield seen.finding(NOT_JUDGED, text)
 
 

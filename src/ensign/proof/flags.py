@@ -88,5 +88,5 @@ def lto_of(words: Iterable[str] | None) -> bool:
 
 
 def level_of(words: Iterable[str] | None) -> str:
-    """The optimisation level that counts; empty where none is given."""
+    """The optimization level that counts; empty where none is given."""
     return effects(words or ()).get("O", "")

@@ -299,7 +299,7 @@ def _leaks(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
 
 
 def ltrans_levels(seen: BuildEvidence) -> list[str]:
-    """The optimisation levels at which GCC generated code at the link."""
+    """The optimization levels at which GCC generated code at the link."""
     levels = {
         level_of(unit.flags) for unit in seen.proof.binary.units if unit.kind is UnitKind.LTRANS
     }

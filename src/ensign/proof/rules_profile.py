@@ -44,7 +44,10 @@ def profile_file_findings(
         yield from _stale(seen, using, profiles, sources)
     if units and profiles and not using:
         if any("profile-generate" in effects_of(unit) for unit in units):
-            text = "it counts (-fprofile-generate) and is no program to be used or measured"
+            text = (
+                "it is an instrumented build (-fprofile-generate), neither for use nor to be "
+                "measured"
+            )
             yield seen.finding(PROFILE_STILL_COLLECTED, text)
         else:
             names = shown([each.path for each in profiles])

@@ -45,7 +45,8 @@ def _unoptimized(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Fin
         which = "" if "-O0" in levels else ", as is usual without -O"
         text = (
             f"it is not optimized: all {len(units)} compile units whose flags are known were "
-            f"compiled at -O0{which}; its speed says nothing of the program as it is to be used"
+            f"compiled at -O0{which}; its speed says nothing of the program as it is meant "
+            "to be used"
         )
         yield seen.finding(UNOPTIMIZED, text)
 
@@ -162,7 +163,7 @@ def _difference(
 def _said(subject: str, value: str, flag: str) -> str:
     if value:
         return flag or f"-f{subject}={value}"
-    named = {"O": "no optimisation (-O0)", "lto": "no -flto", "arch": "no -march"}
+    named = {"O": "no optimization (-O0)", "lto": "no -flto", "arch": "no -march"}
     plain = subject.removeprefix("D:")
     missing = f"no -D{plain}" if subject.startswith("D:") else f"no -f{subject}"
     return named.get(subject, missing)

@@ -36,9 +36,9 @@ def taken_findings(
     if share is None or share < _MUCH:
         return ()
     text = (
-        f"others had the CPU in {share:.0%} of the time in which the programs were on turn: "
-        "wall times contain that, CPU times do not"
-    ).replace("%", " %")
+        f"other programs had the CPU for {share * 100:.0f} % of the time in which these were to "
+        "run: wall times contain that, CPU times do not"
+    )
     return (CPU_TAKEN.found(f"{text}{_effect(trials, log_ratios)}"),)
 
 
@@ -50,6 +50,6 @@ def _effect(trials: Sequence[Trial], log_ratios: Sequence[float]) -> str:
     order = sorted(range(len(trials)), key=lambda index: taken_share(trials[index].variants) or 0.0)
     quiet, loud = ([log_ratios[index] for index in part] for part in (order[:half], order[-half:]))
     return (
-        f"; ratios of the half with the least of it vary by {stdev(quiet):.2%}, of the other half "
-        f"by {stdev(loud):.2%}"
-    ).replace("%", " %")
+        f"; ratios of the half with the least of it vary by {stdev(quiet) * 100:.2f} %, of the "
+        f"other half by {stdev(loud) * 100:.2f} %"
+    )

@@ -41,8 +41,8 @@ def noisiest_findings(
         return ()
     deviation, narrower = math.sqrt(variances[worst]), math.sqrt(1 - share) * number / (number - 1)
     text = (
-        f"its log ratios vary by {deviation:.1%} from round to round, which is {share:.0%} of the "
-        f"variance of all {number} workloads' geometric means: without it their intervals would "
-        f"be {narrower:.2f} times as wide"
+        f"its log ratios vary by {deviation * 100:.1f} % from round to round, which is "
+        f"{share * 100:.0f} % of the variance of all {number} workloads' geometric means: "
+        f"without it their intervals would be {narrower:.2f} times as wide"
     )
     return (NOISIEST_WORKLOAD.found(text, costs.workloads[worst]),)

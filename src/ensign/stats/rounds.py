@@ -115,7 +115,7 @@ def round_findings(costs: RoundCosts) -> tuple[Finding, ...]:
     which = "round is" if count == 1 else "rounds are"
     text = (
         f"{count} incomplete {which} left out of the geometric mean; "
-        f"it speaks of the {len(costs.rounds)} whole ones"
+        f"it is that of the {len(costs.rounds)} complete ones"
     )
     return (INCOMPLETE_ROUNDS.found(text),)
 

@@ -128,7 +128,7 @@ def correlated_rounds(costs: RoundCosts, correlation: float) -> tuple[Finding, .
             if name in found or not are_correlated(row, pairs):
                 continue
             text = (
-                f"rounds resemble the one before (correlation {float(lag_one(row)):.2f} for "
+                f"each round resembles the one before (correlation {float(lag_one(row)):.2f} for "
                 f"{variant}; "
                 f"{correlation:.2f} over all variants and workloads, for which intervals are "
                 f"{wider:.2g} times as wide): {_SLOWLY}"
@@ -139,7 +139,7 @@ def correlated_rounds(costs: RoundCosts, correlation: float) -> tuple[Finding, .
 
 def _correlated_text(log_ratios: Sequence[float], rule: PairRule) -> str:
     r = f"{float(lag_one(log_ratios)):.2f}"
-    text = f"executions resemble the one before (correlation {r})"
+    text = f"each execution resembles the one before (correlation {r})"
     if rule.rule is Rule.T:
         return f"{text}: the interval is too narrow for that"
     wider = f"{float(widening(log_ratios)):.2g}"

@@ -144,7 +144,7 @@ def _of_the_kernel(pilot: CommandPilot) -> Iterator[Finding]:
     system_ns = median(run.system_ns for run in pilot.runs)
     if pilot.cpu_ns > _NOTEWORTHY_NS and system_ns > _SYSTEM_SHARE * pilot.cpu_ns:
         share = system_ns / pilot.cpu_ns
-        text = f"{share:.0%} of its CPU time is the kernel's: flags of this program reach the rest"
+        text = f"{share * 100:.0f} % of its CPU time is the kernel's: its flags reach the rest only"
         yield MOSTLY_SYSTEM.found(text, pilot.name)
 
 

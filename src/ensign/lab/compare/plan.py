@@ -98,7 +98,10 @@ def with_memory(
     if together <= allowed_bytes:
         if together < allowed_bytes * _NOTEWORTHY_SHARE:
             return plan
-        text = f"all commands together take about {_size(together)} of {_size(free)} free memory"
+        text = (
+            f"all commands together take about {_size(together)} of the {_size(free)} of free "
+            "memory"
+        )
         return replace(plan, findings=(*plan.findings, MEMORY.found(text)))
     if max(peaks) > allowed_bytes:
         raise InputError(
@@ -112,7 +115,7 @@ def with_memory(
         )
     text = (
         f"all commands together would take about {_size(together)} of memory, and {_size(free)} "
-        "are free: they take turns, one in memory at a time"
+        "is free: they take turns, one in memory at a time"
     )
     found = (*plan.findings, MEMORY_BY_TURNS.found(text))
     return replace(plan, mode=Mode.ALTERNATING, apart=True, findings=found)
@@ -237,7 +240,7 @@ def output_findings(pilots: Sequence[CommandPilot], again: str = "") -> tuple[Fi
         )
         return (OUTPUTS_NOT_COMPARED.found(text),)
     text = (
-        f"outputs differ: {', '.join(others)} printed something else than {runs[0].name} "
+        f"outputs differ: {', '.join(others)} printed other output than {runs[0].name} "
         "(one unmeasured run each); do they do the same work?"
     )
     return (OUTPUTS_DIFFER.found(text),)

@@ -89,9 +89,10 @@ def by_the_wall_clock(pilots: Mapping[str, CommandPilot], sliced: Trial) -> tupl
         if less or _same_span(pilot, sliced, totals, allowed):
             found.append(_by_turns(pilot.name, share))
         elif totals.load_cpu_ns and _ended_meanwhile(pilot, sliced, totals):
+            ran = 100 * totals.wall_ns / pilot.wall_ns
             how = (
-                f"taking turns with others it ran for {totals.wall_ns / pilot.wall_ns:.0%} of "
-                "the time that it took alone, and ended as if it had never been stopped"
+                f"taking turns with others it ran for {ran:.0f} % of the time that it took alone, "
+                "and ended as if it had never been stopped"
             )
             found.append(SelfTimed(pilot.name, how))
     return tuple(found)
@@ -127,7 +128,7 @@ def by_the_middle(
 
 def _by_turns(name: str, share: float) -> SelfTimed:
     how = (
-        f"taking turns with others it used {share:.0%} of the CPU time that it used "
+        f"taking turns with others it used {share * 100:.0f} % of the CPU time that it used "
         "alone, in the same time from start to end"
     )
     return SelfTimed(name, how)
@@ -173,7 +174,7 @@ def by_the_cpu_clock(
         return None
     how = (
         f"with its CPU clock running {CLOCK_RATE} times as fast it used "
-        f"{hurried.cpu_ns / usual.cpu_ns:.0%} of the CPU time"
+        f"{100 * hurried.cpu_ns / usual.cpu_ns:.0f} % of the CPU time"
     )
     return SelfTimed(name, how)
 

@@ -26,7 +26,7 @@ def failure_findings(
     for each in failures:
         if each.variant in raced and each.code == RAN_SOMETHING_ELSE.code:
             text = (
-                f"ran something else {each.where} than when it was looked at, so it is out of this "
+                f"ran other files {each.where} than when it was looked at, so it is out of this "
                 f"race for good and not compared: {each.text}"
             )
             found.append(RAN_SOMETHING_ELSE.found(text, each.variant))

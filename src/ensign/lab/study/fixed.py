@@ -288,8 +288,8 @@ def _memory_findings(plan: RoundPlan) -> tuple[Finding, ...]:
     if plan.free_bytes is None or plan.memory_bytes <= plan.free_bytes:
         return ()
     text = (
-        f"the fewest variants that can race together need about "
+        f"even the fewest variants that can race together need about "
         f"{format_size(plan.memory_bytes)} by the pilot, "
-        f"more than the {format_size(plan.free_bytes)} that may be taken"
+        f"more than the {format_size(plan.free_bytes)} that they may take"
     )
     return (MEMORY_SHORT.found(text),)

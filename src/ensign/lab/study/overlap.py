@@ -22,8 +22,7 @@ def overlap_findings(study: Study) -> tuple[Finding, ...]:
     if study.training is None:
         return ()
     pairs = [
-        f"{trained.name} is {'the test' if trained.name == test.name else 'the command of'} "
-        f"{test.name}"
+        f"{trained.name} {_relation(trained, test)}"
         for trained in study.training.workloads
         for test in study.workloads
         if trained.name == test.name or _same_command(trained, test)
@@ -35,6 +34,12 @@ def overlap_findings(study: Study) -> tuple[Finding, ...]:
         "they gain on what they have seen"
     )
     return (TRAINING_OVERLAPS_TESTS.found(text),)
+
+
+def _relation(trained: Workload, test: Workload) -> str:
+    if trained.name == test.name:
+        return "is a test, too"
+    return f"runs the command of {test.name}"
 
 
 def _same_command(one: Workload, other: Workload) -> bool:

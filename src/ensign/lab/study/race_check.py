@@ -44,7 +44,7 @@ class RaceCheck:
                 problems = (*problems, *found.unseen)
             if problems and (variant not in paths or variant == variants.artifacts[0][0]):
                 raise RaceFailed(
-                    f"{variant} ran something else than when it was looked at, on workload "
+                    f"{variant} ran other files than when it was looked at, on workload "
                     f"{trial.workload}: {told(problems)}; remove the study's results folder to "
                     "look at it again"
                 )

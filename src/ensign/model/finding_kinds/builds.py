@@ -78,7 +78,7 @@ CHECK_FAILED = FindingKind(
     "check-failed",
     Severity.ERROR,
     "The variant failed the study's check and cannot win; or its workload fails, or prints "
-    "something else than the baseline's, and it is not raced.",
+    "other output than the baseline, and it is not raced.",
     "The build is wrong, or the check depends on more than the program: read the end of its log.",
 )
 CHECK_NEVER_RAN_IT = FindingKind(

@@ -24,7 +24,7 @@ CLOCK_UNKNOWN = FindingKind(
 MOSTLY_WAITING = FindingKind(
     "mostly-waiting",
     Severity.WARNING,
-    "The program mostly waits for something else than a CPU (disk, network, timers).",
+    "The program mostly waits for something other than a CPU (disk, network, timers).",
     "Do not expect much of a compiler. Look for what it waits for, or measure what it computes.",
 )
 MOSTLY_SYSTEM = FindingKind(
