@@ -394,9 +394,9 @@ def _no_effect(result: BuildResult) -> tuple[Finding, ...]:
     facts = result.facts
     if not facts.same_as:
         return ()
-    what = "the binary, its loaded bytes are"
+    what = "the binary: its loaded bytes are"
     if sum(each.kind != "object" for each in facts.files) > 1:
-        what = "what was built, the loaded bytes of all its files are"
+        what = "what was built: the loaded bytes of all its files are"
     text = f"no effect on {what} those of {facts.same_as}"
     return (SAME_BYTES.found(text, facts.variant),)
 
