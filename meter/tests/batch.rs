@@ -99,7 +99,7 @@ fn a_short_variant_fills_until_the_long_one_has_finished() {
 }
 
 #[test]
-fn an_variant_that_is_suddenly_slow_is_not_kept_waiting_by_fillers() {
+fn a_variant_that_is_suddenly_slow_is_not_kept_waiting_by_fillers() {
     for freezer in freezers() {
         let place = Place::new();
         let seen = place.path("seen");

@@ -114,7 +114,7 @@ fn a_crash_and_a_hang_end_their_variant() {
 }
 
 #[test]
-fn set_up_and_clean_up_of_an_variant_end_it_alone() {
+fn set_up_and_clean_up_of_a_variant_end_it_alone() {
     for (key, script) in [("prepare", "exit 4"), ("cleanup", "exit 4")] {
         let place = Place::new();
         let mut bad = good("bad");
@@ -131,7 +131,7 @@ fn set_up_and_clean_up_of_an_variant_end_it_alone() {
 }
 
 #[test]
-fn an_variant_that_failed_is_cleaned_up_after_once() {
+fn a_variant_that_failed_is_cleaned_up_after_once() {
     let place = Place::new();
     let mut bad = variant("bad", sh("exit 1"));
     bad["cleanup"] = json!([sh(&format!("echo clean >> {}", place.path("log")))]);

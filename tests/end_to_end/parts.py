@@ -66,7 +66,7 @@ optimization = ["-O1", "-O2"]
 optimization = "-O1"
 
 [race]
-budget = "2s"
+budget = "20s"
 rounds = 3
 
 [[workloads]]

@@ -31,7 +31,7 @@ optimization = ["-O1", "-O2", "-Os"]
 optimization = "-O1"
 
 [race]
-budget = "1s"
+budget = "20s"
 rounds = 3
 
 [[workloads]]

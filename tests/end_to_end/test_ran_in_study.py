@@ -64,7 +64,7 @@ _THREE = ('optimization = ["-O1", "-O2"]', 'optimization = ["-O1", "-O2", "-Os"]
 
 def choosing(ensign: Ensign, who: str, mode: str, program: str = "") -> Path:
     """A study of which some variants (by their flags) run something else where nobody looks."""
-    changes = (_THREE, ('budget = "2s"', f'budget = "20s"\nmode = "{mode}"'))
+    changes = (_THREE, ('budget = "20s"', f'budget = "20s"\nmode = "{mode}"'))
     path = write_parts(
         ensign.folder, _BUILD.replace("WHO", who), "main", "lib", "other", changes=changes
     )

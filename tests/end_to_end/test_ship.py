@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from end_to_end.conftest import Ensign
-from end_to_end.small_study import BATCH, SERVER, write_study
+from end_to_end.small_study import ANYWAY, BATCH, SERVER, write_study
 
 _MAKEFILE = """\
 OPT = -O1
@@ -51,7 +51,7 @@ def change(ensign: Ensign, before: str, after: str) -> None:
 
 
 def test_a_variant_is_shipped_as_a_patch_and_its_pull_request(shippable: Ensign) -> None:
-    done = shippable("ship", "study.toml", "gcc-12-O2", "-o", "out")
+    done = shippable("ship", "study.toml", "gcc-12-O2", *ANYWAY, "-o", "out")
     assert done.status == 0, done.err
     assert "equal to those that were measured" in done.said
     out = shippable.folder / "out"
@@ -64,12 +64,12 @@ def test_a_variant_is_shipped_as_a_patch_and_its_pull_request(shippable: Ensign)
     assert page.startswith("# Build with -O2\n")
     assert "ensign ship study.toml gcc-12-O2" in page
     assert "These binaries" in page
-    refused = shippable("ship", "study.toml", "gcc-12-O2", "-o", "out")
+    refused = shippable("ship", "study.toml", "gcc-12-O2", *ANYWAY, "-o", "out")
     assert refused.status == 2
     assert "'out' has change.patch, pull-request.md already; --force" in refused.complaint
     (out / "notes").write_text("mine")
     (out / "build.sh").write_text("of an earlier shipment")
-    assert shippable("ship", "study.toml", "gcc-12-O2", "-o", "out", "--force").status == 0
+    assert shippable("ship", "study.toml", "gcc-12-O2", *ANYWAY, "-o", "out", "--force").status == 0
     assert sorted(path.name for path in out.iterdir()) == [
         "change.patch",
         "notes",
@@ -79,7 +79,7 @@ def test_a_variant_is_shipped_as_a_patch_and_its_pull_request(shippable: Ensign)
 
 def test_a_change_without_the_effect_is_an_error_and_nothing_is_written(shippable: Ensign) -> None:
     change(shippable, "OPT = {cflags}", "OPT = -Os")
-    done = shippable("ship", "study.toml", "gcc-12-O2", "-o", "out")
+    done = shippable("ship", "study.toml", "gcc-12-O2", *ANYWAY, "-o", "out")
     assert done.status == 1
     assert done.complaint.startswith(
         "ensign: the shipped change does not have the effect that was measured: "
@@ -90,7 +90,7 @@ def test_a_change_without_the_effect_is_an_error_and_nothing_is_written(shippabl
 
 def test_an_edit_that_does_not_apply_is_named_with_its_line(shippable: Ensign) -> None:
     change(shippable, 'line = "OPT = -O1"', 'line = "OPT = -O3"')
-    done = shippable("ship", "study.toml", "gcc-12-O2")
+    done = shippable("ship", "study.toml", "gcc-12-O2", *ANYWAY)
     assert done.status == 2
     text = (shippable.folder / "study.toml").read_text()
     line = text.splitlines().index("[[ship.edits]]") + 1
@@ -102,11 +102,11 @@ def test_an_edit_that_does_not_apply_is_named_with_its_line(shippable: Ensign) -
 
 def test_what_would_be_built_otherwise_now_is_not_shipped(shippable: Ensign) -> None:
     change(shippable, "-DWORK=1", "-DWORK=2")
-    done = shippable("ship", "study.toml", "gcc-12-O2")
+    done = shippable("ship", "study.toml", "gcc-12-O2", *ANYWAY)
     assert done.status == 2
     assert "would not be built as it was measured" in done.complaint
     change(shippable, _SHIP, "")
-    done = shippable("ship", "study.toml", "gcc-12-O2")
+    done = shippable("ship", "study.toml", "gcc-12-O2", *ANYWAY)
     assert done.status == 2
     assert "study.toml has no [ship] table" in done.complaint
 
@@ -123,7 +123,7 @@ def test_a_trained_server_is_shipped_as_a_script(ensign: Ensign) -> None:
     write_study(ensign.folder, SERVER + _TRAINED, polite)
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    done = ensign("ship", "study.toml", "gcc-12-O2-pgo", "-o", "out")
+    done = ensign("ship", "study.toml", "gcc-12-O2-pgo", *ANYWAY, "-o", "out")
     assert done.status == 0, done.err
     script = ensign.folder / "out/build.sh"
     assert script.stat().st_mode & stat.S_IXUSR

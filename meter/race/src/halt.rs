@@ -17,7 +17,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// Whether it is one variant's own, and no mistake of the request or the meter.
-    pub(crate) fn is_of_an_variant(&self) -> bool {
+    pub(crate) fn is_of_a_variant(&self) -> bool {
         let others = [Code::Request, Code::PortInUse, Code::System];
         self.variant.is_some() && !others.contains(&self.code)
     }

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_variant_that_needs_far_more_than_expected_still_gets_every_other_slice() {
+    fn a_variant_that_needs_far_more_than_expected_still_gets_every_other_slice() {
         for seed in 0..20 {
             // Two variants are done; the third was expected to need a thousandth of a slice.
             let mut dealer = Dealer::new(

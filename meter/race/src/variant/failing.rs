@@ -22,7 +22,7 @@ impl Variant<'_> {
             return Ok(None);
         }
         match step(self, run_state) {
-            Err(Halt::Failed(failure)) if failure.is_of_an_variant() && !self.spec.required => {
+            Err(Halt::Failed(failure)) if failure.is_of_a_variant() && !self.spec.required => {
                 self.give_up(run_state);
                 run_state.failures.push(failure);
                 Ok(None)

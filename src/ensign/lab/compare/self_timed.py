@@ -114,10 +114,10 @@ def by_the_middle(
     found: list[SelfTimed] = []
     for variant, pilot in pilots.items():
         own = [(each, one) for each in race for one in each.variants if one.variant == variant]
-        unclear = pilot.behaviour.waits or pilot.least_cpu_ns < NOTEWORTHY_NS
+        alone_ns = median(run.cpu_ns + run.load_cpu_ns for run in pilot.runs)
+        unclear = pilot.behaviour.waits or alone_ns < NOTEWORTHY_NS
         if unclear or len(pilot.runs) == 1 or not own:
             continue
-        alone_ns = median(run.cpu_ns + run.load_cpu_ns for run in pilot.runs)
         share = median(one.cpu_ns + one.load_cpu_ns for _, one in own) / alone_ns
         span_ns = median(_span_ns(each, variant) for each, _ in own)
         near = abs(span_ns / max(pilot.wall_ns, 1) - 1) < _SPAN_WITH_LESS
