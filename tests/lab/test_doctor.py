@@ -13,7 +13,7 @@ from ensign.host.topology import CpuChoice
 from ensign.lab.doctor.examine import examine_machine
 from ensign.lab.doctor.judge import checkup, install
 from ensign.lab.doctor.noise import Noise, measure_noise, noise_of
-from ensign.lab.doctor.probe import DoctorPorts, Examination, Installer, Program, Sandbox
+from ensign.lab.doctor.probe import DoctorPorts, Examination, Installer, Program, SandboxFacts
 from ensign.meter.abilities import MeterAbilities
 from ensign.meter.client import FakeMeter, Json
 from ensign.model.checkup import Checkup, CheckupLine, Status
@@ -31,7 +31,7 @@ def examination(root: Path, programs: str = ALL_PROGRAMS) -> Examination:
     return Examination(
         programs=tuple(Program(name, f"{name} 1.0") for name in programs.split()),
         runtimes=(("profile", "19"), ("bolt", "19")),
-        sandbox=Sandbox(found=True, works=True, said=""),
+        sandbox=SandboxFacts(found=True, works=True, said=""),
         installer=Installer(apt=True, root=False),
         machine=read_machine(root, libc="glibc"),
         cpus=CPUS,
@@ -64,7 +64,7 @@ def test_each_lack_has_the_command_that_mends_it(tmp_path: Path) -> None:
     seen = replace(
         examination(tmp_path, "clang-14 clang-19 ld.lld-19"),
         runtimes=(("profile", "14"),),
-        sandbox=Sandbox(found=False, works=False, said=""),
+        sandbox=SandboxFacts(found=False, works=False, said=""),
     )
     apt = "sudo apt-get install "
     assert lacks(checkup(seen)) == {
@@ -121,7 +121,7 @@ def test_no_control_groups_no_namespaces_little_disk(tmp_path: Path) -> None:
     seen = replace(
         examination(tmp_path),
         abilities=MeterAbilities("1", "signal", "read-only file system", ("cycles",)),
-        sandbox=Sandbox(found=True, works=False, said="No permissions"),
+        sandbox=SandboxFacts(found=True, works=False, said="No permissions"),
         cache_free_bytes=2**30,
     )
     found = checkup(seen)

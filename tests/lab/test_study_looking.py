@@ -15,7 +15,7 @@ from lab.test_study_budget import commands
 from lab.test_study_racing import VARIANTS, a_study
 
 MS = 1_000_000
-SEATS = CpuPlan((1,), (0,), (0,), ((0, 1), (0, 1)))
+CPUS = CpuPlan((1,), (0,), (0,), ((0, 1), (0, 1)))
 
 
 def sight(name: str, *, runnable: float = 1.0, idle: float = 0.0) -> Sight:
@@ -33,7 +33,7 @@ def sight(name: str, *, runnable: float = 1.0, idle: float = 0.0) -> Sight:
 
 def of(study: Study, **odd: dict[str, float]) -> Decided:
     sights = {each.name: sight(each.name, **odd.get(each.name, {})) for each in study.workloads}
-    return decided(study, sights, SEATS)
+    return decided(study, sights, CPUS)
 
 
 @pytest.mark.parametrize("how", [{"runnable": 1.9}, {"idle": 0.8}])
@@ -53,7 +53,7 @@ def test_servers_wait_for_their_load_and_are_raced_whole_where_wall_time_counts(
 
 
 def test_the_plan_places_a_workload_as_was_decided() -> None:
-    variants = VARIANTS.__class__(VARIANTS.artifacts, VARIANTS.tools, SEATS)
+    variants = VARIANTS.__class__(VARIANTS.artifacts, VARIANTS.tools, CPUS)
     plan = RoundPlan("key", 3, {}, 0, alternating=("get",), wide=("get",))
     study = commands()
     placed = {each.name: plan.placed(variants, each.name) for each in study.workloads}

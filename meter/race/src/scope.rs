@@ -6,18 +6,18 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-const ENTERED: &str = "ENSIGN_METER_SCOPE";
+const IN_SCOPE: &str = "ENSIGN_METER_SCOPE";
 const SCOPE: [&str; 6] = ["--user", "--scope", "--quiet", "-p", "Delegate=yes", "--"];
 
 /// Executes this program anew in a delegated scope where that helps and works; true when this
 /// already is the new one. Returns where it does not.
 pub fn enter() -> bool {
-    let entered = std::env::var_os(ENTERED).is_some();
-    std::env::remove_var(ENTERED);
+    let in_scope = std::env::var_os(IN_SCOPE).is_some();
+    std::env::remove_var(IN_SCOPE);
     // SAFETY: no memory is involved.
     let root = unsafe { libc::geteuid() } == 0;
-    if entered || root || has_cgroups() || !works() {
-        return entered;
+    if in_scope || root || has_cgroups() || !works() {
+        return in_scope;
     }
     let Ok(program) = std::env::current_exe() else {
         return false;
@@ -28,7 +28,7 @@ pub fn enter() -> bool {
         .args(SCOPE)
         .arg(program)
         .args(arguments)
-        .env(ENTERED, "1")
+        .env(IN_SCOPE, "1")
         .exec();
     false
 }

@@ -113,3 +113,8 @@ def format_percent(share: float, digits: int = 1) -> str:
     rounded = round(share * 100, digits)
     sign = "+" if rounded > 0 else "−" if rounded < 0 else "±"
     return f"{sign}{abs(rounded):.{digits}f} %"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 build`, `3 builds`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -13,6 +13,7 @@ from ensign import __version__
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts, StudyResult
+from ensign.model.units import counted
 from ensign.report import figures, html_figures, latency, palette, words
 from ensign.report.confirmation import (
     confirmation_text,
@@ -29,7 +30,7 @@ from ensign.report.ran import whose
 from ensign.report.trade import hardening_rows, trade_view
 from ensign.report.verdict import study_verdict, twin_sentence
 from ensign.report.view import StudyView, status_of, study_view
-from ensign.report.words import clean, counted, plain_share
+from ensign.report.words import clean, plain_share
 
 _SEVERITY_ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 

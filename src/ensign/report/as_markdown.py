@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ensign.model.findings import Finding
 from ensign.model.results import CompareResult, StudyResult
 from ensign.model.trials import Metric
+from ensign.model.units import counted
 from ensign.report import figures, github, latency
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import effects_view
@@ -23,7 +24,7 @@ from ensign.report.notes import (
 from ensign.report.trade import Trade, trade_view
 from ensign.report.verdict import Verdict, compare_verdict, study_verdict
 from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, study_view
-from ensign.report.words import METRICS, clean, counted, other_metric, plain_share
+from ensign.report.words import METRICS, clean, other_metric, plain_share
 
 # A comment on GitHub holds 65,536 characters.
 _MOST_CHARACTERS = 60_000

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Mapping
 
 from ensign.model.expectation import Basis, Expectation, PlannedVariant, Work
-from ensign.model.units import format_duration, format_size
-from ensign.report.words import clean, counted
+from ensign.model.units import counted, format_duration, format_size
+from ensign.report.words import clean
 
 _INDENT = "    "
 _BASIS: Mapping[Basis, str] = {

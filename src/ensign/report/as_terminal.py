@@ -16,6 +16,7 @@ from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts, BuildStatus, CompareResult, StudyResult, VariantFacts
 from ensign.model.trials import Metric
+from ensign.model.units import counted
 from ensign.report import figures, plot, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import EXPLORED, effects_view
@@ -95,7 +96,7 @@ def _phase(paper: _Paper, result: StudyResult, view: StudyView, *, every_workloa
     for variant in shown if every_workload else shown[:1]:
         _workloads(paper, variant, result)
     if not every_workload and len(shown) > 1:
-        paper.line(f"{words.counted(len(shown) - 1, 'more variant')} in the HTML, CSV and JSON.")
+        paper.line(f"{counted(len(shown) - 1, 'more variant')} in the HTML, CSV and JSON.")
         paper.blank()
 
 

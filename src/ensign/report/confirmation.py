@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ensign.model.findings import Finding
 from ensign.model.results import Confirmation, StudyResult
-from ensign.report.words import clean, counted, listed, plain_share
+from ensign.model.units import counted
+from ensign.report.words import clean, listed, plain_share
 
 HEADING = "Confirmation"
 _SHOWN_DIGITS = 16

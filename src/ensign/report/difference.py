@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.differences import Differing, RatioChange, StudyDifference
-from ensign.model.units import speedup
+from ensign.model.units import counted, speedup
 from ensign.report import words
-from ensign.report.words import clean, counted, listed, percent, plain_share
+from ensign.report.words import clean, listed, percent, plain_share
 
 
 @dataclass(frozen=True, slots=True)

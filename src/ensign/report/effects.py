@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.effects import AxisChange, Effect
 from ensign.model.results import StudyResult
+from ensign.model.units import counted
 from ensign.report import words
 from ensign.report.axis_words import change_words, condition_words, restriction_words
 from ensign.report.view import Row, row_of
-from ensign.report.words import between, counted, percent, plain_share
+from ensign.report.words import between, percent, plain_share
 
 _METRICS = {"cpu": "CPU time", "wall": "wall time"}
 

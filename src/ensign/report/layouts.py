@@ -6,8 +6,8 @@ import math
 
 from ensign.model.comparisons import Comparison, Direction
 from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, StudyResult
-from ensign.model.units import speedup
-from ensign.report.words import Span, between, clean, counted, listed, percent, plain_share, signed
+from ensign.model.units import counted, speedup
+from ensign.report.words import Span, between, clean, listed, percent, plain_share, signed
 
 ONE_LAYOUT = (
     "These binaries, this host and boot, these workloads. Without relinks it speaks of these "

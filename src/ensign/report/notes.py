@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from ensign.model.results import CompareResult, Confirmation, Stopped, StudyResult
 from ensign.model.trials import Metric, Mode
-from ensign.model.units import format_duration
+from ensign.model.units import counted, format_duration
 from ensign.report import figures
 from ensign.report.confirmation import exploration_text, plan_text
 from ensign.report.layouts import ONE_LAYOUT, layout_text, scope
-from ensign.report.words import clean, counted, plain_share
+from ensign.report.words import clean, plain_share
 
 _METRICS = {
     Metric.CPU.value: "CPU time of the program per operation",

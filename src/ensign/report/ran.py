@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ensign.model.ran import WhatRan
-from ensign.report.words import counted
+from ensign.model.units import counted
 
 
 def whose(file: WhatRan) -> str:

@@ -16,11 +16,12 @@ from ensign.model.results import (
     WorkloadComparison,
 )
 from ensign.model.trials import Metric, Mode
+from ensign.model.units import counted
 from ensign.report import words
 from ensign.report.both_metrics import both_said
 from ensign.report.confirmation import confirmation_text, pending_text
 from ensign.report.layouts import beside_spread
-from ensign.report.words import clean, counted, listed, plain_share, span_of
+from ensign.report.words import clean, listed, plain_share, span_of
 from ensign.stats.winner import able, barred, winner
 
 _MOST_NAMED = 5

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.trials import Metric, Mode
-from ensign.model.units import speedup
+from ensign.model.units import counted, speedup
 
 _MAX_DIGITS = 4
 _TIMES_FROM = 2.0
@@ -184,11 +184,6 @@ def briefly(comparison: Comparison) -> str:
 def between(span: Span) -> str:
     """`between 1.2 % slower and 0.4 % faster`, for a pair that is not told apart."""
     return f"between {_end(span.low, span.digits)} and {_end(span.high, span.digits)}"
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 build`, `3 builds`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def listed(names: tuple[str, ...], limit: int = 6) -> str:

@@ -19,7 +19,7 @@ from ensign.lab.doctor.probe import (
     Examination,
     Installer,
     Program,
-    Sandbox,
+    SandboxFacts,
 )
 from ensign.meter.abilities import MeterAbilities
 from ensign.model.checkup import Checkup, CheckupLine, Status
@@ -149,7 +149,7 @@ def _tools(seen: _KnownPrograms, all_seen: Examination) -> Iterator[CheckupLine]
             yield _good(area, found[0]) if found else _lacking(area, name, all_seen.installer)
 
 
-def _sandbox(sandbox: Sandbox, installer: Installer) -> CheckupLine:
+def _sandbox(sandbox: SandboxFacts, installer: Installer) -> CheckupLine:
     if not sandbox.found:
         return _lacking("sandboxes", "bwrap", installer)
     if not sandbox.works:

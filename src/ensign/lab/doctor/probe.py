@@ -39,7 +39,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Sandbox:
+class SandboxFacts:
     """`works` is whether bubblewrap could start a program; `said` is what it said if not."""
 
     found: bool
@@ -64,7 +64,7 @@ class Examination:
 
     programs: tuple[Program, ...]
     runtimes: tuple[tuple[str, str], ...]
-    sandbox: Sandbox
+    sandbox: SandboxFacts
     installer: Installer
     machine: Machine
     cpus: CpuChoice
@@ -138,11 +138,11 @@ def _runtimes(root: Path, programs: Iterable[Program]) -> Iterable[tuple[str, st
                 yield kind, version
 
 
-def _sandbox(programs: Programs) -> Sandbox:
+def _sandbox(programs: Programs) -> SandboxFacts:
     if programs.find("bwrap") is None:
-        return Sandbox(found=False, works=False, said="")
+        return SandboxFacts(found=False, works=False, said="")
     answer = programs.ask(("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "true"))
-    return Sandbox(found=True, works=answer.success, said=answer.line)
+    return SandboxFacts(found=True, works=answer.success, said=answer.line)
 
 
 def _abilities(ports: DoctorPorts) -> MeterAbilities | str:

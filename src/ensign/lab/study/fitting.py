@@ -20,7 +20,7 @@ from ensign.lab.study.groups import fewest
 from ensign.lab.study.variants import group_count
 from ensign.model.errors import InputError
 from ensign.model.study import Study, Workload
-from ensign.model.units import format_duration, parse_duration_ns
+from ensign.model.units import counted, format_duration, parse_duration_ns
 from ensign.stats.expected import FEWEST_ROUNDS
 
 LONGER_EXECUTIONS = 6
@@ -193,8 +193,8 @@ def require_time_left(demand: Demand, spent_ns: int) -> None:
     if known and (names := _left_out(demand, budget_ns - spent_ns)):
         ways.append(f"or leave out {', '.join(names)}")
     raise InputError(
-        f"the budget of {race.budget} cannot hold {rounds} rounds of "
-        f"{len(demand.study.workloads)} workloads with {demand.variants + 1} variants"
+        f"the budget of {race.budget} cannot hold {counted(rounds, 'round')} of "
+        f"{counted(len(demand.study.workloads), 'workload')} with {demand.variants + 1} variants"
         f"{' and their confirmation' if confirming else ''}, which take "
         f"{'about' if known else 'at least'} {format_duration(needed_ns)}: {', '.join(ways)}"
     )
