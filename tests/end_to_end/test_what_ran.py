@@ -247,7 +247,8 @@ def test_a_race_of_what_was_looked_at_is_no_finding(ensign: Ensign) -> None:
 @pytest.mark.parametrize("mode", ["interleaved", "alternating"])
 def test_a_library_that_is_another_in_the_race_is_an_error(ensign: Ensign, mode: str) -> None:
     program = compiled(ensign.folder / "bin", LOADED, "main")
-    for name, rounds in (("one", 20_000_000), ("two", 30_000_000)):
+    # Long enough to be looked at on a fast machine, too.
+    for name, rounds in (("one", 200_000_000), ("two", 300_000_000)):
         compiled(ensign.folder / name, LIBRARY.format(rounds), "libwork.so", "-shared", "-fPIC")
     script = ensign.folder / "choose"
     script.write_text(

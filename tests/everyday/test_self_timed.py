@@ -26,17 +26,17 @@ def withheld(said: Said) -> None:
 
 @pytest.mark.parametrize("clock", ["wall", "cpu"])
 def test_17_18_a_program_that_runs_for_a_time(ensign: Ensign, shapes: Shapes, clock: str) -> None:
-    commands = shapes.pair(f"{clock} 60")
+    commands = shapes.pair(f"{clock} 200")
     withheld(compared(ensign, *commands, *NAMED, *ENOUGH, truth=ENDS_BY_THE_CLOCK))
 
 
 def test_17_in_a_child_of_a_shell(ensign: Ensign, shapes: Shapes) -> None:
-    commands = [f"sh -c '{command}; exit 0'" for command in shapes.pair("wall 60")]
+    commands = [f"sh -c '{command}; exit 0'" for command in shapes.pair("wall 200")]
     withheld(compared(ensign, *commands, *NAMED, *ENOUGH, truth=ENDS_BY_THE_CLOCK))
 
 
 def test_17_the_same_program_twice(ensign: Ensign, shapes: Shapes) -> None:
-    command = f"{shapes.one} wall 60"
+    command = f"{shapes.one} wall 200"
     truth = Truth(SAME, SAME, same_bytes=True)
     withheld(compared(ensign, command, command, *NAMED, *ENOUGH, truth=truth))
 
@@ -76,7 +76,7 @@ main: shapes.c
 
 @pytest.mark.parametrize("clock", ["wall", "cpu"])
 def test_17_18_in_a_study(ensign: Ensign, clock: str) -> None:
-    write_project(ensign.folder, TIMED, command=f'["{{artifact}}", "{clock}", "60"]')
+    write_project(ensign.folder, TIMED, command=f'["{{artifact}}", "{clock}", "200"]')
     withheld(studied(ensign, ENDS_BY_THE_CLOCK))
 
 

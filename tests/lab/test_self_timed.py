@@ -21,7 +21,7 @@ from ensign.lab.cpu_plan import CpuPlan
 from ensign.meter.client import Json
 from ensign.meter.records import TrialPlace, trials
 from ensign.model.traced import TracedExecution, nothing_seen
-from ensign.model.trials import TaskActivity, Trial
+from ensign.model.trials import Mode, TaskActivity, Trial
 
 MS = 1_000_000
 HURRIED = TracedExecution((), (), 0, 1, 1, "", cpu_ns=30 * MS)
@@ -140,21 +140,36 @@ def test_on_a_busy_machine_one_that_ends_at_its_time_is_known(
     assert bool(found) == ends
 
 
+@pytest.mark.parametrize(("span_ms", "ends"), [(310, True), (600, False)])
+def test_less_cpu_time_alone_does_not_show_it(span_ms: int, *, ends: bool) -> None:
+    """A processor that warmed up makes the same work cheaper, and it takes its turns for it."""
+    runs = [*alone(300, 290, 0.0).runs, *alone(301, 280, 0.0).runs, *alone(302, 285, 0.0).runs]
+    pilots = {"1": CommandPilot("a", tuple(runs))}
+    found = by_the_wall_clock(pilots, sliced(turns(span_ms), 180))
+    assert bool(found) == ends
+
+
 @pytest.mark.parametrize(
     ("span_ms", "cpu_ms", "ends"),
-    [(310, 45, True), (360, 50, True), (310, 80, False), (900, 45, False), (900, 80, False)],
+    [(310, 45, True), (350, 50, True), (310, 80, False), (900, 45, False), (900, 80, False)],
 )
 def test_the_middle_of_some_executions_tells_what_single_ones_do_not(
     span_ms: int, cpu_ms: int, *, ends: bool
 ) -> None:
-    """Single executions range by half; a faster machine alone makes nobody end by the clock."""
+    """CPU times range by half; a faster machine alone makes nobody end by the clock."""
     runs = [*alone(300, 90, 0.0).runs, *alone(310, 80, 0.0).runs, *alone(305, 40, 0.0).runs]
     pilots = {"1": CommandPilot("a", tuple(runs))}
     race = [
-        sliced(turns(round(span_ms * away)), round(cpu_ms * away))
-        for away in (0.5, 0.6, 0.8, 1.0, 1.0, 1.0, 1.1, 1.3, 1.4, 1.5)
+        sliced(turns(span_ms + number % 3 * 10), round(cpu_ms * away))
+        for number, away in enumerate((0.5, 0.6, 0.8, 1.0, 1.0, 1.0, 1.1, 1.3, 1.4, 1.5))
     ]
     assert bool(by_the_middle(pilots, race)) == ends
+    whole = [replace(each, mode=Mode.ALTERNATING) for each in race]
+    assert by_the_middle(pilots, whole) == ()
+    slower_first = [*alone(300, 90, 0.0).runs, *alone(600, 80, 0.0).runs, *alone(305, 40, 0.0).runs]
+    assert by_the_middle({"1": CommandPilot("a", tuple(slower_first))}, race) == ()
+    uneven = [sliced(turns(span_ms * times // 4), cpu_ms) for times in (2, 2, 3, 4, 4, 5, 6, 6)]
+    assert by_the_middle(pilots, uneven) == ()
 
 
 def test_a_program_that_sleeps_is_not_said_to_end_by_the_clock() -> None:

@@ -137,7 +137,7 @@ class TrialPlace:
     """Where the trials of a request belong; rounds count up from `first_round`.
 
     `names` are what the user calls the variants, where that differs; `better` says which scores of
-    an variant are the better ones.
+    a variant are the better ones.
     """
 
     workload: str

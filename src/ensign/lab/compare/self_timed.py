@@ -15,7 +15,7 @@ from ensign.lab.compare.pilot import CommandPilot
 from ensign.model.finding_kinds.race import SELF_TIMED, SELF_TIMED_COUNTED
 from ensign.model.findings import Finding
 from ensign.model.traced import TracedExecution
-from ensign.model.trials import Trial, VariantTotals
+from ensign.model.trials import Mode, Trial, VariantTotals
 
 # Of the least that any run alone used: two commands and the twin leave a third or so.
 _MARKEDLY_LESS = 0.7
@@ -29,6 +29,8 @@ _SOME_WAITING = 0.2
 _SAME_SPAN = 0.1
 _SPAN_WITH_LESS = 0.25
 _LESS = 0.9
+# Three share the time, so work that is a third less takes twice as long between start and end.
+_LATE = 1.6
 # Of less than this a start-up or a clock tick is a part.
 NOTEWORTHY_NS = 8_000_000
 # A CPU clock that runs four times as fast leaves a quarter, or (where a program doubles its work
@@ -84,7 +86,7 @@ def by_the_wall_clock(pilots: Mapping[str, CommandPilot], sliced: Trial) -> tupl
         if pilot is None or pilot.least_cpu_ns < NOTEWORTHY_NS:
             continue
         share = (totals.cpu_ns + totals.load_cpu_ns) / pilot.least_cpu_ns
-        less = share < _MARKEDLY_LESS
+        less = share < _MARKEDLY_LESS and not _took_longer(pilot, sliced, totals)
         allowed = _SPAN_WITH_LESS if share < _LESS else _SAME_SPAN
         if less or _same_span(pilot, sliced, totals, allowed):
             found.append(_by_turns(pilot.name, share))
@@ -107,11 +109,14 @@ def by_both(first: Sequence[SelfTimed], second: Sequence[SelfTimed]) -> tuple[Se
 def by_the_middle(
     pilots: Mapping[str, CommandPilot], race: Sequence[Trial]
 ) -> tuple[SelfTimed, ...]:
-    """Who used markedly less in a race than alone, and no more time from start to end.
+    """Who used markedly less in slices than alone, and no more time from start to end.
 
     Both by the medians: on a busy machine single executions, alone or in the race, say little.
+    That time must be the same alone and in the race again and again, as only a clock's is: who got
+    faster since the pilots looks like that, too. Whole executions tell nothing.
     """
     found: list[SelfTimed] = []
+    race = [each for each in race if each.mode is Mode.INTERLEAVED]
     for variant, pilot in pilots.items():
         own = [(each, one) for each in race for one in each.variants if one.variant == variant]
         alone_ns = median(run.cpu_ns + run.load_cpu_ns for run in pilot.runs)
@@ -119,11 +124,17 @@ def by_the_middle(
         if unclear or len(pilot.runs) == 1 or not own:
             continue
         share = median(one.cpu_ns + one.load_cpu_ns for _, one in own) / alone_ns
-        span_ns = median(_span_ns(each, variant) for each, _ in own)
-        near = abs(span_ns / max(pilot.wall_ns, 1) - 1) < _SPAN_WITH_LESS
-        if share < _MARKEDLY_LESS and near:
+        spans_ns = sorted(_span_ns(each, variant) for each, _ in own)
+        near = abs(median(spans_ns) / max(pilot.wall_ns, 1) - 1) < _SPAN_WITH_LESS
+        middle_half = spans_ns[len(own) // 4 : len(own) - len(own) // 4]
+        steady = _are_alike(middle_half) and _are_alike([run.wall_ns for run in pilot.runs])
+        if share < _MARKEDLY_LESS and near and steady:
             found.append(_by_turns(pilot.name, share))
     return tuple(found)
+
+
+def _are_alike(times_ns: Sequence[int]) -> bool:
+    return max(times_ns) < (1 + _SPAN_WITH_LESS) * min(times_ns)
 
 
 def _by_turns(name: str, share: float) -> SelfTimed:
@@ -132,6 +143,16 @@ def _by_turns(name: str, share: float) -> SelfTimed:
         "alone, in the same time from start to end"
     )
     return SelfTimed(name, how)
+
+
+def _took_longer(pilot: CommandPilot, sliced: Trial, totals: VariantTotals) -> bool:
+    """Whether it ended so late that its work decided on it: a processor may only have warmed up.
+
+    Who waits goes on waiting while it stands, so its span says nothing.
+    """
+    if pilot.behaviour.waits or totals.load_cpu_ns:
+        return False
+    return _span_ns(sliced, totals.variant) > _LATE * pilot.wall_ns
 
 
 def _same_span(pilot: CommandPilot, sliced: Trial, totals: VariantTotals, allowed: float) -> bool:

@@ -1,4 +1,4 @@
-"""From a study's workloads and built variants to the variants of a race. Pure."""
+"""From workloads and builds of a study to the variants of a race. Pure."""
 
 from __future__ import annotations
 
