@@ -58,7 +58,6 @@ unit:
 # The pages of docs/ that are made from the code.
 reference: setup
 	$(BIN)/python docs/reference/make.py
-	$(BIN)/python -m ensign.report.findings_page > docs/reference/findings.md
 
 bench: packages test-packages setup
 	$(BIN)/python bench/calibrate.py

@@ -17,6 +17,7 @@ import typer
 
 from ensign.cli.main import EXIT_STATUSES, app
 from ensign.model.study import study_schema
+from ensign.report.findings_page import findings_page
 from ensign.report.results_schema import results_schema_text
 
 Schema = Mapping[str, typing.Any]
@@ -69,6 +70,7 @@ def pages() -> dict[str, str]:
         "options.md": options(),
         "exit-statuses.md": exit_statuses(),
         "environment.md": environment(),
+        "findings.md": findings_page(),
     }
 
 

@@ -42,7 +42,8 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     output: Annotated[
         str | None,
         typer.Option(
-            help="Standard output: 'pipe' (drained; default), 'null', 'inherit', or a file."
+            help="Standard output: 'pipe' (drained; default), 'null', 'inherit', or a file "
+            "({variant} in its name is filled in)."
         ),
     ] = None,
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every command.")] = None,

@@ -17,7 +17,6 @@ from pathlib import Path
 from ensign.model.errors import InputError, StorageFailed
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_CHUNK_BYTES = 1 << 20
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:

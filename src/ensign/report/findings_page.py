@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 
 from ensign.model.finding_kinds.catalogue import CATALOGUE, Group
@@ -53,7 +52,3 @@ def _severities(kinds: Iterable[FindingKind]) -> str:
 
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(findings_page())

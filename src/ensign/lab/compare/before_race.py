@@ -62,7 +62,6 @@ from ensign.model.trials import Metric, Mode, Trial, VariantFailure
 # Of the budget: for the runs of all commands, and for tracing them.
 _PILOTS_SHARE = 0.2
 _MORE_SHARE = 0.05
-_TRACES_SHARE = 0.1
 _SLICED_SHARE = 0.05
 _ALONE_SHARE = 0.5
 # What starting and ending the meter takes on a busy machine.

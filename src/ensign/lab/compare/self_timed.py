@@ -125,16 +125,22 @@ def by_the_middle(
             continue
         share = median(one.cpu_ns + one.load_cpu_ns for _, one in own) / alone_ns
         spans_ns = sorted(_span_ns(each, variant) for each, _ in own)
-        near = abs(median(spans_ns) / max(pilot.wall_ns, 1) - 1) < _SPAN_WITH_LESS
         middle_half = spans_ns[len(own) // 4 : len(own) - len(own) // 4]
-        steady = _are_alike(middle_half) and _are_alike([run.wall_ns for run in pilot.runs])
-        if share < _MARKEDLY_LESS and near and steady:
+        steady = _are_alike(middle_half, _SPAN_WITH_LESS)
+        as_alone = _is_that_alone(pilot, median(spans_ns), _SPAN_WITH_LESS)
+        if share < _MARKEDLY_LESS and steady and as_alone:
             found.append(_by_turns(pilot.name, share))
     return tuple(found)
 
 
-def _are_alike(times_ns: Sequence[int]) -> bool:
-    return max(times_ns) < (1 + _SPAN_WITH_LESS) * min(times_ns)
+def _are_alike(times_ns: Sequence[int], allowed: float) -> bool:
+    return max(times_ns) < (1 + allowed) * min(times_ns)
+
+
+def _is_that_alone(pilot: CommandPilot, span_ns: float, allowed: float) -> bool:
+    """Whether it is the time from start to end that each run alone took, or so much beside it."""
+    steady = _are_alike([run.wall_ns for run in pilot.runs], allowed)
+    return steady and abs(span_ns / max(pilot.wall_ns, 1) - 1) < allowed
 
 
 def _by_turns(name: str, share: float) -> SelfTimed:
@@ -164,10 +170,8 @@ def _same_span(pilot: CommandPilot, sliced: Trial, totals: VariantTotals, allowe
     if pilot.behaviour.waits or len(pilot.runs) == 1:
         return False
     span_ns = _span_ns(sliced, totals.variant)
-    walls = [run.wall_ns for run in pilot.runs]
-    steady = max(walls) < (1 + allowed) * min(walls)
-    near = abs(span_ns / max(pilot.wall_ns, 1) - 1) < allowed
-    return steady and near and totals.wall_ns < _MARKEDLY_LESS * span_ns
+    stood = totals.wall_ns < _MARKEDLY_LESS * span_ns
+    return stood and _is_that_alone(pilot, span_ns, allowed)
 
 
 def by_the_cpu_clock(
