@@ -15,7 +15,6 @@ PYTEST ?=
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
-	$(BIN)/ensign report $(STUDY) --html
 
 test: packages test-packages setup
 	$(MAKE) lint

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ensign.lab.study import evidence
-from ensign.model.results import StudyResult
+from ensign.model.results import Result
 from tools import ENSIGN
 
 ROOT = Path(__file__).parents[1]
@@ -88,7 +88,7 @@ def _row(path: Path) -> dict[str, object]:
         return row_of(found.result())
 
 
-def row_of(result: StudyResult) -> dict[str, object]:
+def row_of(result: Result) -> dict[str, object]:
     """Told and reached half-widths (of log ratios), rounds, and seconds of racing."""
     told, reached = result.expected, result.reached
     return {

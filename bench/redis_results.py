@@ -11,10 +11,11 @@ from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
+from ensign.lab.judge import in_units, suite_rule
+from ensign.lab.record import read_record
 from ensign.lab.study import evidence
 from ensign.lab.study.confirm_plan import confirming_study, read_plan, record_name
-from ensign.lab.study.record import read_record
-from ensign.lab.study.result import in_units, suite_rule
+from ensign.lab.study.judging import experiment_of
 from ensign.lab.study.run import folder_of, stored_rounds
 from ensign.model.comparisons import Comparison, Direction
 from ensign.model.trials import TWIN, Metric, Trial, VariantTotals
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ensign.lab.study_file import StudyFile
-    from ensign.model.results import StudyResult
+    from ensign.model.results import Result
 
 COMPILERS = ("gcc-11", "gcc-12", "clang-14", "clang-19")
 PUBLISHED = "Published: +5.13 % with GCC 9.4, by operations per second."
@@ -43,10 +44,10 @@ def main() -> None:
     with evidence.opened(asked.parse_args().study) as found:
         result = found.result()
         study, record, trials = stored_rounds(found.file)
-        rule = suite_rule(study)
+        rule = suite_rule(experiment_of(study))
         variants, names = (*record.raced, TWIN), tuple(each.name for each in study.workloads)
         costs = {
-            metric: in_units(round_costs(trials, variants, names, metric), record)
+            metric: in_units(round_costs(trials, variants, names, metric), record.relinks)
             for metric in Metric
         }
         print(_precision(result))
@@ -73,7 +74,7 @@ def _percent(share: float) -> str:
     return f"{share:.2%}".replace("%", " %")
 
 
-def _precision(result: StudyResult) -> str:
+def _precision(result: Result) -> str:
     suite = [_half(each.comparison) for each in result.suite]
     single = [_half(each.comparison) for each in result.workloads]
     expected = result.expected
@@ -95,7 +96,7 @@ def _middle(halves: Sequence[float]) -> str:
 
 
 def _twin(costs: RoundCosts, baseline: str, level: float) -> str:
-    judged = judge_twin(costs, TWIN, baseline, level)
+    judged = judge_twin(costs, TWIN, baseline, SuiteRule(level))
     exits = f"{len(judged.exits)} of {len(costs.workloads)}, {judged.exits_allowed} allowed"
     rows = [["geometric mean", _said(judged.suite)], ["tests whose interval excludes 0", exits]]
     return "### A/A twin\n\n" + _table(["", ""], rows)
@@ -114,7 +115,7 @@ def _levels(costs: dict[Metric, RoundCosts], rule: SuiteRule) -> str:
     return f"### Levels and LTO\n\n{table}"
 
 
-def _builds(result: StudyResult) -> str:
+def _builds(result: Result) -> str:
     wall = {
         each.comparison.variant: each.comparison.beside.other
         for each in result.suite
@@ -132,14 +133,14 @@ def _builds(result: StudyResult) -> str:
     return f"### All builds, against {result.baseline}\n\n" + _table(header, rows)
 
 
-def _counts(result: StudyResult, variant: str) -> str:
+def _counts(result: Result, variant: str) -> str:
     directions = [
         each.comparison.direction for each in result.workloads if each.comparison.variant == variant
     ]
     return f"{directions.count(Direction.FASTER)}, {directions.count(Direction.SLOWER)}"
 
 
-def _best(file: StudyFile, result: StudyResult) -> str:
+def _best(file: StudyFile, result: Result) -> str:
     phase = result.confirmation
     if phase is None or phase.result is None or not phase.finalists:
         return "Nothing is confirmed.\n"
@@ -151,10 +152,10 @@ def _best(file: StudyFile, result: StudyResult) -> str:
     assert second is not None
     trials = folder.trials(second.key)
     variants, names = (*second.raced, TWIN), tuple(plan.workloads)
-    rule = suite_rule(confirming_study(file.study, plan), len(plan.finalists))
+    rule = suite_rule(experiment_of(confirming_study(file.study, plan)), len(plan.finalists))
 
     def measured(metric: Metric) -> RoundCosts:
-        return in_units(round_costs(trials, variants, names, metric), second)
+        return in_units(round_costs(trials, variants, names, metric), second.relinks)
 
     parts = (
         ("CPU time per request", measured(Metric.CPU)),

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensign.lab.study.record import StudyRecord, write_record
+from ensign.lab.record import Record, write_record
 from ensign.lab.study_file import read_study
-from ensign.model.results import BuildFacts, BuildStatus, MachineFacts
+from ensign.model.builds import BuildFacts, BuildStatus
+from ensign.model.results import MachineFacts
 from ensign.model.trials import TWIN, Mode, SliceRecord, Trial, VariantTotals
 from ensign.store.folder import StudyFolder
 from ensign.variants.expand import expand
@@ -157,7 +158,7 @@ def trial(
     )  # fmt: skip
 
 
-def record(variants: Sequence[Variant], rounds: int, workloads: tuple[str, ...]) -> StudyRecord:
+def record(variants: Sequence[Variant], rounds: int, workloads: tuple[str, ...]) -> Record:
     """What a run would have written beside its trials."""
     builds = tuple(
         BuildFacts(
@@ -168,7 +169,7 @@ def record(variants: Sequence[Variant], rounds: int, workloads: tuple[str, ...])
         )
         for index, variant in enumerate(variants)
     )  # fmt: skip
-    return StudyRecord(
+    return Record(
         key=KEY, raced=tuple(variant.name for variant in variants), rounds_planned=rounds,
         builds=builds, machine=MachineFacts((("CPU", "invented"),)), findings=(),
         commands=tuple((name, "program") for name in workloads), toolchains=(), source=(),

@@ -6,21 +6,20 @@ import math
 import random
 from dataclasses import replace
 
+from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.comparisons import Comparison, Direction, OtherMetric, Size, TimeShares
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import (
-    BuildFacts,
-    BuildStatus,
-    CompareResult,
     Confirmation,
     LatencyComparison,
     LayoutFacts,
     LayoutSplit,
     LayoutSpread,
     MachineFacts,
+    Result,
     SignificantWorkloads,
+    Spread,
     Stopped,
-    StudyResult,
     SuiteComparison,
     VariantBands,
     VariantFacts,
@@ -137,7 +136,7 @@ def study(
     truth: dict[str, float] | None = None,
     names: tuple[str, ...] = WORKLOADS,
     **changes: object,
-) -> StudyResult:
+) -> Result:
     """A study of invented variants; every number follows from the seed."""
     draw = random.Random(7)  # noqa: S311
     truth = TRUTH if truth is None else truth
@@ -160,13 +159,13 @@ def study(
         "question": "Do more aggressive default flags, or another compiler, make Redis faster?",
         "baseline": "gcc-12-O2",
         "twin": "twin",
-        "metric": "cpu",
+        "metric": Metric.CPU,
         "margin": MARGIN,
         "level": 0.95,
         "rounds_done": 8,
         "rounds_planned": 8,
         "racing_s": 287.0,
-        "mode": "interleaved",
+        "mode": Mode.INTERLEAVED,
         "slice_ns": 5_000_000,
         "freezer": "cgroup",
         "running_share": 0.982,
@@ -202,7 +201,7 @@ def study(
         "bands": tuple(_bands(variant, rows, edges) for variant in variants),
         "extra": {"redo": "ensign run studies/redis/quick.toml"},
     }  # fmt: skip
-    return StudyResult(**{**fields, **changes})  # type: ignore[arg-type]
+    return Result(**{**fields, **changes})  # type: ignore[arg-type]
 
 
 def latencies(names: tuple[str, ...] = ("get", "set")) -> tuple[LatencyComparison, ...]:
@@ -219,7 +218,7 @@ def latencies(names: tuple[str, ...] = ("get", "set")) -> tuple[LatencyCompariso
     )
 
 
-def confirmed_study(**changes: object) -> StudyResult:
+def confirmed_study(**changes: object) -> Result:
     """A study whose two best variants were confirmed, one of which is not faster after all."""
     second = study(
         {"clang-19-O3-lto": 0.968, "gcc-12-O3-lto": 0.999}, WORKLOADS[:3], level=0.975,
@@ -260,7 +259,7 @@ def _named(variant: str, rows: list[WorkloadComparison]) -> SignificantWorkloads
     )
 
 
-def huge_study() -> StudyResult:
+def huge_study() -> Result:
     """26 variants on 50 workloads."""
     names = {f"{cc}-O{level}{lto}{extra}": 0.9 + 0.01 * index for index, (cc, level, lto, extra) in
              enumerate((cc, level, lto, extra)
@@ -270,7 +269,7 @@ def huge_study() -> StudyResult:
     return study(names, tuple(f"memtier-1key-set-{i}kib-pipeline-{i % 16}" for i in range(50)))
 
 
-def extreme_study() -> StudyResult:
+def extreme_study() -> Result:
     """Hostile and very long names, no intervals, huge differences, nothing finished."""
     long_name = "clang-19-O3-lto-" + "very-long-extra-flag-" * 8
     variants = (
@@ -305,7 +304,7 @@ def extreme_study() -> StudyResult:
     )
 
 
-def empty_study() -> StudyResult:
+def empty_study() -> Result:
     """Nothing was raced: every build failed."""
     return study(
         suite=(), workloads=(), bands=(), significant=(), rounds_done=0,
@@ -315,46 +314,69 @@ def empty_study() -> StudyResult:
 
 
 def variant(name: str, seconds: float = 0.8, ratios: tuple[float, ...] = ()) -> VariantFacts:
+    wall = Spread(seconds + 0.05, 0.012, seconds + 0.04, seconds + 0.09)
     return VariantFacts(
-        name, f"./prog-{name} input", seconds, 0.031, seconds + 0.05, 3_565_158,
-        (seconds + 0.031) * 1e9, 1.0, ratios,
-    )  # fmt: skip
+        name, "", seconds, 0.031, wall, 3_565_158, (seconds + 0.031) * 1e9, 1.0, ratios, (0,) * 5
+    )
 
 
-def compared(**changes: object) -> CompareResult:
+def compared(**changes: object) -> Result:
     """Two commands, the new one faster."""
     ratios = (-0.032, -0.030, -0.029, -0.031, -0.033)
     fields: dict[str, object] = {
-        "variants": (variant("old"), variant("new", 0.775, ratios)),
-        "twin": variant("old (twin)", 0.801, (0.001, -0.001, 0.0005, 0.002, -0.0012)),
-        "comparisons": (comparison("new", -0.031, 0.004, margin=None, baseline="old"),),
-        "aa": comparison("old (twin)", 0.0005, 0.0025, margin=None, baseline="old"),
+        "name": "compare",
+        "title": "new against old",
+        "question": "",
+        "baseline": "old",
+        "twin": "twin",
         "metric": Metric.CPU,
+        "margin": None,
+        "level": 0.95,
+        "rounds_done": 5,
+        "rounds_planned": 5,
+        "racing_s": 12.9,
         "mode": Mode.INTERLEAVED,
         "slice_ns": 5_000_000,
         "freezer": "cgroup",
-        "level": 0.95,
-        "margin": None,
-        "precision": 0.005,
-        "executions": 5,
-        "budget_s": 30.0,
-        "used_s": 13.4,
         "running_share": 0.981,
-        "stopped": Stopped.PRECISION,
+        "builds": (),
+        "suite": compared_rows(
+            comparison("new", -0.031, 0.004, margin=None, baseline="old"),
+            comparison("twin", 0.0005, 0.0025, margin=None, baseline="old"),
+        ),
+        "workloads": (),
+        "workload_names": ("",),
+        "commands": (("old", "./prog-old input"), ("new", "./prog-new input")),
+        "machine": MACHINE,
         "findings": (
             Finding("outputs-differ", Severity.WARNING, "its output is not that of old", "new"),
         ),
-        "machine": MACHINE,
-        "trials": (trial(),),
-        "seed": 1,
+        "toolchains": (),
+        "source": (),
         "version": "0.1.0",
         "made_at": "2025-11-21 05:10 UTC",
+        "measured": (
+            variant("old"),
+            variant("new", 0.775, ratios),
+            variant("twin", 0.801, (0.001, -0.001, 0.0005, 0.002, -0.0012)),
+        ),
+        "precision": 0.005,
+        "stopped": Stopped.PRECISION,
+        "budget_s": 30.0,
+        "used_s": 13.4,
+        "seed": 1,
+        "trials": (trial(),),
         "extra": {"redo": "ensign compare './prog-old input' './prog-new input'"},
     }
-    return CompareResult(**{**fields, **changes})  # type: ignore[arg-type]
+    return Result(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def compared_several() -> CompareResult:
+def compared_rows(*rows: Comparison) -> tuple[SuiteComparison, ...]:
+    """Of commands, on one workload."""
+    return tuple(SuiteComparison(row, 1) for row in rows)
+
+
+def compared_several() -> Result:
     """Four variants and a margin: every statement once; the twin is off."""
     rows = (
         comparison("quick", -0.40, 0.004, baseline="old"),
@@ -363,10 +385,11 @@ def compared_several() -> CompareResult:
         comparison("a-little-slower", 0.004, 0.003, baseline="old"),
         comparison("who-knows", 0.004, 0.03, baseline="old"),
     )
+    names = ("old", *(row.variant for row in rows))
     return compared(
-        variants=(variant("old"), *(variant(row.variant, 0.8 * row.ratio) for row in rows)),
-        comparisons=rows,
-        aa=comparison("old (twin)", 0.004, 0.002, baseline="old"),
+        suite=compared_rows(*rows, comparison("twin", 0.004, 0.002, baseline="old")),
+        measured=(variant("old"), *(variant(row.variant, 0.8 * row.ratio) for row in rows)),
+        commands=tuple((name, f"./prog-{name} input") for name in names),
         margin=MARGIN,
         stopped=Stopped.BUDGET,
         findings=(),
@@ -378,10 +401,10 @@ def trial() -> Trial:
         VariantTotals(
             name, 850_000_000, 806_000_000, 775_000_000, 31_000_000, 0, 1, 3_565_158, 2, 9, 2
         )
-        for name in ("old", "new", "old (twin)")
+        for name in ("old", "new", "twin")
     )
     slices = (SliceRecord("old", 0, 5_000_000, 4_980_000, 0, filler=False),)
     return Trial(
-        "compare", 0, 1, Mode.INTERLEAVED, "cgroup", 5_000_000, 1_763_700_000.0, 2_700_000_000,
+        "", 0, 1, Mode.INTERLEAVED, "cgroup", 5_000_000, 1_763_700_000.0, 2_700_000_000,
         0.981, totals, slices,
     )  # fmt: skip

@@ -9,14 +9,8 @@ import numpy as np
 
 import report_data
 from ensign.lab.study.effects import design_of
-from ensign.model.results import (
-    BuildFacts,
-    LayoutFacts,
-    LayoutSplit,
-    LayoutSpread,
-    StudyResult,
-    WorkloadComparison,
-)
+from ensign.model.builds import BuildFacts
+from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, Result, WorkloadComparison
 from ensign.model.trials import Metric
 from ensign.model.variants import Variant
 from ensign.stats.bands import band_edges, variant_bands
@@ -102,7 +96,7 @@ def build(variant: Variant, rng: np.random.Generator) -> BuildFacts:
 
 
 @cache
-def simulated_study() -> StudyResult:
+def simulated_study() -> Result:
     """The study as its report gets it; every number follows from the seed."""
     rng = np.random.default_rng(11)
     costs, wall = rounds(rng, 1.0, Metric.CPU), rounds(rng, 0.6, Metric.WALL)

@@ -16,7 +16,7 @@ from ensign.builders.plan import plan_builds
 from ensign.builders.sandboxes import Bubblewrap
 from ensign.host.cache import Cache
 from ensign.host.clock import SystemClock
-from ensign.model.results import BuildFacts
+from ensign.model.builds import BuildFacts
 from ensign.model.study import CheckSection, Study
 from ensign.toolchains.profiling import Profilers
 from real_processes import PlainProcesses

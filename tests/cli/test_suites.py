@@ -21,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_folder_is_listed(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["suites", "redis", "--path", folder]) == 0
     assert capsys.readouterr().out.endswith("1 of 1 expressible, 1 runnable on redis 7.0.15\n")
-    said = ["suites", "redis", "--path", folder, "--json", "--group", "string"]
+    said = ["suites", "redis", "--path", folder, "--json", "-", "--group", "string"]
     assert run_command_line(said) == 0
     (test,) = json.loads(capsys.readouterr().out)["tests"]
     assert (test["name"], test["pipeline"], test["runnable"]) == ("a", 3, True)

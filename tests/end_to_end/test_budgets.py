@@ -28,10 +28,10 @@ def test_a_race_goes_on_until_the_precision_or_the_budget(
     row = said["comparisons"][0]
     reached = row["high"] is not None and (row["high"] - row["low"]) / 2 <= 0.0001
     if not reached:
-        assert said["compare"]["stopped"] == "budget"
+        assert said["experiment"]["stopped"] == "budget"
         longest_s = max(trial["wall_ns"] for trial in said["trials"][-4:]) / 1e9
         # Starting the meter once more takes a moment, too.
-        assert said["compare"]["used_s"] + longest_s + 0.5 > 4
+        assert said["experiment"]["used_s"] + longest_s + 0.5 > 4
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def without_redo(text: str) -> list[str]:
 def test_a_report_of_a_bundle_needs_neither_compilers_nor_programs(
     ensign: Ensign, measured: Path
 ) -> None:
-    before = ensign("report", "study.toml", "--json").out
+    before = ensign("report", "study.toml", "--json", "-").out
     made = ensign("bundle", "study.toml")
     assert made.status == 0, made.err
     first = (ensign.folder / "study.bundle.zip").read_bytes()

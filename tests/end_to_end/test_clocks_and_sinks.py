@@ -58,7 +58,7 @@ def test_what_ends_by_the_clock_gets_no_verdict(
     assert done.status == 0, done.err
     assert "self-timed" in codes(ensign)
     assert said(ensign)["comparisons"] == []
-    assert said(ensign)["compare"]["withheld"]
+    assert said(ensign)["experiment"]["withheld"]
     markdown = (ensign.folder / "o.md").read_text()
     for text in (done.said, " ".join(markdown.split())):
         assert "ends by the clock" in text
@@ -74,7 +74,7 @@ def test_fixed_work_is_judged_also_where_it_prints_its_time(
     done = ensign("compare", f"{until[0]} {kind}", f"{until[0]} {kind}", *LONG)
     assert done.status == 0, done.err
     assert "self-timed" not in codes(ensign)
-    assert said(ensign)["compare"]["mode"] == "interleaved"
+    assert said(ensign)["experiment"]["mode"] == "interleaved"
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])
@@ -90,7 +90,7 @@ def test_a_score_is_compared_instead(ensign: Ensign, until: tuple[str, str], bet
         assert "score, rounds" in table
     (comparison,) = said(ensign)["comparisons"]
     assert comparison["metric"] == "score"
-    assert said(ensign)["compare"]["mode"] == "alternating"
+    assert said(ensign)["experiment"]["mode"] == "alternating"
     # It does a tenth of the rounds, which is a tenth of the speed, or of the cost.
     assert (comparison["ratio"] > 3) == (better == "higher")
     assert "self-timed" not in codes(ensign)
@@ -103,7 +103,7 @@ def test_counted_operations_make_a_cost_of_it(
     command = f"{until[0]} wall 400"
     done = ensign("compare", command, command, "--operations", operations, *LONG)
     assert done.status == 0, done.err
-    assert said(ensign)["compare"]["mode"] == "alternating"
+    assert said(ensign)["experiment"]["mode"] == "alternating"
     assert len(said(ensign)["comparisons"]) == 1
     counts = {
         variant["operations"] for trial in said(ensign)["trials"] for variant in trial["variants"]
@@ -163,8 +163,8 @@ def test_waiting_for_a_cpu_is_no_waiting(ensign: Ensign, until: tuple[str, str],
     done = ensign("compare", command, command, *LONG)
     assert done.status == 0, done.err
     assert "sleeping" not in done.said
-    assert said(ensign)["compare"]["mode"] == "interleaved"
-    assert said(ensign)["compare"]["metric"] == "cpu"
+    assert said(ensign)["experiment"]["mode"] == "interleaved"
+    assert said(ensign)["experiment"]["metric"] == "cpu"
     assert "mostly-waiting" not in codes(ensign)
 
 
@@ -173,8 +173,8 @@ def test_several_busy_tasks_get_all_cpus(ensign: Ensign, programs: Programs) -> 
     done = ensign("compare", command, command, *LONG)
     assert done.status == 0, done.err
     assert "several-cpus" in codes(ensign)
-    assert said(ensign)["compare"]["mode"] == "alternating"
-    assert said(ensign)["compare"]["metric"] == "wall"
+    assert said(ensign)["experiment"]["mode"] == "alternating"
+    assert said(ensign)["experiment"]["metric"] == "wall"
 
 
 def test_servers_by_wall_time_run_by_turns(ensign: Ensign, programs: Programs) -> None:
@@ -184,7 +184,7 @@ def test_servers_by_wall_time_run_by_turns(ensign: Ensign, programs: Programs) -
         "--metric", "wall", *LONG,
     )  # fmt: skip
     assert done.status == 0, done.err
-    assert said(ensign)["compare"]["mode"] == "alternating"
+    assert said(ensign)["experiment"]["mode"] == "alternating"
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_load_that_ends_by_the_clock(ensign: Ensign, programs: Programs, *, co
     assert "self-timed" in codes(ensign)
     assert len(said(ensign)["comparisons"]) == int(counts)
     if counts:
-        assert said(ensign)["compare"]["mode"] == "alternating"
+        assert said(ensign)["experiment"]["mode"] == "alternating"
     else:
         assert "faster" not in done.said
         assert "slower" not in done.said
@@ -241,7 +241,7 @@ def test_a_workload_that_ends_by_the_clock_is_not_judged(ensign: Ensign, kind: s
     write_study(ensign.folder, TIMED, FIXED, ("KIND", kind))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    found = json.loads(ensign("report", "study.toml", "--json").out)
+    found = json.loads(ensign("report", "study.toml", "--json", "-").out)
     timed = [each["subject"] for each in found["findings"] if each["code"] == "self-timed"]
     assert timed == ["long"]
     assert {each["workload"] for each in found["workloads"]} == {"short"}
@@ -264,7 +264,7 @@ def test_a_small_budget_lets_no_clock_be_judged(
     write_study(ensign.folder, small, (FIXED[0], FIXED[1].replace("300", "2")), ("KIND", kind))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    found = json.loads(ensign("report", "study.toml", "--json").out)
+    found = json.loads(ensign("report", "study.toml", "--json", "-").out)
     told = {each["subject"]: each["code"] for each in found["findings"] if "clock" in each["text"]}
     assert told["long"] == code
     assert {each["workload"] for each in found["workloads"]} == {"short"}
@@ -276,7 +276,7 @@ def test_a_study_of_clocks_alone_claims_nothing(ensign: Ensign, kind: str) -> No
     write_study(ensign.folder, TIMED, only, ("KIND", kind))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    found = json.loads(ensign("report", "study.toml", "--json").out)
+    found = json.loads(ensign("report", "study.toml", "--json", "-").out)
     assert all(each["withheld"] for each in found["suite"])
     assert {each["direction"] for each in found["suite"]} == {"unclear"}
 
@@ -290,7 +290,7 @@ def test_a_workload_says_its_score(ensign: Ensign) -> None:
     path.write_text(path.read_text().rstrip() + f"\n{score}\n")
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    found = json.loads(ensign("report", "study.toml", "--json").out)
+    found = json.loads(ensign("report", "study.toml", "--json", "-").out)
     assert "self-timed" not in {each["code"] for each in found["findings"]}
     assert {each["workload"] for each in found["workloads"]} == {"short", "long"}
 

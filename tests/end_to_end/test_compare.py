@@ -68,7 +68,7 @@ def test_fail_if_slower(
     ensign: Ensign, programs: Programs, rounds: str, margin: tuple[str, ...], status: int
 ) -> None:
     commands = (f"{programs.cheap} 3000000", f"{programs.cheap} {rounds}")
-    done = ensign("compare", *commands, *SOON, "--fail-if", "slower", *margin)
+    done = ensign("compare", *commands, *SOON, "--fail-on", "slower", *margin)
     assert done.status == status, done.out
 
 
@@ -156,7 +156,7 @@ def test_sleeping_programs_race_by_whole_executions(ensign: Ensign) -> None:
     done = ensign("compare", "sleep 0.03", "sleep 0.04", *SOON, "--export-json", "o.json")
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "o.json").read_text())
-    assert said["compare"]["mode"] == "alternating"
+    assert said["experiment"]["mode"] == "alternating"
     assert said["aa"]["metric"] == "wall"
     assert "mostly-waiting" in finding_codes(ensign.folder / "o.json")
     assert "a compiler will not help" in done.said
@@ -186,7 +186,7 @@ def test_choices_of_the_user(
     done = ensign("compare", *commands, *SOON, *options, "--export-json", "out.json")
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "out.json").read_text())
-    assert (said["compare"]["mode"], said["aa"]["metric"]) == (mode, metric)
+    assert (said["experiment"]["mode"], said["aa"]["metric"]) == (mode, metric)
 
 
 def test_servers_are_compared_by_their_cpu_time(ensign: Ensign, programs: Programs) -> None:
@@ -217,7 +217,7 @@ def test_piped_output_is_plain_and_narrow(ensign: Ensign, programs: Programs, co
 def test_a_reader_that_goes_away_costs_nothing(ensign: Ensign, programs: Programs) -> None:
     process = ensign.start(
         "compare", f"{programs.cheap} 3000000", f"{programs.cheap} 12000000", *SOON,
-        "--fail-if", "slower", "--export-json", "out.json",
+        "--fail-on", "slower", "--export-json", "out.json",
     )  # fmt: skip
     assert process.stdout is not None
     process.stdout.close()

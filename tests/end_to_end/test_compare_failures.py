@@ -127,7 +127,7 @@ def test_the_baseline_ends_all(ensign: Ensign, programs: Programs) -> None:
     assert done.status == 3
     assert "status 4" in done.complaint
     found = said(ensign, done)
-    assert found["compare"]["stopped"] == "failed"
+    assert found["experiment"]["stopped"] == "failed"
     assert found["trials"]
 
 
@@ -144,7 +144,7 @@ def test_failures_that_are_ignored_are_counted(ensign: Ensign, programs: Program
     )  # fmt: skip
     assert done.status == 0, done.err
     found = said(ensign, done)
-    count = found["compare"]["executions"]
+    count = found["experiment"]["executions"]
     runs = {each["name"]: each["failing_runs"] for each in found["variants"]}
     assert runs["old"] == runs["old (twin)"] == []
     assert runs["three"] == [{"exit": 3, "signal": 0, "count": count, "executions": count}]

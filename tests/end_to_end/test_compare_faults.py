@@ -55,7 +55,7 @@ def test_a_program_that_fails_later_costs_one_execution(ensign: Ensign, programs
     assert "no more luck" in done.complaint
     assert raced(ensign, done) >= 3
     said = json.loads((ensign.folder / "out.json").read_text())
-    assert said["compare"]["stopped"] == "failed"
+    assert said["experiment"]["stopped"] == "failed"
     assert said["comparisons"] == []
     (failed,) = said["failed"]
     assert (failed["name"], failed["exit"], failed["signal"]) == ("new", 9, None)

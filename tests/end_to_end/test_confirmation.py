@@ -27,7 +27,7 @@ def trials(folder: Path, phase: str) -> set[Path]:
 
 
 def phase_of(ensign: Ensign, *source: str) -> dict[str, object]:
-    done = ensign("report", *(source or ("study.toml",)), "--json")
+    done = ensign("report", *(source or ("study.toml",)), "--json", "-")
     assert done.status == 0, done.err
     phase: dict[str, object] = json.loads(done.out)["confirmation"]
     return phase

@@ -49,7 +49,7 @@ def test_each_fault_is_found_and_fails_a_check(line: str, code: str, ensign: Ens
     assert done.status == 1
     assert f"! {code}: " in done.out
     assert "Nothing is wrong" not in done.out
-    said = json.loads(ensign("doctor", "built", "--json").out)
+    said = json.loads(ensign("doctor", "built", "--json", "-").out)
     assert code in {each["code"] for each in said["findings"] if each["severity"] == "warning"}
     for each in said["findings"]:
         assert each["text"] in unwrapped(done.out)

@@ -14,7 +14,7 @@ def report_of(ensign: Ensign, layouts: str) -> dict[str, object]:
     assert done.status == 0, done.err
     again = ensign("run", "study.toml")
     assert again.status == 0, again.err
-    report = ensign("report", "study.toml", "--json")
+    report = ensign("report", "study.toml", "--json", "-")
     assert report.status == 0, report.err
     parsed: dict[str, object] = json.loads(report.out)
     parsed["text"] = done.said

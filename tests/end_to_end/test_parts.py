@@ -48,7 +48,7 @@ _LAYOUTS = {
 
 
 def result_of(ensign: Ensign) -> dict[str, Any]:
-    done = ensign("report", "study.toml", "--json")
+    done = ensign("report", "study.toml", "--json", "-")
     assert done.status == 0, done.err
     found: dict[str, Any] = json.loads(done.out)
     return found

@@ -31,7 +31,7 @@ command = ["{artifact}", "7"]
 
 
 def results(ensign: Ensign) -> dict[str, Any]:
-    done = ensign("report", "study.toml", "--json")
+    done = ensign("report", "study.toml", "--json", "-")
     assert done.status == 0, done.err
     found: dict[str, Any] = json.loads(done.out)
     return found

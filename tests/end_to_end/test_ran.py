@@ -61,7 +61,7 @@ def test_what_ran_is_listed_once_and_an_unused_library_makes_no_difference(
     write_parts(ensign.folder, build, "main", "lib", changes=own)
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    result = json.loads(ensign("report", "study.toml", "--json").out)
+    result = json.loads(ensign("report", "study.toml", "--json", "-").out)
     assert result["builds"][1]["same_as"] == "gcc-12-O1"
     (built,) = [each for each in result["ran"] if each["built"]]
     assert (built["path"], built["same"]) == ("main", True)

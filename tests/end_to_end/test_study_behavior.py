@@ -24,7 +24,7 @@ def raced(ensign: Ensign, text: str, *changes: tuple[str, str]) -> dict[str, obj
     write_study(ensign.folder, text, *changes)
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    found: dict[str, object] = json.loads(ensign("report", "study.toml", "--json").out)
+    found: dict[str, object] = json.loads(ensign("report", "study.toml", "--json", "-").out)
     return found
 
 
@@ -42,25 +42,28 @@ def modes(ensign: Ensign) -> dict[str, str]:
 
 def test_a_workload_of_several_busy_tasks_runs_by_turns_on_all_cpus(ensign: Ensign) -> None:
     found = raced(ensign, THREADS)
-    assert found["study"]["metric"] == "wall"  # type: ignore[index]
+    assert found["experiment"]["metric"] == "wall"  # type: ignore[index]
     assert modes(ensign) == {"short": "interleaved", "long": "alternating"}
     assert ("several-cpus", "long") in findings(found)
     assert ("several-cpus", "short") not in findings(found)
     # The report is of what was raced, and a second run changes nothing.
     assert ensign("run", "study.toml").status == 0
-    assert json.loads(ensign("report", "study.toml", "--json").out)["study"]["metric"] == "wall"
+    assert (
+        json.loads(ensign("report", "study.toml", "--json", "-").out)["experiment"]["metric"]
+        == "wall"
+    )
 
 
 def test_a_workload_that_waits_runs_by_turns(ensign: Ensign) -> None:
     found = raced(ensign, SLEEPS)
-    assert found["study"]["metric"] == "wall"  # type: ignore[index]
+    assert found["experiment"]["metric"] == "wall"  # type: ignore[index]
     assert modes(ensign)["long"] == "alternating"
     assert ("mostly-waiting", "long") in findings(found)
 
 
 def test_programs_of_one_task_are_interleaved_and_compared_by_cpu_time(ensign: Ensign) -> None:
     found = raced(ensign, BATCH)
-    assert found["study"]["metric"] == "cpu"  # type: ignore[index]
+    assert found["experiment"]["metric"] == "cpu"  # type: ignore[index]
     assert modes(ensign) == {"short": "interleaved", "long": "interleaved"}
 
 
@@ -78,5 +81,5 @@ def test_what_the_user_says_goes_first_and_is_doubted(
     found = raced(ensign, THREADS, ("rounds = 3", f"rounds = 3\n{keys}"))
     said = {code for code, subject in findings(found) if subject == "long"}
     assert said & {"interleaved-by-request", "cpu-by-request"} == codes
-    assert found["study"]["metric"] == ("cpu" if "metric" in keys else "wall")  # type: ignore[index]
+    assert found["experiment"]["metric"] == ("cpu" if "metric" in keys else "wall")  # type: ignore[index]
     assert (modes(ensign)["long"] == "interleaved") == ('"interleaved"' in keys)

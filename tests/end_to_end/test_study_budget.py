@@ -19,7 +19,7 @@ def test_without_rounds_a_study_races_as_many_as_fit_and_no_more_later(ensign: E
     write_study(ensign.folder, BATCH, ('budget = "60s"\nrounds = 3', 'budget = "6s"'))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    said = json.loads(ensign("report", "study.toml", "--json").out)["study"]
+    said = json.loads(ensign("report", "study.toml", "--json", "-").out)["experiment"]
     assert said["rounds_done"] == said["rounds_planned"] >= 3
     raced = trials(ensign)
     assert raced == 2 * said["rounds_done"]
@@ -32,7 +32,7 @@ def test_a_precision_that_is_soon_reached_ends_a_study_early(ensign: Ensign) -> 
     write_study(ensign.folder, BATCH, ('budget = "60s"\nrounds = 3', asked))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    said = json.loads(ensign("report", "study.toml", "--json").out)["study"]
+    said = json.loads(ensign("report", "study.toml", "--json", "-").out)["experiment"]
     assert 5 <= said["rounds_done"] < 100
 
 

@@ -69,7 +69,7 @@ def test_without_a_check_the_report_says_so_at_its_head(ensign: Ensign) -> None:
     done = ensign("run", str(study))
     assert done.status == 0, done.err
     assert NO_CHECK in done.said
-    checked = results(ensign)["study"]["checked"]  # type: ignore[call-overload]
+    checked = results(ensign)["experiment"]["checked"]  # type: ignore[call-overload]
     assert checked is False
     for kind in ("--html", "--markdown"):
         target = ensign.folder / f"report{kind}"

@@ -28,7 +28,7 @@ def test_a_server_is_trained_with_the_baselines_tools_and_asked_to_stop(ensign: 
     assert ["builds", "5", "0"] in [line.split()[:3] for line in planned.out.splitlines()]
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    said = json.loads(ensign("report", "study.toml", "--json").out)
+    said = json.loads(ensign("report", "study.toml", "--json", "-").out)
     assert [build["status"] for build in said["builds"]] == ["built"] * 3
     # The same load as the test: what is gained is gained on what was seen.
     assert said["findings"][0]["code"] == "training-overlaps-tests"

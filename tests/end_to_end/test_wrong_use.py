@@ -41,7 +41,7 @@ from ensign.cli.main import run_command_line
         ("compare true true --input .", "is a folder"),
         ("compare true true --output no/folder", "no/folder"),
         ("compare true true --deadline 0s", "--deadline"),
-        ("compare true true --fail-if faster", "slower"),
+        ("compare true true --fail-on faster", "slower"),
         ("compare true true --operations 0", "--operations"),
         ("compare true true --export-json no/folder.json", "no/folder.json"),
         ("compare true true --export-csv .", "it is a folder"),

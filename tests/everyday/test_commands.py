@@ -55,7 +55,7 @@ def test_26_two_busy_threads(ensign: Ensign, shapes: Shapes) -> None:
 def test_27_a_helping_thread(ensign: Ensign, shapes: Shapes) -> None:
     commands = shapes.pair(f"helper {ROUNDS}")
     chosen = {
-        (said.json["compare"]["metric"], said.json["compare"]["mode"])
+        (said.json["experiment"]["metric"], said.json["experiment"]["mode"])
         for said in (planted(ensign, commands), planted(ensign, commands))
     }
     assert len(chosen) == 1

@@ -107,7 +107,7 @@ def test_20_a_mostly_waiting_program(ensign: Ensign, shapes: Shapes) -> None:
     said = compared(
         ensign, *shapes.pair("wait 20"), *NAMED, truth=Truth(cpu=SAME, wall=3.0, computes=False)
     )  # fmt: skip
-    assert said.json["compare"]["metric"] == "wall", said.text
+    assert said.json["experiment"]["metric"] == "wall", said.text
     said.told(three=Truth(cpu=SAME, wall=3.0))
 
 

@@ -104,7 +104,7 @@ def _name(row: Json) -> str:
 def _rows(said: Json) -> Iterator[Json]:
     for part in ("comparisons", "other_metric", "suite", "suite_other_metric", "workloads"):
         for row in said.get(part, []):
-            yield {"metric": said.get("study", {}).get("metric", "cpu"), **row}
+            yield {"metric": said.get("experiment", {}).get("metric", "cpu"), **row}
 
 
 def no_falsehood(said: Said, truths: Mapping[str, Truth]) -> Said:

@@ -1,16 +1,18 @@
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from ensign.lab.compare.judge import Judge
-from ensign.lab.compare.options import Options, command_variants
+from ensign.lab.judge import judge
+from ensign.lab.record import Record
+from ensign.lab.so_far import SoFar
 from ensign.meter.records import TrialPlace, trials
 from ensign.model.comparisons import Direction, Size
+from ensign.model.experiment import Experiment
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import Stopped
+from ensign.model.results import MachineFacts, Result, Stopped
 from ensign.model.trials import Metric, Trial
-from ensign.stats.pair import PairRule, Rule
 from races import execution
 
 START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "interleaved"}
@@ -19,12 +21,25 @@ START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "interleaved
 def raced(*costs: tuple[int, int, int]) -> list[Trial]:
     records = [START]
     for number, (baseline, other, twin) in enumerate(costs):
-        records += execution(number, {"1": baseline, "2": other, "twin": twin})
+        records += execution(number, {"old": baseline, "new": other, "twin": twin})
     return list(trials(records, TrialPlace("", 0, 0, 5)))
 
 
-def a_judge(rule: PairRule) -> Judge:
-    return Judge(command_variants(Options(commands=("old", "new"))), Metric.CPU, rule)
+RULE = Experiment(
+    "compare", "", "", ("",), Metric.CPU, 0.95, None, sequential=True, by_ranks=True
+)  # fmt: skip
+RECORD = Record(
+    "", ("old", "new"), 0, (), MachineFacts(()), (), (), (), (), "0", "now", complete=True
+)
+
+
+def result(trials: Sequence[Trial], doubt: str = "", **rule: object) -> Result:
+    experiment = replace(RULE, **rule)  # type: ignore[arg-type]
+    return judge(experiment, replace(RECORD, doubt=doubt), trials).result
+
+
+def codes(trials: Sequence[Trial], **rule: object) -> set[str]:
+    return {finding.code for finding in result(trials, **rule).findings}
 
 
 # The other variant costs 10 % more, give or take 0.1 %; the twin is the baseline give or take 0.1
@@ -33,42 +48,43 @@ CLEAR = [(10_000, 11_000 + 10 * (n % 3), 10_000 + 10 * (n % 2)) for n in range(1
 
 
 def test_a_clear_difference_is_stated_as_a_cost_ratio() -> None:
-    (row,) = a_judge(PairRule(margin=0.01)).comparisons(raced(*CLEAR))
-    assert row.ratio == pytest.approx(1.1009, abs=1e-3)
+    (row,) = result(raced(*CLEAR), margin=0.01).comparisons
+    assert row.ratio == pytest.approx(1.1004, abs=1e-3)
     assert row.low < row.ratio < row.high
     assert (row.direction, row.size) == (Direction.SLOWER, Size.BEYOND)
     assert (row.variant, row.baseline, row.executions) == ("new", "old", 10)
 
 
+def may_end(trials: Sequence[Trial], margin: float | None) -> Stopped | None:
+    return SoFar(replace(RULE, margin=margin), ("old", "new")).may_end(trials)
+
+
 def test_the_race_ends_when_every_pair_is_settled() -> None:
-    assert a_judge(PairRule(margin=0.01)).may_end(raced(*CLEAR)) is Stopped.DECIDED
-    assert a_judge(PairRule()).may_end(raced(*CLEAR)) is None
-    assert a_judge(PairRule(margin=0.01)).may_end(raced(*CLEAR[:9])) is None
+    assert may_end(raced(*CLEAR), 0.01) is Stopped.DECIDED
+    assert may_end(raced(*CLEAR), None) is None
+    assert may_end(raced(*CLEAR[:9]), 0.01) is None
 
 
 def test_a_twin_that_differs_is_a_finding() -> None:
-    same = a_judge(PairRule()).findings(raced(*CLEAR))
-    assert [finding.code for finding in same if finding.code == "twin-differs"] == []
+    assert "twin-differs" not in codes(raced(*CLEAR))
     costs = [(10_000 + n % 2, 10_000, 12_000 + n % 3) for n in range(10)]
-    codes = [finding.code for finding in a_judge(PairRule()).findings(raced(*costs))]
-    assert "twin-differs" in codes
+    assert "twin-differs" in codes(raced(*costs))
 
 
 def test_doubts_of_trials_are_told_once_under_the_commands_name() -> None:
-    doubt = Finding("escape", Severity.WARNING, "a process left", "2")
+    doubt = Finding("escape", Severity.WARNING, "a process left", "new")
     doubtful = [replace(trial, findings=(doubt,)) for trial in raced(*CLEAR)]
-    found = [f for f in a_judge(PairRule()).findings(doubtful) if f.code == "escape"]
+    found = [f for f in result(doubtful).findings if f.code == "escape"]
     assert [finding.subject for finding in found] == ["new"]
 
 
 def test_a_race_that_ended_before_its_first_look_has_an_ordinary_interval() -> None:
-    judge = a_judge(PairRule())
     few = raced(*CLEAR[:4])
-    (unknown,) = judge.comparisons(few)
-    (known,) = judge.at_the_end(4).comparisons(few)
+    (unknown,) = SoFar(RULE, ("old", "new")).comparisons(few)
+    (known,) = result(few).comparisons
     assert math.isinf(unknown.high) or unknown.high > known.high
     assert (known.rule, known.direction) == ("t", Direction.SLOWER)
-    assert judge.at_the_end(5) is judge
+    assert result(raced(*CLEAR[:5])).comparisons[0].rule == "sequential"
 
 
 def test_what_a_few_executions_decide_is_not_called_faster_in_one_line_and_chance_in_another() -> (
@@ -76,22 +92,18 @@ def test_what_a_few_executions_decide_is_not_called_faster_in_one_line_and_chanc
 ):
     """By the interval 10 executions differ, by their ranks it may be chance: nothing is claimed."""
     costs = [
-        (10_000, 10_000 + more, 10_000) for more in (-20, 30, 40, -25, 60, 70, 80, 90, 60, -30)
+        (10_000, 10_000 + more, 10_000) for more in (60, -20, 70, -25, 80, 30, 90, -30, 60, 40)
     ]
-    judge = Judge(
-        command_variants(Options(commands=("old", "new"))), Metric.CPU, PairRule(rule=Rule.T)
-    )
-    (row,) = judge.comparisons(raced(*costs))
+    said = result(raced(*costs), sequential=False)
+    (row,) = said.comparisons
     assert row.low > 1
     assert row.direction is Direction.UNCLEAR
     assert "by the ranks of 10 executions that may be chance" in row.withheld
-    codes = {finding.code for finding in judge.findings(raced(*costs))}
-    assert "few-executions-decide" in codes
+    assert "few-executions-decide" in {finding.code for finding in said.findings}
 
 
 def test_what_nobody_looked_at_before_the_race_is_not_claimed_after_it() -> None:
-    judge = replace(a_judge(PairRule(margin=0.01)), doubt="nobody saw its clock")
-    (row,) = judge.comparisons(raced(*CLEAR))
+    (row,) = result(raced(*CLEAR), "nobody saw its clock", margin=0.01).comparisons
     assert row.withheld == "nobody saw its clock"
     assert (row.direction, row.size) == (Direction.UNCLEAR, Size.UNCLEAR)
-    assert row.ratio == pytest.approx(1.1009, abs=1e-3)
+    assert row.ratio == pytest.approx(1.1004, abs=1e-3)

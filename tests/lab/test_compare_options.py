@@ -5,9 +5,10 @@ import pytest
 from ensign.lab.compare.options import Options, command_variants, parse_env
 from ensign.lab.compare.pilot import CommandPilot, PilotRun
 from ensign.lab.compare.plan import (
+    RacedWorkloads,
     budget_ns,
+    experiment_of,
     output_findings,
-    pair_rule,
     plan_race,
     with_memory,
 )
@@ -15,8 +16,8 @@ from ensign.lab.compare.variants import variant_specs
 from ensign.lab.cpu_plan import CpuPlan
 from ensign.meter.requests import Score
 from ensign.model.errors import InputError
+from ensign.model.experiment import Experiment
 from ensign.model.trials import Metric, Mode, TaskActivity
-from ensign.stats.pair import Rule
 
 S = 10**9
 MS = 10**6
@@ -167,15 +168,19 @@ def test_the_budget_grows_for_slow_programs_only_when_it_was_left_to_us() -> Non
         budget_ns(replace(TWO, budget_ns=30 * S), 20 * S, 10 * S)
 
 
+def ruled(options: Options, rounds: int) -> Experiment:
+    return experiment_of(options, ("a", "b"), RacedWorkloads(("",), Metric.CPU), rounds, S)
+
+
 def test_a_budget_alone_is_spent_whole() -> None:
-    assert pair_rule(TWO, 100).precision == pytest.approx(0.005)
-    assert pair_rule(replace(TWO, budget_ns=S), 100).precision is None
-    assert pair_rule(replace(TWO, margin=0.01), 100).precision is None
+    assert ruled(TWO, 100).precision == pytest.approx(0.005)
+    assert ruled(replace(TWO, budget_ns=S), 100).precision is None
+    assert ruled(replace(TWO, margin=0.01), 100).precision is None
 
 
 def test_few_executions_are_not_peeked_into() -> None:
-    assert pair_rule(TWO, 7).rule is Rule.T
-    assert pair_rule(TWO, 8).rule is Rule.SEQUENTIAL
+    assert not ruled(TWO, 7).sequential
+    assert ruled(TWO, 8).sequential
 
 
 def test_outputs_that_differ_are_found() -> None:

@@ -20,6 +20,10 @@ def a_request() -> RaceRequest:
     return RaceRequest(variants, Mode.INTERLEAVED, slice_ns=5 * MS, executions=1, seed=3)
 
 
+def requests() -> dict[str, RaceRequest]:
+    return {"": a_request()}
+
+
 def never(_: Sequence[Trial]) -> str | None:
     return None
 
@@ -37,7 +41,11 @@ def test_batches_end_at_the_looks_and_the_race_at_the_look_that_suffices() -> No
         return Stopped.PRECISION if len(trials) >= 10 else None
 
     outcome = run_race(
-        meter, a_request(), RaceLimits(10**12, look=True, may_end=may_end), meter.clock_ns, ignore
+        meter,
+        {"": a_request()},
+        RaceLimits(10**12, look=True, may_end=may_end),
+        meter.clock_ns,
+        ignore,
     )
     assert looked == [5, 7, 10]
     assert outcome.stopped is Stopped.PRECISION
@@ -48,7 +56,11 @@ def test_batches_end_at_the_looks_and_the_race_at_the_look_that_suffices() -> No
 def test_the_budget_ends_a_race_between_looks() -> None:
     meter = SimulatedMeter(lambda _variant, _n: 10 * MS)
     outcome = run_race(
-        meter, a_request(), RaceLimits(250 * MS, look=True, may_end=never), meter.clock_ns, ignore
+        meter,
+        {"": a_request()},
+        RaceLimits(250 * MS, look=True, may_end=never),
+        meter.clock_ns,
+        ignore,
     )
     assert outcome.stopped is Stopped.BUDGET
     assert len(outcome.trials) == 8
@@ -79,8 +91,8 @@ class MeterOfBatches(SimulatedMeter):
 def test_one_long_execution_does_not_end_a_race_early() -> None:
     """Of 60 s, one execution of 20 s left the last 20 s unused; 0.03 s suffice for another."""
     meter = MeterOfBatches(lambda _variant, n: 7 * S if n == 30 else 10 * MS)
-    limits = RaceLimits(60 * S, look=True, may_end=never, execution_ns=30 * MS)
-    outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
+    limits = RaceLimits(60 * S, look=True, may_end=never, round_ns=30 * MS)
+    outcome = run_race(meter, requests(), limits, meter.clock_ns, ignore)
     assert outcome.stopped is Stopped.BUDGET
     assert 60 * S - meter.now_ns < 30 * MS
     assert meter.now_ns <= 60 * S
@@ -90,8 +102,8 @@ def test_one_long_execution_does_not_end_a_race_early() -> None:
 def test_a_long_execution_is_not_begun_where_it_does_not_fit(start_ms: int, budget_s: int) -> None:
     """A batch that began after a look took one execution more, whatever was left."""
     meter = MeterOfBatches(lambda _variant, _n: 1 * S, start_ns=start_ms * MS)
-    limits = RaceLimits(budget_s * S, look=True, may_end=never, execution_ns=3 * S)
-    outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
+    limits = RaceLimits(budget_s * S, look=True, may_end=never, round_ns=3 * S)
+    outcome = run_race(meter, requests(), limits, meter.clock_ns, ignore)
     # What starting the meter takes is known after the first time.
     assert meter.now_ns <= budget_s * S + start_ms * MS
     assert meter.now_ns + 3 * S + 2 * start_ms * MS > budget_s * S
@@ -101,8 +113,8 @@ def test_a_long_execution_is_not_begun_where_it_does_not_fit(start_ms: int, budg
 def test_a_long_race_keeps_totals_and_only_so_many_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ensign.lab.compare.race._MOST_SLICES", 30)
     meter = SimulatedMeter(lambda _variant, _n: 10 * MS)
-    limits = RaceLimits(1 * S, look=True, may_end=never, execution_ns=30 * MS)
-    outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
+    limits = RaceLimits(1 * S, look=True, may_end=never, round_ns=30 * MS)
+    outcome = run_race(meter, requests(), limits, meter.clock_ns, ignore)
     assert [len(trial.slices) for trial in outcome.trials[:11]] == [3] * 10 + [0]
     assert all(len(trial.variants) == 3 for trial in outcome.trials)
     assert len(outcome.trials) == 33
@@ -115,7 +127,7 @@ def test_without_looks_nobody_is_asked() -> None:
         raise AssertionError
 
     limits = RaceLimits(200 * MS, look=False, may_end=may_end)
-    outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
+    outcome = run_race(meter, requests(), limits, meter.clock_ns, ignore)
     assert len(outcome.trials) == 6
     assert len(meter.requests) == 1
 
@@ -123,7 +135,11 @@ def test_without_looks_nobody_is_asked() -> None:
 def test_ctrl_c_keeps_what_was_measured() -> None:
     meter = SimulatedMeter(lambda _variant, _n: 10 * MS, interrupt_after=6)
     outcome = run_race(
-        meter, a_request(), RaceLimits(10**12, look=True, may_end=never), meter.clock_ns, ignore
+        meter,
+        {"": a_request()},
+        RaceLimits(10**12, look=True, may_end=never),
+        meter.clock_ns,
+        ignore,
     )
     assert outcome.stopped is Stopped.INTERRUPTED
     assert len(outcome.trials) == 6
@@ -132,7 +148,11 @@ def test_ctrl_c_keeps_what_was_measured() -> None:
 def test_each_batch_has_its_own_seed() -> None:
     meter = SimulatedMeter(lambda _variant, _n: 10 * MS)
     run_race(
-        meter, a_request(), RaceLimits(400 * MS, look=True, may_end=never), meter.clock_ns, ignore
+        meter,
+        {"": a_request()},
+        RaceLimits(400 * MS, look=True, may_end=never),
+        meter.clock_ns,
+        ignore,
     )
     assert [request["seed"] for _, request in meter.requests][:3] == [3, 8, 10]
 
@@ -151,7 +171,7 @@ class FailingMeter(SimulatedMeter):
 def test_a_failure_keeps_what_was_measured_and_calls_the_variant_by_its_name() -> None:
     meter = FailingMeter(lambda _variant, _n: 10 * MS, fail_after=6)
     limits = RaceLimits(10**12, look=True, may_end=never, names={"2": "new"})
-    outcome = run_race(meter, a_request(), limits, meter.clock_ns, ignore)
+    outcome = run_race(meter, requests(), limits, meter.clock_ns, ignore)
     assert len(outcome.trials) == 6
     assert outcome.stopped is Stopped.FAILED
     assert str(outcome.error) == "new: it fell over"
@@ -161,4 +181,4 @@ def test_a_failure_before_anything_was_measured_is_raised() -> None:
     meter = FailingMeter(lambda _variant, _n: 10 * MS)
     limits = RaceLimits(10**12, look=True, may_end=never)
     with pytest.raises(CommandFailed, match="2: it fell over"):
-        run_race(meter, a_request(), limits, meter.clock_ns, ignore)
+        run_race(meter, requests(), limits, meter.clock_ns, ignore)

@@ -4,8 +4,8 @@ import pytest
 
 from ensign.host.clock import FakeClock
 from ensign.lab.compare.options import Options, command_variants
-from ensign.lab.compare.run import Comparing
-from ensign.lab.cpu_plan import CpuPlan
+from ensign.lab.compare.run import CompareSteps
+from ensign.lab.experiment import run_experiment
 from ensign.lab.ports import Ports
 from ensign.meter.client import FakeMeter, Json
 from ensign.model.errors import CommandFailed, EnsignError, Interrupted
@@ -18,9 +18,8 @@ def exited(status: int) -> list[Json]:
 def failure_of(meter: FakeMeter) -> EnsignError:
     options = Options(commands=("true", "true"), cleanup=("false",))
     ports = Ports(meter=meter, clock=FakeClock(), env={})
-    plan = CpuPlan()
     with pytest.raises(EnsignError) as raised:
-        Comparing(options, command_variants(options), plan, ports, lambda _: None).run()
+        run_experiment(CompareSteps(options, command_variants(options), ports, lambda _: None))
     return raised.value
 
 

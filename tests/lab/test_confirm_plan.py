@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import report_data as data
+from ensign.lab.record import Record, write_record
 from ensign.lab.study.confirm_plan import (
     ConfirmPlan,
     TimeLeft,
@@ -19,15 +20,14 @@ from ensign.lab.study.confirm_plan import (
     read_plan,
     write_plan,
 )
-from ensign.lab.study.confirming import with_confirmation
+from ensign.lab.study.confirming import second_phase, with_confirmation
 from ensign.lab.study.fitting import Demand, WorkloadPilot, fitted
 from ensign.lab.study.fixed import plan_key
 from ensign.lab.study.racing import RoundPlan
-from ensign.lab.study.record import StudyRecord, write_record
 from ensign.lab.study_file import StudyFile, parse_study
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import MachineFacts, StudyResult
+from ensign.model.results import MachineFacts, Result
 from ensign.model.variants import Variant
 from ensign.store.folder import StudyFolder
 
@@ -70,12 +70,12 @@ EXPLORED = RoundPlan("key", 7, {"set": 1000, "get": None}, 0)
 ROOM = TimeLeft(left_ns=12_500_000_000, round_ns=10**9)
 
 
-def explored(**ratios: float) -> StudyResult:
+def explored(**ratios: float) -> Result:
     truth = {name.replace("_", "-"): ratio for name, ratio in ratios.items()}
     return replace(data.study(truth, ("set", "get")), baseline=NAMES[0], findings=(), builds=())
 
 
-def plan_of(file: StudyFile, result: StudyResult) -> ConfirmPlan:
+def plan_of(file: StudyFile, result: Result) -> ConfirmPlan:
     asked = file.study.race.confirm
     assert asked is not None
     finalists = choose_finalists(result, file.variants, asked.finalists)
@@ -175,12 +175,16 @@ def test_a_plan_that_was_edited_is_an_error(tmp_path: Path) -> None:
             read_plan(folder, "key")
 
 
-def a_record(plan: ConfirmPlan, key: str) -> StudyRecord:
-    return StudyRecord(
+def a_record(plan: ConfirmPlan, key: str) -> Record:
+    return Record(
         key=key, raced=(plan.baseline, *plan.finalists), rounds_planned=plan.rounds, builds=(),
         machine=MachineFacts(()), findings=(), commands=(), toolchains=(), source=(), version="0",
         made_at="now", complete=False, plan_sha256=plan.sha256,
     )  # fmt: skip
+
+
+def as_stored(result: Result, file: StudyFile, folder: StudyFolder) -> Result:
+    return with_confirmation(result, file, folder, second_phase(file, folder, "key"))
 
 
 def test_another_plan_with_its_own_hash_is_not_the_one_that_was_raced(tmp_path: Path) -> None:
@@ -188,23 +192,23 @@ def test_another_plan_with_its_own_hash_is_not_the_one_that_was_raced(tmp_path: 
     plan = plan_of(FILE, result)
     write_plan(folder, plan)
     write_record(folder, a_record(plan, f"{plan.prefix}x"), "confirm/key-record")
-    waiting = with_confirmation(result, FILE, folder, "key").confirmation
+    waiting = as_stored(result, FILE, folder).confirmation
     assert waiting is not None
     assert (waiting.result, waiting.rounds_done, waiting.rounds) == (None, 0, 12)
     write_plan(folder, replace(plan, margin="5%"))
     with pytest.raises(InputError, match="edited after it was written"):
-        with_confirmation(result, FILE, folder, "key")
+        as_stored(result, FILE, folder)
 
 
 def test_an_exploration_claims_nothing_and_a_plain_study_stays_as_it_is(tmp_path: Path) -> None:
     result = explored(gcc_12_O3=0.95)
-    seen = with_confirmation(result, FILE, StudyFolder(tmp_path), "key")
+    seen = as_stored(result, FILE, StudyFolder(tmp_path))
     assert seen.confirmation is not None
     assert seen.confirmation.plan_sha256 == ""
     assert {entry.non_inferior for entry in seen.suite} == {None}
     assert seen.significant == ()
     plain = parse_study(TEXT.replace("confirm = {}", ""), Path("s.toml"))
-    assert with_confirmation(result, plain, StudyFolder(tmp_path), "key") == result
+    assert as_stored(result, plain, StudyFolder(tmp_path)) == result
 
 
 def test_the_file_is_text_that_people_can_read(tmp_path: Path) -> None:

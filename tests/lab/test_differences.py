@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import report_data as data
+from ensign.lab.record import Record
 from ensign.lab.study.differences import study_difference
-from ensign.lab.study.record import StudyRecord
 from ensign.meter.records import TrialPlace, trials
 from ensign.model.differences import StudyDifference
 from ensign.model.errors import InputError
@@ -22,7 +22,7 @@ from races import execution
 
 START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "interleaved"}
 VARIANTS = ("gcc-O2", "gcc-O3", "twin")
-RACED = tuple[Study, StudyRecord, tuple[Trial, ...]]
+RACED = tuple[Study, Record, tuple[Trial, ...]]
 
 
 def a_study(workloads: str = "ab", **race: object) -> Study:
@@ -39,7 +39,7 @@ def a_study(workloads: str = "ab", **race: object) -> Study:
     )
 
 
-def a_record(**changes: object) -> StudyRecord:
+def a_record(**changes: object) -> Record:
     fields: dict[str, object] = {
         "key": "k", "raced": VARIANTS[:2], "rounds_planned": 8,
         "builds": (data.build("gcc-O2"), data.build("gcc-O3")),
@@ -47,7 +47,7 @@ def a_record(**changes: object) -> StudyRecord:
         "findings": (), "commands": (("a", "program a"), ("b", "program b")), "toolchains": (),
         "source": (), "version": "0.1.0", "made_at": "then", "complete": True,
     }  # fmt: skip
-    return StudyRecord(**{**fields, **changes})  # type: ignore[arg-type]
+    return Record(**{**fields, **changes})  # type: ignore[arg-type]
 
 
 def swept(seed: int, ratios: tuple[float, ...], workloads: str = "ab", sd: float = 0.002):  # type: ignore[no-untyped-def]  # noqa: ANN201

@@ -140,7 +140,7 @@ def test_fail_on_makes_a_finding_exit_status_1(tmp_path: Path) -> None:
         ([], 0),
         (["--fail-on", "warning"], 0),
         (["--fail-on", "note"], 1),
-        (["--fail-on", "note", "--json"], 1),
+        (["--fail-on", "note", "--json", "-"], 1),
     ):
         assert CliRunner().invoke(app, ["doctor", program, *words]).exit_code == status, words
 

@@ -57,7 +57,7 @@ def raced(
     told: list[RoundPlan] = []
     plan = fixed_plan(site_of(meter, folder), study, VARIANTS, "key")
     course = RaceContext(meter, meter, folder, told.append, lambda _: None)
-    return race_rounds(course, study, VARIANTS, plan), told
+    return race_rounds(course, study, VARIANTS, plan)[0], told
 
 
 def noisy(mean_ns: int, share: float, seed: int = 1) -> Callable[[str, int], int]:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from ensign.lab.study.effects import design_of
+from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import BuildFacts, BuildStatus
 
 
 def built(variant: str, same_as: str = "", **choices: str) -> BuildFacts:

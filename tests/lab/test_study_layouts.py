@@ -9,16 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from ensign.lab.cpu_plan import CpuPlan
+from ensign.lab.record import Record
 from ensign.lab.study.fitting import SPREAD_EXECUTIONS, Demand, WorkloadPilot
 from ensign.lab.study.fixed import plan_key
+from ensign.lab.study.judging import study_result
 from ensign.lab.study.layouts import rotating, spread_race
 from ensign.lab.study.racing import RoundPlan, run_rounds
-from ensign.lab.study.record import StudyRecord
-from ensign.lab.study.result import study_result
 from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.records import TrialPlace, trials
+from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import Direction
-from ensign.model.results import BuildFacts, MachineFacts, StudyResult
+from ensign.model.results import MachineFacts, Result
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Trial
 from ensign.report.layouts import scope
@@ -61,8 +62,8 @@ def built(variant: str, relinks: int) -> BuildFacts:
     )  # fmt: skip
 
 
-def record(*builds: BuildFacts, relinks: int) -> StudyRecord:
-    return StudyRecord(
+def record(*builds: BuildFacts, relinks: int) -> Record:
+    return Record(
         key="key", raced=tuple(each.variant for each in builds), rounds_planned=6, builds=builds,
         machine=MachineFacts(()), findings=(), commands=(), toolchains=(), source=(), version="0",
         made_at="now", complete=True, relinks=relinks,
@@ -148,7 +149,7 @@ def raced(
     return tuple(done)
 
 
-def suite_row(result: StudyResult, variant: str) -> tuple[Direction, int]:
+def suite_row(result: Result, variant: str) -> tuple[Direction, int]:
     (row,) = [each.comparison for each in result.suite if each.comparison.variant == variant]
     return row.direction, row.executions
 

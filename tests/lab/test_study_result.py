@@ -4,16 +4,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ensign.lab.judge import trial_findings
+from ensign.lab.record import Record, read_record, write_record
+from ensign.lab.study.judging import study_result
 from ensign.lab.study.longer_slices import with_longer_slices
 from ensign.lab.study.racing import RoundPlan
-from ensign.lab.study.record import StudyRecord, read_record, write_record
-from ensign.lab.study.result import study_result, trial_findings
 from ensign.meter.records import TrialPlace, trials
+from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import Direction
 from ensign.model.effects import AxisChange
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import BuildFacts, MachineFacts
+from ensign.model.results import MachineFacts
 from ensign.model.study import Study
 from ensign.model.trials import Trial
 from ensign.store.folder import StudyFolder
@@ -30,7 +32,7 @@ STUDY = Study.model_validate(
         "workloads": [{"name": name, "command": ["{artifact}", name]} for name in ("a", "b")],
     }
 )
-RECORD = StudyRecord(
+RECORD = Record(
     key="key",
     raced=("gcc-O2", "gcc-O3"),
     rounds_planned=6,

@@ -43,16 +43,16 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module", params=["study", "extreme_study", "empty_study"])
 def html(request: pytest.FixtureRequest) -> str:
-    return as_html.study(getattr(data, request.param)())
+    return as_html.render(getattr(data, request.param)())
 
 
 @pytest.fixture(scope="module")
 def usual() -> str:
-    return as_html.study(data.study())
+    return as_html.render(data.study())
 
 
 def test_a_page_knows_of_what_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    page = as_html.study(data.study())
+    page = as_html.render(data.study())
     assert as_html.shows(page, data.study())
     assert not as_html.shows(page, data.study(question="Another one?"))
     assert not as_html.shows(page, data.study(suite=()))
@@ -82,7 +82,7 @@ def test_identifiers_are_unique(html: str) -> None:
 
 
 def test_hostile_names_are_text() -> None:
-    html = as_html.study(data.extreme_study())
+    html = as_html.render(data.extreme_study())
     assert "<script" not in html
     assert data.HOSTILE in "".join(Page(html).texts)
     assert "\x1b" not in html

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import StudyResult
+from ensign.model.results import Result
 from ensign.model.shipment import Shipment, ShippedFile, Verified
 from ensign.report.as_pull_request import pull_request
 from report_data import HOSTILE, SPREAD, confirmed_study, study
@@ -34,7 +34,7 @@ def test_it_says_what_why_and_how_to_redo() -> None:
     assert "| variant |" in section(page, "All that was measured")
 
 
-def doubts_of(result: StudyResult, variant: str = SHIPMENT.variant) -> str:
+def doubts_of(result: Result, variant: str = SHIPMENT.variant) -> str:
     page = pull_request(result, replace(SHIPMENT, variant=variant), "s.toml")
     return section(page, "What this does not say")
 

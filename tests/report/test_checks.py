@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from ensign.model.results import StudyResult
+from ensign.model.results import Result
 from ensign.report import as_html, as_json, as_markdown, as_terminal
-from ensign.report.view import status_of, study_view
+from ensign.report.view import status_of, view_of
 from report_data import build, study
 
 FASTEST = "clang-19-O3-lto"
 
 
 @pytest.fixture
-def result() -> StudyResult:
+def result() -> Result:
     facts = {
         FASTEST: {
             "check": "failed",
@@ -31,8 +31,8 @@ def result() -> StudyResult:
     )
 
 
-def test_the_row_of_a_variant_that_fails_says_so(result: StudyResult) -> None:
-    labels = {row.name: row.label for row in study_view(result).suite}
+def test_the_row_of_a_variant_that_fails_says_so(result: Result) -> None:
+    labels = {row.name: row.label for row in view_of(result).suite}
     assert labels[FASTEST] == f"{FASTEST} (fails its check)"
     assert labels["gcc-12-O3"] == "gcc-12-O3"
 
@@ -42,16 +42,16 @@ def test_the_status_of_a_build_has_its_check() -> None:
     assert status_of(replace(build("gcc-12-O2"), check="passed")) == "built, check passed"
 
 
-def test_every_report_shows_it(result: StudyResult) -> None:
-    text = as_terminal.study(result, as_terminal.Screen(width=120))
+def test_every_report_shows_it(result: Result) -> None:
+    text = as_terminal.render(result, as_terminal.Screen(width=120), details=True)
     assert "built, check FAILED" in text
     assert f"{FASTEST}: last lines of its check" in text
     assert "[err]: <strings> differ" in text
-    html = as_html.study(result)
+    html = as_html.render(result)
     assert "built, check FAILED" in html
     assert "[err]: &lt;strings&gt; differ" in html
-    assert "(fails its check)" in as_markdown.study(result)
-    builds = {one["variant"]: one for one in json.loads(as_json.study(result))["builds"]}
+    assert "(fails its check)" in as_markdown.render(result)
+    builds = {one["variant"]: one for one in json.loads(as_json.render(result))["builds"]}
     assert builds[FASTEST]["check"] == "failed"
     assert builds[FASTEST]["check_failed"] == "'./runtest' ended with status 1"
     assert builds["gcc-12-O2"]["check"] == "not checked"

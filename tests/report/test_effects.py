@@ -17,7 +17,7 @@ from ensign.report.heat import UNCLEAR, heat_map
 from ensign.report.html_figures import user_figure
 from ensign.report.scatter import placed
 from ensign.report.trade import hardening_rows, trade_view
-from ensign.report.view import study_view
+from ensign.report.view import view_of
 from report_simulation import simulated_study
 
 LTO = AxisChange("lto", "off", "full")
@@ -137,7 +137,7 @@ def test_the_note_says_of_what_it_speaks() -> None:
 
 def test_the_front_is_of_builds_that_pass_their_checks() -> None:
     result = simulated_study()
-    trade = trade_view(result, study_view(result))
+    trade = trade_view(result, view_of(result))
     assert trade is not None
     assert [point.number for point in trade.points] == list(range(1, 25))
     fastest = trade.points[0]
@@ -147,20 +147,20 @@ def test_the_front_is_of_builds_that_pass_their_checks() -> None:
         for build in result.builds
     )
     failed = replace(result, builds=wrong)
-    without = trade_view(failed, study_view(failed))
+    without = trade_view(failed, view_of(failed))
     assert without is not None
     assert len(without.points) == 23
 
 
 def test_what_an_error_speaks_against_trades_nothing() -> None:
     result = simulated_study()
-    fastest = study_view(result).compared[0].name
+    fastest = view_of(result).compared[0].name
     error = Finding("no-trace", Severity.ERROR, "LTO has no trace", fastest)
     unfit = replace(result, findings=(error,))
-    trade = trade_view(unfit, study_view(unfit))
+    trade = trade_view(unfit, view_of(unfit))
     assert trade is not None
     assert fastest not in {point.label for point in trade.points}
-    figure = user_figure(unfit, study_view(unfit))
+    figure = user_figure(unfit, view_of(unfit))
     assert figure is not None
     assert figure.caption.startswith("gcc-12-O3-lto-pgo-bolt")
 
@@ -168,7 +168,7 @@ def test_what_an_error_speaks_against_trades_nothing() -> None:
 def test_unknown_sizes_are_on_no_front() -> None:
     result = simulated_study()
     unknown = replace(result, builds=tuple(replace(one, size_bytes=0) for one in result.builds))
-    trade = trade_view(unknown, study_view(unknown))
+    trade = trade_view(unknown, view_of(unknown))
     assert trade is not None
     assert len(trade.sentences) == 1
     assert all(not point.on_size_front and point.size == "unknown" for point in trade.points)
@@ -187,14 +187,14 @@ def test_hardening_is_held_against_the_same_build_without_it() -> None:
 
 
 def test_the_map_has_a_cell_for_each_workload_and_build_and_no_figure_where_it_is_unclear() -> None:
-    heat = heat_map(study_view(simulated_study()))
+    heat = heat_map(view_of(simulated_study()))
     assert heat is not None
     assert (len(heat.rows), len(heat.builds)) == (50, 23)
     cells = [cell for row in heat.rows for cell in row.cells if cell is not None]
     assert len(cells) == 50 * 23
     assert all((cell.text == "") == (cell.tone == UNCLEAR) for cell in cells)
     assert all(" to " in cell.said for cell in cells)
-    assert heat_map(study_view(data.empty_study())) is None
+    assert heat_map(view_of(data.empty_study())) is None
 
 
 def test_labels_do_not_cover_each_other_while_there_is_room() -> None:
@@ -212,10 +212,10 @@ def test_labels_do_not_cover_each_other_while_there_is_room() -> None:
 
 
 def test_json_and_markdown_have_the_effects() -> None:
-    effects = json.loads(as_json.study(simulated_study()))["factorial"]
+    effects = json.loads(as_json.render(simulated_study()))["factorial"]
     assert effects["main"][3]["changes"] == [{"axis": "lto", "old": "off", "new": "full"}]
     assert effects["main"][3]["other_metric"]["metric"] == "wall"
     assert {"main", "conditional", "interactions"} == set(effects)
-    text = as_markdown.study(simulated_study())
+    text = as_markdown.render(simulated_study())
     assert "LTO is worth +1.2 %" in text
     assert "| clang-19-O3-lto-pgo-bolt |" in text

@@ -3,49 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import report_data as data
 from ensign.report import as_csv, as_json, as_markdown, as_terminal
-from ensign.report.as_terminal import Screen
+from ensign.report.terminal_page import Screen
 from report_simulation import simulated_study
 
 GOLDEN = Path(__file__).parent / "golden"
+_whole = partial(as_terminal.render, details=True)
 CASES: dict[str, Callable[[], str]] = {
-    "study-60.txt": lambda: as_terminal.study(data.study(), Screen(60, unicode=False)),
-    "study-120.txt": lambda: as_terminal.study(data.study(), Screen(120)),
-    "study-empty.txt": lambda: as_terminal.study(data.empty_study()),
-    "study-extreme.txt": lambda: as_terminal.study(data.extreme_study()),
-    "study-huge.txt": lambda: as_terminal.study(data.huge_study(), Screen(100)),
-    "study-spread.txt": lambda: as_terminal.study(data.study(layouts=data.SPREAD), Screen(100)),
-    "study-latency.txt": lambda: as_terminal.study(
-        data.study(latency=data.latencies()), Screen(80)
-    ),
-    "study-latency-120.txt": lambda: as_terminal.study(
-        data.study(latency=data.latencies()), Screen(120)
-    ),
-    "study-latency.md": lambda: as_markdown.study(data.study(latency=data.latencies())),
-    "study-latency.csv": lambda: as_csv.study(data.study(latency=data.latencies())),
-    "study-confirmed.txt": lambda: as_terminal.study(data.confirmed_study(), Screen(100)),
-    "study-confirmed.md": lambda: as_markdown.study(data.confirmed_study()),
-    "study-confirmed.csv": lambda: as_csv.study(data.confirmed_study()),
-    "study-confirmed.json": lambda: as_json.study(data.confirmed_study()),
-    "study-choices.txt": lambda: as_terminal.study(simulated_study(), Screen(100)),
-    "compare-60.txt": lambda: as_terminal.compare(data.compared(), Screen(60, unicode=False)),
-    "compare-120.txt": lambda: as_terminal.compare(data.compared(), Screen(120)),
-    "compare-several.txt": lambda: as_terminal.compare(data.compared_several()),
-    "study.md": lambda: as_markdown.study(data.study()),
-    "study-extreme.md": lambda: as_markdown.study(data.extreme_study()),
-    "study-spread.md": lambda: as_markdown.study(data.study(layouts=data.SPREAD)),
-    "compare.md": lambda: as_markdown.compare(data.compared_several()),
-    "study.csv": lambda: as_csv.study(data.study()),
-    "study-extreme.csv": lambda: as_csv.study(data.extreme_study()),
-    "compare.csv": lambda: as_csv.compare(data.compared_several()),
-    "study.json": lambda: as_json.study(data.study()),
-    "study-extreme.json": lambda: as_json.study(data.extreme_study()),
-    "compare.json": lambda: as_json.compare(data.compared()),
+    "study-60.txt": lambda: _whole(data.study(), Screen(60, unicode=False)),
+    "study-120.txt": lambda: _whole(data.study(), Screen(120)),
+    "study-empty.txt": lambda: _whole(data.empty_study()),
+    "study-extreme.txt": lambda: _whole(data.extreme_study()),
+    "study-huge.txt": lambda: _whole(data.huge_study(), Screen(100)),
+    "study-spread.txt": lambda: _whole(data.study(layouts=data.SPREAD), Screen(100)),
+    "study-latency.txt": lambda: _whole(data.study(latency=data.latencies()), Screen(80)),
+    "study-latency-120.txt": lambda: _whole(data.study(latency=data.latencies()), Screen(120)),
+    "study-latency.md": lambda: as_markdown.render(data.study(latency=data.latencies())),
+    "study-latency.csv": lambda: as_csv.render(data.study(latency=data.latencies())),
+    "study-confirmed.txt": lambda: _whole(data.confirmed_study(), Screen(100)),
+    "study-confirmed.md": lambda: as_markdown.render(data.confirmed_study()),
+    "study-confirmed.csv": lambda: as_csv.render(data.confirmed_study()),
+    "study-confirmed.json": lambda: as_json.render(data.confirmed_study()),
+    "study-choices.txt": lambda: _whole(simulated_study(), Screen(100)),
+    "compare-60.txt": lambda: _whole(data.compared(), Screen(60, unicode=False)),
+    "compare-120.txt": lambda: _whole(data.compared(), Screen(120)),
+    "compare-several.txt": lambda: _whole(data.compared_several()),
+    "study-brief.txt": lambda: as_terminal.render(data.study()),
+    "study-confirmed-brief.txt": lambda: as_terminal.render(data.confirmed_study()),
+    "compare-brief.txt": lambda: as_terminal.render(data.compared()),
+    "study.md": lambda: as_markdown.render(data.study()),
+    "study-extreme.md": lambda: as_markdown.render(data.extreme_study()),
+    "study-spread.md": lambda: as_markdown.render(data.study(layouts=data.SPREAD)),
+    "compare.md": lambda: as_markdown.render(data.compared_several()),
+    "study.csv": lambda: as_csv.render(data.study()),
+    "study-extreme.csv": lambda: as_csv.render(data.extreme_study()),
+    "compare.csv": lambda: as_csv.render(data.compared_several()),
+    "study.json": lambda: as_json.render(data.study()),
+    "study-extreme.json": lambda: as_json.render(data.extreme_study()),
+    "compare.json": lambda: as_json.render(data.compared()),
 }
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import report_data as data
-from ensign.model.results import StudyResult
+from ensign.model.results import Result
 from ensign.report import as_html
 from report_simulation import simulated_study
 
@@ -123,9 +123,9 @@ def browse(site: Site, html: str, *, width: int, mode: str = "light") -> tuple[M
 
 @pytest.mark.parametrize("make", [data.study, data.extreme_study, simulated_study])
 def test_a_phone_shows_it_without_sideways_scrolling(
-    site: Site, make: Callable[[], StudyResult]
+    site: Site, make: Callable[[], Result]
 ) -> None:
-    measured, console = browse(site, as_html.study(make()), width=PHONE)
+    measured, console = browse(site, as_html.render(make()), width=PHONE)
     assert measured["client"] == PHONE
     assert measured["scroll"] <= PHONE
     assert site.asked == ["/wrapper.html", "/page.html"]
@@ -135,13 +135,13 @@ def test_a_phone_shows_it_without_sideways_scrolling(
 
 
 def test_a_map_wider_than_a_phone_scrolls_within_its_box(site: Site) -> None:
-    measured, _ = browse(site, as_html.study(simulated_study()), width=PHONE)
+    measured, _ = browse(site, as_html.render(simulated_study()), width=PHONE)
     assert measured["figures"] == 7
     assert measured["scrolls"] >= 1
 
 
 def test_a_wide_page_shows_the_wide_charts_in_dark_too(site: Site) -> None:
-    html = as_html.study(data.study())
+    html = as_html.render(data.study())
     light, _ = browse(site, html, width=1200)
     dark, console = browse(site, html, width=1200, mode="dark")
     assert light["narrow"] is False

@@ -8,8 +8,8 @@ import report_data as data
 from ensign.model.results import LayoutFacts, SuiteComparison
 from ensign.report import as_html, as_json, as_markdown, as_terminal
 from ensign.report.layouts import layout_text, scope
-from ensign.report.verdict import study_verdict
-from ensign.report.view import study_view
+from ensign.report.verdict import verdict_of
+from ensign.report.view import view_of
 from report_data import SPREAD, comparison, study
 
 RACED = LayoutFacts(raced=6, kind="shuffled sections", unable=("clang-19-O3-lto-bolt",))
@@ -35,26 +35,26 @@ def test_the_band_and_the_parts_of_the_spread_are_in_every_report() -> None:
     assert "lay between 2.0 % slower and 1.0 % faster" in text
     assert "set −1.0 to +2.0 %" in text
     assert ": 1.21 % (at most 2.12 %) and 0.40 %, layouts being 90 % of the variance." in text
-    for whole in (as_markdown.study(result), as_html.study(result)):
+    for whole in (as_markdown.render(result), as_html.render(result)):
         plain = html.unescape(whole).replace("\u202f", " ").replace("\xa0", " ")
         assert "another one lies between 2.9 % slower and 2.6 % faster" in plain
-    assert "another one lies" in " ".join(as_terminal.study(result).split())
-    written = json.loads(as_json.study(result))["layouts"]
+    assert "another one lies" in " ".join(as_terminal.render(result, details=True).split())
+    written = json.loads(as_json.render(result))["layouts"]
     assert written["spreads"][0]["high"] == 1.03
     assert written["splits"][0]["execution_sd"] == 0.004
-    assert "layouts" not in json.loads(as_json.study(study()))
+    assert "layouts" not in json.loads(as_json.render(study()))
 
 
 def test_a_difference_inside_the_band_is_a_doubt_and_beyond_it_none() -> None:
-    def verdict_of(log_ratio: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def verdict_at(log_ratio: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
         rows = (SuiteComparison(comparison("a", log_ratio, 0.004), 14),)
-        said = study_verdict(study(suite=rows, layouts=SPREAD))
+        said = verdict_of(study(suite=rows, layouts=SPREAD))
         return said.details, said.caveats
 
-    details, caveats = verdict_of(-0.015)
+    details, caveats = verdict_at(-0.015)
     assert any("that the flags of a are the reason is not shown" in each for each in caveats)
     assert not any("beyond" in each for each in details)
-    details, caveats = verdict_of(-0.08)
+    details, caveats = verdict_at(-0.08)
     assert any("beyond what a relink of the baseline does" in each for each in details)
     assert not any("reason" in each for each in caveats)
 
@@ -70,28 +70,28 @@ def test_rows_whose_whole_interval_lies_in_the_band_are_marked() -> None:
         )
     )
     result = study(suite=rows, layouts=SPREAD, twin="twin")
-    marked = {row.name for row in study_view(result).suite if row.within_spread}
+    marked = {row.name for row in view_of(result).suite if row.within_spread}
     assert marked == {"inside"}
-    said = {each["variant"]: each for each in json.loads(as_json.study(result))["suite"]}
+    said = {each["variant"]: each for each in json.loads(as_json.render(result))["suite"]}
     assert {name: each["within_layout_spread"] for name, each in said.items()} == {
         "inside": True, "reaches-out": False, "beyond": False, "twin": None,
     }  # fmt: skip
-    without = study_view(study(suite=rows))
+    without = view_of(study(suite=rows))
     assert not any(row.within_spread for row in without.suite)
 
 
 def test_a_workload_is_told_by_its_own_spread() -> None:
     inside = replace(SPREAD.spreads[1], low=0.5, high=2.0)
     result = study(layouts=replace(SPREAD, spreads=(SPREAD.spreads[0], inside)))
-    for variant in study_view(result).variants:
+    for variant in view_of(result).variants:
         marked = {entry.row.name for entry in variant.rows if entry.row.within_spread}
         assert marked == (set() if variant.is_twin else {"set"})
-    page = as_html.study(result)
-    assert page.count(">within the layout spread<") == as_markdown.study(result).count(
+    page = as_html.render(result)
+    assert page.count(">within the layout spread<") == as_markdown.render(result).count(
         "<sub>within"
     )
     one = study(layouts=SPREAD, names=("set",))
-    assert any(entry.row.within_spread for each in study_view(one).variants for entry in each.rows)
+    assert any(entry.row.within_spread for each in view_of(one).variants for entry in each.rows)
 
 
 def test_a_split_without_any_spread_has_no_shares() -> None:

@@ -4,9 +4,9 @@ import pytest
 
 import report_data as data
 from ensign.report import as_json, as_markdown, as_terminal
-from ensign.report.as_terminal import Screen
 from ensign.report.bands import bands
-from ensign.report.view import BandCell, study_view
+from ensign.report.terminal_page import Screen
+from ensign.report.view import BandCell, view_of
 from ensign.stats.bands import band_edges
 
 
@@ -31,13 +31,13 @@ def test_the_minimum_stands_in_brackets_where_it_differs() -> None:
 def test_a_variant_has_its_own_counts() -> None:
     result = data.study()
     by_name = {one.variant: one for one in result.bands}
-    for variant in study_view(result).variants:
+    for variant in view_of(result).variants:
         assert variant.counts == by_name[variant.name].by_mean
         assert [cell.minimum for cell in variant.bands] == list(by_name[variant.name].by_minimum)
 
 
 def test_without_counts_nothing_is_said_of_bands() -> None:
     result = data.study(bands=(), band_edges=())
-    assert "by estimated speedup" not in as_terminal.study(result, Screen(120))
-    assert "by estimated speedup" not in as_markdown.study(result)
-    assert '"bands": []' in as_json.study(result)
+    assert "by estimated speedup" not in as_terminal.render(result, Screen(120), details=True)
+    assert "by estimated speedup" not in as_markdown.render(result)
+    assert '"bands": []' in as_json.render(result)

@@ -14,10 +14,10 @@ from ensign.builders.outcomes import BuildResult
 from ensign.builders.sandboxes import Alone, Sandboxes
 from ensign.host.processes import Processes
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
+from ensign.model.builds import BuildFacts, CheckStatus
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from ensign.model.finding_kinds.builds import CHECK_FAILED, CHECK_NEVER_RAN_IT, OUTPUT_NOT_COMPARED
 from ensign.model.findings import Finding
-from ensign.model.results import BuildFacts, CheckStatus
 
 _WAY_OUT = (
     "a check must not build: with check.in_build_tree = true it runs in the tree of each build, "

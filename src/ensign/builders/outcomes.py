@@ -14,6 +14,7 @@ from ensign.builders.relink import FOLDER, Relinked
 from ensign.builders.stages import Plan, Stage
 from ensign.builders.taking import taken_from
 from ensign.host.cache import Entry
+from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.built_files import MadeLibrary
 from ensign.model.finding_kinds.builds import (
     BUILD_FAILED,
@@ -29,7 +30,6 @@ from ensign.model.finding_kinds.builds import (
     VARIANT_LEFT_OUT,
 )
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import BuildFacts, BuildStatus
 from ensign.model.study import Build
 from ensign.model.variants import Variant
 from ensign.proof.evidence import BuildEvidence, Request, some

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 import typer
 
+from ensign.cli.outputs import (
+    CsvFile,
+    Details,
+    FailOn,
+    FailOnOption,
+    HtmlFile,
+    JsonFile,
+    MarkdownFile,
+    Outputs,
+)
 from ensign.model.errors import InputError
 from ensign.model.trials import Better, Metric, Mode, Score
 
@@ -93,9 +102,19 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     ] = None,
     unit: Annotated[str, typer.Option(help="Unit of the score, for reports.")] = "",
     better: Annotated[Better | None, typer.Option(help="Which score is better.")] = None,
-    export_json: Annotated[Path | None, typer.Option(help="Everything, with raw trials.")] = None,
-    export_csv: Annotated[Path | None, typer.Option(help="A row per comparison.")] = None,
-    export_markdown: Annotated[Path | None, typer.Option(help="A table for people.")] = None,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]TEXT",
+            help="Stands for {workload} in commands (else at their end); several are raced in "
+            "rounds.",
+        ),
+    ] = None,
+    json: JsonFile = None,
+    markdown: MarkdownFile = None,
+    csv: CsvFile = None,
+    html: HtmlFile = None,
+    details: Details = False,
     deadline: Annotated[
         str | None,
         typer.Option(help="Longest run of a command (default: the budget, else 10m)."),
@@ -103,10 +122,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     ports: Annotated[
         str | None, typer.Option(help="Where {port} is taken from (default 20000-29999).")
     ] = None,
-    fail_if: Annotated[
-        str | None,
-        typer.Option(help="'slower': exit 1 if one is slower (beyond --margin, if given)."),
-    ] = None,
+    fail_on: FailOnOption = None,
     share_machine: Annotated[
         bool, typer.Option("--share-machine", help="Do not wait for other races on this machine.")
     ] = False,
@@ -115,14 +131,10 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
 
     A command that fails is out of the race; the others race on, and its failure is reported.
 
-    Exit status: 0 measured, 1 by --fail-if, 2 wrong use, 3 a command failed (also where the others
+    Exit status: 0 measured, 1 by --fail-on, 2 wrong use, 3 a command failed (also where the others
     were measured), 4 interrupted.
     """
-    from ensign.cli.compare_run import (  # noqa: PLC0415  # numpy and scipy load with it
-        Exports,
-        parse_fail_if,
-        run_compare,
-    )
+    from ensign.cli.compare_run import run_compare  # noqa: PLC0415  # numpy loads with it
     from ensign.lab.commands import parse_cpus, parse_ports  # noqa: PLC0415
     from ensign.lab.compare.options import DEFAULT_PORTS, Options  # noqa: PLC0415
     from ensign.model.units import parse_duration_ns, parse_share  # noqa: PLC0415
@@ -155,10 +167,15 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         cpus=_read("--cpus", parse_cpus, cpus),
         deadline_ns=_read("--deadline", parse_duration_ns, deadline),
         ports=_read("--ports", parse_ports, ports) or DEFAULT_PORTS,
+        workloads=tuple(workload or ()),
     )
-    exports = Exports(export_json, export_csv, export_markdown)
+    outputs = Outputs({"json": json, "markdown": markdown, "csv": csv, "html": html})
     status = run_compare(
-        options, exports, fail_if_slower=parse_fail_if(fail_if), share_machine=share_machine
+        options,
+        outputs,
+        FailOn(tuple(fail_on or ())),
+        details=details,
+        share_machine=share_machine,
     )
     if status:
         raise typer.Exit(status)

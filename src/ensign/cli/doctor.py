@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ensign.cli.output import say, write
-from ensign.model.errors import InputError
-from ensign.model.findings import Severity
-
-_SEVERITIES = tuple(Severity)
-_FAILED = 1
+from ensign.cli.outputs import FailOn, JsonFile, Outputs
+from ensign.model.findings import Finding, Severity
 
 
 def doctor(
@@ -26,12 +25,12 @@ def doctor(
         ),
     ] = None,
     *,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonFile = None,
     race: Annotated[
         bool, typer.Option(help="Measure the noise by racing a program against itself for 2 s.")
     ] = True,
     fail_on: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="SEVERITY", help="Exit with 1 where a finding is a note, warning or error."
         ),
@@ -42,36 +41,32 @@ def doctor(
     A PATH is a program, a library, or a folder in which something was built, with or without
     ensign. Exit status: 0, 1 by --fail-on, 2 wrong use.
     """
-    least = _severity(fail_on)
+    failing = FailOn(tuple(fail_on or ()), known=tuple(Severity))
+    outputs = Outputs({"json": json})
+    outputs.check()
     columns = shutil.get_terminal_size((80, 24)).columns
     if path is not None and path.suffix != ".toml":
-        found = _of_artifact(path, columns, json=json)
+        found = _of_artifact(path, columns, outputs)
     else:
-        found = _of_machine(path, columns, json=json, race=race)
-    if least is not None and any(_SEVERITIES.index(each) >= least for each in found):
-        raise typer.Exit(_FAILED)
+        found = _of_machine(path, columns, outputs, race=race)
+    status = failing.status_of(found)
+    if status:
+        raise typer.Exit(status)
 
 
-def _severity(word: str | None) -> int | None:
-    """The rank from which findings count. InputError for a word that is none."""
-    if word is None:
-        return None
-    if word not in _SEVERITIES:
-        raise InputError(f"--fail-on knows {', '.join(_SEVERITIES)}, not '{word}'")
-    return _SEVERITIES.index(Severity(word))
-
-
-def _of_artifact(path: Path, columns: int, *, json: bool) -> list[Severity]:
+def _of_artifact(path: Path, columns: int, outputs: Outputs) -> tuple[Finding, ...]:
     from ensign.lab.doctor.artifact import examine_path  # noqa: PLC0415
     from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic and pyelftools load here
     from ensign.report import as_artifact  # noqa: PLC0415
 
     found = examine_path(path, Ports().processes())
-    say(as_artifact.as_json(found) if json else as_artifact.terminal(found, columns))
-    return [finding.severity for finding in found.findings]
+    _show(outputs, partial(as_artifact.as_json, found), as_artifact.terminal(found, columns))
+    return found.findings
 
 
-def _of_machine(study: Path | None, columns: int, *, json: bool, race: bool) -> list[Severity]:
+def _of_machine(
+    study: Path | None, columns: int, outputs: Outputs, *, race: bool
+) -> tuple[Finding, ...]:
     from ensign.lab.doctor.examine import examine_machine  # noqa: PLC0415  # numpy loads here
     from ensign.lab.doctor.probe import DoctorPorts  # noqa: PLC0415
     from ensign.report import as_doctor  # noqa: PLC0415
@@ -79,5 +74,11 @@ def _of_machine(study: Path | None, columns: int, *, json: bool, race: bool) -> 
     if race and sys.stderr.isatty():
         write(sys.stderr, "looking around and measuring for two seconds …\n")
     found = examine_machine(DoctorPorts(), study=study, race=race)
-    say(as_doctor.as_json(found) if json else as_doctor.terminal(found, columns))
-    return [finding.severity for finding in found.findings]
+    _show(outputs, partial(as_doctor.as_json, found), as_doctor.terminal(found, columns))
+    return found.findings
+
+
+def _show(outputs: Outputs, json: Callable[[], str], text: str) -> None:
+    outputs.write_texts({"json": json})
+    if not outputs.to_standard_output:
+        say(text)

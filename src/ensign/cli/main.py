@@ -22,7 +22,6 @@ from ensign.cli.study import (
     report,
     run,
     unbundle,
-    with_optional_values,
 )
 from ensign.cli.suites import suites
 from ensign.host.signals import stopped_by_signals
@@ -43,7 +42,7 @@ _STATUS: tuple[tuple[type[EnsignError], int], ...] = (
 _INPUT, _INTERRUPTED, _INTERNAL = 2, 4, 5
 EXIT_STATUSES: dict[int, str] = {
     0: "done",
-    1: "done, and the answer is the one that was to fail (--fail-if, --fail-on); "
+    1: "done, and the answer is the one that was to fail (--fail-on); "
     "or a shipped change lacks an effect that was measured",
     _INPUT: "wrong use, or wrong input",
     3: "a command failed: a build, a program under test, or a load generator",
@@ -88,7 +87,7 @@ def main() -> None:
 def run_command_line(argv: list[str]) -> int:
     """Carries out a command line. Returns the exit status; a complaint is on standard error."""
     try:
-        status = app(args=with_optional_values(argv), prog_name="ensign", standalone_mode=False)
+        status = app(args=argv, prog_name="ensign", standalone_mode=False)
     except EnsignError as error:
         for text in (str(error), *getattr(error, "__notes__", ())):
             complain(text)

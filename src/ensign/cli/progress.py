@@ -17,7 +17,7 @@ from ensign.lab.study.racing import RoundPlan, RoundProgress
 from ensign.model.build_events import BuildEvent
 from ensign.model.comparisons import Comparison
 from ensign.model.units import format_duration, format_percent, format_size, speedup
-from ensign.report.as_terminal import Screen
+from ensign.report.terminal_page import Screen
 
 _LEAST_NS = 500_000_000
 _NARROWEST = 40
@@ -55,6 +55,11 @@ class StatusLine:
         if self._live:
             write(self._stream, "\r\x1b[K")
 
+    def clear_first(self, _: object) -> str:
+        """Removes the line before a result is printed; nothing is kept."""
+        self.clear()
+        return ""
+
     def __enter__(self) -> Self:
         return self
 
@@ -91,7 +96,7 @@ class CompareProgress:
         left_ns = max(progress.budget_ns - progress.elapsed_ns, 0)
         so_far = "; ".join(map(_so_far, progress.comparisons()))
         self._line.show(
-            f"{progress.executions} executions, at most {format_duration(left_ns)} left: {so_far}"
+            f"{progress.rounds} executions, at most {format_duration(left_ns)} left: {so_far}"
         )
 
 

@@ -7,6 +7,17 @@ from typing import Annotated
 
 import typer
 
+from ensign.cli.outputs import (
+    CsvFile,
+    Details,
+    FailOn,
+    FailOnOption,
+    HtmlFile,
+    JsonFile,
+    MarkdownFile,
+    Outputs,
+)
+
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file (TOML).")]
 EvidencePath = Annotated[
     Path, typer.Argument(metavar="STUDY", help="A study file, or a bundle of one (zip).")
@@ -19,24 +30,6 @@ Workloads = Annotated[
     typer.Option("--workload", help="Race only this workload; may be given several times."),
 ]
 
-_STUDIES = (".toml", ".zip")
-_OPTIONAL_VALUES = ("--html", "--markdown", "--csv", "--json")
-BY_DEFAULT = "-"
-
-
-def with_optional_values(argv: list[str]) -> list[str]:
-    """`report --json` means `report --json -`: these options may stand without a file. Pure."""
-    if not {"report", "diff-studies"}.intersection(argv[:1]):
-        return argv
-    filled: list[str] = []
-    for index, word in enumerate(argv):
-        filled.append(word)
-        following = argv[index + 1 : index + 2]
-        alone = not following or following[0].startswith("-") or following[0].endswith(_STUDIES)
-        if word in _OPTIONAL_VALUES and alone and following != [BY_DEFAULT]:
-            filled.append(BY_DEFAULT)
-    return filled
-
 
 def plan(study: StudyPath, *, workload: Workloads = None) -> None:
     """Show variants, workloads, expected time and disk; build and race nothing."""
@@ -45,7 +38,7 @@ def plan(study: StudyPath, *, workload: Workloads = None) -> None:
     study_run.plan(study, workload or [])
 
 
-def run(
+def run(  # noqa: PLR0913  # one parameter per option of the command line
     study: StudyPath,
     *,
     workload: Workloads = None,
@@ -57,16 +50,23 @@ def run(
         typer.Option(help="Half-width of geometric means that suffices, such as 0.3%."),
     ] = None,
     update_lock: UpdateLock = False,
+    json: JsonFile = None,
+    markdown: MarkdownFile = None,
+    csv: CsvFile = None,
+    html: HtmlFile = None,
+    details: Details = False,
+    fail_on: FailOnOption = None,
     share_machine: Annotated[
         bool, typer.Option("--share-machine", help="Do not wait for other races on this machine.")
     ] = False,
 ) -> None:
     """Build what is missing, verify, race what is missing, say what came out; resumable.
 
-    A variant that fails while it is raced is out, and the report says so; the others go on.
+    A variant that fails while it is raced is out, and the report says so; the others go on. A page
+    with figures is written beside the results in any case.
 
-    Exit status: 0 done, 2 wrong input, 3 the baseline failed (what was measured before is reported)
-    or every variant did, 4 interrupted (run it again, with the same options).
+    Exit status: 0 done, 1 by --fail-on, 2 wrong input, 3 the baseline failed (what was measured
+    before is reported) or every variant did, 4 interrupted (run it again, with the same options).
     """
     from ensign.cli import study_run  # noqa: PLC0415
     from ensign.cli.machine_lock import machine_lock  # noqa: PLC0415
@@ -74,49 +74,62 @@ def run(
 
     limits = LimitOptions(budget=budget, precision=precision)
     lock = machine_lock(share=share_machine)
-    study_run.run(study, workload or [], limits, lock, update_lock=update_lock)
+    outputs = Outputs({"json": json, "markdown": markdown, "csv": csv, "html": html})
+    failing = FailOn(tuple(fail_on or ()))
+    status = study_run.run(
+        study,
+        workload or [],
+        limits,
+        lock,
+        outputs,
+        failing,
+        details=details,
+        update_lock=update_lock,
+    )
+    _end(status)
 
 
-def report(
+def report(  # noqa: PLR0913  # as above
     study: EvidencePath,
     *,
-    html: Annotated[
-        str | None,
-        typer.Option(help="One self-contained file (default: beside the results or the bundle)."),
-    ] = None,
-    markdown: Annotated[
-        str | None, typer.Option(help="For a pull request (default: standard output).")
-    ] = None,
-    csv: Annotated[
-        str | None, typer.Option(help="A row per comparison (default: standard output).")
-    ] = None,
-    json: Annotated[
-        str | None, typer.Option(help="Everything but raw trials (default: standard output).")
-    ] = None,
+    json: JsonFile = None,
+    markdown: MarkdownFile = None,
+    csv: CsvFile = None,
+    html: HtmlFile = None,
+    details: Details = False,
     every_workload: Annotated[
         bool, typer.Option("--workloads", help="In the terminal, show every workload.")
     ] = False,
+    fail_on: FailOnOption = None,
 ) -> None:
-    """Report what a study found: in the terminal, or as HTML, markdown, CSV or JSON."""
+    """Report what was found: in the terminal, or as HTML, markdown, CSV or JSON.
+
+    Exit status: 0 done, 1 by --fail-on, 2 wrong input.
+    """
     from ensign.cli import study_run  # noqa: PLC0415
 
-    files = study_run.ReportFiles(html=html, markdown=markdown, csv=csv, json=json)
-    study_run.report(study, files, every_workload=every_workload)
+    outputs = Outputs({"json": json, "markdown": markdown, "csv": csv, "html": html})
+    failing = FailOn(tuple(fail_on or ()))
+    result = study_run.report(study, outputs, details=details, every_workload=every_workload)
+    _end(failing.status(result))
 
 
 def diff_studies(
     a: Annotated[Path, typer.Argument(metavar="A", help="A study file or a bundle.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Another host's or date's.")],
     *,
-    markdown: Annotated[
-        str | None, typer.Option(help="For a pull request (default: standard output).")
-    ] = None,
-    json: Annotated[str | None, typer.Option(help="Default: standard output.")] = None,
+    markdown: MarkdownFile = None,
+    json: JsonFile = None,
 ) -> None:
     """Say what changed between two studies: ratios of ratios, builds, machine, settings."""
     from ensign.cli import study_run  # noqa: PLC0415
 
-    study_run.diff_studies(a, b, {"markdown": markdown, "json": json})
+    study_run.diff_studies(a, b, Outputs({"markdown": markdown, "json": json}))
+
+
+def _end(status: int) -> None:
+    if status:
+        raise typer.Exit(status)
 
 
 def bundle(

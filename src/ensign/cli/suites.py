@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ensign.cli.output import complain, say
+from ensign.cli.outputs import JsonFile, Outputs
 
 _INPUT = 2
 _SUITES = ("redis",)
@@ -26,7 +27,7 @@ def suites(
     server_version: Annotated[
         str, typer.Option(metavar="VERSION", help="What the server to be tested is.")
     ] = "7.0.15",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonFile = None,
 ) -> None:
     """List the tests of a published suite: what they send, and which a study can race.
 
@@ -56,7 +57,10 @@ def suites(
             f"no test is of the group {', '.join(group)}; there are {', '.join(known)}"
         )
     server = f"{suite} {server_version}"
-    say(as_suites.as_json(rows, server) if json else as_suites.terminal(rows, server))
+    outputs = Outputs({"json": json})
+    outputs.write_texts({"json": lambda: as_suites.as_json(rows, server)})
+    if not outputs.to_standard_output:
+        say(as_suites.terminal(rows, server))
     for mistake in found.mistakes:
         complain(mistake)
     if found.mistakes:

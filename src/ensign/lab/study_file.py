@@ -37,7 +37,8 @@ class StudyFile:
     """A checked study, its variants (baseline first) and where its keys stand.
 
     `path` is as the user wrote it; relative paths in the study start at its folder. `suite` is
-    where workloads of the study were taken from.
+    where workloads of the study were taken from, `own` the study as its file says, where the
+    command line says otherwise.
     """
 
     path: Path
@@ -46,6 +47,7 @@ class StudyFile:
     variants: tuple[Variant, ...]
     positions: Positions
     suite: Suite | None = None
+    own: Study | None = None
 
     @property
     def folder(self) -> Path:
@@ -70,7 +72,7 @@ class StudyFile:
                 "check": _check_of(study, names),
             }
         )
-        return replace(self, study=chosen)
+        return replace(self, study=chosen, own=self.own or study)
 
     def with_metric(self, metric: str) -> StudyFile:
         """The study by the metric that it was raced for; "" leaves what it says."""
@@ -91,7 +93,8 @@ class StudyFile:
             if value <= 0:
                 raise InputError(f"--{name}: '{text}' must be above 0")
         race = self.study.race.model_copy(update=said)
-        return replace(self, study=self.study.model_copy(update={"race": race}))
+        limited = self.study.model_copy(update={"race": race})
+        return replace(self, study=limited, own=self.own or self.study)
 
     def error(self, text: str, *where: str | int) -> StudyError:
         """An error about a key that shows later, such as a compiler that is not installed."""

@@ -1,4 +1,4 @@
-"""What a finished (or interrupted) study says: the input of every report."""
+"""What an experiment says, finished or interrupted: the input of every report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
-from ensign.model.built_files import BuiltFile, identity
+from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.effects import NO_EFFECTS, Factorial
 from ensign.model.findings import Finding
@@ -15,86 +15,6 @@ from ensign.model.precision import Precision
 from ensign.model.ran import WhatRan
 from ensign.model.traced import MappedFile
 from ensign.model.trials import Metric, Mode, Trial, VariantFailure
-
-
-class BuildStatus(StrEnum):
-    """What came of a build: see `BuildFacts.status`."""
-
-    BUILT = "built"
-    CACHED = "cached"
-    FAILED = "failed"
-    LEFT_OUT = "left out"
-    NOT_AS_ASKED = "not as asked"
-    SAME = "same"
-
-
-class CheckStatus(StrEnum):
-    """What came of the check of a build."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    NOT_CHECKED = "not checked"
-
-
-@dataclass(frozen=True, slots=True)
-class BuildFacts:
-    """One variant as built.
-
-    `status`: `left out`, nothing was tried; `not as asked`, built of other parts or with other
-    flags; `same`, its loaded bytes are those of the variant `same_as`, which is raced for it.
-    `flags` are the compile flags asked for, `link_flags` those at the link; `choices` the axis
-    values. `build_s` is the time of the build itself, also when it came from the cache, with the
-    collection of its profile, without its dependencies. Sizes are of the artifact: file, and all
-    executable sections. `loadable_sha256` hashes the bytes that get loaded. `log_tail` has the last
-    lines of a failed build, or the reason why one was left out. `evidence` says what the artifact
-    shows of the flags. `check` is `passed`, `failed` or `not checked`; `check_failed` says what
-    failed, `check_tail` has the last lines of the check's log then; `out` why it is not raced at
-    all. `layouts` has the loadable hash of each relink, and `layout_kind` says in what they differ.
-    `files` are all that count, the
-    program first; records of earlier versions have none.
-    """
-
-    variant: str
-    choices: tuple[tuple[str, str], ...]
-    compiler: str
-    flags: tuple[str, ...]
-    link_flags: tuple[str, ...]
-    status: BuildStatus
-    build_s: float
-    size_bytes: int
-    text_bytes: int
-    loadable_sha256: str
-    log_path: str = ""
-    log_tail: str = ""
-    evidence: tuple[str, ...] = ()
-    check: CheckStatus = CheckStatus.NOT_CHECKED
-    check_failed: str = ""
-    check_tail: str = ""
-    out: str = ""
-    layouts: tuple[str, ...] = ()
-    layout_kind: str = ""
-    files: tuple[BuiltFile, ...] = ()
-    same_as: str = ""
-
-    @property
-    def identity(self) -> str:
-        """One hash for all files that count; that of the program where it is the only one."""
-        return identity(self.files, self.loadable_sha256)
-
-    @property
-    def said(self) -> str:
-        """The status in words: `built`, `same as NAME`."""
-        return f"same as {self.same_as}" if self.same_as else self.status
-
-    @property
-    def bad(self) -> bool:
-        """Whether it was tried, and there is no build of it that may be used."""
-        return self.status in (BuildStatus.FAILED, BuildStatus.NOT_AS_ASKED)
-
-    @property
-    def raced_as(self) -> str:
-        """The variant that is raced for it: itself, or the one whose bytes it has."""
-        return self.same_as or self.variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,15 +136,20 @@ class MachineFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class StudyResult:
-    """Everything a report may show. Rows are against `baseline`; `twin` is its A/A twin's name.
+class Result:
+    """Everything a report may show, of commands that were compared or of a study.
 
-    `band_edges` are the speedups (0.05 for +5 %) between the bands that `bands` counts.
-    `factorial` has the effects of the axes. `expected` is the precision that was told before the
-    first round; `latency` has the workloads whose drives kept it.
-    `failures` has what failed while it was raced: those variants are in no other list but `builds`.
-    `extra` has further pairs for people; `redo` is the command line that repeats the study. With a
-    `confirmation` all other rows are an exploration, of which nothing is claimed.
+    Rows are against `baseline`; `twin` is its A/A twin's name, empty where none was raced. What
+    failed while it was raced is in `failures` and in no other list but `builds`. `measured` has
+    every variant on every workload. `band_edges` are the speedups (0.05 for +5 %) between the bands
+    that `bands` counts. `factorial` has the effects of the axes. `expected` is the precision that
+    was told before the first round, `precision` the half-width that was asked for (a share);
+    `latency` has the workloads whose drives kept it. `stopped` says why there are no more rounds,
+    where they were not counted beforehand, `withheld` why nothing is compared, where that is so.
+    Times are those asked for (`budget_s`, None without one), used in all (`used_s`), and of racing
+    alone (`racing_s`). `trials` are raw, where they are not stored elsewhere. `extra` has further
+    pairs for people; `redo` is the command line that repeats it. With a `confirmation` all other
+    rows are an exploration, of which nothing is claimed.
     """
 
     name: str
@@ -232,13 +157,13 @@ class StudyResult:
     question: str
     baseline: str
     twin: str
-    metric: str
+    metric: Metric
     margin: float | None
     level: float
     rounds_done: int
     rounds_planned: int
     racing_s: float
-    mode: str
+    mode: Mode
     slice_ns: int
     freezer: str
     running_share: float
@@ -253,6 +178,7 @@ class StudyResult:
     source: tuple[tuple[str, str], ...]
     version: str
     made_at: str
+    measured: tuple[VariantFacts, ...] = ()
     band_edges: tuple[float, ...] = ()
     bands: tuple[VariantBands, ...] = ()
     significant: tuple[SignificantWorkloads, ...] = ()
@@ -260,10 +186,41 @@ class StudyResult:
     confirmation: Confirmation | None = None
     factorial: Factorial = NO_EFFECTS
     expected: Precision | None = None
+    precision: float | None = None
     latency: tuple[LatencyComparison, ...] = ()
     failures: tuple[VariantFailure, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
     ran: tuple[WhatRan, ...] = ()
+    stopped: Stopped | None = None
+    withheld: str = ""
+    score_unit: str = ""
+    budget_s: float | None = None
+    used_s: float | None = None
+    seed: int = 0
+    trials: tuple[Trial, ...] = ()
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Each variant against the baseline, over all workloads; the twin is not among them."""
+        return tuple(each.comparison for each in self.suite if each.comparison.variant != self.twin)
+
+    @property
+    def aa(self) -> Comparison | None:
+        """The baseline's copy against the baseline, where it was raced."""
+        rows = (each.comparison for each in self.suite)
+        return next((each for each in rows if each.variant == self.twin), None)
+
+    def facts_of(self, variant: str) -> VariantFacts | None:
+        """What one variant used, where there is one workload alone."""
+        mine = [each for each in self.measured if each.variant == variant]
+        return mine[0] if len(mine) == 1 else None
+
+    @property
+    def score_head(self) -> tuple[str, ...]:
+        """What the column of scores is called; nothing where no variant has one."""
+        if all(each.score is None for each in self.measured):
+            return ()
+        return (f"score, {self.score_unit}" if self.score_unit else "score",)
 
     def slower_workloads(self, variant: str) -> tuple[WorkloadComparison, ...]:
         """Workloads on which a variant is slower and not within the margin, the worst first.
@@ -326,7 +283,7 @@ class Confirmation:
     level: float
     plan_sha256: str
     fresh: tuple[str, ...]
-    result: StudyResult | None = None
+    result: Result | None = None
 
 
 class Stopped(StrEnum):
@@ -339,27 +296,6 @@ class Stopped(StrEnum):
     INTERRUPTED = "interrupted"
     FAILED = "failed"
     WITHHELD = "withheld"
-
-
-@dataclass(frozen=True, slots=True)
-class FailedVariant:
-    """A command that failed, so that it is out of the race: see `VariantFailure`.
-
-    `execution` counts from 1; None where it failed before the measured ones.
-    """
-
-    name: str
-    command: str
-    code: str
-    text: str
-    execution: int | None = None
-    exit: int | None = None
-    signal: int | None = None
-
-    @property
-    def when(self) -> str:
-        """In which execution, in words."""
-        return "before the race" if self.execution is None else f"in execution {self.execution}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,26 +315,28 @@ class FailingRuns:
 
 @dataclass(frozen=True, slots=True)
 class VariantFacts:
-    """One variant of `ensign compare`: means over its executions; memory is the largest peak seen.
+    """One variant on one workload: means over its executions; memory is the largest peak seen.
 
-    `user_s` and `system_s` are of the program (of the server), over its whole process tree.
-    `cost_ns` is the mean cost of one operation in the metric of the comparison; `operations` the
-    mean number of operations in an execution (1 for a batch program). `log_ratios` has ln(cost of
-    this variant / cost of the baseline) of every execution, in order; it is empty for the baseline.
-    `failing_runs` says how often it failed, where failures are ignored. `ran` has each file that
-    one traced execution mapped for execution, `not_judged` what it did not see. `score` is the mean
-    of what it says of its own speed.
+    `user_s` and `system_s` are of the program (of the server), over its whole process tree; `wall`
+    has mean, standard deviation, least and greatest (s). `cost_ns` is the mean cost of one
+    operation in the metric of the comparison; `operations` the mean number of operations in an
+    execution (1 for a batch program). `log_ratios` has ln(cost of this variant / cost of the
+    baseline) of every execution, in order; it is empty for the baseline. `exits` has the status of
+    every execution, None where a signal ended it; `failing_runs` says how often it failed, where
+    failures are ignored. `ran` has each file that one traced execution mapped for execution,
+    `not_judged` what it did not see. `score` is the mean of what it says of its own speed.
     """
 
-    name: str
-    command: str
+    variant: str
+    workload: str
     user_s: float
     system_s: float
-    wall_s: float
+    wall: Spread
     peak_memory_bytes: int
     cost_ns: float
     operations: float = 1.0
     log_ratios: tuple[float, ...] = ()
+    exits: tuple[int | None, ...] = ()
     failing_runs: tuple[FailingRuns, ...] = ()
     ran: tuple[MappedFile, ...] = ()
     not_judged: str = ""
@@ -406,47 +344,10 @@ class VariantFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class CompareResult:
-    """Everything that `ensign compare` may show.
+class Spread:
+    """Mean and standard deviation (0 of a single value), least and greatest."""
 
-    `variants` are in the user's order, the first is the baseline; `twin` is the A/A twin's variant,
-    whose comparison is `aa`. `comparisons` has one row per further variant, without the twin; what
-    failed is in `failed` alone, but for its earlier executions among the raw `trials`. `budget_s`
-    and `precision` (a share) are what was asked for, `used_s` what was used. `withheld` says why
-    nothing is compared, where that is so. `extra` has further pairs for people, such as the command
-    line to redo it (`redo`).
-    """
-
-    variants: tuple[VariantFacts, ...]
-    twin: VariantFacts | None
-    comparisons: tuple[Comparison, ...]
-    aa: Comparison | None
-    metric: Metric
-    mode: Mode
-    slice_ns: int
-    freezer: str
-    level: float
-    margin: float | None
-    precision: float | None
-    executions: int
-    budget_s: float | None
-    used_s: float
-    running_share: float
-    stopped: Stopped
-    findings: tuple[Finding, ...]
-    machine: MachineFacts
-    trials: tuple[Trial, ...]
-    seed: int
-    version: str
-    made_at: str
-    withheld: str = ""
-    extra: dict[str, str] = field(default_factory=dict)
-    failed: tuple[FailedVariant, ...] = ()
-    score_unit: str = ""
-
-    @property
-    def score_head(self) -> tuple[str, ...]:
-        """What the column of scores is called; nothing where no variant has one."""
-        if all(variant.score is None for variant in self.variants):
-            return ()
-        return (f"score, {self.score_unit}" if self.score_unit else "score",)
+    mean: float
+    sd: float
+    least: float
+    greatest: float

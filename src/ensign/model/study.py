@@ -343,6 +343,11 @@ class Race(Section):
         default=None,
         description="half-width of the geometric means that suffices: rounds until it is reached",
     )
+    stopping: Literal["fixed", "sequential"] = Field(
+        default="fixed",
+        description="fixed: rounds until the time is used or widths suffice, judged once; "
+        "sequential: looked at as they come, ended when every variant is decided",
+    )
     rounds: int | None = Field(
         default=None,
         ge=3,

@@ -195,9 +195,11 @@ class VariantFailure:
     @property
     def where(self) -> str:
         """In which execution, in words; rounds are counted from 1."""
-        place = f"on workload {self.workload}" if self.workload else ""
-        when = "" if self.round_index is None else f"in round {self.round_index + 1}"
-        return ", ".join(filter(None, (place, when)))
+        if self.round_index is None:
+            when = "before the race"
+        else:
+            when = f"in {'round' if self.workload else 'execution'} {self.round_index + 1}"
+        return f"on workload {self.workload}, {when}" if self.workload else when
 
 
 def failed_variants(trials: Iterable[Trial]) -> frozenset[str]:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ensign.model.comparisons import Comparison, OtherMetric
-from ensign.model.results import CompareResult, StudyResult
+from ensign.model.results import Result, VariantFacts
 from ensign.report.confirmation import confirmed
 from ensign.report.layouts import within_spread
 
@@ -17,53 +17,59 @@ _COMPARISON = (
     "withheld", "correlation", "other_metric", "other_ratio", "other_low", "other_high",
     "other_direction", "disagrees",
 )  # fmt: skip
-_STUDY = (
+_COLUMNS = (
     "scope", "workload", "variant", "baseline", *_COMPARISON,
     "workloads", "baseline_cost_ns", "variant_cost_ns", "user_share", "within_layout_spread",
-    "non_inferior",
+    "non_inferior", "user_s", "system_s", "wall_s", "wall_sd_s", "wall_min_s", "wall_max_s",
+    "peak_memory_bytes", "command",
 )  # fmt: skip
-_COMPARE = (
-    "variant", "baseline", "is_twin", *_COMPARISON,
-    "user_s", "system_s", "wall_s", "peak_memory_bytes", "cost_ns", "command",
-)  # fmt: skip
+_FACTS = 8
 
 _INSIDE = {None: "", False: "false", True: "true"}
 
 Cell = str | int | float
 
 
-def study(result: StudyResult) -> str:
+def render(result: Result) -> str:
     """Rows of scope `suite`, `workload`, `latency-p50` and so on, the other cost beside them.
 
     `failed` is a variant that failed on a workload; its row has no figures.
 
-    The twin's are included; the costs of latencies are the latencies themselves.
+    The baseline has a row for each workload, in which it is compared with nothing. The twin's are
+    included; the costs of latencies are the latencies themselves. What a variant used stands in
+    its row of each workload, and in that of the suite where there is one workload alone.
 
     Those of a confirmation come first, as `confirmed-suite` and so on; then the others explored.
     """
     second = confirmed(result)
     rows = [] if second is None else _rows(second, "confirmed-")
-    return _written(_STUDY, [*rows, *_rows(result)])
+    return _written(_COLUMNS, [*rows, *_rows(result)])
 
 
-def _rows(result: StudyResult, prefix: str = "") -> list[list[Cell]]:
-    rows: list[list[Cell]] = []
+def _rows(result: Result, prefix: str = "") -> list[list[Cell]]:
+    rows = [_baseline(result, each, prefix) for each in result.measured]
+    rows = [row for row in rows if row]
+    used = {(each.variant, each.workload): each for each in result.measured}
     for entry in result.suite:
         names = [f"{prefix}suite", "", entry.comparison.variant, entry.comparison.baseline]
         inside = _INSIDE[within_spread(entry.comparison, result)]
         shown = _INSIDE[entry.non_inferior]
         counts = (entry.workloads, "", "", "", inside, shown)
-        rows.append([*names, *_cells(entry.comparison), *counts])
+        facts = _facts(result, result.facts_of(entry.comparison.variant))
+        rows.append([*names, *_cells(entry.comparison), *counts, *facts])
     for one in result.workloads:
         names = [f"{prefix}workload", one.workload, one.comparison.variant, one.comparison.baseline]
         costs = (one.baseline_cost_ns, one.variant_cost_ns, one.user_share)
         inside = _INSIDE[within_spread(one.comparison, result, one.workload)]
-        rows.append([*names, *_cells(one.comparison), "", *map(_number, costs), inside, ""])
+        measured = used.get((one.comparison.variant, one.workload))
+        figures = (*map(_number, costs), inside, "", *_facts(result, measured))
+        rows.append([*names, *_cells(one.comparison), "", *figures])
     for each in result.latency:
         scope = f"{prefix}latency-{each.percentile}"
         names = [scope, each.workload, each.comparison.variant, each.comparison.baseline]
         latencies = (_number(each.baseline_ns), _number(each.variant_ns))
-        rows.append([*names, *_cells(each.comparison), "", *latencies, "", "", ""])
+        cells = (*_cells(each.comparison), "", *latencies, "", "", "", *[""] * _FACTS)
+        rows.append([*names, *cells])
     for failure in result.failures:
         said = {
             "scope": f"{prefix}failed",
@@ -71,39 +77,36 @@ def _rows(result: StudyResult, prefix: str = "") -> list[list[Cell]]:
             "variant": failure.variant,
             "baseline": result.baseline,
             "direction": "failed",
+            "command": dict(result.commands).get(failure.variant, ""),
         }
-        rows.append([said.get(column, "") for column in _STUDY])
+        rows.append([said.get(column, "") for column in _COLUMNS])
     return rows
 
 
-def compare(result: CompareResult) -> str:
-    """One row per comparison, the twin's last, with the variant's own means.
+def _baseline(result: Result, measured: VariantFacts, prefix: str) -> list[Cell]:
+    """The row of the baseline on one workload; nothing for other variants."""
+    if measured.variant != result.baseline:
+        return []
+    said = {
+        "scope": f"{prefix}workload",
+        "workload": measured.workload,
+        "variant": result.baseline,
+        "metric": result.metric.value,
+        "direction": "baseline",
+        "executions": result.rounds_done,
+        "baseline_cost_ns": _number(measured.cost_ns),
+    }
+    head = [said.get(column, "") for column in _COLUMNS[:-_FACTS]]
+    return [*head, *_facts(result, measured)]
 
-    What failed has a row without figures, its direction is `failed`.
-    """
-    entries = [(entry, False) for entry in result.comparisons]
-    if result.aa is not None:
-        entries.append((result.aa, True))
-    variants = {variant.name: variant for variant in result.variants}
-    rows: list[list[Cell]] = []
-    for entry, is_twin in entries:
-        variant = result.twin if is_twin else variants.get(entry.variant)
-        facts: list[Cell] = [""] * 6
-        if variant is not None:
-            times = map(_number, (variant.user_s, variant.system_s, variant.wall_s))
-            facts = [*times, variant.peak_memory_bytes, _number(variant.cost_ns), variant.command]
-        names = [entry.variant, entry.baseline, "true" if is_twin else "false"]
-        rows.append([*names, *_cells(entry), *facts])
-    for failed in result.failed:
-        said = {
-            "variant": failed.name,
-            "baseline": result.variants[0].name,
-            "is_twin": "false",
-            "direction": "failed",
-            "command": failed.command,
-        }
-        rows.append([said.get(column, "") for column in _COMPARE])
-    return _written(_COMPARE, rows)
+
+def _facts(result: Result, measured: VariantFacts | None) -> list[Cell]:
+    if measured is None:
+        return [""] * _FACTS
+    wall = measured.wall
+    times = (measured.user_s, measured.system_s, wall.mean, wall.sd, wall.least, wall.greatest)
+    command = dict(result.commands).get(measured.variant, "")
+    return [*map(_number, times), measured.peak_memory_bytes, command]
 
 
 def _cells(entry: Comparison) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""A study as one self-contained HTML file: offline, without scripts, light and dark."""
+"""A result as one self-contained HTML file: offline, without scripts, light and dark."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ensign import __version__
+from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import BuildFacts, StudyResult
+from ensign.model.results import Result
 from ensign.model.units import counted
 from ensign.report import figures, html_figures, latency, palette, words
 from ensign.report.confirmation import (
@@ -23,13 +24,14 @@ from ensign.report.confirmation import (
     plan_text,
 )
 from ensign.report.effects import effects_view
+from ensign.report.findings import told
 from ensign.report.heat import heat_map
 from ensign.report.layouts import WITHIN_SPREAD, WITHIN_SPREAD_NOTE
-from ensign.report.notes import BY_MINIMUM, study_notes
+from ensign.report.notes import BY_MINIMUM, notes
 from ensign.report.ran import whose
 from ensign.report.trade import hardening_rows, trade_view
-from ensign.report.verdict import study_verdict, twin_sentence
-from ensign.report.view import StudyView, status_of, study_view
+from ensign.report.verdict import twin_sentence, verdict_of
+from ensign.report.view import ResultView, status_of, view_of
 from ensign.report.words import clean, plain_share
 
 _SEVERITY_ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
@@ -40,7 +42,7 @@ class Phase:
     """The second phase of a study: what the page shows of it, before the exploration."""
 
     text: str
-    view: StudyView
+    view: ResultView
     level: str
     margin: str
     figure: html_figures.Figure | None
@@ -67,18 +69,32 @@ class BuildRow:
     check_tail: str
 
 
-def study(result: StudyResult) -> str:
+@dataclass(frozen=True, slots=True)
+class MeasuredRow:
+    """What one variant used on one workload, in words."""
+
+    variant: str
+    workload: str
+    wall: str
+    range: str
+    user: str
+    system: str
+    memory: str
+    score: str
+
+
+def render(result: Result) -> str:
     """The whole page; charts are drawn on the way (about 50 ms each)."""
-    view = study_view(result)
+    view = view_of(result)
     effects, trade = effects_view(result), trade_view(result, view)
     return (
         _environment()
-        .get_template("study.html")
+        .get_template("result.html")
         .render(
             result=result,
             digest_tag=_digest_tag(result),
             view=view,
-            verdict=study_verdict(result),
+            verdict=verdict_of(result),
             level=plain_share(result.level),
             chance=f"About {plain_share(1 - result.level)}",
             margin="" if result.margin is None else plain_share(result.margin),
@@ -94,14 +110,15 @@ def study(result: StudyResult) -> str:
             latency_read=latency.READ,
             trade=trade,
             trade_charts=html_figures.trade_figures(trade),
-            blocks=html_figures.blocks(result, view),
+            blocks=html_figures.blocks(result, view) if view.has_workloads else [],
             other_metric="wall time" if result.metric == "cpu" else "CPU time",
             twin=_twin(result),
             builds=[_built(build) for build in result.builds],
             confirmation=_confirmation(result),
             exploration=exploration_text(result),
-            findings=sorted(findings_of(result), key=_severity),
-            notes=study_notes(result),
+            findings=told(sorted(findings_of(result), key=_severity)),
+            measured=_measured(result),
+            notes=notes(result),
             by_minimum=BY_MINIMUM,
             within_spread=WITHIN_SPREAD,
             within_spread_note=WITHIN_SPREAD_NOTE,
@@ -114,7 +131,7 @@ def study(result: StudyResult) -> str:
     )
 
 
-def shows(page: str, result: StudyResult) -> bool:
+def shows(page: str, result: Result) -> bool:
     """Whether this page was made of this result by this version; drawing it anew changes nothing.
 
     The page carries a digest of all that it was made of.
@@ -122,7 +139,7 @@ def shows(page: str, result: StudyResult) -> bool:
     return _digest_tag(result) in page
 
 
-def _digest_tag(result: StudyResult) -> Markup:
+def _digest_tag(result: Result) -> Markup:
     sha256 = hashlib.sha256(f"{__version__} {result!r}".encode("utf-8", "replace")).hexdigest()
     return Markup('<meta name="ensign-result" content="{}">').format(sha256)
 
@@ -156,11 +173,11 @@ def _severity(finding: Finding) -> int:
     return _SEVERITY_ORDER.index(finding.severity)
 
 
-def _confirmation(result: StudyResult) -> Phase | None:
+def _confirmation(result: Result) -> Phase | None:
     second = confirmed(result)
     if second is None or result.confirmation is None:
         return None
-    view = study_view(second)
+    view = view_of(second)
     return Phase(
         text=f"{confirmation_text(result.confirmation)} {plan_text(result.confirmation)}",
         view=view,
@@ -172,7 +189,7 @@ def _confirmation(result: StudyResult) -> Phase | None:
     )
 
 
-def _twin(result: StudyResult) -> tuple[str, ...]:
+def _twin(result: Result) -> tuple[str, ...]:
     found = [
         twin_sentence(entry.comparison, result.margin)
         for entry in result.suite
@@ -192,6 +209,22 @@ def _twin(result: StudyResult) -> tuple[str, ...]:
             f"{expected:.1f} would."
         )
     return tuple(found)
+
+
+def _measured(result: Result) -> list[MeasuredRow]:
+    return [
+        MeasuredRow(
+            variant=clean(each.variant),
+            workload=clean(each.workload),
+            wall=figures.mean_and_sd(each.wall),
+            range=figures.least_to_greatest(each.wall),
+            user=figures.seconds(each.user_s),
+            system=figures.seconds(each.system_s),
+            memory=figures.size(each.peak_memory_bytes),
+            score="".join(figures.score(each.score)),
+        )
+        for each in result.measured
+    ]
 
 
 def _built(build: BuildFacts) -> BuildRow:

@@ -7,18 +7,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict
 
+from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import Comparison, OtherMetric, TimeShares
 from ensign.model.effects import Effect
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
-from ensign.model.results import (
-    BuildFacts,
-    CompareResult,
-    Confirmation,
-    LayoutFacts,
-    StudyResult,
-    VariantFacts,
-)
+from ensign.model.results import Confirmation, LayoutFacts, Result, VariantFacts
 from ensign.model.trials import SliceRecord, Trial, VariantFailure, VariantTotals
 from ensign.report.layouts import within_spread
 from ensign.report.verdict import was_checked
@@ -36,10 +30,12 @@ _SLICE_COLUMNS = (
 )
 
 
-def study(result: StudyResult) -> str:
-    """`suite`, `workloads`, `bands`, `significant`, `builds`, `findings`; `study` is about all.
+def render(result: Result) -> str:
+    """`comparisons`, `suite`, `workloads`, `variants`, `findings`; `experiment` is about all.
 
-    `failed` has the variants that failed while they were raced (`round` counts from 0).
+    `comparisons` has each variant over all workloads, `aa` the baseline's copy; `suite` has the
+    same rows with what is claimed of all workloads together, `workloads` each variant on each.
+    `variants` says what they used. `failed` has those that failed (`round_index` counts from 0).
 
     `confirmation` is there where the study has that phase, with the same rows once it is finished;
     all others are an exploration then. `factorial` has the effects of the axes; `significant` says
@@ -47,10 +43,19 @@ def study(result: StudyResult) -> str:
     a spread's ratios are over the natural link. `other_metric` is the same pair by the other cost.
     `non_inferior` is the claim "no workload slower than the margin", null where none is made.
     `within_layout_spread` says whether the whole interval lies in it; null where there is none.
+    `trials` are raw, where no store has them; those late in a long race have no slices.
     """
     phase = result.confirmation
     second = {} if phase is None else {"confirmation": _confirmation(phase)}
-    return _written({"study": _about_study(result), **second, **_rows_of(result)})
+    raw: dict[str, Json] = {}
+    if result.trials:
+        raw["slice_columns"] = list(_SLICE_COLUMNS)
+        raw["trials"] = [_trial(trial) for trial in result.trials]
+    about: dict[str, Json] = {
+        "experiment": _about(result),
+        "machine": dict(result.machine.facts),
+    }
+    return _written({**about, **second, **_rows_of(result), **raw})
 
 
 def _confirmation(phase: Confirmation) -> dict[str, Json]:
@@ -65,8 +70,10 @@ def _confirmation(phase: Confirmation) -> dict[str, Json]:
     }
 
 
-def _rows_of(result: StudyResult) -> dict[str, Json]:
+def _rows_of(result: Result) -> dict[str, Json]:
     return {
+        "comparisons": [_comparison(entry) for entry in result.comparisons],
+        "aa": None if result.aa is None else _comparison(result.aa),
         "suite": [
             {
                 "variant": entry.comparison.variant,
@@ -131,39 +138,18 @@ def _rows_of(result: StudyResult) -> dict[str, Json]:
             for entry in result.latency
         ],
         **({} if result.layouts is None else {"layouts": _layouts(result.layouts)}),
-        "failed": [_failed(failure) for failure in result.failures],
+        "variants": [_variant(each, result) for each in result.measured],
+        "failed": [_failed(failure, result) for failure in result.failures],
         "builds": [_build(build) for build in result.builds],
         **({"ran": [asdict(each) for each in result.ran]} if result.ran else {}),
         "findings": [_finding(finding) for finding in result.findings],
     }
 
 
-def _failed(failure: VariantFailure) -> dict[str, Json]:
+def _failed(failure: VariantFailure, result: Result) -> dict[str, Json]:
     said = asdict(failure)
-    return {"variant": said.pop("variant"), **said}
-
-
-def compare(result: CompareResult) -> str:
-    """`comparisons`, `aa`, `findings`, `machine`, raw `trials`, and how it was measured.
-
-    `failed` has the commands that are out of the race, and so in no other list but of raw trials.
-
-    Trials late in a long race have no slices. Each comparison has the same pair by the other cost
-    under `other_metric`, and whether the two disagree.
-    """
-    return _written(
-        {
-            "comparisons": [_comparison(entry) for entry in result.comparisons],
-            "aa": None if result.aa is None else _comparison(result.aa),
-            "findings": [_finding(finding) for finding in result.findings],
-            "variants": [_variant(variant) for variant in _variants(result)],
-            "failed": [asdict(variant) for variant in result.failed],
-            "compare": _about_compare(result),
-            "machine": dict(result.machine.facts),
-            "slice_columns": list(_SLICE_COLUMNS),
-            "trials": [_trial(trial) for trial in result.trials],
-        }
-    )
+    name = said.pop("variant")
+    return {"variant": name, **said, "command": dict(result.commands).get(name)}
 
 
 def _effect(effect: Effect) -> dict[str, Json]:
@@ -270,30 +256,37 @@ def _layouts(layouts: LayoutFacts) -> dict[str, Json]:
     }
 
 
-def _about_study(result: StudyResult) -> dict[str, Json]:
+def _about(result: Result) -> dict[str, Json]:
     return {
         "name": result.name,
         "title": result.title,
+        "question": result.question,
         "baseline": result.baseline,
         "twin": result.twin,
-        "metric": result.metric,
-        "margin": result.margin,
+        "metric": result.metric.value,
+        "mode": result.mode.value,
+        "slice_ns": result.slice_ns,
+        "freezer": result.freezer,
         "level": result.level,
+        "margin": result.margin,
         "checked": was_checked(result),
+        "executions": result.rounds_done,
         "rounds_done": result.rounds_done,
         "rounds_planned": result.rounds_planned,
         "racing_s": _number(result.racing_s),
+        "budget_s": result.budget_s,
+        "used_s": result.used_s,
+        "running_share": _number(result.running_share),
+        "stopped": None if result.stopped is None else result.stopped.value,
+        "withheld": result.withheld,
         "precision": {
+            "asked": result.precision,
             "expected": _precision(result.expected),
             "reached": _precision(result.reached),
         },
         "band_edges": list(result.band_edges),
-        "mode": result.mode,
-        "slice_ns": result.slice_ns,
-        "freezer": result.freezer,
-        "running_share": _number(result.running_share),
+        "seed": result.seed,
         "commands": dict(result.commands),
-        "machine": dict(result.machine.facts),
         "toolchains": dict(result.toolchains),
         "source": dict(result.source),
         "version": result.version,
@@ -302,45 +295,26 @@ def _about_study(result: StudyResult) -> dict[str, Json]:
     }
 
 
-def _about_compare(result: CompareResult) -> dict[str, Json]:
+def _variant(facts: VariantFacts, result: Result) -> dict[str, Json]:
     return {
-        "metric": result.metric.value,
-        "mode": result.mode.value,
-        "slice_ns": result.slice_ns,
-        "freezer": result.freezer,
-        "level": result.level,
-        "margin": result.margin,
-        "precision": result.precision,
-        "executions": result.executions,
-        "budget_s": result.budget_s,
-        "used_s": _number(result.used_s),
-        "running_share": _number(result.running_share),
-        "stopped": result.stopped.value,
-        "withheld": result.withheld,
-        "seed": result.seed,
-        "version": result.version,
-        "made_at": result.made_at,
-    }
-
-
-def _variants(result: CompareResult) -> tuple[VariantFacts, ...]:
-    return result.variants if result.twin is None else (*result.variants, result.twin)
-
-
-def _variant(variant: VariantFacts) -> dict[str, Json]:
-    return {
-        "name": variant.name,
-        "command": variant.command,
-        "user_s": _number(variant.user_s),
-        "system_s": _number(variant.system_s),
-        "wall_s": _number(variant.wall_s),
-        "peak_memory_bytes": variant.peak_memory_bytes,
-        "cost_ns": _number(variant.cost_ns),
-        "operations": _number(variant.operations),
-        "log_ratios": [_number(value) for value in variant.log_ratios],
-        "failing_runs": [asdict(runs) for runs in variant.failing_runs],
-        "ran": [{"path": file.path, "sha256": file.sha256 or None} for file in variant.ran],
-        "not_judged": variant.not_judged,
+        "variant": facts.variant,
+        "workload": facts.workload,
+        "command": dict(result.commands).get(facts.variant),
+        "user_s": _number(facts.user_s),
+        "system_s": _number(facts.system_s),
+        "wall_s": _number(facts.wall.mean),
+        "wall_sd_s": _number(facts.wall.sd),
+        "wall_min_s": _number(facts.wall.least),
+        "wall_max_s": _number(facts.wall.greatest),
+        "peak_memory_bytes": facts.peak_memory_bytes,
+        "cost_ns": _number(facts.cost_ns),
+        "operations": _number(facts.operations),
+        "score": facts.score,
+        "log_ratios": [_number(value) for value in facts.log_ratios],
+        "exit_codes": list(facts.exits),
+        "failing_runs": [asdict(runs) for runs in facts.failing_runs],
+        "ran": [{"path": file.path, "sha256": file.sha256 or None} for file in facts.ran],
+        "not_judged": facts.not_judged,
     }
 
 

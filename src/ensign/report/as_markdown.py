@@ -5,54 +5,64 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ensign.model.findings import Finding
-from ensign.model.results import CompareResult, StudyResult
+from ensign.model.results import Result
 from ensign.model.trials import Metric
 from ensign.model.units import counted
 from ensign.report import figures, github, latency
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import effects_view
+from ensign.report.findings import told
 from ensign.report.github import folded, html, safe
 from ensign.report.layouts import WITHIN_SPREAD
-from ensign.report.notes import (
-    BY_MINIMUM,
-    SIGNIFICANT_HEADING,
-    Note,
-    compare_notes,
-    redo_notes,
-    study_notes,
-)
+from ensign.report.notes import BY_MINIMUM, SIGNIFICANT_HEADING, Note, notes, redo_notes
 from ensign.report.trade import Trade, trade_view
-from ensign.report.verdict import Verdict, compare_verdict, study_verdict
-from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, study_view
+from ensign.report.verdict import Verdict, verdict_of
+from ensign.report.view import ResultView, Row, VariantWorkloads, view_of
 from ensign.report.words import METRICS, clean, other_metric, plain_share
 
 # A comment on GitHub holds 65,536 characters.
 _MOST_CHARACTERS = 60_000
-_COSTS = ("user", "system", "wall", "peak memory")
+_COSTS = ("wall (mean ± σ)", "min … max", "user", "system", "peak memory")
 _FIGURES = frozenset({"speedup", *_COSTS, "baseline cost", "cost"})
 
 
-def study(result: StudyResult) -> str:
-    """Verdict, suite table, findings; workloads per variant, folded, as far as they fit."""
-    view = study_view(result)
+def render(result: Result) -> str:
+    """Verdict, tables, findings; workloads per variant, folded, as far as they fit."""
+    view = view_of(result)
+    head = [f"### {safe(result.title)}"] if result.builds else []
     parts = [
-        f"### {safe(result.title)}",
-        *_verdict(study_verdict(result)),
+        *head,
+        *_verdict(verdict_of(result)),
         *_confirmation(result),
         *([safe(explored)] if (explored := exploration_text(result)) else []),
-        _suite(result, view),
+        *([] if result.withheld else [_suite(result, view)]),
+        *_costs(result),
         *_findings(findings_of(result)),
     ]
-    notes = folded("How this was measured", _notes((*study_notes(result), *redo_notes(result))))
+    said = folded("How this was measured", _notes((*notes(result), *redo_notes(result))))
+    commands = [folded("Commands", _commands(result))] if result.commands else []
+    if view.has_workloads:
+        parts += _by_workload(view)
+    parts += _choices(result, view)
+    parts += _latency(result)
+    if view.has_workloads:
+        parts += _each_variant(result, view, sum(map(len, [*parts, said, *commands])))
+    return "\n\n".join([*parts, *commands, said, _made(result.version, result.made_at)]) + "\n"
+
+
+def _by_workload(view: ResultView) -> list[str]:
+    parts = []
     if any(variant.bands for variant in view.variants):
         parts.append(folded("Workloads by estimated speedup", _bands(view)))
     significant = [variant for variant in view.variants if variant.significant]
     if significant:
         parts.append(folded(SIGNIFICANT_HEADING, _significant(significant)))
-    parts += _choices(result, view)
-    parts += _latency(result)
-    length = sum(map(len, parts)) + len(notes)
-    left_out = 0
+    return parts
+
+
+def _each_variant(result: Result, view: ResultView, length: int) -> list[str]:
+    """A table for each variant, as far as they fit beside so many characters."""
+    parts, left_out = [], 0
     for variant in view.variants:
         table = folded(f"{html(variant.label)}: {variant.summary}", _workloads(variant, result))
         if length + len(table) > _MOST_CHARACTERS:
@@ -63,48 +73,29 @@ def study(result: StudyResult) -> str:
     if left_out:
         more = counted(left_out, "more variant")
         parts.append(f"Workloads of {more}: see the HTML report.")
-    return "\n\n".join([*parts, notes, _made(result.version, result.made_at)]) + "\n"
+    return parts
 
 
-def compare(result: CompareResult) -> str:
-    """Verdict, table, findings, and how it was measured, folded."""
-    if result.withheld:
-        said = [*_verdict(compare_verdict(result)), *_findings(result.findings)]
-        parts = [*said, folded("Commands", _commands(result))]
-        return "\n\n".join([*parts, _made(result.version, result.made_at)]) + "\n"
-    rows = [row_of(entry, result.margin, twin=False) for entry in result.comparisons]
-    if result.aa is not None:
-        rows.append(row_of(result.aa, result.margin, twin=True))
-    variants = {variant.name: variant for variant in result.variants}
-    if result.twin is not None:
-        variants[result.twin.name] = result.twin
-    scores = [safe(clean(head)) for head in result.score_head]
-    heads = _heads(result.level, result.margin, "variant", result.metric.value)
-    header = [*heads, *scores, *_COSTS]
-    body = []
-    for name, row in [(variant.name, None) for variant in result.variants[:1]] + [
-        (r.name, r) for r in rows
-    ]:
-        variant = variants.get(name)
-        shown = _baseline(name, result.margin) if row is None else _cells(row, result.margin)
-        costs = [""] * len([*scores, *_COSTS])
-        if variant is not None:
-            times = [*map(figures.seconds, (variant.user_s, variant.system_s, variant.wall_s))]
-            score = figures.score(variant.score)
-            costs = [*score, *times, figures.size(variant.peak_memory_bytes)]
-        body.append([*shown, *costs])
-    for failed in result.failed:
-        cells = [safe(clean(failed.name)), "failed"]
-        body.append([*cells, *[""] * (len(header) - len(cells))])
-    parts = [
-        *_verdict(compare_verdict(result)),
-        _table(header, body),
-        *_findings(result.findings),
-        folded("Commands", _commands(result)),
-        folded("How this was measured", _notes(compare_notes(result))),
-        _made(result.version, result.made_at),
+def _costs(result: Result) -> list[str]:
+    """What each variant used, where there is one workload."""
+    names = [result.baseline, *(each.variant for each in result.comparisons), result.twin]
+    found = [each for name in names if (each := result.facts_of(name)) is not None]
+    if not found:
+        return []
+    header = ["variant", *(safe(clean(head)) for head in result.score_head), *_COSTS]
+    body = [
+        [
+            safe(clean(each.variant)),
+            *figures.score(each.score),
+            figures.mean_and_sd(each.wall),
+            figures.least_to_greatest(each.wall),
+            figures.seconds(each.user_s),
+            figures.seconds(each.system_s),
+            figures.size(each.peak_memory_bytes),
+        ]
+        for each in found
     ]
-    return "\n\n".join(parts) + "\n"
+    return [_table(header, body)]
 
 
 def _verdict(verdict: Verdict) -> list[str]:
@@ -116,7 +107,7 @@ def _verdict(verdict: Verdict) -> list[str]:
     return parts
 
 
-def _suite(result: StudyResult, view: StudyView) -> str:
+def _suite(result: Result, view: ResultView) -> str:
     claimed = result.margin is not None and any(row.non_inferior for row in view.suite)
     header = _heads(result.level, result.margin, "variant", result.metric)
     body = [_baseline(result.baseline, result.margin)]
@@ -130,11 +121,11 @@ def _suite(result: StudyResult, view: StudyView) -> str:
     return "\n\n".join([table, "\n".join(missing)]) if missing else table
 
 
-def _confirmation(result: StudyResult) -> list[str]:
+def _confirmation(result: Result) -> list[str]:
     second = confirmed(result)
     if second is None:
         return []
-    view = study_view(second)
+    view = view_of(second)
     tables = [
         folded(f"{html(one.label)}: {one.summary}", _workloads(one, second))
         for one in view.variants
@@ -142,7 +133,7 @@ def _confirmation(result: StudyResult) -> list[str]:
     return [f"#### {HEADING}", _suite(second, view), *tables]
 
 
-def _workloads(variant: VariantWorkloads, result: StudyResult) -> str:
+def _workloads(variant: VariantWorkloads, result: Result) -> str:
     margin = result.margin
     header = [*_heads(None, margin, "workload", result.metric), "baseline", "variant"]
     body = [
@@ -152,7 +143,7 @@ def _workloads(variant: VariantWorkloads, result: StudyResult) -> str:
     return _table(header, body)
 
 
-def _bands(view: StudyView) -> str:
+def _bands(view: ResultView) -> str:
     header = ["variant", *(band.label for band in view.bands)]
     body = [
         [safe(variant.label), *(cell.both for cell in variant.bands)]
@@ -162,7 +153,7 @@ def _bands(view: StudyView) -> str:
     return f"{_table(header, body)}\n\n{BY_MINIMUM}"
 
 
-def _choices(result: StudyResult, view: StudyView) -> list[str]:
+def _choices(result: Result, view: ResultView) -> list[str]:
     effects, trade = effects_view(result), trade_view(result, view)
     parts = []
     if effects is not None:
@@ -174,7 +165,7 @@ def _choices(result: StudyResult, view: StudyView) -> list[str]:
     return parts
 
 
-def _latency(result: StudyResult) -> list[str]:
+def _latency(result: Result) -> list[str]:
     header = ["variant", *(head for _, head in latency.COLUMNS)]
     tables = [
         f"{safe(one.workload)}\n\n"
@@ -207,10 +198,10 @@ def _significant(variants: Iterable[VariantWorkloads]) -> str:
     return "\n".join(f"- {safe(one.label)}: {safe(one.significant)}" for one in variants)
 
 
-def _heads(level: float | None, margin: float | None, first: str, metric: str) -> list[str]:
+def _heads(level: float | None, margin: float | None, first: str, metric: Metric) -> list[str]:
     interval = "interval" if level is None else f"{plain_share(level)} interval"
     size = [] if margin is None else [f"margin {plain_share(margin)}"]
-    other = METRICS[other_metric(Metric(metric))]
+    other = METRICS[other_metric(metric)]
     return [first, interval, "speedup", *size, f"by {other}"]
 
 
@@ -226,17 +217,16 @@ def _baseline(name: str, margin: float | None) -> list[str]:
 
 def _findings(findings: Iterable[Finding]) -> list[str]:
     lines = []
-    for finding in findings:
-        about = f" {safe(clean(finding.subject))}:" if finding.subject else ""
-        text = safe(clean(finding.text))
-        lines.append(f"- **{finding.severity.value}** ({safe(finding.code)}){about} {text}")
+    for each in told(findings):
+        about = f" {safe(each.subjects)}:" if each.subjects else ""
+        lines.append(f"- **{each.severity.value}** ({safe(each.code)}){about} {safe(each.text)}")
     return ["#### Findings", "\n".join(lines)] if lines else []
 
 
-def _commands(result: CompareResult) -> str:
+def _commands(result: Result) -> str:
     return _table(
-        ["variant", "command"],
-        [[safe(clean(variant.name)), safe(clean(variant.command))] for variant in result.variants],
+        ["", "command"],
+        [[safe(clean(name)), safe(clean(command))] for name, command in result.commands],
     )
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from ensign.model.builds import BuildFacts, CheckStatus
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Severity
 from ensign.model.placeholders import shown
-from ensign.model.results import BuildFacts, CheckStatus, StudyResult, SuiteComparison
+from ensign.model.results import Result, SuiteComparison
 from ensign.model.shipment import Shipment
 from ensign.report import as_markdown
 from ensign.report.confirmation import confirmed, exploration_text, findings_of
 from ensign.report.github import safe
 from ensign.report.layouts import beside_spread, scope
-from ensign.report.verdict import study_verdict, suite_sentence, unshown_claim, what_hurts
+from ensign.report.verdict import suite_sentence, unshown_claim, verdict_of, what_hurts
 from ensign.report.words import clean, plain_share
 
 
-def pull_request(result: StudyResult, shipment: Shipment, study: str) -> str:
+def pull_request(result: Result, shipment: Shipment, study: str) -> str:
     """The page. `study` is the path of the study file, as its user wrote it."""
     build = next(each for each in result.builds if each.variant == shipment.variant)
     second = confirmed(result)
@@ -36,7 +37,7 @@ def pull_request(result: StudyResult, shipment: Shipment, study: str) -> str:
     parts = [f"# {_title(shipment, build)}", *_hurts(judged, measured)]
     for heading, paragraphs in sections:
         parts += [f"## {heading}", *paragraphs]
-    return "\n\n".join((*parts, "## All that was measured", as_markdown.study(result)))
+    return "\n\n".join((*parts, "## All that was measured", as_markdown.render(result)))
 
 
 def _title(shipment: Shipment, build: BuildFacts) -> str:
@@ -46,7 +47,7 @@ def _title(shipment: Shipment, build: BuildFacts) -> str:
     return safe(clean(f"Build with {how}{' and ' if steps else ''}{' and '.join(steps)}"))
 
 
-def _hurts(result: StudyResult, measured: SuiteComparison | None) -> Iterator[str]:
+def _hurts(result: Result, measured: SuiteComparison | None) -> Iterator[str]:
     """What is slower comes before everything else."""
     if measured is None:
         return
@@ -66,7 +67,7 @@ def _what(shipment: Shipment, build: BuildFacts) -> Iterator[str]:
     yield _block(shipment.commands)
 
 
-def _why(result: StudyResult, measured: SuiteComparison | None) -> Iterator[str]:
+def _why(result: Result, measured: SuiteComparison | None) -> Iterator[str]:
     if measured is None:
         yield "Nothing was measured of this variant."
         return
@@ -76,19 +77,17 @@ def _why(result: StudyResult, measured: SuiteComparison | None) -> Iterator[str]
         yield f"No workload is slower by more than {limit}: shown for each of them."
 
 
-def _caveats(doubts: Iterable[str], build: BuildFacts, result: StudyResult) -> Iterator[str]:
+def _caveats(doubts: Iterable[str], build: BuildFacts, result: Result) -> Iterator[str]:
     found = (
         f"{finding.text} ({finding.code})"
         for finding in findings_of(result)
         if finding.severity is not Severity.NOTE and finding.subject in ("", build.variant)
     )
-    lines = [*doubts, *study_verdict(result).caveats, *found]
+    lines = [*doubts, *verdict_of(result).caveats, *found]
     yield "\n".join(f"- {safe(clean(line))}" for line in dict.fromkeys(lines))
 
 
-def _doubts(
-    result: StudyResult, build: BuildFacts, measured: SuiteComparison | None
-) -> Iterator[str]:
+def _doubts(result: Result, build: BuildFacts, measured: SuiteComparison | None) -> Iterator[str]:
     baseline = result.baseline
     if result.confirmation is not None:
         yield f"It is not confirmed. {exploration_text(result)}"
@@ -120,7 +119,7 @@ def _redo(shipment: Shipment, study: str) -> tuple[str, ...]:
     return shown(["ensign", "run", study]), shown(["ensign", "ship", study, shipment.variant])
 
 
-def _comparison(result: StudyResult, build: BuildFacts) -> SuiteComparison | None:
+def _comparison(result: Result, build: BuildFacts) -> SuiteComparison | None:
     """Of the variant, or of the one that has its bytes and was raced in its place."""
     return next((each for each in result.suite if each.comparison.variant == build.raced_as), None)
 

@@ -1,220 +1,141 @@
-"""Results as text for a terminal, or for a file: readable without colour, at 60 columns and up."""
+"""A result as text for a terminal, or for a file: short, or with all details."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.comparisons import Direction
-from ensign.model.findings import Finding, Severity
-from ensign.model.results import BuildFacts, BuildStatus, CompareResult, StudyResult, VariantFacts
+from ensign.model.findings import Severity
+from ensign.model.results import Result, VariantFacts
 from ensign.model.trials import Metric
 from ensign.model.units import counted
-from ensign.report import figures, plot, words
+from ensign.report import figures, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import EXPLORED, effects_view
+from ensign.report.findings import briefly_told, told
 from ensign.report.latency import COLUMNS as LATENCY_COLUMNS
 from ensign.report.latency import HEADING as LATENCY
 from ensign.report.latency import READ as LATENCY_READ
 from ensign.report.latency import latency_tables
 from ensign.report.layouts import WITHIN_SPREAD_NOTE
-from ensign.report.notes import (
-    BY_MINIMUM,
-    SIGNIFICANT_HEADING,
-    Note,
-    compare_notes,
-    redo_notes,
-    study_notes,
-)
+from ensign.report.notes import BY_MINIMUM, SIGNIFICANT_HEADING, notes, redo_notes
 from ensign.report.ran import summary
+from ensign.report.terminal_page import PLAIN, Page, Screen
 from ensign.report.trade import trade_view
-from ensign.report.verdict import Verdict, compare_verdict, study_verdict, twin_sentence
-from ensign.report.view import Row, StudyView, VariantWorkloads, row_of, status_of, study_view
+from ensign.report.verdict import twin_sentence, verdict_of
+from ensign.report.view import ResultView, Row, VariantWorkloads, status_of, view_of
 from ensign.report.words import clean
 
 _WIDE, _WIDEST = 100, 120
 # From here on the other cost has a column of its own.
 _ASIDE = 80
 _MARK = "*"
-_NARROWEST = 40
-_NO_BREAK = "\ue000"  # rich breaks lines at a no-break space too
+_MOST_ROWS, _MOST_FINDINGS = 10, 3
 _STYLES = {Direction.FASTER: "cyan", Direction.SLOWER: "yellow", Direction.UNCLEAR: "dim"}
-_SEVERITIES = {Severity.NOTE: "dim", Severity.WARNING: "yellow", Severity.ERROR: "bold red"}
-_TO_ASCII = str.maketrans("−–—…µ×“”’─·", '---~ux""\'-.')
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """Where the text goes. `unicode` off gives pure ASCII, `colour` off no escape sequences."""
+def render(
+    result: Result,
+    screen: Screen = PLAIN,
+    *,
+    details: bool = False,
+    every_workload: bool = False,
+) -> str:
+    """The answer first, in at most a screen; with `details` all tables, findings and notes.
 
-    width: int = 80
-    colour: bool = False
-    unicode: bool = True
-
-
-def study(result: StudyResult, screen: Screen = Screen(), *, every_workload: bool = False) -> str:
-    """A study's tables, the verdict first.
-
-    Workloads are listed for the best variant only, or for all with `every_workload`.
+    With these, workloads are listed for the best variant only, or for all (`every_workload`).
     """
-    paper = _Paper(screen)
-    view = study_view(result)
-    paper.verdict(study_verdict(result))
-    paper.blank()
+    page = Page(screen)
+    page.verdict(verdict_of(result))
+    page.blank()
+    if details or every_workload:
+        _details(page, result, every_workload=every_workload)
+    else:
+        _brief(page, result)
+    return page.text()
+
+
+def _brief(page: Page, result: Result) -> None:
+    shown = confirmed(result) or result
+    view = view_of(shown)
+    if view.suite and not result.withheld:
+        _suite(page, shown, view, view.compared[:_MOST_ROWS], ruled=False)
+        more = len(view.compared) - _MOST_ROWS
+        if more > 0:
+            page.line(f"{counted(more, 'more variant')}: --details", "dim")
+        page.blank()
+        _costs(page, shown, with_twin=False, ruled=False)
+    findings = findings_of(result)
+    # The verdict has the errors.
+    said = [each for each in briefly_told(findings) if each.severity is not Severity.ERROR]
+    page.findings(said[:_MOST_FINDINGS], cropped=True)
+    more = len(told(findings)) - len(said[:_MOST_FINDINGS])
+    others = f"{counted(more, 'more finding')}, and how" if more else "How"
+    page.line(f"{others} it was measured: --details", "dim")
+
+
+def _details(page: Page, result: Result, *, every_workload: bool) -> None:
+    view = view_of(result)
     second = confirmed(result)
     if second is not None:
-        paper.heading(HEADING)
-        _phase(paper, second, study_view(second), every_workload=every_workload)
+        page.heading(HEADING)
+        _phase(page, second, view_of(second), every_workload=every_workload)
     if result.confirmation is not None:
-        paper.line(exploration_text(result), "bold")
-        paper.blank()
-    _phase(paper, result, view, every_workload=every_workload)
-    _effects(paper, result, view)
-    _builds(paper, result.builds)
+        page.line(exploration_text(result), "bold")
+        page.blank()
+    if not result.withheld:
+        _phase(page, result, view, every_workload=every_workload)
+    _effects(page, result, view)
+    _builds(page, result.builds)
     ran = summary(result.ran)
     if ran:
-        paper.line(clean(ran), "dim")
-    paper.findings(findings_of(result))
-    paper.notes((*study_notes(result), *redo_notes(result)))
-    return paper.text()
+        page.line(clean(ran), "dim")
+    findings = told(findings_of(result))
+    if findings:
+        page.heading("Findings")
+        page.findings(findings)
+        page.blank()
+    page.notes((*notes(result), *redo_notes(result)))
 
 
-def _phase(paper: _Paper, result: StudyResult, view: StudyView, *, every_workload: bool) -> None:
-    _suite(paper, result, view)
-    paper.plot([(row.label, row.span) for row in view.suite])
-    _bands(paper, view)
-    _significant(paper, view)
-    _latency(paper, result)
+def _phase(page: Page, result: Result, view: ResultView, *, every_workload: bool) -> None:
+    if view.suite or result.builds:
+        _suite(page, result, view, view.suite)
+        page.blank()
+    _costs(page, result, with_twin=True)
+    page.plot([(row.label, row.span) for row in view.suite])
+    if result.aa is not None and not result.builds and result.aa.direction is Direction.UNCLEAR:
+        page.line(twin_sentence(result.aa, result.margin))
+        page.blank()
+    _latency(page, result)
+    if not view.has_workloads:
+        return
+    _bands(page, view)
+    _significant(page, view)
     shown = [variant for variant in view.variants if every_workload or not variant.is_twin]
     for variant in shown if every_workload else shown[:1]:
-        _workloads(paper, variant, result)
+        _workloads(page, variant, result)
     if not every_workload and len(shown) > 1:
-        paper.line(f"{counted(len(shown) - 1, 'more variant')} in the HTML, CSV and JSON.")
-        paper.blank()
+        page.line(f"{counted(len(shown) - 1, 'more variant')} in the HTML, CSV and JSON.")
+        page.blank()
 
 
-def compare(result: CompareResult, screen: Screen = Screen()) -> str:
-    """The result of `ensign compare`, the verdict first."""
-    paper = _Paper(screen)
-    paper.verdict(compare_verdict(result))
-    paper.blank()
-    if result.withheld:
-        paper.findings(result.findings)
-        return paper.text()
-    rows = [row_of(entry, result.margin, twin=False) for entry in result.comparisons]
-    if result.aa is not None:
-        rows.append(row_of(result.aa, result.margin, twin=True))
-    columns = _columns(paper, result.metric.value, result.margin, rows)
-    if screen.width >= _WIDEST:
-        paper.table(_compare_table(result, rows, columns, with_costs=True))
-    else:
-        paper.table(_compare_table(result, rows, columns, with_costs=False))
-        paper.table(_cost_table(result))
-    paper.plot([(row.label, row.span) for row in rows])
-    if result.aa is not None and result.aa.direction is Direction.UNCLEAR:
-        paper.line(twin_sentence(result.aa, result.margin))
-        paper.blank()
-    paper.findings(result.findings)
-    paper.notes(compare_notes(result))
-    return paper.text()
-
-
-class _Paper:
-    """Collects renderables; nothing is written but to a string."""
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-        self._buffer = io.StringIO()
-        self._console = Console(
-            file=self._buffer,
-            width=max(_NARROWEST, screen.width),
-            color_system="standard" if screen.colour else None,
-            force_terminal=screen.colour,
-            legacy_windows=False,
-            markup=False,
-            emoji=False,
-            highlight=False,
-        )
-        self.width = max(_NARROWEST, screen.width)
-
-    def show(self, item: RenderableType) -> None:
-        self._console.print(item)
-
-    def blank(self) -> None:
-        self._console.print()
-
-    def line(self, text: str, style: str = "") -> None:
-        self.show(Text(_kept_together(text), style=style))
-
-    def heading(self, text: str) -> None:
-        self.line(text, "bold")
-
-    def table(self, table: Table) -> None:
-        self.show(table)
-        self.blank()
-
-    def verdict(self, verdict: Verdict) -> None:
-        self.line(verdict.headline, "bold")
-        for detail in verdict.details:
-            self.line(detail)
-        for caveat in verdict.caveats:
-            self.line(f"! {caveat}", "bold yellow")
-
-    def plot(self, rows: Sequence[tuple[str, words.Span]]) -> None:
-        if not rows:
-            return
-        symbols = plot.UNICODE if self._screen.unicode else plot.ASCII
-        self.heading("Speedup against the baseline, with interval")
-        for line in plot.interval_plot(rows, self.width, symbols):
-            self.show(Text(line, no_wrap=True, overflow="crop"))
-        self.blank()
-
-    def findings(self, findings: Iterable[Finding]) -> None:
-        listed = list(findings)
-        if not listed:
-            return
-        self.heading("Findings")
-        for finding in listed:
-            about = f" {clean(finding.subject)}:" if finding.subject else ""
-            text = Text(f"{finding.severity.value}", style=_SEVERITIES[finding.severity])
-            text.append(f" [{clean(finding.code)}]{about} {clean(finding.text)}", style="default")
-            self.show(text)
-        self.blank()
-
-    def notes(self, notes: Iterable[Note]) -> None:
-        for note in notes:
-            text = Text(f"{note.heading}: ", style="bold")
-            text.append(_kept_together(note.text), style="not bold")
-            self.show(text)
-
-    def text(self) -> str:
-        """All of it, without blanks at the ends of lines."""
-        written = self._buffer.getvalue().replace(_NO_BREAK, " ")
-        if not self._screen.unicode:
-            written = written.translate(_TO_ASCII).encode("ascii", "replace").decode("ascii")
-        return "\n".join(line.rstrip() for line in written.splitlines()).rstrip() + "\n"
-
-
-def _kept_together(text: str) -> str:
-    return text.replace(" %", f"{_NO_BREAK}%")
-
-
-def _new_table(title: str = "") -> Table:
+def _new_table(title: str = "", *, ruled: bool = True) -> Table:
     return Table(
         title=Text(title, style="bold") if title else None,
         title_justify="left",
-        box=box.SIMPLE_HEAD,
+        box=box.SIMPLE_HEAD if ruled else None,
         show_edge=False,
         pad_edge=False,
         header_style="bold",
-        padding=(0, 1),
+        padding=(0, 1) if ruled else (0, 2, 0, 0),
     )
 
 
@@ -222,34 +143,38 @@ def _name_column(table: Table, header: str, *, least: int = 12) -> None:
     table.add_column(header, overflow="fold", min_width=least)
 
 
-def _least(paper: _Paper, names: list[str]) -> int:
-    return min(max(map(len, names), default=12), paper.width * 3 // 10)
+def _least(page: Page, names: list[str]) -> int:
+    return min(max(map(len, names), default=12), page.width * 3 // 10)
 
 
 def _text(value: str, direction: Direction | None = None) -> Text:
     return Text(value, style=_STYLES[direction] if direction is not None else "")
 
 
-def _suite(paper: _Paper, result: StudyResult, view: StudyView) -> None:
+def _suite(
+    page: Page, result: Result, view: ResultView, rows: Iterable[Row], *, ruled: bool = True
+) -> None:
+    rows = tuple(rows)
     claimed = any(row.non_inferior for row in view.suite) and result.margin is not None
-    table = _new_table("All workloads (geometric mean)")
+    several = len(result.workload_names) > 1
+    title = "All workloads (geometric mean)" if several and ruled else ""
+    table = _new_table(title, ruled=ruled)
     _name_column(table, "variant")
-    columns = _columns(paper, result.metric, result.margin, view.suite)
+    columns = _columns(page, result.metric, result.margin, view.suite)
     columns.add(table, f"{words.plain_share(result.level)} interval")
-    if claimed and paper.width >= _WIDE:
+    if claimed and page.width >= _WIDE:
         limit = words.plain_share(result.margin or 0)
         table.add_column(f"no workload slower by more than {limit}", overflow="fold", width=26)
     table.add_row(*columns.baseline(result.baseline))
-    for row in view.suite:
+    for row in rows:
         cells = columns.cells(row)
-        if claimed and paper.width >= _WIDE:
+        if claimed and page.width >= _WIDE:
             cells.append(_text(row.non_inferior))
         table.add_row(*cells)
-    paper.show(table)
-    _explain_mark(paper, view.suite)
+    page.show(table)
+    _explain_mark(page, rows)
     for missing in view.unmeasured:
-        paper.line(f"{missing.label}: {missing.reason}", "dim")
-    paper.blank()
+        page.line(f"{missing.label}: {missing.reason}", "dim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,62 +211,96 @@ class _Columns:
         return [*cells, _text(row.other)] if self.aside else cells
 
 
-def _columns(paper: _Paper, metric: str, margin: float | None, rows: Iterable[Row]) -> _Columns:
-    other = words.other_metric(Metric(metric))
-    aside = paper.width >= _ASIDE and any(row.other for row in rows)
-    return _Columns(margin, other, aside)
+def _columns(page: Page, metric: Metric, margin: float | None, rows: Iterable[Row]) -> _Columns:
+    aside = page.width >= _ASIDE and any(row.other for row in rows)
+    return _Columns(margin, words.other_metric(metric), aside)
 
 
-def _bands(paper: _Paper, view: StudyView) -> None:
+def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -> None:
+    """What each variant used, where there is one workload."""
+    twin = [result.twin] if with_twin and result.twin else []
+    names = [result.baseline, *(each.variant for each in result.comparisons), *twin]
+    found = [each for name in names if (each := result.facts_of(name)) is not None]
+    if not found:
+        return
+    table = _new_table(ruled=ruled)
+    _name_column(table, "variant")
+    columns: list[_Cost] = [(clean(head), _score) for head in result.score_head]
+    columns += (column for column in _COSTS if page.width >= _FULL or column[0] not in _LEFT_OUT)
+    for header, _ in columns:
+        table.add_column(header, justify="right", no_wrap=True)
+    for each in found:
+        cells = (cell for _, cells_of in columns for cell in cells_of(each))
+        table.add_row(_text(clean(each.variant)), *map(_text, cells))
+    page.table(table)
+
+
+def _score(facts: VariantFacts) -> tuple[str, ...]:
+    return figures.score(facts.score)
+
+
+_Cost = tuple[str, Callable[[VariantFacts], tuple[str, ...]]]
+_COSTS: tuple[_Cost, ...] = (
+    ("wall (mean ± σ)", lambda each: (figures.mean_and_sd(each.wall),)),
+    ("min … max", lambda each: (figures.least_to_greatest(each.wall),)),
+    ("user", lambda each: (figures.seconds(each.user_s),)),
+    ("system", lambda each: (figures.seconds(each.system_s),)),
+    ("memory", lambda each: (figures.size(each.peak_memory_bytes),)),
+)
+# On a narrow page.
+_FULL, _LEFT_OUT = 72, frozenset({"min … max"})
+
+
+def _bands(page: Page, view: ResultView) -> None:
     variants = [variant for variant in view.variants if variant.bands]
     if not variants:
         return
     table = _new_table("Workloads by estimated speedup")
     names = [variant.label for variant in variants]
-    _name_column(table, "variant", least=_least(paper, names))
+    _name_column(table, "variant", least=_least(page, names))
     full = max(map(len, names)) + sum(len(band.label) + 2 for band in view.bands)
     for band in view.bands:
-        label = band.label if full < paper.width else band.short
+        label = band.label if full < page.width else band.short
         table.add_column(label, justify="right", no_wrap=True)
-    both = _both_fit(paper, view, names)
+    both = _both_fit(page, view, names)
     for variant in variants:
         shown = (cell.both if both else str(cell.mean) for cell in variant.bands)
         table.add_row(_text(variant.label), *(_text("·" if one == "0" else one) for one in shown))
-    paper.show(table)
-    paper.line(BY_MINIMUM if both else "By the minimum over the rounds: see the HTML.", "dim")
-    paper.blank()
+    page.show(table)
+    page.line(BY_MINIMUM if both else "By the minimum over the rounds: see the HTML.", "dim")
+    page.blank()
 
 
-def _significant(paper: _Paper, view: StudyView) -> None:
+def _significant(page: Page, view: ResultView) -> None:
     variants = [variant for variant in view.variants if variant.significant]
     if not variants:
         return
-    paper.heading(SIGNIFICANT_HEADING)
+    page.heading(SIGNIFICANT_HEADING)
     for variant in variants:
-        paper.line(f"{variant.label}: {variant.significant}")
-    paper.blank()
+        page.line(f"{variant.label}: {variant.significant}")
+    page.blank()
 
 
-def _effects(paper: _Paper, result: StudyResult, view: StudyView) -> None:
+def _effects(page: Page, result: Result, view: ResultView) -> None:
     effects, trade = effects_view(result), trade_view(result, view)
     if effects is not None:
-        paper.heading("What each choice is worth")
+        page.heading("What each choice is worth")
         for sentence in effects.sentences:
-            paper.line(sentence)
+            page.line(sentence)
         explored = EXPLORED if result.confirmation else ""
         said = f"{explored}Significant after Holm; under each condition: see the HTML and JSON."
-        paper.line(said, "dim")
-        paper.blank()
+        page.line(said, "dim")
+        page.blank()
     if trade is not None and trade.sentences:
-        paper.heading("Speed against size and build time")
+        page.heading("Speed against size and build time")
         for sentence in trade.sentences:
-            paper.line(sentence)
-        paper.blank()
+            page.line(sentence)
+        page.blank()
 
 
-def _latency(paper: _Paper, result: StudyResult) -> None:
+def _latency(page: Page, result: Result) -> None:
     tables = latency_tables(result)
-    fits = paper.width >= _WIDE
+    fits = page.width >= _WIDE
     headers = [header for _, header in LATENCY_COLUMNS]
     kept = [index for index, header in enumerate(headers) if fits or header != "p95"]
     for found in tables:
@@ -351,24 +310,24 @@ def _latency(paper: _Paper, result: StudyResult) -> None:
             table.add_column(headers[index], justify="right", no_wrap=fits, overflow="fold")
         for row in found.rows:
             table.add_row(_text(row.label), *(_text(row.cells[index]) for index in kept))
-        paper.table(table)
+        page.table(table)
     if tables:
-        paper.line(LATENCY_READ, "dim")
-        paper.blank()
+        page.line(LATENCY_READ, "dim")
+        page.blank()
 
 
-def _both_fit(paper: _Paper, view: StudyView, names: list[str]) -> bool:
+def _both_fit(page: Page, view: ResultView, names: list[str]) -> bool:
     cells = [cell.both for variant in view.variants for cell in variant.bands]
     columns = (max(len(band.short), *map(len, cells)) + 2 for band in view.bands)
-    return max(map(len, names)) + sum(columns) <= paper.width
+    return max(map(len, names)) + sum(columns) <= page.width
 
 
-def _workloads(paper: _Paper, variant: VariantWorkloads, result: StudyResult) -> None:
-    wide = paper.width >= _WIDE
+def _workloads(page: Page, variant: VariantWorkloads, result: Result) -> None:
+    wide = page.width >= _WIDE
     table = _new_table(f"{variant.label}, by workload: {variant.summary}")
     _name_column(table, "workload")
     rows = [entry.row for entry in variant.rows]
-    columns = _columns(paper, result.metric, result.margin, rows)
+    columns = _columns(page, result.metric, result.margin, rows)
     columns.add(table, "interval")
     if wide:
         for header in ("baseline", "variant", "user"):
@@ -382,17 +341,17 @@ def _workloads(paper: _Paper, variant: VariantWorkloads, result: StudyResult) ->
                 _text(entry.user_share),
             ]
         table.add_row(*cells)
-    paper.show(table)
-    _explain_mark(paper, rows)
-    paper.blank()
+    page.show(table)
+    _explain_mark(page, rows)
+    page.blank()
 
 
-def _explain_mark(paper: _Paper, rows: Iterable[Row]) -> None:
+def _explain_mark(page: Page, rows: Iterable[Row]) -> None:
     if any(row.within_spread for row in rows):
-        paper.line(f"{_MARK} {WITHIN_SPREAD_NOTE}", "dim")
+        page.line(f"{_MARK} {WITHIN_SPREAD_NOTE}", "dim")
 
 
-def _builds(paper: _Paper, builds: tuple[BuildFacts, ...]) -> None:
+def _builds(page: Page, builds: tuple[BuildFacts, ...]) -> None:
     if not builds:
         return
     table = _new_table("Builds")
@@ -413,65 +372,14 @@ def _builds(paper: _Paper, builds: tuple[BuildFacts, ...]) -> None:
             if each.loaded:
                 sizes = map(figures.size, (each.size_bytes, each.text_bytes))
                 table.add_row(_text(f"  {clean(each.path)}"), "", "", *map(_text, sizes))
-    paper.table(table)
+    page.table(table)
     for build in builds:
         if build.status == BuildStatus.FAILED:
-            _tail(paper, f"{clean(build.variant)}: last lines of its log", build.log_tail)
-        _tail(paper, f"{clean(build.variant)}: last lines of its check", build.check_tail)
+            _tail(page, f"{clean(build.variant)}: last lines of its log", build.log_tail)
+        _tail(page, f"{clean(build.variant)}: last lines of its check", build.check_tail)
 
 
-def _tail(paper: _Paper, heading: str, text: str) -> None:
+def _tail(page: Page, heading: str, text: str) -> None:
     if text:
-        paper.heading(heading)
-        paper.show(Padding(Text(words.clean_block(text)), (0, 0, 1, 2)))
-
-
-def _compare_table(
-    result: CompareResult, rows: list[Row], columns: _Columns, *, with_costs: bool
-) -> Table:
-    table = _new_table()
-    _name_column(table, "variant")
-    columns.add(table, f"{words.plain_share(result.level)} interval")
-    if with_costs:
-        _cost_columns(table, result)
-    facts = {variant.name: variant for variant in _all_variants(result)}
-    if result.variants:
-        baseline = result.variants[0]
-        cells = columns.baseline(baseline.name)
-        table.add_row(*cells, *(_cost_cells(baseline) if with_costs else []))
-    for row in rows:
-        variant = facts.get(row.name)
-        costs = _cost_cells(variant) if with_costs and variant is not None else []
-        table.add_row(*columns.cells(row), *costs)
-    for failed in result.failed:
-        table.add_row(_text(clean(failed.name)), Text("failed", style="bold red"))
-    return table
-
-
-def _cost_table(result: CompareResult) -> Table:
-    table = _new_table()
-    _name_column(table, "variant")
-    _cost_columns(table, result)
-    for variant in _all_variants(result):
-        table.add_row(_text(clean(variant.name)), *_cost_cells(variant))
-    return table
-
-
-def _cost_columns(table: Table, result: CompareResult) -> None:
-    heads = (clean(head) for head in result.score_head)
-    for header in (*heads, "user", "system", "wall", "peak memory"):
-        table.add_column(header, justify="right", no_wrap=True)
-
-
-def _cost_cells(variant: VariantFacts) -> list[Text]:
-    return [
-        *map(_text, figures.score(variant.score)),
-        _text(figures.seconds(variant.user_s)),
-        _text(figures.seconds(variant.system_s)),
-        _text(figures.seconds(variant.wall_s)),
-        _text(figures.size(variant.peak_memory_bytes)),
-    ]
-
-
-def _all_variants(result: CompareResult) -> list[VariantFacts]:
-    return [*result.variants, *([] if result.twin is None else [result.twin])]
+        page.heading(heading)
+        page.show(Padding(Text(words.clean_block(text)), (0, 0, 1, 2)))

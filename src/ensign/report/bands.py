@@ -18,7 +18,7 @@ class ChangeBand:
 
 
 def bands(edges: tuple[float, ...]) -> tuple[ChangeBand, ...]:
-    """The bands between these edges (`StudyResult.band_edges`); none without edges."""
+    """The bands between these edges (`Result.band_edges`); none without edges."""
     if not edges:
         return ()
     ends = edges[1:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ensign.model.findings import Finding
-from ensign.model.results import Confirmation, StudyResult
+from ensign.model.results import Confirmation, Result
 from ensign.model.units import counted
 from ensign.report.words import clean, listed, plain_share
 
@@ -13,12 +13,12 @@ HEADING = "Confirmation"
 _SHOWN_DIGITS = 16
 
 
-def confirmed(result: StudyResult) -> StudyResult | None:
+def confirmed(result: Result) -> Result | None:
     """The second phase as a result of its own, once all of it is there."""
     return None if result.confirmation is None else result.confirmation.result
 
 
-def exploration_text(result: StudyResult) -> str:
+def exploration_text(result: Result) -> str:
     """What must stand over the tables of an exploration; empty for a study of one phase."""
     if result.confirmation is None:
         return ""
@@ -63,7 +63,7 @@ def plan_text(confirmation: Confirmation) -> str:
     )
 
 
-def findings_of(result: StudyResult) -> tuple[Finding, ...]:
+def findings_of(result: Result) -> tuple[Finding, ...]:
     """Findings of both phases; those that only the second one has say so."""
     second = confirmed(result)
     if second is None:

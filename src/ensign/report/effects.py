@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.effects import AxisChange, Effect
-from ensign.model.results import StudyResult
+from ensign.model.results import Result
 from ensign.model.units import counted
 from ensign.report import words
 from ensign.report.axis_words import change_words, condition_words, restriction_words
@@ -77,7 +77,7 @@ class EffectsView:
         return tuple(change.row.row for change in self.changes)
 
 
-def effects_view(result: StudyResult) -> EffectsView | None:
+def effects_view(result: Result) -> EffectsView | None:
     """The factorial reading for people; None where no two builds differ in one axis alone."""
     factorial, margin = result.factorial, result.margin
     if not factorial.main:
@@ -94,7 +94,7 @@ def effects_view(result: StudyResult) -> EffectsView | None:
     )
 
 
-def _change(effect: Effect, result: StudyResult) -> ChangeView:
+def _change(effect: Effect, result: Result) -> ChangeView:
     (change,) = effect.changes
     margin = result.margin
     label = change_words(change)
@@ -140,7 +140,7 @@ def shown(effect: Effect) -> Comparison:
     return replace(effect.comparison, direction=Direction.UNCLEAR)
 
 
-def _depends(change: AxisChange, conditions: tuple[Effect, ...], result: StudyResult) -> str:
+def _depends(change: AxisChange, conditions: tuple[Effect, ...], result: Result) -> str:
     """What it is worth at each value of an axis that it is shown to interact with."""
     axes = dict.fromkeys(
         other.axis
@@ -210,7 +210,7 @@ def _pairs(effect: Effect) -> str:
     return f"{said}, {'all ' if effect.groups > 1 else ''}{where}" if where else said
 
 
-def _note(result: StudyResult) -> str:
+def _note(result: Result) -> str:
     level = plain_share(result.level)
     text = (
         f"{EXPLORED if result.confirmation else ''}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ensign.model.results import Spread
 from ensign.model.units import format_duration, format_size
 
 _UNITS = (("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9))
@@ -25,6 +26,18 @@ def cost(ns: float) -> str:
 def seconds(value_s: float) -> str:
     """`0 s`, `31.2 ms`, `0.81 s`, `4 min 05 s`."""
     return "0 s" if value_s <= 0 else format_duration(value_s * 1e9)
+
+
+def mean_and_sd(spread: Spread) -> str:
+    """`158 ms ± 3.1 ms`."""
+    return f"{seconds(spread.mean)} ± {seconds(spread.sd)}"
+
+
+def least_to_greatest(spread: Spread) -> str:
+    """`152 … 170 ms`, the unit once where both have it."""
+    least, greatest = seconds(spread.least), seconds(spread.greatest)
+    number, _, unit = least.rpartition(" ")
+    return f"{number if greatest.endswith(f' {unit}') else least} … {greatest}"
 
 
 def size(size_bytes: int) -> str:

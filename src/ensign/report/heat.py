@@ -6,7 +6,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from ensign.model.comparisons import Direction
-from ensign.report.view import Row, StudyView, VariantWorkloads
+from ensign.report.view import ResultView, Row, VariantWorkloads
 from ensign.report.words import signed
 
 EDGES = (-0.10, -0.05, 0.0, 0.05, 0.10, 0.20)
@@ -49,7 +49,7 @@ _MEANINGS = (
 )  # fmt: skip
 
 
-def heat_map(view: StudyView) -> HeatMap | None:
+def heat_map(view: ResultView) -> HeatMap | None:
     """None without workloads; one alone is the suite itself, and has no map either."""
     variants = [variant for variant in view.variants if not variant.is_twin]
     workloads = dict.fromkeys(entry.row.label for one in variants for entry in one.rows)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ensign.model.results import StudyResult, WorkloadComparison
+from ensign.model.results import Result, WorkloadComparison
 from ensign.model.units import speedup
 from ensign.report import charts, figures
 from ensign.report.charts import Backdrop, Stack
@@ -16,7 +16,7 @@ from ensign.report.scatter import NARROW_FRAME as NARROW_SCATTER
 from ensign.report.scatter import WIDE_FRAME as WIDE_SCATTER
 from ensign.report.scatter import TradeCost, scatter
 from ensign.report.trade import Trade
-from ensign.report.view import StudyView, VariantWorkloads
+from ensign.report.view import ResultView, VariantWorkloads
 from ensign.report.words import Span, clean, plain_share
 from ensign.stats.winner import barred
 
@@ -50,7 +50,7 @@ class Block:
     is_open: bool
 
 
-def suite_figure(result: StudyResult, view: StudyView) -> Figure | None:
+def suite_figure(result: Result, view: ResultView) -> Figure | None:
     """Bars of every build against the baseline."""
     if not view.suite:
         return None
@@ -79,7 +79,7 @@ def suite_figure(result: StudyResult, view: StudyView) -> Figure | None:
     )
 
 
-def bands_figure(view: StudyView) -> Pair | None:
+def bands_figure(view: ResultView) -> Pair | None:
     """How many workloads of each build fall into each band of change."""
     stacks = charts.stacks_of([variant for variant in view.variants if variant.bands])
     if not stacks:
@@ -88,7 +88,7 @@ def bands_figure(view: StudyView) -> Pair | None:
     return _stacked(stacks, title, (_STACK_STEP, _NARROW_STACK_STEP))
 
 
-def user_figure(result: StudyResult, view: StudyView) -> Figure | None:
+def user_figure(result: Result, view: ResultView) -> Figure | None:
     """User and kernel time of the fastest build that nothing speaks against, by workload."""
     unfit = barred(result.findings, result.builds)
     best = next((row for row in view.compared if row.name not in unfit), None)
@@ -140,7 +140,7 @@ def trade_figures(trade: Trade | None) -> tuple[Pair, ...]:
     )
 
 
-def blocks(result: StudyResult, view: StudyView) -> list[Block]:
+def blocks(result: Result, view: ResultView) -> list[Block]:
     """The workloads of each variant; the first one stands open, and the fastest have charts.
 
     Each chart takes its time and its room, and the heat map shows them all.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ensign.model.results import LatencyComparison, StudyResult
+from ensign.model.results import LatencyComparison, Result
 from ensign.report import figures, words
 from ensign.report.words import clean
 
@@ -32,7 +32,7 @@ class LatencyTable:
     rows: tuple[LatencyRow, ...]
 
 
-def latency_tables(result: StudyResult) -> tuple[LatencyTable, ...]:
+def latency_tables(result: Result) -> tuple[LatencyTable, ...]:
     """A table for each workload whose latency was kept."""
     found = {
         (each.workload, each.comparison.variant, each.percentile): each for each in result.latency

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ensign.model.comparisons import Comparison, Direction
-from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, StudyResult
+from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, Result
 from ensign.model.units import counted, speedup
 from ensign.report.words import Span, between, clean, listed, percent, plain_share, signed
 
@@ -20,7 +20,7 @@ WITHIN_SPREAD = "within the layout spread"
 WITHIN_SPREAD_NOTE = f"{WITHIN_SPREAD}: another relink of the baseline alone may do as much"
 
 
-def scope(result: StudyResult) -> str:
+def scope(result: Result) -> str:
     """Of what the intervals of a study speak."""
     layouts = result.layouts
     if layouts is None:
@@ -43,7 +43,7 @@ def scope(result: StudyResult) -> str:
     )
 
 
-def layout_text(result: StudyResult) -> str:
+def layout_text(result: Result) -> str:
     """The spread of the baseline's relinks, and the parts of the spread; empty without any."""
     layouts = result.layouts
     if layouts is None:
@@ -58,7 +58,7 @@ def layout_text(result: StudyResult) -> str:
     return " ".join(parts)
 
 
-def beside_spread(comparison: Comparison, result: StudyResult) -> tuple[str, str]:
+def beside_spread(comparison: Comparison, result: Result) -> tuple[str, str]:
     """What the spread says of a variant shown to differ: a detail or a caveat, or neither."""
     layouts = result.layouts
     if layouts is None or not layouts.spreads or comparison.direction is Direction.UNCLEAR:
@@ -74,7 +74,7 @@ def beside_spread(comparison: Comparison, result: StudyResult) -> tuple[str, str
     return f"That is beyond what a relink of the baseline does: {range_}.", ""
 
 
-def within_spread(comparison: Comparison, result: StudyResult, workload: str = "") -> bool | None:
+def within_spread(comparison: Comparison, result: Result, workload: str = "") -> bool | None:
     """Whether a variant's whole interval lies where another relink of the baseline would lie.
 
     Over all workloads, or of one. None where there is no spread of the same metric to tell by.
@@ -98,7 +98,7 @@ def _span(low_ratio: float, high_ratio: float) -> Span:
     return Span(speedup(high_ratio), speedup(low_ratio), 0.0)
 
 
-def _spread(layouts: LayoutFacts, result: StudyResult) -> str:
+def _spread(layouts: LayoutFacts, result: Result) -> str:
     whole, *each = layouts.spreads
     measured = between(_span(whole.least, whole.greatest))
     text = (
@@ -116,7 +116,7 @@ def _spread(layouts: LayoutFacts, result: StudyResult) -> str:
     return text
 
 
-def _splits(layouts: LayoutFacts, result: StudyResult) -> list[str]:
+def _splits(layouts: LayoutFacts, result: Result) -> list[str]:
     if not layouts.splits:
         return []
     head = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ensign.model.results import CompareResult, Confirmation, Stopped, StudyResult
+from ensign.model.results import Confirmation, Result, Stopped
 from ensign.model.trials import Metric, Mode
 from ensign.model.units import counted, format_duration
 from ensign.report import figures
 from ensign.report.confirmation import exploration_text, plan_text
-from ensign.report.layouts import ONE_LAYOUT, layout_text, scope
+from ensign.report.layouts import layout_text, scope
 from ensign.report.words import clean, plain_share
 
 _METRICS = {
@@ -36,16 +36,16 @@ class Note:
     text: str
 
 
-def study_notes(result: StudyResult) -> tuple[Note, ...]:
-    """How the study's numbers came about, and of what they speak: those of the confirmation."""
+def notes(result: Result) -> tuple[Note, ...]:
+    """How the numbers came about, and of what they speak: those of the confirmation."""
     confirmation = result.confirmation
     if confirmation is not None and confirmation.result is not None:
-        second = (each for each in study_notes(confirmation.result) if each.heading != _MANY)
+        second = (each for each in notes(confirmation.result) if each.heading != _MANY)
         return (*_phases(result, confirmation), *second)
-    return (*_phases(result, confirmation), *_study_notes(result))
+    return (*_phases(result, confirmation), *_of_rounds(result))
 
 
-def _phases(result: StudyResult, confirmation: Confirmation | None) -> tuple[Note, ...]:
+def _phases(result: Result, confirmation: Confirmation | None) -> tuple[Note, ...]:
     if confirmation is None:
         return ()
     texts = [exploration_text(result), plan_text(confirmation)]
@@ -55,34 +55,48 @@ def _phases(result: StudyResult, confirmation: Confirmation | None) -> tuple[Not
     return (Note("Two phases", " ".join(filter(None, texts))),)
 
 
-def _study_notes(result: StudyResult) -> tuple[Note, ...]:
-    metric = _METRICS.get(result.metric, result.metric)
-    rounds = f"{result.rounds_done} of {counted(result.rounds_planned, 'round')}"
-    measured = (
-        f"{rounds} over {counted(len(result.workload_names), 'workload')}, each with fresh "
-        f"processes; {_turns(Mode(result.mode), result.slice_ns, result.freezer)}. "
-        f"Cost is {metric}. Racing took {figures.seconds(result.racing_s)}; between the first and "
-        f"the last slice a variant was running {figures.share(result.running_share)} of the time."
-    )
+def _of_rounds(result: Result) -> tuple[Note, ...]:
+    several = len(result.workload_names) > 1
     return (
-        Note("What was measured", measured),
+        Note("What was measured", _measured(result)),
         *([Note("Precision", said)] if (said := _precision(result)) else []),
         Note("How to read it", _SPEEDUP),
         Note("What an interval speaks of", scope(result)),
         *([Note("Layouts", said)] if (said := layout_text(result)) else []),
-        Note(_MANY, _several(result.level)),
+        *([Note(_MANY, _several(result.level))] if several or len(result.suite) > _PAIR else []),
         *(
             [Note("Significant after Holm", _significant(result.level))]
-            if result.significant
+            if several and result.significant
             else []
         ),
         *([Note("By estimates alone", said)] if (said := _by_estimates(result)) else []),
-        Note("No workload slower", _non_inferior(result.margin)),
-        Note("A/A twin", _TWIN),
+        *([Note("No workload slower", _non_inferior(result.margin))] if several else []),
+        *([Note("A/A twin", _TWIN)] if result.twin else []),
     )
 
 
-def _precision(result: StudyResult) -> str:
+def _measured(result: Result) -> str:
+    metric = _METRICS.get(result.metric, result.metric)
+    stopped = "" if result.stopped is None else f"; {_STOPPED[result.stopped]}"
+    if len(result.workload_names) > 1:
+        rounds = f"{result.rounds_done} of {counted(result.rounds_planned, 'round')}"
+        number = f"{rounds} over {counted(len(result.workload_names), 'workload')}"
+    else:
+        number = f"{counted(result.rounds_done, 'execution')} of each variant"
+    used = ""
+    if result.used_s is not None and result.budget_s is not None:
+        budget = figures.seconds(result.budget_s)
+        used = f"It took {figures.seconds(result.used_s)} of a budget of {budget}{stopped}. "
+    return (
+        f"{number}, each with fresh processes; "
+        f"{_turns(result.mode, result.slice_ns, result.freezer)}. "
+        f"Cost is {metric}. {used}Racing took {figures.seconds(result.racing_s)}; between the "
+        f"first and the last slice a variant was running {figures.share(result.running_share)} of "
+        "the time."
+    )
+
+
+def _precision(result: Result) -> str:
     reached = result.reached
     if reached is None:
         return ""
@@ -98,7 +112,7 @@ def _precision(result: StudyResult) -> str:
     return said.replace("%", " %")
 
 
-def _by_estimates(result: StudyResult) -> str:
+def _by_estimates(result: Result) -> str:
     """Whom the rule of the first Redis study would choose: best mean, and no workload slower."""
     if not result.bands or not result.band_edges:
         return ""
@@ -122,36 +136,12 @@ def _by_estimates(result: StudyResult) -> str:
     )
 
 
-def redo_notes(result: StudyResult) -> tuple[Note, ...]:
+def redo_notes(result: Result) -> tuple[Note, ...]:
     """How to repeat the study, where that is known; the HTML has a section for it."""
     command, needed = result.extra.get("redo", ""), result.extra.get("redo_with", "")
     if not command:
         return ()
     return (Note("To do it again", clean(f"{command} (with {needed})" if needed else command)),)
-
-
-def compare_notes(result: CompareResult) -> tuple[Note, ...]:
-    """How the comparison's numbers came about, and of what they speak."""
-    metric = _METRICS[result.metric.value]
-    used = figures.seconds(result.used_s)
-    if result.budget_s is not None:
-        used += f" of a budget of {figures.seconds(result.budget_s)}"
-    measured = (
-        f"{counted(result.executions, 'execution')} of each variant; "
-        f"{_turns(result.mode, result.slice_ns, result.freezer)}. Cost is {metric}. "
-        f"It took {used}; {_STOPPED[result.stopped]}. A variant was running "
-        f"{figures.share(result.running_share)} of the time."
-    )
-    level = plain_share(result.level)
-    if len(result.comparisons) > 1:
-        covers = _several(result.level)
-    else:
-        covers = f"the interval holds the true speedup in {level} of such comparisons."
-    return (
-        Note("What was measured", measured),
-        Note(f"What the {level} cover", _capitalised(covers)),
-        Note("Of what it speaks", ONE_LAYOUT),
-    )
 
 
 def _turns(mode: Mode, slice_ns: int, freezer: str) -> str:
@@ -197,6 +187,8 @@ BY_MINIMUM = (
     "counted. It falls as rounds are added, also where nothing differs."
 )
 _MANY = "Several variants"
+# One variant and the twin.
+_PAIR = 2
 SIGNIFICANT_HEADING = "Workloads shown to differ (significant after Holm's adjustment)"
 _SPEEDUP = (
     "Speedup is the baseline's cost over the variant's cost, minus 1: +5 % does 5 % more work in "
@@ -208,7 +200,3 @@ _TWIN = (
     "true speedup is 0, so its interval shows what this measurement can be trusted with. Ratios "
     "of variants are to the mean of both."
 )
-
-
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ensign.model.builds import BuildFacts
 from ensign.model.effects import Effect
-from ensign.model.results import BuildFacts, StudyResult
+from ensign.model.results import Result
 from ensign.model.variants import DEFAULTS
 from ensign.report import figures
 from ensign.report.effects import EffectRow, EffectsView
-from ensign.report.view import StudyView
+from ensign.report.view import ResultView
 from ensign.report.words import clean, listed, percent
 from ensign.stats.pareto import pareto_front
 from ensign.stats.winner import barred
@@ -69,7 +70,7 @@ class HardeningRow:
     time: str
 
 
-def trade_view(result: StudyResult, view: StudyView) -> Trade | None:
+def trade_view(result: Result, view: ResultView) -> Trade | None:
     """None where fewer than two builds are known by speed and size."""
     builds = {build.variant: build for build in result.builds}
     base = builds.get(result.baseline)
@@ -102,7 +103,7 @@ def trade_view(result: StudyResult, view: StudyView) -> Trade | None:
     return Trade(shown, tuple(_sentences(shown)))
 
 
-def hardening_rows(result: StudyResult, effects: EffectsView | None) -> tuple[HardeningRow, ...]:
+def hardening_rows(result: Result, effects: EffectsView | None) -> tuple[HardeningRow, ...]:
     """What each option of hardening costs, where the study varies it."""
     changes = () if effects is None else effects.changes
     unfit = barred(result.findings, result.builds)

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ensign.model.builds import BuildStatus, CheckStatus
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import (
-    BuildStatus,
-    CheckStatus,
-    CompareResult,
-    StudyResult,
-    SuiteComparison,
-    WorkloadComparison,
-)
-from ensign.model.trials import Metric, Mode
+from ensign.model.results import Result, SuiteComparison, WorkloadComparison
+from ensign.model.trials import Metric
 from ensign.model.units import counted
 from ensign.report import words
 from ensign.report.both_metrics import both_said
@@ -36,12 +30,14 @@ class Verdict:
     caveats: tuple[str, ...]
 
 
-def study_verdict(result: StudyResult) -> Verdict:
-    """The verdict over the suite: the best variant that nothing speaks against, or none.
+def verdict_of(result: Result) -> Verdict:
+    """The best variant that nothing speaks against, or none; of commands, each for itself.
 
     Where rounds only explored it is that of the confirmation; before its end nothing is claimed.
     """
     confirmation = result.confirmation
+    if not result.builds:
+        return _of_each(result)
     if confirmation is None:
         return _of_suite(result)
     if confirmation.result is None:
@@ -55,7 +51,7 @@ def study_verdict(result: StudyResult) -> Verdict:
     )
 
 
-def _of_suite(result: StudyResult) -> Verdict:
+def _of_suite(result: Result) -> Verdict:
     entries = [entry for entry in result.suite if entry.comparison.variant != result.twin]
     unfit = barred(result.findings, result.builds)
     left = able(result)
@@ -75,15 +71,15 @@ def _of_suite(result: StudyResult) -> Verdict:
     return Verdict(headline, details, (*caveats, *filter(None, [inside])))
 
 
-def suite_sentence(entry: SuiteComparison, result: StudyResult) -> str:
+def suite_sentence(entry: SuiteComparison, result: Result) -> str:
     """A variant over all workloads, by both costs where they disagree; without a full stop."""
-    mode = Mode(result.mode)
-    said = words.sentence(entry.comparison, result.margin, against=True, mode=mode)
-    over = f"over {counted(entry.workloads, 'workload')} (geometric mean)"
-    return f"{said}, {over}{both_said(entry.comparison)}"
+    said = words.sentence(entry.comparison, result.margin, against=True, mode=result.mode)
+    several = entry.workloads > 1 and not entry.comparison.withheld
+    over = f", over {counted(entry.workloads, 'workload')} (geometric mean)" if several else ""
+    return f"{said}{over}{both_said(entry.comparison)}"
 
 
-def what_hurts(variant: str, result: StudyResult) -> tuple[str, ...]:
+def what_hurts(variant: str, result: Result) -> tuple[str, ...]:
     """The workloads on which a variant is slower, with how much; nothing where there is none."""
     shown = result.shown_slower(variant)
     alone = [each for each in result.slower_workloads(variant) if each not in shown]
@@ -101,7 +97,7 @@ def what_hurts(variant: str, result: StudyResult) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def shown_regressions(variant: str, result: StudyResult) -> str:
+def shown_regressions(variant: str, result: Result) -> str:
     """Where a variant is shown to be slower, with how much; empty where it is not."""
     shown = result.shown_slower(variant)
     return _slower(shown) if shown else ""
@@ -117,15 +113,16 @@ def _slower(entries: Sequence[WorkloadComparison]) -> str:
     return listed(tuple(said))
 
 
-def compare_verdict(result: CompareResult) -> Verdict:
+def _of_each(result: Result) -> Verdict:
     """One sentence per variant; the first one is the headline."""
     said = [
-        f"{words.sentence(each, result.margin, against=True, mode=result.mode)}{both_said(each)}."
-        for each in result.comparisons
+        f"{suite_sentence(each, result)}."
+        for each in result.suite
+        if each.comparison.variant != result.twin
     ]
     caveats = [] if result.withheld else _errors(result.findings)
-    for variant in result.variants:
-        caveats += (f"{clean(variant.name)}: {runs}." for runs in variant.failing_runs)
+    for facts in result.measured:
+        caveats += (f"{clean(facts.variant)}: {runs}." for runs in facts.failing_runs)
     if result.aa is not None and result.aa.direction is not Direction.UNCLEAR:
         caveats.append(twin_sentence(result.aa, result.margin))
     nothing = _sentence(result.withheld) if result.withheld else "Nothing was compared."
@@ -150,10 +147,9 @@ def twin_sentence(aa: Comparison, margin: float | None) -> str:
             f"A/A twin (the baseline again): no difference shown, {words.between(span)} "
             f"({level}){limit}, as it should be."
         )
-    said = words.sentence(aa, None)
+    said = words.sentence(replace(aa, variant="the baseline's copy"), None)
     return (
-        f"A/A twin: {said}, though it is the baseline's own program. "
-        "Distrust differences of that size here."
+        f"A/A twin: {said}, though it is the same program. Distrust differences of that size here."
     )
 
 
@@ -161,7 +157,7 @@ def _errors(findings: tuple[Finding, ...]) -> list[str]:
     return [clean(finding.said) for finding in findings if finding.severity is Severity.ERROR]
 
 
-def _no_winner(left: Sequence[SuiteComparison], result: StudyResult) -> str:
+def _no_winner(left: Sequence[SuiteComparison], result: Result) -> str:
     baseline = clean(result.baseline)
     if not left:
         return "No variant was compared with the baseline."
@@ -182,16 +178,16 @@ def _all_barred(entries: list[SuiteComparison]) -> str:
     return "No winner: every variant was measured, but none is to be used."
 
 
-def _others(left: Sequence[SuiteComparison], result: StudyResult) -> tuple[str, ...]:
+def _others(left: Sequence[SuiteComparison], result: Result) -> tuple[str, ...]:
     if not left:
         return ()
     first = left[0]
-    said = words.sentence(first.comparison, result.margin, mode=Mode(result.mode))
+    said = words.sentence(first.comparison, result.margin, mode=result.mode)
     nearest = f"Nearest: {said}{both_said(first.comparison)}."
     return (nearest, *what_hurts(first.comparison.variant, result))
 
 
-def _claim(best: SuiteComparison, result: StudyResult) -> tuple[str, ...]:
+def _claim(best: SuiteComparison, result: Result) -> tuple[str, ...]:
     if best.non_inferior is None or result.margin is None:
         return ()
     if best.non_inferior:
@@ -200,7 +196,7 @@ def _claim(best: SuiteComparison, result: StudyResult) -> tuple[str, ...]:
     return unshown_claim(best, result)
 
 
-def unshown_claim(entry: SuiteComparison, result: StudyResult) -> tuple[str, ...]:
+def unshown_claim(entry: SuiteComparison, result: Result) -> tuple[str, ...]:
     """For which workloads it is open whether they are slower; those that are were said before."""
     if result.margin is None:
         return ()
@@ -229,12 +225,12 @@ def _rivals(best: SuiteComparison, left: Sequence[SuiteComparison]) -> tuple[str
 NO_CHECK = "No check was run: that the variants compute the same is not shown."
 
 
-def was_checked(result: StudyResult) -> bool:
+def was_checked(result: Result) -> bool:
     """Whether any build was checked."""
     return any(build.check != CheckStatus.NOT_CHECKED for build in result.builds)
 
 
-def _study_caveats(result: StudyResult, unfit: Collection[str]) -> list[str]:
+def _study_caveats(result: Result, unfit: Collection[str]) -> list[str]:
     found = _errors(result.findings)
     if not was_checked(result):
         found.append(NO_CHECK)

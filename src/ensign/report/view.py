@@ -1,4 +1,4 @@
-"""What a study's report shows, as plain rows and sentences: the same for every renderer."""
+"""What a report shows, as plain rows and sentences: the same for every renderer."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ import math
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
+from ensign.model.builds import BuildFacts, BuildStatus, CheckStatus
 from ensign.model.comparisons import Comparison, Direction
 from ensign.model.finding_kinds.ran import RAN_SOMETHING_ELSE
-from ensign.model.results import (
-    BuildFacts,
-    BuildStatus,
-    CheckStatus,
-    StudyResult,
-    SuiteComparison,
-    WorkloadComparison,
-)
+from ensign.model.results import Result, SuiteComparison, WorkloadComparison
+from ensign.model.trials import VariantFailure
 from ensign.report import figures, words
 from ensign.report.bands import ChangeBand, bands
 from ensign.report.both_metrics import other_cell
@@ -103,13 +98,17 @@ class Unmeasured:
 
 
 @dataclass(frozen=True, slots=True)
-class StudyView:
-    """Rows of a study, best first; the twin stands last where it was raced."""
+class ResultView:
+    """Rows of a result, best first; the twin stands last where it was raced.
+
+    `has_workloads`: there are several, so that each has figures of its own.
+    """
 
     suite: tuple[Row, ...]
     variants: tuple[VariantWorkloads, ...]
     bands: tuple[ChangeBand, ...]
     unmeasured: tuple[Unmeasured, ...]
+    has_workloads: bool
 
     @property
     def compared(self) -> tuple[Row, ...]:
@@ -127,17 +126,18 @@ class StudyView:
         return next((row for row in self.suite if row.is_twin), None)
 
 
-def study_view(result: StudyResult) -> StudyView:
-    """Everything that the renderers of a study share."""
+def view_of(result: Result) -> ResultView:
+    """Everything that the renderers share."""
     suite = _suite_rows(result.suite, result)
     order = [row.name for row in suite]
     order += [name for name in _variants(result) if name not in order]
     variants = (_variant(name, result) for name in order)
-    return StudyView(
+    return ResultView(
         suite=suite,
         variants=tuple(variant for variant in variants if variant.rows),
         bands=bands(result.band_edges),
         unmeasured=_unmeasured(result, set(order)),
+        has_workloads=len(result.workload_names) > 1,
     )
 
 
@@ -178,13 +178,13 @@ def _unclaimed(row: Row) -> Row:
     )
 
 
-def _suite_rows(suite: tuple[SuiteComparison, ...], result: StudyResult) -> tuple[Row, ...]:
+def _suite_rows(suite: tuple[SuiteComparison, ...], result: Result) -> tuple[Row, ...]:
     ordered = sorted(suite, key=lambda entry: _ratio_or_last(entry.comparison))
     rows = [_suite_row(entry, result) for entry in ordered]
     return tuple(sorted(rows, key=attrgetter("is_twin")))
 
 
-def _suite_row(entry: SuiteComparison, result: StudyResult) -> Row:
+def _suite_row(entry: SuiteComparison, result: Result) -> Row:
     twin = entry.comparison.variant == result.twin
     row = row_of(entry.comparison, result.margin, twin=twin)
     row = row if result.confirmation is None else _unclaimed(row)
@@ -208,12 +208,12 @@ def _non_inferior(entry: SuiteComparison) -> str:
     return f"not shown for {len(entry.not_shown)} of {entry.workloads}"
 
 
-def _variants(result: StudyResult) -> list[str]:
+def _variants(result: Result) -> list[str]:
     names = dict.fromkeys(entry.comparison.variant for entry in result.workloads)
     return sorted(names, key=lambda name: name == result.twin)
 
 
-def _variant(name: str, result: StudyResult) -> VariantWorkloads:
+def _variant(name: str, result: Result) -> VariantWorkloads:
     entries = [entry for entry in result.workloads if entry.comparison.variant == name]
     place = {workload: index for index, workload in enumerate(result.workload_names)}
     entries.sort(key=lambda entry: place.get(entry.workload, len(place)))
@@ -227,7 +227,7 @@ def _variant(name: str, result: StudyResult) -> VariantWorkloads:
     )
 
 
-def _significant(name: str, result: StudyResult) -> str:
+def _significant(name: str, result: Result) -> str:
     found = next((one for one in result.significant if one.variant == name), None)
     if found is None:
         return ""
@@ -236,7 +236,7 @@ def _significant(name: str, result: StudyResult) -> str:
     return ", ".join(parts) or "none"
 
 
-def _workload_row(entry: WorkloadComparison, result: StudyResult) -> WorkloadRow:
+def _workload_row(entry: WorkloadComparison, result: Result) -> WorkloadRow:
     row = row_of(entry.comparison, result.margin, twin=False)
     if not _claimed(entry, result):
         row = _unclaimed(row)
@@ -249,7 +249,7 @@ def _workload_row(entry: WorkloadComparison, result: StudyResult) -> WorkloadRow
     )
 
 
-def _claimed(entry: WorkloadComparison, result: StudyResult) -> bool:
+def _claimed(entry: WorkloadComparison, result: Result) -> bool:
     """Whether faster or slower is said of a workload: by one judgement, the significant list's."""
     if result.confirmation is not None:
         return False
@@ -273,21 +273,21 @@ def _summary(rows: tuple[WorkloadRow, ...]) -> str:
     return ", ".join(said)
 
 
-def _unmeasured(result: StudyResult, measured: set[str]) -> tuple[Unmeasured, ...]:
+def _unmeasured(result: Result, measured: set[str]) -> tuple[Unmeasured, ...]:
     found = []
     for build in result.builds:
         if build.variant in measured or build.variant == result.baseline:
             continue
         found.append(Unmeasured(clean(build.variant), _why(build, result)))
+    if not result.builds:
+        found += (Unmeasured(clean(each.variant), _failed(each)) for each in result.failures)
     return tuple(found)
 
 
-def _why(build: BuildFacts, result: StudyResult) -> str:
+def _why(build: BuildFacts, result: Result) -> str:
     failed = {failure.variant: failure for failure in result.failures}
     if build.variant in failed:
-        failure = failed[build.variant]
-        what = "ran something else" if failure.code == RAN_SOMETHING_ELSE.code else "failed"
-        return f"{what} {clean(failure.where)}: {clean(failure.text)}"
+        return _failed(failed[build.variant])
     reasons = {
         BuildStatus.FAILED: "its build failed",
         BuildStatus.NOT_AS_ASKED: "what was built is not what was asked for",
@@ -299,6 +299,11 @@ def _why(build: BuildFacts, result: StudyResult) -> str:
         return reasons.get(build.status, "not measured")
     ended = ", which failed" if build.same_as in failed else ": no effect on the binary"
     return f"{clean(build.said)}{ended}"
+
+
+def _failed(failure: VariantFailure) -> str:
+    what = "ran something else" if failure.code == RAN_SOMETHING_ELSE.code else "failed"
+    return f"{what} {clean(failure.where)}: {clean(failure.text)}"
 
 
 def _ratio_or_last(comparison: Comparison) -> float:

@@ -170,7 +170,10 @@ class _Reading:
         others = [self.other.contrast(asked.groups, cells) for asked in family]
         significant = (
             shown_after_holm(
-                np.array(contrasts), self.rule.level, self.rule.wider(np.shape(contrasts)[-1])
+                np.array(contrasts),
+                self.rule.level,
+                self.rule.wider(np.shape(contrasts)[-1]),
+                anytime=self.rule.anytime,
             )
             if contrasts
             else ()

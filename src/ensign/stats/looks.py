@@ -89,3 +89,18 @@ def critical_value(executions: int, bound: float) -> float:
     if above_one >= executions:
         return math.inf
     return math.sqrt((executions - 1) * kappa * above_one / (executions - above_one))
+
+
+def anytime_p(t: float, executions: int) -> float:
+    """The p-value that goes with c_n by the theorem (b = 1/p): valid whenever one looks.
+
+    `t` is the mean over its standard error. c_n = |t| solved for b, and 1 where that is below 1.
+    """
+    if executions < 2 or math.isnan(t):  # noqa: PLR2004 - one execution has no spread
+        return 1.0
+    kappa, free = 1.0 + executions, executions - 1
+    if math.isinf(t):
+        return math.exp(-(executions - 1) * math.log(kappa) / 2)
+    a = kappa * (t * t + free) / (free * kappa + t * t)
+    log_b = (executions * math.log(a) - math.log(kappa)) / 2
+    return min(1.0, math.exp(-log_b))

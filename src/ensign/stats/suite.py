@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ensign.model.results import SuiteComparison, WorkloadComparison
 from ensign.stats.correlation import widening_for
-from ensign.stats.non_inferior import non_inferiority_claim
+from ensign.stats.non_inferior import non_inferiority_claim, upper_bounds
 from ensign.stats.pair import PairNames, PairRule, Rule, compare, mean_and_half_width
 from ensign.stats.trials import mean_cost_ns, user_share
 
@@ -35,9 +35,10 @@ class SuiteRule:
     """How a suite is judged, fixed before the rounds.
 
     `level` holds for the whole list of `finalists` (k): each is judged at 1 - (1 - level)/k.
-    `margin` is a share of the cost (0.01 for 1 %), None for no statement of size. The spread of the
-    `first` rounds decided how many there are (`PairRule.first`); 0: it did not. `correlation` of
-    neighbouring rounds widens all intervals.
+    `margin` is a share of the cost (0.01 for 1 %), None for no statement of size, `precision` the
+    half-width that suffices. By rule `sequential` rounds are looked at as they come. The spread of
+    the `first` rounds decided how many there are (`PairRule.first`); 0: it did not. `correlation`
+    of neighbouring rounds widens all intervals.
     """
 
     level: float = 0.95
@@ -45,6 +46,8 @@ class SuiteRule:
     finalists: int = 1
     first: int = 0
     correlation: float = 0.0
+    rule: Rule = Rule.T
+    precision: float | None = None
 
     @property
     def level_each(self) -> float:
@@ -53,14 +56,20 @@ class SuiteRule:
 
     @property
     def pair_rule(self) -> PairRule:
-        """One t interval at the end: no looks within the fixed rounds."""
+        """One t interval at the end, or looks as rounds come."""
         return PairRule(
             level=self.level_each,
             margin=self.margin,
-            rule=Rule.T,
+            precision=self.precision,
+            rule=self.rule,
             first=self.first,
             correlation=self.correlation,
         )
+
+    @property
+    def anytime(self) -> bool:
+        """Whether claims must hold whenever it is looked at."""
+        return self.rule is Rule.SEQUENTIAL
 
     def wider(self, rounds: int) -> float:
         """By how much intervals of so many rounds are widened."""
@@ -84,8 +93,9 @@ def compare_suite(
     comparison = compare(PairNames(variant, baseline, costs.metric), g.tolist(), rule.pair_rule)
     if rule.margin is None:
         return SuiteComparison(comparison, len(costs.workloads))
-    wider = rule.wider(len(costs.rounds))
-    claim = non_inferiority_claim(costs, variant, baseline, rule.margin, rule.level_each, wider)
+    d = costs.log_ratios(variant, baseline)
+    bounds = upper_bounds(d, rule.level_each, rule.wider(d.shape[-1]), anytime=rule.anytime)
+    claim = non_inferiority_claim(costs.workloads, bounds, rule.margin)
     return SuiteComparison(comparison, len(costs.workloads), claim.shown, claim.not_shown)
 
 

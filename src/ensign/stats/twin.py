@@ -7,7 +7,7 @@ the binomial tail), or a geometric mean whose interval excludes 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ensign.model.comparisons import Comparison, Direction
@@ -61,10 +61,11 @@ def twin_findings(comparison: Comparison) -> tuple[Finding, ...]:
 
 
 def judge_twin(
-    costs: RoundCosts, twin: str, baseline: str, level: float = 0.95, correlation: float = 0.0
+    costs: RoundCosts, twin: str, baseline: str, rule: SuiteRule | None = None
 ) -> TwinJudgement:
-    """Judges a study's twin. InputError without a whole round."""
-    rule = SuiteRule(level=level, correlation=correlation)
+    """Judges the twin by the rule of the variants. InputError without a whole round."""
+    rule = replace(rule or SuiteRule(), finalists=1, first=0)
+    level = rule.level
     suite = compare_suite(costs, twin, baseline, rule).comparison
     exits = tuple(
         workload
@@ -72,6 +73,8 @@ def judge_twin(
         if comparison.direction is not Direction.UNCLEAR
     )
     needed = exits_for_finding(len(costs.workloads), level)
+    if len(costs.workloads) == 1:
+        return TwinJudgement(suite, exits, needed - 1, twin_findings(suite))
     findings = []
     if len(exits) >= needed:
         text = (

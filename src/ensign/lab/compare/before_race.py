@@ -163,7 +163,7 @@ class Piloting:
         tracer = self.ports.tracing(self.ports.meter)
         return Tracing(self.options, commands, tracer, self.ports.clock.monotonic_ns)
 
-    def request(self, plan: RacePlan, failures: list[VariantFailure]) -> RaceRequest:
+    def request(self, plan: RacePlan, failures: Sequence[VariantFailure]) -> RaceRequest:
         """One execution as planned, without those that failed."""
         free = CpuPlan(self.options.cpus or ())
         cpus = self.cpus if plan.pinned else free

@@ -1,17 +1,13 @@
-"""Commands that failed: out of the race, or measured all the same where that is asked. Pure."""
+"""Commands that failed, so that they are out of the race. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ensign.lab.compare.options import CommandVariant
 from ensign.model.errors import CommandFailed
-from ensign.model.finding_kinds.ran import COMMAND_FAILED, FAILING_RUNS
-from ensign.model.findings import Finding
-from ensign.model.results import FailedVariant, FailingRuns
-from ensign.model.trials import Trial, VariantFailure
+from ensign.model.trials import VariantFailure
 from ensign.model.units import format_duration
 
 
@@ -21,27 +17,6 @@ class Ended:
 
     command: CommandVariant
     failure: VariantFailure
-
-    @property
-    def variant(self) -> FailedVariant:
-        """For reports."""
-        failure = self.failure
-        return FailedVariant(
-            name=self.command.name,
-            command=self.command.text,
-            code=failure.code,
-            text=failure.text,
-            execution=None if failure.round_index is None else failure.round_index + 1,
-            exit=failure.exit,
-            signal=failure.signal,
-        )
-
-    @property
-    def finding(self) -> Finding:
-        """The error that speaks against it."""
-        variant = self.variant
-        text = f"failed {variant.when}, so it is out and not compared: {variant.text}"
-        return COMMAND_FAILED.found(text, variant.name)
 
 
 def ended(
@@ -64,23 +39,9 @@ def require_rest(commands: Sequence[CommandVariant], failures: Sequence[VariantF
 def failure_of(found: Sequence[Ended]) -> CommandFailed:
     """What to say of them at the end."""
     said = (
-        f"'{each.command.name}' failed {each.variant.when}: {each.failure.text}" for each in found
+        f"'{each.command.name}' failed {each.failure.where}: {each.failure.text}" for each in found
     )
     return CommandFailed("; ".join(said))
-
-
-def failing_runs(trials: Sequence[Trial], variant: str) -> tuple[FailingRuns, ...]:
-    """How often the command ended with which failure; nothing where it never did."""
-    ends = Counter(
-        (totals.exit, totals.signal)
-        for trial in trials
-        for totals in trial.variants
-        if totals.variant == variant and (totals.exit or totals.signal)
-    )
-    return tuple(
-        FailingRuns(exit_, signal, count, len(trials))
-        for (exit_, signal), count in ends.most_common()
-    )
 
 
 def way_out_of(deadline_ns: int) -> str:
@@ -89,14 +50,3 @@ def way_out_of(deadline_ns: int) -> str:
     return (
         f"what takes {took}, far longer than every run before the race, hangs; if not: --deadline"
     )
-
-
-def ignored_findings(
-    trials: Sequence[Trial], commands: Sequence[CommandVariant]
-) -> Iterator[Finding]:
-    """`failing-runs`: what failed and was measured all the same."""
-    for command in commands:
-        said = ", ".join(map(str, failing_runs(trials, command.variant)))
-        if said:
-            text = f"{said}; measured all the same (--ignore-failure)"
-            yield FAILING_RUNS.found(text, command.name)

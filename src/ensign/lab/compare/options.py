@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ensign.lab.commands import split_command
 from ensign.meter.requests import Sink
 from ensign.model.errors import InputError
-from ensign.model.trials import Metric, Mode, Score
+from ensign.model.trials import TWIN, Metric, Mode, Score
 from ensign.stats.looks import LEVELS
 
 DEFAULT_PRECISION = 0.005
@@ -58,6 +58,21 @@ class Options:
     cpus: tuple[int, ...] | None = None
     deadline_ns: int | None = None
     ports: tuple[int, int] = DEFAULT_PORTS
+    workloads: tuple[str, ...] = ()
+    twin: bool = True
+    runs: int | None = None
+    min_runs: int | None = None
+    max_runs: int | None = None
+
+    @property
+    def least_runs(self) -> int:
+        """How many executions of each there are at least."""
+        return self.runs or self.min_runs or 0
+
+    @property
+    def most_runs(self) -> int | None:
+        """How many executions of each there are at most; None: as many as the budget holds."""
+        return self.runs or self.max_runs
 
     @property
     def sink(self) -> Sink:
@@ -206,7 +221,8 @@ def _names(options: Options) -> tuple[str, ...]:
     if len(options.names) > len(options.commands):
         raise InputError(f"{len(options.names)} names for {len(options.commands)} commands")
     given = list(options.names) + list(options.commands[len(options.names) :])
-    seen: dict[str, int] = {}
+    # The baseline's copy has a name, too.
+    seen = {TWIN: 1}
     names: list[str] = []
     for name in given:
         seen[name] = seen.get(name, 0) + 1

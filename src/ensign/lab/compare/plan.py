@@ -9,12 +9,13 @@ from ensign.lab.compare.options import DEFAULT_BUDGET_NS, DEFAULT_PRECISION, Opt
 from ensign.lab.compare.pilot import CommandPilot
 from ensign.lab.metric_and_mode import Asked, choose
 from ensign.model.errors import InputError
+from ensign.model.experiment import Experiment
 from ensign.model.finding_kinds.race import MEMORY, MEMORY_BY_TURNS
 from ensign.model.finding_kinds.ran import OUTPUTS_DIFFER, OUTPUTS_NOT_COMPARED, RACE_ENDED_EARLY
 from ensign.model.findings import Finding
 from ensign.model.trials import Metric, Mode
 from ensign.model.units import format_duration
-from ensign.stats.pair import FEWEST_FOR_LOOKS, PairRule, rule_for
+from ensign.stats.pair import FEWEST_FOR_LOOKS, Rule, rule_for
 
 _FEWEST = 2
 _OVERHEAD = 1.05
@@ -204,17 +205,39 @@ def _nearest(spent_ns: int, execution_ns: int) -> str:
     )
 
 
-def pair_rule(options: Options, executions: int) -> PairRule:
-    """How pairs are judged when so many executions fit into the budget."""
+def experiment_of(
+    options: Options, names: Sequence[str], planned: RacedWorkloads, rounds: int, budget_ns: int
+) -> Experiment:
+    """How the commands of these names are compared when so many rounds fit into the budget."""
     precision = options.precision
-    if precision is None and options.budget_ns is None and options.margin is None:
+    open_end = options.budget_ns is None and options.runs is None
+    if precision is None and open_end and options.margin is None:
         precision = DEFAULT_PRECISION
-    return PairRule(
+    baseline, *others = names
+    return Experiment(
+        name="compare",
+        title=f"{', '.join(others)} against {baseline}",
+        question="",
+        workloads=planned.workloads,
+        metric=planned.metric,
         level=options.level,
         margin=options.margin,
         precision=precision,
-        rule=rule_for(executions),
+        sequential=options.runs is None and rule_for(rounds) is Rule.SEQUENTIAL,
+        by_ranks=True,
+        slice_ns=options.slice_ns,
+        seed=options.seed,
+        budget_ns=budget_ns,
+        score_unit="" if options.score is None else options.score.unit,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RacedWorkloads:
+    """What is raced, and by which cost it is compared."""
+
+    workloads: tuple[str, ...]
+    metric: Metric
 
 
 def differing_outputs(pilots: Sequence[CommandPilot]) -> list[str]:
@@ -246,7 +269,7 @@ def output_findings(pilots: Sequence[CommandPilot], again: str = "") -> tuple[Fi
     return (OUTPUTS_DIFFER.found(text),)
 
 
-def failure_findings(error: Exception | None) -> tuple[Finding, ...]:
+def race_ended_early(error: Exception | None) -> tuple[Finding, ...]:
     """`failed`, where something failed after some executions."""
     if error is None:
         return ()

@@ -1,148 +1,131 @@
-"""A finished race, dressed for a report. Pure."""
+"""A finished race of commands as a result. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from statistics import fmean, median
+from statistics import median
 
 from ensign import __version__
-from ensign.lab.compare.failures import failing_runs
 from ensign.lab.compare.options import CommandVariant, Options
-from ensign.lab.compare.run import Compared
+from ensign.lab.compare.pilot import CommandPilot
+from ensign.lab.compare.plan import race_ended_early
+from ensign.lab.compare.raced import Raced
+from ensign.lab.failures import failure_findings
+from ensign.lab.judge import judge, result_of_record
+from ensign.lab.measured import SeenRunning, spread_of
+from ensign.lab.record import Record
+from ensign.model.finding_kinds.builds import SAME_BYTES
+from ensign.model.finding_kinds.race import LONGER_WOULD_TELL
 from ensign.model.findings import Finding
-from ensign.model.results import CompareResult, MachineFacts, Stopped, VariantFacts
-from ensign.model.trials import TWIN, Trial, failed_variants
-from ensign.stats.trials import mean_cost_ns
+from ensign.model.results import Result, VariantFacts
+from ensign.model.trials import Trial
+from ensign.model.units import duration_option
+from ensign.stats.longer import longer_race
 
 
-def compare_result(
-    options: Options,
-    compared: Compared,
-    machine: MachineFacts,
-    findings: Sequence[Finding],
-    made_at: str,
-) -> CompareResult:
-    """Everything that the terminal, the exports and the exit status need."""
-    if compared.withheld is not None:
-        return _withheld(options, compared, machine, findings, made_at)
-    gone = failed_variants(compared.trials)
-    compared = replace(compared, judge=compared.judge.without(gone))
-    judge, trials = compared.judge, [trial.without(gone) for trial in compared.trials]
-    first = judge.baseline
-    commands = (*judge.commands, *(each.command for each in compared.failed))
-    names = {command.variant: command.name for command in commands} | {TWIN: f"{first.name} (twin)"}
-    return CompareResult(
-        variants=tuple(
-            _facts(compared, command, command.variant, command.name) for command in judge.commands
+def compare_result(options: Options, raced: Raced) -> Result:
+    """Everything that reports and the exit status need."""
+    record = compare_record(options, raced)
+    if raced.withheld or not raced.outcome.trials:
+        known = result_of_record(raced.experiment, record)
+        failed = failure_findings(record.early, record.raced)
+        return replace(known, findings=(*failed, *known.findings))
+    trials = named_trials(raced)
+    result = replace(judge(raced.experiment, record, trials).result, trials=trials)
+    longer = () if record.doubt else _longer(raced, result)
+    return replace(result, findings=(*result.findings, *longer))
+
+
+def compare_record(options: Options, raced: Raced) -> Record:
+    """What the result rests on beside its trials."""
+    left = [each for each in raced.commands if each.variant in raced.so_far.variants]
+    pilots = raced.planned.pilots
+    return Record(
+        key="",
+        raced=tuple(each.name for each in raced.commands),
+        rounds_planned=len({trial.round_index for trial in raced.outcome.trials}),
+        builds=(),
+        machine=raced.machine,
+        findings=(
+            *race_ended_early(raced.outcome.error),
+            *raced.shared,
+            *raced.planned.findings,
+            *raced.planned.traces.findings,
+            *raced.machine_findings,
         ),
-        twin=_facts(compared, first, TWIN, f"{first.name} (twin)"),
-        comparisons=judge.comparisons(trials),
-        aa=judge.twin(trials),
-        metric=judge.metric,
-        mode=compared.plan.mode,
-        slice_ns=options.slice_ns,
-        freezer=trials[0].freezer,
-        level=options.level,
-        margin=judge.rule.margin,
-        precision=judge.rule.precision,
-        executions=len(trials),
-        budget_s=compared.budget_ns / 1e9,
-        used_s=compared.spent_ns / 1e9,
-        running_share=sum(trial.running_share for trial in trials) / len(trials),
-        stopped=compared.stopped,
-        findings=(*compared.findings, *findings),
-        machine=machine,
-        trials=tuple(_named(trial, names) for trial in compared.trials),
-        seed=options.seed,
+        commands=tuple((each.name, each.text) for each in raced.commands),
+        toolchains=(),
+        source=(),
         version=__version__,
-        made_at=made_at,
-        failed=tuple(each.variant for each in compared.failed),
-        score_unit="" if options.score is None else options.score.unit,
-    )
-
-
-def _withheld(
-    options: Options,
-    compared: Compared,
-    machine: MachineFacts,
-    findings: Sequence[Finding],
-    made_at: str,
-) -> CompareResult:
-    """What is known where nothing may be compared: the commands, and the findings."""
-    pilots = {} if compared.withheld is None else compared.withheld.pilots
-    judge = compared.judge
-    return CompareResult(
-        variants=tuple(
-            VariantFacts(
-                name=command.name,
-                command=command.text,
-                user_s=median(run.user_ns for run in pilots[command.variant].runs) / 1e9,
-                system_s=median(run.system_ns for run in pilots[command.variant].runs) / 1e9,
-                wall_s=pilots[command.variant].wall_ns / 1e9,
-                peak_memory_bytes=pilots[command.variant].peak_memory_bytes,
-                cost_ns=float(pilots[command.variant].cpu_ns),
-            )
-            for command in judge.commands
-            if command.variant in pilots
+        made_at=raced.made_at,
+        complete=True,
+        metric=raced.experiment.metric,
+        has_twin=options.twin,
+        mode=raced.planned.mode,
+        early=tuple(replace(each.failure, variant=each.command.name) for each in raced.early),
+        seen={each.name: _seen(raced, each) for each in left},
+        measured=tuple(
+            _piloted(each, pilots) for each in left if each.variant in raced.planned.pilots
         ),
-        twin=None,
-        comparisons=(),
-        aa=None,
-        metric=judge.metric,
-        mode=compared.plan.mode,
-        slice_ns=options.slice_ns,
-        freezer="",
-        level=options.level,
-        margin=judge.rule.margin,
-        precision=judge.rule.precision,
-        executions=0,
-        budget_s=compared.budget_ns / 1e9,
-        used_s=compared.spent_ns / 1e9,
-        running_share=0.0,
-        stopped=Stopped.WITHHELD,
-        findings=(*compared.findings, *findings),
-        machine=machine,
-        trials=(),
-        seed=options.seed,
-        version=__version__,
-        made_at=made_at,
-        failed=tuple(each.variant for each in compared.failed),
-        withheld="" if compared.withheld is None else compared.withheld.text,
+        doubt=raced.planned.doubt(loaded=bool(options.load)),
+        withheld=raced.withheld,
+        stopped=raced.outcome.stopped,
+        used_s=raced.spent_ns / 1e9,
     )
 
 
-def _facts(compared: Compared, command: CommandVariant, variant: str, name: str) -> VariantFacts:
-    trials = compared.trials
-    totals = [trial.variant(variant) for trial in trials]
-    count = len(totals)
-    seen = compared.traces.of(command.variant)
-    scores = [one.score for one in totals if one.score is not None]
-    is_baseline = variant == compared.judge.baseline.variant
-    return VariantFacts(
-        name=name,
-        command=command.text,
-        user_s=sum(one.user_ns for one in totals) / count / 1e9,
-        system_s=sum(one.system_ns for one in totals) / count / 1e9,
-        wall_s=sum(one.wall_ns for one in totals) / count / 1e9,
-        peak_memory_bytes=max(one.peak_memory_bytes for one in totals),
-        cost_ns=mean_cost_ns(trials, variant, compared.judge.metric),
-        operations=sum(one.operations for one in totals) / count,
-        log_ratios=() if is_baseline else compared.judge.log_ratios(trials, variant),
-        failing_runs=failing_runs(trials, variant),
-        ran=seen.mapped,
-        not_judged=seen.not_judged,
-        score=fmean(scores) if scores else None,
-    )
+def named_trials(raced: Raced) -> tuple[Trial, ...]:
+    """The trials with the names that readers know; variants race under short ones.
+
+    Those are safe in paths.
+    """
+    names = {each.variant: each.name for each in raced.commands}
+    return tuple(_named(trial, names) for trial in raced.trials)
 
 
 def _named(trial: Trial, names: Mapping[str, str]) -> Trial:
-    # Variants race under short names that are safe in paths; readers know them by their own.
+    def name(variant: str) -> str:
+        return names.get(variant, variant)
+
     return replace(
         trial,
-        variants=tuple(
-            replace(variant, variant=names[variant.variant]) for variant in trial.variants
-        ),
-        slices=tuple(replace(part, variant=names[part.variant]) for part in trial.slices),
-        failures=tuple(replace(each, variant=names[each.variant]) for each in trial.failures),
+        variants=tuple(replace(each, variant=name(each.variant)) for each in trial.variants),
+        slices=tuple(replace(each, variant=name(each.variant)) for each in trial.slices),
+        failures=tuple(replace(each, variant=name(each.variant)) for each in trial.failures),
+        findings=tuple(replace(each, subject=name(each.subject)) for each in trial.findings),
     )
+
+
+def _seen(raced: Raced, command: CommandVariant) -> SeenRunning:
+    trace = raced.planned.traces.of(command.variant)
+    return SeenRunning(trace.mapped, trace.not_judged)
+
+
+def _piloted(command: CommandVariant, pilots: Mapping[str, CommandPilot]) -> VariantFacts:
+    pilot = pilots[command.variant]
+    return VariantFacts(
+        variant=command.name,
+        workload="",
+        user_s=median(run.user_ns for run in pilot.runs) / 1e9,
+        system_s=median(run.system_ns for run in pilot.runs) / 1e9,
+        wall=spread_of([run.wall_ns / 1e9 for run in pilot.runs]),
+        peak_memory_bytes=pilot.peak_memory_bytes,
+        cost_ns=float(pilot.cpu_ns),
+    )
+
+
+def _longer(raced: Raced, result: Result) -> tuple[Finding, ...]:
+    """What it would take to decide what is open, where nothing else is wrong with it."""
+    same = {each.subject for each in raced.planned.traces.findings if each.is_a(SAME_BYTES)}
+    each = (one for one in result.comparisons if one.variant not in same)
+    longer = longer_race(each, result.margin)
+    if longer is None:
+        return ()
+    racing_ns = sum(trial.wall_ns for trial in result.trials)
+    whole_ns = raced.spent_ns - racing_ns + longer.times * racing_ns
+    text = (
+        f"to find a difference of {longer.difference * 100:g} % here in 4 of 5 races "
+        f"takes about --budget {duration_option(whole_ns)}"
+    )
+    return (LONGER_WOULD_TELL.found(text),)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.comparisons import Direction
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.builds import CHECK_FAILED
 from ensign.model.findings import Severity
-from ensign.model.results import BuildFacts, BuildStatus, StudyResult
+from ensign.model.results import Result
 from ensign.model.study_problems import suggestion
 from ensign.report.confirmation import findings_of
-from ensign.report.verdict import shown_regressions, study_verdict, suite_sentence
+from ensign.report.verdict import shown_regressions, suite_sentence, verdict_of
 from ensign.stats.winner import winner
 
 REGRESSIONS, CHECK = "regressions", "check"
 DESPITE = (REGRESSIONS, CHECK)
 
 
-def chosen(result: StudyResult, wanted: str | None, despite: Collection[str] = ()) -> BuildFacts:
+def chosen(result: Result, wanted: str | None, despite: Collection[str] = ()) -> BuildFacts:
     """The build of the variant asked for, or of the winner. InputError where there is none.
 
     One that is named needs not be shown to be faster, but it must be one that could be shipped:
@@ -37,7 +38,7 @@ def chosen(result: StudyResult, wanted: str | None, despite: Collection[str] = (
     return build
 
 
-def _regressions(result: StudyResult, variant: str) -> str:
+def _regressions(result: Result, variant: str) -> str:
     """By the phase that decides about the variant, where it took part in it."""
     second = None if result.confirmation is None else result.confirmation.result
     for judged in filter(None, (second, result)):
@@ -51,14 +52,14 @@ def _regressions(result: StudyResult, variant: str) -> str:
     return ""
 
 
-def _chosen(result: StudyResult, wanted: str | None, despite: Collection[str]) -> BuildFacts:
+def _chosen(result: Result, wanted: str | None, despite: Collection[str]) -> BuildFacts:
     if wanted is None:
         # Of an exploration nothing is claimed: not even that it has a winner.
         judged = result if result.confirmation is None else result.confirmation.result
         best = None if judged is None else winner(judged)
         if best is None:
             raise InputError(
-                f"nothing to ship: {study_verdict(result).headline} Name a variant to ship it "
+                f"nothing to ship: {verdict_of(result).headline} Name a variant to ship it "
                 "all the same"
             )
         return next(each for each in result.builds if each.variant == best.comparison.variant)

@@ -9,8 +9,8 @@ from ensign.lab.ports import Ports
 from ensign.lab.study.prepare import build_ports, compilers_by_line
 from ensign.lab.study_file import StudyFile
 from ensign.model.build_events import OnEvent
+from ensign.model.builds import BuildFacts
 from ensign.model.errors import InputError
-from ensign.model.results import BuildFacts
 from ensign.model.shipment import Shipment
 from ensign.model.variants import trained
 from ensign.ship.patch import EditError

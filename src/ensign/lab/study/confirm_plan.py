@@ -14,7 +14,7 @@ from ensign.lab.study.fitting import MOST_ROUNDS
 from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError
-from ensign.model.results import StudyResult
+from ensign.model.results import Result
 from ensign.model.study import Confirm, Study
 from ensign.model.study_axes import Layouts
 from ensign.model.units import parse_share
@@ -142,9 +142,7 @@ def _rounds(
     return rounds, time_left.left_ns
 
 
-def choose_finalists(
-    explored: StudyResult, variants: Iterable[Variant], most: int
-) -> tuple[str, ...]:
+def choose_finalists(explored: Result, variants: Iterable[Variant], most: int) -> tuple[str, ...]:
     """The best geometric means below the baseline's, of variants that nothing speaks against. Pure.
 
     Of several profiles of one variant the best stands for all: its profile is collected anew.

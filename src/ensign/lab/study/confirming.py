@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ensign.host.cache import Cache
 from ensign.lab.machine import machine_state
-from ensign.lab.ports import Ports
-from ensign.lab.study.apart import SharingContext
+from ensign.lab.record import Record, usable_record
 from ensign.lab.study.confirm_plan import (
     ConfirmPlan,
     TimeLeft,
@@ -23,16 +21,16 @@ from ensign.lab.study.confirm_plan import (
 )
 from ensign.lab.study.fixed import raced_ns, taken_up
 from ensign.lab.study.left import require_variants
-from ensign.lab.study.new_record import ended, raced_by, started
+from ensign.lab.study.phase import (
+    PlannedPhase,
+    RacedPhase,
+    StudyContext,
+    race_phase,
+    stored_phase,
+)
 from ensign.lab.study.prepare import build_programs
-from ensign.lab.study.progress import ProgressCallbacks
-from ensign.lab.study.race_check import RaceCheck
-from ensign.lab.study.race_setup import is_complete, race_setup
-from ensign.lab.study.racing import RoundPlan, failed_in, missing_trials
-from ensign.lab.study.record import StudyRecord, usable_record, write_record
-from ensign.lab.study.result import study_result
-from ensign.lab.study.rounds import RaceContext, race_rounds, round_findings
-from ensign.lab.study.tracing import judged_by_run
+from ensign.lab.study.race_setup import race_setup
+from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study_file import StudyFile
 from ensign.model.finding_kinds.race import (
     CONFIRM_PLAN_KEPT,
@@ -40,7 +38,7 @@ from ensign.model.finding_kinds.race import (
     CONFIRMED_BEYOND_BUDGET,
 )
 from ensign.model.findings import Finding
-from ensign.model.results import Confirmation, StudyResult
+from ensign.model.results import Confirmation, Result
 from ensign.model.study import Study
 from ensign.model.units import parse_duration_ns
 from ensign.store.folder import StudyFolder
@@ -49,73 +47,69 @@ _KEY_CHARACTERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class ConfirmContext:
-    """Where a confirmation is carried out."""
+class SecondPhase:
+    """The plan of a confirmation and what of it is raced; None for either that is not there yet."""
 
-    cache: Cache
-    ports: Ports
-    folder: StudyFolder
-    progress: ProgressCallbacks
+    plan: ConfirmPlan | None
+    raced: RacedPhase | None = None
 
 
-def confirm(
-    file: StudyFile, explored: StudyResult, rounds: RoundPlan, context: ConfirmContext
-) -> None:
+def confirm(file: StudyFile, first: RacedPhase, context: StudyContext) -> SecondPhase | None:
     """Plans what is not planned, builds and races what is missing; nothing without `confirm`.
 
-    `explored` is the result of the `rounds`, of which nothing is pooled in. InputError where the
-    plan was edited; otherwise as `run_study`.
+    Nothing of the `first` phase is pooled in. InputError where the plan was edited.
     """
-    folder, asked = context.folder, file.study.race.confirm
+    folder, asked, rounds = context.folder, file.study.race.confirm, first.rounds
     plan = read_plan(folder, rounds.key)
     if plan is None:
         if asked is None:
-            return
-        finalists = choose_finalists(explored, file.variants, asked.finalists)
+            return None
+        finalists = choose_finalists(first.result(), file.variants, asked.finalists)
         time_left = _time_left(file.study, len(finalists), rounds, folder)
         plan = new_plan(file, asked, finalists, rounds, time_left)
         _record_of(folder, plan)
         write_plan(folder, plan)
-    if plan.finalists:
-        _race(confirming(file, plan), plan, rounds, context)
+    if not plan.finalists:
+        return SecondPhase(plan)
+    planned = _planned(confirming(file, plan), plan, rounds, context)
+    return SecondPhase(plan, race_phase(planned, context))
 
 
-def _race(file: StudyFile, plan: ConfirmPlan, explored: RoundPlan, context: ConfirmContext) -> None:
-    folder, ports = context.folder, context.ports
-    programs = build_programs(file, context.cache, ports, context.progress.build)
+def second_phase(file: StudyFile, folder: StudyFolder, key: str) -> SecondPhase | None:
+    """What the store has of it; None where there is none. InputError where a plan was edited."""
+    plan = read_plan(folder, key)
+    if plan is None:
+        return None if file.study.race.confirm is None else SecondPhase(None)
+    record = _record_of(folder, plan)
+    if record is None:
+        return SecondPhase(plan)
+    return SecondPhase(plan, stored_phase(confirming_study(file.study, plan), record, folder))
+
+
+def _planned(
+    file: StudyFile, plan: ConfirmPlan, explored: RoundPlan, context: StudyContext
+) -> PlannedPhase:
+    """The finalists, built afresh, on the rounds of the plan."""
+    folder, before = context.folder, machine_state()
+    programs = build_programs(file, context.cache, context.ports, context.progress.build)
     setup, name = race_setup(file, programs), record_name(plan.exploration)
     require_variants(folder, programs, name)
     key = plan.prefix + setup.key[:_KEY_CHARACTERS]
     rounds = taken_up(folder, _rounds_of(plan, key, explored))
-    looking = SharingContext(
-        ports.tracing(ports.meter), ports.clock, folder, context.progress.pilot
-    )
-    sharing = looking.sharing(file.study, setup.natural, key)
-    store = (folder, ports, context.progress.pilot)
-    judged = judged_by_run(file.study, programs, setup.natural, key, store, sharing.ran)
-    known = _record_of(folder, plan)
-    missing = not rounds.closed or missing_trials(file.study, setup.variants, rounds, folder)
-    if not missing and is_complete(folder, known, key, programs, name):
-        return
-    before = machine_state()
-    check = RaceCheck(judged.traces, setup.variants.artifacts[0][0])
-    variants = replace(setup.variants, apart=sharing.apart, check=check)
-    record = replace(
-        started(file.study, programs, rounds, before),
-        ran=judged.ran,
-        relinks=setup.variants.rotation,
+    sharing = context.looking.sharing(file.study, setup.natural, key)
+    judged = context.judged(file.study, programs, setup.natural, key, sharing)
+    _record_of(folder, plan)
+    return PlannedPhase(
+        study=file.study,
+        programs=programs,
+        variants=replace(setup.variants, apart=sharing.apart),
+        rounds=rounds,
+        judged=judged,
+        before=before,
+        findings=(*sharing.findings, *_late(plan)),
         plan_sha256=plan.sha256,
-    )
-    record = replace(record, findings=(*record.findings, *judged.findings, *sharing.findings))
-    write_record(folder, record, name)
-    context.progress.plan(rounds)
-    progress = context.progress
-    racing = RaceContext(ports.meter, ports.clock, folder, progress.plan, progress.trial)
-    with ports.race_lock.held() as shared:
-        rounds = race_rounds(racing, file.study, variants, rounds)
-    findings = (*record.findings, *round_findings(file.study, rounds), *_late(plan), *shared)
-    record = replace(raced_by(record, rounds), findings=findings)
-    write_record(folder, ended(record, before, machine_state()), name)
+        record=name,
+    ).checked()
 
 
 def _rounds_of(plan: ConfirmPlan, key: str, explored: RoundPlan) -> RoundPlan:
@@ -163,60 +157,58 @@ def _late(plan: ConfirmPlan) -> tuple[Finding, ...]:
 
 
 def with_confirmation(
-    explored: StudyResult, file: StudyFile, folder: StudyFolder, key: str
-) -> StudyResult:
+    explored: Result, file: StudyFile, folder: StudyFolder, second: SecondPhase | None
+) -> Result:
     """The result with its second phase, where there is one: then the rounds claim nothing.
 
     Once a plan is written the phase belongs to the result, also where the study no longer asks for
-    it. InputError where the plan was edited.
+    it.
     """
-    plan, asked = read_plan(folder, key), file.study.race.confirm
+    if second is None:
+        return explored
+    plan, raced = second.plan, second.raced
     if plan is None:
-        if asked is None:
-            return explored
         pending = Confirmation((), 0, 0, explored.level, "", ())
         return replace(_exploring(explored), confirmation=pending)
-    record = _record_of(folder, plan)
+    record = None if raced is None else raced.record
     fresh = made_afresh(file, plan)
     if record is not None and not record.relinks:
         fresh = tuple(each for each in fresh if each != "relinks")
-    done = frozenset[tuple[int, str]]() if record is None else folder.done(record.key)
-    planned = plan.rounds if record is None else record.rounds_planned
+    done = 0 if raced is None else len(raced.trials)
     confirmation = Confirmation(
         finalists=plan.finalists,
-        rounds=planned,
-        rounds_done=len(done) // len(plan.workloads),
+        rounds=plan.rounds if record is None else record.rounds_planned,
+        rounds_done=done // len(plan.workloads),
         level=plan.level_each,
         plan_sha256=plan.sha256,
         fresh=fresh,
     )
-    if record is None or not _is_finished(folder, plan, record, len(done)):
+    if raced is None or not _is_finished(plan, raced):
         return replace(_exploring(explored), confirmation=confirmation)
-    study = confirming_study(file.study, plan)
-    count = len(plan.finalists)
-    result = study_result(study, record, folder.trials(record.key), finalists=count)
+    result = raced.result(len(plan.finalists))
     if result.layouts is None and explored.layouts is not None and explored.layouts.spreads:
         # The baseline is the same one, and so is what its relinks do to it.
         result = replace(result, layouts=explored.layouts)
-    doubts = (*_kept(file, plan), *_restarted(folder, plan, record))
+    doubts = (*_kept(file, plan), *_restarted(folder, plan, raced.record))
     result = replace(result, findings=(*doubts, *result.findings))
     return replace(_exploring(explored), confirmation=replace(confirmation, result=result))
 
 
-def _is_finished(folder: StudyFolder, plan: ConfirmPlan, record: StudyRecord, done: int) -> bool:
+def _is_finished(plan: ConfirmPlan, raced: RacedPhase) -> bool:
     """All trials are there, or every finalist failed."""
-    if record.complete and done >= record.rounds_planned * len(plan.workloads):
+    record = raced.record
+    if record.complete and len(raced.trials) >= record.rounds_planned * len(plan.workloads):
         return True
-    return failed_in(folder, record.key).issuperset(plan.finalists)
+    return raced.failed.issuperset(plan.finalists)
 
 
-def _exploring(explored: StudyResult) -> StudyResult:
+def _exploring(explored: Result) -> Result:
     """The rounds without claims."""
     suite = tuple(replace(entry, non_inferior=None, not_shown=()) for entry in explored.suite)
     return replace(explored, suite=suite, significant=())
 
 
-def _record_of(folder: StudyFolder, plan: ConfirmPlan) -> StudyRecord | None:
+def _record_of(folder: StudyFolder, plan: ConfirmPlan) -> Record | None:
     """The record of what was raced; InputError where that was by another plan."""
     record = usable_record(folder, record_name(plan.exploration))
     if record is not None and record.plan_sha256 != plan.sha256:
@@ -236,7 +228,7 @@ def _kept(file: StudyFile, plan: ConfirmPlan) -> tuple[Finding, ...]:
     return (CONFIRM_PLAN_KEPT.found(text),)
 
 
-def _restarted(folder: StudyFolder, plan: ConfirmPlan, record: StudyRecord) -> tuple[Finding, ...]:
+def _restarted(folder: StudyFolder, plan: ConfirmPlan, record: Record) -> tuple[Finding, ...]:
     others = folder.plans(plan.prefix) - {record.key}
     if not others:
         return ()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ensign.lab.judge import experiment_costs, suite_rule
+from ensign.lab.record import Record
 from ensign.lab.study.evidence import StudyEvidence, opened
-from ensign.lab.study.record import StudyRecord
-from ensign.lab.study.result import study_costs, suite_rule
+from ensign.lab.study.judging import experiment_of
 from ensign.lab.study.run import stored_rounds
 from ensign.model.comparisons import Direction
 from ensign.model.differences import BuildPair, Differing, StudyDifference, StudySide
@@ -21,7 +22,7 @@ from ensign.stats.rounds import RoundCosts
 
 # These change by the minute on any machine.
 _PASSING = frozenset({"steal", "load average"})
-_Rounds = tuple[Study, StudyRecord, tuple[Trial, ...]]
+_Rounds = tuple[Study, Record, tuple[Trial, ...]]
 
 
 def differences(a: Path, b: Path) -> StudyDifference:
@@ -97,29 +98,29 @@ def _costs(rounds: _Rounds, shared: Sequence[str]) -> RoundCosts:
     study, record, trials = rounds
     by_name = {each.name: each for each in study.workloads}
     chosen = study.model_copy(update={"workloads": [by_name[name] for name in shared]})
-    return study_costs(chosen, record, trials)
+    return experiment_costs(experiment_of(chosen), record, trials)
 
 
 def _rule(a: Study, b: Study) -> ChangeRule:
     """The stricter of both levels and margins; no margin where one study has none."""
-    rules = (suite_rule(a), suite_rule(b))
+    rules = (suite_rule(experiment_of(a)), suite_rule(experiment_of(b)))
     margins = [each.margin for each in rules if each.margin is not None]
     margin = min(margins) if len(margins) == len(rules) else None
     return ChangeRule(max(each.level for each in rules), margin)
 
 
-def _side(label: str, study: Study, record: StudyRecord, costs: RoundCosts) -> StudySide:
+def _side(label: str, study: Study, record: Record, costs: RoundCosts) -> StudySide:
     return StudySide(label, study.name, record.made_at, record.version, len(costs.rounds))
 
 
-def _builds(a: StudyRecord, b: StudyRecord, names: Sequence[str]) -> tuple[BuildPair, ...]:
+def _builds(a: Record, b: Record, names: Sequence[str]) -> tuple[BuildPair, ...]:
     hashes_a, hashes_b = (
         {each.variant: each.identity for each in record.builds} for record in (a, b)
     )
     return tuple(BuildPair(name, hashes_a.get(name, ""), hashes_b.get(name, "")) for name in names)
 
 
-def _facts(record: StudyRecord) -> dict[str, str]:
+def _facts(record: Record) -> dict[str, str]:
     return {name: value for name, value in record.machine.facts if name not in _PASSING}
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ensign.model.builds import BuildFacts
 from ensign.model.findings import Finding
-from ensign.model.results import BuildFacts
 from ensign.model.variants import AXES, DEFAULTS
 from ensign.stats.factorial import Design, Levels
 from ensign.stats.winner import barred

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 from ensign import __version__
 from ensign.host.files import file_sha256, storage_errors, write_atomically
+from ensign.lab.record import STUDY, read_record
 from ensign.lab.study.confirm_plan import plan_name, read_plan, record_name
 from ensign.lab.study.expansion import expanded_again, expansion
 from ensign.lab.study.longer_slices import longer_key
 from ensign.lab.study.prepare import open_study
-from ensign.lab.study.record import STUDY, read_record
+from ensign.lab.study.redo import with_redo
 from ensign.lab.study.run import folder_of, stored_result
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.errors import InputError
-from ensign.model.results import StudyResult
+from ensign.model.results import Result
 from ensign.model.study import ArchiveSource, PathSource
 from ensign.sources.obtain import lock_path
 from ensign.store.bundle import SUFFIX, is_bundle, pack, unpack
 
-_SHOWN_DIGITS = 12
 _EXPANDED = ".ensign/suite.json"
 
 
@@ -41,13 +40,12 @@ class StudyEvidence:
     file: StudyFile
     page: Path
 
-    def result(self) -> StudyResult:
+    def result(self) -> Result:
         """Everything anew from the raw trials. InputError where nothing is measured yet."""
         result = stored_result(self.file)
-        every = result.workload_names == tuple(each.name for each in self.file.study.workloads)
-        chosen = () if every else result.workload_names
-        redo = {"redo": _redo(self, chosen), "redo_with": _redo_with(self, result.version)}
-        return replace(result, extra={**result.extra, **redo})
+        record = read_record(folder_of(self.file))
+        raced = {} if record is None else {"budget": record.budget, "precision": record.precision}
+        return with_redo(result, self.file, raced, self.path if is_bundle(self.path) else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,37 +152,3 @@ def _inputs(file: StudyFile) -> Iterator[tuple[str, Path]]:
     for name, path in (*named, *((str(each), file.folder / each) for each in below)):
         if path.is_file():
             yield name, path
-
-
-def _redo(evidence: StudyEvidence, workloads: Sequence[str]) -> str:
-    """The command line that repeats the study, or those of its workloads that were raced."""
-    study = evidence.file.path.name
-    options = [word for name in workloads for word in ("--workload", name)]
-    options += _limits(evidence.file)
-    if not is_bundle(evidence.path):
-        return shlex.join(["ensign", "run", study, *options])
-    unpacked = shlex.join(["ensign", "unbundle", evidence.path.name, "again"])
-    return f"{unpacked} && {shlex.join(['ensign', 'run', f'again/{study}', *options])}"
-
-
-def _limits(file: StudyFile) -> list[str]:
-    """The options by which it was raced with another budget or precision than the study's."""
-    record = read_record(folder_of(file))
-    if record is None:
-        return []
-    race = file.study.race
-    said = (("budget", record.budget, race.budget), ("precision", record.precision, race.precision))
-    return [
-        word
-        for name, raced, usual in said
-        if raced and raced != usual
-        for word in (f"--{name}", raced)
-    ]
-
-
-def _redo_with(evidence: StudyEvidence, version: str) -> str:
-    """What that command must find to repeat this study: version, and files by SHA-256."""
-    study = evidence.file.path
-    files = [each for each in (study, lock_path(study)) if each.exists()]
-    hashed = (f"{each.name} {file_sha256(each)[:_SHOWN_DIGITS]}…" for each in files)
-    return f"ensign {version}, {', '.join(hashed)}"

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from ensign.lab.record import Record
 from ensign.lab.study.fitting import SPREAD_EXECUTIONS
 from ensign.lab.study.racing import RoundPlan
-from ensign.lab.study.record import StudyRecord
 from ensign.lab.study.variants import RacedVariants
-from ensign.model.results import BuildFacts, LayoutFacts, LayoutSplit, LayoutSpread
+from ensign.model.builds import BuildFacts
+from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Trial, failed_variants
 from ensign.stats.layouts import Split, blocked_split, nested_split, relink_spread
@@ -77,7 +78,7 @@ def _relink(number: int) -> str:
 
 
 def layout_facts(
-    study: Study, record: StudyRecord, costs: RoundCosts, relinked: Sequence[Trial]
+    study: Study, record: Record, costs: RoundCosts, relinked: Sequence[Trial]
 ) -> LayoutFacts | None:
     """What relinks show; None where there were none. `costs` are of executions, not of relinks."""
     baseline = next((each for each in record.builds if each.variant == record.raced[0]), None)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ensign.lab.raced_files import told
+from ensign.lab.record import STUDY, usable_record, write_record
 from ensign.lab.study.new_record import with_checks_of
 from ensign.lab.study.prepare import BuiltPrograms
-from ensign.lab.study.record import STUDY, usable_record, write_record
+from ensign.model.builds import BuildFacts
 from ensign.model.errors import RaceFailed
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import BuildFacts
 from ensign.store.folder import StudyFolder
 
 _WAY_OUT = "mend that, or change the study's variants, and run it again: what is built stays built"

@@ -9,20 +9,18 @@ from datetime import UTC, datetime
 from ensign import __version__
 from ensign.builders.outcomes import BuildReport
 from ensign.lab.machine import MachineState
+from ensign.lab.record import Record
 from ensign.lab.study.prepare import BuiltPrograms
 from ensign.lab.study.racing import RoundPlan
-from ensign.lab.study.record import StudyRecord
 from ensign.model.finding_kinds.builds import CHECK_FAILED
 from ensign.model.placeholders import fill_all, shown
 from ensign.model.study import Study
 
 
-def started(
-    study: Study, programs: BuiltPrograms, plan: RoundPlan, before: MachineState
-) -> StudyRecord:
+def started(study: Study, programs: BuiltPrograms, plan: RoundPlan, before: MachineState) -> Record:
     """The record of a race that is about to begin."""
     report = programs.report
-    return StudyRecord(
+    return Record(
         key=plan.key,
         raced=tuple(name for name, _ in programs.artifacts),
         rounds_planned=plan.rounds,
@@ -43,13 +41,13 @@ def started(
     )
 
 
-def raced_by(record: StudyRecord, plan: RoundPlan) -> StudyRecord:
+def raced_by(record: Record, plan: RoundPlan) -> Record:
     """The record with what the plan came to when its rounds were closed. Pure."""
     first = 0 if record.relinks else plan.first
     return replace(record, rounds_planned=plan.rounds, expected=plan.precision, first=first)
 
 
-def ended(record: StudyRecord, before: MachineState, after: MachineState) -> StudyRecord:
+def ended(record: Record, before: MachineState, after: MachineState) -> Record:
     """The record of a race that has all its trials; the machine was read before and after."""
     return replace(
         record,
@@ -60,7 +58,7 @@ def ended(record: StudyRecord, before: MachineState, after: MachineState) -> Stu
     )
 
 
-def with_checks_of(record: StudyRecord, report: BuildReport) -> StudyRecord:
+def with_checks_of(record: Record, report: BuildReport) -> Record:
     """The record with what the checks say now: they are no part of what trials depend on. Pure."""
     now = {each.facts.variant: each.facts for each in report.results}
     builds = tuple(

@@ -7,11 +7,11 @@ from ensign.builders.request import BuildRequest
 from ensign.host.cache import Cache
 from ensign.lab.cpu_plan import cpus_of_study
 from ensign.lab.ports import Ports
+from ensign.lab.record import usable_record
 from ensign.lab.study.confirm_plan import TimeLeft, confirming, new_plan
 from ensign.lab.study.fitting import exact_rounds
 from ensign.lab.study.prepare import build_ports, compilers_by_line, require_commands
 from ensign.lab.study.racing import RoundPlan
-from ensign.lab.study.record import usable_record
 from ensign.lab.study.run import folder_of
 from ensign.lab.study_file import StudyFile
 from ensign.model.expectation import Expectation, PlannedVariant, Work

@@ -6,11 +6,11 @@ import os
 from dataclasses import dataclass
 
 from ensign.lab.cpu_plan import cpus_of_study
+from ensign.lab.record import STUDY, Record, write_record
 from ensign.lab.study.fixed import plan_key
 from ensign.lab.study.layouts import rotating
 from ensign.lab.study.new_record import with_checks_of
 from ensign.lab.study.prepare import BuiltPrograms
-from ensign.lab.study.record import STUDY, StudyRecord, write_record
 from ensign.lab.study.variants import RacedVariants
 from ensign.lab.study_file import StudyFile
 from ensign.model.findings import Finding
@@ -48,15 +48,15 @@ def race_setup(file: StudyFile, programs: BuiltPrograms) -> RaceSetup:
 
 def is_complete(
     folder: StudyFolder,
-    known: StudyRecord | None,
+    known: Record,
     key: str,
     programs: BuiltPrograms,
     name: str = STUDY,
-) -> bool:
-    """Whether a record says that all of a race is there; then it gets what the checks say now."""
-    if known is None or known.key != key or not known.complete:
-        return False
+) -> Record | None:
+    """The record with what the checks say now, where it says that all of a race is there."""
+    if known.key != key or not known.complete:
+        return None
     checked = with_checks_of(known, programs.report)
     if checked != known:
         write_record(folder, checked, name)
-    return True
+    return checked

@@ -131,15 +131,16 @@ def run_rounds(
     plan: RoundPlan,
     folder: StudyFolder,
     on_trial: Callable[[RoundProgress], None],
-) -> frozenset[str]:
-    """Races what the store lacks; the variants that failed.
+) -> tuple[Trial, ...]:
+    """Races what the store lacks; all trials of the plan, without slices.
 
     What failed in an earlier trial of the plan takes no part. RaceFailed where the baseline fails;
     KeyboardInterrupt passes. Finished trials are stored in either case.
     """
     total = plan.rounds * len(study.workloads)
     missing = missing_trials(study, variants, plan, folder)
-    gone = failed_in(folder, plan.key)
+    there = list(folder.trials(plan.key))
+    gone = failed_variants(there)
     for done, (round_index, workload) in enumerate(missing, start=total - len(missing) + 1):
         requests = plan.requests[workload.name]
         if variants.has_failed(gone):
@@ -150,6 +151,7 @@ def run_rounds(
         except CommandFailed as error:
             raise RaceFailed(str(error)) from None
         folder.write_trial(plan.key, trial)
+        there.append(replace(trial, slices=()))
         gone |= failed_variants([trial])
         on_trial(RoundProgress(done, total, round_index, workload.name, trial))
-    return gone
+    return tuple(there)

@@ -7,7 +7,7 @@ never on a ratio: so it says nothing of who is faster (docs/background/statistic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ensign.host.clock import Clock
@@ -67,8 +67,10 @@ class _State:
 
 def race_rounds(
     context: RaceContext, study: Study, variants: RacedVariants, plan: RoundPlan
-) -> RoundPlan:
+) -> tuple[RoundPlan, tuple[Trial, ...]]:
     """Races what the plan's rule asks for and the store lacks; the plan as it was closed.
+
+    The trials, those of earlier calls too, are without their slices.
 
     What fails in one trial takes no part in later ones. RaceFailed where the baseline fails;
     KeyboardInterrupt passes. Finished trials and the plan are stored, and the same call goes on.
@@ -85,19 +87,22 @@ def race_rounds(
         began_ns = context.clock.monotonic_ns()
         for workload in waiting:
             if variants.has_failed(state.gone):
-                return _closed(context, study, variants, state)
+                return _closed(context, study, variants, state), _in_order(there)
             raced = _trial(context, study, variants, state, workload)
-            there[state.rounds, workload.name] = raced
+            there[state.rounds, workload.name] = replace(raced, slices=())
             context.on_trial(_progress(state, study, workload.name, raced, len(there)))
         state.last_ns = context.clock.monotonic_ns() - began_ns
         state.used_ns += state.last_ns
-        state.trials += (
-            replace(there[state.rounds, each.name], slices=()) for each in study.workloads
-        )
+        state.trials += (there[state.rounds, each.name] for each in study.workloads)
         state.rounds += 1
         if not plan.closed:
             _consider(context, study, variants, state)
-    return state.plan if plan.closed else _closed(context, study, variants, state)
+    closed = state.plan if plan.closed else _closed(context, study, variants, state)
+    return closed, _in_order(there)
+
+
+def _in_order(there: Mapping[tuple[int, str], Trial]) -> tuple[Trial, ...]:
+    return tuple(there[key] for key in sorted(there))
 
 
 def _trial(

@@ -25,12 +25,10 @@ from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed
 from ensign.model.finding_kinds.race import CLOCK_UNKNOWN, SELF_TIMED
 from ensign.model.findings import Finding
-from ensign.model.results import StudyResult
 from ensign.model.study import Study, Workload
 from ensign.model.traced import TracedExecution
 from ensign.model.trials import Mode, Trial
 
-_NOT_JUDGED = (SELF_TIMED, CLOCK_UNKNOWN)
 _TO_BE_SURE = 2
 # Beside the twin.
 _CROWD = 3
@@ -173,32 +171,3 @@ def self_timed_findings(how: Mapping[str, str], unknown: Sequence[str] = ()) -> 
     )
     found += (CLOCK_UNKNOWN.found(text, workload) for workload in unknown)
     return tuple(found)
-
-
-def judged_workloads(names: Sequence[str], findings: Sequence[Finding]) -> tuple[str, ...]:
-    """The workloads whose cost means something; all, where none does. Pure."""
-    unfit = {finding.subject for finding in findings if finding.is_a(*_NOT_JUDGED)}
-    return tuple(name for name in names if name not in unfit) or tuple(names)
-
-
-def without_claims(result: StudyResult) -> StudyResult:
-    """The result of a study whose workloads all end by the clock: nothing is claimed. Pure."""
-    unfit = {each.subject: each for each in result.findings if each.is_a(*_NOT_JUDGED)}
-    if not unfit or not unfit.keys() >= set(result.workload_names):
-        return result
-    why = "its workloads end by the clock, so their costs say nothing of its speed"
-    if any(each.is_a(CLOCK_UNKNOWN) for each in unfit.values()):
-        why = "whether its workloads end by the clock is not known, so their costs may mean nothing"
-    return replace(
-        result,
-        suite=tuple(
-            replace(each, comparison=each.comparison.without_claim(why), non_inferior=None)
-            for each in result.suite
-        ),
-        workloads=tuple(
-            replace(each, comparison=each.comparison.without_claim(why))
-            for each in result.workloads
-        ),
-        significant=(),
-        bands=(),
-    )

@@ -20,9 +20,9 @@ from ensign.lab.study.ran import Judged, judge_ran
 from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.lab.traced import Tracer, TraceWish
 from ensign.meter.requests import VariantSpec
+from ensign.model.builds import BuildStatus
 from ensign.model.errors import CommandFailed
 from ensign.model.ran import RanFile, RanOnce
-from ensign.model.results import BuildStatus
 from ensign.model.study import Study, Workload
 from ensign.model.traced import TracedExecution
 from ensign.proof.loaded_bytes import read_dynamic

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter, ValidationError
 
+from ensign.lab.measured import SeenRunning
+from ensign.model.builds import BuildFacts
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
 from ensign.model.ran import WhatRan
-from ensign.model.results import BuildFacts, MachineFacts
+from ensign.model.results import MachineFacts, Stopped, VariantFacts
+from ensign.model.trials import Mode, VariantFailure
 from ensign.store.folder import StudyFolder
 
 STUDY = "study"
 
 
 @dataclass(frozen=True, slots=True)
-class StudyRecord:
+class Record:
     """`key` names the trials; `raced` are the variants that take part, the baseline first.
 
     `commands` has what ran per workload, `made_at` when it was written (ISO 8601); `complete` says
@@ -30,6 +34,11 @@ class StudyRecord:
     raced with, which the command line may have set; empty in older records. The spread of the
     `first` rounds decided how many there were (`PairRule.first`). `metric` is the cost that was
     compared; empty where it is what the study says.
+
+    Of commands that were compared: `mode` is how they were to take turns, `early` has what failed
+    before the race, `seen` what each ran in a traced execution, `measured` what is known where
+    nothing was raced. `doubt` says why nothing is claimed whatever the numbers are, `withheld` why
+    nothing is compared, `stopped` why there are no more rounds; `used_s` is the time of all.
     """
 
     key: str
@@ -54,17 +63,26 @@ class StudyRecord:
     ran: tuple[WhatRan, ...] = ()
     first: int = 0
     metric: str = ""
+    has_twin: bool = True
+    mode: Mode = Mode.INTERLEAVED
+    early: tuple[VariantFailure, ...] = ()
+    seen: Mapping[str, SeenRunning] = field(default_factory=dict)
+    measured: tuple[VariantFacts, ...] = ()
+    doubt: str = ""
+    withheld: str = ""
+    stopped: Stopped | None = None
+    used_s: float | None = None
 
 
-_RECORD = TypeAdapter(StudyRecord)
+_RECORD = TypeAdapter(Record)
 
 
-def write_record(folder: StudyFolder, record: StudyRecord, name: str = STUDY) -> None:
+def write_record(folder: StudyFolder, record: Record, name: str = STUDY) -> None:
     """Replaces the record of the study, or of its confirmation, in one step."""
     folder.write_json(name, json.loads(_RECORD.dump_json(record)))
 
 
-def usable_record(folder: StudyFolder, name: str = STUDY) -> StudyRecord | None:
+def usable_record(folder: StudyFolder, name: str = STUDY) -> Record | None:
     """The record; None also where it is damaged or of another version: a run writes it anew."""
     try:
         return read_record(folder, name)
@@ -72,7 +90,7 @@ def usable_record(folder: StudyFolder, name: str = STUDY) -> StudyRecord | None:
         return None
 
 
-def read_record(folder: StudyFolder, name: str = STUDY) -> StudyRecord | None:
+def read_record(folder: StudyFolder, name: str = STUDY) -> Record | None:
     """The record, or None before the first run. InputError if it is damaged."""
     stored = folder.read_json(name)
     if stored is None:

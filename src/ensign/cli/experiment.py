@@ -1,0 +1,59 @@
+"""What every command that measures does with its experiment: race, write, print, exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+from ensign.cli.output import say
+from ensign.cli.outputs import FailOn, Outputs
+from ensign.cli.progress import screen_of
+from ensign.host.signals import signals_deferred
+from ensign.lab.experiment import Outcome, Steps, run_experiment
+from ensign.model.results import Result, Stopped
+from ensign.report import as_terminal
+from ensign.report.formats import FORMATS
+
+_INTERRUPTED = 4
+
+Prepared = TypeVar("Prepared")
+Planned = TypeVar("Planned")
+Raced = TypeVar("Raced")
+
+
+def carry_out(
+    steps: Steps[Prepared, Planned, Raced],
+    outputs: Outputs,
+    fail_on: FailOn,
+    *,
+    details: bool,
+    keep: Callable[[Result], str] = lambda _: "",
+) -> int:
+    """The exit status; errors pass, after what was measured is told.
+
+    `keep` writes what is kept in any case, and says where.
+    """
+    outcome = run_experiment(steps)
+    with signals_deferred():
+        kept = keep(outcome.result)
+        show(outcome.result, outputs, details=details)
+        if kept:
+            (sys.stderr.write if outputs.to_standard_output else say)(kept)
+    return _status(outcome, fail_on)
+
+
+def show(result: Result, outputs: Outputs, *, details: bool, every_workload: bool = False) -> None:
+    """First what lasts: standard output may be on a full disk."""
+    outputs.write(FORMATS, result)
+    if not outputs.to_standard_output:
+        screen = screen_of(sys.stdout)
+        say(as_terminal.render(result, screen, details=details, every_workload=every_workload))
+
+
+def _status(outcome: Outcome, fail_on: FailOn) -> int:
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.result.stopped is Stopped.INTERRUPTED:
+        return _INTERRUPTED
+    return fail_on.status(outcome.result)

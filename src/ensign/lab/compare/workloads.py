@@ -1,0 +1,219 @@
+"""What `{workload}` stands for, and what is known of each workload before the race. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ensign.lab.compare.before_race import Planned
+from ensign.lab.compare.options import CommandVariant, Options
+from ensign.lab.compare.pilot import CommandPilot
+from ensign.lab.compare.self_timed import withheld_text
+from ensign.lab.compare.tracing import Traces, raced_findings
+from ensign.model.errors import InputError
+from ensign.model.finding_kinds.race import SELF_TIMED
+from ensign.model.findings import Finding
+from ensign.model.trials import Metric, Mode, Trial, VariantFailure
+
+PLACE = "{workload}"
+_NAMED = re.compile(r"([A-Za-z0-9_.-]+)=(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandWorkload:
+    """The commands and options of one workload; its name is empty where there is only one."""
+
+    name: str
+    commands: tuple[CommandVariant, ...]
+    options: Options
+
+
+def workloads_of(
+    options: Options, commands: tuple[CommandVariant, ...]
+) -> tuple[CommandWorkload, ...]:
+    """One for each `--workload`, NAME=TEXT or TEXT; the commands as they are without any.
+
+    TEXT stands for `{workload}` in them; where no command has that, it is put at their end.
+    InputError for two of one name.
+    """
+    if not options.workloads:
+        return (CommandWorkload("", commands, options),)
+    found: dict[str, CommandWorkload] = {}
+    for said in options.workloads:
+        named = _NAMED.fullmatch(said)
+        name, text = named.groups() if named else (said, said)
+        if name in found:
+            raise InputError(f"--workload {name} is given twice; name them NAME=TEXT")
+        found[name] = _filled(name, text, options, commands)
+    return tuple(found.values())
+
+
+def _filled(
+    name: str, text: str, options: Options, commands: tuple[CommandVariant, ...]
+) -> CommandWorkload:
+    every = [word for each in commands for word in (*each.argv, *(each.load or ()))]
+    placed = [*every, options.input or "", *options.env]
+    at_the_end = not any(PLACE in word for word in placed)
+
+    def words(argv: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if argv is None:
+            return None
+        return tuple(
+            each
+            for word in argv
+            for each in (shlex.split(text) if word == PLACE else [word.replace(PLACE, text)])
+        )
+
+    def command(each: CommandVariant) -> CommandVariant:
+        more = tuple(shlex.split(text)) if at_the_end else ()
+        load = words(each.load)
+        return replace(
+            each,
+            argv=(*(words(each.argv) or ()), *(() if load else more)),
+            setup=words(each.setup),
+            prepare=words(each.prepare),
+            cleanup=words(each.cleanup),
+            load=None if load is None else (*load, *more),
+            preload=words(each.preload),
+        )
+
+    budget_ns = options.budget_ns
+    return CommandWorkload(
+        name,
+        tuple(map(command, commands)),
+        replace(
+            options,
+            input=None if options.input is None else options.input.replace(PLACE, text),
+            output=None if options.output is None else options.output.replace(PLACE, name),
+            env=tuple(each.replace(PLACE, text) for each in options.env),
+            budget_ns=None if budget_ns is None else budget_ns // len(options.workloads),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWorkloads:
+    """What was seen of each workload, by name."""
+
+    by_name: Mapping[str, Planned]
+
+    def by_one_metric(self) -> PlannedWorkloads:
+        """All by the same cost: wall time, where they ask for several."""
+        metrics = {each.plan.metric for each in self.by_name.values()}
+        if len(metrics) == 1:
+            return self
+        return PlannedWorkloads(
+            {
+                name: replace(each, plan=replace(each.plan, metric=Metric.WALL))
+                for name, each in self.by_name.items()
+            }
+        )
+
+    @property
+    def judged(self) -> Mapping[str, Planned]:
+        """Those that do not end by the clock."""
+        return {name: each for name, each in self.by_name.items() if not each.self_timed}
+
+    @property
+    def metric(self) -> Metric:
+        """The cost that is compared."""
+        return self._first.plan.metric
+
+    @property
+    def mode(self) -> Mode:
+        """How variants take turns in the first workload."""
+        return self._first.plan.mode
+
+    @property
+    def failures(self) -> tuple[VariantFailure, ...]:
+        """What failed before the race."""
+        return tuple(
+            replace(failure, workload=name)
+            for name, each in self.by_name.items()
+            for failure in each.failures
+        )
+
+    @property
+    def round_ns(self) -> int:
+        """What one execution of all variants on every workload takes."""
+        return sum(each.plan.execution_ns for each in self.judged.values())
+
+    @property
+    def deadline_ns(self) -> int | None:
+        """What runs for longer hangs; None where the user said when that is."""
+        found = [each.plan.deadline_ns for each in self.by_name.values()]
+        known = [each for each in found if each is not None]
+        return max(known) if len(known) == len(found) else None
+
+    @property
+    def traces(self) -> Traces:
+        """What was seen of the commands in the first workload, with the findings of all."""
+        findings = [
+            finding
+            for name, each in self.by_name.items()
+            for finding in self._of(name, each.traces.findings)
+        ]
+        return replace(self._first.traces, findings=tuple(findings))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What there is to say of the plans, and of the workloads that are not judged."""
+        found = [
+            finding
+            for name, each in self.by_name.items()
+            for finding in self._of(name, each.plan.findings)
+        ]
+        if len(self.by_name) > 1:
+            found += (
+                SELF_TIMED.found(withheld_text(each.self_timed), name)
+                for name, each in self.by_name.items()
+                if each.self_timed
+            )
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def pilots(self) -> Mapping[str, CommandPilot]:
+        """The unmeasured runs of the first workload."""
+        return self._first.pilots
+
+    @property
+    def withheld(self) -> str:
+        """Why nothing is compared."""
+        return withheld_text(self._first.self_timed)
+
+    def doubt(self, *, loaded: bool) -> str:
+        """Why nothing is claimed, whatever the race gives; empty where there is no such reason."""
+        doubts = (each.doubt_of_the_clock(loaded=loaded) for each in self.judged.values())
+        return next(filter(None, doubts), "")
+
+    def seen_in(self, trials: Sequence[Trial]) -> PlannedWorkloads | None:
+        """What the first executions show of workloads that end by the clock; None if nothing."""
+        name = trials[-1].workload
+        planned = self.by_name[name]
+        if planned.self_timed:
+            return None
+        found = planned.seen_in([each for each in trials if each.workload == name])
+        return None if found is None else PlannedWorkloads({**self.by_name, name: found})
+
+    def after_race(
+        self, trials: Sequence[Trial], names: Mapping[str, str], baseline: str
+    ) -> PlannedWorkloads:
+        """With what the race showed of the files that ran."""
+        found = {}
+        for name, each in self.by_name.items():
+            mine = [trial for trial in trials if trial.workload == name]
+            said = raced_findings(each.traces, mine, names, baseline) if mine else ()
+            traces = replace(each.traces, findings=(*each.traces.findings, *said))
+            found[name] = replace(each, traces=traces)
+        return PlannedWorkloads(found)
+
+    @property
+    def _first(self) -> Planned:
+        return next(iter(self.judged.values()), next(iter(self.by_name.values())))
+
+    def _of(self, name: str, findings: Sequence[Finding]) -> list[Finding]:
+        if len(self.by_name) == 1:
+            return list(findings)
+        return [replace(each, text=f"{name}: {each.text}") for each in findings]

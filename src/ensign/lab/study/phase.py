@@ -1,0 +1,205 @@
+"""One phase of a study, exploring or confirming: from its plan to its trials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ensign.host.cache import Cache
+from ensign.lab.machine import MachineState, machine_state
+from ensign.lab.ports import Ports
+from ensign.lab.record import STUDY, Record, usable_record, write_record
+from ensign.lab.study.apart import Sharing, SharingContext
+from ensign.lab.study.judging import study_result
+from ensign.lab.study.longer_slices import longer_key
+from ensign.lab.study.new_record import ended, raced_by, started
+from ensign.lab.study.prepare import BuiltPrograms
+from ensign.lab.study.progress import ProgressCallbacks
+from ensign.lab.study.race_check import RaceCheck
+from ensign.lab.study.race_setup import is_complete
+from ensign.lab.study.racing import RoundPlan, failed_in, missing_trials, run_rounds
+from ensign.lab.study.ran import Judged
+from ensign.lab.study.rounds import RaceContext, race_rounds, round_findings
+from ensign.lab.study.self_timed import self_timed_findings, shown_by_the_race
+from ensign.lab.study.tracing import judged_by_run
+from ensign.lab.study.variants import RacedVariants
+from ensign.model.findings import Finding
+from ensign.model.results import Result
+from ensign.model.study import Study
+from ensign.model.trials import Trial, failed_variants
+from ensign.store.folder import StudyFolder
+
+
+@dataclass(frozen=True, slots=True)
+class StudyContext:
+    """Where a study is carried out, and who is told."""
+
+    cache: Cache
+    ports: Ports
+    folder: StudyFolder
+    progress: ProgressCallbacks
+
+    @property
+    def looking(self) -> SharingContext:
+        """Who looks at what variants write."""
+        ports = self.ports
+        tracer = ports.tracing(ports.meter)
+        return SharingContext(tracer, ports.clock, self.folder, self.progress.pilot)
+
+    def judged(
+        self,
+        study: Study,
+        programs: BuiltPrograms,
+        variants: RacedVariants,
+        key: str,
+        sharing: Sharing,
+    ) -> Judged:
+        """What every variant runs; see `judged_by_run`."""
+        store = (self.folder, self.ports, self.progress.pilot)
+        return judged_by_run(study, programs, variants, key, store, sharing.ran)
+
+
+@dataclass(frozen=True, slots=True)
+class SideRace:
+    """A race beside the rounds, of fewer workloads or of relinks; no round of theirs counts."""
+
+    study: Study
+    variants: RacedVariants
+    plan: RoundPlan
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPhase:
+    """What is raced, by which plan; `record` names where it is kept.
+
+    `beside` are the races after the rounds (at longer slices, of relinks), `findings` and `source`
+    what there is to say of it beforehand, `before` the machine as it was then.
+    """
+
+    study: Study
+    programs: BuiltPrograms
+    variants: RacedVariants
+    rounds: RoundPlan
+    judged: Judged
+    before: MachineState
+    findings: tuple[Finding, ...]
+    source: tuple[tuple[str, str], ...] = ()
+    beside: tuple[SideRace, ...] = ()
+    spread_key: str = ""
+    plan_sha256: str = ""
+    record: str = STUDY
+
+    def checked(self) -> PlannedPhase:
+        """The same, with every trial checked for what ran in it."""
+        check = RaceCheck(self.judged.traces, self.variants.artifacts[0][0])
+        return replace(
+            self,
+            variants=replace(self.variants, check=check),
+            beside=tuple(
+                replace(each, variants=replace(each.variants, check=check)) for each in self.beside
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RacedPhase:
+    """A phase that was raced: what it rests on, and its trials without slices."""
+
+    study: Study
+    rounds: RoundPlan
+    record: Record
+    trials: tuple[Trial, ...]
+    longer: tuple[Trial, ...] = ()
+    relinked: tuple[Trial, ...] = ()
+
+    def result(self, finalists: int = 1) -> Result:
+        """What it says. InputError where no round is whole."""
+        return study_result(
+            self.study, self.record, self.trials, self.longer, self.relinked, finalists=finalists
+        )
+
+    @property
+    def failed(self) -> frozenset[str]:
+        """The variants that failed in the rounds."""
+        return failed_variants(self.trials)
+
+
+def race_phase(phase: PlannedPhase, context: StudyContext) -> RacedPhase:
+    """Races what the store lacks. RaceFailed where the baseline fails; KeyboardInterrupt passes."""
+    folder, name, key = context.folder, phase.record, phase.rounds.key
+    races = [(each.study, each.variants, each.plan) for each in phase.beside]
+    # A trial that was damaged and deleted is raced again.
+    missing = not phase.rounds.closed or any(
+        missing_trials(*race, folder)
+        for race in ((phase.study, phase.variants, phase.rounds), *races)
+    )
+    known = usable_record(folder, name)
+    if known is not None and not missing:
+        complete = is_complete(folder, known, key, phase.programs, name)
+        if complete is not None:
+            return stored_phase(phase.study, complete, folder, phase.rounds)
+    record = _begun(phase)
+    write_record(folder, record, name)
+    context.progress.plan(phase.rounds)
+    ports, progress = context.ports, context.progress
+    racing = RaceContext(ports.meter, ports.clock, folder, progress.plan, progress.trial)
+    with ports.race_lock.held() as shared:
+        rounds, trials = race_rounds(racing, phase.study, phase.variants, phase.rounds)
+        beside = _race_beside(phase, context, failed_in(folder, key))
+    said = (*record.findings, *_of_rounds(phase, rounds, trials), *shared)
+    record = replace(raced_by(record, rounds), findings=tuple(dict.fromkeys(said)))
+    record = ended(record, phase.before, machine_state())
+    write_record(folder, record, name)
+    longer = beside.get(longer_key(key), ())
+    return RacedPhase(phase.study, rounds, record, trials, longer, beside.get(phase.spread_key, ()))
+
+
+def stored_phase(
+    study: Study, record: Record, folder: StudyFolder, rounds: RoundPlan | None = None
+) -> RacedPhase:
+    """A phase as the store has it."""
+    return RacedPhase(
+        study,
+        rounds or RoundPlan(record.key, record.rounds_planned, {}, 0),
+        record,
+        folder.trials(record.key),
+        folder.trials(longer_key(record.key)),
+        folder.trials(record.spread_key) if record.spread_key else (),
+    )
+
+
+def _begun(phase: PlannedPhase) -> Record:
+    record = started(phase.study, phase.programs, phase.rounds, phase.before)
+    return replace(
+        record,
+        findings=(*record.findings, *phase.judged.findings, *phase.findings),
+        source=(*record.source, *phase.source),
+        ran=phase.judged.ran,
+        relinks=phase.variants.rotation,
+        spread_key=phase.spread_key,
+        plan_sha256=phase.plan_sha256,
+    )
+
+
+def _race_beside(
+    phase: PlannedPhase, context: StudyContext, gone: frozenset[str]
+) -> dict[str, tuple[Trial, ...]]:
+    """What fails in one race takes no part in the later ones."""
+    found: dict[str, tuple[Trial, ...]] = {}
+    for race in phase.beside:
+        if phase.variants.has_failed(gone):
+            break
+        left = race.variants.without(gone)
+        trials = run_rounds(
+            context.ports.meter, race.study, left, race.plan, context.folder, context.progress.trial
+        )
+        found[race.plan.key] = trials
+        gone |= failed_variants(trials)
+    return found
+
+
+def _of_rounds(
+    phase: PlannedPhase, rounds: RoundPlan, trials: tuple[Trial, ...]
+) -> tuple[Finding, ...]:
+    unasked = {name: runs for name, runs in rounds.alone.items() if name not in rounds.self_timed}
+    timed = shown_by_the_race(phase.study, unasked, trials)
+    return (*round_findings(phase.study, rounds), *self_timed_findings(timed))

@@ -1,0 +1,88 @@
+"""What came of each build, and of its check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ensign.model.built_files import BuiltFile, identity
+
+
+class BuildStatus(StrEnum):
+    """What came of a build: see `BuildFacts.status`."""
+
+    BUILT = "built"
+    CACHED = "cached"
+    FAILED = "failed"
+    LEFT_OUT = "left out"
+    NOT_AS_ASKED = "not as asked"
+    SAME = "same"
+
+
+class CheckStatus(StrEnum):
+    """What came of the check of a build."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_CHECKED = "not checked"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFacts:
+    """One variant as built.
+
+    `status`: `left out`, nothing was tried; `not as asked`, built of other parts or with other
+    flags; `same`, its loaded bytes are those of the variant `same_as`, which is raced for it.
+    `flags` are the compile flags asked for, `link_flags` those at the link; `choices` the axis
+    values. `build_s` is the time of the build itself, also when it came from the cache, with the
+    collection of its profile, without its dependencies. Sizes are of the artifact: file, and all
+    executable sections. `loadable_sha256` hashes the bytes that get loaded. `log_tail` has the last
+    lines of a failed build, or the reason why one was left out. `evidence` says what the artifact
+    shows of the flags. `check` is `passed`, `failed` or `not checked`; `check_failed` says what
+    failed, `check_tail` has the last lines of the check's log then; `out` why it is not raced at
+    all. `layouts` has the loadable hash of each relink, and `layout_kind` says in what they differ.
+    `files` are all that count, the
+    program first; records of earlier versions have none.
+    """
+
+    variant: str
+    choices: tuple[tuple[str, str], ...]
+    compiler: str
+    flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    status: BuildStatus
+    build_s: float
+    size_bytes: int
+    text_bytes: int
+    loadable_sha256: str
+    log_path: str = ""
+    log_tail: str = ""
+    evidence: tuple[str, ...] = ()
+    check: CheckStatus = CheckStatus.NOT_CHECKED
+    check_failed: str = ""
+    check_tail: str = ""
+    out: str = ""
+    layouts: tuple[str, ...] = ()
+    layout_kind: str = ""
+    files: tuple[BuiltFile, ...] = ()
+    same_as: str = ""
+
+    @property
+    def identity(self) -> str:
+        """One hash for all files that count; that of the program where it is the only one."""
+        return identity(self.files, self.loadable_sha256)
+
+    @property
+    def said(self) -> str:
+        """The status in words: `built`, `same as NAME`."""
+        return f"same as {self.same_as}" if self.same_as else self.status
+
+    @property
+    def bad(self) -> bool:
+        """Whether it was tried, and there is no build of it that may be used."""
+        return self.status in (BuildStatus.FAILED, BuildStatus.NOT_AS_ASKED)
+
+    @property
+    def raced_as(self) -> str:
+        """The variant that is raced for it: itself, or the one whose bytes it has."""
+        return self.same_as or self.variant

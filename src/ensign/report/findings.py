@@ -1,0 +1,52 @@
+"""Findings as readers meet them: the same about six variants is said once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ensign.model.findings import Finding, Severity
+from ensign.report.words import clean, listed
+
+_ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One finding about one subject, or the same about several, ready to show."""
+
+    severity: Severity
+    code: str
+    subjects: str
+    text: str
+
+
+def told(findings: Iterable[Finding]) -> tuple[Told, ...]:
+    """In their order; what is said of several subjects in the same words is one of them."""
+    found: dict[tuple[Severity, str, str], list[str]] = {}
+    for each in findings:
+        found.setdefault((each.severity, each.code, each.text), []).append(each.subject)
+    return tuple(
+        Told(severity, clean(code), listed(tuple(dict.fromkeys(filter(None, about)))), clean(text))
+        for (severity, code, text), about in found.items()
+    )
+
+
+def briefly_told(findings: Iterable[Finding]) -> tuple[Told, ...]:
+    """Those that ask for something, the worst first, one for each code."""
+    asking = [each for each in findings if each.severity is not Severity.NOTE]
+    asking.sort(key=lambda each: _ORDER.index(each.severity))
+    by_code: dict[tuple[Severity, str], list[Finding]] = {}
+    for each in asking:
+        by_code.setdefault((each.severity, each.code), []).append(each)
+    return tuple(map(_one_of, by_code.values()))
+
+
+def _one_of(alike: list[Finding]) -> Told:
+    """The first of one code; how many more there are in other words."""
+    first, *others = told(alike)
+    if not others:
+        return first
+    subjects = listed(tuple(dict.fromkeys(each.subject for each in alike if each.subject)))
+    text = f"{first.text} (and {len(others)} more like it)"
+    return Told(first.severity, first.code, subjects, text)

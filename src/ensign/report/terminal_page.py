@@ -1,0 +1,120 @@
+"""A page of plain text for a terminal, or for a file: readable without colour, from 40 columns."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ensign.model.findings import Severity
+from ensign.report import plot, words
+from ensign.report.findings import Told
+from ensign.report.notes import Note
+from ensign.report.verdict import Verdict
+
+_NARROWEST = 40
+_NO_BREAK = "\ue000"  # rich breaks lines at a no-break space too
+_SEVERITIES = {Severity.NOTE: "dim", Severity.WARNING: "yellow", Severity.ERROR: "bold red"}
+_TO_ASCII = str.maketrans("−–—…µ×“”’─·±σ", '---~ux""\'-.~s')
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Where the text goes. `unicode` off gives pure ASCII, `colour` off no escape sequences."""
+
+    width: int = 80
+    colour: bool = False
+    unicode: bool = True
+
+
+PLAIN = Screen()
+
+
+class Page:
+    """Collects renderables; nothing is written but to a string."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._buffer = io.StringIO()
+        self._console = Console(
+            file=self._buffer,
+            width=max(_NARROWEST, screen.width),
+            color_system="standard" if screen.colour else None,
+            force_terminal=screen.colour,
+            legacy_windows=False,
+            markup=False,
+            emoji=False,
+            highlight=False,
+        )
+        self.width = max(_NARROWEST, screen.width)
+
+    def show(self, item: RenderableType) -> None:
+        """Adds what rich can render."""
+        self._console.print(item)
+
+    def blank(self) -> None:
+        """An empty line."""
+        self._console.print()
+
+    def line(self, text: str, style: str = "") -> None:
+        """A paragraph."""
+        self.show(Text(_kept_together(text), style=style))
+
+    def heading(self, text: str) -> None:
+        """A bold line."""
+        self.line(text, "bold")
+
+    def table(self, table: Table) -> None:
+        """A table, and an empty line."""
+        self.show(table)
+        self.blank()
+
+    def verdict(self, verdict: Verdict) -> None:
+        """Headline, details, caveats."""
+        self.line(verdict.headline, "bold")
+        for detail in verdict.details:
+            self.line(detail)
+        for caveat in verdict.caveats:
+            self.line(f"! {caveat}", "bold yellow")
+
+    def plot(self, rows: Sequence[tuple[str, words.Span]]) -> None:
+        """The intervals as a drawing."""
+        if not rows:
+            return
+        symbols = plot.UNICODE if self._screen.unicode else plot.ASCII
+        self.heading("Speedup against the baseline, with interval")
+        for line in plot.interval_plot(rows, self.width, symbols):
+            self.show(Text(line, no_wrap=True, overflow="crop"))
+        self.blank()
+
+    def findings(self, findings: Iterable[Told], *, cropped: bool = False) -> None:
+        """A paragraph for each, or a line, of which the end may be missing."""
+        for each in findings:
+            about = f" {each.subjects}:" if each.subjects else ""
+            text = Text(f"{each.severity.value}", style=_SEVERITIES[each.severity])
+            text.append(f" [{each.code}]{about} {each.text}", style="default")
+            if cropped:
+                text.truncate(self.width, overflow="ellipsis")
+            self.show(text)
+
+    def notes(self, notes: Iterable[Note]) -> None:
+        """A paragraph for each, with its heading."""
+        for note in notes:
+            text = Text(f"{note.heading}: ", style="bold")
+            text.append(_kept_together(note.text), style="not bold")
+            self.show(text)
+
+    def text(self) -> str:
+        """All of it, without blanks at the ends of lines."""
+        written = self._buffer.getvalue().replace(_NO_BREAK, " ")
+        if not self._screen.unicode:
+            written = written.translate(_TO_ASCII).encode("ascii", "replace").decode("ascii")
+        return "\n".join(line.rstrip() for line in written.splitlines()).rstrip() + "\n"
+
+
+def _kept_together(text: str) -> str:
+    return text.replace(" %", f"{_NO_BREAK}%")
