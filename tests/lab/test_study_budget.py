@@ -13,7 +13,9 @@ from ensign.lab.study.fixed import fixed_plan, plan_findings, require_any_time_l
 from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study.rounds import RaceContext, race_rounds, round_findings
 from ensign.model.errors import InputError
+from ensign.model.results import Stopped
 from ensign.model.study import Study
+from ensign.stats.looks import looks_up_to
 from ensign.store.folder import StudyFolder
 from lab.test_study_racing import VARIANTS, a_study, site_of
 from races import SimulatedMeter
@@ -225,3 +227,25 @@ def test_memory_is_told_and_where_three_variants_are_too_many_it_is_said(tmp_pat
     plan = fixed_plan(site_of(meter, folder), commands(), variants, "key")
     assert plan.memory_bytes == 3000
     assert [each.code for each in plan_findings(plan)] == ["memory-short"]
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.06])
+def test_sequential_rounds_end_when_every_variant_is_decided(tmp_path: Path, ratio: float) -> None:
+    """At a look, long before the budget: within the margin of 1 %, or beyond it."""
+    study = commands(budget="20m", margin="1%", stopping="sequential")
+    even = noisy(40 * MS, 0.005)
+    slower = [name for name, _ in VARIANTS.artifacts[1:]]
+    meter = a_meter(lambda name, n: round(even(name, n) * (ratio if name in slower else 1)))
+    plan, _ = raced(meter, study, StudyFolder(tmp_path))
+    assert plan.stopped is Stopped.DECIDED
+    assert plan.closed
+    assert plan.rounds in looks_up_to(200)
+    assert meter.now_ns < 2 * 60 * S
+
+
+def test_sequential_rounds_that_decide_nothing_end_with_the_budget(tmp_path: Path) -> None:
+    study = commands(budget="30s", margin="1%", stopping="sequential")
+    meter = a_meter(noisy(40 * MS, 0.3))
+    plan, _ = raced(meter, study, StudyFolder(tmp_path))
+    assert plan.stopped is Stopped.BUDGET
+    assert 30 * S - 700 * MS < meter.now_ns <= 1.05 * 30 * S

@@ -25,6 +25,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
         *_some_workload(study),
         *_slice_check(study),
         *_mode(study),
+        *_stopping(study),
         *_latency(study),
         *_check(study),
         *(
@@ -49,6 +50,19 @@ def absent_cpus(study: Study, machine_cpus: frozenset[int]) -> tuple[Problem, ..
         for index, cpu in enumerate(getattr(study.cpus, role) or ())
         if cpu not in machine_cpus
     )
+
+
+def _stopping(study: Study) -> Iterator[Problem]:
+    if study.race.stopping != "sequential":
+        return
+    where = ("race", "stopping")
+    if study.race.confirm is not None:
+        yield Problem(where, "'stopping': sequential rounds claim by themselves; leave out confirm")
+    if study.layouts is not None and study.layouts.variants == "all":
+        yield Problem(
+            where,
+            "'stopping': with layouts of all variants relinks count, not rounds; leave out one",
+        )
 
 
 def _repeated_values(study: Study) -> Iterator[Problem]:

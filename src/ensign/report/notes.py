@@ -83,7 +83,7 @@ def _measured(result: Result) -> str:
         number = f"{rounds} over {counted(len(result.workload_names), 'workload')}"
     else:
         number = f"{counted(result.rounds_done, 'execution')} of each variant"
-    used = ""
+    used = f"It{stopped.removeprefix('; it')}. " if stopped else ""
     if result.used_s is not None and result.budget_s is not None:
         budget = figures.seconds(result.budget_s)
         used = f"It took {figures.seconds(result.used_s)} of a budget of {budget}{stopped}. "

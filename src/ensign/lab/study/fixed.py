@@ -70,6 +70,8 @@ def plan_key(
     left_out = {"margin", "slice_check", "confirm"}
     if study.race.precision is None:
         left_out.add("precision")
+    if study.race.stopping == "fixed":
+        left_out.add("stopping")
     said = study.model_dump(
         mode="json", include={"server", "cpus", "race"}, exclude={"race": left_out}
     )

@@ -44,7 +44,13 @@ def started(study: Study, programs: BuiltPrograms, plan: RoundPlan, before: Mach
 def raced_by(record: Record, plan: RoundPlan) -> Record:
     """The record with what the plan came to when its rounds were closed. Pure."""
     first = 0 if record.relinks else plan.first
-    return replace(record, rounds_planned=plan.rounds, expected=plan.precision, first=first)
+    return replace(
+        record,
+        rounds_planned=plan.rounds,
+        expected=plan.precision,
+        first=first,
+        stopped=plan.stopped,
+    )
 
 
 def ended(record: Record, before: MachineState, after: MachineState) -> Record:

@@ -14,6 +14,7 @@ from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed, RaceFailed
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
+from ensign.model.results import Stopped
 from ensign.model.study import Study, Workload
 from ensign.model.trials import Trial, failed_variants
 from ensign.store.folder import StudyFolder
@@ -39,7 +40,8 @@ class RoundPlan:
     the same in the race: in slices that shows who ends so.
 
     What the baseline does decides on `metric` (empty: what the study says), which workloads run
-    by turns (`alternating`) and which get all CPUs (`wide`); `seen` says why.
+    by turns (`alternating`) and which get all CPUs (`wide`); `seen` says why. `stopped` says why
+    rounds that were looked at as they came ended.
     """
 
     key: str
@@ -70,6 +72,7 @@ class RoundPlan:
     alternating: tuple[str, ...] = ()
     wide: tuple[str, ...] = ()
     seen: tuple[Finding, ...] = ()
+    stopped: Stopped | None = None
 
     def placed(self, variants: RacedVariants, workload: str) -> RacedVariants:
         """The variants as they race in that workload."""

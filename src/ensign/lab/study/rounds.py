@@ -11,20 +11,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ensign.host.clock import Clock
+from ensign.lab.so_far import SoFar
 from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.fitting import MOST_ROUNDS, TOLERANCE
 from ensign.lab.study.fixed import raced_ns, write_plan
+from ensign.lab.study.judging import experiment_of
 from ensign.lab.study.racing import RoundPlan, RoundProgress, order_of
 from ensign.lab.study.variants import RacedVariants
 from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed, RaceFailed
 from ensign.model.finding_kinds.race import BUDGET_ENDED, PRECISION_OUT_OF_REACH
 from ensign.model.findings import Finding
+from ensign.model.results import Stopped
 from ensign.model.study import Study, Workload
 from ensign.model.trials import TWIN, Trial, failed_variants
 from ensign.model.units import format_duration, parse_duration_ns, parse_share
 from ensign.stats.expected import expected_precision, log_ratios_of, rounds_for
 from ensign.stats.layouts import by_relink
+from ensign.stats.looks import is_look
 from ensign.stats.rounds import RoundCosts, round_costs
 from ensign.stats.stopping import round_correlation
 from ensign.stats.suite import SuiteRule, widest_half_width
@@ -82,7 +86,9 @@ def race_rounds(
     while True:
         workloads = order_of(study.workloads, study.race.seed, state.rounds)
         waiting = [each for each in workloads if (state.rounds, each.name) not in there]
-        if len(waiting) == len(workloads) and _ends(state, study):
+        if len(waiting) == len(workloads) and (
+            _ends(state, study) or _is_decided(study, variants, state)
+        ):
             break
         began_ns = context.clock.monotonic_ns()
         for workload in waiting:
@@ -163,6 +169,17 @@ def _ends(state: _State, study: Study) -> bool:
     return state.used_ns + state.next_ns > plan.allowed_ns + over_ns
 
 
+def _is_decided(study: Study, variants: RacedVariants, state: _State) -> bool:
+    """Whether rounds that are looked at as they come may end at this look."""
+    plan, names = state.plan, [name for name, _ in variants.without(state.gone).artifacts]
+    if not _is_sequential(study) or plan.closed or not is_look(state.rounds):
+        return False
+    so_far = SoFar(experiment_of(study), tuple(names))
+    reason = so_far.may_end(state.trials)
+    state.plan = replace(plan, stopped=reason)
+    return reason is not None
+
+
 def _consider(context: RaceContext, study: Study, variants: RacedVariants, state: _State) -> None:
     """Tells what precision to expect, and sets how many rounds the one asked for needs."""
     plan, asked = state.plan, study.race.precision
@@ -170,7 +187,7 @@ def _consider(context: RaceContext, study: Study, variants: RacedVariants, state
         state.plan = plan = _told(study, variants, state)
         write_plan(context.folder, plan)
         context.on_plan(plan)
-    if asked is None or not plan.first or state.rounds < plan.rounds:
+    if asked is None or not plan.first or state.rounds < plan.rounds or _is_sequential(study):
         return
     reached = _reached(study, variants, state)
     if reached > parse_share(asked):
@@ -193,7 +210,8 @@ def _told(study: Study, variants: RacedVariants, state: _State) -> RoundPlan:
         rounds = max(rounds_for(d, wanted, fits, level), fewest_rounds)
     units = min(rounds, variants.rotation) if variants.rotation else rounds
     precision = expected_precision(d, max(units, 2), level) if d.shape[2] > 1 else None
-    first = rounds if study.race.precision is not None and not plan.exact else 0
+    by_width = study.race.precision is not None and not _is_sequential(study)
+    first = rounds if by_width and not plan.exact else 0
     return replace(plan, rounds=rounds, precision=precision, first=first)
 
 
@@ -204,6 +222,10 @@ def _reached(study: Study, variants: RacedVariants, state: _State) -> float:
     if not variants.rotation:
         rule = replace(rule, first=state.plan.first, correlation=round_correlation(costs))
     return widest_half_width(costs, rule)
+
+
+def _is_sequential(study: Study) -> bool:
+    return study.race.stopping == "sequential"
 
 
 def _costs(study: Study, variants: RacedVariants, state: _State) -> RoundCosts:
@@ -222,6 +244,8 @@ def _closed(
     if study.race.precision is not None and state.rounds > 1:
         reached = _reached(study, variants, state)
     plan = replace(state.plan, rounds=state.rounds, closed=True, reached=reached)
+    if _is_sequential(study) and plan.stopped is None:
+        plan = replace(plan, stopped=Stopped.BUDGET)
     plan = replace(plan, used_ns=round(state.used_ns))
     write_plan(context.folder, plan)
     return plan
