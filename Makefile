@@ -11,7 +11,7 @@ export CARGO_NET_RETRY ?= 5
 WORKERS ?= 3
 PYTEST ?=
 
-.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test reference bench docs clean
+.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test wheel wheel-aarch64 reference bench docs clean
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
@@ -28,7 +28,7 @@ test-circumstances: packages test-packages setup
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml meter/Cargo.toml meter/Cargo.lock $(wildcard meter/*/Cargo.toml meter/src/*.rs meter/*/src/*.rs meter/*/src/*/*.rs)
+$(VENV)/.ready: pyproject.toml setup.py meter/Cargo.toml meter/Cargo.lock $(wildcard meter/*/Cargo.toml meter/src/*.rs meter/*/src/*.rs meter/*/src/*/*.rs)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools setuptools-rust
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench,docs]'
@@ -45,6 +45,7 @@ lint:
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy docs/reference/make.py
+	$(BIN)/mypy packaging/try_dist.py
 	$(BIN)/lint-imports
 	cd meter && cargo fmt --all --check
 	cd meter && cargo clippy --locked --workspace --all-targets -- -D warnings
@@ -54,6 +55,15 @@ meter-test:
 
 unit:
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST)
+
+# dist/: the sdist and a wheel for any Linux of this architecture, both tried in environments of their own.
+wheel: setup
+	packaging/build.sh
+	$(BIN)/python packaging/try_dist.py
+
+# The same wheel for another architecture, untried; it needs Debian's cross compiler.
+wheel-aarch64: setup
+	packaging/build.sh aarch64
 
 # The pages of docs/ that are made from the code.
 reference: setup
