@@ -44,8 +44,6 @@ lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy docs/reference/make.py
-	$(BIN)/mypy packaging/try_dist.py
 	$(BIN)/lint-imports
 	cd meter && cargo fmt --all --check
 	cd meter && cargo clippy --locked --workspace --all-targets -- -D warnings

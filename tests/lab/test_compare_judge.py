@@ -5,6 +5,7 @@ import pytest
 
 from ensign.lab.compare.judge import Judge
 from ensign.lab.compare.options import Options, command_variants
+from ensign.meter.client import Json
 from ensign.meter.records import TrialPlace, trials
 from ensign.model.comparisons import Direction, Size
 from ensign.model.findings import Finding, Severity
@@ -17,7 +18,7 @@ START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "interleaved
 
 
 def raced(*costs: tuple[int, int, int]) -> list[Trial]:
-    records = [START]
+    records: list[Json] = [START]
     for number, (baseline, other, twin) in enumerate(costs):
         records += execution(number, {"1": baseline, "2": other, "twin": twin})
     return list(trials(records, TrialPlace("", 0, 0, 5)))

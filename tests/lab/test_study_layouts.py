@@ -18,7 +18,7 @@ from ensign.lab.study.result import study_result
 from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.records import TrialPlace, trials
 from ensign.model.comparisons import Direction
-from ensign.model.results import BuildFacts, MachineFacts, StudyResult
+from ensign.model.results import BuildFacts, BuildStatus, MachineFacts, StudyResult
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Trial
 from ensign.report.layouts import scope
@@ -55,7 +55,7 @@ def a_study(variants: str = "all", count: int = 3, rounds: int = 6) -> Study:
 
 def built(variant: str, relinks: int) -> BuildFacts:
     return BuildFacts(
-        variant=variant, choices=(), compiler="", flags=(), link_flags=(), status="built",
+        variant=variant, choices=(), compiler="", flags=(), link_flags=(), status=BuildStatus.BUILT,
         build_s=1.0, size_bytes=1, text_bytes=1, loadable_sha256=variant,
         layouts=tuple(f"{variant} {k}" for k in range(relinks)), layout_kind="object order",
     )  # fmt: skip

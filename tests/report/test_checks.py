@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from ensign.model.results import StudyResult
+from ensign.model.results import CheckStatus, StudyResult
 from ensign.report import as_html, as_json, as_markdown, as_terminal
 from ensign.report.view import status_of, study_view
 from report_data import build, study
@@ -17,13 +18,13 @@ FASTEST = "clang-19-O3-lto"
 
 @pytest.fixture
 def result() -> StudyResult:
-    facts = {
+    facts: dict[str, dict[str, Any]] = {
         FASTEST: {
-            "check": "failed",
+            "check": CheckStatus.FAILED,
             "check_failed": "'./runtest' ended with status 1",
             "check_tail": "[err]: <strings> differ\n",
         },
-        "gcc-12-O3": {"check": "passed"},
+        "gcc-12-O3": {"check": CheckStatus.PASSED},
     }
     plain = study()
     return replace(
@@ -39,7 +40,7 @@ def test_the_row_of_a_variant_that_fails_says_so(result: StudyResult) -> None:
 
 def test_the_status_of_a_build_has_its_check() -> None:
     assert status_of(build("gcc-12-O2", "cached")) == "cached"
-    assert status_of(replace(build("gcc-12-O2"), check="passed")) == "built, check passed"
+    assert status_of(replace(build("gcc-12-O2"), check=CheckStatus.PASSED)) == "built, check passed"
 
 
 def test_every_report_shows_it(result: StudyResult) -> None:
