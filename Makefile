@@ -11,16 +11,35 @@ export CARGO_NET_RETRY ?= 5
 WORKERS ?= 3
 PYTEST ?=
 
-.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test wheel wheel-aarch64 reference bench docs clean
+.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test lowest coverage wheel wheel-aarch64 reference bench docs clean
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
 	$(BIN)/ensign report $(STUDY) --html
 
+# Lint, Rust tests and Python tests, at the same time where they can be; the end says how long each took.
 test: packages test-packages setup
-	$(MAKE) lint
-	$(MAKE) meter-test
-	$(MAKE) unit
+	$(BIN)/python tests/run_parts.py
+
+# The Python tests with the lowest versions of libraries that pyproject.toml allows: those that start no compiler.
+LOWEST := build/lowest
+lowest: $(LOWEST)/.ready
+	PYTHONPATH=src $(LOWEST)/bin/python -m pytest -q -p no:cacheprovider $(addprefix tests/,$(QUICK))
+
+$(LOWEST)/.ready: pyproject.toml | setup
+	rm -rf $(LOWEST)
+	$(BIN)/uv venv --quiet --python $(BIN)/python $(LOWEST)
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --output-file $(LOWEST)/requirements.txt pyproject.toml
+	$(BIN)/uv pip install --quiet --python $(LOWEST) -r $(LOWEST)/requirements.txt hypothesis jsonschema pytest pytest-timeout
+	ln -s $(CURDIR)/$(BIN)/ensign-meter $(LOWEST)/bin/
+	touch $@
+
+QUICK := meter model report/test_golden.py report/test_as_html.py stats/test_pair.py store toolchains variants workloads lab/test_study_file.py \
+	lab/test_differences.py end_to_end/test_wrong_use.py end_to_end/test_bundle.py
+
+# How much of the package the Python tests run: build/coverage/index.html. It takes half as long again as `make unit`.
+coverage: setup
+	$(MAKE) unit PYTEST="--cov --cov-report=term:skip-covered --cov-report=html:build/coverage $(PYTEST)"
 
 # The tests again in each circumstance that none may depend on: CIRCUMSTANCES="busy shuffled" for some.
 test-circumstances: packages test-packages setup
