@@ -11,15 +11,34 @@ export CARGO_NET_RETRY ?= 5
 WORKERS ?= 3
 PYTEST ?=
 
-.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test reference bench docs clean
+.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test lowest coverage wheel wheel-aarch64 reference bench docs clean
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
 
+# Lint, Rust tests and Python tests, at the same time where they can be; the end says how long each took.
 test: packages test-packages setup
-	$(MAKE) lint
-	$(MAKE) meter-test
-	$(MAKE) unit
+	$(BIN)/python tests/run_parts.py
+
+# The Python tests with the lowest versions of libraries that pyproject.toml allows: those that start no compiler.
+LOWEST := build/lowest
+lowest: $(LOWEST)/.ready
+	PYTHONPATH=src $(LOWEST)/bin/python -m pytest -q -p no:cacheprovider $(addprefix tests/,$(QUICK))
+
+$(LOWEST)/.ready: pyproject.toml | setup
+	rm -rf $(LOWEST)
+	$(BIN)/uv venv --quiet --python $(BIN)/python $(LOWEST)
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --output-file $(LOWEST)/requirements.txt pyproject.toml
+	$(BIN)/uv pip install --quiet --python $(LOWEST) -r $(LOWEST)/requirements.txt hypothesis jsonschema pytest pytest-timeout
+	ln -s $(CURDIR)/$(BIN)/ensign-meter $(LOWEST)/bin/
+	touch $@
+
+QUICK := meter model report/test_golden.py report/test_as_html.py stats/test_pair.py store toolchains variants workloads lab/test_study_file.py \
+	lab/test_differences.py end_to_end/test_wrong_use.py end_to_end/test_bundle.py
+
+# How much of the package the Python tests run: build/coverage/index.html. It takes half as long again as `make unit`.
+coverage: setup
+	$(MAKE) unit PYTEST="--cov --cov-report=term:skip-covered --cov-report=html:build/coverage $(PYTEST)"
 
 # The tests again in each circumstance that none may depend on: CIRCUMSTANCES="busy shuffled" for some.
 test-circumstances: packages test-packages setup
@@ -27,7 +46,7 @@ test-circumstances: packages test-packages setup
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml meter/Cargo.toml meter/Cargo.lock $(wildcard meter/*/Cargo.toml meter/src/*.rs meter/*/src/*.rs meter/*/src/*/*.rs)
+$(VENV)/.ready: pyproject.toml setup.py meter/Cargo.toml meter/Cargo.lock $(wildcard meter/*/Cargo.toml meter/src/*.rs meter/*/src/*.rs meter/*/src/*/*.rs)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools setuptools-rust
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench,docs]'
@@ -43,7 +62,6 @@ lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy docs/reference/make.py
 	$(BIN)/lint-imports
 	cd meter && cargo fmt --all --check
 	cd meter && cargo clippy --locked --workspace --all-targets -- -D warnings
@@ -53,6 +71,15 @@ meter-test:
 
 unit:
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST)
+
+# dist/: the sdist and a wheel for any Linux of this architecture, both tried in environments of their own.
+wheel: setup
+	packaging/build.sh
+	$(BIN)/python packaging/try_dist.py
+
+# The same wheel for another architecture, untried; it needs Debian's cross compiler.
+wheel-aarch64: setup
+	packaging/build.sh aarch64
 
 # The pages of docs/ that are made from the code.
 reference: setup

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 
 from ensign.meter.client import Json, Verb
@@ -57,12 +57,12 @@ class SimulatedMeter:
     besides_ns: int = 0
     _executions: int = 0
 
-    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+    def run(self, verb: Verb, request: Json) -> Generator[Json]:
         """Records of as many executions as were asked for and fit into the budget."""
         self.requests.append((verb, request))
         yield {"type": "start", "schema": 1, "freezer": "cgroup", "mode": request["mode"]}
         self.now_ns += self.besides_ns
-        names = [variant["name"] for variant in request["variants"]]  # type: ignore[attr-defined,index]
+        names = [variant["name"] for variant in request["variants"]]  # type: ignore[attr-defined]
         begin_ns = self.now_ns
         for number in range(int(request["executions"])):  # type: ignore[call-overload]
             costs = {name: self.cost_ns(name, self._executions) for name in names}

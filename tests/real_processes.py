@@ -57,13 +57,13 @@ class PlainProcesses:
                     file.close()
         if self._stopped.is_set():
             raise Interrupted("interrupted")
-        stdout = (done.stdout or b"").decode(errors="replace")[-2000:]
-        tail = stdout + (done.stderr or b"").decode(errors="replace")[-2000:]
+        said = (done.stdout or b"").decode(errors="replace")[-2000:]
+        tail = said + (done.stderr or b"").decode(errors="replace")[-2000:]
         if request.log is not None:
             tail = read_tail(request.log)
         if done.returncode < 0:
             return Outcome(None, -done.returncode, "exited", wall_ns=1, tail=tail)
-        return Outcome(done.returncode, None, "exited", wall_ns=1, tail=tail, stdout=stdout)
+        return Outcome(done.returncode, None, "exited", wall_ns=1, tail=tail, stdout=said)
 
 
 class WithoutNamespaces(PlainProcesses):

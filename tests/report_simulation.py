@@ -9,7 +9,7 @@ import numpy as np
 
 import report_data
 from ensign.lab.study.effects import design_of
-from ensign.model.builds import BuildFacts
+from ensign.model.builds import BuildFacts, BuildStatus, CheckStatus
 from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, Result, WorkloadComparison
 from ensign.model.trials import Metric
 from ensign.model.variants import Variant
@@ -88,10 +88,10 @@ def build(variant: Variant, rng: np.random.Generator) -> BuildFacts:
     flags = (variant.optimization, *(("-flto",) if lto else ()))
     return BuildFacts(
         variant=variant.name, choices=variant.choices, compiler=variant.compiler, flags=flags,
-        link_flags=flags if lto else (), status="built",
+        link_flags=flags if lto else (), status=BuildStatus.BUILT,
         build_s=build_s * rng.uniform(0.95, 1.05) + 20 * (variant.bolt == "on"),
         size_bytes=int(size), text_bytes=int(size * 0.3), loadable_sha256="9f" * 32,
-        check="passed",
+        check=CheckStatus.PASSED,
     )  # fmt: skip
 
 

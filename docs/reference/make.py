@@ -33,7 +33,8 @@ of an axis does, [Drive](drive.md) what ensign's own load generator sends."""
 
 _RESULTS = """# Results as JSON
 
-`ensign compare`, `run` and `report` write one [Result](#result) with `--json FILE`. `ensign schema --results` prints the JSON Schema from which this page is made.
+`ensign compare`, `run` and `report` write one [Result](#result) with `--json FILE`.
+`ensign schema --results` prints the JSON Schema from which this page is made.
 Ratios are cost ratios: below 1 is faster. What is infinite or unknown is null. Names that end in
 `_ns` are nanoseconds, in `_s` seconds, in `_bytes` bytes."""
 

@@ -1,3 +1,5 @@
 """ensign: which build of a native program is fastest, is it really so, and what to ship."""
 
-__version__ = "0.1.0"
+from importlib.metadata import version
+
+__version__ = version("ensign")

@@ -16,7 +16,7 @@ from ensign.builders.plan import plan_builds
 from ensign.builders.sandboxes import Bubblewrap
 from ensign.host.cache import Cache
 from ensign.host.clock import SystemClock
-from ensign.model.builds import BuildFacts
+from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.study import CheckSection, Study
 from ensign.toolchains.profiling import Profilers
 from real_processes import PlainProcesses
@@ -70,7 +70,8 @@ def test_checks_keep_their_keys(tmp_path: Path, cache: Cache) -> None:
         (tmp_path / name).write_text(name)
     asked = study(runtime_files=["k"])
     facts = BuildFacts(
-        variant="gcc-O2", choices={}, compiler="", flags=(), link_flags=(), status="built",
+        variant="gcc-O2", choices=(), compiler="", flags=(), link_flags=(),
+        status=BuildStatus.BUILT,
         build_s=0.0, size_bytes=0, text_bytes=0, loadable_sha256="loadable", log_path="",
     )  # fmt: skip
     result = BuildResult(facts, tmp_path / "program", tmp_path, {"tool": tmp_path / "tool"})

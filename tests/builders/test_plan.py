@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -124,7 +125,7 @@ def test_dependencies_get_flags_where_a_variant_asks_for_it() -> None:
 
 
 @pytest.mark.parametrize("choice", [{"target": "native"}, {"flags": "-mtune=native"}])
-def test_code_for_this_processor_is_built_again_on_another(choice: dict[str, str]) -> None:
+def test_code_for_this_processor_is_built_again_on_another(choice: dict[str, Any]) -> None:
     here, there = BuildPlace("source", "/b", "zen"), BuildPlace("source", "/b", "skylake")
     native = replace(GCC_O3, **choice)
     before, after = plan(GCC_O2, native, place=here), plan(GCC_O2, native, place=there)

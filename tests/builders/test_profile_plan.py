@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from builders.test_plan import PLACE, TOOLCHAINS
@@ -21,7 +22,7 @@ _LEARN = {"name": "learn", "command": ["{artifact}", "1"]}
 
 def plan(
     *variants: Variant,
-    training: dict[str, object] | None = None,
+    training: Mapping[str, object] | None = None,
     place: BuildPlace = PLACE,
     bolt: str = "bolt-19",
     perf: str = "",

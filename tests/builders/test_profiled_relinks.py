@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from builders.test_profiles import PlainTrainer, study
 from builders.test_relink import functions
@@ -56,7 +57,9 @@ def classes(objects: Path) -> dict[str, str]:
     for path in sorted(objects.glob("*.o")):
         with path.open("rb") as file:
             elf = ELFFile(file)
-            for each in elf.get_section_by_name(".symtab").iter_symbols():
+            table = elf.get_section_by_name(".symtab")
+            assert isinstance(table, SymbolTableSection)
+            for each in table.iter_symbols():
                 if each["st_info"]["type"] == "STT_FUNC":
                     section = elf.get_section(each["st_shndx"]).name
                     word = section.removeprefix(".text.").partition(".")[0]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from ensign.builders.build import build_variants, outlook
 from ensign.builders.layouts import Relinks
@@ -38,6 +39,7 @@ def laid_out(folder: Path, variant: Variant, layouts: Layouts, **build: object) 
 def functions(program: Path) -> dict[str, int]:
     with program.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
         return {
             each.name: each["st_value"]
             for each in table.iter_symbols()

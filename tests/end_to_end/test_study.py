@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,10 @@ from end_to_end.small_study import BATCH, SERVER, write_study
 MORE = '\n[[include]]\noptimization = "-O0"\n'
 
 
-def results(ensign: Ensign, *options: str) -> dict[str, list[dict[str, object]]]:
+def results(ensign: Ensign, *options: str) -> dict[str, list[dict[str, Any]]]:
     done = ensign("report", "study.toml", "--json", *options)
     assert done.status == 0, done.err
-    parsed: dict[str, list[dict[str, object]]] = json.loads(done.out)
+    parsed: dict[str, list[dict[str, Any]]] = json.loads(done.out)
     return parsed
 
 

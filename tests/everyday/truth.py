@@ -69,7 +69,7 @@ class Said:
         first: dict[str, Json] = {}
         for row in self.rows:
             first.setdefault(_name(row), row)
-        assert set(variants or {"": None}) <= set(first) | {""}, self.text
+        assert set(variants or [""]) <= set(first) | {""}, self.text
         for name, row in first.items():
             if not variants or name in variants:
                 true = variants.get(name, Truth()).of(row["metric"])

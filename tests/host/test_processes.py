@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -43,7 +43,7 @@ def test_a_request_reaches_the_meter_with_nothing_inherited(tmp_path: Path) -> N
 class WritingMeter(FakeMeter):
     """Writes to the file that it is told, as the meter does: from its start."""
 
-    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+    def run(self, verb: Verb, request: Json) -> Generator[Json]:
         process = request["process"]
         assert isinstance(process, dict)
         Path(process["stdout"]).write_text("\x1b[34mCC\x1b[0m main.o\n")
@@ -121,7 +121,7 @@ def test_what_a_command_left_running_is_named_once_and_without_numbers() -> None
 class FillingMeter(FakeMeter):
     """Writes until it is told to end that request, as a command does that fills the disk."""
 
-    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+    def run(self, verb: Verb, request: Json) -> Generator[Json]:
         self.requests.append((verb, request))
         process = request["process"]
         assert isinstance(process, dict)

@@ -1,12 +1,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from ensign.lab.judge import judge
 from ensign.lab.record import Record
 from ensign.lab.so_far import SoFar
+from ensign.meter.client import Json
 from ensign.meter.records import TrialPlace, trials
 from ensign.model.comparisons import Direction, Size
 from ensign.model.experiment import Experiment
@@ -19,7 +21,7 @@ START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "interleaved
 
 
 def raced(*costs: tuple[int, int, int]) -> list[Trial]:
-    records = [START]
+    records: list[Json] = [START]
     for number, (baseline, other, twin) in enumerate(costs):
         records += execution(number, {"old": baseline, "new": other, "twin": twin})
     return list(trials(records, TrialPlace("", 0, 0, 5)))
@@ -33,12 +35,12 @@ RECORD = Record(
 )
 
 
-def result(trials: Sequence[Trial], doubt: str = "", **rule: object) -> Result:
-    experiment = replace(RULE, **rule)  # type: ignore[arg-type]
+def result(trials: Sequence[Trial], doubt: str = "", **rule: Any) -> Result:
+    experiment = replace(RULE, **rule)
     return judge(experiment, replace(RECORD, doubt=doubt), trials).result
 
 
-def codes(trials: Sequence[Trial], **rule: object) -> set[str]:
+def codes(trials: Sequence[Trial], **rule: Any) -> set[str]:
     return {finding.code for finding in result(trials, **rule).findings}
 
 

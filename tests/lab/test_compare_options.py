@@ -14,10 +14,10 @@ from ensign.lab.compare.plan import (
 )
 from ensign.lab.compare.variants import variant_specs
 from ensign.lab.cpu_plan import CpuPlan
-from ensign.meter.requests import Score
+from ensign.meter.requests import Load
 from ensign.model.errors import InputError
 from ensign.model.experiment import Experiment
-from ensign.model.trials import Metric, Mode, TaskActivity
+from ensign.model.trials import Metric, Mode, Score, TaskActivity
 
 S = 10**9
 MS = 10**6
@@ -89,7 +89,7 @@ def test_the_baseline_races_against_its_twin() -> None:
 def test_servers_get_their_load_on_the_other_cpus() -> None:
     options = replace(SERVERS, operations="1000")
     variant = variant_specs(command_variants(options), options, CPUS, {})[0]
-    assert variant.load is not None
+    assert isinstance(variant.load, Load)
     assert variant.load.process.cpus == (0,)
     assert variant.load.operations == 1000
     assert variant.ready is not None

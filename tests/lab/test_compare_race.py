@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -24,7 +24,7 @@ def requests() -> dict[str, RaceRequest]:
     return {"": a_request()}
 
 
-def never(_: Sequence[Trial]) -> str | None:
+def never(_: Sequence[Trial]) -> Stopped | None:
     return None
 
 
@@ -73,7 +73,7 @@ class MeterOfBatches(SimulatedMeter):
 
     start_ns: int = 0
 
-    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+    def run(self, verb: Verb, request: Json) -> Generator[Json]:
         self.now_ns += self.start_ns
         longest_ns, begin_ns, held = 0, self.now_ns, list[Json]()
         for record in super().run(verb, {**request, "budget_ns": None}):
@@ -161,7 +161,7 @@ def test_each_batch_has_its_own_seed() -> None:
 class FailingMeter(SimulatedMeter):
     fail_after: int = 0
 
-    def run(self, verb: Verb, request: Json) -> Iterator[Json]:
+    def run(self, verb: Verb, request: Json) -> Generator[Json]:
         for record in super().run(verb, request):
             if self._executions > self.fail_after:
                 yield {"type": "error", "code": "crashed", "variant": "2", "text": "it fell over"}

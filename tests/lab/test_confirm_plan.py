@@ -25,6 +25,7 @@ from ensign.lab.study.fitting import Demand, WorkloadPilot, fitted
 from ensign.lab.study.fixed import plan_key
 from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study_file import StudyFile, parse_study
+from ensign.model.builds import CheckStatus
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import MachineFacts, Result
@@ -95,7 +96,7 @@ def test_the_best_that_nothing_speaks_against_are_chosen_once_each() -> None:
         gcc_12_O2_pgo_p1=0.93, gcc_12_O2_pgo_p2=0.92, gcc_12_O3=0.95, gcc_12_Os=0.94,
         gcc_12_O3_pgo_p1=0.90, gcc_12_Os_pgo_p1=0.96, gcc_12_Os_pgo_p2=1.2,
     )  # fmt: skip
-    failed = replace(data.build("gcc-12-Os"), check="failed")
+    failed = replace(data.build("gcc-12-Os"), check=CheckStatus.FAILED)
     bad = Finding("flag-lost", Severity.ERROR, "no trace", "gcc-12-O3-pgo-p1")
     result = replace(result, builds=(failed,), findings=(bad,))
     chosen = choose_finalists(result, FILE.variants, 3)

@@ -169,4 +169,5 @@ def test_reports_say_the_scale() -> None:
     assert "one thread" in finding.text
     whole = suite.model_copy(update={"scale": 1.0})
     assert dict(suite_facts(whole))["suite scale"] == "as published"
-    assert suite_findings(None) == suite_facts(None) == ()
+    assert suite_findings(None) == ()
+    assert suite_facts(None) == ()

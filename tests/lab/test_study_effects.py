@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ensign.lab.study.effects import design_of
-from ensign.model.builds import BuildFacts, BuildStatus
+from ensign.model.builds import BuildFacts, BuildStatus, CheckStatus
 from ensign.model.findings import Finding, Severity
 
 
@@ -40,7 +40,9 @@ def test_the_same_bytes_count_as_the_build_that_was_raced() -> None:
     assert (("-O2", "off"), "base") in design.builds
 
 
-@pytest.mark.parametrize("bad", [replace(O3, status="failed"), replace(O3, check="failed")])
+@pytest.mark.parametrize(
+    "bad", [replace(O3, status=BuildStatus.FAILED), replace(O3, check=CheckStatus.FAILED)]
+)
 def test_what_failed_is_not_in_it(bad: BuildFacts) -> None:
     raced = ("base", "o3", "pgo") if bad.status == "built" else ("base", "pgo")
     assert design_of((BASE, bad, PGO), raced, ()).axes == ("pgo",)
@@ -64,4 +66,4 @@ def test_single_hardening_options_are_held_against_the_defaults() -> None:
 
 def test_without_a_usable_baseline_there_is_no_design() -> None:
     assert design_of((), (), ()).builds == ()
-    assert design_of((replace(BASE, check="failed"), O3), ("base", "o3"), ()).builds == ()
+    assert design_of((replace(BASE, check=CheckStatus.FAILED), O3), ("base", "o3"), ()).builds == ()

@@ -17,7 +17,7 @@ from ensign.lab.study.layouts import rotating, spread_race
 from ensign.lab.study.racing import RoundPlan, run_rounds
 from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.records import TrialPlace, trials
-from ensign.model.builds import BuildFacts
+from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.comparisons import Direction
 from ensign.model.results import MachineFacts, Result
 from ensign.model.study import Study
@@ -56,7 +56,7 @@ def a_study(variants: str = "all", count: int = 3, rounds: int = 6) -> Study:
 
 def built(variant: str, relinks: int) -> BuildFacts:
     return BuildFacts(
-        variant=variant, choices=(), compiler="", flags=(), link_flags=(), status="built",
+        variant=variant, choices=(), compiler="", flags=(), link_flags=(), status=BuildStatus.BUILT,
         build_s=1.0, size_bytes=1, text_bytes=1, loadable_sha256=variant,
         layouts=tuple(f"{variant} {k}" for k in range(relinks)), layout_kind="object order",
     )  # fmt: skip

@@ -59,7 +59,7 @@ def test_a_request_names_every_variant_and_the_twin_of_the_first() -> None:
         "/b/gcc-O2",
     ]
     load = request.variants[0].load
-    assert load is not None
+    assert isinstance(load, Load)
     assert load.process.argv == ("/b/bench", "-p", "{port}", "-n", "5000")
     assert load.operations == 5000
     assert load.process.cpus == (0,)

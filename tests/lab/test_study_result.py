@@ -10,7 +10,7 @@ from ensign.lab.study.judging import study_result
 from ensign.lab.study.longer_slices import with_longer_slices
 from ensign.lab.study.racing import RoundPlan
 from ensign.meter.records import TrialPlace, trials
-from ensign.model.builds import BuildFacts
+from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.comparisons import Direction
 from ensign.model.effects import AxisChange
 from ensign.model.errors import InputError
@@ -79,7 +79,9 @@ def test_the_geomean_and_every_workload_of_every_variant_are_there() -> None:
         (workload, variant) for workload in ("a", "b") for variant in ("gcc-O3", "twin")
     }
     assert (result.rounds_done, result.rounds_planned) == (6, 6)
-    assert result.suite[0].comparison.beside.other.metric.value == "wall"
+    beside = result.suite[0].comparison.beside
+    assert beside is not None
+    assert beside.other.metric.value == "wall"
 
 
 def test_the_bands_count_every_workload_of_every_variant() -> None:
@@ -101,8 +103,8 @@ def test_workloads_that_differ_are_named() -> None:
 def test_effects_of_the_axes_are_read_with_the_other_metric_beside() -> None:
     levels = {"gcc-O2": "-O2", "gcc-O3": "-O3"}
     builds = tuple(
-        BuildFacts(name, (("compiler", "gcc-12"), ("optimization", level)), "", (), (), "built",
-                   1.0, 1, 1, name)
+        BuildFacts(name, (("compiler", "gcc-12"), ("optimization", level)), "", (), (),
+                   BuildStatus.BUILT, 1.0, 1, 1, name)
         for name, level in levels.items()
     )  # fmt: skip
     result = study_result(STUDY, replace(RECORD, builds=builds), swept(6, 0.9))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -17,7 +18,7 @@ from ensign.sources.fetched import Fetcher
 from ensign.sources.wheel import fetch_wheel
 from suite_sources import source
 
-KIND = "redis-benchmarks-specification"
+KIND: Literal["redis-benchmarks-specification"] = "redis-benchmarks-specification"
 
 
 @pytest.fixture

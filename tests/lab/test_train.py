@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,7 @@ def test_a_training_is_one_execution_that_a_server_may_end_by_itself() -> None:
     assert trainer.train(run(1)) == ""
     (_, request), (_, brief) = meter.requests
     assert (request["mode"], request["executions"]) == ("alternating", 1)
+    variant: dict[str, Any]
     (variant,) = request["variants"]  # type: ignore[misc]
     assert variant["ask_to_stop"] is True
     assert variant["program"]["argv"] == ["perf", "--", "/made/server", "{port}"]

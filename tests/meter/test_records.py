@@ -91,9 +91,9 @@ def test_unknown_operations_are_an_error_not_a_guess() -> None:
 
 def test_latencies_of_a_drive_are_kept() -> None:
     given = {"p50": 1, "p95": 2, "p99": 3, "p999": 4, "max": 5, "mean": 2, "count": 100}
-    records = execution(0, {"1": 1})
     records = [
-        {**each, "latency_ns": given} if each["type"] == "variant" else each for each in records
+        {**each, "latency_ns": given} if each["type"] == "variant" else each
+        for each in execution(0, {"1": 1})
     ]
     (trial,) = trials([START, *records], PLACE)
     assert trial.variant("1").latency == Latency(**given)

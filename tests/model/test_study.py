@@ -6,11 +6,12 @@ from pydantic import BaseModel
 
 from ensign.model import study
 from ensign.model.study import Study, study_schema
+from ensign.model.study_axes import Section
 
 
 def models() -> list[type[BaseModel]]:
     found = [value for value in vars(study).values() if isinstance(value, type)]
-    return [m for m in found if issubclass(m, BaseModel) and m is not study.Section]
+    return [m for m in found if issubclass(m, BaseModel) and m is not Section]
 
 
 def test_every_key_is_described() -> None:

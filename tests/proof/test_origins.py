@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,7 +190,7 @@ def test_one_variant_of_other_parts_is_left_out(
 
 @pytest.mark.parametrize("way", [{"clean": [["rm", "-f", "hot.o"]]}, {"prebuilt": ["h*.o"]}])
 def test_cleaning_or_declaring_mends_it(
-    way: dict[str, object], source: Path, tmp_path: Path, recording_ports: BuildPorts
+    way: dict[str, Any], source: Path, tmp_path: Path, recording_ports: BuildPorts
 ) -> None:
     shell(source, STALE)
     line = f"{COMPILE} && {{ test -e hot.o || {{cc}} {{cflags}} -c hot.c; }} && {LINK} hot.o"

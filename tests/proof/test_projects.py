@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from ensign.builders.build import WrongBaseline, build_variants
 from ensign.builders.outcomes import BuildReport
@@ -61,6 +62,7 @@ def a_variant(compiler: str, **axes: str) -> Variant:
 def imports(program: Path) -> set[str]:
     with program.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".dynsym")
+        assert isinstance(table, SymbolTableSection)
         return {each.name for each in table.iter_symbols() if each["st_shndx"] == "SHN_UNDEF"}
 
 

@@ -82,7 +82,7 @@ def test_what_is_judged_useless_left_nothing_in_the_program(
         run(ar, "rcs", f"lib{library}.a", *members)
     run(ar, "rcs", "libperhaps.a", "maybe.o")
     words = (compiler, "-O2", "-flto", f"-fuse-ld={linker}", "-o", "program", "main.o", "empty.o")
-    libraries = ("libtwo.a", "libperhaps.a", "libone.a")
+    libraries: tuple[str, ...] = ("libtwo.a", "libperhaps.a", "libone.a")
     if grouped:
         libraries = ("-Wl,--start-group", *libraries, "-Wl,--end-group")
     else:

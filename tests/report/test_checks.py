@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from ensign.model.builds import CheckStatus
 from ensign.model.results import Result
 from ensign.report import as_html, as_json, as_markdown, as_terminal
+from ensign.report.terminal_page import Screen
 from ensign.report.view import status_of, view_of
 from report_data import build, study
 
@@ -17,13 +20,13 @@ FASTEST = "clang-19-O3-lto"
 
 @pytest.fixture
 def result() -> Result:
-    facts = {
+    facts: dict[str, dict[str, Any]] = {
         FASTEST: {
-            "check": "failed",
+            "check": CheckStatus.FAILED,
             "check_failed": "'./runtest' ended with status 1",
             "check_tail": "[err]: <strings> differ\n",
         },
-        "gcc-12-O3": {"check": "passed"},
+        "gcc-12-O3": {"check": CheckStatus.PASSED},
     }
     plain = study()
     return replace(
@@ -39,11 +42,11 @@ def test_the_row_of_a_variant_that_fails_says_so(result: Result) -> None:
 
 def test_the_status_of_a_build_has_its_check() -> None:
     assert status_of(build("gcc-12-O2", "cached")) == "cached"
-    assert status_of(replace(build("gcc-12-O2"), check="passed")) == "built, check passed"
+    assert status_of(replace(build("gcc-12-O2"), check=CheckStatus.PASSED)) == "built, check passed"
 
 
 def test_every_report_shows_it(result: Result) -> None:
-    text = as_terminal.render(result, as_terminal.Screen(width=120), details=True)
+    text = as_terminal.render(result, Screen(width=120), details=True)
     assert "built, check FAILED" in text
     assert f"{FASTEST}: last lines of its check" in text
     assert "[err]: <strings> differ" in text

@@ -3,10 +3,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import report_data as data
+from ensign.model.builds import CheckStatus
 from ensign.model.comparisons import Direction
 from ensign.model.effects import AxisChange, Effect, Factorial
 from ensign.model.findings import Finding, Severity
@@ -31,15 +33,15 @@ def effect(
     *,
     significant: bool,
     changes: tuple[AxisChange, ...] = (LTO,),
-    **more: object,
+    **more: Any,
 ) -> Effect:
-    fields: dict[str, object] = {"given": (), "only": (), "groups": 4, "other": None, **more}
+    fields: dict[str, Any] = {"given": (), "only": (), "groups": 4, "other": None, **more}
     return Effect(
         changes=changes,
         comparison=data.comparison("full", log_ratio, half),
         significant=significant,
         **fields,
-    )  # type: ignore[arg-type]
+    )
 
 
 def said(*main: Effect, **lists: tuple[Effect, ...]) -> tuple[str, ...]:
@@ -143,7 +145,7 @@ def test_the_front_is_of_builds_that_pass_their_checks() -> None:
     fastest = trade.points[0]
     assert fastest.fronts == "size and build time"
     wrong = tuple(
-        replace(build, check="failed") if build.variant == fastest.label else build
+        replace(build, check=CheckStatus.FAILED) if build.variant == fastest.label else build
         for build in result.builds
     )
     failed = replace(result, builds=wrong)

@@ -6,21 +6,23 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ensign.stats.holm import shown_after_holm
 from ensign.stats.looks import anytime_p, critical_value, looks_up_to
 from ensign.stats.non_inferior import upper_bounds
 
+Floats = NDArray[np.float64]
 RACES, WORKLOADS, ROUNDS = 600, 8, 56
 LOOKS = looks_up_to(ROUNDS)
 
 
-def drawn(mean: float, seed: int, drift: float = 0.0) -> np.ndarray:
+def drawn(mean: float, seed: int, drift: float = 0.0) -> Floats:
     """d[race, workload, round]; with `drift` the machine slowly changes what a difference is."""
     rng = np.random.default_rng(seed)
     d = rng.normal(mean, 0.01, (RACES, WORKLOADS, ROUNDS))
     walk = np.cumsum(rng.normal(0, drift, (RACES, 1, ROUNDS)), axis=-1)
-    return d + walk - walk.mean(axis=-1, keepdims=True)
+    return np.asarray(d + walk - walk.mean(axis=-1, keepdims=True))
 
 
 @pytest.mark.parametrize("bound", [4.6, 9.0, 20.0, 1000.0])
@@ -34,7 +36,7 @@ def test_the_p_value_is_that_of_the_interval(executions: int, bound: float) -> N
     assert anytime_p(math.inf, executions) < anytime_p(5.0, executions)
 
 
-def shown_at_any_look(d: np.ndarray, *, anytime: bool) -> float:
+def shown_at_any_look(d: Floats, *, anytime: bool) -> float:
     """In which share of races some workload is called different at some look."""
     hits = 0
     for race in d:

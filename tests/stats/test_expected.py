@@ -15,7 +15,8 @@ def a_study(rng: np.random.Generator, shape: tuple[int, int, int], shared: float
     own = 0.01 * np.exp(rng.normal(0, 0.5, workloads))
     y = rng.normal(size=(variants + 2, workloads, rounds)) * own[None, :, None]
     y += rng.normal(0, 0.01 * shared, (variants + 2, 1, rounds))
-    return y[2:] - y[:2].mean(axis=0)
+    d: np.ndarray = y[2:] - y[:2].mean(axis=0)
+    return d
 
 
 def reached(d: np.ndarray) -> Half:

@@ -23,7 +23,7 @@ NOISES: dict[str, Noise] = {
 
 
 def width(d: np.ndarray, first: int) -> tuple[float, float, float]:
-    interval = log_interval(d, PairRule(level=0.95, rule=Rule.T, first=first))
+    interval = log_interval(d.tolist(), PairRule(level=0.95, rule=Rule.T, first=first))
     return interval.low, interval.high, (interval.high - interval.low) / 2
 
 
@@ -52,7 +52,8 @@ def test_intervals_of_blocks_sized_by_their_widths_cover_the_truth(noise: str, s
 
 def by_the_clock(rng: np.random.Generator, slower: float) -> tuple[bool, int]:
     """Rounds until the time is over; busy rounds take longer and are noisier."""
-    d, used, busy = [], 0.0, False
+    d: list[float] = []
+    used, busy = 0.0, False
     while True:
         busy = busy != (rng.random() < 0.2)
         takes = (1 + slower * busy) * (1 + 0.05 * rng.normal())

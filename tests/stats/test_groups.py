@@ -25,7 +25,7 @@ def a_round(rng: np.random.Generator, number: int, size: int) -> Trial:
         noise = rng.normal(0, 0.01, len(names))
         variants = tuple(
             VariantTotals(
-                name, 1, round(1e9 * np.exp(race + own + effect(name))), 1, 0, 0, 1, *[0] * 4
+                name, 1, round(1e9 * np.exp(race + own + effect(name))), 1, 0, 0, 1, 0, 0, 0, 0
             )
             for name, own in zip(names, noise, strict=True)
         )

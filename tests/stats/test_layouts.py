@@ -83,7 +83,8 @@ def test_unequal_numbers_of_executions_leave_the_split_unbiased() -> None:
 
 def test_what_an_execution_does_to_every_relink_is_not_taken_for_noise() -> None:
     rng = np.random.default_rng(4)
-    blocked, nested = [], []
+    blocked: list[float] = []
+    nested: list[float] = []
     for _ in range(300):
         drift = rng.normal(0, 0.03, (1, 3))
         d = rng.normal(0, 0.01, (8, 1)) + rng.normal(0, 0.004, (8, 3)) + drift

@@ -37,7 +37,7 @@ def all_sign_flips(d: list[float]) -> float:
     ]
     upper = sum(s >= observed for s in sums) / len(sums)
     lower = sum(s <= observed for s in sums) / len(sums)
-    return min(1.0, 2 * min(upper, lower))
+    return float(min(1.0, 2 * min(upper, lower)))
 
 
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))

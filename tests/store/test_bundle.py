@@ -102,7 +102,7 @@ def test_a_member_that_was_replaced_added_or_removed(refused: Callable[[bytes], 
 
 @pytest.mark.parametrize("removed", ["s.toml", ".ensign/s/study.json"])
 def test_a_member_that_is_missing(refused: Callable[[bytes], str], removed: str) -> None:
-    text = refused(rebuilt(packed(), lambda members: members.pop(removed)))  # type: ignore[arg-type,return-value]
+    text = refused(rebuilt(packed(), lambda members: members.pop(removed)))  # type: ignore[arg-type]
     assert f"'{removed}' is not what its manifest says" in text
 
 
@@ -140,7 +140,7 @@ def test_a_broken_manifest(refused: Callable[[bytes], str], manifest: bytes) -> 
 
 
 def test_a_zip_of_something_else(refused: Callable[[bytes], str]) -> None:
-    data = rebuilt(packed(), lambda members: members.pop("manifest.json"))  # type: ignore[arg-type,return-value]
+    data = rebuilt(packed(), lambda members: members.pop("manifest.json"))  # type: ignore[arg-type]
     assert "no bundle of ensign" in refused(data)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ CLANG_14 = Kind(Family.CLANG, (14, 0, 6))
 PLAIN = Variant("", "cc", "-O2")
 
 
-def both(kind: Kind, **choices: str) -> tuple[set[str], set[str]]:
+def both(kind: Kind, **choices: Any) -> tuple[set[str], set[str]]:
     """What the choices add to the plain variant, at compilation and at the link."""
     plain, made = flags_for(kind, PLAIN, ""), flags_for(kind, replace(PLAIN, **choices), "")
     return set(made.compile) - set(plain.compile), set(made.link) - set(plain.link)

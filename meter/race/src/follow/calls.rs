@@ -5,7 +5,7 @@
 
 use What::{
     Bind, Clock, Exec, Flock, Interval, Key, Limit, Lock, Map, Open, OpenHow, Protect, Remove,
-    Sleep, Sockets, Target, TimerLeft, TimerMade, TimerSet, Times, Usage,
+    Sleep, Target, TimerLeft, TimerMade, TimerSet, Times, Usage,
 };
 use When::{Always, Bits, CpuClock, OneOf, Some as Given};
 
@@ -38,6 +38,7 @@ pub(super) enum What {
     Key,
     Bind,
     /// `socketcall`, which is bind among others.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     Sockets,
     Clock {
         wide: bool,
@@ -308,7 +309,7 @@ mod architecture {
             row(395u32, Key, Given(0)),
             row(393u32, Key, Given(0)),
             row(399u32, Key, Given(0)),
-            row(102u32, Sockets, Always),
+            row(102u32, What::Sockets, Always),
             row(361u32, Bind, Always),
         ]);
         rows
@@ -323,7 +324,7 @@ mod architecture {
 
     /// 32-bit programs are not in the table: the filter stops all their calls, and they are not
     /// judged.
-    pub fn abis() -> Vec<Abi> {
+    pub(super) fn abis() -> Vec<Abi> {
         let mut rows = common();
         rows.push(row(libc::SYS_renameat, target(2, 3), Always));
         vec![Abi {
@@ -338,7 +339,7 @@ mod architecture {
 mod architecture {
     use super::*;
 
-    pub fn abis() -> Vec<Abi> {
+    pub(super) fn abis() -> Vec<Abi> {
         Vec::new()
     }
 }

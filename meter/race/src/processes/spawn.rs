@@ -22,7 +22,7 @@ use std::path::Path;
 #[cfg(target_env = "gnu")]
 pub(crate) type Resource = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
-pub type Resource = c_int;
+pub(crate) type Resource = c_int;
 
 /// A program ready to be executed, with its files already open.
 pub(crate) struct Command {
