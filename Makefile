@@ -11,7 +11,7 @@ export CARGO_NET_RETRY ?= 5
 WORKERS ?= 3
 PYTEST ?=
 
-.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test reference bench docs clean
+.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test schema reference bench docs clean
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
@@ -54,6 +54,11 @@ meter-test:
 
 unit:
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST)
+
+# What the meter reads and writes, as JSON Schema, from its types.
+schema:
+	cd meter && cargo run --quiet --locked -p ensign-protocol --example schema > protocol/schema.json.new
+	mv meter/protocol/schema.json.new meter/protocol/schema.json
 
 # The pages of docs/ that are made from the code.
 reference: setup
