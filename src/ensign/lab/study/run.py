@@ -28,6 +28,7 @@ from ensign.lab.study.race_check import RaceCheck
 from ensign.lab.study.race_setup import is_complete, race_setup
 from ensign.lab.study.racing import RoundPlan, failed_in, missing_trials, run_rounds
 from ensign.lab.study.record import StudyRecord, read_record, usable_record, write_record
+from ensign.lab.study.request_problems import require_requests
 from ensign.lab.study.result import study_result
 from ensign.lab.study.rounds import RaceContext, race_rounds, round_findings
 from ensign.lab.study.self_timed import self_timed_findings, shown_by_the_race
@@ -62,6 +63,7 @@ def run_study(
     try:
         with folder.locked():
             require_commands(file, ports.env)
+            require_requests(file)
             require_any_time_left(file.study, len(file.variants) - 1)
             programs = build_programs(file, cache, ports, progress.build, update_lock=update_lock)
             require_variants(folder, programs)
