@@ -30,6 +30,8 @@ enum Action {
     Drive,
     /// Says what is wrong with each request on standard input; nothing is started.
     Check,
+    /// Says what each command line of a compiler on standard input does.
+    Parse,
     /// Says in one line what is possible here.
     Probe,
     /// Runs a program and says what it and its children executed, mapped and wrote.
@@ -64,7 +66,8 @@ fn main() {
         Action::Race => serve(Verb::Race),
         Action::Exec => serve(Verb::Exec),
         Action::Drive => serve(Verb::Drive),
-        Action::Check => check(),
+        Action::Check => answer(check),
+        Action::Parse => answer(ensign_record::parsed),
         Action::Probe => {
             println!("{}", ensign_race::probe(in_scope));
             0
@@ -87,18 +90,25 @@ fn serve(verb: Verb) -> i32 {
     ensign_race::guard(&request).unwrap_or_else(|error| refuse(Code::System, &error.to_string()))
 }
 
-/// Answers line by line; nothing is started, whatever the requests say.
-fn check() -> i32 {
-    for line in std::io::stdin().lines() {
-        let answer = line
+fn check(question: &str) -> Result<String, String> {
+    let asked: Question = serde_json::from_str(question).map_err(|error| error.to_string())?;
+    let problems = Request::read(asked.verb, asked.request).err();
+    let answer = Answer {
+        problems: problems.unwrap_or_default(),
+    };
+    serde_json::to_string(&answer).map_err(|error| error.to_string())
+}
+
+/// Answers line by line; nothing is started, whatever the questions say.
+fn answer(answer: impl Fn(&str) -> Result<String, String>) -> i32 {
+    for question in std::io::stdin().lines() {
+        let said = question
             .map_err(|error| error.to_string())
-            .and_then(|line| serde_json::from_str(&line).map_err(|error| error.to_string()))
-            .map(|asked: Question| Request::read(asked.verb, asked.request));
-        let problems = match answer {
-            Ok(read) => read.err().unwrap_or_default(),
+            .and_then(|question| answer(&question));
+        match said {
+            Ok(said) => println!("{said}"),
             Err(text) => return refuse(Code::Request, &text),
-        };
-        println!("{}", serde_json::json!(Answer { problems }));
+        }
     }
     0
 }
