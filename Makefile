@@ -11,7 +11,7 @@ export CARGO_NET_RETRY ?= 5
 WORKERS ?= 3
 PYTEST ?=
 
-.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test lowest coverage wheel wheel-aarch64 reference bench docs clean
+.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test lowest coverage wheel wheel-aarch64 schema reference bench docs clean
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
@@ -80,6 +80,11 @@ wheel: setup
 # The same wheel for another architecture, untried; it needs Debian's cross compiler.
 wheel-aarch64: setup
 	packaging/build.sh aarch64
+
+# What the meter reads and writes, as JSON Schema, from its types.
+schema:
+	cd meter && cargo run --quiet --locked -p ensign-protocol --example schema > protocol/schema.json.new
+	mv meter/protocol/schema.json.new meter/protocol/schema.json
 
 # The pages of docs/ that are made from the code.
 reference: setup

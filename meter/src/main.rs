@@ -6,7 +6,8 @@
 use clap::{Parser, Subcommand};
 use ensign_protocol::records::{last_words, Status};
 use ensign_protocol::request::{Request, Verb};
-use ensign_protocol::Code;
+use ensign_protocol::schema::{Answer, Question};
+use ensign_protocol::{Code, Problem};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,6 +28,10 @@ enum Action {
     Exec,
     /// Drives the server of the request on standard input.
     Drive,
+    /// Says what is wrong with each request on standard input; nothing is started.
+    Check,
+    /// Says what each command line of a compiler on standard input does.
+    Parse,
     /// Says in one line what is possible here.
     Probe,
     /// Runs a program and says what it and its children executed, mapped and wrote.
@@ -52,12 +57,17 @@ fn main() {
     }
     let arguments = Arguments::parse();
     // These make no control groups.
-    let groupless = matches!(arguments.command, Action::Drive | Action::Follow(_));
+    let groupless = !matches!(
+        arguments.command,
+        Action::Race | Action::Exec | Action::Probe
+    );
     let in_scope = !groupless && ensign_race::enter_scope();
     let status = match arguments.command {
         Action::Race => serve(Verb::Race),
         Action::Exec => serve(Verb::Exec),
         Action::Drive => serve(Verb::Drive),
+        Action::Check => answer(check),
+        Action::Parse => answer(ensign_record::parsed),
         Action::Probe => {
             println!("{}", ensign_race::probe(in_scope));
             0
@@ -72,12 +82,35 @@ fn main() {
 fn serve(verb: Verb) -> i32 {
     let request = ensign_race::read_request()
         .map_err(|error| format!("cannot read the request: {error}"))
-        .and_then(|bytes| Request::parse(verb, &bytes));
+        .and_then(|bytes| Request::parse(verb, &bytes).map_err(|found| Problem::listed(&found)));
     let request = match request {
         Ok(request) => request,
         Err(text) => return refuse(Code::Request, &text),
     };
     ensign_race::guard(&request).unwrap_or_else(|error| refuse(Code::System, &error.to_string()))
+}
+
+fn check(question: &str) -> Result<String, String> {
+    let asked: Question = serde_json::from_str(question).map_err(|error| error.to_string())?;
+    let problems = Request::read(asked.verb, asked.request).err();
+    let answer = Answer {
+        problems: problems.unwrap_or_default(),
+    };
+    serde_json::to_string(&answer).map_err(|error| error.to_string())
+}
+
+/// Answers line by line; nothing is started, whatever the questions say.
+fn answer(answer: impl Fn(&str) -> Result<String, String>) -> i32 {
+    for question in std::io::stdin().lines() {
+        let said = question
+            .map_err(|error| error.to_string())
+            .and_then(|question| answer(&question));
+        match said {
+            Ok(said) => println!("{said}"),
+            Err(text) => return refuse(Code::Request, &text),
+        }
+    }
+    0
 }
 
 fn refuse(code: Code, text: &str) -> i32 {

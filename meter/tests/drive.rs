@@ -241,7 +241,7 @@ fn wrong_requests_are_refused() {
         (
             "127.0.0.1:1",
             json!({"connections": 0}),
-            "`drive`: `connections`",
+            "/drive/connections: `connections`",
         ),
         ("127.0.0.1:1", json!({"pipline": 2}), "pipline"),
     ] {

@@ -71,6 +71,9 @@ fn calls_are_run_and_written_down() {
     assert_eq!(calls[0]["argv"], json!(["cc", "-c", "a.c"]));
     assert_eq!(calls[0]["ran"], calls[0]["argv"]);
     assert_eq!(calls[0]["exit"], 0);
+    assert_eq!(calls[0]["line"]["sources"], json!(["a.c"]));
+    assert_eq!(calls[1]["line"], Value::Null);
+    assert_eq!(calls[2]["line"]["output"], "program");
     let output = &calls[2]["outputs"][0];
     assert_eq!(output["path"], bench.place.path("program"));
     let size = fs::metadata(bench.place.dir.join("program")).unwrap().len();

@@ -25,16 +25,16 @@ from small_studies import BUILD, CLANG_O2, GCC_LTO, GCC_O2
 _TRAINED = replace(CLANG_O2, name="trained", pgo="on", bolt="on", strip="yes")
 _FLAGS = replace(GCC_LTO, name="all", dependencies="flags", target="native")
 _STAGES = {
-    "dependencies with gcc-12": ("dependencies", "25072417dfa15f65"),
-    "gcc-O2": ("program", "ecadebe8f78895d1"),
-    "dependencies with clang-19": ("dependencies", "c56f5ccb8e9c4f75"),
-    "trained (instrumented)": ("instrumented", "bede568f9e627fd8"),
-    "profile of trained": ("profile", "596fda3244b0de7a"),
-    "trained before BOLT": ("program", "7a64a2c2677e6ce6"),
-    "BOLT's profile of trained": ("profile", "d28f83e6755249c5"),
-    "trained": ("program", "b517552cb223fd80"),
-    "dependencies of all": ("dependencies", "5aa0a606fdfddd28"),
-    "all": ("program", "52c625dfd22773ec"),
+    "dependencies with gcc-12": ("dependencies", "8a1776a8f4bc3c1a"),
+    "gcc-O2": ("program", "6305ccac35276153"),
+    "dependencies with clang-19": ("dependencies", "ef7b4b40eed18002"),
+    "trained (instrumented)": ("instrumented", "31348e57127ea051"),
+    "profile of trained": ("profile", "b4412d6466b6b795"),
+    "trained before BOLT": ("program", "a7809eb9bb618680"),
+    "BOLT's profile of trained": ("profile", "b0c809c0427db614"),
+    "trained": ("program", "828d3d29b1d295a2"),
+    "dependencies of all": ("dependencies", "606cbc804d000bcb"),
+    "all": ("program", "ebfbea0d32de1252"),
 }
 
 

@@ -21,6 +21,7 @@ from ensign.builders.layouts import (
     with_generated,
 )
 from ensign.model.calls import Call, Output
+from recorded import recorded
 
 ORDER = Relinks("order", (1, 2), gcc=True, profiled=False)
 SHUFFLE = replace(ORDER, how="shuffle")
@@ -29,11 +30,12 @@ MANY = tuple(f"{letter}.o" for letter in "abcdefgh")
 
 def call(*words: str, made: str = "/b/program", tool: str = "cc", exit_status: int = 0) -> Call:
     outputs = (Output(made, f"sha of {made}", 1),)
-    return Call(tool, "/usr/bin/gcc", ("cc",), ("cc", *words), "/b", 0, 0, exit_status, outputs)
+    made_call = recorded(("cc", *words), "/b", tool=tool, program="/usr/bin/gcc", outputs=outputs)
+    return replace(made_call, exit=exit_status)
 
 
 def link(*words: str) -> LinkCommand:
-    return LinkCommand("/usr/bin/gcc", "/b", words)
+    return link_of(call(*words))
 
 
 def test_the_link_is_the_last_that_succeeded_by_path_or_content() -> None:

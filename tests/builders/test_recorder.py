@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from ensign.meter.client import find_meter
 from ensign.model.calls import Call, Output
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Family, Kind
+from recorded import recorded
 from small_studies import CLANG_LTO, GCC_O2, request
 
 
@@ -63,7 +65,7 @@ def test_calls_are_read_on_from_where_reading_ended(tmp_path: Path) -> None:
     file = tmp_path / "calls.jsonl"
     assert read_calls(file) == ()
     raw = {"tool": "cc", "program": "/cc", "argv": [], "ran": [], "cwd": "/", "wall_ns": 1,
-           "started_unix_ns": 1, "outputs": []}  # fmt: skip
+           "started_unix_ns": 1, "outputs": [], "line": None}  # fmt: skip
     lines = [json.dumps({**raw, "exit": status}) + "\n" for status in range(3)]
     file.write_text("".join(lines[:2]))
     assert [call.exit for call in read_calls(file)] == [0, 1]
@@ -74,7 +76,8 @@ def test_calls_are_read_on_from_where_reading_ended(tmp_path: Path) -> None:
 def test_compile_commands_name_each_source_that_was_compiled() -> None:
     def call(*words: str, exit_status: int = 0) -> Call:
         outputs = (Output("/b/a.o", "", 1),)
-        return Call("cc", "/usr/bin/gcc", ("cc",), ("cc", *words), "/b", 0, 0, exit_status, outputs)
+        made = recorded(("cc", *words), "/b", program="/usr/bin/gcc", outputs=outputs)
+        return replace(made, exit=exit_status)
 
     assert compile_commands(
         [

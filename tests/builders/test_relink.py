@@ -14,11 +14,12 @@ from ensign.builders.outcomes import BuildReport
 from ensign.builders.relink import RelinkContext, make_relinks
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.processes import Outcome, ProcessRequest
-from ensign.model.calls import Call, Output
+from ensign.model.calls import Output
 from ensign.model.study_axes import Layouts
 from ensign.model.variants import Variant
 from ensign.proof.link import TreePlace
 from ensign.proof.loaded_bytes import read_artifact
+from recorded import recorded
 from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, request
 
 MAKE = ["make", "CC={cc}", "CFLAGS={cflags}", "LDFLAGS={ldflags}", "program"]
@@ -202,7 +203,7 @@ def test_an_order_in_which_the_linker_does_not_end_is_left_out_and_told(tmp_path
     shutil.copy("/bin/true", tree / "program")
     argv = ("gcc", "-fuse-ld=mold", "a.o", "b.o", "-o", "program")
     made = Output("/build/program", "", 1)
-    call = Call("cc", "gcc", argv, argv, "/build", 0, 2_000_000_000, 0, (made,))
+    call = recorded(argv, "/build", outputs=(made,), wall_ns=2_000_000_000)
     bench = RelinkContext(
         run, [call], TreePlace(tree, "/build"), (tmp_path, "/scratch"), ("program",)
     )

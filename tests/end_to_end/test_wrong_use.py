@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.conftest import Line
-from end_to_end.small_study import write_study
+from end_to_end.small_study import BATCH, write_study
 from ensign.cli.main import run_command_line
 
 
@@ -91,6 +91,51 @@ def test_a_wrong_study_is_named_with_its_line(
     told = complaint(f"{command} {study.name}")
     assert said in told
     assert f"{study.name}:{line}: " in told
+
+
+DRIVEN = """\
+[server]
+command = ["{artifact}", "{port}"]
+
+[race]
+mode = "driven"
+
+[[workloads]]
+name = "scan"
+drive = { pipeline = 1, commands = [
+    { argv = ["SCAN", "{cursor}"], keys = { last = 99, width = 9 } },
+] }
+"""
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+@pytest.mark.parametrize(
+    ("change", "line_of", "said"),
+    [
+        (("pipeline = 1,", "pipeline = 16,"), "{cursor}", "'pipeline' must be 1"),
+        (("width = 9", "width = 70"), "width", "'width': 70 must be at most 64"),
+        (("width = 9", "exponent = 9.5"), "exponent", "'exponent': 9.5 must be at most 5"),
+        (("width = 9", "exponent = 2"), "exponent", "'exponent' is for the pattern \"zipf\""),
+        (("width = 9", 'pattern = "gauss"'), "pattern", "'gauss' is not valid"),
+        (('"{port}"]', '"{port}"]\nready.output = "("'), "ready.output", "no regular expression"),
+    ],
+)
+def test_a_drive_that_cannot_be_is_named_before_anything_is_built(
+    complaint: Line, tmp_path: Path, command: str, change: tuple[str, str], line_of: str, said: str
+) -> None:
+    text = BATCH[: BATCH.index("[race]")] + DRIVEN
+    study = write_study(tmp_path, text, change)
+    place = next(
+        number
+        for number, line in enumerate(study.read_text().splitlines(), start=1)
+        if line_of in line
+    )
+    told = complaint(f"{command} {study.name}")
+    assert said in told
+    assert f"{study.name}:{place}: " in told
+    # The cache is opened, and stays empty.
+    made = [each for part in ("entries", "logs") for each in (tmp_path / "cache" / part).glob("*")]
+    assert made == []
 
 
 @pytest.mark.parametrize("command", ["plan small.toml", "run small.toml", "clean"])

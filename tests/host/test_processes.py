@@ -33,7 +33,8 @@ def test_a_request_reaches_the_meter_with_nothing_inherited(tmp_path: Path) -> N
     assert request["process"] == {
         "argv": ["make", "-j1"], "env": {"LC_ALL": "C"}, "clear_env": True, "cwd": str(tmp_path),
         "stdin": None, "stdout": f"{log}.part", "stderr": f"{log}.part",
-        "deadline_ns": 10**9, "limits": {"file_bytes": 4},
+        "deadline_ns": 10**9, "limits": {"file_bytes": 4}, "cpus": None, "ignore_failure": False,
+        "output": "pipe", "digest": False,
     }  # fmt: skip
     assert outcome.ok
     assert (outcome.user_ns, outcome.system_ns, outcome.wall_ns) == (5, 6, 7)

@@ -131,7 +131,6 @@ def test_people_see_what_is_sent() -> None:
         ("drive = { pipe", 'deadline = "5s"\ndrive = { pipe', "means nothing to a drive"),
         ("pipeline = 4", "pipelin = 4", "s.toml:37: unknown key 'pipelin' in [workloads.drive]"),
         ("pipeline = 4", "pipeline = 4, latency = true", "needs slices of 250ms or more"),
-        ('GET", "{key}', 'GET", "{script:a}', "there is no script 'a'"),
         ('"{tmp}"]', '"{tmo}"]', "placeholder {tmo} is unknown"),
     ],
 )

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from ensign.proof.dry_run import calls_of_commands, calls_of_dry_run
-from ensign.toolchains.driver_line import links
+from ensign.meter.client import find_meter
+from ensign.meter.command_lines import calls_of
+from ensign.proof.dry_run import asked_of_commands, asked_of_dry_run
 
 PRINTED = """\
 make: Entering directory '/t'
@@ -18,7 +19,7 @@ make: Leaving directory '/t'
 
 
 def test_calls_with_their_folders_and_outputs() -> None:
-    calls = calls_of_dry_run(PRINTED, "/t")
+    calls = calls_of(find_meter(), asked_of_dry_run(PRINTED, "/t"))
     assert [(call.tool, call.cwd, [out.path for out in call.outputs]) for call in calls] == [
         ("cc", "/t", ["/t/a.o"]),
         ("cc", "/t/sub", ["/t/sub/b.o"]),
@@ -27,14 +28,15 @@ def test_calls_with_their_folders_and_outputs() -> None:
         ("cc", "/t", ["/t/program"]),
     ]
     assert calls[-1].argv[0] == "clang-19"
-    assert [links(call.ran) for call in calls if call.tool != "ar"] == [False, False, False, True]
+    assert [call.line.links for call in calls if call.tool != "ar"] == [False, False, False, True]
 
 
 def test_both_forms_of_a_compile_commands_file() -> None:
-    calls = calls_of_commands(
+    asked = asked_of_commands(
         [
             {"directory": "/d", "command": "gcc -c 'a b.c' -o a.o", "file": "a b.c"},
             {"directory": "/d", "arguments": ["clang", "-c", "b.c"], "file": "b.c"},
         ]
     )
+    calls = calls_of(find_meter(), asked)
     assert [call.outputs[0].path for call in calls] == ["/d/a.o", "/d/b.o"]

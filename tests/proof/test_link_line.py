@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from ensign.model.calls import LinkWord
 from ensign.proof.archives import Member
 from ensign.proof.facts import Order
 from ensign.proof.link_line import (
@@ -8,12 +9,11 @@ from ensign.proof.link_line import (
     used_by_map,
     used_by_symbols,
 )
-from ensign.toolchains.driver_line import Word
 
 
 def an_object(name: str, defines: str, needs: str = "") -> LineInput:
     return LineInput(
-        Word(name), name, "object", frozenset(defines.split()), frozenset(needs.split())
+        LinkWord(name), name, "object", frozenset(defines.split()), frozenset(needs.split())
     )
 
 
@@ -22,7 +22,7 @@ def archive(name: str, **members: str) -> LineInput:
         Member(f"{each}.o", language="", defines=frozenset(names.split()), needs=frozenset())
         for each, names in members.items()
     )
-    return LineInput(Word(name), name, "archive", members=found)
+    return LineInput(LinkWord(name), name, "archive", members=found)
 
 
 MAIN = an_object("main.o", "main", "fast slow")
@@ -40,7 +40,7 @@ def test_a_member_whose_symbols_an_object_defines_itself_left_no_trace() -> None
 
 
 def test_one_symbol_from_the_archive_and_one_silently_from_the_shared_library() -> None:
-    shared = LineInput(Word("-lslow"), "libslow.so", "shared", frozenset({"slow"}))
+    shared = LineInput(LinkWord("-lslow"), "libslow.so", "shared", frozenset({"slow"}))
     inputs = (MAIN, shared, archive("liba.a", x="fast", y="slow"))
     (fact,) = order_facts(inputs, {"liba.a": frozenset({"x.o"})})
     assert (fact.order, fact.other, fact.symbols) == (Order.AFTER_SHARED, "-lslow", ("slow",))
@@ -54,12 +54,12 @@ def test_an_archive_twice_around_another_is_one_duplicate() -> None:
 
 
 def test_whole_archives_and_groups_are_meant() -> None:
-    whole = LineInput(Word("liba.a", whole=True), "liba.a", "archive")
-    libm = LineInput(Word("-lm", grouped=True), "libm.so", "shared")
+    whole = LineInput(LinkWord("liba.a", whole=True), "liba.a", "archive")
+    libm = LineInput(LinkWord("-lm", grouped=True), "libm.so", "shared")
     assert order_facts((MAIN, whole, libm, libm), {}) == ()
 
 
 def test_an_archive_of_the_project_may_be_useless_one_of_the_system_is_nobodys_fault() -> None:
-    stub = LineInput(Word("-ldl"), "/usr/lib/x86_64-linux-gnu/libdl.a", "archive")
+    stub = LineInput(LinkWord("-ldl"), "/usr/lib/x86_64-linux-gnu/libdl.a", "archive")
     (fact,) = order_facts((MAIN, stub, archive("libspare.a", x="spare")), {})
     assert (fact.order, fact.library) == (Order.UNUSED, "libspare.a")

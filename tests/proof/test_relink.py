@@ -6,12 +6,13 @@ import pytest
 
 from ensign.model.calls import Call
 from ensign.proof.relink import command_for_map
+from recorded import recorded
 
 LINE = ("cc", "-O2", "main.o", "liba.a")
 
 
 def link(*words: str) -> Call:
-    return Call("cc", "/usr/bin/gcc", words, words, "/b/it's here", 0, 1, 0, ())
+    return recorded(words, "/b/it's here", program="/usr/bin/gcc", wall_ns=1)
 
 
 @pytest.mark.parametrize("output", [("-o", "program"), ("-oprogram",)])

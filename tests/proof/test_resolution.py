@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from ensign.model.calls import LinkWord
 from ensign.proof.facts import Order
-from ensign.proof.link import ProgramLink, TreePlace, defined_names, read_link
+from ensign.proof.link import TreePlace, defined_names, read_link
 from ensign.proof.link_line import LineInput
 from ensign.proof.resolution import linker_of, used_by_resolution
-from ensign.toolchains.driver_line import Word
 from proof.test_link_line import an_object, archive
 from real_processes import PlainProcesses
+from recorded import recorded
 
 LD, LLD = ("cc",), ("cc", "-fuse-ld=lld")
 MAIN = an_object("main.o", "main", "fast slow")
-SHARED = LineInput(Word("-lslow"), "libslow.so", "shared", frozenset({"slow"}))
+SHARED = LineInput(LinkWord("-lslow"), "libslow.so", "shared", frozenset({"slow"}))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_what_is_judged_useless_left_nothing_in_the_program(
     run(*words, *libraries)
     names = defined_names(tmp_path / "program")
     assert names & {"a", "b", "c", "maybe"} == {"a", "b", "c"}
-    link = ProgramLink(compiler, (*words, *libraries), str(tmp_path))
+    link = recorded((*words, *libraries), str(tmp_path))
     facts = read_link(link, TreePlace(tmp_path), tmp_path / "program", None, PlainProcesses())
     assert facts.unknown == ""
     found = {(each.order, each.library) for each in facts.order}
@@ -102,7 +103,7 @@ def test_what_cannot_be_read_is_unknown_and_said(tmp_path: Path) -> None:
     subprocess.run(("gcc-ar-12", "rcs", "liba.a"), cwd=tmp_path, check=True)
 
     def unknown(*words: str) -> str:
-        link = ProgramLink("gcc-12", ("gcc-12", "-flto", *words, "liba.a"), str(tmp_path))
+        link = recorded(("gcc-12", "-flto", *words, "liba.a"), str(tmp_path))
         facts = read_link(link, TreePlace(tmp_path), tmp_path / "program", None, PlainProcesses())
         assert facts.order == ()
         return facts.unknown

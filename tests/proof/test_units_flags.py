@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ from ensign.builders.build import WrongBaseline, build_variants
 from ensign.builders.outcomes import BuildReport
 from ensign.builders.request import BuildPorts
 from ensign.host.files import file_sha256
-from ensign.model.calls import Call, LinkInput, Output
+from ensign.model.calls import LinkInput, Output
 from ensign.model.findings import Severity
 from ensign.model.variants import Variant
 from ensign.proof.link import TreePlace
 from ensign.proof.origins import OriginEvidence, trace
+from recorded import recorded
 from small_studies import request
 
 COMPILE = "{cc} {cflags} -c main.c"
@@ -184,7 +186,8 @@ def test_start_files_are_no_libraries_of_the_machine(tmp_path: Path) -> None:
     ]
     output = Output(str(program), file_sha256(program), 6)
     words = ("ld", "-o", "program")
-    link = Call("ld", "ld", words, words, str(tmp_path), 0, 1, 0, (output,), tuple(inputs))
+    link = recorded(words, str(tmp_path), tool="ld", outputs=(output,))
+    link = replace(link, inputs=tuple(inputs))
     place = TreePlace(tmp_path, str(tmp_path))
     (found,) = trace(["program"], OriginEvidence(place, [link], (), 0))
     assert found.machine == (f"{machine}/libz.a", f"{machine}/crtool.o")

@@ -1,178 +1,245 @@
-//! What must hold for a request; the text of a refusal names the key.
+//! What must hold for a request; every mistake has its code and its place.
 
+use crate::problem::{escaped, Checker, Problem, ProblemCode};
 use crate::request::{
-    DriveRequest, Mode, Output, Process, Race, Request, Variant, Verb, COUNTERS, SCHEMA,
+    DriveRequest, Load, Mode, Output, Preload, Process, Race, Request, Variant, Verb, COUNTERS,
+    LONGEST_SLICE_NS, SCHEMA, SHORTEST_SLICE_NS,
 };
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_path_to_error::Segment;
 use std::collections::BTreeSet;
+use ProblemCode::{Conflict, Missing, Range, Shape, Syntax, Unknown};
 
 impl Request {
-    pub fn parse(verb: Verb, bytes: &[u8]) -> Result<Request, String> {
-        let wrong = |error: serde_json::Error| format!("the request is not as expected: {error}");
-        let request = match verb {
-            Verb::Race => Request::Race(serde_json::from_slice(bytes).map_err(wrong)?),
-            Verb::Exec => Request::Exec(serde_json::from_slice(bytes).map_err(wrong)?),
-            Verb::Drive => Request::Drive(serde_json::from_slice(bytes).map_err(wrong)?),
-        };
-        request.check()?;
-        Ok(request)
+    /// The request of some JSON, or what is wrong with it.
+    pub fn parse(verb: Verb, bytes: &[u8]) -> Result<Request, Vec<Problem>> {
+        let value = serde_json::from_slice(bytes).map_err(|error| {
+            let text = format!("the request is not as expected: {error}");
+            vec![problem(Syntax, String::new(), text)]
+        })?;
+        Request::read(verb, value)
     }
 
-    fn check(&self) -> Result<(), String> {
+    /// The same, of JSON that was read already.
+    pub fn read(verb: Verb, value: Value) -> Result<Request, Vec<Problem>> {
+        let request = match verb {
+            Verb::Race => shaped(value).map(Request::Race),
+            Verb::Exec => shaped(value).map(Request::Exec),
+            Verb::Drive => shaped(value).map(Request::Drive),
+        };
+        let request = request.map_err(|problem| vec![problem])?;
+        let mut checker = Checker::default();
+        request.check(&mut checker);
+        let found = checker.found();
+        match found.is_empty() {
+            true => Ok(request),
+            false => Err(found),
+        }
+    }
+
+    fn check(&self, checker: &mut Checker) {
         let schema = match self {
             Request::Race(race) => race.schema,
             Request::Exec(exec) => exec.schema,
             Request::Drive(drive) => drive.schema,
         };
-        if schema != SCHEMA {
-            return Err(format!("`schema` is {schema}; this meter knows {SCHEMA}"));
-        }
+        checker.require(schema == SCHEMA, Range, "schema", || {
+            format!("`schema` is {schema}; this meter knows {SCHEMA}")
+        });
         match self {
-            Request::Race(race) => race.check(),
-            Request::Exec(exec) => exec.process.check("`process`"),
-            Request::Drive(drive) => drive.check(),
+            Request::Race(race) => race.check(checker),
+            Request::Exec(exec) => checker.at("process", |checker| exec.process.check(checker)),
+            Request::Drive(drive) => drive.check(checker),
         }
     }
 }
 
+fn problem(code: ProblemCode, path: String, text: String) -> Problem {
+    Problem { code, path, text }
+}
+
+fn shaped<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let mut path = String::new();
+        for segment in error.path() {
+            match segment {
+                Segment::Seq { index } => path.push_str(&format!("/{index}")),
+                Segment::Map { key } => path.push_str(&format!("/{}", escaped(key))),
+                // Beyond these nothing is known of the place.
+                Segment::Enum { .. } | Segment::Unknown => break,
+            }
+        }
+        let text = format!("the request is not as expected: {}", error.inner());
+        problem(Shape, path, text)
+    })
+}
+
 impl Race {
-    fn check(&self) -> Result<(), String> {
-        if self.variants.is_empty() {
-            return Err("`variants` is empty".into());
-        }
-        if !(100_000..=60_000_000_000).contains(&self.slice_ns) {
-            return Err("`slice_ns` must lie between 100000 and 60000000000".into());
-        }
-        if self.executions == 0 {
-            return Err("`executions` must be at least 1".into());
-        }
-        if self.ports.0 == 0 || self.ports.0 > self.ports.1 {
-            return Err("`ports` must be [first, last] with 0 < first <= last".into());
-        }
-        let known = COUNTERS;
-        if let Some(name) = self
-            .counters
-            .iter()
-            .find(|name| !known.contains(&name.as_str()))
-        {
-            return Err(format!(
-                "no counter is called {name:?}; there are {known:?}"
-            ));
-        }
-        let mut names = BTreeSet::new();
-        for variant in &self.variants {
-            if !names.insert(&variant.name) {
-                return Err(format!("two variants are called {:?}", variant.name));
+    fn check(&self, checker: &mut Checker) {
+        checker.require(!self.variants.is_empty(), Missing, "variants", || {
+            "`variants` is empty".into()
+        });
+        let slices = SHORTEST_SLICE_NS..=LONGEST_SLICE_NS;
+        checker.require(slices.contains(&self.slice_ns), Range, "slice_ns", || {
+            format!("`slice_ns` must lie between {SHORTEST_SLICE_NS} and {LONGEST_SLICE_NS} ns")
+        });
+        checker.require(self.executions > 0, Range, "executions", || {
+            "`executions` must be at least 1".into()
+        });
+        let (first, last) = self.ports;
+        checker.require(0 < first && first <= last, Range, "ports", || {
+            "`ports` must be [first, last] with 0 < first <= last".into()
+        });
+        checker.each("counters", &self.counters, |checker, name| {
+            checker.require(COUNTERS.contains(&name.as_str()), Unknown, "", || {
+                format!("no counter is called {name:?}; there are {COUNTERS:?}")
+            });
+        });
+        checker.at("variants", |checker| {
+            let mut names = BTreeSet::new();
+            for (index, variant) in self.variants.iter().enumerate() {
+                checker.at(index, |checker| {
+                    checker.require(names.insert(&variant.name), Conflict, "name", || {
+                        format!("two variants are called {:?}", variant.name)
+                    });
+                    variant.check(checker);
+                    variant.check_mode(self.mode, checker);
+                    let inherits = variant.program.output == Output::Inherit;
+                    let given = self.inherit_fd.is_some();
+                    checker.require(!inherits || given, Missing, "program", || {
+                        "`output` \"inherit\" needs `inherit_fd`".into()
+                    });
+                });
             }
-            variant.check()?;
-            variant.check_mode(self.mode)?;
-            if variant.program.output == Output::Inherit && self.inherit_fd.is_none() {
-                let name = &variant.name;
-                return Err(format!(
-                    "variant {name:?}: `output` \"inherit\" needs `inherit_fd`"
-                ));
-            }
-        }
-        Ok(())
+        });
     }
 }
 
 impl DriveRequest {
-    fn check(&self) -> Result<(), String> {
-        if !self.address.ip().is_loopback() {
-            let address = self.address;
-            return Err(format!(
-                "`address` {address} is not of this machine (loopback)"
-            ));
-        }
-        if self.cpus.as_ref().is_some_and(Vec::is_empty) {
-            return Err("`cpus` is empty".into());
-        }
-        self.drive
-            .check()
-            .map_err(|text| format!("`drive`: {text}"))
+    fn check(&self, checker: &mut Checker) {
+        let address = self.address;
+        checker.require(address.ip().is_loopback(), Range, "address", || {
+            format!("`address` {address} is not of this machine (loopback)")
+        });
+        check_cpus(&self.cpus, checker);
+        checker.at("drive", |checker| self.drive.check(checker));
+    }
+}
+
+fn check_cpus(cpus: &Option<Vec<usize>>, checker: &mut Checker) {
+    let empty = cpus.as_ref().is_some_and(Vec::is_empty);
+    checker.require(!empty, Missing, "cpus", || "`cpus` is empty".into());
+}
+
+/// A regular expression, where there is one.
+fn check_pattern(checker: &mut Checker, key: &str, pattern: &Option<String>) {
+    let Some(pattern) = pattern else { return };
+    if let Err(error) = regex_lite::Regex::new(pattern) {
+        checker.require(false, Range, key, || {
+            format!("`{key}`: {pattern:?} is no regular expression: {error}")
+        });
     }
 }
 
 impl Variant {
-    fn check(&self) -> Result<(), String> {
-        let name = &self.name;
-        let of = |what: &str| format!("variant {name:?}: {what}");
-        self.program.check(&of("`program`"))?;
-        for process in self.set_up() {
-            process.check(&of("a set-up command"))?;
+    fn check(&self, checker: &mut Checker) {
+        checker.at("program", |checker| self.program.check(checker));
+        checker.each("prepare", &self.prepare, |checker, each| {
+            each.check(checker)
+        });
+        checker.each("cleanup", &self.cleanup, |checker, each| {
+            each.check(checker)
+        });
+        checker.each("preload", &self.preload, |checker, each| {
+            each.check(checker)
+        });
+        check_pattern(checker, "score_pattern", &self.score_pattern);
+        check_pattern(checker, "operations_pattern", &self.operations_pattern);
+        match &self.load {
+            None => {
+                for (key, there) in [
+                    ("ready", self.ready.is_some()),
+                    ("preload", !self.preload.is_empty()),
+                ] {
+                    checker.require(!there, Conflict, key, || {
+                        format!("`{key}` is for servers, which have a `load`")
+                    });
+                }
+            }
+            Some(load) => {
+                checker.at("load", |checker| load.check(checker));
+                self.check_server(load, checker);
+            }
         }
-        for drive in self
-            .preload
-            .iter()
-            .filter_map(|preload| preload.drive.as_ref())
-        {
-            drive
-                .check()
-                .map_err(|text| of(&format!("`preload`: `drive`: {text}")))?;
-        }
-        for pattern in [&self.score_pattern, &self.operations_pattern]
-            .into_iter()
-            .flatten()
-        {
-            regex_lite::Regex::new(pattern).map_err(|e| of(&format!("{pattern:?}: {e}")))?;
-        }
-        let Some(load) = &self.load else {
-            return if self.ready.is_some() || !self.preload.is_empty() {
-                Err(of(
-                    "`ready` and `preload` are for servers, which have a `load`",
-                ))
-            } else {
-                Ok(())
-            };
-        };
-        match (&load.process, &load.drive) {
-            (Some(process), None) => process.check(&of("`load`"))?,
-            (None, Some(drive)) => drive
-                .check()
-                .map_err(|text| of(&format!("`load`: `drive`: {text}")))?,
-            _ => return Err(of("`load` must have either `process` or `drive`")),
-        }
-        for pattern in [&load.operations_pattern, &self.ready_output()]
-            .into_iter()
-            .flatten()
-        {
-            regex_lite::Regex::new(pattern).map_err(|e| of(&format!("{pattern:?}: {e}")))?;
-        }
-        if self.operations.is_some() || self.operations_pattern.is_some() {
-            return Err(of("the operations of a server are those of its `load`"));
-        }
-        if self.score_pattern.is_some() && load.process.is_none() {
-            return Err(of("`score_pattern` is for programs and load generators"));
-        }
-        let driven = load.drive.is_some() || self.preload.iter().any(|each| each.drive.is_some());
-        if driven && !self.program.mentions("{port}") {
-            return Err(of("a server that is driven needs `{port}` in its command"));
-        }
-        if self.ready_output().is_none() && !self.program.mentions("{port}") {
-            return Err(of("a server without `{port}` needs `ready` with `output`"));
-        }
-        Ok(())
     }
 
-    fn check_mode(&self, mode: Mode) -> Result<(), String> {
-        let name = &self.name;
+    fn check_server(&self, load: &Load, checker: &mut Checker) {
+        let ready = self.ready_output();
+        checker.at("ready", |checker| check_pattern(checker, "output", &ready));
+        for (key, there) in [
+            ("operations", self.operations.is_some()),
+            ("operations_pattern", self.operations_pattern.is_some()),
+        ] {
+            checker.require(!there, Conflict, key, || {
+                "the operations of a server are those of its `load`".into()
+            });
+        }
+        let scored = self.score_pattern.is_some() && load.process.is_none();
+        checker.require(!scored, Conflict, "score_pattern", || {
+            "`score_pattern` is for programs and load generators".into()
+        });
+        let listens = self.program.mentions("{port}");
+        let driven = load.drive.is_some() || self.preload.iter().any(|each| each.drive.is_some());
+        checker.require(listens || !driven, Missing, "program", || {
+            "a server that is driven needs `{port}` in its command".into()
+        });
+        let known = listens || driven || ready.is_some();
+        checker.require(known, Missing, "program", || {
+            "a server without `{port}` needs `ready` with `output`".into()
+        });
+    }
+
+    fn check_mode(&self, mode: Mode, checker: &mut Checker) {
         match (mode, self.drive()) {
-            (Mode::Driven, None) => Err(format!(
-                "variant {name:?}: mode \"driven\" needs a `load` with a `drive`"
-            )),
-            (Mode::Interleaved, Some(_)) => Err(format!(
-                "variant {name:?}: a `drive` is for mode \"driven\" or \"alternating\""
-            )),
-            _ => Ok(()),
+            (Mode::Driven, None) => checker.require(false, Missing, "load", || {
+                "mode \"driven\" needs a `load` with a `drive`".into()
+            }),
+            (Mode::Interleaved, Some(_)) => checker.require(false, Conflict, "load", || {
+                "a `drive` is for mode \"driven\" or \"alternating\"".into()
+            }),
+            _ => {}
+        }
+    }
+}
+
+impl Load {
+    fn check(&self, checker: &mut Checker) {
+        match (&self.process, &self.drive) {
+            (Some(process), None) => checker.at("process", |checker| process.check(checker)),
+            (None, Some(drive)) => checker.at("drive", |checker| drive.check(checker)),
+            _ => checker.require(false, Conflict, "", || {
+                "`load` must have either `process` or `drive`".into()
+            }),
+        }
+        check_cpus(&self.cpus, checker);
+        check_pattern(checker, "operations_pattern", &self.operations_pattern);
+    }
+}
+
+impl Preload {
+    fn check(&self, checker: &mut Checker) {
+        match &self.drive {
+            Some(drive) => checker.at("drive", |checker| drive.check(checker)),
+            None => self.process.check(checker),
         }
     }
 }
 
 impl Process {
-    fn check(&self, what: &str) -> Result<(), String> {
-        if self.argv.is_empty() || self.argv[0].is_empty() {
-            return Err(format!("{what} has no `argv`"));
-        }
+    fn check(&self, checker: &mut Checker) {
+        let named = self.argv.first().is_some_and(|name| !name.is_empty());
+        checker.require(named, Missing, "argv", || "`argv` names no program".into());
         let env = self.env.iter().flat_map(|(key, value)| [key, value]);
         let paths = [&self.cwd, &self.stdin, &self.stdout, &self.stderr];
         let mut texts = self
@@ -180,20 +247,14 @@ impl Process {
             .iter()
             .chain(env)
             .chain(paths.into_iter().flatten());
-        if texts.any(|text| text.contains('\0')) {
-            return Err(format!("{what} holds a NUL byte"));
-        }
-        if self
-            .env
-            .keys()
-            .any(|key| key.is_empty() || key.contains('='))
-        {
-            return Err(format!("{what} has an impossible name in `env`"));
-        }
-        if self.cpus.as_ref().is_some_and(|cpus| cpus.is_empty()) {
-            return Err(format!("{what} has an empty `cpus`"));
-        }
-        Ok(())
+        let nul = texts.any(|text| text.contains('\0'));
+        checker.require(!nul, Range, "", || "holds a NUL byte".into());
+        let mut names = self.env.keys();
+        let impossible = names.any(|key| key.is_empty() || key.contains('='));
+        checker.require(!impossible, Range, "env", || {
+            "`env` has an impossible name".into()
+        });
+        check_cpus(&self.cpus, checker);
     }
 }
 

@@ -1,9 +1,10 @@
 //! What kinds of errors and warnings there are.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What a reader of the records finds in `code` of an `error`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
     Request,
@@ -32,7 +33,7 @@ impl Code {
 }
 
 /// What a reader of the records finds in `code` of a `warning`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarningCode {
     /// A program or its files run from the original.

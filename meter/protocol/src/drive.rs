@@ -3,38 +3,60 @@
 mod check;
 pub mod placeholders;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
+const MOST_CONNECTIONS: usize = 10_000;
+const MOST_PIPELINE: u64 = 100_000;
+const MOST_THREADS: usize = 256;
+/// What all readers of JSON have exactly.
+const MOST_OPERATIONS: u64 = 1 << 53;
+const MOST_DEADLINE_NS: u64 = u64::MAX / 2;
+const MOST_DATA_BYTES: u64 = 512 << 20;
+/// Numbers up to here are exact as floating point, which the patterns compute with.
+const MOST_KEY: u64 = (1 << 53) - 1;
+const MOST_WIDTH: usize = 64;
+const MOST_EXPONENT: f64 = 5.0;
+
 /// What is sent to a server of the Redis protocol. Unlike elsewhere in a request, unknown keys are
 /// refused: one misspelt would quietly change what is measured.
-#[derive(Deserialize, Debug, Clone)]
+#[derive(Deserialize, JsonSchema, Debug, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct Drive {
     #[serde(default = "resp2")]
+    #[schemars(range(min = 2, max = 3))]
     pub protocol: u8,
     #[serde(default = "fifty")]
+    #[schemars(range(min = 1, max = MOST_CONNECTIONS))]
     pub connections: usize,
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = MOST_PIPELINE))]
     pub pipeline: u64,
     #[serde(default = "one_thread")]
+    #[schemars(range(min = 1, max = MOST_THREADS))]
     pub threads: usize,
     /// Connections that send in one run, in turn; None: all of them.
     #[serde(default)]
+    #[schemars(range(min = 1, max = MOST_CONNECTIONS))]
     pub at_once: Option<usize>,
+    #[schemars(range(min = 1, max = MOST_OPERATIONS))]
     pub operations: u64,
     #[serde(default)]
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub rate_per_s: Option<f64>,
     #[serde(default)]
     pub latency: bool,
     #[serde(default)]
     pub seed: u64,
     #[serde(default = "ten_seconds")]
+    #[schemars(range(min = 1, max = MOST_DEADLINE_NS))]
     pub deadline_ns: u64,
     #[serde(default)]
     pub init: Vec<Vec<String>>,
     #[serde(default)]
     pub scripts: BTreeMap<String, String>,
+    #[schemars(length(min = 1))]
     pub commands: Vec<Command>,
     #[serde(default)]
     pub data: Option<Data>,
@@ -43,7 +65,7 @@ pub struct Drive {
 }
 
 /// One operation: a request (`argv`), or a transaction of several.
-#[derive(Deserialize, Debug, Clone)]
+#[derive(Deserialize, JsonSchema, Debug, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
     #[serde(default)]
@@ -51,6 +73,7 @@ pub struct Command {
     #[serde(default)]
     pub transaction: Vec<Vec<String>>,
     #[serde(default = "one")]
+    #[schemars(range(min = 1))]
     pub share: u64,
     #[serde(default)]
     pub keys: Option<Keys>,
@@ -60,27 +83,32 @@ pub struct Command {
     pub value: bool,
 }
 
-#[derive(Deserialize, Debug, Clone)]
+#[derive(Deserialize, JsonSchema, Debug, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct Keys {
     #[serde(default)]
     pub prefix: String,
     #[serde(default)]
+    #[schemars(range(max = MOST_KEY))]
     pub first: u64,
+    #[schemars(range(max = MOST_KEY))]
     pub last: u64,
     #[serde(default)]
     pub pattern: Pattern,
     #[serde(default)]
+    #[schemars(range(max = MOST_WIDTH))]
     pub width: usize,
     #[serde(default)]
     pub center: Option<f64>,
     #[serde(default)]
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub deviation: Option<f64>,
     #[serde(default)]
+    #[schemars(range(max = MOST_EXPONENT), extend("exclusiveMinimum" = 0))]
     pub exponent: Option<f64>,
 }
 
-#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
     #[default]
@@ -92,10 +120,11 @@ pub enum Pattern {
 }
 
 /// How large the data of a key is; exactly one of the three is given.
-#[derive(Deserialize, Debug, Clone, Default)]
+#[derive(Deserialize, JsonSchema, Debug, Clone, Default)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
     #[serde(default)]
+    #[schemars(range(max = MOST_DATA_BYTES))]
     pub size: Option<u64>,
     #[serde(default)]
     pub sizes: Option<(u64, u64)>,
@@ -106,14 +135,14 @@ pub struct Data {
 }
 
 /// What a reply must be: one kind, or any of several.
-#[derive(Deserialize, Debug, Clone)]
+#[derive(Deserialize, JsonSchema, Debug, Clone)]
 #[serde(untagged)]
 pub enum Demand {
     One(Wanted),
     Several(Vec<Wanted>),
 }
 
-#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Wanted {
     Status,

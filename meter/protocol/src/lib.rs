@@ -4,8 +4,11 @@
 mod check;
 mod code;
 pub mod drive;
+mod problem;
 pub mod random;
 pub mod records;
 pub mod request;
+pub mod schema;
 
 pub use code::{Code, WarningCode};
+pub use problem::{Problem, ProblemCode};

@@ -1,12 +1,13 @@
 //! The records (docs/reference/meter-protocol.md).
 
 use crate::code::{Code, WarningCode};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub type CounterValues = BTreeMap<&'static str, u64>;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     Program,
@@ -18,7 +19,7 @@ pub enum Role {
     Command,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
     Exited,
@@ -27,7 +28,7 @@ pub enum Reason {
     Filler,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Record<'a> {
     Start(Start<'a>),
@@ -42,7 +43,7 @@ pub enum Record<'a> {
     End(End),
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct Start<'a> {
     pub schema: u64,
     pub meter: &'static str,
@@ -53,7 +54,7 @@ pub struct Start<'a> {
     pub pid: u32,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct Slice<'a> {
     pub execution: u64,
     pub variant: &'a str,
@@ -66,6 +67,7 @@ pub struct Slice<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
     #[serde(serialize_with = "pairs")]
+    #[schemars(with = "CounterValues")]
     pub counters: (&'a [&'static str], &'a [u64]),
 }
 
@@ -76,7 +78,7 @@ fn pairs<S: Serializer>(
     serializer.collect_map(names.iter().zip(*values))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct VariantTotal<'a> {
     pub execution: u64,
     pub variant: &'a str,
@@ -106,7 +108,7 @@ pub struct VariantTotal<'a> {
 }
 
 /// Times in which so many tasks of a group were running or waiting for a CPU.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct Activity {
     pub looks: u64,
     pub observed_ns: u64,
@@ -123,7 +125,7 @@ pub struct Activity {
     pub busiest_cpu_ns: u64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Mapped {
     pub path: String,
     /// Major and minor number, as in `/proc/PID/maps`.
@@ -135,7 +137,7 @@ pub struct Mapped {
 }
 
 /// The record of a drive that is complete.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct DriveTotal {
     pub operations: u64,
     pub wall_ns: u64,
@@ -146,7 +148,7 @@ pub struct DriveTotal {
 }
 
 /// All in nanoseconds, but the count.
-#[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Serialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     pub p50: u64,
     pub p95: u64,
@@ -158,14 +160,14 @@ pub struct Summary {
 }
 
 /// What a variant's drive adds to its totals.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct DriveFacts {
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub latency_ns: Option<Summary>,
 }
 
-#[derive(Serialize, Clone, Debug)]
+#[derive(Serialize, JsonSchema, Clone, Debug)]
 pub struct Outcome {
     pub execution: u64,
     pub variant: Option<String>,
@@ -188,7 +190,7 @@ pub struct Outcome {
 }
 
 /// What else is told of a command that is run alone.
-#[derive(Serialize, Clone, Debug)]
+#[derive(Serialize, JsonSchema, Clone, Debug)]
 pub struct Seen {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
@@ -197,7 +199,7 @@ pub struct Seen {
     pub activity: Option<Activity>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct Execution {
     pub execution: u64,
     pub wall_ns: u64,
@@ -207,7 +209,7 @@ pub struct Execution {
     pub valid: bool,
 }
 
-#[derive(Serialize, Clone)]
+#[derive(Serialize, JsonSchema, Clone)]
 pub struct Warning {
     pub code: WarningCode,
     pub execution: Option<u64>,
@@ -219,7 +221,7 @@ pub struct Warning {
 }
 
 /// What ended a variant, while the race goes on without it.
-#[derive(Serialize, Clone)]
+#[derive(Serialize, JsonSchema, Clone)]
 pub struct VariantFailure {
     pub execution: u64,
     pub variant: String,
@@ -229,7 +231,7 @@ pub struct VariantFailure {
     pub signal: Option<i32>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct ErrorRecord<'a> {
     pub code: Code,
     pub execution: Option<u64>,
@@ -237,7 +239,7 @@ pub struct ErrorRecord<'a> {
     pub text: &'a str,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     Complete,
@@ -245,7 +247,7 @@ pub enum Status {
     Interrupted,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct End {
     pub status: Status,
     pub executions: u64,

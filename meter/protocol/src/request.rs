@@ -1,11 +1,14 @@
 //! The request, as it is written (docs/reference/meter-protocol.md).
 
 use crate::drive::Drive;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 pub const SCHEMA: u64 = 1;
+pub(crate) const SHORTEST_SLICE_NS: u64 = 100_000;
+pub(crate) const LONGEST_SLICE_NS: u64 = 60_000_000_000;
 /// The counters that can be asked for.
 pub const COUNTERS: [&str; 6] = [
     "instructions",
@@ -18,7 +21,7 @@ pub const COUNTERS: [&str; 6] = [
 
 const DEFAULT_READY_NS: u64 = 10_000_000_000;
 
-#[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     #[default]
@@ -27,7 +30,7 @@ pub enum Mode {
     Alternating,
 }
 
-#[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum FreezerChoice {
     #[default]
@@ -36,7 +39,7 @@ pub enum FreezerChoice {
     Signal,
 }
 
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, JsonSchema, Debug)]
 pub struct Race {
     pub schema: u64,
     #[serde(default)]
@@ -44,8 +47,10 @@ pub struct Race {
     #[serde(default)]
     pub mode: Mode,
     #[serde(default = "five_milliseconds")]
+    #[schemars(range(min = SHORTEST_SLICE_NS, max = LONGEST_SLICE_NS))]
     pub slice_ns: u64,
     #[serde(default = "one")]
+    #[schemars(range(min = 1))]
     pub executions: u64,
     #[serde(default)]
     pub budget_ns: Option<u64>,
@@ -72,10 +77,11 @@ pub struct Race {
     /// What `"output": "inherit"` means: a file that the caller left open for it.
     #[serde(default)]
     pub inherit_fd: Option<i32>,
+    #[schemars(length(min = 1))]
     pub variants: Vec<Variant>,
 }
 
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, JsonSchema, Debug)]
 pub struct Exec {
     pub schema: u64,
     #[serde(default)]
@@ -95,18 +101,19 @@ pub struct Exec {
     pub inherit_fd: Option<i32>,
 }
 
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, JsonSchema, Debug)]
 pub struct DriveRequest {
     pub schema: u64,
     #[serde(default)]
     pub hold: bool,
+    #[schemars(with = "String")]
     pub address: SocketAddr,
     pub drive: Drive,
     #[serde(default)]
     pub cpus: Option<Vec<usize>>,
 }
 
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, JsonSchema, Debug)]
 pub struct Variant {
     pub name: String,
     pub program: Process,
@@ -145,7 +152,7 @@ pub struct Variant {
 }
 
 /// What a variant gets a copy of: `folders` laid over each other, but for the names in `without`.
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, JsonSchema, Debug)]
 pub struct Files {
     pub folders: Vec<String>,
     #[serde(default)]
@@ -153,7 +160,7 @@ pub struct Files {
 }
 
 /// What fills a server: a process, or a drive of the meter's own.
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, JsonSchema, Debug)]
 pub struct Preload {
     #[serde(default)]
     pub drive: Option<Drive>,
@@ -162,7 +169,7 @@ pub struct Preload {
 }
 
 /// What a server is measured under: a process, or a drive of the meter's own on `cpus`.
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, JsonSchema, Debug)]
 pub struct Load {
     #[serde(default)]
     pub process: Option<Process>,
@@ -179,13 +186,13 @@ pub struct Load {
 }
 
 /// A number in a JSON file that the load generator wrote; `pointer` is that of RFC 6901.
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, JsonSchema, Debug)]
 pub struct JsonCount {
     pub file: String,
     pub pointer: String,
 }
 
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, JsonSchema, Debug)]
 pub struct Ready {
     #[serde(default)]
     pub output: Option<String>,
@@ -193,7 +200,7 @@ pub struct Ready {
     pub deadline_ns: u64,
 }
 
-#[derive(Deserialize, Debug, Clone, Default)]
+#[derive(Deserialize, JsonSchema, Debug, Clone, Default)]
 pub struct Process {
     #[serde(default)]
     pub argv: Vec<String>,
@@ -225,7 +232,7 @@ pub struct Process {
     pub limits: Limits,
 }
 
-#[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Output {
     /// What is written is taken and dropped.
@@ -237,7 +244,7 @@ pub enum Output {
     Inherit,
 }
 
-#[derive(Deserialize, Debug, Clone, Default)]
+#[derive(Deserialize, JsonSchema, Debug, Clone, Default)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     pub file_bytes: Option<u64>,
@@ -264,7 +271,8 @@ fn default_ports() -> (u16, u16) {
 }
 
 /// What the meter is asked to do with a request.
-#[derive(Clone, Copy)]
+#[derive(Deserialize, JsonSchema, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
 pub enum Verb {
     Race,
     Exec,

@@ -1,5 +1,6 @@
 //! What a compiler's or archiver's command line does. Pure, but for response files.
 
+use crate::line::Line;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -24,6 +25,11 @@ impl Tool {
     fn is_driver(self) -> bool {
         matches!(self, Tool::Cc | Tool::Cxx)
     }
+
+    /// Whether its command lines are read as wholes.
+    pub(crate) fn has_line(self) -> bool {
+        self.is_driver() || self == Tool::Ld
+    }
 }
 
 /// What a driver is asked to do.
@@ -33,95 +39,30 @@ pub(crate) struct Work {
     pub links: bool,
 }
 
-/// Options whose value is the next argument, as far as that could be mistaken for an input.
-const WITH_VALUE: [&str; 27] = [
-    "-o",
-    "-x",
-    "-I",
-    "-L",
-    "-l",
-    "-D",
-    "-U",
-    "-include",
-    "-imacros",
-    "-isystem",
-    "-iquote",
-    "-idirafter",
-    "-isysroot",
-    "-MF",
-    "-MT",
-    "-MQ",
-    "-Xlinker",
-    "-Xassembler",
-    "-Xpreprocessor",
-    "-Xclang",
-    "-T",
-    "-u",
-    "-z",
-    "-e",
-    "-target",
-    "--param",
-    "-mllvm",
-];
-const SOURCES: [&str; 16] = [
-    "c", "C", "cc", "cp", "cpp", "cxx", "c++", "CPP", "i", "ii", "m", "mm", "M", "s", "S", "sx",
-];
-/// Stops before code is generated, or generates none.
-const NO_CODE: [&str; 4] = ["-E", "-M", "-MM", "-fsyntax-only"];
-
-/// Whether the next argument is this option's value.
-pub(crate) fn takes_value(option: &str) -> bool {
-    WITH_VALUE.contains(&option)
-}
-
-/// The arguments that are no options and no values of options.
-pub(crate) fn inputs(arguments: &[String]) -> Vec<&str> {
-    let mut found = Vec::new();
-    let mut skip = false;
-    for argument in arguments {
-        if std::mem::take(&mut skip) {
-            continue;
-        }
-        if WITH_VALUE.contains(&argument.as_str()) {
-            skip = true;
-        } else if !argument.starts_with('-') || argument == "-" {
-            found.push(argument.as_str());
-        }
-    }
-    found
-}
-
 /// What a driver would do with these arguments (without its own name).
-pub(crate) fn work(tool: Tool, arguments: &[String]) -> Work {
-    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    let inputs = inputs(arguments);
-    if !tool.is_driver() || inputs.is_empty() || NO_CODE.iter().any(|flag| has(flag)) {
-        return Work::default();
+pub(crate) fn work(tool: Tool, line: &Line) -> Work {
+    match tool.is_driver() {
+        true => Work {
+            compiles: line.compiles,
+            links: line.links,
+        },
+        false => Work::default(),
     }
-    let language_given = arguments.iter().any(|a| a.starts_with("-x"));
-    Work {
-        compiles: language_given || inputs.iter().any(|input| is_source(input)),
-        links: !has("-c") && !has("-S"),
-    }
-}
-
-fn is_source(input: &str) -> bool {
-    let extension = Path::new(input).extension().and_then(|e| e.to_str());
-    extension.is_some_and(|extension| SOURCES.contains(&extension))
 }
 
 /// Files that the call writes, as far as its arguments tell; relative as they are given.
-pub(crate) fn outputs(tool: Tool, arguments: &[String]) -> Vec<String> {
+pub(crate) fn outputs(tool: Tool, arguments: &[String], line: &Line) -> Vec<String> {
     match tool {
         Tool::Ar => archive(arguments).into_iter().collect(),
-        Tool::Ranlib => inputs(arguments)
+        Tool::Ranlib => line
+            .files
             .iter()
-            .map(|input| input.to_string())
+            .map(|place| arguments[*place].clone())
             .collect(),
         Tool::Nm | Tool::Launcher => Vec::new(),
         Tool::Objcopy | Tool::Strip => named_files(arguments),
-        Tool::Ld | Tool::As => vec![named_output(arguments).unwrap_or_else(|| "a.out".into())],
-        Tool::Cc | Tool::Cxx => driver_outputs(tool, arguments),
+        Tool::Ld | Tool::As => vec![line.output.clone().unwrap_or_else(|| "a.out".into())],
+        Tool::Cc | Tool::Cxx => driver_outputs(arguments, line),
     }
 }
 
@@ -152,47 +93,28 @@ pub(crate) fn launched(arguments: &[String]) -> Option<(usize, Tool)> {
     Some((place, tool))
 }
 
-fn driver_outputs(tool: Tool, arguments: &[String]) -> Vec<String> {
-    let work = work(tool, arguments);
-    if work == Work::default() {
+fn driver_outputs(arguments: &[String], line: &Line) -> Vec<String> {
+    if !(line.compiles || line.links) {
         return Vec::new();
     }
-    if let Some(name) = named_output(arguments) {
-        return vec![name];
+    if let Some(name) = &line.output {
+        return vec![name.clone()];
     }
-    if work.links {
+    if line.links {
         return vec!["a.out".into()];
     }
-    let extension = if arguments.iter().any(|a| a == "-S") {
-        "s"
-    } else {
-        "o"
+    let extension = match arguments.iter().any(|a| a == "-S") {
+        true => "s",
+        false => "o",
     };
-    inputs(arguments)
+    line.sources
         .iter()
-        .filter(|input| is_source(input))
-        .filter_map(|input| Path::new(input).file_name())
+        .filter_map(|source| Path::new(source).file_name())
         .map(|name| {
-            Path::new(name)
-                .with_extension(extension)
-                .to_string_lossy()
-                .into_owned()
+            let object = Path::new(name).with_extension(extension);
+            object.to_string_lossy().into_owned()
         })
         .collect()
-}
-
-/// The last `-o`, as compilers take it.
-fn named_output(arguments: &[String]) -> Option<String> {
-    let mut found = None;
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
-        if argument == "-o" {
-            found = rest.next().cloned();
-        } else if let Some(name) = argument.strip_prefix("-o") {
-            found = Some(name.to_string());
-        }
-    }
-    found
 }
 
 /// `ar [-]KEYS [POSITION|COUNT] ARCHIVE MEMBER…`, where KEYS change the archive.
@@ -250,17 +172,35 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Arguments with `@file` replaced by what the file says; a file that is not there stays as it is.
+/// Arguments with `@file` replaced by what the file says, also where it is for the linker; a file
+/// that is not there stays as it is.
 pub(crate) fn expanded(arguments: &[String]) -> Vec<String> {
     let mut all = Vec::new();
     for argument in arguments {
-        let file = argument.strip_prefix('@');
-        match file.and_then(|file| std::fs::read_to_string(file).ok()) {
-            Some(text) => all.extend(split(&text)),
-            None => all.push(argument.clone()),
+        if let Some(words) = said_by(argument) {
+            all.extend(words);
+            continue;
+        }
+        let parts: Vec<&str> = match argument.strip_prefix("-Wl,") {
+            Some(passed) => passed.split(',').collect(),
+            None => Vec::new(),
+        };
+        if parts.iter().any(|part| said_by(part).is_some()) {
+            let words = parts
+                .iter()
+                .flat_map(|part| said_by(part).unwrap_or_else(|| vec![part.to_string()]));
+            // Words of a file may have commas in them.
+            all.extend(words.flat_map(|word| ["-Xlinker".to_string(), word]));
+        } else {
+            all.push(argument.clone());
         }
     }
     all
+}
+
+fn said_by(argument: &str) -> Option<Vec<String>> {
+    let text = std::fs::read_to_string(argument.strip_prefix('@')?).ok()?;
+    Some(split(&text))
 }
 
 /// Words of a response file: blanks separate, quotes and backslashes keep together.
@@ -294,36 +234,18 @@ mod tests {
         text.split_whitespace().map(String::from).collect()
     }
 
-    fn doing(text: &str) -> (bool, bool) {
-        let work = work(Tool::Cc, &words(text));
-        (work.compiles, work.links)
-    }
-
     #[test]
-    fn drivers_compile_and_link() {
-        assert_eq!(doing("-O2 -c a.c -o a.o"), (true, false));
-        assert_eq!(doing("a.o b.a -lm -o program"), (false, true));
-        assert_eq!(doing("-O2 a.c -o program"), (true, true));
-        assert_eq!(doing("-x c - -o /dev/null"), (true, true));
-        for nothing in [
-            "--version",
-            "-E a.c",
-            "-print-prog-name=ld",
-            "-MM a.c",
-            "-v",
-        ] {
-            assert_eq!(doing(nothing), (false, false), "{nothing}");
-        }
-        assert_eq!(
-            work(Tool::Ar, &words("rcs lib.a a.c")),
-            Work::default(),
-            "no driver"
-        );
+    fn other_tools_neither_compile_nor_link() {
+        let line = Line::read(Tool::Ar, &words("rcs lib.a a.c"));
+        assert_eq!(work(Tool::Ar, &line), Work::default(), "no driver");
     }
 
     #[test]
     fn outputs_are_named_or_follow_from_the_sources() {
-        let of = |tool, text| outputs(tool, &words(text));
+        let of = |tool, text| {
+            let arguments = words(text);
+            outputs(tool, &arguments, &Line::read(tool, &arguments))
+        };
         assert_eq!(of(Tool::Cc, "-c x/a.c b.c -O2"), ["a.o", "b.o"]);
         assert_eq!(of(Tool::Cc, "-c a.c -o x -o y.o"), ["y.o"]);
         assert_eq!(of(Tool::Cc, "-S a.c"), ["a.s"]);
@@ -353,7 +275,7 @@ mod tests {
         let add = |text| {
             let arguments = words(text);
             let one = |flag: &str| vec![flag.to_string()];
-            let work = work(Tool::Cc, &arguments);
+            let work = work(Tool::Cc, &Line::read(Tool::Cc, &arguments));
             rewritten(
                 &arguments,
                 work,
@@ -390,9 +312,16 @@ mod tests {
         );
         let file = std::env::temp_dir().join(format!("response-{}", std::process::id()));
         std::fs::write(&file, "-c a.c").unwrap();
-        let arguments = [format!("@{}", file.display()), "@nowhere".to_string()];
+        let named = file.display();
+        let arguments = [
+            format!("@{named}"),
+            "@nowhere".to_string(),
+            format!("-Wl,--start-group,@{named}"),
+            "-Wl,@nowhere".to_string(),
+        ];
         let all = expanded(&arguments);
         std::fs::remove_file(&file).unwrap();
-        assert_eq!(all, ["-c", "a.c", "@nowhere"]);
+        let wanted = "-c a.c @nowhere -Xlinker --start-group -Xlinker -c -Xlinker a.c -Wl,@nowhere";
+        assert_eq!(all, words(wanted));
     }
 }

@@ -1,8 +1,9 @@
 //! What a link takes: objects, archives with their members, shared libraries, hashed as they are
 //! at that moment.
 
-use crate::call::{self, Tool};
+use crate::call;
 use crate::hashing;
+use crate::line::Line;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::io;
@@ -12,41 +13,6 @@ const MAGIC: &[u8] = b"!<arch>\n";
 const THIN: &[u8] = b"!<thin>\n";
 const HEADER_BYTES: usize = 60;
 const LONGEST_SCRIPT_BYTES: usize = 1 << 16;
-
-/// Options of linkers whose value is the next word and is no input.
-const WITH_VALUE: [&str; 31] = [
-    "-o",
-    "-m",
-    "-T",
-    "-z",
-    "-e",
-    "-u",
-    "-h",
-    "-y",
-    "-L",
-    "-Map",
-    "-soname",
-    "-rpath",
-    "-rpath-link",
-    "-dynamic-linker",
-    "-plugin",
-    "-plugin-opt",
-    "-init",
-    "-fini",
-    "--soname",
-    "--rpath",
-    "--rpath-link",
-    "--dynamic-linker",
-    "--version-script",
-    "--dynamic-list",
-    "--defsym",
-    "--wrap",
-    "--undefined",
-    "--entry",
-    "--script",
-    "--output",
-    "-just-symbols",
-];
 
 #[derive(Serialize)]
 pub(crate) struct Input {
@@ -71,10 +37,15 @@ impl Input {
 }
 
 /// The inputs of a call that links; nothing of what a compiler adds by itself.
-pub(crate) fn of_link(tool: Tool, arguments: &[String], cwd: &Path) -> Vec<Input> {
+pub(crate) fn of_link(line: &Line, cwd: &Path) -> Vec<Input> {
     let mut search = Search::new(cwd);
-    for word in words(tool, arguments) {
-        search.word(&word);
+    search.folders = line.folders.iter().map(|folder| cwd.join(folder)).collect();
+    for word in &line.inputs {
+        search.archives_only = word.r#static;
+        match word.text.strip_prefix("-l") {
+            Some(name) => search.library(name),
+            None => search.file(&cwd.join(&word.text)),
+        }
     }
     search.found
 }
@@ -86,41 +57,6 @@ pub(crate) fn of_change(arguments: &[String], cwd: &Path) -> Vec<Input> {
         search.file(&cwd.join(word));
     }
     search.found
-}
-
-/// What reaches the linker, one by one: `-L`, `-l`, its options and files.
-fn words(tool: Tool, arguments: &[String]) -> Vec<String> {
-    let mut all = Vec::new();
-    let mut rest = arguments.iter();
-    while let Some(word) = rest.next() {
-        let passed = word.strip_prefix("-Wl,");
-        if let (Some(parts), Tool::Cc | Tool::Cxx) = (passed, tool) {
-            let parts: Vec<String> = parts.split(',').map(String::from).collect();
-            all.extend(call::expanded(&parts));
-        } else if word == "-Xlinker" {
-            all.extend(rest.next().cloned());
-        } else if word == "-L" || word == "-l" {
-            all.extend(rest.next().map(|value| format!("{word}{value}")));
-        } else if tool != Tool::Ld && call::takes_value(word) {
-            rest.next();
-        } else {
-            all.push(word.clone());
-        }
-    }
-    // A value of the linker's may come in a word of its own: `-Wl,-soname -Wl,libx.so.1`.
-    let mut kept = Vec::new();
-    let mut rest = all.into_iter();
-    while let Some(word) = rest.next() {
-        if WITH_VALUE.contains(&word.as_str()) {
-            rest.next();
-        } else {
-            kept.push(word);
-        }
-    }
-    let (folders, others): (Vec<_>, Vec<_>) = kept
-        .into_iter()
-        .partition(|word| word.starts_with("-L") || word == "-static");
-    folders.into_iter().chain(others).collect()
 }
 
 struct Search {
@@ -139,29 +75,6 @@ impl Search {
             archives_only: false,
             seen: HashSet::new(),
             found: Vec::new(),
-        }
-    }
-
-    fn word(&mut self, word: &str) {
-        if let Some(folder) = word
-            .strip_prefix("-L")
-            .or(word.strip_prefix("--library-path="))
-        {
-            self.folders.push(self.cwd.join(folder));
-        } else if let Some(name) = word.strip_prefix("-l").or(word.strip_prefix("--library=")) {
-            self.library(name);
-        } else if let Some(file) = word
-            .strip_prefix("--just-symbols=")
-            .or(word.strip_prefix("--whole-archive="))
-        {
-            self.file(&self.cwd.join(file));
-        } else {
-            match word {
-                "-static" | "-Bstatic" | "-dn" | "-non_shared" => self.archives_only = true,
-                "-Bdynamic" | "-dy" | "-call_shared" => self.archives_only = false,
-                _ if word.starts_with('-') => {}
-                _ => self.file(&self.cwd.join(word)),
-            }
         }
     }
 
@@ -308,27 +221,6 @@ fn members(data: &[u8], path: &Path) -> io::Result<Vec<Member>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn split(tool: Tool, text: &str) -> Vec<String> {
-        let arguments: Vec<String> = text.split_whitespace().map(String::from).collect();
-        words(tool, &arguments)
-    }
-
-    #[test]
-    fn words_for_the_linker() {
-        assert_eq!(
-            split(Tool::Cc, "-o p a.o -Wl,--whole-archive,b.a -l m -L d -x c"),
-            ["-Ld", "a.o", "--whole-archive", "b.a", "-lm"]
-        );
-        assert_eq!(
-            split(Tool::Cc, "-Wl,-soname,libx.so.1 -Wl,-soname -Wl,y.so a.o"),
-            ["a.o"]
-        );
-        assert_eq!(
-            split(Tool::Ld, "-m elf_x86_64 -T s.ld -o p a.o -r"),
-            ["a.o", "-r"]
-        );
-    }
 
     #[test]
     fn members_of_archives() {

@@ -3,6 +3,9 @@
 mod call;
 mod hashing;
 mod inputs;
+mod line;
+mod parsed;
 mod recorder;
 
+pub use parsed::parsed;
 pub use recorder::{called_as, record};

@@ -6,6 +6,7 @@
 use crate::call::{self, Tool};
 use crate::hashing;
 use crate::inputs::{self, Input};
+use crate::line::Line;
 use ensign_host::clock;
 use rustix::fs::{flock, FlockOperation};
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,8 @@ struct Record<'a> {
     signal: Option<i32>,
     inputs: Vec<Input>,
     outputs: Vec<Output>,
+    /// What `ran` says, of compilers and linkers.
+    line: Option<Line>,
 }
 
 #[derive(Serialize)]
@@ -101,7 +104,7 @@ fn run(name: &str) -> Result<i32, String> {
     }
     let cwd = std::env::current_dir().map_err(|error| error.to_string())?;
     let call = Asked::new(name, program, &arguments, &settings);
-    let work = call::work(call.tool, &call.arguments);
+    let work = call::work(call.tool, &Line::read(call.tool, &call.arguments));
     let changes =
         !(settings.compile.is_empty() && settings.link.is_empty() && settings.remove.is_empty());
     let ran = call::rewritten(
@@ -111,9 +114,10 @@ fn run(name: &str) -> Result<i32, String> {
         &settings.link,
         &settings.remove,
     );
+    let line = Line::read(call.tool, &ran);
     let inputs = match call.tool {
         Tool::Objcopy | Tool::Strip => inputs::of_change(&ran, &cwd),
-        tool if work.links || tool == Tool::Ld => inputs::of_link(tool, &ran, &cwd),
+        tool if work.links || tool == Tool::Ld => inputs::of_link(&line, &cwd),
         _ => Vec::new(),
     };
     // A response file is there because the line is too long: only a change may need it unfolded.
@@ -129,14 +133,14 @@ fn run(name: &str) -> Result<i32, String> {
         .map_err(|error| format!("{}: {error}", program.program.display()))?;
     let wall_ns = clock::now_ns() - start;
     let mut outputs = match status.success() {
-        true => written(&cwd, &call::outputs(call.tool, &ran)),
+        true => written(&cwd, &call::outputs(call.tool, &ran, &line)),
         false => Vec::new(),
     };
     if matches!(call.tool, Tool::Objcopy | Tool::Strip) {
         outputs.retain(|file| !inputs.iter().any(|each| each.is(&file.path, &file.sha256)));
     }
     let record = Record {
-        schema: 1,
+        schema: 2,
         tool: call.tool,
         program: &call.program,
         argv: with_name(&call.name, call.arguments),
@@ -148,6 +152,7 @@ fn run(name: &str) -> Result<i32, String> {
         signal: status.signal(),
         inputs,
         outputs,
+        line: call.tool.has_line().then_some(line),
     };
     append(&settings.log, &record)
         .map_err(|error| format!("cannot record to {}: {error}", settings.log.display()))?;

@@ -9,19 +9,12 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ensign.model.calls import Call
+from ensign.model.calls import Call, is_object
 from ensign.proof.flags import lto_of
-from ensign.toolchains.driver_line import (
-    is_compiler,
-    is_object,
-    is_source,
-    places_of_files,
-    without_output,
-)
 
 How = Literal["order", "shuffle"]
 
@@ -54,11 +47,16 @@ class Relinks:
 
 @dataclass(frozen=True, slots=True)
 class LinkCommand:
-    """A recorded link, without its output. `words` holds what follows the program's name."""
+    """A recorded link, without its output. `words` holds what follows the program's name.
+
+    Of these `file_places` are the files, and `unit_places` the objects and sources among them.
+    """
 
     program: str
     cwd: str
     words: tuple[str, ...]
+    file_places: tuple[int, ...] = ()
+    unit_places: tuple[int, ...] = ()
 
     @property
     def linker(self) -> str:
@@ -74,12 +72,12 @@ class LinkCommand:
     @property
     def units(self) -> tuple[str, ...]:
         """Objects and sources, in order; not archives and libraries."""
-        return tuple(self.words[at] for at in _unit_places(self.words))
+        return tuple(self.words[at] for at in self.unit_places)
 
     @property
     def movable(self) -> int:
         """How many units have a neighbour to change places with."""
-        return sum(len(run) for run in _runs(self.words) if len(run) > 1)
+        return sum(len(run) for run in _runs(self) if len(run) > 1)
 
 
 def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
@@ -88,7 +86,7 @@ def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
     Stricter than `proof.read.link_of`, which must do with names where a dry run recorded no files.
     """
     for call in reversed(calls):
-        if not is_compiler(call) or call.exit != 0:
+        if not call.is_compiler or call.exit != 0:
             continue
         if any(path == made.path or (sha256 and sha256 == made.sha256) for made in call.outputs):
             return call
@@ -97,9 +95,19 @@ def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
 
 def link_of(call: Call) -> LinkCommand:
     """Take a link call apart. Temporary files that it was told to keep are left out."""
-    words = without_output(call.ran[1:])
-    kept = (word for word in words if not word.startswith("-save-temps"))
-    return LinkCommand(call.program, call.cwd, tuple(kept))
+    line = call.line
+    kept = [
+        (word, at in line.files, is_object(word) or word in line.sources)
+        for at, word in enumerate(call.ran[1:])
+        if at not in line.output_words and not word.startswith("-save-temps")
+    ]
+    return LinkCommand(
+        call.program,
+        call.cwd,
+        words=tuple(word for word, _, _ in kept),
+        file_places=tuple(at for at, (_, is_file, _) in enumerate(kept) if is_file),
+        unit_places=tuple(at for at, (_, is_file, unit) in enumerate(kept) if is_file and unit),
+    )
 
 
 def obstacle(link: LinkCommand, asked: Relinks) -> str:
@@ -151,17 +159,24 @@ def with_generated(
     """
     gone = [
         at
-        for at in _unit_places(link.words)
-        if link.words[at] in intermediate or is_source(link.words[at])
+        for at in link.unit_places
+        if link.words[at] in intermediate or not is_object(link.words[at])
     ]
     if not gone:
         return link
-    words = list(link.words)
-    words[gone[0] : gone[0] + 1] = objects
-    shift = len(objects) - 1
-    dropped = {at + shift for at in gone[1:]}
-    kept = [word for at, word in enumerate(words) if at not in dropped]
-    return replace(link, words=(*kept, "-fno-lto"))
+    kept = [
+        (word, at in link.file_places, at in link.unit_places, at)
+        for at, word in enumerate(link.words)
+        if at not in gone[1:]
+    ]
+    made = [(name, True, True, -1) for name in objects]
+    words = [each for old in kept for each in (made if old[3] == gone[0] else [old])]
+    return replace(
+        link,
+        words=(*(word for word, *_ in words), "-fno-lto"),
+        file_places=tuple(at for at, (_, is_file, *_) in enumerate(words) if is_file),
+        unit_places=tuple(at for at, (_, _, is_unit, _) in enumerate(words) if is_unit),
+    )
 
 
 def padding_source(seed: int) -> str:
@@ -182,12 +197,12 @@ def relink(
         return (link.program, *link.words, *_shuffle(link, asked, seed), "-o", output)
     words = list(link.words)
     rng = _rng(seed, "order")
-    for run in _runs(link.words):
+    for run in _runs(link):
         names = [words[at] for at in run]
         rng.shuffle(names)
         for at, name in zip(run, names, strict=True):
             words[at] = name
-    first = next(_unit_places(link.words))
+    first = link.unit_places[0]
     return (link.program, *words[:first], padding, *words[first:], "-o", output)
 
 
@@ -262,21 +277,12 @@ def _rng(seed: int, what: str) -> random.Random:
     return random.Random(f"{what} {seed}")  # noqa: S311  # not for secrets
 
 
-def _unit_places(words: Sequence[str]) -> Iterator[int]:
-    return (at for at in places_of_files(words) if _is_unit(words[at]))
-
-
-def _is_unit(word: str) -> bool:
-    return is_object(word) or is_source(word) or re.search(r"/lto\.o\d*$", word) is not None
-
-
-def _runs(words: Sequence[str]) -> list[list[int]]:
+def _runs(link: LinkCommand) -> list[list[int]]:
     """Places of units that nothing separates."""
     runs: list[list[int]] = [[]]
-    files, units = set(places_of_files(words)), set(_unit_places(words))
-    for at, word in enumerate(words):
-        if at in units:
+    for at, word in enumerate(link.words):
+        if at in link.unit_places:
             runs[-1].append(at)
-        elif at in files or _BARRIER.match(word):
+        elif at in link.file_places or _BARRIER.match(word):
             runs.append([])
     return [run for run in runs if run]

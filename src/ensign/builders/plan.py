@@ -35,7 +35,7 @@ from ensign.toolchains.profiling import instrumenting, using
 from ensign.toolchains.spelling import with_separate_functions
 from ensign.toolchains.table import Family, Flags
 
-_SCHEMA = 6
+_SCHEMA = 7
 _OF_DEPENDENCIES = ("dependency_cflags", "dependency_ldflags")
 _OF_TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
 

@@ -13,8 +13,8 @@ from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from ensign.host.files import write_atomically
+from ensign.meter.command_lines import command_line
 from ensign.model.calls import Call, LinkInput, Output
-from ensign.toolchains.driver_line import is_compiler, sources
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Family
 
@@ -148,6 +148,7 @@ def _call(raw: dict[str, object]) -> Call:
             for each in (outputs if isinstance(outputs, list) else ())
         ),
         inputs=tuple(map(_input, inputs if isinstance(inputs, list) else ())),
+        line=command_line(raw["line"]),
     )
 
 
@@ -175,9 +176,9 @@ def compile_commands(calls: Sequence[Call]) -> list[dict[str, object]]:
 
 def _compile_commands(calls: Sequence[Call]) -> Iterator[dict[str, object]]:
     for call in calls:
-        if not is_compiler(call) or call.exit != 0 or not call.outputs:
+        if not call.is_compiler or call.exit != 0 or not call.outputs:
             continue
-        for source in sources(call.ran):
+        for source in call.line.sources:
             yield {
                 "directory": call.cwd,
                 "file": source,

@@ -31,11 +31,6 @@ class ProcessLimits:
     cpu_s: int | None = None
     processes: int | None = None
 
-    def as_json(self) -> dict[str, int]:
-        """Return the limits that are set, by the names of the meter's protocol."""
-        pairs = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value for name, value in pairs.items() if value is not None}
-
 
 @dataclass(frozen=True, slots=True)
 class ProcessRequest:

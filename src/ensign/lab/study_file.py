@@ -100,6 +100,21 @@ class StudyFile:
         """An error about a key that shows later, such as a compiler that is not installed."""
         return StudyError(text, path=str(self.path), line=self.positions.line(where))
 
+    def errors(self, problems: Sequence[Problem]) -> StudyError:
+        """One error of several mistakes, each with its line."""
+        return _combined(problems, self.positions, self.path)
+
+    def place_of(self, workload: str, table: str = "") -> Where:
+        """The keys that lead to a workload, or to the suite that has it.
+
+        `table` is what [[workloads]] stands in, such as `training`.
+        """
+        written = tomllib.loads(self.text)
+        tables = (written[table] if table else written).get("workloads", ())
+        names = [each["name"] for each in tables]
+        start: Where = (table, "workloads") if table else ("workloads",)
+        return (*start, names.index(workload)) if workload in names else ("suite",)
+
 
 def _check_of(study: Study, names: Sequence[str]) -> CheckSection | None:
     """The check without the output of workloads that are left out."""

@@ -1,9 +1,12 @@
-"""A race request in the meter's words (docs/reference/meter-protocol.md). Pure."""
+"""Requests in the meter's words (docs/reference/meter-protocol.md). Pure."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from ensign.meter.requests import (
     DriveLoad,
+    ExecRequest,
     Load,
     ProcessSpec,
     RaceRequest,
@@ -53,18 +56,19 @@ def process_json(process: ProcessSpec) -> Json:
         "deadline_ns": process.deadline_ns,
         "ignore_failure": process.ignore_failure,
         "output": process.sink.value,
+        "digest": process.digest,
+        "limits": {name: most for name, most in asdict(process.limits).items() if most is not None},
     }
 
 
-def exec_json(
-    process: ProcessSpec, *, observe: bool = False, digest: bool = False, keep_output: bool = True
-) -> Json:
+def exec_json(request: ExecRequest) -> Json:
     """The object that `ensign-meter exec` reads."""
     return {
         "schema": SCHEMA,
-        "process": {**process_json(process), "digest": digest},
-        "observe": observe,
-        "keep_output": keep_output,
+        "process": process_json(request.process),
+        "observe": request.observe,
+        "keep_output": request.keep_output,
+        "scratch": request.scratch,
     }
 
 

@@ -10,7 +10,13 @@ from pathlib import Path
 from ensign.host.disk_watch import DiskWatch
 from ensign.host.processes import Outcome, ProcessRequest, Reason, read_tail
 from ensign.meter.client import Json, StoppableMeter
+from ensign.meter.documents import exec_json
+from ensign.meter.records import ended_of
+from ensign.meter.requests import ExecRequest, ProcessSpec
 from ensign.model.errors import InternalError, Interrupted
+
+_NOT_STARTED = ("not-found", "not-executable")
+_REASONS: dict[str, Reason] = {"exited": "exited", "deadline": "deadline"}
 
 
 class MeterProcesses:
@@ -57,70 +63,41 @@ class MeterProcesses:
             return tuple(self._meter.run("exec", request))
 
     def _as_json(self, request: ProcessRequest, log: str | None) -> Json:
-        return {
-            "schema": 1,
-            "scratch": None if self._scratch is None else str(self._scratch),
-            "process": {
-                "argv": list(request.argv),
-                "env": dict(request.env),
-                "clear_env": True,
-                "cwd": None if request.cwd is None else str(request.cwd),
-                "stdin": None if request.stdin is None else str(request.stdin),
-                "stdout": log if request.stdout is None else str(request.stdout),
-                "stderr": log,
-                "deadline_ns": request.deadline_ns,
-                "limits": request.limits.as_json(),
-            },
-        }
+        process = ProcessSpec(
+            argv=request.argv,
+            env=tuple(request.env.items()),
+            clear_env=True,
+            cwd=_text(request.cwd),
+            stdin=_text(request.stdin),
+            stdout=log if request.stdout is None else str(request.stdout),
+            stderr=log,
+            deadline_ns=request.deadline_ns,
+            limits=request.limits,
+        )
+        return exec_json(ExecRequest(process, scratch=_text(self._scratch)))
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def _outcome(request: ProcessRequest, records: Iterable[Json]) -> Outcome:
-    outcome: Json = {}
-    error: Json = {}
-    left: list[str] = []
-    for record in records:
-        if record.get("type") == "outcome":
-            outcome = record
-        elif record.get("type") == "error":
-            error = record
-        elif record.get("type") == "warning":
-            left += _strings(record, "ended")
-    if error.get("code") in ("not-found", "not-executable"):
-        return Outcome(None, None, "not-found", tail=_text(error, "text"))
-    if not outcome:
-        what = _text(error, "text") or "no outcome was reported"
+    ended = ended_of(records)
+    error, line = ended.error, ended.outcome
+    if error is not None and error.code in _NOT_STARTED:
+        return Outcome(None, None, "not-found", tail=error.text)
+    if line is None:
+        what = "no outcome was reported" if error is None else error.text
         raise InternalError(f"ensign-meter could not run '{request.argv[0]}': {what}")
-    reason: Reason = "exited"
-    if outcome.get("reason") == "deadline":
-        reason = "deadline"
-    elif outcome.get("reason") != "exited":
-        reason = "ended"
-    stdout = _text(outcome, "stdout_tail")
-    tail = stdout + _text(outcome, "stderr_tail")
     return Outcome(
-        exit=_integer(outcome, "exit"),
-        signal=_integer(outcome, "signal"),
-        reason=reason,
-        user_ns=_integer(outcome, "user_ns") or 0,
-        system_ns=_integer(outcome, "system_ns") or 0,
-        wall_ns=_integer(outcome, "active_wall_ns") or 0,
-        peak_memory_bytes=_integer(outcome, "peak_memory_bytes") or 0,
-        tail=tail if request.log is None else read_tail(request.log),
-        stdout=stdout,
-        left_running=tuple(dict.fromkeys(left)),
+        exit=line.exit,
+        signal=line.signal,
+        reason=_REASONS.get(line.reason, "ended"),
+        user_ns=line.user_ns,
+        system_ns=line.system_ns,
+        wall_ns=line.active_wall_ns,
+        peak_memory_bytes=line.peak_memory_bytes,
+        tail=line.stdout_tail + line.stderr_tail if request.log is None else read_tail(request.log),
+        stdout=line.stdout_tail,
+        left_running=ended.left_running,
     )
-
-
-def _strings(record: Json, key: str) -> list[str]:
-    value = record.get(key)
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
-
-
-def _text(record: Json, key: str) -> str:
-    value = record.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _integer(record: Json, key: str) -> int | None:
-    value = record.get(key)
-    return value if isinstance(value, int) else None

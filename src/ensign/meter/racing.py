@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import closing
+from dataclasses import replace
 
 from ensign.meter.client import Meter
 from ensign.meter.documents import exec_json, race_json
 from ensign.meter.records import OutcomeLine, TrialPlace, outcome_of, trials
-from ensign.meter.requests import ProcessSpec, RaceRequest
+from ensign.meter.requests import ExecRequest, ProcessSpec, RaceRequest
 from ensign.model.trials import Trial
 
 
@@ -36,7 +37,7 @@ def race(
 
 def run_once(meter: Meter, process: ProcessSpec) -> OutcomeLine:
     """One unmeasured run. InputError where the command cannot be started."""
-    with closing(meter.run("exec", exec_json(process))) as records:
+    with closing(meter.run("exec", exec_json(ExecRequest(process)))) as records:
         return outcome_of(records)
 
 
@@ -45,6 +46,6 @@ def observe_once(meter: Meter, process: ProcessSpec, *, digest: bool) -> Outcome
 
     Otherwise that flows away as in a race. InputError where the command cannot be started.
     """
-    asked = exec_json(process, observe=True, digest=digest, keep_output=digest)
-    with closing(meter.run("exec", asked)) as records:
+    asked = ExecRequest(replace(process, digest=digest), observe=True, keep_output=digest)
+    with closing(meter.run("exec", exec_json(asked))) as records:
         return outcome_of(records)

@@ -33,7 +33,7 @@ from ensign.model.trials import (
 Record = Mapping[str, object]
 
 _MEASURED = ("program", "load")
-_WARNINGS = {
+WARNINGS = {
     kind.code: kind
     for kind in (
         ESCAPE,
@@ -44,7 +44,7 @@ _WARNINGS = {
         OVERSHOOT,
     )
 }
-_INPUT_CODES = frozenset({"request", "not-found", "not-executable", "port-in-use"})
+INPUT_CODES = frozenset({"request", "not-found", "not-executable", "port-in-use"})
 
 
 class _Line(BaseModel):
@@ -52,14 +52,15 @@ class _Line(BaseModel):
 
 
 class StartLine(_Line):
-    """What the meter can do here."""
+    """How the variants take turns, and what stops them."""
 
     freezer: str
     mode: Mode
-    counters: list[str] = []
 
 
-class _SliceLine(_Line):
+class SliceLine(_Line):
+    """One slice of one variant."""
+
     variant: str
     start_ns: int
     wall_ns: int
@@ -69,7 +70,9 @@ class _SliceLine(_Line):
     cpu_wait_ns: int | None = None
 
 
-class _VariantLine(_Line):
+class VariantLine(_Line):
+    """What a variant used in one execution."""
+
     variant: str
     wall_ns: int
     cpu_ns: int
@@ -90,7 +93,9 @@ class _VariantLine(_Line):
     mapped: tuple[RaceMapping, ...] = ()
 
 
-class _ExecutionLine(_Line):
+class ExecutionLine(_Line):
+    """The end of an execution; without `valid` it is no trial."""
+
     execution: int
     wall_ns: int
     started_unix_ns: int
@@ -118,7 +123,9 @@ class OutcomeLine(_Line):
     activity: TaskActivity | None = None
 
 
-class _FailureLine(_Line):
+class FailureLine(_Line):
+    """What ended a variant, while the race goes on without it."""
+
     variant: str
     code: str
     text: str
@@ -126,10 +133,22 @@ class _FailureLine(_Line):
     signal: int | None = None
 
 
-class _DoubtLine(_Line):
+class DoubtLine(_Line):
+    """An error or a warning; `ended` names processes that were left running."""
+
     code: str
     variant: str | None = None
     text: str
+    ended: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExecEnd:
+    """How a command that was run alone ended; `left_running` names what it left behind."""
+
+    outcome: OutcomeLine | None
+    error: DoubtLine | None
+    left_running: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +192,7 @@ def trials(records: Iterable[Record], place: TrialPlace) -> Iterator[Trial]:
             case "start":
                 start = StartLine.model_validate(record)
             case "execution":
-                line = _ExecutionLine.model_validate(record)
+                line = ExecutionLine.model_validate(record)
                 if start is None:
                     raise InternalError("ensign-meter reported an execution before its start")
                 if line.valid:
@@ -192,13 +211,18 @@ def error_of(
     record: Record, place: TrialPlace | None = None
 ) -> InputError | CommandFailed | InternalError:
     """The exception that an `error` record stands for; it names workload and variant."""
-    line = _DoubtLine.model_validate(record)
+    return _raised(DoubtLine.model_validate(record), place)
+
+
+def _raised(
+    line: DoubtLine, place: TrialPlace | None = None
+) -> InputError | CommandFailed | InternalError:
     names = {} if place is None else place.names
     workload = "" if place is None else place.workload
     variant = names.get(line.variant or "", line.variant or "")
     said = _without_variant(line.text, line.variant)
     text = ": ".join(part for part in (workload, variant, said) if part)
-    if line.code in _INPUT_CODES:
+    if line.code in INPUT_CODES:
         return InputError(text)
     if line.code == "system":
         return InternalError(text)
@@ -207,34 +231,42 @@ def error_of(
 
 def outcome_of(records: Iterable[Record]) -> OutcomeLine:
     """The outcome of an `exec` request; InputError where the command cannot be started."""
-    outcome: OutcomeLine | None = None
-    failure: Record | None = None
-    for record in records:
-        if record.get("type") == "outcome":
-            outcome = OutcomeLine.model_validate(record)
-        elif record.get("type") == "error" and record.get("code") in _INPUT_CODES:
-            raise error_of(record)
-        elif record.get("type") == "error":
-            failure = record
-    if outcome is None and failure is not None:
-        raise error_of(failure)
-    if outcome is None:
+    ended = ended_of(records)
+    if ended.error is not None and (ended.outcome is None or ended.error.code in INPUT_CODES):
+        raise _raised(ended.error)
+    if ended.outcome is None:
         raise InternalError("ensign-meter reported no outcome")
-    return outcome
+    return ended.outcome
+
+
+def ended_of(records: Iterable[Record]) -> ExecEnd:
+    """All that the records of an `exec` request say of its end."""
+    outcome: OutcomeLine | None = None
+    error: DoubtLine | None = None
+    left: list[str] = []
+    for record in records:
+        match record.get("type"):
+            case "outcome":
+                outcome = OutcomeLine.model_validate(record)
+            case "error":
+                error = DoubtLine.model_validate(record)
+            case "warning":
+                left += DoubtLine.model_validate(record).ended
+    return ExecEnd(outcome, error, tuple(dict.fromkeys(left)))
 
 
 def _take(record: Record, pending: _Pending, place: TrialPlace) -> None:
     match record.get("type"):
         case "slice":
-            line = _SliceLine.model_validate(record)
+            line = SliceLine.model_validate(record)
             pending.slices.append(SliceRecord(**line.model_dump()))
         case "variant":
-            pending.variants.append(_totals(_VariantLine.model_validate(record), place.better))
+            pending.variants.append(_totals(VariantLine.model_validate(record), place.better))
         case "warning":
-            doubt = _DoubtLine.model_validate(record)
+            doubt = DoubtLine.model_validate(record)
             pending.findings.append(_finding(doubt))
         case "failure":
-            failed = _FailureLine.model_validate(record)
+            failed = FailureLine.model_validate(record)
             text = _without_variant(failed.text, failed.variant)
             pending.failures.append(VariantFailure(**{**failed.model_dump(), "text": text}))
         case "outcome" if record.get("role") in _MEASURED:
@@ -244,8 +276,8 @@ def _take(record: Record, pending: _Pending, place: TrialPlace) -> None:
                 pending.ends[outcome.variant] = outcome
 
 
-def _finding(doubt: _DoubtLine) -> Finding:
-    kind = _WARNINGS.get(doubt.code)
+def _finding(doubt: DoubtLine) -> Finding:
+    kind = WARNINGS.get(doubt.code)
     if kind is None:
         return METER_WARNING.found(f"{doubt.code}: {doubt.text}", doubt.variant or "")
     return kind.found(doubt.text, doubt.variant or "")
@@ -259,7 +291,7 @@ def _with_end(totals: VariantTotals, end: OutcomeLine | None) -> VariantTotals:
     return totals if end is None else replace(totals, exit=end.exit or 0, signal=end.signal or 0)
 
 
-def _totals(line: _VariantLine, better: Mapping[str, Better]) -> VariantTotals:
+def _totals(line: VariantLine, better: Mapping[str, Better]) -> VariantTotals:
     if not line.operations:
         raise CommandFailed(f"{line.variant}: the load generator's number of operations is unknown")
     return VariantTotals(
@@ -286,7 +318,7 @@ def _totals(line: _VariantLine, better: Mapping[str, Better]) -> VariantTotals:
 
 
 def _trial(
-    start: StartLine, line: _ExecutionLine, pending: _Pending, place: TrialPlace, done: int
+    start: StartLine, line: ExecutionLine, pending: _Pending, place: TrialPlace, done: int
 ) -> Trial:
     return Trial(
         workload=place.workload,

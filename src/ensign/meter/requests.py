@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from ensign.host.processes import ProcessLimits
 from ensign.model.drive import Drive
 from ensign.model.trials import Mode, Score
 
@@ -29,7 +30,7 @@ class ProcessSpec:
     `stdin`, `stdout`, `stderr` are paths; None is /dev/null for input and the `sink` for output,
     and the tail of standard error is kept for messages. `argv`, `env`, `cwd` and the paths may hold
     `{variant}`, `{port}` and `{tmp}`. A deadline counts the time in which the process was allowed
-    to run.
+    to run. With `digest` all that it writes into a pipe is hashed.
     """
 
     argv: tuple[str, ...]
@@ -43,6 +44,22 @@ class ProcessSpec:
     deadline_ns: int | None = None
     ignore_failure: bool = False
     sink: Sink = Sink.PIPE
+    digest: bool = False
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecRequest:
+    """One command run alone. `observe` looks at what its tasks do.
+
+    Without `keep_output` its standard output flows away as in a race. `scratch` is where the
+    meter's own files go.
+    """
+
+    process: ProcessSpec
+    observe: bool = False
+    keep_output: bool = True
+    scratch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from ensign.model.calls import Call, Output
-from ensign.toolchains.driver_line import output_of, sources
+from ensign.model.calls import AskedCall
 
 _COMPILER = re.compile(r"(?:[\w.]+-)*(gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?")
 _ARCHIVER = re.compile(r"(?:[\w.]+-)*ar(?:-[\d.]+)?")
@@ -19,12 +18,12 @@ _LEAVES = re.compile(r"make(?:\[\d+\])?: Leaving directory '.*'")
 _ENDS = frozenset({"&&", "||", ";", "|", "&", "(", ")", ">", ">>", "<"})
 
 
-def calls_of_dry_run(text: str, folder: str) -> tuple[Call, ...]:
+def asked_of_dry_run(text: str, folder: str) -> tuple[AskedCall, ...]:
     """The calls in the output of `make -n -w`, run in `folder`."""
     return tuple(_calls(text, folder))
 
 
-def _calls(text: str, folder: str) -> Iterator[Call]:
+def _calls(text: str, folder: str) -> Iterator[AskedCall]:
     folders = [folder]
     for line in text.replace("\\\n", " ").splitlines():
         enters = _ENTERS.search(line)
@@ -36,12 +35,12 @@ def _calls(text: str, folder: str) -> Iterator[Call]:
             yield from _calls_of_line(line, folders[-1])
 
 
-def _calls_of_line(line: str, cwd: str) -> Iterator[Call]:
+def _calls_of_line(line: str, cwd: str) -> Iterator[AskedCall]:
     for words in _commands(line):
         if words[0] == "cd" and len(words) > 1:
             cwd = os.path.normpath(str(PurePosixPath(cwd) / words[1]))
             continue
-        call = call_of(words, cwd)
+        call = asked_call(words, cwd)
         if call is not None:
             yield call
 
@@ -63,7 +62,7 @@ def _commands(line: str) -> Iterator[list[str]]:
         yield words
 
 
-def call_of(words: Sequence[str], cwd: str) -> Call | None:
+def asked_call(words: Sequence[str], cwd: str) -> AskedCall | None:
     """The call in a command, behind words such as `ccache` or `libtool`; None if there is none."""
     for index, word in enumerate(words):
         name = PurePosixPath(word).name
@@ -71,21 +70,11 @@ def call_of(words: Sequence[str], cwd: str) -> Call | None:
         if compiler or (index == 0 and _ARCHIVER.fullmatch(name)):
             argv = tuple(words[index:])
             tool = "ar" if compiler is None else "cxx" if compiler[1] in _CXX else "cc"
-            outputs = tuple(_outputs(argv, cwd)) if compiler else ()
-            return Call(tool, word, argv, argv, cwd, 0, 0, 0, outputs)
+            return AskedCall(tool, argv, cwd)
     return None
 
 
-def _outputs(argv: Sequence[str], cwd: str) -> Iterator[Output]:
-    named = output_of(argv)
-    names = [named] if named else []
-    if not named and "-c" in argv:
-        names = [PurePosixPath(source).with_suffix(".o").name for source in sources(argv)]
-    for name in names:
-        yield Output(os.path.normpath(str(PurePosixPath(cwd) / name)), "", 0)
-
-
-def calls_of_commands(entries: Sequence[Mapping[str, object]]) -> tuple[Call, ...]:
+def asked_of_commands(entries: Sequence[Mapping[str, object]]) -> tuple[AskedCall, ...]:
     """The calls of a `compile_commands.json`."""
     found = []
     for entry in entries:
@@ -95,6 +84,6 @@ def calls_of_commands(entries: Sequence[Mapping[str, object]]) -> tuple[Call, ..
             if isinstance(arguments, list)
             else shlex.split(str(entry.get("command", "")))
         )
-        call = call_of(words, str(entry.get("directory", "."))) if words else None
+        call = asked_call(words, str(entry.get("directory", "."))) if words else None
         found += [call] if call is not None else []
     return tuple(found)

@@ -15,7 +15,6 @@ from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
 from ensign.proof.facts import Binary, Hardening, Unit, UnitKind
-from ensign.toolchains.driver_line import sources
 
 READ_ERRORS = (ELFError, DWARFError, ValueError, KeyError, OSError)
 
@@ -23,6 +22,8 @@ _GNU = re.compile(r"GNU (\S+) (\d+(?:\.\d+)*)(?: \S*prerelease\S*)?\S*")
 _CLANG = re.compile(r"clang version (\d+(?:\.\d+)*)")
 _ASSEMBLER = 0x8001  # DW_LANG_Mips_Assembler, whatever the processor
 _OF_C = ("C", "Objective-C", "GIMPLE")
+# Clang wrote down a call that compiled one file: the first word that is called like a source.
+_SOURCE = re.compile(r"[^-].*\.(?:c|cc|cp|cpp|cxx|c\+\+|C|CPP|i|ii|m|mm|M|s|S|sx)")
 _BLANK = re.compile(r"(?<!\\) ")
 _JUMP_SLOT = {"EM_X86_64": 7, "EM_386": 7, "EM_AARCH64": 1026}
 _CANARIES = ("__stack_chk_fail", "__stack_chk_guard")
@@ -182,8 +183,8 @@ def _unit_of_line(line: str) -> Unit | None:
     words = tuple(word.replace("\\ ", " ") for word in _BLANK.split(line))
     if "clang" not in words[0]:
         return None
-    named = sources(words)
-    return Unit(named[0] if named else "", "", UnitKind.CLANG, "Clang", words[1:])
+    named = next(filter(_SOURCE.fullmatch, words), "")
+    return Unit(named, "", UnitKind.CLANG, "Clang", words[1:])
 
 
 def _text(value: object) -> str:

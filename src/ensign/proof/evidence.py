@@ -11,7 +11,6 @@ from ensign.model.calls import Call
 from ensign.model.findings import Finding, FindingKind
 from ensign.model.variants import Variant
 from ensign.proof.facts import Proof, Unit, UnitKind
-from ensign.toolchains.driver_line import input_words, is_compiler, links, output_of, sources
 from ensign.toolchains.table import Flags
 
 _SHOWN, _NAMED = 3, 5
@@ -66,10 +65,8 @@ class BuildEvidence:
     def link(self) -> Call | None:
         """The call that linked the artifact, or the last one that linked at all."""
         name = PurePosixPath(self.proof.binary.path).name
-        found = [
-            call for call in self.calls if is_compiler(call) and call.exit == 0 and links(call.ran)
-        ]
-        named = [call for call in found if PurePosixPath(output_of(call.ran)).name == name]
+        found = [call for call in self.calls if call.has_linked]
+        named = [call for call in found if PurePosixPath(call.line.output or "").name == name]
         found = named if named or self.file else found
         return found[-1] if found else None
 
@@ -182,13 +179,13 @@ def linked_calls(seen: BuildEvidence) -> Iterator[Call]:
         return
     if link is None:
         return
-    wanted = {_path(link.cwd, word.text) for word in input_words(link.ran)}
-    names = {f"lib{w.text[2:]}.a" for w in input_words(link.ran) if w.text.startswith("-l")}
+    wanted = {_path(link.cwd, word.text) for word in link.line.inputs}
+    names = {f"lib{w.text[2:]}.a" for w in link.line.inputs if w.text.startswith("-l")}
     for call in calls:
         if call.tool == "ar" and any(_archive_of(call, wanted, names)):
             wanted |= {_path(call.cwd, word) for word in call.ran if word.endswith((".o", ".lo"))}
     for call in calls:
-        if not is_compiler(call) or call.exit != 0 or not _sources(call):
+        if not call.is_compiler or call.exit != 0 or not _sources(call):
             continue
         if call is link or any(output.path in wanted for output in call.outputs):
             yield call
@@ -202,9 +199,9 @@ def _archive_of(call: Call, wanted: set[str], names: set[str]) -> Iterator[str]:
 
 
 def _sources(call: Call) -> tuple[str, ...]:
-    if not is_compiler(call):
+    if not call.is_compiler:
         return ()
-    return tuple(_path(call.cwd, word) for word in sources(call.ran))
+    return tuple(_path(call.cwd, word) for word in call.line.sources)
 
 
 def _path(folder: str, name: str) -> str:
@@ -223,6 +220,7 @@ def moved(seen: BuildEvidence, before: str, after: str) -> BuildEvidence:
             argv=tuple(map(path, each.argv)),
             ran=tuple(map(path, each.ran)),
             cwd=path(each.cwd),
+            line=each.line.with_paths(path),
             outputs=tuple(replace(output, path=path(output.path)) for output in each.outputs),
         )
 

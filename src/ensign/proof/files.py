@@ -9,7 +9,6 @@ from ensign.model.finding_kinds.proof import BOLT_NOT_APPLIED, NOT_JUDGED
 from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.rules import judge
-from ensign.toolchains.driver_line import is_compiler, links, output_of
 
 # Said of libraries by their own finding, which has the reason.
 _SAID_ELSEWHERE = (BOLT_NOT_APPLIED,)
@@ -43,9 +42,6 @@ def _is_of_dependencies(seen: BuildEvidence) -> bool:
     """Whether the dependencies made it, to which the variant's flags do not go."""
     name = seen.file.rpartition("/")[2]
     return any(
-        is_compiler(call)
-        and call.exit == 0
-        and links(call.ran)
-        and output_of(call.ran).rpartition("/")[2] == name
+        call.has_linked and (call.line.output or "").rpartition("/")[2] == name
         for call in seen.dependency_calls
     )

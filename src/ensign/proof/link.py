@@ -12,6 +12,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from ensign.host.processes import Processes
+from ensign.model.calls import Call, LinkWord, is_shared
 from ensign.proof.archives import intermediate, is_archive, read_archive, symbols_of
 from ensign.proof.elf import READ_ERRORS, exported
 from ensign.proof.facts import LinkFacts, OrderFact
@@ -26,7 +27,6 @@ from ensign.proof.link_line import (
 )
 from ensign.proof.lto_symbols import LtoSymbols, UnreadError, bitcode_symbols
 from ensign.proof.resolution import linker_of, used_by_resolution
-from ensign.toolchains.driver_line import Word, input_words, is_shared, sources
 
 _IN_SCRIPT = re.compile(r"/\S+\.so[.\d]*")
 _LONGEST_SCRIPT_BYTES = 10_000
@@ -48,26 +48,17 @@ class TreePlace:
         return Path(path)
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramLink:
-    """A call that linked: its program, its words after rewriting, and its folder."""
-
-    program: str
-    argv: tuple[str, ...]
-    cwd: str
-
-
 def read_link(
-    link: ProgramLink, place: TreePlace, artifact: Path, map_text: str | None, processes: Processes
+    link: Call, place: TreePlace, artifact: Path, map_text: str | None, processes: Processes
 ) -> LinkFacts:
     """Judge the order of a link by a map, or by the symbols that the artifact has.
 
     With LTO neither shows what was taken, so it is told from the symbols of the inputs.
     """
-    inputs = tuple(_input(word, link, place) for word in input_words(link.argv))
+    inputs = tuple(_input(word, link, place) for word in link.line.inputs)
     if not any(each.kind == "archive" for each in inputs):
         return LinkFacts(order_facts(inputs, {}), by="the link line")
-    if lto_of(link.argv[1:]) or any(each.language for each in inputs):
+    if lto_of(link.ran[1:]) or any(each.language for each in inputs):
         return _lto_link(link, inputs, processes)
     if map_text is not None:
         by_map = used_by_map(map_text)
@@ -89,19 +80,19 @@ def _facts(inputs: Sequence[LineInput], used: Used, by: str) -> LinkFacts:
     return LinkFacts(order_facts(inputs, used), by=by, used=taken)
 
 
-def _lto_link(link: ProgramLink, inputs: Sequence[LineInput], processes: Processes) -> LinkFacts:
+def _lto_link(link: Call, inputs: Sequence[LineInput], processes: Processes) -> LinkFacts:
     try:
         _require_symbols(link, inputs)
         read = [_with_bitcode(each, link, processes) for each in inputs]
     except UnreadError as error:
         return LinkFacts(order_facts_of_words(inputs), str(error))
-    used = used_by_resolution(read, link.argv)
-    by = f"the symbols of its inputs, taken as {linker_of(link.argv)} does"
+    used = used_by_resolution(read, link.ran)
+    by = f"the symbols of its inputs, taken as {linker_of(link.ran)} does"
     return _facts(read, used, by)
 
 
-def _require_symbols(link: ProgramLink, inputs: Sequence[LineInput]) -> None:
-    compiled = sources(link.argv)
+def _require_symbols(link: Call, inputs: Sequence[LineInput]) -> None:
+    compiled = link.line.sources
     if compiled:
         raise UnreadError(f"the symbols of {compiled[0]}, compiled at the link, are not kept")
     for each in inputs:
@@ -109,7 +100,7 @@ def _require_symbols(link: ProgramLink, inputs: Sequence[LineInput]) -> None:
             raise UnreadError(f"the symbols of {each.word.text} cannot be read")
 
 
-def _with_bitcode(each: LineInput, link: ProgramLink, processes: Processes) -> LineInput:
+def _with_bitcode(each: LineInput, link: Call, processes: Processes) -> LineInput:
     """The input with the symbols of the bitcode in it."""
     if each.language != "llvm":
         return each
@@ -142,7 +133,7 @@ def _used_in(
     )
 
 
-def _input(word: Word, link: ProgramLink, place: TreePlace) -> LineInput:
+def _input(word: LinkWord, link: Call, place: TreePlace) -> LineInput:
     path = _library(word, link, place) if word.text.startswith("-l") else None
     path = path or place.find(word.text, link.cwd)
     try:
@@ -175,12 +166,12 @@ def _offered(path: Path) -> frozenset[str]:
     return frozenset().union(*(exported(Path(name)) for name in names))
 
 
-def _library(word: Word, link: ProgramLink, place: TreePlace) -> Path | None:
+def _library(word: LinkWord, link: Call, place: TreePlace) -> Path | None:
     name = word.text[2:]
     endings = (".a",) if word.static else (".so", ".a")
     names = [name[1:]] if name.startswith(":") else [f"lib{name}{end}" for end in endings]
     machine = f"{os.uname().machine}-linux-gnu"
-    folders = (*word.folders, *(folder.format(machine=machine) for folder in _SYSTEM))
+    folders = (*link.line.folders, *(folder.format(machine=machine) for folder in _SYSTEM))
     for folder in folders:
         for each in names:
             path = place.find(f"{folder}/{each}", link.cwd)

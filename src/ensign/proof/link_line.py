@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from ensign.model.calls import LinkWord, is_object
 from ensign.proof.archives import Member
 from ensign.proof.facts import Order, OrderFact
-from ensign.toolchains.driver_line import Word, is_object
 
 _MEMBER = re.compile(r"(\S+\.a)[(:]([^()\s]+?)\)")
 _SOME = 5
@@ -26,7 +26,7 @@ class LineInput:
     such a member. The members of a `thin` archive are files beside it.
     """
 
-    word: Word
+    word: LinkWord
     path: str
     kind: str
     defines: frozenset[str] = frozenset()

@@ -22,7 +22,6 @@ from ensign.proof.elf import READ_ERRORS, comments, units_of
 from ensign.proof.facts import FileOrigins, Stray, Unit, UnitKind, Why
 from ensign.proof.leftovers import Leftover
 from ensign.proof.link import TreePlace
-from ensign.toolchains.driver_line import is_compiler, links, output_of, sources
 
 _MACHINES = ("/usr/", "/lib", "/opt/", "/nix/store/", "/gnu/store/", "/home/linuxbrew/")
 # Start files and runtimes, which every link takes.
@@ -115,15 +114,15 @@ class _Tracer:
         """The last call that linked a file of that name, which was changed afterwards."""
         found = None
         for call in self._evidence.calls:
-            linked = call.tool == "ld" or (is_compiler(call) and links(call.ran))
+            linked = call.tool == "ld" or (call.is_compiler and call.line.links)
             if call.exit == 0 and linked:
-                named = output_of(call.ran) or "a.out"
+                named = call.line.output or "a.out"
                 found = call if PurePosixPath(named).name == name else found
         return found
 
     def _call(self, call: Call, output: str, found: _FoundOrigin) -> None:
         """What a call put into what it wrote."""
-        if is_compiler(call):
+        if call.is_compiler:
             self._compiled(call, found)
         inputs: Sequence[LinkInput] = call.inputs
         if call.tool in _CHANGING:
@@ -134,11 +133,11 @@ class _Tracer:
             self._input(each, found)
 
     def _compiled(self, call: Call, found: _FoundOrigin) -> None:
-        names = [name for name in sources(call.ran) if not name.endswith((".s", ".S"))]
-        whole = not links(call.ran)
-        if names or (whole and not sources(call.ran)):
+        names = [name for name in call.line.sources if not name.endswith((".s", ".S"))]
+        whole = not call.line.links
+        if names or (whole and not call.line.sources):
             known = found.compiled.setdefault(call.program, {})
-            known.update(dict.fromkeys(names or (output_of(call.ran) or "standard input",)))
+            known.update(dict.fromkeys(names or (call.line.output or "standard input",)))
             found.outputs.update(dict.fromkeys(each.sha256 for each in call.outputs))
         if names and not whole:
             found.objects.update(f"{call.cwd}/{name}" for name in names)

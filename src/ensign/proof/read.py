@@ -14,8 +14,7 @@ from ensign.model.calls import Call
 from ensign.proof.archives import intermediate, read_archive
 from ensign.proof.elf import read_binary
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof, UnindexedArchive
-from ensign.proof.link import ProgramLink, TreePlace, read_link
-from ensign.toolchains.driver_line import is_compiler, links, output_of
+from ensign.proof.link import TreePlace, read_link
 
 _PROOF = TypeAdapter(Proof)
 
@@ -40,9 +39,7 @@ def read_proof(
     call = link_of(calls, place, artifact)
     link = LinkFacts(unknown="no link of it was recorded")
     if call is not None:
-        link = read_link(
-            ProgramLink(call.program, call.ran, call.cwd), place, artifact, map_text, processes
-        )
+        link = read_link(call, place, artifact, map_text, processes)
     return Proof(binary, objects, unindexed, link, place.seen_as)
 
 
@@ -57,9 +54,9 @@ def link_of(calls: Sequence[Call], place: TreePlace, artifact: Path) -> Call | N
     name = artifact.name
     found = None
     for call in calls:
-        if not is_compiler(call) or call.exit != 0 or not links(call.ran):
+        if not call.has_linked:
             continue
-        output = place.find(output_of(call.ran) or "a.out", call.cwd)
+        output = place.find(call.line.output or "a.out", call.cwd)
         if output.name == name and (not output.exists() or _same(output, artifact)):
             found = call
     return found

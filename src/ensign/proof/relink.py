@@ -6,7 +6,6 @@ from pathlib import Path
 
 from ensign.model.calls import Call
 from ensign.proof.flags import lto_of
-from ensign.toolchains.driver_line import input_words, without_output
 
 _LONGEST_NS = 20 * 10**9
 MAP, _OUTPUT = "link.map", "relinked"
@@ -20,9 +19,9 @@ def command_for_map(call: Call | None, folder: str) -> tuple[str, ...]:
     """
     if call is None or call.wall_ns > _LONGEST_NS or lto_of(call.ran):
         return ()
-    if not any(word.is_library for word in input_words(call.ran)):
+    if not any(word.is_library for word in call.line.inputs):
         return ()
-    words = (*without_output(call.ran[1:]), "-o", f"{folder}/{_OUTPUT}")
+    words = (*call.words_without_output(), "-o", f"{folder}/{_OUTPUT}")
     return ("env", "-C", call.cwd, call.program, *words, f"-Wl,-Map={folder}/{MAP}")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
-from ensign.model.calls import Call
+from ensign.model.calls import Call, is_object
 from ensign.model.finding_kinds.proof import NO_DEBUG_INFO
 from ensign.model.findings import Severity
 from ensign.model.shipment import Verified
@@ -18,7 +18,6 @@ from ensign.proof.evidence import BuildEvidence, linked_calls, shown
 from ensign.proof.facts import Hardening, UnitKind
 from ensign.proof.flags import Effects, effect, effects, lto_of
 from ensign.proof.rules import judge
-from ensign.toolchains.driver_line import is_object, sources
 
 # Debug information changes no code; a project that has none is no worse.
 _NOT_AN_EFFECT = frozenset(("g",))
@@ -93,7 +92,7 @@ def _objects(seen: BuildEvidence) -> dict[str, Effects]:
     found: dict[str, Effects] = {}
     for call in linked_calls(_all_calls(seen)):
         names = [each.path for each in call.outputs if is_object(each.path)]
-        for name in names or [f"{call.cwd}/{source}" for source in sources(call.ran)]:
+        for name in names or [f"{call.cwd}/{source}" for source in call.line.sources]:
             found[name] = {**_of(call), "compiler": call.program}
     return found
 

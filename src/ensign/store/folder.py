@@ -80,12 +80,15 @@ class StudyFolder:
         names = (path.stem.partition("-") for path in self._trials(plan).glob("*.parquet"))
         return frozenset((int(round_index), workload) for round_index, _, workload in names)
 
-    def trials(self, plan: str, *, with_slices: bool = False) -> tuple[Trial, ...]:
-        """All trials of that plan, in the order of rounds. InputError if a file is damaged."""
+    def trials(self, plan: str) -> tuple[Trial, ...]:
+        """All trials of that plan, without slices, in the order of rounds.
+
+        InputError if a file is damaged.
+        """
         read: list[Trial] = []
         for path in self.trial_files(plan):
             try:
-                read.append(from_bytes(path.read_bytes(), with_slices=with_slices))
+                read.append(from_bytes(path.read_bytes(), with_slices=False))
             except InputError as error:
                 raise InputError(f"{path}: {error}; delete the file and run again") from None
         return tuple(read)

@@ -174,3 +174,112 @@ fn what_is_no_reply_is_refused() {
         }
     }
 }
+
+mod any_bytes {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::{select, Index};
+
+    /// The replies before anything that is none, and whether there was such.
+    fn read(mut pieces: Vec<&[u8]>) -> (Vec<Reply>, bool) {
+        let mut parser = Parser::new();
+        let mut found = Vec::new();
+        for bytes in &mut pieces {
+            while !bytes.is_empty() {
+                match parser.feed(bytes, None) {
+                    Ok((taken, reply)) => {
+                        assert!(taken > 0, "no byte was taken");
+                        found.extend(reply);
+                        *bytes = &bytes[taken..];
+                    }
+                    Err(_) => return (found, true),
+                }
+            }
+        }
+        (found, false)
+    }
+
+    /// Bytes that often get far: most of them mean something.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let words: Vec<&[u8]> = vec![
+            b"\r\n",
+            b"+",
+            b"-ERR ",
+            b":",
+            b"$",
+            b"=",
+            b"!",
+            b"*",
+            b"~",
+            b"%",
+            b">",
+            b"|",
+            b"#t",
+            b",",
+            b"(",
+            b"_",
+            b"0",
+            b"1",
+            b"2",
+            b"-1",
+            b"9999999999999999999",
+            b"?",
+            b"abc",
+        ];
+        let some = prop_oneof![
+            9 => select(words).prop_map(<[u8]>::to_vec),
+            1 => vec(any::<u8>(), 0..4),
+        ];
+        vec(some, 0..40).prop_map(|parts| parts.concat())
+    }
+
+    /// A whole reply with its kind, nested a little.
+    fn whole() -> impl Strategy<Value = (Kind, Vec<u8>)> {
+        let text = vec(any::<u8>(), 0..20);
+        let leaf = prop_oneof![
+            "[a-z ]{0,9}".prop_map(|line| (Kind::Status, format!("+{line}\r\n").into_bytes())),
+            any::<i64>().prop_map(|n| (Kind::Integer, format!(":{n}\r\n").into_bytes())),
+            text.prop_map(|text| {
+                let head = format!("${}\r\n", text.len()).into_bytes();
+                (Kind::Bulk, [head, text, b"\r\n".to_vec()].concat())
+            }),
+            Just((Kind::Nil, b"_\r\n".to_vec())),
+        ];
+        leaf.prop_recursive(4, 20, 4, |inner| {
+            vec(inner, 0..4).prop_map(|parts| {
+                let head = format!("*{}\r\n", parts.len()).into_bytes();
+                let parts = parts.into_iter().map(|(_, bytes)| bytes);
+                (
+                    Kind::Array,
+                    std::iter::once(head)
+                        .chain(parts)
+                        .collect::<Vec<_>>()
+                        .concat(),
+                )
+            })
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
+
+        #[test]
+        fn are_read_alike_however_they_are_cut(bytes in bytes(), cuts in vec(any::<Index>(), 0..6)) {
+            let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+            places.extend([0, bytes.len()]);
+            places.sort_unstable();
+            let pieces = places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
+            prop_assert_eq!(read(pieces), read(vec![&bytes]));
+        }
+
+        #[test]
+        fn of_whole_replies_are_as_many_replies(replies in vec(whole(), 0..5)) {
+            let bytes = replies.iter().flat_map(|(_, bytes)| bytes.clone()).collect::<Vec<u8>>();
+            let (found, wrong) = read(vec![&bytes]);
+            prop_assert!(!wrong);
+            let kinds: Vec<Kind> = found.iter().map(|reply| reply.kind).collect();
+            prop_assert_eq!(kinds, replies.iter().map(|(kind, _)| *kind).collect::<Vec<_>>());
+        }
+    }
+}

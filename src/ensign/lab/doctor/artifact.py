@@ -15,7 +15,7 @@ from ensign.proof.archives import is_archive
 from ensign.proof.elf import read_binary
 from ensign.proof.evidence import BuildEvidence
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof
-from ensign.proof.link import ProgramLink, TreePlace, read_link
+from ensign.proof.link import TreePlace, read_link
 from ensign.proof.objects import ObjectFacts, as_binary, objects_below
 from ensign.proof.read import link_of, read_tree, unindexed_archive
 from ensign.proof.rules import describe, judge
@@ -25,7 +25,6 @@ from ensign.proof.rules_open import open_questions
 from ensign.proof.rules_profile import profile_file_findings
 from ensign.proof.rules_times import changed_source_findings
 from ensign.proof.supposed import borne_out, contradicted
-from ensign.toolchains.driver_line import is_compiler, links, output_of, sources
 
 _NO_LINK = LinkFacts(unknown="no command that linked it is known")
 _PLAIN_MAKE = "as plain make would build it"
@@ -118,7 +117,7 @@ def _of_objects(
     name: str, read: tuple[ObjectFacts, ...], objects: Objects, beside: FolderEvidence
 ) -> BuildEvidence:
     """Objects and commands that compile, taken together."""
-    calls = tuple(call for call in beside.calls if sources(call.ran))
+    calls = tuple(call for call in beside.calls if call.line.sources)
     link = LinkFacts(unknown="these are parts, no program")
     return BuildEvidence(name, Proof(as_binary(name, read), objects, link=link), calls=calls)
 
@@ -150,8 +149,8 @@ def _artifacts(
             yield _seen(name, path, binary, objects, beside, processes)
     if not built:
         for call in beside.calls:
-            if is_compiler(call) and links(call.ran):
-                path = beside.place.find(output_of(call.ran) or "a.out", call.cwd)
+            if call.is_compiler and call.line.links:
+                path = beside.place.find(call.line.output or "a.out", call.cwd)
                 yield _seen(path.name, path, Binary(str(path)), objects, beside, processes)
 
 
@@ -167,9 +166,8 @@ def _seen(  # all there is to see of one file
     link = _NO_LINK
     if call is not None:
         map_text = _map_of(path, beside.maps)
-        words = ProgramLink(call.program, call.ran, call.cwd)
-        link = read_link(words, beside.place, path, map_text, processes)
-    compiling = tuple(each for each in beside.calls if not links(each.ran))
+        link = read_link(call, beside.place, path, map_text, processes)
+    compiling = tuple(each for each in beside.calls if not each.line.links)
     calls = beside.calls if call is not None else compiling if binary.units else ()
     return BuildEvidence(name, Proof(binary, objects, link=link), calls=calls)
 

@@ -15,13 +15,14 @@ from pathlib import Path, PurePosixPath
 from ensign.builders.recorder import CALLS, COMPILE_COMMANDS, read_calls
 from ensign.host.files import copy_tree, tree_entries
 from ensign.host.processes import Processes, ProcessRequest, read_tail
-from ensign.model.calls import Call
+from ensign.meter.client import find_meter
+from ensign.meter.command_lines import calls_of
+from ensign.model.calls import AskedCall, Call
 from ensign.model.errors import InputError
-from ensign.proof.dry_run import call_of, calls_of_commands, calls_of_dry_run
+from ensign.proof.dry_run import asked_call, asked_of_commands, asked_of_dry_run
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.link import TreePlace
 from ensign.proof.rules_profile import Dated
-from ensign.toolchains.driver_line import is_compiler, links, sources
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _BY_CMAKE = b"CMAKE generated file"
@@ -80,22 +81,24 @@ def _calls(
     makefile = next((files[name] for name in _MAKEFILES if name in files), None)
     if makefile is not None and _BY_CMAKE not in makefile.read_bytes()[:200]:
         place, calls = _dry_run(folder, processes)
-        if any(is_compiler(call) and sources(call.ran) for call in calls):
+        if any(call.is_compiler and call.line.sources for call in calls):
             return place, calls, _DRY_RUN
     listed = sorted(
         (name for name in files if PurePosixPath(name).name == COMPILE_COMMANDS),
         key=lambda name: (name.count("/"), name),
     )
-    found: list[Call] = []
+    asked: list[AskedCall] = []
     for name in listed[:1]:
         with _readable(files[name]):
-            found += calls_of_commands(json.loads(files[name].read_text()))
-    linked = [*_cmake_links(folder, files), *_ninja_links(files)]
+            asked += asked_of_commands(json.loads(files[name].read_text()))
+    found = calls_of(find_meter(), asked)
+    linking = calls_of(find_meter(), (*_cmake_links(folder, files), *_ninja_links(files)))
+    linked = [call for call in linking if call.is_compiler and call.line.links]
     read = (*listed[:1], *(["the build system's link commands"] if linked else []))
     return TreePlace(folder), (*found, *linked), tuple(read)
 
 
-def _cmake_links(folder: Path, files: dict[str, Path]) -> Iterator[Call]:
+def _cmake_links(folder: Path, files: dict[str, Path]) -> Iterator[AskedCall]:
     """Commands that CMake keeps for its Makefiles."""
     for name, path in files.items():
         at, marker, rest = name.rpartition("CMakeFiles/")
@@ -104,7 +107,7 @@ def _cmake_links(folder: Path, files: dict[str, Path]) -> Iterator[Call]:
                 yield from _linking(line, str(folder / at))
 
 
-def _ninja_links(files: dict[str, Path]) -> Iterator[Call]:
+def _ninja_links(files: dict[str, Path]) -> Iterator[AskedCall]:
     """Edges that link, as CMake and Meson write them."""
     for name, path in files.items():
         if PurePosixPath(name).name != "build.ninja":
@@ -127,13 +130,13 @@ def _ninja_links(files: dict[str, Path]) -> Iterator[Call]:
             edge, values = _NINJA_LINK.match(line), {}
 
 
-def _linking(line: str, cwd: str) -> Iterator[Call]:
+def _linking(line: str, cwd: str) -> Iterator[AskedCall]:
     try:
         words = shlex.split(line)
     except ValueError:
         return
-    call = call_of(words, os.path.normpath(cwd)) if words else None
-    if call is not None and is_compiler(call) and links(call.ran):
+    call = asked_call(words, os.path.normpath(cwd)) if words else None
+    if call is not None:
         yield call
 
 
@@ -178,4 +181,4 @@ def _dry_run(folder: Path, processes: Processes) -> tuple[TreePlace, tuple[Call,
         # What was built in the folder says the folder's own path.
         own = str(folder.resolve())
         text = read_tail(log, _LONGEST_DRY_RUN_BYTES).replace(str(copy), own)
-        return TreePlace(folder, own), calls_of_dry_run(text, own)
+        return TreePlace(folder, own), calls_of(find_meter(), asked_of_dry_run(text, own))

@@ -12,6 +12,7 @@ from ensign.lab.study.confirm_plan import TimeLeft, confirming, new_plan
 from ensign.lab.study.fitting import exact_rounds
 from ensign.lab.study.prepare import build_ports, compilers_by_line, require_commands
 from ensign.lab.study.racing import RoundPlan
+from ensign.lab.study.request_problems import require_requests
 from ensign.lab.study.run import folder_of
 from ensign.lab.study_file import StudyFile
 from ensign.model.expectation import Expectation, PlannedVariant, Work
@@ -28,6 +29,7 @@ def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
     """Looks at the toolchains and the cache; builds and races nothing. InputError as `run`."""
     study = file.study
     require_commands(file, ports.env)
+    require_requests(file)
     baseline = file.variants[0].name
     request = BuildRequest(study, file.path, file.variants, baseline)
     with compilers_by_line(file):

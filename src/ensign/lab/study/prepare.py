@@ -121,12 +121,9 @@ def compilers_by_line(file: StudyFile) -> Iterator[None]:
 def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
     """StudyError where a program that workloads name is missing: before the builds, not after."""
     training = file.study.training
-    for start, workload in (
-        *((("workloads", index), each) for index, each in enumerate(file.study.workloads)),
-        *(
-            (("training", "workloads", index), each)
-            for index, each in enumerate(() if training is None else training.workloads)
-        ),
+    for table, workload in (
+        *(("", each) for each in file.study.workloads),
+        *(("training", each) for each in (() if training is None else training.workloads)),
     ):
         named: list[tuple[Where, list[str] | None]] = [
             (("load",), workload.load),
@@ -142,7 +139,7 @@ def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
                 raise file.error(
                     f"workload '{workload.name}': there is no program '{program}'; "
                     "install it, or correct its name",
-                    *start,
+                    *file.place_of(workload.name, table),
                     *where,
                 )
 

@@ -32,6 +32,7 @@ from ensign.lab.study.phase import (
 from ensign.lab.study.prepare import BuiltPrograms, build_programs, require_commands
 from ensign.lab.study.race_setup import race_setup
 from ensign.lab.study.redo import with_redo
+from ensign.lab.study.request_problems import require_requests
 from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study.tracing import judged_programs
 from ensign.lab.study_file import StudyFile
@@ -78,6 +79,7 @@ class StudySteps:
         """Builds what is missing, proved and checked."""
         file, context = self.file, self.context
         require_commands(file, context.ports.env)
+        require_requests(file)
         require_any_time_left(file.study, len(file.variants) - 1)
         programs = build_programs(
             file,

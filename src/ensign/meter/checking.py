@@ -1,0 +1,43 @@
+"""What the meter would refuse of requests, found before any of them is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from ensign.meter.documents import race_json
+from ensign.meter.questions import ask
+from ensign.meter.requests import RaceRequest
+
+
+class RequestProblem(BaseModel):
+    """One mistake: `path` is the JSON pointer of the wrong value in the request."""
+
+    model_config = ConfigDict(frozen=True)
+
+    code: str
+    path: str
+    text: str
+
+    @property
+    def steps(self) -> tuple[str | int, ...]:
+        """The keys and indices of the pointer."""
+        parts = self.path.split("/")[1:]
+        return tuple(
+            int(part) if part.isdigit() else part.replace("~1", "/").replace("~0", "~")
+            for part in parts
+        )
+
+
+class _Answer(BaseModel):
+    problems: tuple[RequestProblem, ...]
+
+
+def check_races(
+    executable: Path, requests: Sequence[RaceRequest]
+) -> tuple[tuple[RequestProblem, ...], ...]:
+    """What is wrong with each race; nothing is started. InternalError without an answer."""
+    asked = [{"verb": "race", "request": race_json(each)} for each in requests]
+    return tuple(answer.problems for answer in ask(executable, "check", asked, _Answer))
