@@ -17,7 +17,8 @@ from ensign.builders.sandboxes import Bubblewrap
 from ensign.host.cache import Cache
 from ensign.host.clock import SystemClock
 from ensign.model.results import BuildFacts
-from ensign.model.study import CheckSection, Study
+from ensign.model.study import Study
+from ensign.model.study_build import CheckSection
 from ensign.toolchains.profiling import Profilers
 from real_processes import PlainProcesses
 from small_studies import BUILD, CLANG_O2, GCC_LTO, GCC_O2

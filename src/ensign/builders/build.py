@@ -41,7 +41,7 @@ from ensign.host.processor import read_processor
 from ensign.model.build_events import BuildEvent, OnEvent, ignore
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding
-from ensign.model.study import CheckSection
+from ensign.model.study_build import CheckSection
 from ensign.model.variants import Variant, trained
 from ensign.proof.evidence import some
 from ensign.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock

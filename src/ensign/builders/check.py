@@ -32,7 +32,9 @@ from ensign.host.files import (
 )
 from ensign.host.processes import Outcome, read_tail
 from ensign.model.placeholders import fill_all, names_in
-from ensign.model.study import CheckSection, Study, Workload, longest_run_ns
+from ensign.model.study import Study, longest_run_ns
+from ensign.model.study_build import CheckSection
+from ensign.model.study_workload import Workload
 from ensign.model.units import format_size, parse_duration_ns, parse_size_bytes
 
 _KIND = "check"

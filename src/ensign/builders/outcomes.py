@@ -30,7 +30,7 @@ from ensign.model.finding_kinds.builds import (
 )
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import BuildFacts, BuildStatus
-from ensign.model.study import Build
+from ensign.model.study_build import Build
 from ensign.model.variants import Variant
 from ensign.proof.evidence import BuildEvidence, Request, some
 from ensign.proof.facts import FileOrigins

@@ -27,7 +27,8 @@ from ensign.builders.profiles import (
 from ensign.builders.recorder import Changes, Recorded, recorded_programs
 from ensign.builders.stages import Kind, Plan, Stage
 from ensign.host.cache import key_of
-from ensign.model.study import Build, Rewrite, Study
+from ensign.model.study import Study
+from ensign.model.study_build import Build, Rewrite
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.toolchains.find import Toolchain

@@ -14,7 +14,8 @@ from pathlib import PurePosixPath
 from ensign.builders.commands import Commands, with_folders
 from ensign.host.cache import key_of
 from ensign.model import placeholders
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 from ensign.model.units import parse_duration_ns
 from ensign.toolchains import profiling
 from ensign.toolchains.find import Toolchain

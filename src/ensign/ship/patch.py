@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ensign.builders.commands import filled
 from ensign.model.errors import InputError
-from ensign.model.study import Edit
+from ensign.model.study_build import Edit
 
 NAME = "change.patch"
 _EMPTY = re.compile(r" ?(?<!\$)\{([a-z_]+)\}")

@@ -31,7 +31,7 @@ from ensign.model.calls import Call
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.placeholders import shown
 from ensign.model.shipment import NOT_VERIFIED, Shipment, ShippedFile
-from ensign.model.study import Edit
+from ensign.model.study_build import Edit
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.proof.evidence import BuildEvidence, moved

@@ -19,7 +19,8 @@ from ensign.builders.stages import Plan, Stage
 from ensign.model.drive import Drive, drive_json
 from ensign.model.errors import InputError
 from ensign.model.placeholders import fill
-from ensign.model.study import DriveStep, Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import DriveStep, Workload
 
 NAME = "build.sh"
 FILES = "training"

@@ -11,7 +11,7 @@ from ensign.host.cache import Cache, Entry
 from ensign.host.files import copy_tree, tree_sha256, write_atomically
 from ensign.host.processes import Processes
 from ensign.model.errors import InputError
-from ensign.model.study import ArchiveSource, DebianSource, GitSource, PathSource, Source
+from ensign.model.study_source import ArchiveSource, DebianSource, GitSource, PathSource, Source
 from ensign.sources.archive import fetch_archive
 from ensign.sources.debian import fetch_debian
 from ensign.sources.fetched import Fetched, Fetcher

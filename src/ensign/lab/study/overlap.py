@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from ensign.model.drive import Drive
 from ensign.model.finding_kinds.race import TRAINING_OVERLAPS_TESTS
 from ensign.model.findings import Finding
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 
 _NUMBER = r"\d+"
 

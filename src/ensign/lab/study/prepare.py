@@ -22,7 +22,8 @@ from ensign.meter.client import find_meter
 from ensign.model.build_events import OnEvent, ignore
 from ensign.model.errors import InputError
 from ensign.model.placeholders import names_in
-from ensign.model.study import Build, Study
+from ensign.model.study import Study
+from ensign.model.study_build import Build
 from ensign.model.study_problems import Where
 from ensign.toolchains.find import MissingCompiler
 
