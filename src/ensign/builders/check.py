@@ -31,7 +31,7 @@ from ensign.host.files import (
     tree_sha256,
 )
 from ensign.host.processes import Outcome, read_tail
-from ensign.model.placeholders import fill_all, names_in
+from ensign.model.placeholders import fill_all, names_in, program_values
 from ensign.model.study import Study, longest_run_ns
 from ensign.model.study_build import CheckSection
 from ensign.model.study_workload import Workload
@@ -112,7 +112,13 @@ def check_key(context: CheckContext, result: BuildResult) -> str:
             "tools": {name: file_sha256(path) for name, path in context.baseline.tools.items()},
             "baseline": context.baseline.facts.loadable_sha256 if context.workloads else "",
             "workloads": [
-                [each.name, each.command, each.input, _input_sha256(context, each)]
+                [
+                    each.name,
+                    each.command,
+                    each.stdin,
+                    _input_sha256(context, each),
+                    *([each.env] if each.env else []),
+                ]
                 for each in context.workloads
             ],
         }
@@ -129,7 +135,7 @@ def _of_tree(context: CheckContext, result: BuildResult) -> dict[str, object]:
 
 def _named(context: CheckContext) -> dict[str, str]:
     """Files and folders beside the study that commands name: their outputs are compared."""
-    words = {word for each in context.workloads for word in each.command or () if word}
+    words = {word for each in context.workloads for word in each.own_texts if word}
     paths = {word: context.folder / word for word in sorted(words)}
     files = {word: file_sha256(path) for word, path in paths.items() if is_file(path)}
     rest = ((word, path) for word, path in paths.items() if word not in (*files, "."))
@@ -149,9 +155,9 @@ def _kept(context: CheckContext, result: BuildResult) -> dict[str, str]:
 
 
 def _input_sha256(context: CheckContext, workload: Workload) -> str:
-    if workload.input is None:
+    if workload.stdin is None:
         return ""
-    path = context.folder / workload.input
+    path = context.folder / workload.stdin
     if path.is_dir():
         return tree_sha256(path)
     return file_sha256(path) if path.is_file() else ""
@@ -188,8 +194,7 @@ def compared_workloads(study: Study, check: CheckSection) -> tuple[Workload, ...
 
 def comparable(workload: Workload) -> bool:
     """Whether it has an output of its own, and can be run outside a race."""
-    words = (*(workload.command or ()), workload.input or "")
-    apart = {name for word in words for name in names_in(word)} & {"port", "variant"}
+    apart = {name for word in workload.own_texts for name in names_in(word)} & {"port", "variant"}
     return workload.command is not None and not apart
 
 
@@ -387,11 +392,13 @@ class _Run:
 
     def _workload(self, workload: Workload, output: Path) -> str:
         """Run in the study's folder, as races do. Say what failed; empty if nothing did."""
-        command = fill_all(workload.command or (), self._values())
+        values = self._values()
+        command = fill_all(workload.command or (), values)
+        env = fill_all((f"{key}={text}" for key, text in workload.env.items()), values)
         outcome = self.runner.run(
-            ("env", "-C", str(self.context.folder), *command),
+            ("env", "-C", str(self.context.folder), *env, *command),
             self._deadline_ns(workload),
-            stdin=None if workload.input is None else self.context.folder / workload.input,
+            stdin=None if workload.stdin is None else self.context.folder / workload.stdin,
             stdout=output,
         )
         return self._failure(outcome, f"workload {workload.name}", workload)
@@ -423,7 +430,12 @@ class _Run:
         place = sandboxes.build_path
         tools = {name: f"{place}/{path}" for name, path in self.context.tools.items()}
         artifact = f"{place}/{self.context.study.build.artifact}"
-        return {**tools, "artifact": artifact, "files": place, "tmp": sandboxes.temporary_path}
+        return {
+            **tools,
+            **program_values(artifact),
+            "files": place,
+            "tmp": sandboxes.temporary_path,
+        }
 
 
 def _text(path: Path) -> str:

@@ -109,8 +109,9 @@ def _texts(study: Study) -> Iterable[str]:
         yield from workload.server_args
         for argv in workload.preload_commands:
             yield from argv
-        if workload.input:
-            yield workload.input
+        yield from workload.env.values()
+        if workload.stdin:
+            yield workload.stdin
 
 
 def compiler_training_steps(

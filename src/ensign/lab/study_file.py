@@ -20,6 +20,7 @@ from ensign.model.units import parse_duration_ns, parse_share
 from ensign.model.variants import Variant
 from ensign.variants.expand import expand as variants_of
 from ensign.variants.expand import expansion_problems
+from ensign.workloads.inputs import split_inputs
 from ensign.workloads.rules import workload_problems
 
 _MOST_PROBLEMS = 10
@@ -145,6 +146,10 @@ def parse_study(
     study, problems = check_shape(mapping)
     if study is None:
         raise _combined(problems, positions, path)
+    split = split_inputs(study)
+    if split.problems:
+        raise _combined(split.problems, positions, path)
+    study, positions = split.study, positions.reordered(split.origins)
     suite = study.suite
     if suite is not None and expand is not None:
         try:
@@ -153,6 +158,7 @@ def parse_study(
             line = positions.line(("suite",))
             raise StudyError(str(error), path=str(path), line=line) from None
     problems = (*broken_rules(study), *workload_problems(study), *expansion_problems(study))
+    problems = tuple(each for each in problems if not split.repeats(each.where))
     if machine_cpus is not None:
         problems = (*problems, *absent_cpus(study, machine_cpus))
     if problems:

@@ -77,10 +77,10 @@ def _server(study: Study) -> Iterator[Problem]:
     server = study.server
     if server is None:
         return
-    allowed = ("artifact", *placeholders.PLACES, *study.build.tools)
+    allowed = (*placeholders.PROGRAM, *placeholders.PLACES, *study.build.tools)
     yield from unknown(server.command, ("server", "command"), allowed)
     yield from unknown_in_env(server.env, ("server", "env"), allowed)
-    if not uses(_server_texts(server), "artifact"):
+    if not uses(_server_texts(server), *placeholders.PROGRAM):
         text = "'command' has no {artifact}: every variant would run the same program"
         yield Problem(("server", "command"), text)
     if server.ready.output is None and not uses(_server_texts(server), "port"):
@@ -148,13 +148,13 @@ def _check(study: Study) -> Iterator[Problem]:
         elif known[name].command is None:
             text = f"workload '{name}' has no 'command', so it has no output of its own"
             yield Problem(where, f"'same_output': {text}")
-        elif uses((*(known[name].command or ()), known[name].input or ""), "port", "variant"):
+        elif uses(known[name].own_texts, "port", "variant"):
             text = f"workload '{name}' uses {{port}} or {{variant}}, which a check has not"
             yield Problem(where, f"'same_output': {text}")
 
 
 def _check_commands(study: Study, check: CheckSection) -> Iterator[Problem]:
-    allowed: tuple[str, ...] = ("artifact", "tmp", "files", "jobs", *study.build.tools)
+    allowed: tuple[str, ...] = (*placeholders.PROGRAM, "tmp", "files", "jobs", *study.build.tools)
     if check.in_build_tree:
         of_build = (placeholders.TOOLCHAIN, placeholders.FLAGS, placeholders.DEPENDENCY_FLAGS)
         allowed += tuple(name for names in of_build for name in names)

@@ -12,7 +12,7 @@ from pydantic import Discriminator, Field, Tag
 from ensign.model.drive import Drive
 from ensign.model.placeholders import names_in, shown
 from ensign.model.study_axes import Section
-from ensign.model.study_values import Argv, Duration, Name, Pattern
+from ensign.model.study_values import Argv, Duration, Inputs, Name, Pattern
 
 
 class Ready(Section):
@@ -39,7 +39,7 @@ class Server(Section):
     )
 
 
-_LATER_KEYS = ("drive", "server_args", "output", "score", "operations")
+_LATER_KEYS = ("env", "drive", "server_args", "output", "score", "operations")
 
 
 class ScoreSection(Section):
@@ -76,6 +76,10 @@ class Workload(Section):
     `{requests}` in `load` and `preload` is replaced by the number of requests, which is chosen
     from a pilot so that one execution takes its share of the budget, unless `requests` fixes it;
     a drive's `operations` are such a number.
+
+    Further placeholders: `{artifact}`, `{artifact_dir}` (its folder), `{input}`, `{port}` `{tmp}`
+    `{variant}` `{files}` and the names in `build.tools`. A workload with several inputs becomes a
+    test for each, called by its own name and the file's: `parse-small.json`.
     """
 
     name: Name = Field(description="unique in the study; small letters, digits and _.+-")
@@ -92,7 +96,14 @@ class Workload(Section):
     rounding: int = Field(
         default=1000, gt=0, description="a chosen number of requests is a multiple of it"
     )
-    input: str | None = Field(default=None, description="file given as standard input")
+    input: Inputs | None = Field(
+        default=None,
+        description="file given as standard input, or as {input}; of several each is a test",
+    )
+    env: dict[str, str] = Field(
+        default_factory=dict,
+        description="added to the environment of the program, of a server after its own `env`",
+    )
     output: str | None = Field(
         default=None,
         description="where a command's standard output goes: pipe (drained), null, or a file",
@@ -110,6 +121,16 @@ class Workload(Section):
     def by_turns(self) -> bool:
         """Whether whole executions take turns whatever the mode: it says what it achieved."""
         return self.score is not None or isinstance(self.operations, str)
+
+    @property
+    def stdin(self) -> str | None:
+        """The file given as standard input; of a study as read, which has one input at most."""
+        return self.input if isinstance(self.input, str) else None
+
+    @property
+    def own_texts(self) -> tuple[str, ...]:
+        """All that a program's own run is told: command, input, environment."""
+        return (*(self.command or ()), self.stdin or "", *self.env.values())
 
     @property
     def fixed_requests(self) -> int | None:

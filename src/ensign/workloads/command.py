@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ensign.model.placeholders import PROGRAM
 from ensign.model.study import Study
 from ensign.model.study_placeholders import uses
 from ensign.model.study_problems import Problem, Where
@@ -28,7 +29,7 @@ class CommandKind:
         if workload.output == "inherit":
             text = f"'output' of {called}: a study's programs write into a pipe, null or a file"
             yield Problem((*where, "output"), text)
-        if not uses(workload.command or (), "artifact"):
+        if not uses(workload.command or (), *PROGRAM):
             text = (
                 f"'command' of {called} has no {{artifact}}: "
                 "every variant would run the same program"

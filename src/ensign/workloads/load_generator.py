@@ -49,6 +49,9 @@ def load_problems(study: Study, workload: Workload, where: Where) -> Iterator[Pr
     elif not uses(load, "port", "tmp"):
         text = f"'load' of {called} has no {{port}}: it would not reach the variant's own server"
         yield Problem((*where, "load"), text)
+    if workload.input is not None:
+        text = f"'input' of {called} is not named: write {{input}} where 'load' is to get its path"
+        yield Problem((*where, "input"), text)
     if workload.output is not None:
         text = f"'output' of {called} is for commands only, not for loads"
         yield Problem((*where, "output"), text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ensign.model import placeholders
 from ensign.model.study import Study
-from ensign.model.study_placeholders import unknown, unknown_in_text, uses
+from ensign.model.study_placeholders import unknown, unknown_in_env, unknown_in_text, uses
 from ensign.model.study_problems import Problem, Where
 from ensign.model.study_workload import DriveStep, Workload
 from ensign.workloads.drive import slice_problems
@@ -77,7 +77,7 @@ def _preload_drives(workload: Workload, where: Where) -> Iterator[Problem]:
 
 
 def _placeholders(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
-    common = ("artifact", *placeholders.PLACES, *study.build.tools)
+    common = (*placeholders.PROGRAM, *placeholders.PLACES, *study.build.tools)
     with_requests = (*common, "requests")
     yield from unknown(workload.load or (), (*where, "load"), with_requests)
     yield from unknown(workload.command or (), (*where, "command"), common)
@@ -85,7 +85,7 @@ def _placeholders(study: Study, workload: Workload, where: Where) -> Iterator[Pr
         argv = step if isinstance(step, list) else ()
         yield from unknown(argv, (*where, "preload", index), with_requests)
     yield from unknown(workload.server_args, (*where, "server_args"), common)
-    for key in ("input", "output"):
-        named = getattr(workload, key)
+    yield from unknown_in_env(workload.env, (*where, "env"), common)
+    for key, named in (("input", workload.stdin), ("output", workload.output)):
         if named is not None:
             yield from unknown_in_text(named, (*where, key), placeholders.PLACES)

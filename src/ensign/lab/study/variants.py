@@ -19,7 +19,7 @@ from ensign.meter.requests import (
     Sink,
     VariantSpec,
 )
-from ensign.model.placeholders import fill, fill_all
+from ensign.model.placeholders import fill, fill_all, program_values
 from ensign.model.study import Study
 from ensign.model.study_workload import DriveStep, Server, Workload
 from ensign.model.trials import TWIN, Better, Metric, Mode, Score, Trial
@@ -198,7 +198,7 @@ def _variant(
 ) -> VariantSpec:
     workload = run.workload
     tree = variants.trees.get(artifact)
-    own = {"artifact": artifact} if tree is None else tree.values
+    own = program_values(artifact) if tree is None else tree.values
     values = {**variants.tools, **own}
     if run.requests is not None:
         values["requests"] = str(run.requests)
@@ -231,9 +231,10 @@ class _Filled:
         workload, values = self.run.workload, self.values
         program = ProcessSpec(
             argv=fill_all(processes.argv, values),
+            env=self._env(workload.env),
             cwd=self.variants.folder,
             cpus=self.variants.cpus.program,
-            stdin=None if workload.input is None else fill(workload.input, values),
+            stdin=None if workload.stdin is None else fill(workload.stdin, values),
             stdout=None if workload.output in _SINKS else fill(workload.output or "", values),
             sink=_SINKS.get(workload.output, Sink.PIPE),
             deadline_ns=parse_duration_ns(workload.deadline),
@@ -280,7 +281,10 @@ class _Filled:
     def _server(self, server: Server) -> ProcessSpec:
         return ProcessSpec(
             argv=fill_all((*server.command, *self.run.workload.server_args), self.values),
-            env=tuple((key, fill(text, self.values)) for key, text in server.env.items()),
+            env=self._env({**server.env, **self.run.workload.env}),
             cpus=self.variants.cpus.program,
             cwd="{tmp}",
         )
+
+    def _env(self, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        return tuple((key, fill(text, self.values)) for key, text in env.items())
