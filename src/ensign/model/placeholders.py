@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld", "jobs")
 FLAGS = ("cflags", "ldflags", "allocator")
 DEPENDENCY_FLAGS = ("dependency_cflags", "dependency_ldflags")
-SHIPPED = ("opt", "lto", "link_only")
+SHIPPED = ("opt", "lto", "link_only", "cflags_list", "ldflags_list", "link_only_list")
 PROGRAM = ("artifact", "artifact_dir")
 PLACES = ("port", "tmp", "variant", "files")
 RESERVED = frozenset(

@@ -98,14 +98,19 @@ class CheckSection(Section):
 class Edit(Section):
     """One change of a file of the source, at the one place where `line` or `pattern` matches.
 
+    With `create` the file is a new one, such as CMakePresets.json or a native file of Meson.
+
     In `replace` stand `{cc}` `{cxx}` `{ar}` `{ranlib}` `{nm}` `{ld}` (names of programs), `{opt}`
     (the level), `{cflags}`, `{ldflags}`, `{link_only}` (of the latter those that are not in
-    `{cflags}`), `{lto}` and `{allocator}`; `${NAME}` is left as it is.
+    `{cflags}`), `{lto}` and `{allocator}`; `${NAME}` and `$env{NAME}` are left as they are.
+    `{cflags_list}`, `{ldflags_list}` and `{link_only_list}` are flags as a list of Meson has them:
+    `'-O3', '-flto'`.
     """
 
     file: Inside = Field(description="the file, relative to the source folder")
     line: str | None = Field(default=None, min_length=1, description="a whole line, literally")
     pattern: str | None = Field(default=None, min_length=1, description="a regular expression")
+    create: bool = Field(default=False, description="the file is new, and `replace` all its text")
     replace: str = Field(description="what comes in its place; \\1 is a group of `pattern`")
 
 

@@ -13,7 +13,8 @@ from ensign.model.study_problems import Problem, Where, suggestion
 from ensign.model.study_workload import Server
 from ensign.model.variants import AXES
 
-_SHELL_VARIABLE = re.compile(r"\$\{\w*\}")
+# Also those of CMake: ${sourceDir}, $env{HOME}.
+_SHELL_VARIABLE = re.compile(r"\$\w*\{\w*\}")
 
 
 def broken_rules(study: Study) -> tuple[Problem, ...]:
@@ -171,7 +172,9 @@ def _ship(study: Study) -> Iterator[Problem]:
     named = (*placeholders.TOOLCHAIN[:-1], *placeholders.FLAGS, *placeholders.DEPENDENCY_FLAGS)
     for index, edit in enumerate(study.ship.edits):
         where = ("ship", "edits", index)
-        if (edit.line is None) == (edit.pattern is None):
+        if edit.create and (edit.line, edit.pattern) != (None, None):
+            yield Problem(where, "an edit with 'create' makes a file, so it has no place in one")
+        elif not edit.create and (edit.line is None) == (edit.pattern is None):
             yield Problem(where, "an edit needs exactly one of 'line' and 'pattern'")
         elif edit.pattern is not None:
             try:
