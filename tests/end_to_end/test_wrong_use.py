@@ -77,6 +77,7 @@ def test_one_line_says_what_is_wrong(complaint: Line, command_line: str, said: s
         ('budget = "60s"', 'budget = "0s"', "'budget': '0s' must be above 0"),
         ('budget = "60s"', "budget = 0", "'budget'"),
         ("[race]", "[race", "not TOML"),
+        ('path = "source"', 'path = "sauce"', "/sauce is not there"),
         ('"{artifact}", "100', '"nosuchprogram", "{artifact}", "100', "'nosuchprogram'"),
     ],
 )

@@ -25,6 +25,7 @@ from ensign.model.placeholders import names_in
 from ensign.model.study import Study
 from ensign.model.study_build import Build
 from ensign.model.study_problems import Where
+from ensign.model.study_source import PathSource
 from ensign.toolchains.find import MissingCompiler
 
 
@@ -117,6 +118,14 @@ def compilers_by_line(file: StudyFile) -> Iterator[None]:
             if choice.compiler == missing.compiler
         ]
         raise file.error(str(missing), *places[0]) from None
+
+
+def require_source(file: StudyFile) -> None:
+    """StudyError where the source is a folder that is not there: nothing of it can be planned."""
+    source = file.study.source
+    if isinstance(source, PathSource) and not (file.folder / source.path).is_dir():
+        folder = (file.folder / source.path).resolve()
+        raise file.error(f"the source folder {folder} is not there", "source", "path")
 
 
 def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
