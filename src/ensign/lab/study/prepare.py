@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from ensign.model.study import Study
 from ensign.model.study_build import Build
 from ensign.model.study_problems import Where
 from ensign.model.study_source import PathSource
+from ensign.store.bundle import is_bundle
 from ensign.toolchains.find import MissingCompiler
 
 
@@ -49,6 +51,9 @@ def open_study(path: Path, ports: Ports | None = None) -> StudyFile:
 
     What its suite is made of is fetched where the cache has it not.
     """
+    if is_bundle(path):
+        unbundle = shlex.join(["ensign", "unbundle", str(path), "FOLDER"])
+        raise InputError(f"{path} is a bundle; take the study out of it first: {unbundle}")
     ports = ports or Ports()
 
     def expand(study: Study) -> Study:
