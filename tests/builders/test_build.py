@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -188,6 +189,31 @@ def test_an_artifact_that_is_not_made_or_no_program_is_a_failure(
         build_variants(request(tmp_path, GCC_O2, artifact="main.c"), ports)
     with pytest.raises(CommandFailed, match="the build made no 'missing/log'"):
         build_variants(request(tmp_path, GCC_O2, artifact="missing/log"), ports)
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"program": None},
+        {"chain_s": "soon"},
+        {"proof": {}, "label": "of an earlier version"},
+        {"label": None},
+    ],
+)
+def test_a_stage_whose_facts_are_damaged_is_built_again(
+    tmp_path: Path, ports: BuildPorts, damage: dict[str, object]
+) -> None:
+    first = build_variants(request(tmp_path, GCC_O2), ports)
+    ports.cache.close()
+    (meta,) = (ports.cache.folder / "entries").glob("program-*/meta.json")
+    content = json.loads(meta.read_text())
+    meta.write_text(json.dumps({**content, "facts": {**content["facts"], **damage}}))
+    again = build_variants(request(tmp_path, GCC_O2), ports)
+    assert [each.facts.status for each in again.results] == ["built"]
+    assert again.results[0].facts.identity == first.results[0].facts.identity
+    third = build_variants(request(tmp_path, GCC_O2), ports)
+    assert [each.facts.status for each in third.results] == ["cached"]
 
 
 @pytest.mark.usefixtures("project")

@@ -7,7 +7,7 @@ A profile is collected in a copy of the instrumented program's files: commands t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -206,20 +206,3 @@ def _laying_out(toolchain: Toolchain, file: str, data: str) -> Commands:
 def of_file(commands: Commands, file: str, number: int) -> Commands:
     """Commands for the further file of that number."""
     return with_folders(commands, {FILE: file, NUMBER: str(number)})
-
-
-def describe_profile(facts: Mapping[str, object]) -> tuple[str, ...]:
-    """Say in sentences what was kept of profiles with a program; nothing without one."""
-    lines = []
-    for name, meaning in (("pgo", "PGO"), ("bolt", "BOLT")):
-        count = facts.get(name)
-        if isinstance(count, list):
-            functions, profiled = count
-            share = profiled / functions if functions else 0.0
-            lines.append(f"{meaning}: {profiled} of {functions} functions profiled ({share:.0%})")
-        elif name in facts:
-            lines.append(f"{meaning}: share of functions with a profile is unknown")
-    warnings = facts.get("warnings")
-    if isinstance(warnings, Mapping):
-        lines += [f"-W{name}: {count} warnings" for name, count in warnings.items()]
-    return tuple(lines)

@@ -12,6 +12,7 @@ from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.effects import NO_EFFECTS, Factorial
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
+from ensign.model.profile_coverage import ProfileCoverage
 from ensign.model.ran import WhatRan
 from ensign.model.traced import MappedFile
 from ensign.model.trials import Metric, Mode, Trial, VariantFailure
@@ -51,7 +52,8 @@ class BuildFacts:
     failed, `check_tail` has the last lines of the check's log then; `out` why it is not raced at
     all. `layouts` has the loadable hash of each relink, and `layout_kind` says in what they differ.
     `files` are all that count, the
-    program first; records of earlier versions have none.
+    program first; records of earlier versions have none. `coverage` is how much of the program had
+    a profile, for whom.
     """
 
     variant: str
@@ -75,6 +77,7 @@ class BuildFacts:
     layout_kind: str = ""
     files: tuple[BuiltFile, ...] = ()
     same_as: str = ""
+    coverage: tuple[ProfileCoverage, ...] = ()
 
     @property
     def identity(self) -> str:

@@ -21,9 +21,9 @@ from ensign.builders.recorder import Recorded, recorded_programs
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.running import Inputs
 from ensign.builders.sandboxes import choose_sandboxes
+from ensign.builders.stage_facts import cached_stage, program_of
 from ensign.builders.stages import Stage
-from ensign.builders.taking import taken_from
-from ensign.host.cache import Entry, key_of
+from ensign.host.cache import key_of
 from ensign.host.files import copy_tree, is_file, write_atomically
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.built_files import identity as identity_of
@@ -246,7 +246,7 @@ class _Shipping:
         self, stage: Stage, furnish: Callable[[Path], None], build_context: BuildContext
     ) -> ComparedBuild:
         """Build it, or take it from the cache. CommandFailed with the last lines of its log."""
-        entry = build_context.cache.get(stage.kind, stage.key)
+        entry = cached_stage(build_context.cache, stage)
         if entry is None:
             started_ns = build_context.clock.monotonic_ns()
             self.on_event(BuildEvent("started", stage.label, 0.0, 0.0))
@@ -262,7 +262,8 @@ class _Shipping:
                 )
             entry = made.entry
         seen = seen_of(self.variant, self.flags, entry)
-        identity = identity_of(taken_from(entry.facts).files, _loadable_sha256(entry))
+        program = program_of(entry)
+        identity = identity_of(program.taken.files, program.artifact.loadable_sha256)
         return _as_built(seen, tuple(seen_of_files(seen, entry)), identity)
 
 
@@ -277,11 +278,6 @@ def _as_built(seen: BuildEvidence, others: Sequence[BuildEvidence], identity: st
         return replace(each, calls=calls, dependency_calls=dependency_calls)
 
     return ComparedBuild(behind_links(seen), identity, tuple(map(behind_links, others)))
-
-
-def _loadable_sha256(entry: Entry) -> str:
-    artifact = entry.facts["artifact"]
-    return str(artifact["loadable_sha256"]) if isinstance(artifact, Mapping) else ""
 
 
 def _watched(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
