@@ -95,3 +95,11 @@ def test_each_input_is_a_test_with_its_environment(ensign: Ensign) -> None:
     assert list(builds.values()) == ["passed", "passed"]
     costs = {str(each["workload"]): each["baseline_cost_ns"] for each in said["workloads"]}
     assert float(str(costs["sum-big.txt"])) > float(str(costs["sum-small.txt"]))
+    plain, trained = said["builds"]
+    assert "coverage" not in plain
+    assert trained["coverage"] == [{"used_by": "PGO", "functions": 1, "profiled": 1}]
+    evidence = trained["evidence"]
+    assert isinstance(evidence, list)
+    assert "compiled with a profile: 1 of 1 compile units" in evidence
+    page = (folder / ".ensign" / "inputs" / "report.html").read_text()
+    assert "PGO: 1 of 1 functions profiled (100%)" in page

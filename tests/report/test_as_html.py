@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -10,6 +11,17 @@ from ensign.report import as_html, palette
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "path", "line", "rect"}
 REQUESTS = re.compile(r"""(?:src|href|srcset|action|data|poster)\s*=\s*["']([^"'#][^"']*)""")
+
+
+def test_what_artifacts_show_is_among_the_builds() -> None:
+    study = data.study()
+    proof = ("compile units by level: -O3 9", "PGO: 3 of 4 functions profiled (75%) <b>")
+    first = replace(study.builds[0], evidence=proof)
+    page = as_html.study(replace(study, builds=(first, *study.builds[1:])))
+    builds = page[page.index('id="builds"') : page.index('id="findings"')]
+    assert "compile units by level" in builds
+    assert "functions profiled (75%) &lt;b&gt;" in builds
+    assert "functions profiled" not in as_html.study(study)
 
 
 class Page(HTMLParser):

@@ -65,6 +65,7 @@ class BuildRow:
     log_tail: str
     log_path: str
     check_tail: str
+    proof: tuple[str, ...]
 
 
 def study(result: StudyResult) -> str:
@@ -210,4 +211,5 @@ def _built(build: BuildFacts) -> BuildRow:
         log_tail=words.clean_block(build.log_tail),
         log_path=clean(build.log_path),
         check_tail=words.clean_block(build.check_tail),
+        proof=tuple(map(clean, build.evidence)),
     )
