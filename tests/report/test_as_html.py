@@ -7,10 +7,21 @@ from html.parser import HTMLParser
 import pytest
 
 import report_data as data
+from ensign.model.results import StudyResult
 from ensign.report import as_html, palette
+from report_simulation import simulated_study
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "path", "line", "rect"}
 REQUESTS = re.compile(r"""(?:src|href|srcset|action|data|poster)\s*=\s*["']([^"'#][^"']*)""")
+
+
+@pytest.mark.parametrize(
+    "study", [data.study(), data.empty_study(), data.confirmed_study(), simulated_study()]
+)
+def test_figures_are_numbered_without_gaps(study: StudyResult) -> None:
+    numbers = [int(each) for each in re.findall(r"<b>Figure (\d+)\.</b>", as_html.study(study))]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert numbers
 
 
 def test_what_artifacts_show_is_among_the_builds() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import count
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -77,6 +78,7 @@ def study(result: StudyResult) -> str:
         .get_template("study.html")
         .render(
             result=result,
+            number=partial(next, count(1)),
             digest_tag=_digest_tag(result),
             view=view,
             verdict=study_verdict(result),
