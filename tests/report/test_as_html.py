@@ -176,3 +176,11 @@ def test_text_can_be_read(mode: str) -> None:
     ):
         for text, back in zip(texts, backs, strict=True):
             assert contrast(getattr(text, mode), getattr(back, mode)) >= 4.0, back.name
+
+
+def test_the_question_stands_under_the_title_and_its_answer_next() -> None:
+    study = data.study()
+    texts = [text.strip() for text in Page(as_html.study(study)).texts if text.strip()]
+    at = texts.index(study.question)
+    assert texts[at - 1] == study.title
+    assert "faster than gcc-12-O2" in " ".join(texts[at + 1 : at + 8])

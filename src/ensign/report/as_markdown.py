@@ -33,10 +33,11 @@ _FIGURES = frozenset({"speedup", *_COSTS, "baseline cost", "cost"})
 
 
 def study(result: StudyResult) -> str:
-    """Verdict, suite table, findings; workloads per variant, folded, as far as they fit."""
+    """Question, verdict, suite table, findings; workloads per variant, folded, as far as they fit."""
     view = study_view(result)
     parts = [
         f"### {safe(result.title)}",
+        *([safe(result.question)] if result.question else []),
         *_verdict(study_verdict(result)),
         *_confirmation(result),
         *([safe(explored)] if (explored := exploration_text(result)) else []),

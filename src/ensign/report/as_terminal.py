@@ -60,12 +60,14 @@ class Screen:
 
 
 def study(result: StudyResult, screen: Screen = Screen(), *, every_workload: bool = False) -> str:
-    """A study's tables, the verdict first.
+    """A study's tables, its question and the verdict first.
 
     Workloads are listed for the best variant only, or for all with `every_workload`.
     """
     paper = _Paper(screen)
     view = study_view(result)
+    if result.question:
+        paper.line(clean(result.question))
     paper.verdict(study_verdict(result))
     paper.blank()
     second = confirmed(result)
