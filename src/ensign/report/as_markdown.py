@@ -33,7 +33,7 @@ _FIGURES = frozenset({"speedup", *_COSTS, "baseline cost", "cost"})
 
 
 def study(result: StudyResult) -> str:
-    """Question, verdict, suite table, findings; workloads per variant, folded, as far as they fit."""
+    """Question, verdict, suite table, findings; workloads per variant, folded where they fit."""
     view = study_view(result)
     parts = [
         f"### {safe(result.title)}",
