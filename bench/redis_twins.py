@@ -25,7 +25,8 @@ from ensign.lab.study.prepare import built_programs, open_study
 from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.racing import race
 from ensign.meter.requests import VariantSpec
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 from ensign.model.trials import TWIN, Metric, Trial
 
 STUDY = Path(__file__).parents[1] / "studies" / "redis" / "quick.toml"

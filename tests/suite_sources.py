@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ensign.workloads.suite_file import Source
-from ensign.workloads.translate import Test, translate
+from ensign.workloads.redis_specification.suite_file import Source
+from ensign.workloads.redis_specification.translate import Test, translate
 
 
 def source(arguments: str, *, name: str = "memtier_benchmark-a", more: str = "") -> Source:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from ensign.builders.request import BuildPorts
 from ensign.host.cache import Cache
 from ensign.host.files import file_sha256
 from ensign.host.processes import Outcome, ProcessRequest
+from ensign.host.programs import LocalPrograms
 from ensign.model.build_events import BuildEvent
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from real_processes import PlainProcesses, WithoutNamespaces
@@ -190,7 +192,56 @@ def test_an_artifact_that_is_not_made_or_no_program_is_a_failure(
 
 
 @pytest.mark.usefixtures("project")
-def test_a_missing_compiler_is_one_line(tmp_path: Path, ports: BuildPorts) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"program": None},
+        {"chain_s": "soon"},
+        {"proof": {}, "label": "of an earlier version"},
+        {"label": None},
+    ],
+)
+def test_a_stage_whose_facts_are_damaged_is_built_again(
+    tmp_path: Path, ports: BuildPorts, damage: dict[str, object]
+) -> None:
+    first = build_variants(request(tmp_path, GCC_O2), ports)
+    ports.cache.close()
+    (meta,) = (ports.cache.folder / "entries").glob("program-*/meta.json")
+    content = json.loads(meta.read_text())
+    meta.write_text(json.dumps({**content, "facts": {**content["facts"], **damage}}))
+    again = build_variants(request(tmp_path, GCC_O2), ports)
+    assert [each.facts.status for each in again.results] == ["built"]
+    assert again.results[0].facts.identity == first.results[0].facts.identity
+    third = build_variants(request(tmp_path, GCC_O2), ports)
+    assert [each.facts.status for each in third.results] == ["cached"]
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ((), "run 'apt-get install gcc-99'"),
+        (("gcc-99", "gcc-12"), "run 'apt-get install gcc-99'"),
+        (("gcc-9", "gcc-13", "gcc-13-base"), "called gcc-99; there are gcc-9, gcc-13"),
+    ],
+)
+def test_a_missing_compiler_is_advised_as_the_packages_are(
+    tmp_path: Path,
+    ports: BuildPorts,
+    monkeypatch: pytest.MonkeyPatch,
+    known: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.setattr(LocalPrograms, "packages", lambda _: frozenset(known))
+    with pytest.raises(InputError, match=rf"gcc-99' is not installed .*{said}$"):
+        build_variants(request(tmp_path, replace(GCC_O2, compiler="gcc-99")), ports)
+
+
+@pytest.mark.usefixtures("project")
+def test_a_missing_compiler_is_one_line(
+    tmp_path: Path, ports: BuildPorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalPrograms, "packages", lambda _: frozenset())
     missing = replace(GCC_O2, compiler="gcc-99")
     with pytest.raises(InputError, match=r"'gcc-99' is not .*gcc-12.*apt-get install gcc-99'$"):
         build_variants(request(tmp_path, missing), ports)

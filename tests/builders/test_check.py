@@ -11,7 +11,7 @@ from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.model.build_events import BuildEvent
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Severity
-from ensign.model.study import CheckSection
+from ensign.model.study_build import CheckSection
 from ensign.model.variants import Variant
 from real_processes import PlainProcesses, WithoutNamespaces
 from small_studies import GCC_O2, GCC_O3, request

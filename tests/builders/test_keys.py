@@ -10,14 +10,15 @@ from pathlib import Path
 
 from builders.test_plan import PLACE, TOOLCHAINS
 from ensign.builders.build_context import BuildContext
-from ensign.builders.check import CheckContext, check_key
+from ensign.builders.check_context import CheckContext, check_key
 from ensign.builders.outcomes import BuildResult
 from ensign.builders.plan import plan_builds
 from ensign.builders.sandboxes import Bubblewrap
 from ensign.host.cache import Cache
 from ensign.host.clock import SystemClock
 from ensign.model.builds import BuildFacts, BuildStatus
-from ensign.model.study import CheckSection, Study
+from ensign.model.study import Study
+from ensign.model.study_build import CheckSection
 from ensign.toolchains.profiling import Profilers
 from real_processes import PlainProcesses
 from small_studies import BUILD, CLANG_O2, GCC_LTO, GCC_O2

@@ -89,6 +89,9 @@ def test_wrong_use(ensign: Ensign, complaint: Line, measured: Path) -> None:
     assert ensign("bundle", "study.toml").status == 0
     assert "is there already" in complaint("unbundle study.bundle.zip .")
     assert "a bundle already" in complaint("bundle study.bundle.zip")
+    for command in ("run", "plan", "ship"):
+        said = complaint(f"{command} study.bundle.zip")
+        assert said.endswith("first: ensign unbundle study.bundle.zip FOLDER\n")
     data = (ensign.folder / "study.bundle.zip").read_bytes()
     (ensign.folder / "cut.zip").write_bytes(data[: len(data) // 2])
     assert "no whole bundle" in complaint("report cut.zip")

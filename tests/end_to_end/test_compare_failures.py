@@ -74,7 +74,7 @@ def test_one_bad_execution_ends_that_command_alone(
     assert all({"old", "other", "old (twin)"} <= each for each in variants)
     assert len(variants) > failed["execution"]
     (error,) = [each for each in found["findings"] if each["severity"] == "error"]
-    assert (error["code"], error["subject"]) == ("command-failed", "bad")
+    assert (error["code"], error["subject"]) == ("variant-failed", "bad")
     assert "! bad: failed in execution" in done.out
     assert any(f"other {word}" in done.out for word in ("against old", "is", "needs", "takes"))
     for export in ("out.csv", "out.md"):

@@ -19,7 +19,9 @@ from ensign.cli.main import run_command_line
         ("compare true", "two commands or more"),
         ("compare true nosuchprogram", "nosuchprogram"),
         ("compare true ./nosuchprogram", "./nosuchprogram does not exist"),
-        ("compare true /etc", "/etc is not executable"),
+        ("compare true /etc", "/etc is a folder"),
+        ("compare true /etc/passwd", "/etc/passwd is not executable"),
+        ("compare true 'no\\\\such'", "there is no program 'no\\such' on PATH"),
         ("compare true 'ls | wc'", "--shell"),
         ("compare true ''", "empty"),
         ("compare true true --budget 0", "--budget must be above 0"),
@@ -77,6 +79,7 @@ def test_one_line_says_what_is_wrong(complaint: Line, command_line: str, said: s
         ('budget = "60s"', 'budget = "0s"', "'budget': '0s' must be above 0"),
         ('budget = "60s"', "budget = 0", "'budget'"),
         ("[race]", "[race", "not TOML"),
+        ('path = "source"', 'path = "sauce"', "/sauce is not there"),
         ('"{artifact}", "100', '"nosuchprogram", "{artifact}", "100', "'nosuchprogram'"),
     ],
 )

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from ensign.model.errors import InputError, StorageFailed
 KIB = 1024
 
 
-def fill_with(size_bytes: int) -> object:
+def fill_with(size_bytes: int) -> Callable[[Path], Mapping[str, object]]:
     def fill(folder: Path) -> dict[str, object]:
         (folder / "data").write_bytes(b"x" * size_bytes)
         return {"made": size_bytes}
@@ -24,7 +25,7 @@ def fill_with(size_bytes: int) -> object:
 
 
 def make(cache: Cache, key: str, size_bytes: int = 64 * KIB) -> None:
-    cache.make("program", key, fill_with(size_bytes))  # type: ignore[arg-type]
+    cache.make("program", key, fill_with(size_bytes))
 
 
 def test_what_was_made_is_found_with_its_facts(tmp_path: Path) -> None:

@@ -96,6 +96,15 @@ def test_a_bolt_without_its_runtime(tmp_path: Path) -> None:
     }
 
 
+def test_no_package_is_named_that_the_system_has_not() -> None:
+    known = frozenset({"gcc-11", "gcc-12", "g++", "ninja-build"})
+    installer = Installer(apt=True, root=True, packages=known)
+    assert install("ninja", installer) == "apt-get install ninja-build"
+    said = "no package of this system is called gcc-99; there are gcc-11, gcc-12"
+    assert install("gcc-99", installer) == said
+    assert install("perf", installer) == "no package of this system is called linux-perf"
+
+
 def test_installing_as_root_and_without_apt() -> None:
     assert install("ninja", Installer(apt=True, root=True)) == "apt-get install ninja-build"
     assert install("ninja", Installer(apt=False, root=True)) == "install ninja"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ensign.lab.study_file import read_study
-from ensign.lab.suites import pinned_redis_suite
+from ensign.lab.suites import pinned_suite
 
 ROOT = Path(__file__).parents[2]
 STUDY = ROOT / "studies/redis/full.toml"
@@ -64,7 +64,7 @@ def test_the_study_is_that_of_builds_but_for_its_tests() -> None:
 
 
 def test_the_wheel_is_the_one_that_ensign_lists() -> None:
-    suite, pinned = read_study(STUDY).suite, pinned_redis_suite()
+    suite, pinned = read_study(STUDY).suite, pinned_suite("redis")
     assert suite is not None
     assert (suite.version, suite.sha256) == (pinned.version, pinned.sha256)
 

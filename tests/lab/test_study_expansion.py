@@ -7,7 +7,7 @@ import pytest
 from ensign.lab.study.expansion import expanded_again, expansion
 from ensign.lab.study_file import parse_study
 from ensign.model.errors import InputError
-from ensign.workloads.expand import expanded
+from ensign.workloads.redis_specification.expand import expanded
 from lab.test_driven_studies import STUDY
 from suite_sources import source
 

@@ -396,6 +396,8 @@ def test_flags_in_the_environment_of_a_build_are_sent_to_its_commands() -> None:
         ("{cflags}", "{cflag}", "s.toml:33: 'replace': placeholder {cflag} is unknown"),
         ("{cc}", "{cflags}", "s.toml:29: 'commands': placeholder {cflags} is not known here"),
         ('line = "O = -O2"\n', "", "s.toml:30: an edit needs exactly one of 'line' and 'pattern'"),
+        ('line = "O', 'create = true\nline = "O', "s.toml:30: an edit with 'create' makes a file"),
+        ("{cflags} ${NAME}", "$env{HOME} {flags_list}", "s.toml:33: 'replace': placeholder {flags"),
         ('line = "O', 'pattern = "(O', "s.toml:32: 'pattern' is not a regular expression: missing"),
         ('"Makefile"', '"../Makefile"', "s.toml:31: 'file': '../Makefile' must be a path inside"),
     ],

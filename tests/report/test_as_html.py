@@ -1,15 +1,38 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 import report_data as data
+from ensign.model.results import Result
 from ensign.report import as_html, palette
+from report_simulation import simulated_study
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "path", "line", "rect"}
 REQUESTS = re.compile(r"""(?:src|href|srcset|action|data|poster)\s*=\s*["']([^"'#][^"']*)""")
+
+
+@pytest.mark.parametrize(
+    "study", [data.study(), data.empty_study(), data.confirmed_study(), simulated_study()]
+)
+def test_figures_are_numbered_without_gaps(study: Result) -> None:
+    numbers = [int(each) for each in re.findall(r"<b>Figure (\d+)\.</b>", as_html.render(study))]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert numbers
+
+
+def test_what_artifacts_show_is_among_the_builds() -> None:
+    study = data.study()
+    proof = ("compile units by level: -O3 9", "PGO: 3 of 4 functions profiled (75%) <b>")
+    first = replace(study.builds[0], evidence=proof)
+    page = as_html.render(replace(study, builds=(first, *study.builds[1:])))
+    builds = page[page.index('id="builds"') : page.index('id="findings"')]
+    assert "compile units by level" in builds
+    assert "functions profiled (75%) &lt;b&gt;" in builds
+    assert "functions profiled" not in as_html.render(study)
 
 
 class Page(HTMLParser):
@@ -153,3 +176,11 @@ def test_text_can_be_read(mode: str) -> None:
     ):
         for text, back in zip(texts, backs, strict=True):
             assert contrast(getattr(text, mode), getattr(back, mode)) >= 4.0, back.name
+
+
+def test_the_question_stands_under_the_title_and_its_answer_next() -> None:
+    study = data.study()
+    texts = [text.strip() for text in Page(as_html.render(study)).texts if text.strip()]
+    at = texts.index(study.question)
+    assert texts[at - 1] == study.title
+    assert "faster than gcc-12-O2" in " ".join(texts[at + 1 : at + 8])

@@ -36,6 +36,24 @@ addEventListener("load", () => {{
   const frame = document.getElementById("page");
   const page = frame.contentDocument;
   for (const details of page.querySelectorAll("details")) details.open = true;
+  // Words of a chart that lie over a bar, or over other words; the backdrop is taller than a bar.
+  const meets = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2;
+  const covered = [];
+  for (const svg of page.querySelectorAll(".chart svg")) {{
+    if (!svg.getClientRects().length) continue;
+    const words = [...new Map([...svg.querySelectorAll(".mark-text.role-mark text")]
+      .filter((text) => text.textContent.trim() && !/^\\d+$/.test(text.textContent))
+      .map((text) => [text.textContent + text.getBoundingClientRect().top, text])).values()];
+    const bars = [...svg.querySelectorAll(".mark-rect.role-mark path")]
+      .map((bar) => bar.getBoundingClientRect())
+      .filter((box) => box.height > 3 && box.height < 30 && box.width > 0);
+    for (const [index, text] of words.entries()) {{
+      const box = text.getBoundingClientRect();
+      const others = words.slice(index + 1).map((other) => other.getBoundingClientRect());
+      if ([...bars, ...others].some((other) => meets(box, other))) covered.push(text.textContent);
+    }}
+  }}
   const shown = (name) => getComputedStyle(page.querySelector(name)).display !== "none";
   document.getElementById("measured").textContent = JSON.stringify({{
     scroll: page.documentElement.scrollWidth,
@@ -52,6 +70,8 @@ addEventListener("load", () => {{
       ...[...page.querySelectorAll(".wide-scroll")].filter((box) =>
         !box.getAttribute("aria-label") || box.tabIndex !== 0),
     ].map((element) => element.outerHTML.slice(0, 200)),
+    covered,
+    charts: page.querySelectorAll(".chart svg .mark-text.role-mark text").length,
     scrolls: [...page.querySelectorAll(".wide-scroll")].filter((box) =>
       box.scrollWidth > box.clientWidth).length,
     point: page.querySelector(".chart [fill='#0b5fa5']")
@@ -119,6 +139,13 @@ def browse(site: Site, html: str, *, width: int, mode: str = "light") -> tuple[M
     assert found, done.stderr[-2000:]
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     return json.loads(found[1].replace("&quot;", '"')), console
+
+
+@pytest.mark.parametrize("make", [data.study, data.extreme_study, simulated_study])
+def test_no_label_lies_over_a_bar_at_390_pixels(site: Site, make: Callable[[], Result]) -> None:
+    measured, _ = browse(site, as_html.render(make()), width=390)
+    assert measured["charts"] > 10
+    assert measured["covered"] == []
 
 
 @pytest.mark.parametrize("make", [data.study, data.extreme_study, simulated_study])

@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
 import report_data as data
 from ensign.model.built_files import BuiltFile
+from ensign.model.profile_coverage import ProfileCoverage
 from ensign.model.ran import WhatRan
 from ensign.model.results import FailingRuns, Result
 from ensign.model.traced import MappedFile
@@ -27,7 +29,13 @@ def _full_study() -> Result:
     """A study with everything that not every study has."""
     study = data.study(layouts=data.SPREAD, latency=data.latencies())
     file = BuiltFile("src/redis-server", "program", 2_000_000, 900_000, "9f" * 32)
-    builds = tuple(replace(build, files=(file,), same_as="gcc-12-O2") for build in study.builds)
+    more: dict[str, Any] = {
+        "files": (file,),
+        "same_as": "gcc-12-O2",
+        "evidence": ("compile units by level: -O2 9",),
+        "coverage": (ProfileCoverage("PGO", 9, 3), ProfileCoverage("BOLT")),
+    }
+    builds = tuple(replace(build, **more) for build in study.builds)
     ran = (
         WhatRan(
             "src/redis-server", built=True, variants=("gcc-12-O2",), workloads=("get",), same=True

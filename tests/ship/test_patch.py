@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ensign.model.errors import InputError
-from ensign.model.study import Edit
+from ensign.model.study_build import Edit
 from ensign.ship.patch import EditError, change
 
 VALUES = {"cflags": "-O3 -flto", "link_only": "", "opt": "-O3"}

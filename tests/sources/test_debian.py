@@ -9,7 +9,7 @@ import pytest
 
 from ensign.host.cache import Cache
 from ensign.model.errors import InputError
-from ensign.model.study import DebianSource
+from ensign.model.study_source import DebianSource
 from ensign.sources.obtain import SourcePorts, obtain
 from real_processes import PlainProcesses
 

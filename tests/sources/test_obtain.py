@@ -12,7 +12,7 @@ import pytest
 from ensign.host.cache import Cache
 from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
 from ensign.model.errors import InputError
-from ensign.model.study import ArchiveSource, DebianSource, GitSource, PathSource
+from ensign.model.study_source import ArchiveSource, DebianSource, GitSource, PathSource
 from ensign.sources.obtain import SourcePorts, obtain
 from real_processes import PlainProcesses
 

@@ -78,12 +78,12 @@ impl Printed<'_> {
             } else {
                 "it"
             };
-            let why = format!("nothing that {who} printed matches {pattern:?}");
+            let why = format!("nothing that {who} printed matches '{pattern}'");
             (self.count(pattern), why)
         } else if let Some(written) = written {
             let text = fs::read_to_string(names.expand(&written.file)).unwrap_or_default();
             let why = format!(
-                "the load generator wrote no number {:?} into {:?}",
+                "the load generator wrote no number '{}' into '{}'",
                 written.pointer, written.file
             );
             (count_in_json(&text, &written.pointer), why)
@@ -106,7 +106,7 @@ impl Printed<'_> {
         let found = number(&self.text, pattern).filter(|&score| score > 0.0);
         let unknown = || {
             self.unknown(&format!(
-                "the score is unknown: nothing printed matches {pattern:?} with a number above 0"
+                "the score is unknown: nothing printed matches '{pattern}' with a number above 0"
             ))
         };
         found.map(Some).ok_or_else(unknown)

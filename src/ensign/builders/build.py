@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ensign.builders.build_context import BuildContext
 from ensign.builders.build_stage import Made
-from ensign.builders.check import CheckContext, compared_workloads
 from ensign.builders.check_all import check_findings, check_variants, count_missing
+from ensign.builders.check_context import CheckContext, compared_workloads
 from ensign.builders.estimate import (
     BuildEstimate,
     Known,
@@ -34,6 +34,7 @@ from ensign.builders.profiles import files_named
 from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.sandboxes import Sandboxes, choose_sandboxes
+from ensign.builders.stage_facts import StageFacts, cached_stage, reader
 from ensign.builders.stages import Plan
 from ensign.host.cache import Cache, key_of
 from ensign.host.files import file_sha256, is_file
@@ -41,7 +42,7 @@ from ensign.host.processor import read_processor
 from ensign.model.build_events import BuildEvent, OnEvent, ignore
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding
-from ensign.model.study import CheckSection
+from ensign.model.study_build import CheckSection
 from ensign.model.variants import Variant, trained
 from ensign.proof.evidence import some
 from ensign.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
@@ -126,15 +127,14 @@ def _require_baseline(results: Sequence[BuildResult], name: str) -> None:
         raise WrongBaseline(baseline.findings)
 
 
-def _facts_of_stages(
-    plan: Plan, ends: Mapping[str, Made], cache: Cache
-) -> dict[str, Mapping[str, object]]:
+def _facts_of_stages(plan: Plan, ends: Mapping[str, Made], cache: Cache) -> dict[str, StageFacts]:
     """What was recorded of each stage, also of those that led to what was in the cache."""
-    found: dict[str, Mapping[str, object]] = {}
+    found: dict[str, StageFacts] = {}
     for stage in plan.stages:
         end = ends.get(stage.key)
         if end is None:
-            found[stage.key] = cache.facts(stage.kind, stage.key) or {}
+            facts = cache.facts(stage.kind, stage.key, reader(stage.kind))
+            found |= {} if facts is None else {stage.key: facts}
         elif end.entry is not None:
             found[stage.key] = end.entry.facts
     return found
@@ -207,7 +207,7 @@ def _cached_results(
     found = []
     for variant in variants:
         stage = plan.stage(plan.stage_of[variant.name])
-        entry = cache.get(stage.kind, stage.key)
+        entry = cached_stage(cache, stage)
         if entry is not None:
             made = {stage.key: Made(entry, entry.folder / "log.txt")}
             toolchain, build = toolchains[variant.compiler], request.study.build

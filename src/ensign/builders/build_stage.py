@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,21 +13,30 @@ from ensign.builders import recorder, relink
 from ensign.builders.build_context import Bounds, BuildContext, Runner
 from ensign.builders.commands import with_jobs
 from ensign.builders.layouts import bolt_call
-from ensign.builders.profile_files import bolt_facts, lay, warnings_in
+from ensign.builders.profile_files import bolt_coverage, lay, warnings_in
 from ensign.builders.profiles import of_file
 from ensign.builders.running import TREE, Inputs, Run, StageFailedError
 from ensign.builders.sandboxes import Sandbox
+from ensign.builders.stage_facts import (
+    ProfileFacts,
+    ProgramFacts,
+    StageEntry,
+    StageFacts,
+    as_json,
+    program_of,
+    proof_of,
+    reader,
+)
 from ensign.builders.stages import Stage
-from ensign.builders.taking import Taken, TakingError, made_libraries, take, taken_from
-from ensign.host.cache import Entry
+from ensign.builders.taking import TakingError, made_libraries, take
 from ensign.host.files import copy_tree, remove_tree
 from ensign.host.processes import read_tail
 from ensign.model.calls import Call
 from ensign.proof.leftovers import FILE as BEFORE
 from ensign.proof.leftovers import Leftover, as_text, leftovers, read_leftovers
-from ensign.proof.loaded_bytes import read_artifact, read_built
+from ensign.proof.loaded_bytes import Artifact, read_artifact, read_built
 from ensign.proof.provenance import Earlier, FilesOfBuild, with_origins
-from ensign.proof.read import as_json, from_json, proof_after, read_proof
+from ensign.proof.read import proof_after, read_proof
 from ensign.toolchains.profiling import FDATA
 
 # Any fixed moment does; this is 2000-01-01.
@@ -41,7 +49,7 @@ BUILD_TREE = "build-tree"
 class Made:
     """How a stage ended: its entry, or the last lines of its log and why it failed."""
 
-    entry: Entry | None
+    entry: StageEntry | None
     log: Path
     reason: str = ""
     tail: str = ""
@@ -67,22 +75,27 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildC
             bolted = _bolt_relinks(stage, start, inputs, folder)
             started_ns = build_context.clock.monotonic_ns()
             run = start()
-            facts: dict[str, object] = {"label": stage.label, "began_unix_ns": began_unix_ns}
-            if stage.training_steps is not None:
-                facts |= run.collect(stage.training_steps, inputs, folder / "profile")
-            else:
-                run.commands(with_jobs(stage.commands, jobs))
-                facts |= run.lay_out_files(inputs)
+            profile, unable = _main_part(run, inputs, jobs, folder)
             build_s = (build_context.clock.monotonic_ns() - started_ns) / 1e9
-            facts |= {"build_s": build_s, "chain_s": build_s + inputs.chain_s}
             calls = recorder.read_calls(_calls_log(sandbox))
             relinked = bolted or _relinks(stage, start, (*inputs.dependency_calls, *calls), folder)
-            if relinked:
+            if relinked is not None:
                 # What relinks took is not the build's: what is left of it begins anew.
-                run = dataclasses.replace(run, runner=start().runner)
+                run = replace(run, runner=start().runner)
             run.commands(with_jobs(stage.tool_commands, jobs))
             shutil.copyfile(log, folder / _LOG)
-            facts["left_running"] = sorted(set(run.left_running))
+            facts = StageFacts(
+                label=stage.label,
+                began_unix_ns=began_unix_ns,
+                build_s=build_s,
+                chain_s=build_s + inputs.chain_s,
+                left_running=tuple(sorted(set(run.left_running))),
+                unable=unable,
+                profile=profile,
+            )
+            if relinked is not None:
+                made, relink_s = relinked
+                facts = replace(facts, relinked=made, relink_s=relink_s)
             calls += recorder.read_calls(_calls_log(sandbox), skip=len(calls))
             _keep_calls(sandbox, calls, folder, inputs)
             if stage.kind == "dependencies":
@@ -91,22 +104,33 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildC
                 earlier = Earlier(
                     before, inputs.dependency_calls, began_unix_ns, build_context.meter is not None
                 )
-                facts |= relinked | _take(run, calls, earlier, folder, inputs)
+                facts = _take(run, calls, earlier, (folder, facts), inputs)
             if stage.keep_tree and stage.kind == "program":
                 # What BOLT makes has the tree of the program that it begins with.
                 before_it = inputs.linked
                 built = sandbox.tree if before_it is None else before_it.folder / BUILD_TREE
                 copy_tree(built, folder / BUILD_TREE)
-            if stage.strip:
-                facts |= _strip(run, folder, taken_from(facts))
-            return facts
+            if stage.strip and facts.program is not None:
+                facts = replace(facts, program=_stripped(run, folder, facts.program))
+            return as_json(facts)
 
     try:
-        entry = build_context.cache.make(stage.kind, stage.key, fill)
+        entry = build_context.cache.make(stage.kind, stage.key, fill, reader(stage.kind))
     except StageFailedError as failed:
         return Made(None, log, str(failed), read_tail(log))
     log.unlink(missing_ok=True)
     return Made(entry, entry.folder / _LOG)
+
+
+def _main_part(
+    run: Run, inputs: Inputs, jobs: int, folder: Path
+) -> tuple[ProfileFacts, dict[str, str]]:
+    """The training, or the commands; what is known of the profile, and who cannot take part."""
+    stage = run.stage
+    if stage.training_steps is not None:
+        return run.collect(stage.training_steps, inputs, folder / "profile")
+    run.commands(with_jobs(stage.commands, jobs))
+    return ProfileFacts(), run.lay_out_files(inputs)
 
 
 def _leftovers(sandbox: Sandbox, folder: Path, inputs: Inputs) -> tuple[Leftover, ...]:
@@ -180,15 +204,15 @@ def _relinks(
     start: Callable[[], Run],
     calls: Sequence[Call],
     folder: Path,
-) -> dict[str, object]:
-    """Make the relinks that are asked for, while objects are there; the facts about them."""
+) -> tuple[relink.Relinked, float] | None:
+    """Make the relinks that are asked for, while objects are there; what came of it, in seconds."""
     if stage.relinks is None:
-        return {}
+        return None
     run = start()
     clock = run.runner.build_context.clock
     context, started_ns = _relink_context(run, calls, _loaded_of(run)), clock.monotonic_ns()
     relinked = relink.make_relinks(stage.relinks, context, folder / relink.FOLDER)
-    return _relink_facts(relinked, clock.monotonic_ns() - started_ns)
+    return relinked, (clock.monotonic_ns() - started_ns) / 1e9
 
 
 def _loaded_of(run: Run) -> tuple[str, ...]:
@@ -197,7 +221,7 @@ def _loaded_of(run: Run) -> tuple[str, ...]:
         return (run.stage.artifact,)
     apart = run.runner.sandbox.temporary / "kept"
     try:
-        taken = take(dataclasses.replace(run.stage, tools=()), run.place, apart)
+        taken = take(replace(run.stage, tools=()), run.place, apart)
     except TakingError:  # what tools' commands make is missing yet, or it is said later
         return (run.stage.artifact,)
     finally:
@@ -207,11 +231,11 @@ def _loaded_of(run: Run) -> tuple[str, ...]:
 
 def _bolt_relinks(
     stage: Stage, start: Callable[[], Run], inputs: Inputs, folder: Path
-) -> dict[str, object]:
+) -> tuple[relink.Relinked, float] | None:
     """Of what BOLT lays out: before it does, while its input is still there."""
     argv = bolt_call(stage.commands)
     if stage.relinks is None or not argv:
-        return {}
+        return None
     run = start()
     clock, tree = run.runner.build_context.clock, run.runner.sandbox.tree
     calls = {stage.artifact: argv}
@@ -221,11 +245,7 @@ def _bolt_relinks(
     files = (stage.artifact, *inputs.others)
     context, started_ns = _relink_context(run, (), files), clock.monotonic_ns()
     relinked = relink.make_bolted(stage.relinks, calls, context, folder / relink.FOLDER)
-    return _relink_facts(relinked, clock.monotonic_ns() - started_ns)
-
-
-def _relink_facts(relinked: relink.Relinked, wall_ns: int) -> dict[str, object]:
-    return {"relinks": dataclasses.asdict(relinked), "relink_s": wall_ns / 1e9}
+    return relinked, (clock.monotonic_ns() - started_ns) / 1e9
 
 
 def _relink_context(
@@ -245,95 +265,98 @@ def _relink_context(
 
 
 def _take(
-    run: Run, calls: Sequence[Call], earlier: Earlier, folder: Path, inputs: Inputs
-) -> dict[str, object]:
-    """Copy what is kept of a program's tree to `folder/files`; the facts about it."""
-    stage, files = run.stage, folder / "files"
+    run: Run,
+    calls: Sequence[Call],
+    earlier: Earlier,
+    known: tuple[Path, StageFacts],
+    inputs: Inputs,
+) -> StageFacts:
+    """Copy what is kept of a program's tree to the stage's `files`; its facts with those of that.
+
+    `known` are the folder of the stage, and what is known of it.
+    """
+    (folder, facts), stage = known, run.stage
+    files = folder / "files"
     try:
         taken = take(stage, run.place, files)
     except TakingError as error:
         raise StageFailedError(str(error)) from None
-    facts: dict[str, object] = taken.as_facts()
-    facts["artifact"] = _artifact_facts(files / stage.artifact)
+    program = ProgramFacts(taken, _artifact(files / stage.artifact))
     if stage.kind == "instrumented":
-        return facts
+        return replace(facts, program=program)
     if inputs.linked is None:
-        facts["made"] = made_libraries(run.place, inputs.source, taken.files)
-        facts |= _proofs(run, calls, earlier, files, taken)
+        made = made_libraries(run.place, inputs.source, taken.files)
+        program = _proved(run, calls, earlier, files, replace(program, made=made))
     else:
-        facts["made"] = inputs.linked.facts["made"]
-        facts |= _proofs_after(inputs.linked, files, stage.artifact, taken)
-    return facts | {"profile": _profile_facts(folder / _LOG, inputs)}
+        program = _proved_after(inputs.linked, files, stage.artifact, program)
+    return replace(facts, program=program, profile=_profile(folder / _LOG, inputs))
 
 
-def _artifact_facts(program: Path) -> Mapping[str, object]:
+def _artifact(program: Path) -> Artifact:
     artifact = read_artifact(program)
     if artifact is None:
         raise StageFailedError(f"'{program.name}' is not a program in ELF format")
-    return dataclasses.asdict(artifact)
+    return artifact
 
 
-def _proofs(
-    run: Run, calls: Sequence[Call], earlier: Earlier, files: Path, taken: Taken
-) -> dict[str, object]:
-    """What is proved of the program, and of each file that is loaded with it."""
+def _proved(
+    run: Run, calls: Sequence[Call], earlier: Earlier, files: Path, program: ProgramFacts
+) -> ProgramFacts:
+    """With what is proved of the program, and of each file that is loaded with it."""
     stage, processes = run.stage, run.runner.build_context.processes
-    program = read_proof(
+    proof = read_proof(
         files / stage.artifact, run.place, calls, processes, run.map_text(calls, stage.artifact)
     )
     named = FilesOfBuild(files, stage.artifact, frozenset(path for _, path in stage.tools))
     scratch = run.runner.build_context.sandboxes.temporary_path
-    origins = with_origins(program, named, run.place, calls, earlier, scratch)
+    origins = with_origins(proof, named, run.place, calls, earlier, scratch)
     every = (*earlier.calls, *calls)
     others = {
-        name: as_json(
-            read_proof(
-                files / name, run.place, every, processes, run.map_text(every, name), program
-            )
+        name: read_proof(
+            files / name, run.place, every, processes, run.map_text(every, name), proof
         )
-        for name in taken.others
+        for name in program.taken.others
     }
-    return {"proof": as_json(origins), "file_proofs": others}
+    return replace(program, proof=origins, file_proofs=others)
 
 
-def _proofs_after(linked: Entry, files: Path, artifact: str, taken: Taken) -> dict[str, object]:
-    known = linked.facts["file_proofs"]
-    before = known if isinstance(known, Mapping) else {}
-    return {
-        "proof": as_json(proof_after(from_json(linked.facts["proof"]), files / artifact)),
-        "file_proofs": {
-            name: as_json(proof_after(from_json(before[name]), files / name))
-            for name in taken.others
-            if name in before
-        },
+def _proved_after(
+    linked: StageEntry, files: Path, artifact: str, program: ProgramFacts
+) -> ProgramFacts:
+    before = program_of(linked)
+    others = {
+        name: proof_after(before.file_proofs[name], files / name)
+        for name in program.taken.others
+        if name in before.file_proofs
     }
+    proof = proof_after(proof_of(linked), files / artifact)
+    return replace(program, made=before.made, proof=proof, file_proofs=others)
 
 
-def _profile_facts(log: Path, inputs: Inputs) -> dict[str, object]:
+def _profile(log: Path, inputs: Inputs) -> ProfileFacts:
     """What is known of the profiles that a program was made with."""
-    facts: dict[str, object] = {}
-    for entry in (inputs.linked, inputs.profile):
-        known = None if entry is None else entry.facts.get("profile")
-        facts |= known if isinstance(known, dict) else {}
+    before = [each.facts.profile for each in (inputs.linked, inputs.profile) if each is not None]
+    coverage = {each.used_by: each for facts in before for each in facts.coverage}
+    warnings = {name: count for facts in before for name, count in facts.warnings.items()}
     if inputs.linked is not None:
-        facts |= bolt_facts(log)
-        if facts.get("bolt") == [0, 0]:
+        coverage["BOLT"] = bolt_coverage(log)
+        if coverage["BOLT"].profiled == 0:
             raise StageFailedError("BOLT found no function of the profile in the program")
     elif inputs.profile is not None:
-        facts["warnings"] = warnings_in(log)
-    return facts
+        warnings = warnings_in(log)
+    return ProfileFacts(tuple(coverage.values()), warnings)
 
 
-def _strip(run: Run, folder: Path, taken: Taken) -> dict[str, object]:
+def _stripped(run: Run, folder: Path, program: ProgramFacts) -> ProgramFacts:
     """Strip what is loaded, after it was judged: the facts of the files that will run."""
     inside, files = run.runner.sandbox.temporary / "stripped", folder / "files"
     seen_as = f"{run.runner.build_context.sandboxes.temporary_path}/{inside.name}"
     stripped = []
-    for each in taken.files:
+    for each in program.taken.files:
         if each.loaded:
             shutil.copy2(files / each.path, inside)
             run.commands((("strip", seen_as),))
             shutil.copy2(inside, files / each.path)
         stripped.append(read_built(files / each.path, each.path) if each.loaded else each)
-    facts = dataclasses.replace(taken, files=tuple(stripped)).as_facts()
-    return {**facts, "artifact": _artifact_facts(files / run.stage.artifact)}
+    taken = replace(program.taken, files=tuple(stripped))
+    return replace(program, taken=taken, artifact=_artifact(files / run.stage.artifact))

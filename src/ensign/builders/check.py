@@ -9,68 +9,37 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from threading import Lock
 
-from ensign.builders.build_context import Bounds, BuildContext, Runner
+from pydantic import TypeAdapter
+
+from ensign.builders.build_context import Bounds, Runner
 from ensign.builders.build_stage import BUILD_TREE, environment_of, set_up_recorder
 from ensign.builders.built_again import Ran, TreeBefore, changes, look, what_ran
+from ensign.builders.check_context import CheckContext, kept
 from ensign.builders.estimate import remember_check
 from ensign.builders.outcomes import BuildResult
 from ensign.builders.same_output import difference
 from ensign.builders.sandboxes import Sandbox
-from ensign.host.cache import Entry, key_of
+from ensign.host.cache import Entry, Facts
 from ensign.host.files import (
     copy_tree,
-    file_sha256,
-    is_file,
-    is_folder,
     storage_errors,
     tree_entries,
-    tree_sha256,
 )
 from ensign.host.processes import Outcome, read_tail
-from ensign.model.placeholders import fill_all, names_in
-from ensign.model.study import CheckSection, Study, Workload, longest_run_ns
+from ensign.model.placeholders import fill_all, program_values
+from ensign.model.study import longest_run_ns
+from ensign.model.study_workload import Workload
 from ensign.model.units import format_size, parse_duration_ns, parse_size_bytes
 
 _KIND = "check"
-_SCHEMA = 2
 _LOG = "log.txt"
 _OUTPUTS = "outputs"
 _FOLLOWED = "followed-{}.json"
 # What ends a command at a limit says as much about this machine as about the program.
 _NOT_KEPT = ("deadline", "disk", "ended")
-
-
-@dataclass(frozen=True, slots=True)
-class CheckContext:
-    """What all checks of a study share.
-
-    `source` is the pristine tree and `source_sha256` its hash; relative paths of workloads start at
-    `folder`. `baseline` was built, and has the tools. Workloads take `turns`: what they write in
-    that folder is in the others' way.
-    """
-
-    study: Study
-    check: CheckSection
-    source: Path
-    source_sha256: str
-    folder: Path
-    baseline: BuildResult
-    build_context: BuildContext
-    turns: Lock = field(default_factory=Lock, compare=False)
-
-    @property
-    def workloads(self) -> tuple[Workload, ...]:
-        """Those whose output is compared, as far as the baseline's is the same twice."""
-        return compared_workloads(self.study, self.check)
-
-    @property
-    def tools(self) -> Mapping[str, str]:
-        """Name and place in the tree of the baseline's tools."""
-        return self.study.build.tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,102 +62,43 @@ class Checked:
     apart: Mapping[str, str] = field(default_factory=dict)
 
 
-def check_key(context: CheckContext, result: BuildResult) -> str:
-    """The hash of all that decides how the check of a variant ends."""
-    named = _named(context)
-    return key_of(
-        {
-            **({"named": named} if named else {}),
-            **_of_tree(context, result),
-            "schema": _SCHEMA,
-            "source": context.source_sha256,
-            "place": context.build_context.sandboxes.build_path,
-            "check": context.check.model_dump(mode="json", exclude={"deadline"}),
-            "artifact": [context.study.build.artifact, result.facts.loadable_sha256],
-            **({"libraries": result.libraries} if result.libraries else {}),
-            "kept": _kept(context, result),
-            "tools": {name: file_sha256(path) for name, path in context.baseline.tools.items()},
-            "baseline": context.baseline.facts.loadable_sha256 if context.workloads else "",
-            "workloads": [
-                [each.name, each.command, each.input, _input_sha256(context, each)]
-                for each in context.workloads
-            ],
-        }
-    )
+@dataclass(frozen=True, slots=True)
+class CheckFacts:
+    """What is kept of a check, beside its log and outputs; see `Checked`."""
+
+    variant: str
+    failed: str
+    void: str
+    ran: bool | None
+    out: bool
+    apart: Mapping[str, str]
 
 
-def _of_tree(context: CheckContext, result: BuildResult) -> dict[str, object]:
-    """What else decides where a check runs in the build's own tree."""
-    stage = result.stage
-    if not context.check.in_build_tree or stage is None:
-        return {}
-    return {"tree": stage.key, "commands": stage.check_commands, "env": stage.env}
+_FACTS = TypeAdapter(CheckFacts)
 
 
-def _named(context: CheckContext) -> dict[str, str]:
-    """Files and folders beside the study that commands name: their outputs are compared."""
-    words = {word for each in context.workloads for word in each.command or () if word}
-    paths = {word: context.folder / word for word in sorted(words)}
-    files = {word: file_sha256(path) for word, path in paths.items() if is_file(path)}
-    rest = ((word, path) for word, path in paths.items() if word not in (*files, "."))
-    return files | {word: tree_sha256(path) for word, path in rest if is_folder(path)}
-
-
-def _kept(context: CheckContext, result: BuildResult) -> dict[str, str]:
-    """Files kept beside the artifact, which may be read when it runs."""
-    if result.files is None or not context.study.build.runtime_files:
-        return {}
-    apart = {context.study.build.artifact, *context.tools.values()}
-    return {
-        name: file_sha256(path)
-        for name, path in tree_entries(result.files)
-        if path.is_file() and name not in apart
-    }
-
-
-def _input_sha256(context: CheckContext, workload: Workload) -> str:
-    if workload.input is None:
-        return ""
-    path = context.folder / workload.input
-    if path.is_dir():
-        return tree_sha256(path)
-    return file_sha256(path) if path.is_file() else ""
+def _read(raw: Facts) -> CheckFacts:
+    return _FACTS.validate_python(raw)
 
 
 def cached_check(context: CheckContext, key: str) -> Checked | None:
     """How an earlier check with this key ended; None if there was none."""
-    entry = context.build_context.cache.get(_KIND, key)
+    entry = context.build_context.cache.get(_KIND, key, _read)
     return None if entry is None else _checked(entry)
 
 
-def _checked(entry: Entry) -> Checked:
-    log = entry.folder / _LOG
-    failed = str(entry.facts["failed"])
+def _checked(entry: Entry[CheckFacts]) -> Checked:
+    log, facts = entry.folder / _LOG, entry.facts
     return Checked(
-        failed=failed,
-        tail=read_tail(log) if failed else "",
+        failed=facts.failed,
+        tail=read_tail(log) if facts.failed else "",
         log=log,
         outputs=entry.folder / _OUTPUTS,
-        void=str(entry.facts["void"]),
-        ran=None if entry.facts["ran"] is None else bool(entry.facts["ran"]),
-        out=bool(entry.facts["out"]),
-        apart=apart if isinstance(apart := entry.facts["apart"], dict) else {},
+        void=facts.void,
+        ran=facts.ran,
+        out=facts.out,
+        apart=facts.apart,
     )
-
-
-def compared_workloads(study: Study, check: CheckSection) -> tuple[Workload, ...]:
-    """The workloads that a check names, or all whose output can be compared."""
-    named = check.same_output
-    if named is None:
-        return tuple(filter(comparable, study.workloads))
-    return tuple(each for each in study.workloads if each.name in named)
-
-
-def comparable(workload: Workload) -> bool:
-    """Whether it has an output of its own, and can be run outside a race."""
-    words = (*(workload.command or ()), workload.input or "")
-    apart = {name for word in words for name in names_in(word)} & {"port", "variant"}
-    return workload.command is not None and not apart
 
 
 class _LimitMetError(Exception):  # ends `fill`, is never seen outside
@@ -209,17 +119,17 @@ def perform_check(
     started_ns = clock.monotonic_ns()
     log = context.build_context.new_log(_KIND, key)
 
-    def fill(folder: Path) -> Mapping[str, object]:
+    def fill(folder: Path) -> Facts:
         (folder / _OUTPUTS).mkdir()
         follow = context.build_context.meter is not None
         facts = in_a_sandbox(folder / _OUTPUTS, follow=follow)
-        if follow and facts["failed"] and not facts["void"]:
+        if follow and facts.failed and not facts.void:
             # Some tests fail because they are followed: debuggers, sanitizers.
-            facts = in_a_sandbox(folder / _OUTPUTS, follow=False) | {"ran": facts["ran"]}
+            facts = replace(in_a_sandbox(folder / _OUTPUTS, follow=False), ran=facts.ran)
         shutil.copyfile(log, folder / _LOG)
-        return {"variant": result.facts.variant, **facts}
+        return asdict(facts)
 
-    def in_a_sandbox(outputs: Path, *, follow: bool) -> dict[str, object]:
+    def in_a_sandbox(outputs: Path, *, follow: bool) -> CheckFacts:
         with context.build_context.sandboxes.sandbox() as sandbox:
             _furnish(context, result, sandbox)
             seen = look(sandbox, _programs(context, result))
@@ -235,10 +145,10 @@ def perform_check(
                 with context.turns:
                     failed = run.baseline(apart) if expected is None else run.workloads(expected)
                 out = bool(failed)
-            return {"failed": failed, "void": void, "ran": ran.own, "out": out, "apart": apart}
+            return CheckFacts(result.facts.variant, failed, void, ran.own, out, apart)
 
     try:
-        entry = cache.make(_KIND, key, fill)
+        entry = cache.make(_KIND, key, fill, _read)
     except _LimitMetError as met:
         return Checked(str(met), read_tail(log), log, log.parent, out=met.out)
     log.unlink(missing_ok=True)
@@ -286,7 +196,7 @@ def _put(source: Path, target: Path, *, follow: bool = True) -> None:
 def _programs(context: CheckContext, result: BuildResult) -> tuple[str, ...]:
     """What is raced: the program and what is kept beside it, by their places in the tree."""
     artifact = context.study.build.artifact
-    return (artifact, *(name for name in _kept(context, result) if name != artifact))
+    return (artifact, *(name for name in kept(context, result) if name != artifact))
 
 
 def _runner(context: CheckContext, result: BuildResult, sandbox: Sandbox, log: Path) -> Runner:
@@ -385,11 +295,13 @@ class _Run:
 
     def _workload(self, workload: Workload, output: Path) -> str:
         """Run in the study's folder, as races do. Say what failed; empty if nothing did."""
-        command = fill_all(workload.command or (), self._values())
+        values = self._values()
+        command = fill_all(workload.command or (), values)
+        env = fill_all((f"{key}={text}" for key, text in workload.env.items()), values)
         outcome = self.runner.run(
-            ("env", "-C", str(self.context.folder), *command),
+            ("env", "-C", str(self.context.folder), *env, *command),
             self._deadline_ns(workload),
-            stdin=None if workload.input is None else self.context.folder / workload.input,
+            stdin=None if workload.stdin is None else self.context.folder / workload.stdin,
             stdout=output,
         )
         return self._failure(outcome, f"workload {workload.name}", workload)
@@ -421,7 +333,12 @@ class _Run:
         place = sandboxes.build_path
         tools = {name: f"{place}/{path}" for name, path in self.context.tools.items()}
         artifact = f"{place}/{self.context.study.build.artifact}"
-        return {**tools, "artifact": artifact, "files": place, "tmp": sandboxes.temporary_path}
+        return {
+            **tools,
+            **program_values(artifact),
+            "files": place,
+            "tmp": sandboxes.temporary_path,
+        }
 
 
 def _text(path: Path) -> str:

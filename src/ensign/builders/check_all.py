@@ -7,7 +7,8 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from ensign.builders.check import CheckContext, Checked, cached_check, check_key, perform_check
+from ensign.builders.check import Checked, cached_check, perform_check
+from ensign.builders.check_context import CheckContext, check_key
 from ensign.builders.estimate import check_cost
 from ensign.builders.order import jobs_for
 from ensign.builders.outcomes import BuildResult

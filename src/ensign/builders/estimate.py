@@ -12,10 +12,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from pydantic import TypeAdapter
+
 from ensign.builders.build_stage import Made
 from ensign.builders.order import needed
+from ensign.builders.stage_facts import StageEntry, cached_stage
 from ensign.builders.stages import Stage
-from ensign.host.cache import Cache, Entry, key_of
+from ensign.host.cache import Cache, key_of
 from ensign.model.expectation import Basis, Work
 from ensign.sources.size import SourceSize
 
@@ -111,7 +114,7 @@ def estimate_of(
     cache = known.cache
 
     def cached(stage: Stage) -> bool:
-        if cache.get(stage.kind, stage.key) is not None:
+        if cached_stage(cache, stage) is not None:
             there.add(stage.key)
         return stage.key in there
 
@@ -189,21 +192,20 @@ def _seconds(stage: Stage, cost: StageCost) -> float:
     return cost.seconds + _relinks(stage) * cost.relink_s
 
 
-def _measured(stage: Stage, entry: Entry, before: StageCost) -> StageCost:
+def _measured(stage: Stage, entry: StageEntry, before: StageCost) -> StageCost:
     """What an entry took; where it has no relinks, those of `before` stay."""
-    artifact = entry.facts.get("artifact")
-    one_bytes = int(artifact["size_bytes"]) if isinstance(artifact, Mapping) else 0
+    facts = entry.facts
+    one_bytes = 0 if facts.program is None else facts.program.artifact.size_bytes
     cost = replace(
         before,
-        seconds=float(str(entry.facts["build_s"])),
+        seconds=facts.build_s,
         size_bytes=max(entry.size_bytes - _relinks(stage) * one_bytes, 0),
         relink_bytes=one_bytes,
         seen=True,
     )
-    taken_s = entry.facts.get("relink_s")
-    if taken_s is None or not _relinks(stage):
+    if facts.relink_s is None or not _relinks(stage):
         return cost
-    return replace(cost, relink_s=float(str(taken_s)) / _relinks(stage), relink_seen=True)
+    return replace(cost, relink_s=facts.relink_s / _relinks(stage), relink_seen=True)
 
 
 def _cost_of(known: Known, stage: Stage) -> StageCost:
@@ -247,7 +249,13 @@ def _recall(cache: Cache, kind: str, question: str) -> StageCost:
 
 def _recalled(cache: Cache, question: str) -> StageCost | None:
     known = cache.recall(question)
-    return None if known is None else StageCost(**json.loads(known))
+    try:
+        return None if known is None else _COST.validate_json(known)
+    except ValueError:
+        return None
+
+
+_COST = TypeAdapter(StageCost)
 
 
 def _remember(cache: Cache, question: str, cost: StageCost) -> None:

@@ -12,6 +12,7 @@ from ensign.builders.build_context import BuildContext
 from ensign.builders.build_stage import Made, perform_stage
 from ensign.builders.order import in_order, jobs_for, needed
 from ensign.builders.running import Inputs
+from ensign.builders.stage_facts import cached_stage
 from ensign.builders.stages import Plan, Stage
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.errors import CommandFailed, Interrupted
@@ -86,7 +87,7 @@ class Graph:
                 del self._progress.waiting[key]
 
     def _try_cache(self, stage: Stage) -> bool:
-        entry = self._build_context.cache.get(stage.kind, stage.key)
+        entry = cached_stage(self._build_context.cache, stage)
         if entry is None:
             return False
         del self._progress.waiting[stage.key]

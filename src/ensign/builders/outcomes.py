@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.builders.build_stage import Made
-from ensign.builders.profiles import describe_profile
 from ensign.builders.recorder import CALLS, DEPENDENCY_CALLS, read_calls
 from ensign.builders.relink import FOLDER, Relinked
+from ensign.builders.stage_facts import StageEntry, StageFacts, program_of, proof_of
 from ensign.builders.stages import Plan, Stage
-from ensign.builders.taking import taken_from
-from ensign.host.cache import Entry
 from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.built_files import MadeLibrary
 from ensign.model.finding_kinds.builds import (
@@ -30,14 +28,13 @@ from ensign.model.finding_kinds.builds import (
     VARIANT_LEFT_OUT,
 )
 from ensign.model.findings import Finding, Severity
-from ensign.model.study import Build
+from ensign.model.study_build import Build
 from ensign.model.variants import Variant
 from ensign.proof.evidence import BuildEvidence, Request, some
 from ensign.proof.facts import FileOrigins
 from ensign.proof.files import judge_all
 from ensign.proof.leftovers import FILE as BEFORE
 from ensign.proof.leftovers import read_leftovers
-from ensign.proof.read import from_json
 from ensign.proof.rules import describe, describe_units
 from ensign.proof.rules_log import unknown_lto
 from ensign.proof.rules_origin import undeclared
@@ -112,11 +109,12 @@ def result_of(
     if end.entry is None:
         log_path = str(end.log)
         return failed_result(variant, toolchain, end.reason, tail=end.tail, log_path=log_path)
-    artifact = _object(end.entry, "artifact")
+    entry = end.entry
+    program, taken = program_of(entry), program_of(entry).taken
     flags = plan.flags_of[variant.name]
-    files = end.entry.folder / "files"
-    seen = _with_compiler(seen_of(variant, flags, end.entry), toolchain, build)
-    others = tuple(seen_of_files(seen, end.entry))
+    files = entry.folder / "files"
+    seen = _with_compiler(seen_of(variant, flags, entry), toolchain, build)
+    others = tuple(seen_of_files(seen, entry))
     judged = judge_all(seen, others)
     wrong = tuple(each for each in judged if each.severity is Severity.ERROR)
     if wrong:
@@ -124,10 +122,10 @@ def result_of(
         facts = replace(
             result.facts,
             status=BuildStatus.NOT_AS_ASKED,
-            build_s=float(str(end.entry.facts["chain_s"])),
+            build_s=entry.facts.chain_s,
         )
         return replace(result, facts=facts, findings=wrong)
-    relinked, taken = _relinked(end.entry), taken_from(end.entry.facts)
+    relinked = entry.facts.relinked or Relinked()
     facts = BuildFacts(
         variant=variant.name,
         choices=variant.choices,
@@ -135,26 +133,25 @@ def result_of(
         flags=flags.compile,
         link_flags=flags.link,
         status=BuildStatus.CACHED if stage.key in cached else BuildStatus.BUILT,
-        build_s=float(str(end.entry.facts["chain_s"])),
-        size_bytes=int(str(artifact["size_bytes"])),
-        text_bytes=int(str(artifact["text_bytes"])),
-        loadable_sha256=str(artifact["loadable_sha256"]),
+        build_s=entry.facts.chain_s,
+        size_bytes=program.artifact.size_bytes,
+        text_bytes=program.artifact.text_bytes,
+        loadable_sha256=program.artifact.loadable_sha256,
         log_path=str(end.log),
         evidence=(
             *describe(seen),
             *(line for each in others for line in describe_units(each)),
-            *describe_profile(_object(end.entry, "profile")),
+            *entry.facts.profile.describe(),
         ),
         layouts=relinked.hashes,
         layout_kind=relinked.kind,
         files=taken.files,
+        coverage=entry.facts.profile.coverage,
     )
     tools = {name: files / path for name, path in stage.tools}
     layouts = tuple(
-        end.entry.folder / FOLDER / str(number) / stage.artifact
-        for number in range(len(facts.layouts))
+        entry.folder / FOLDER / str(number) / stage.artifact for number in range(len(facts.layouts))
     )
-    built = end.entry.facts.get("made")
     return BuildResult(
         facts=facts,
         artifact=files / stage.artifact,
@@ -165,7 +162,7 @@ def result_of(
         findings=judged,
         others=others,
         libraries=taken.folders,
-        made=tuple(MadeLibrary(**each) for each in (built if isinstance(built, list) else ())),
+        made=program.made,
         stage=stage,
     )
 
@@ -198,26 +195,9 @@ def failed_result(
     return BuildResult(facts, None, None, {})
 
 
-def _object(entry: Entry, name: str) -> Mapping[str, object]:
-    value = entry.facts.get(name)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _relinked(entry: Entry) -> Relinked:
-    raw = entry.facts.get("relinks")
-    if not isinstance(raw, Mapping):
-        return Relinked()
-    return Relinked(
-        hashes=tuple(raw["hashes"]),
-        kind=str(raw["kind"]),
-        obstacles=tuple((str(name), str(why)) for name, why in raw["obstacles"]),
-        notes=tuple(raw["notes"]),
-    )
-
-
-def relink_findings(entry: Entry, variant: str, program: str) -> list[Finding]:
+def relink_findings(entry: StageEntry, variant: str, program: str) -> list[Finding]:
     """Why files of a variant have no relinks, or fewer, or other ones than were asked for."""
-    relinked = _relinked(entry)
+    relinked = entry.facts.relinked or Relinked()
     findings = [RELINKS.found(note, variant) for note in relinked.notes]
     for name, why in relinked.obstacles:
         which = "" if name == program else f"{name} "
@@ -226,22 +206,21 @@ def relink_findings(entry: Entry, variant: str, program: str) -> list[Finding]:
     return findings
 
 
-def bolt_findings(entry: Entry, variant: str) -> list[Finding]:
+def bolt_findings(entry: StageEntry, variant: str) -> list[Finding]:
     """Which files that are loaded with the program BOLT did not lay out, and why."""
-    unable = _object(entry, "unable")
     return [
         NOT_BOLTED.found(
             f"{name} runs as it was linked, without BOLT: {why}",
             variant,
         )
-        for name, why in unable.items()
+        for name, why in entry.facts.unable.items()
     ]
 
 
-def seen_of(variant: Variant, flags: Flags, entry: Entry) -> BuildEvidence:
+def seen_of(variant: Variant, flags: Flags, entry: StageEntry) -> BuildEvidence:
     """All evidence that was kept with the program of a variant."""
     log = entry.folder / "log.txt"
-    proof = from_json(entry.facts["proof"])
+    proof = proof_of(entry)
     return BuildEvidence(
         subject=variant.name,
         proof=proof,
@@ -277,17 +256,16 @@ def _with_compiler(seen: BuildEvidence, toolchain: Toolchain, build: Build) -> B
     return replace(seen, request=request, prebuilt=frozenset(declared))
 
 
-def seen_of_files(program: BuildEvidence, entry: Entry) -> Iterator[BuildEvidence]:
+def seen_of_files(program: BuildEvidence, entry: StageEntry) -> Iterator[BuildEvidence]:
     """The same of each file that is loaded with it; flags of dependencies are judged if given."""
-    raw = entry.facts.get("file_proofs")
     own = program.request is not None and program.request.variant.dependencies != "plain"
-    for name, proof in (raw if isinstance(raw, Mapping) else {}).items():
+    for name, proof in program_of(entry).file_proofs.items():
         calls, before = program.calls, program.dependency_calls
         if own:
             calls, before = (*before, *calls), ()
         yield replace(
             program,
-            proof=from_json(proof),
+            proof=proof,
             calls=calls,
             dependency_calls=before,
             file=name,
@@ -342,12 +320,12 @@ def source_findings(
     return tuple(found)
 
 
-def left_running(plan: Plan, facts: Mapping[str, Mapping[str, object]]) -> tuple[Finding, ...]:
+def left_running(plan: Plan, facts: Mapping[str, StageFacts]) -> tuple[Finding, ...]:
     """Name what builds left running, now or when they were made; `facts` are by stages' keys."""
     found = []
     for stage in plan.stages:
-        names = facts.get(stage.key, {}).get("left_running")
-        if isinstance(names, list) and names:
+        names = facts[stage.key].left_running if stage.key in facts else ()
+        if names:
             text = f"its build left {', '.join(names)} running, which was ended"
             subject = stage.label if stage.kind == "program" else ""
             text = text if subject else f"{stage.label}: {text}"

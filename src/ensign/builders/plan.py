@@ -27,7 +27,9 @@ from ensign.builders.profiles import (
 from ensign.builders.recorder import Changes, Recorded, recorded_programs
 from ensign.builders.stages import Kind, Plan, Stage
 from ensign.host.cache import key_of
-from ensign.model.study import Build, Rewrite, Study
+from ensign.model.placeholders import PROGRAM
+from ensign.model.study import Study
+from ensign.model.study_build import Build, Rewrite
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.toolchains.find import Toolchain
@@ -342,7 +344,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
     relinks = None if use.counts or variant.bolt == "on" else context.relinks(variant)
     check = context.study.check
     keeps_tree = check is not None and check.in_build_tree and not use.counts
-    later = {name: f"{{{name}}}" for name in ("artifact", "tmp", "files", *build.tools)}
+    later = {name: f"{{{name}}}" for name in (*PROGRAM, "tmp", "files", *build.tools)}
     checking = check.commands if check is not None and keeps_tree else ()
     taken: dict[str, object] = {
         "clean": clean,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ensign.builders.profiles import FUNCTIONS
 from ensign.host.files import tree_entries
+from ensign.model.profile_coverage import ProfileCoverage
 from ensign.toolchains.profiling import (
     FDATA,
     PROFDATA,
@@ -31,10 +32,10 @@ def left_something(counts: Path) -> bool:
     return any(path.is_file() and path.stat().st_size for _, path in tree_entries(counts))
 
 
-def count_facts(profile: Path, counts: Path, log: Path) -> dict[str, object] | None:
-    """What a merged profile holds, for the facts of its build; None if nothing ran."""
+def merged_coverage(profile: Path, counts: Path, log: Path) -> tuple[ProfileCoverage, ...] | None:
+    """What a merged profile covers, BOLT's own is said by BOLT; None if nothing ran."""
     if (profile / FDATA).exists():
-        return {} if taken_branches(profile / FDATA) else None
+        return () if taken_branches(profile / FDATA) else None
     count: ProfileCount | None = None
     if (profile / PROFDATA).exists():
         count = profdata_count(log.read_text(errors="replace"))
@@ -42,8 +43,8 @@ def count_facts(profile: Path, counts: Path, log: Path) -> dict[str, object] | N
         with (counts / FUNCTIONS).open(errors="replace") as lines:
             count = gcov_count(lines)
     if count is None:
-        return {"pgo": None}
-    return {"pgo": [count.functions, count.profiled]} if count.profiled else None
+        return (ProfileCoverage("PGO"),)
+    return (ProfileCoverage("PGO", count.functions, count.profiled),) if count.profiled else None
 
 
 def taken_branches(fdata: Path) -> bool:
@@ -52,12 +53,12 @@ def taken_branches(fdata: Path) -> bool:
         return any(line.rsplit(" ", 1)[-1].strip() not in ("", "0") for line in lines)
 
 
-def bolt_facts(log: Path) -> dict[str, object]:
+def bolt_coverage(log: Path) -> ProfileCoverage:
     """What BOLT says of its profile, from the log of its stage."""
     count = bolt_count(log.read_text(errors="replace"))
     if count is None:
-        return {"bolt": None}
-    return {"bolt": [count.functions, count.profiled] if count.profiled else [0, 0]}
+        return ProfileCoverage("BOLT")
+    return ProfileCoverage("BOLT", count.functions, count.profiled)
 
 
 def warnings_in(log: Path) -> dict[str, int]:

@@ -7,14 +7,15 @@ A profile is collected in a copy of the instrumented program's files: commands t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from ensign.builders.commands import Commands, with_folders
 from ensign.host.cache import key_of
 from ensign.model import placeholders
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 from ensign.model.units import parse_duration_ns
 from ensign.toolchains import profiling
 from ensign.toolchains.find import Toolchain
@@ -108,8 +109,9 @@ def _texts(study: Study) -> Iterable[str]:
         yield from workload.server_args
         for argv in workload.preload_commands:
             yield from argv
-        if workload.input:
-            yield workload.input
+        yield from workload.env.values()
+        if workload.stdin:
+            yield workload.stdin
 
 
 def compiler_training_steps(
@@ -204,20 +206,3 @@ def _laying_out(toolchain: Toolchain, file: str, data: str) -> Commands:
 def of_file(commands: Commands, file: str, number: int) -> Commands:
     """Commands for the further file of that number."""
     return with_folders(commands, {FILE: file, NUMBER: str(number)})
-
-
-def describe_profile(facts: Mapping[str, object]) -> tuple[str, ...]:
-    """Say in sentences what was kept of profiles with a program; nothing without one."""
-    lines = []
-    for name, meaning in (("pgo", "PGO"), ("bolt", "BOLT")):
-        count = facts.get(name)
-        if isinstance(count, list):
-            functions, profiled = count
-            share = profiled / functions if functions else 0.0
-            lines.append(f"{meaning}: {profiled} of {functions} functions profiled ({share:.0%})")
-        elif name in facts:
-            lines.append(f"{meaning}: share of functions with a profile is unknown")
-    warnings = facts.get("warnings")
-    if isinstance(warnings, Mapping):
-        lines += [f"-W{name}: {count} warnings" for name, count in warnings.items()]
-    return tuple(lines)

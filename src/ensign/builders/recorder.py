@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from ensign.host.files import write_atomically
 from ensign.meter.command_lines import command_line
 from ensign.model.calls import Call, LinkInput, Output
+from ensign.model.errors import InputError
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Family
 
@@ -127,8 +128,12 @@ def read_calls(file: Path, skip: int = 0) -> tuple[Call, ...]:
     """The calls after the first `skip`, in the order in which they ended; none without a file."""
     if not file.exists():
         return ()
-    with file.open() as lines:
-        return tuple(_call(json.loads(line)) for line in islice(lines, skip, None))
+    try:
+        with file.open() as lines:
+            return tuple(_call(json.loads(line)) for line in islice(lines, skip, None))
+    except (ValueError, KeyError, TypeError):
+        text = f"{file} is damaged; delete {file.parent}, and it is built again"
+        raise InputError(text) from None
 
 
 def _call(raw: dict[str, object]) -> Call:

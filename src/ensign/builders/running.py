@@ -9,13 +9,13 @@ from pathlib import Path, PurePath
 
 from ensign.builders.build_context import Runner
 from ensign.builders.commands import Commands, with_folders
-from ensign.builders.profile_files import count_facts, left_something, taken_branches
+from ensign.builders.profile_files import left_something, merged_coverage, taken_branches
 from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, TrainingSteps, of_file
 from ensign.builders.recorder import CALLS, read_calls
+from ensign.builders.stage_facts import ProfileFacts, StageEntry
 from ensign.builders.stages import Stage
-from ensign.builders.taking import Taken, taken_from
+from ensign.builders.taking import Taken
 from ensign.builders.training import TrainingRun
-from ensign.host.cache import Entry
 from ensign.host.files import remove_tree
 from ensign.host.processes import Outcome
 from ensign.model.calls import Call
@@ -37,8 +37,8 @@ class Inputs:
     """What a stage is made from: the source's tree, or its parent's; a profile; tools by name."""
 
     source: Path
-    parent: Entry | None = None
-    profile: Entry | None = None
+    parent: StageEntry | None = None
+    profile: StageEntry | None = None
     tools: Mapping[str, Path] = field(default_factory=dict)
 
     @property
@@ -49,14 +49,15 @@ class Inputs:
         return self.parent.folder / (TREE if self.parent.kind == "dependencies" else "files")
 
     @property
-    def linked(self) -> Entry | None:
+    def linked(self) -> StageEntry | None:
         """The parent, where it is a program already."""
         return self.parent if self.parent is not None and self.parent.kind == "program" else None
 
     @property
     def taken(self) -> Taken:
         """What counts of the parent, where it is a program."""
-        return taken_from({} if self.parent is None else self.parent.facts)
+        program = None if self.parent is None else self.parent.facts.program
+        return Taken((), ()) if program is None else program.taken
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -66,7 +67,7 @@ class Inputs:
     @property
     def began_unix_ns(self) -> int:
         """When the first stage of the chain began; 0 if this is the first one."""
-        return 0 if self.parent is None else int(str(self.parent.facts["began_unix_ns"]))
+        return 0 if self.parent is None else self.parent.facts.began_unix_ns
 
     @property
     def dependency_calls(self) -> tuple[Call, ...]:
@@ -77,8 +78,8 @@ class Inputs:
     def chain_s(self) -> float:
         """What it took to come here, without dependencies."""
         before = [each for each in (self.parent, self.profile) if each is not None]
-        chains = [each.facts["chain_s"] for each in before if each.kind != "dependencies"]
-        return max((float(str(each)) for each in chains), default=0.0)
+        chains = (each.facts.chain_s for each in before if each.kind != "dependencies")
+        return max(chains, default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,11 @@ class Run:
 
     def collect(
         self, training_steps: TrainingSteps, inputs: Inputs, profile: Path
-    ) -> dict[str, object]:
-        """Train the program of this sandbox; its profile goes to a new folder. Facts about both."""
+    ) -> tuple[ProfileFacts, dict[str, str]]:
+        """Train the program of this sandbox; its profile goes to a new folder.
+
+        What is known of that, and which files could not take part.
+        """
         counts = self.runner.sandbox.temporary / "counts"
         for folder in (counts, profile):
             folder.mkdir()
@@ -133,10 +137,10 @@ class Run:
             merged = self._tried(of_file(training_steps.merge_file, name, number), folders)
             if merged:
                 unable[name] = "the training left no counts of it"
-        facts = count_facts(profile, counts, self.runner.log)
-        if facts is None:
+        coverage = merged_coverage(profile, counts, self.runner.log)
+        if coverage is None:
             raise StageFailedError("the profile is empty: no function ran in the training")
-        return {"profile": facts, "unable": unable}
+        return ProfileFacts(coverage), unable
 
     def _instrument_files(
         self, training_steps: TrainingSteps, inputs: Inputs, folders: Mapping[str, str]
@@ -177,13 +181,12 @@ class Run:
             )
             self._train(run)
 
-    def lay_out_files(self, inputs: Inputs) -> dict[str, object]:
+    def lay_out_files(self, inputs: Inputs) -> dict[str, str]:
         """Let BOLT lay out all that is loaded besides the program; why it could not."""
         if not self.stage.file_commands:
             return {}
         tree = self.runner.sandbox.tree
-        known = None if inputs.profile is None else inputs.profile.facts.get("unable")
-        unable = dict(known) if isinstance(known, Mapping) else {}
+        unable = {} if inputs.profile is None else dict(inputs.profile.facts.unable)
         for number, name in enumerate(inputs.others):
             if name in unable:
                 continue
@@ -194,7 +197,7 @@ class Run:
             failed = self._tried(of_file(self.stage.file_commands, name, number), {})
             if failed:
                 unable[name] = failed
-        return {"unable": unable}
+        return unable
 
     def _tried(self, commands: Commands, folders: Mapping[str, str]) -> str:
         """Run commands that may fail; how the first one did, empty if none."""

@@ -6,6 +6,8 @@ import math
 import re
 from itertools import zip_longest
 
+from ensign.model.quoting import quoted
+
 _NUMBER = re.compile(
     r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?\b(?:nan|inf(?:inity)?)\b)", re.IGNORECASE
 )
@@ -51,4 +53,4 @@ def _close(one: float, other: float, tolerance: float) -> bool:
 
 
 def _shown(line: str) -> str:
-    return repr(line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + "…")
+    return quoted(line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + "…")

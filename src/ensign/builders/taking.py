@@ -7,8 +7,8 @@ import posixpath
 import re
 import shutil
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from ensign.builders.stages import Stage
@@ -38,10 +38,6 @@ class Taken:
     def others(self) -> tuple[str, ...]:
         """Paths of what is loaded besides the program itself."""
         return tuple(each.path for each in self.files[1:] if each.loaded)
-
-    def as_facts(self) -> dict[str, object]:
-        """For keeping it with the build."""
-        return {"files": [asdict(each) for each in self.files], "library_folders": self.folders}
 
 
 def take(stage: Stage, place: TreePlace, files: Path) -> Taken:
@@ -92,10 +88,10 @@ def _inside(path: Path, files: Path) -> str:
 
 def made_libraries(
     place: TreePlace, source: Path, taken: Iterable[BuiltFile]
-) -> list[dict[str, str]]:
+) -> tuple[MadeLibrary, ...]:
     """Shared libraries in the tree that came neither with the source nor are taken out of it."""
     kept = {each.path for each in taken}
-    return [asdict(each) for each in _made(place.tree, source) if each.path not in kept]
+    return tuple(each for each in _made(place.tree, source) if each.path not in kept)
 
 
 def _made(tree: Path, source: Path) -> Iterator[MadeLibrary]:
@@ -256,12 +252,3 @@ def _elsewhere(name: str, tree: Path) -> str:
         names = ", ".join(f'"{each}"' for each in sorted(libraries))
         advice += f" and runtime_files = [{names}] for the libraries that it loads"
     return advice
-
-
-def taken_from(facts: Mapping[str, object]) -> Taken:
-    """What `Taken.as_facts` made."""
-    files, folders = facts.get("files"), facts.get("library_folders")
-    return Taken(
-        tuple(BuiltFile(**each) for each in (files if isinstance(files, list) else ())),
-        tuple(str(each) for each in (folders if isinstance(folders, list | tuple) else ())),
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from ensign.model.study import Workload
+from ensign.model.study_workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from ensign.cli.output import complain, say
 from ensign.cli.outputs import JsonFile, Outputs
 
 _INPUT = 2
-_SUITES = ("redis",)
 
 
 def suites(
@@ -37,13 +36,11 @@ def suites(
     """
     from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic and yaml load with these
     from ensign.lab.study.prepare import open_cache  # noqa: PLC0415
-    from ensign.lab.suites import list_suite, pinned_redis_suite  # noqa: PLC0415
+    from ensign.lab.suites import list_suite, pinned_suite  # noqa: PLC0415
     from ensign.model.errors import InputError  # noqa: PLC0415
     from ensign.report import as_suites  # noqa: PLC0415
 
-    if suite not in _SUITES:
-        raise InputError(f"there is no suite '{suite}'; there is {', '.join(_SUITES)}")
-    chosen = pinned_redis_suite()
+    chosen = pinned_suite(suite)
     if path is not None:
         changes = {"version": None, "sha256": None, "path": str(path.absolute())}
         chosen = chosen.model_copy(update=changes)

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar, overload
 
 import platformdirs
 
@@ -36,7 +36,9 @@ from ensign.model.errors import InputError, StorageFailed
 
 DEFAULT_LIMIT_BYTES = 10 * 2**30
 
-Fill = Callable[[Path], Mapping[str, object]]
+Facts = Mapping[str, object]
+Fill = Callable[[Path], Facts]
+F = TypeVar("F")
 
 _META = "meta.json"
 _USED = "used"
@@ -59,14 +61,24 @@ def key_of(inputs: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Generic[F]):
     """Something in the cache. `facts` is what its maker recorded, `folder` where its files are."""
 
     kind: str
     key: str
     folder: Path
-    facts: Mapping[str, object]
+    facts: F
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Meta(Generic[F]):
+    facts: F
+    size_bytes: int
+
+
+def _as_they_are(facts: Facts) -> Facts:
+    return facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,26 +132,48 @@ class Cache:
             self._held.clear()
         self.evict()
 
-    def get(self, kind: str, key: str) -> Entry | None:
-        """Return the entry, held until `close`; None if it is not there."""
+    @overload
+    def get(self, kind: str, key: str) -> Entry[Facts] | None: ...
+    @overload
+    def get(self, kind: str, key: str, read: Callable[[Facts], F]) -> Entry[F] | None: ...
+    def get(
+        self, kind: str, key: str, read: Callable[[Facts], object] = _as_they_are
+    ) -> Entry[Any] | None:
+        """Return the entry, held until `close`; None if it is not there.
+
+        One that is damaged is not there: `read`, which makes its facts of their JSON, raises
+        ValueError, and what is made in its place replaces it.
+        """
         folder = self._place(kind, key)
         if not self._hold(folder):
             return None
-        meta = _meta(folder)
+        meta = _meta(folder, read)
         if meta is None:
             self._release(folder)
             return None
         with suppress(OSError):
             now = self._clock.unix_s()
             os.utime(folder / _USED, (now, now))
-        return Entry(kind, key, folder, meta["facts"], meta["size_bytes"])
+        return Entry(kind, key, folder, meta.facts, meta.size_bytes)
 
-    def facts(self, kind: str, key: str) -> Mapping[str, object] | None:
+    @overload
+    def facts(self, kind: str, key: str) -> Facts | None: ...
+    @overload
+    def facts(self, kind: str, key: str, read: Callable[[Facts], F]) -> F | None: ...
+    def facts(
+        self, kind: str, key: str, read: Callable[[Facts], object] = _as_they_are
+    ) -> object | None:
         """Return what was recorded of an entry, which is no use of it; None if it is not there."""
-        meta = _meta(self._place(kind, key))
-        return None if meta is None else meta["facts"]
+        meta = _meta(self._place(kind, key), read)
+        return None if meta is None else meta.facts
 
-    def make(self, kind: str, key: str, fill: Fill) -> Entry:
+    @overload
+    def make(self, kind: str, key: str, fill: Fill) -> Entry[Facts]: ...
+    @overload
+    def make(self, kind: str, key: str, fill: Fill, read: Callable[[Facts], F]) -> Entry[F]: ...
+    def make(
+        self, kind: str, key: str, fill: Fill, read: Callable[[Facts], object] = _as_they_are
+    ) -> Entry[Any]:
         """Make an entry: `fill` puts files into a new folder and returns the facts to record.
 
         Whatever `fill` raises leaves no entry behind. If another ensign made the same entry
@@ -150,19 +184,19 @@ class Cache:
             folder.mkdir()
             facts = dict(fill(folder))
             size_bytes = tree_size_bytes(folder)
-            meta = {"kind": kind, "key": key, "size_bytes": size_bytes, "facts": facts}
-            text = json.dumps(meta, indent=1, sort_keys=True) + "\n"
+            content = {"kind": kind, "key": key, "size_bytes": size_bytes, "facts": facts}
+            text = json.dumps(content, indent=1, sort_keys=True) + "\n"
             write_atomically(folder / _META, text.encode())
             write_atomically(folder / _USED, b"")
             now = self._clock.unix_s()
             os.utime(folder / _USED, (now, now))
             place = self._place(kind, key)
             with locked(self.folder / "lock"):
-                if place.exists() and not (place / _META).exists():
+                if place.exists() and _meta(place, read) is None:
                     remove_tree(place)
                 if not place.exists():
                     folder.rename(place)
-                entry = self.get(kind, key)
+                entry = self.get(kind, key, read)
         if entry is None:
             raise FileNotFoundError(place)
         return entry
@@ -294,12 +328,12 @@ class Cache:
                         os.close(descriptor)
 
 
-def _meta(folder: Path) -> dict[str, Any] | None:
+def _meta(folder: Path, read: Callable[[Facts], F]) -> _Meta[F] | None:
     try:
-        meta: dict[str, Any] = json.loads((folder / _META).read_text())
-    except (OSError, ValueError):
+        content = json.loads((folder / _META).read_text())
+        return _Meta(read(content["facts"]), int(content["size_bytes"]))
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    return meta
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 _DEADLINE_S = 10.0
+_APT_LISTS = Path("/var/lib/apt/lists")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class Programs(Protocol):
 
     def ask(self, argv: Sequence[str]) -> Answer:
         """Run a command that ends by itself; not successful if it is missing or too slow."""
+        ...
+
+    def packages(self) -> frozenset[str]:
+        """Names of the packages that can be installed; empty where that is not known."""
         ...
 
 
@@ -61,20 +66,35 @@ class LocalPrograms:
     def ask(self, argv: Sequence[str]) -> Answer:
         """See `Programs.ask`."""
         try:
-            done = subprocess.run(
-                list(argv),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=_DEADLINE_S,
-                env={**os.environ, "LC_ALL": "C"},
-                check=False,
-            )
+            done = _run(argv)
         except (OSError, subprocess.TimeoutExpired) as error:
             return Answer(success=False, line=str(error))
         lines = done.stdout.decode(errors="replace").splitlines()
         first = next((line.strip() for line in lines if line.strip()), "")
         return Answer(success=done.returncode == 0, line=first)
+
+    def packages(self) -> frozenset[str]:
+        """See `Programs.packages`. Without lists apt knows only what is installed."""
+        apt = self.find("apt-cache")
+        if apt is None or not any(_APT_LISTS.glob("*Packages*")):
+            return frozenset()
+        try:
+            done = _run((str(apt), "pkgnames"))
+        except (OSError, subprocess.TimeoutExpired):
+            return frozenset()
+        return frozenset(done.stdout.decode(errors="replace").split())
+
+
+def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        list(argv),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=_DEADLINE_S,
+        env={**os.environ, "LC_ALL": "C"},
+        check=False,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +102,7 @@ class FakePrograms:
     """Answers by name; a command is answered by the name of its program."""
 
     answers: Mapping[str, Answer] = field(default_factory=dict)
+    known_packages: frozenset[str] = frozenset()
 
     def find(self, name: str) -> Path | None:
         """See `Programs.find`."""
@@ -96,6 +117,10 @@ class FakePrograms:
         """See `Programs.ask`."""
         name = Path(argv[0]).name
         return self.answers.get(name, Answer(success=False, line=f"{name}: not found"))
+
+    def packages(self) -> frozenset[str]:
+        """See `Programs.packages`."""
+        return self.known_packages
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

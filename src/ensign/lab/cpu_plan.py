@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ensign.host.topology import allowed_cpus, default_cpus, read_topology
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding
-from ensign.model.study import Cpus
+from ensign.model.study_race import Cpus
 
 
 @dataclass(frozen=True, slots=True)

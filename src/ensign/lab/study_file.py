@@ -11,7 +11,8 @@ from pathlib import Path
 from ensign.host.text import read_text
 from ensign.lab.toml_positions import Positions, find_positions
 from ensign.model.errors import InputError, StudyError
-from ensign.model.study import CheckSection, Study
+from ensign.model.study import Study
+from ensign.model.study_build import CheckSection
 from ensign.model.study_problems import Problem, Where, check_shape, suggestion
 from ensign.model.study_rules import absent_cpus, broken_rules
 from ensign.model.study_suite import Suite
@@ -19,6 +20,8 @@ from ensign.model.units import parse_duration_ns, parse_share
 from ensign.model.variants import Variant
 from ensign.variants.expand import expand as variants_of
 from ensign.variants.expand import expansion_problems
+from ensign.workloads.inputs import split_inputs
+from ensign.workloads.rules import workload_problems
 
 _MOST_PROBLEMS = 10
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -161,6 +164,10 @@ def parse_study(
     study, problems = check_shape(mapping)
     if study is None:
         raise _combined(problems, positions, path)
+    split = split_inputs(study)
+    if split.problems:
+        raise _combined(split.problems, positions, path)
+    study, positions = split.study, positions.reordered(split.origins)
     suite = study.suite
     if suite is not None and expand is not None:
         try:
@@ -168,7 +175,8 @@ def parse_study(
         except InputError as error:
             line = positions.line(("suite",))
             raise StudyError(str(error), path=str(path), line=line) from None
-    problems = (*broken_rules(study), *expansion_problems(study))
+    problems = (*broken_rules(study), *workload_problems(study), *expansion_problems(study))
+    problems = tuple(each for each in problems if not split.repeats(each.where))
     if machine_cpus is not None:
         problems = (*problems, *absent_cpus(study, machine_cpus))
     if problems:

@@ -16,18 +16,14 @@ from ensign.model.study import Study
 from ensign.model.study_suite import Suite
 from ensign.sources.fetched import Fetcher
 from ensign.sources.wheel import fetch_wheel
-from ensign.workloads.expand import expanded
-from ensign.workloads.listing import listed
-from ensign.workloads.redis_versions import Version, parse_version
-from ensign.workloads.suite_file import Source
-from ensign.workloads.translate import translate
+from ensign.workloads.redis_specification.expand import expanded
+from ensign.workloads.redis_specification.listing import listed
+from ensign.workloads.redis_specification.published import FOLDERS, PACKAGE, PINNED, is_test
+from ensign.workloads.redis_specification.redis_versions import Version, parse_version
+from ensign.workloads.redis_specification.suite_file import Source
+from ensign.workloads.redis_specification.translate import translate
 
-REDIS_VERSION = "0.3.47"
-REDIS_SHA256 = "7227cac7480a6a2922b5b713df01dc5b1030e90d4d59bee905b7c3fda49122db"
-
-_FOLDERS = ("test-suites", "vector-search-test-suites")
-_PACKAGE = "redis_benchmarks_specification"
-_NO_TEST = "defaults"
+_SUITES = {"redis": PINNED}
 _LARGEST_FILE_BYTES = 8 * 2**20
 
 
@@ -39,14 +35,11 @@ class SuiteList:
     mistakes: tuple[str, ...]
 
 
-def pinned_redis_suite() -> Suite:
-    """The version of the Redis benchmarks specification that ensign was written against."""
-    return Suite(
-        kind="redis-benchmarks-specification",
-        version=REDIS_VERSION,
-        sha256=REDIS_SHA256,
-        tests=["*"],
-    )
+def pinned_suite(name: str) -> Suite:
+    """The version of a published suite that ensign was written against. InputError."""
+    if name not in _SUITES:
+        raise InputError(f"there is no suite '{name}'; there is {', '.join(_SUITES)}")
+    return _SUITES[name]
 
 
 def expand_study(study: Study, path: Path, cache: Cache, ports: Ports) -> Study:
@@ -96,7 +89,7 @@ def _in_wheel(wheel: Path) -> Iterator[tuple[str, Source]]:
         with zipfile.ZipFile(wheel) as archive:
             for member in archive.infolist():
                 path = PurePosixPath(member.filename)
-                if not _is_test(path) or path.parent.name not in _FOLDERS:
+                if not is_test(path) or path.parent.name not in FOLDERS:
                     continue
                 if member.file_size > _LARGEST_FILE_BYTES:
                     raise InputError(f"{path.name} is larger than any test should be")
@@ -109,16 +102,12 @@ def _in_folder(folder: Path) -> Iterator[tuple[str, Source]]:
     """A checkout, its package, or a folder of test files."""
     places = [
         place / each
-        for place in (folder, folder / _PACKAGE)
-        for each in _FOLDERS
+        for place in (folder, folder / PACKAGE)
+        for each in FOLDERS
         if (place / each).is_dir()
     ] or [folder]
-    files = [file for place in places for file in sorted(place.glob("*.y*ml")) if _is_test(file)]
+    files = [file for place in places for file in sorted(place.glob("*.y*ml")) if is_test(file)]
     if not files:
         raise InputError(f"{folder} has no tests: it needs a folder 'test-suites', or .yml files")
     for file in files:
         yield file.stem, Source(str(file), read_text(file))
-
-
-def _is_test(path: Path | PurePosixPath) -> bool:
-    return path.suffix in (".yml", ".yaml") and path.stem != _NO_TEST

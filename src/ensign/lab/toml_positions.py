@@ -27,6 +27,20 @@ class Positions:
                 return self.lines[path[:length]]
         return 1 if self.lines else None
 
+    def reordered(self, origins: Mapping[Path, tuple[int, ...]]) -> Positions:
+        """The same for lists of which some items were repeated: which item each one was."""
+        lines = dict(self.lines)
+        for start, indices in origins.items():
+            length = len(start)
+            below = {path: line for path, line in lines.items() if path[:length] == start}
+            items = {path: line for path, line in below.items() if len(path) > length}
+            lines = {path: line for path, line in lines.items() if path not in items}
+            for now, was in enumerate(indices):
+                for path, line in items.items():
+                    if path[length] == was:
+                        lines[(*start, now, *path[length + 1 :])] = line
+        return Positions(lines)
+
 
 def find_positions(text: str) -> Positions:
     """The positions in a text that tomllib accepts."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ensign.model.built_files import BuiltFile, identity
+from ensign.model.profile_coverage import ProfileCoverage
 
 
 class BuildStatus(StrEnum):
@@ -42,7 +43,8 @@ class BuildFacts:
     failed, `check_tail` has the last lines of the check's log then; `out` why it is not raced at
     all. `layouts` has the loadable hash of each relink, and `layout_kind` says in what they differ.
     `files` are all that count, the
-    program first; records of earlier versions have none.
+    program first; records of earlier versions have none. `coverage` is how much of the program had
+    a profile, for whom.
     """
 
     variant: str
@@ -66,6 +68,7 @@ class BuildFacts:
     layout_kind: str = ""
     files: tuple[BuiltFile, ...] = ()
     same_as: str = ""
+    coverage: tuple[ProfileCoverage, ...] = ()
 
     @property
     def identity(self) -> str:

@@ -8,13 +8,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
 
 TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld", "jobs")
 FLAGS = ("cflags", "ldflags", "allocator")
 DEPENDENCY_FLAGS = ("dependency_cflags", "dependency_ldflags")
-SHIPPED = ("opt", "lto", "link_only")
+SHIPPED = ("opt", "lto", "link_only", "cflags_list", "ldflags_list", "link_only_list")
+PROGRAM = ("artifact", "artifact_dir")
 PLACES = ("port", "tmp", "variant", "files")
-RESERVED = frozenset((*TOOLCHAIN, *FLAGS, *DEPENDENCY_FLAGS, *PLACES, "artifact", "requests"))
+RESERVED = frozenset(
+    (*TOOLCHAIN, *FLAGS, *DEPENDENCY_FLAGS, *PLACES, *PROGRAM, "requests", "input")
+)
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./{}-]+")
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z][A-Za-z0-9_.+-]*)\}\}|\{([A-Za-z][A-Za-z0-9_.+-]*)\}")
@@ -39,6 +43,11 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 def fill_all(texts: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
     """`fill` on each text of a command."""
     return tuple(fill(text, values) for text in texts)
+
+
+def program_values(artifact: str) -> dict[str, str]:
+    """What the placeholders of a variant's program stand for; `artifact` is its path."""
+    return {"artifact": artifact, "artifact_dir": str(PurePosixPath(artifact).parent)}
 
 
 def shown(argv: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from ensign.model.quoting import quoted
 from ensign.model.study import Study
 
 _LONGEST_VALUE = 60
@@ -165,7 +166,7 @@ def _value_text(detail: ErrorDetails) -> str:
         return str(context["error"])
     if kind == "literal_error":
         valid = re.findall(r"[^\s',]+", str(context["expected"]).replace(" or ", " "))
-        return f"{value!r} is not valid{suggestion(str(value), valid)}"
+        return f"{quoted(value)} is not valid{suggestion(str(value), valid)}"
     if kind in _WANTED:
         return f"{_shown(value)} is not {_WANTED[kind]}"
     if kind == "string_pattern_mismatch":
@@ -185,7 +186,7 @@ def _value_text(detail: ErrorDetails) -> str:
 
 
 def _shown(value: object) -> str:
-    text = repr(value) if not isinstance(value, bool) else str(value).lower()
+    text = quoted(value)
     return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
 
 

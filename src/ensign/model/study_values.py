@@ -86,6 +86,13 @@ def _none_of_text(value: object) -> object:
     return None if value == "none" else value
 
 
+def _inputs(value: object) -> object:
+    several = isinstance(value, list) and value and all(isinstance(each, str) for each in value)
+    if not several and not isinstance(value, str):
+        raise ValueError('give a file, or a list of files such as ["a.txt", "b.txt"]')
+    return value
+
+
 def _group_size(value: object) -> object:
     if isinstance(value, bool) or (value not in ("auto", "all") and not isinstance(value, int)):
         raise ValueError("give 'auto', 'all' or a number of variants")
@@ -111,6 +118,7 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 Level = Annotated[float, AfterValidator(_level)]
 CpuList = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 GroupSize = Annotated[int | str, BeforeValidator(_group_size)]
+Inputs = Annotated[str | list[str], BeforeValidator(_inputs)]
 OptionalShare = Annotated[Share | None, BeforeValidator(_none_of_text)]
 AllocatorWords = Annotated[dict[str, str], AfterValidator(_allocators)]
 PortRange = Annotated[tuple[int, int], Field(strict=False), AfterValidator(_ports)]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-
-from pydantic import TypeAdapter
 
 from ensign.host.files import tree_entries
 from ensign.host.processes import Processes
@@ -15,8 +13,6 @@ from ensign.proof.archives import intermediate, read_archive
 from ensign.proof.elf import read_binary
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof, UnindexedArchive
 from ensign.proof.link import TreePlace, read_link
-
-_PROOF = TypeAdapter(Proof)
 
 
 def read_proof(
@@ -101,14 +97,3 @@ def unindexed_archive(path: Path, name: str) -> UnindexedArchive | None:
     if slim and not (index & own if own else index - plain):
         return UnindexedArchive(name, len(slim))
     return None
-
-
-def as_json(proof: Proof) -> Mapping[str, object]:
-    """For keeping it with the build."""
-    value: Mapping[str, object] = _PROOF.dump_python(proof, mode="json")
-    return value
-
-
-def from_json(value: object) -> Proof:
-    """What `as_json` made. ValidationError if it is something else."""
-    return _PROOF.validate_python(value)

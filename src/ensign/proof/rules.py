@@ -14,6 +14,7 @@ from ensign.proof.rules_flags import flag_findings, with_own_flags
 from ensign.proof.rules_link import link_findings
 from ensign.proof.rules_log import log_findings
 from ensign.proof.rules_origin import origin_findings, origin_lines
+from ensign.proof.rules_profile import uses_profile
 from ensign.proof.rules_units import unit_findings
 from ensign.toolchains.profiling import bolt_count
 
@@ -51,6 +52,7 @@ def _lines(seen: BuildEvidence) -> Iterator[str]:
     ltrans = [unit for unit in binary.units if unit.kind is UnitKind.LTRANS]
     yield from _units(compiled) if compiled else (_NO_DEBUG,)
     yield from _declared(seen)
+    yield from _profiled_units(seen)
     if ltrans:
         yield f"generated at the link: {_levels(ltrans)}"
     objects = seen.proof.objects
@@ -85,6 +87,14 @@ def _declared(seen: BuildEvidence) -> Iterator[str]:
         names = shown([unit.source for unit in own])
         said = f"{names} ({', '.join(levels)})"
         yield f"compiled with flags of its own, as the study declares: {said}"
+
+
+def _profiled_units(seen: BuildEvidence) -> Iterator[str]:
+    """Of how many units the compiler was given a profile, where it was of any."""
+    units = [unit for unit in own_units(seen) if unit.words is not None]
+    using = uses_profile(units)
+    if using:
+        yield f"compiled with a profile: {len(using)} of {len(units)} compile units"
 
 
 def _units(units: list[Unit]) -> Iterator[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import count
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -67,6 +68,7 @@ class BuildRow:
     log_tail: str
     log_path: str
     check_tail: str
+    proof: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ def render(result: Result) -> str:
         .get_template("result.html")
         .render(
             result=result,
+            number=partial(next, count(1)),
             digest_tag=_digest_tag(result),
             view=view,
             verdict=verdict_of(result),
@@ -243,4 +246,5 @@ def _built(build: BuildFacts) -> BuildRow:
         log_tail=words.clean_block(build.log_tail),
         log_path=clean(build.log_path),
         check_tail=words.clean_block(build.check_tail),
+        proof=tuple(map(clean, build.evidence)),
     )

@@ -237,6 +237,8 @@ def _build(build: BuildFacts) -> dict[str, Json]:
         "text_bytes": build.text_bytes,
         "loadable_sha256": build.loadable_sha256,
         **({"files": [asdict(each) for each in build.files]} if build.files else {}),
+        **({"evidence": list(build.evidence)} if build.evidence else {}),
+        **({"coverage": [asdict(each) for each in build.coverage]} if build.coverage else {}),
         "log_path": build.log_path,
         "log_tail": build.log_tail,
         "check": build.check,

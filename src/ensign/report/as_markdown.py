@@ -32,6 +32,7 @@ def render(result: Result) -> str:
     head = [f"### {safe(result.title)}"] if result.builds else []
     parts = [
         *head,
+        *([safe(result.question)] if result.question else []),
         *_verdict(verdict_of(result)),
         *_confirmation(result),
         *([safe(explored)] if (explored := exploration_text(result)) else []),

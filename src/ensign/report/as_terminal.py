@@ -53,6 +53,8 @@ def render(
     With these, workloads are listed for the best variant only, or for all (`every_workload`).
     """
     page = Page(screen)
+    if result.question:
+        page.line(clean(result.question))
     page.verdict(verdict_of(result))
     page.blank()
     if details or every_workload:

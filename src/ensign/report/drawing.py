@@ -28,6 +28,7 @@ _TICK_HALF = 24
 _ZERO = 1e-12
 _MOST_NARROW = 27
 _NAME_PIXELS = 196
+_VALUE_LETTER, _GAP, _OTHER_FONT = 6.8, 8, 0.88
 _TICK = (
     "datum.value === 0 ? '0' : (datum.value > 0 ? '+' : '\N{MINUS SIGN}')"
     " + format(abs(datum.value) * 100, '.3~f') + ' %'"
@@ -140,7 +141,10 @@ def percent_axis(orient: str, ticks: Sequence[float], **more: object) -> Spec:
 
 
 def texts(rows: Sequence[Mapping[str, object]], frame: Frame) -> list[Spec]:
-    """Layers with the `label` and the `value` of each row, where the frame has them."""
+    """Layers with the `label` and the `value` of each row, where the frame has them.
+
+    Above a row they cross the lines of the plot, so they have a rim of paper there.
+    """
     above = 11 if frame.is_narrow else 0
     left, right = (0, frame.plot) if frame.is_narrow else (-12, frame.plot + 14)
     text = {"type": "text", "dy": -above}
@@ -149,14 +153,26 @@ def texts(rows: Sequence[Mapping[str, object]], frame: Frame) -> list[Spec]:
         "align": "left" if frame.is_narrow else "right",
         "color": palette.INK.light,
         "fontSize": 13,
-        "limit": _NAME_PIXELS if frame.is_narrow else 0,
+        "limit": _room_for_names(rows, frame) if frame.is_narrow else 0,
     }
     align = "right" if frame.is_narrow else "left"
     value = {**text, "align": align, "color": palette.MUTED.light, "fontSize": 12, "limit": 0}
+    rim = {"stroke": palette.PAPER.light, "strokeWidth": 4, "strokeJoin": "round"}
+    rims = (rim, {}) if frame.is_narrow else ({},)
     return [
-        marks(rows, label, x={"value": left}, y=BY_ROW, text=name("label")),
-        marks(rows, value, x={"value": right}, y=BY_ROW, text=name("value")),
+        marks(rows, {**look, **more}, x={"value": place}, y=BY_ROW, text=name(said))
+        for more in rims
+        for look, place, said in ((label, left, "label"), (value, right, "value"))
     ]
+
+
+def _room_for_names(rows: Sequence[Mapping[str, object]], frame: Frame) -> float:
+    """Pixels that names may take beside the longest value of the rows.
+
+    They are measured in the font at hand; the reader's may be wider.
+    """
+    longest = max((len(str(row["value"])) for row in rows), default=0)
+    return min(_NAME_PIXELS, (frame.plot - longest * _VALUE_LETTER - _GAP) * _OTHER_FONT)
 
 
 def drawn(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ensign.builders.commands import filled
 from ensign.model.errors import InputError
-from ensign.model.study import Edit
+from ensign.model.study_build import Edit
 
 NAME = "change.patch"
 _EMPTY = re.compile(r" ?(?<!\$)\{([a-z_]+)\}")
@@ -35,25 +35,32 @@ class SourceChange:
 def change(
     edits: Sequence[Edit], texts: Mapping[str, str], values: Mapping[str, str]
 ) -> SourceChange:
-    """Apply the edits to the texts of their files, one after the other.
+    """Apply the edits to the texts of their files, one after the other; new files have none.
 
-    EditError where the place of an edit is not there, or there more than once; InputError where
-    all of them change nothing.
+    EditError where the place of an edit is not there, or there more than once, or a file that is to
+    be created is there; InputError where all of them change nothing.
     """
     edited = dict(texts)
     for index, edit in enumerate(edits):
-        text = edited[edit.file]
-        if edit.line is not None:
+        text = edited.get(edit.file, "")
+        if edit.create:
+            if edit.file in edited:
+                raise EditError(f"the edit does not apply: there is a {edit.file} already", index)
+            text = _filled(edit.replace, values)
+        elif edit.file not in edited:
+            missing = f"the edit does not apply: the source has no file '{edit.file}'"
+            raise EditError(missing, index)
+        elif edit.line is not None:
             text = _line_replaced(edit, index, text, _filled(edit.replace, values))
         else:
             literal = {name: value.replace("\\", r"\\") for name, value in values.items()}
             text = _match_replaced(edit, index, text, _filled(edit.replace, literal))
         edited[edit.file] = text
-    changed = {name: text for name, text in sorted(edited.items()) if text != texts[name]}
+    changed = {name: text for name, text in sorted(edited.items()) if text != texts.get(name)}
     if not changed:
         raise InputError("the edits of [ship] change nothing for this variant")
     return SourceChange(
-        changed, "".join(_diff(name, texts[name], changed[name]) for name in changed)
+        changed, "".join(_diff(name, texts.get(name), changed[name]) for name in changed)
     )
 
 
@@ -104,8 +111,9 @@ def _misplaced(edit: Edit, index: int, what: str, lines: Sequence[int]) -> EditE
     return EditError(text, index)
 
 
-def _diff(name: str, before: str, after: str) -> str:
-    lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}")
+def _diff(name: str, before: str | None, after: str) -> str:
+    was = "/dev/null" if before is None else f"a/{name}"
+    lines = difflib.unified_diff(_lines(before or ""), _lines(after), was, f"b/{name}")
     return "".join(_ended(line) for line in lines)
 
 

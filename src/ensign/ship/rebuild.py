@@ -21,9 +21,9 @@ from ensign.builders.recorder import Recorded, recorded_programs
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.running import Inputs
 from ensign.builders.sandboxes import choose_sandboxes
+from ensign.builders.stage_facts import cached_stage, program_of
 from ensign.builders.stages import Stage
-from ensign.builders.taking import taken_from
-from ensign.host.cache import Entry, key_of
+from ensign.host.cache import key_of
 from ensign.host.files import copy_tree, is_file, write_atomically
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.built_files import identity as identity_of
@@ -31,7 +31,7 @@ from ensign.model.calls import Call
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.placeholders import shown
 from ensign.model.shipment import NOT_VERIFIED, Shipment, ShippedFile
-from ensign.model.study import Edit
+from ensign.model.study_build import Edit
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.proof.evidence import BuildEvidence, moved
@@ -44,6 +44,7 @@ from ensign.toolchains.spelling import without_evidence
 from ensign.toolchains.table import Flags
 
 _SCHEMA = 1
+_PLAIN_FILE = 0o644
 _TOOLS = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
 _SOURCE, _SHIPPED, _MADE, _WORK = "source", "shipped", "made", "work"
 
@@ -93,13 +94,15 @@ class _Shipping:
         ship = self.request.study.ship
         if ship is None:
             raise InputError("the study has no [ship] table")
-        texts = {edit.file: self._text(edit, index) for index, edit in enumerate(ship.edits)}
+        texts = dict(self._texts(ship.edits))
         changed = patch.change(ship.edits, texts, self._values())
 
         def furnish(tree: Path) -> None:
             copy_tree(self.source.tree, tree)
             for name, text in changed.files.items():
-                mode = (tree / name).stat().st_mode & 0o777
+                there = is_file(tree / name)
+                mode = (tree / name).stat().st_mode & 0o777 if there else _PLAIN_FILE
+                (tree / name).parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(tree / name, _bytes(text), mode=mode)
 
         commands = filled_all(ship.commands, self._names, "ship.commands")
@@ -142,25 +145,28 @@ class _Shipping:
         typed = f"bash {script.NAME} SOURCE {name}"
         return self._shipment(files, (typed,)), replace(made, seen=seen)
 
-    def _text(self, edit: Edit, index: int) -> str:
-        try:
-            content = (self.source.tree / edit.file).read_bytes()
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-            text = f"the edit does not apply: the source has no file '{edit.file}'"
-            raise patch.EditError(text, index) from None
-        return content.decode("utf-8", "surrogateescape")
+    def _texts(self, edits: Sequence[Edit]) -> Iterator[tuple[str, str]]:
+        """The files that are there."""
+        for name in dict.fromkeys(edit.file for edit in edits):
+            path = self.source.tree / name
+            if is_file(path):
+                yield name, path.read_bytes().decode("utf-8", "surrogateescape")
 
     def _values(self) -> dict[str, str]:
         flags, variant = self.flags, self.variant
         dependencies = flags if variant.dependencies == "flags" else Flags((), ())
         lto = (flag for flag in flags.link if flag.startswith("-flto"))
+        by_name = {
+            "cflags": flags.compile,
+            "ldflags": flags.link,
+            "link_only": tuple(flag for flag in flags.link if flag not in flags.compile),
+        }
         return {
             **self._names,
             "opt": variant.optimization,
             "lto": next(lto, ""),
-            "cflags": " ".join(flags.compile),
-            "ldflags": " ".join(flags.link),
-            "link_only": " ".join(flag for flag in flags.link if flag not in flags.compile),
+            **{name: " ".join(each) for name, each in by_name.items()},
+            **{f"{name}_list": ", ".join(map(_quoted, each)) for name, each in by_name.items()},
             "allocator": self.request.study.build.allocators.get(variant.allocator, ""),
             "dependency_cflags": " ".join(dependencies.compile),
             "dependency_ldflags": " ".join(dependencies.link),
@@ -240,7 +246,7 @@ class _Shipping:
         self, stage: Stage, furnish: Callable[[Path], None], build_context: BuildContext
     ) -> ComparedBuild:
         """Build it, or take it from the cache. CommandFailed with the last lines of its log."""
-        entry = build_context.cache.get(stage.kind, stage.key)
+        entry = cached_stage(build_context.cache, stage)
         if entry is None:
             started_ns = build_context.clock.monotonic_ns()
             self.on_event(BuildEvent("started", stage.label, 0.0, 0.0))
@@ -256,7 +262,8 @@ class _Shipping:
                 )
             entry = made.entry
         seen = seen_of(self.variant, self.flags, entry)
-        identity = identity_of(taken_from(entry.facts).files, _loadable_sha256(entry))
+        program = program_of(entry)
+        identity = identity_of(program.taken.files, program.artifact.loadable_sha256)
         return _as_built(seen, tuple(seen_of_files(seen, entry)), identity)
 
 
@@ -271,11 +278,6 @@ def _as_built(seen: BuildEvidence, others: Sequence[BuildEvidence], identity: st
         return replace(each, calls=calls, dependency_calls=dependency_calls)
 
     return ComparedBuild(behind_links(seen), identity, tuple(map(behind_links, others)))
-
-
-def _loadable_sha256(entry: Entry) -> str:
-    artifact = entry.facts["artifact"]
-    return str(artifact["loadable_sha256"]) if isinstance(artifact, Mapping) else ""
 
 
 def _watched(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
@@ -318,6 +320,12 @@ def _typed(argv: tuple[str, ...]) -> str:
         '-j"$(nproc)"' if word == "-j{jobs}" else shown([word]).replace("{jobs}", '"$(nproc)"')
         for word in argv
     )
+
+
+def _quoted(flag: str) -> str:
+    """A string of Meson."""
+    escaped = flag.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _bytes(text: str) -> bytes:

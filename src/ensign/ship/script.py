@@ -18,8 +18,9 @@ from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, TrainingSteps
 from ensign.builders.stages import Plan, Stage
 from ensign.model.drive import Drive, drive_json
 from ensign.model.errors import InputError
-from ensign.model.placeholders import fill
-from ensign.model.study import DriveStep, Study, Workload
+from ensign.model.placeholders import fill, program_values
+from ensign.model.study import Study
+from ensign.model.study_workload import DriveStep, Workload
 
 NAME = "build.sh"
 FILES = "training"
@@ -271,22 +272,25 @@ class _Training:
     def words(self, argv: Iterable[str], requests: int | None = None) -> str:
         """Words of a command of the study, for the shell."""
         marks = {f"{{{name}}}": path for name, path in self.tools.items()}
-        values = {"variant": "training", "artifact": f"{TREE}/{self.artifact}"}
+        values = {"variant": "training", **program_values(f"{TREE}/{self.artifact}")}
         if requests is not None:
             values["requests"] = str(requests)
         return " ".join(_word(fill(word, values), marks) for word in argv)
 
 
 def _trained(training: _Training) -> Iterator[str]:
-    server = training.study.server
-    if server is not None:
-        command = training.program(server.env.items(), server.command)
-        yield f'serve() {{ exec {command} "$@"; }}'
+    server, serving = training.study.server, ""
     for workload in training.training_steps.workloads:
+        if server is not None:
+            env = {**server.env, **workload.env}
+            serve = f'serve() {{ exec {training.program(env.items(), server.command)} "$@"; }}'
+            yield from [serve] if serve != serving else []
+            serving = serve
         yield f"begin {workload.name}"
         if server is None or workload.command is not None:
-            stdin = "/dev/null" if workload.input is None else training.words([workload.input])
-            yield f"{training.program((), workload.command or ())} < {stdin} > /dev/null"
+            stdin = "/dev/null" if workload.stdin is None else training.words([workload.stdin])
+            command = training.program(workload.env.items(), workload.command or ())
+            yield f"{command} < {stdin} > /dev/null"
             continue
         given = training.words(workload.server_args, workload.requests)
         yield f"start {shlex.quote(server.ready.output or '')} {given}".rstrip()

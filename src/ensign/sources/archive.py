@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ensign.host.files import file_sha256, storage_errors
 from ensign.model.errors import InputError
-from ensign.model.study import ArchiveSource
+from ensign.model.study_source import ArchiveSource
 from ensign.sources.fetched import Fetched, Fetcher
 from ensign.sources.unpack import unpack
 

@@ -13,7 +13,7 @@ from ensign.host.cache import key_of
 from ensign.host.files import remove_tree
 from ensign.host.processes import Outcome
 from ensign.model.errors import InputError
-from ensign.model.study import DebianSource
+from ensign.model.study_source import DebianSource
 from ensign.sources.apt import (
     Revision,
     parse_deb822,

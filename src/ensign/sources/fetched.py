@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.host.cache import Cache, Entry
+from ensign.host.cache import Cache
 from ensign.host.processes import Outcome, Processes, ProcessRequest
 
 _DEADLINE_NS = 15 * 60 * 10**9
@@ -45,7 +45,7 @@ class Fetcher:
             file.rename(folder / "file")
             return {"label": file.name}
 
-        entry: Entry = self.cache.make("download", sha256, fill)
+        entry = self.cache.make("download", sha256, fill)
         return entry.folder / "file"
 
 

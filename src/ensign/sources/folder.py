@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ensign.host.files import tree_entries
 from ensign.model.errors import InputError
-from ensign.model.study import PathSource
+from ensign.model.study_source import PathSource
 from ensign.sources.fetched import Fetched, Fetcher
 
 _NEVER = (".git", ".ensign")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ensign.host.files import tree_entries
 from ensign.model.errors import InputError
-from ensign.model.study import GitSource
+from ensign.model.study_source import GitSource
 from ensign.sources.fetched import Fetched, Fetcher, last_line
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.host.cache import Cache, Entry
+from ensign.host.cache import Cache, Entry, Facts
 from ensign.host.files import copy_tree, tree_sha256, write_atomically
 from ensign.host.processes import Processes
 from ensign.model.errors import InputError
-from ensign.model.study import ArchiveSource, DebianSource, GitSource, PathSource, Source
+from ensign.model.study_source import ArchiveSource, DebianSource, GitSource, PathSource, Source
 from ensign.sources.archive import fetch_archive
 from ensign.sources.debian import fetch_debian
 from ensign.sources.fetched import Fetched, Fetcher
@@ -125,7 +125,7 @@ def _fetch(source: Source, fetcher: Fetcher) -> Fetched:
             return fetch_archive(source, fetcher)
 
 
-def _keep(fetched: Fetched, digest: str, cache: Cache) -> Entry:
+def _keep(fetched: Fetched, digest: str, cache: Cache) -> Entry[Facts]:
     def fill(folder: Path) -> Mapping[str, object]:
         copy_tree(fetched.tree, folder / "tree", fetched.exclude)
         return {"label": "source"}
@@ -134,7 +134,10 @@ def _keep(fetched: Fetched, digest: str, cache: Cache) -> Entry:
 
 
 def _tree(
-    entry: Entry, request: Mapping[str, object], lock: Lock, left_behind: tuple[str, ...] = ()
+    entry: Entry[Facts],
+    request: Mapping[str, object],
+    lock: Lock,
+    left_behind: tuple[str, ...] = (),
 ) -> SourceTree:
     asked = [(name, str(value)) for name, value in request.items()]
     facts = (*asked, *sorted(lock.resolved.items()), ("tree_sha256", entry.key))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ensign.host.files import copy_tree, file_sha256
 from ensign.model.errors import InputError
-from ensign.model.study import Source
+from ensign.model.study_source import Source
 from ensign.sources.fetched import Fetched, Fetcher, last_line
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.host.cache import Cache
-from ensign.model.study import PathSource, Source
+from ensign.model.study_source import PathSource, Source
 
 # Seconds of one core for a file, and lines per second beyond that, at -O2. Redis' 200,000 lines of
 # C take some 60 s, a file of a hundred lines 0.1 s.

@@ -1,6 +1,6 @@
 """Readings that are not what they seem: on the grid of a timer, or standing still.
 
-A load generator that ends on a timer (redis-benchmark with threads looks every 250 ms) makes
+A load generator that ends on a timer (some look every 250 ms) makes
 running times jump by whole steps; a kernel that counts CPU time in ticks makes all of it a multiple
 of one; a reading that is exactly the same again and again was not taken anew.
 
@@ -117,7 +117,7 @@ def _doubts(trials: Sequence[Trial]) -> list[tuple[FindingKind, str]]:
     if grid is not None:
         text = (
             f"running times jump by steps of {format_duration(grid)}: the load generator ends on a "
-            "timer (redis-benchmark does with --threads), so wall times mean little"
+            "timer, so wall times mean little"
         )
         doubts.append((TIMER_GRID, text))
     tick = tick_ns([reading for each in cpu.values() for reading in each])

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ensign.host.files import storage_errors
 from ensign.model.errors import InputError
+from ensign.model.quoting import quoted
 from ensign.model.units import format_size
 
 SCHEMA = 2
@@ -147,7 +148,7 @@ def _check_members(
         )
     for name, info in infos.items():
         if not _is_safe(name):
-            raise InputError(f"{path} is refused: {name!r} would lead out of its folder")
+            raise InputError(f"{path} is refused: {quoted(name)} would lead out of its folder")
         known = manifest.members.get(name)
         if known is None or known.size_bytes != info.file_size or not _is_plain(info):
             raise _changed(path, name)
@@ -158,7 +159,7 @@ def _check_members(
 
 def _changed(path: Path, name: str) -> InputError:
     return InputError(
-        f"{path} was changed after it was made: {name!r} is not what its manifest says"
+        f"{path} was changed after it was made: {quoted(name)} is not what its manifest says"
     )
 
 

@@ -12,11 +12,14 @@ from pathlib import Path
 
 from ensign.host.files import file_sha256
 from ensign.host.processes import Outcome, Processes, ProcessRequest
+from ensign.host.programs import LocalPrograms
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
+from ensign.toolchains.packages import advice
 from ensign.toolchains.profiling import NO_PROFILERS, Profilers, branch_recording, instrumenting
 from ensign.toolchains.spelling import flags_for
 from ensign.toolchains.table import (
+    BOLT,
     Family,
     Flags,
     Kind,
@@ -118,8 +121,8 @@ class ToolchainFinder:
         for tool in ("ar", "ranlib", "nm"):
             if not tools[tool]:
                 wanted = tool_names(kind, cc.name)[tool][0]
-                advice = _install(f"llvm-{kind.version[0]}" if "llvm" in wanted else cc.name)
-                raise InputError(f"compiler '{name}' lacks its '{wanted}'; {advice}")
+                advised = self._install(f"llvm-{kind.version[0]}" if "llvm" in wanted else cc.name)
+                raise InputError(f"compiler '{name}' lacks its '{wanted}'; {advised}")
         version_line = self._said(cc, "--version").splitlines()[0]
         return Toolchain(
             name=name,
@@ -161,20 +164,25 @@ class ToolchainFinder:
         major, found = toolchain.kind.version[0], toolchain.profilers
         if variant.pgo == "on" and toolchain.kind.family is Family.CLANG:
             if not found.profdata:
-                return f"there is no llvm-profdata of version {major}; {_install(f'llvm-{major}')}"
+                advised = self._install(f"llvm-{major}")
+                return f"there is no llvm-profdata of version {major}; {advised}"
             flags = (*instrumenting(toolchain.kind), toolchain.linker_flag)
             said = self.complaint(toolchain.cc, (), tuple(flag for flag in flags if flag))
             if said:
-                advice = _install(f"libclang-rt-{major}-dev")
-                return f"{toolchain.name} cannot link an instrumented program ({said}); {advice}"
+                advised = self._install(f"libclang-rt-{major}-dev")
+                return f"{toolchain.name} cannot link an instrumented program ({said}); {advised}"
         if variant.bolt == "on":
             if not found.bolt or not found.merge_fdata:
-                return f"there is no llvm-bolt; {_install('bolt-19')}"
+                return f"there is no llvm-bolt; {self._install(BOLT)}"
             if not found.bolt_runtime and not found.perf:
                 version = re.search(r"llvm-(\d+)", found.bolt)
                 package = f"libbolt-{version[1] if version else 19}-dev"
-                return f"BOLT's runtime for instrumented programs is missing; {_install(package)}"
+                advised = self._install(package)
+                return f"BOLT's runtime for instrumented programs is missing; {advised}"
         return ""
+
+    def _install(self, package: str) -> str:
+        return advice(package, LocalPrograms(self._path).packages())
 
     def _branch_recorder(self) -> str:
         perf = self._first(("perf",))
@@ -274,7 +282,7 @@ class ToolchainFinder:
     def _missing(self, name: str) -> str:
         there = installed_compilers(self._path)
         instead = f"installed are {', '.join(there)}" if there else "no compiler is"
-        return f"compiler '{name}' is not installed ({instead}); {_install(package_of(name))}"
+        return f"compiler '{name}' is not installed ({instead}); {self._install(package_of(name))}"
 
 
 def _outside_path(linker: str) -> Path | None:
@@ -294,10 +302,6 @@ def _progress(lines: list[str]) -> str:
 
 def _real(program: str) -> str:
     return str(Path(program).resolve()) if program else ""
-
-
-def _install(package: str) -> str:
-    return f"run 'apt-get install {package}'"
 
 
 def _digest(parts: object) -> str:

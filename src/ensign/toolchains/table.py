@@ -62,6 +62,9 @@ def kind_of(macros: str) -> Kind | None:
     return None
 
 
+# The package of llvm-bolt; a later version is as good.
+BOLT = "bolt-19"
+
 _TOOLS = {
     Family.GCC: {"cxx": "g++", "ar": "gcc-ar", "ranlib": "gcc-ranlib", "nm": "gcc-nm", "ld": "ld"},
     Family.CLANG: {

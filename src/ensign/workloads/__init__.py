@@ -1,1 +1,1 @@
-"""Test suites that others published, as workloads of ensign."""
+"""Kinds of workloads: what each needs, which processes it becomes, how its operations count."""

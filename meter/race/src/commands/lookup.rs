@@ -21,7 +21,7 @@ pub(crate) fn find(
             Ok(()) => Ok(fs::canonicalize(&file)
                 .map_or_else(|_| file.clone(), |full| keep_name(full, &file))),
             Err(Code::NotFound) => Err((Code::NotFound, format!("{name} does not exist"))),
-            Err(code) => Err((code, format!("{name} is not executable"))),
+            Err(code) => Err((code, why_not(name, &file))),
         };
     }
     let mut denied = None;
@@ -36,13 +36,20 @@ pub(crate) fn find(
     match denied {
         Some(file) => Err((
             Code::NotExecutable,
-            format!("{} is not executable", file.display()),
+            why_not(&file.display().to_string(), &file),
         )),
         None => Err((
             Code::NotFound,
-            format!("there is no program {name:?} on PATH"),
+            format!("there is no program '{name}' on PATH"),
         )),
     }
+}
+
+fn why_not(name: &str, file: &Path) -> String {
+    if file.is_dir() {
+        return format!("{name} is a folder, not a program");
+    }
+    format!("{name} is not executable")
 }
 
 /// A link's target may be named otherwise (busybox): the name that was asked for counts.

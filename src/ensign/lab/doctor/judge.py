@@ -24,6 +24,8 @@ from ensign.lab.doctor.probe import (
 from ensign.meter.abilities import MeterAbilities
 from ensign.model.checkup import Checkup, CheckupLine, Status
 from ensign.model.units import format_size
+from ensign.toolchains.packages import absent, newest
+from ensign.toolchains.table import BOLT
 
 _LITTLE_DISK_BYTES = 5 * 2**30
 _GOOD_HALF_WIDTH = 0.01
@@ -86,7 +88,8 @@ def install(program: str, installer: Installer) -> str:
     package = _PACKAGES.get(program, program)
     if not installer.apt:
         return f"install {program}"
-    return f"{'' if installer.root else 'sudo '}apt-get install {package}"
+    command = f"{'' if installer.root else 'sudo '}apt-get install {package}"
+    return absent(package, installer.packages) or command
 
 
 def _compilers(seen: _KnownPrograms, all_seen: Examination) -> Iterator[CheckupLine]:
@@ -122,8 +125,9 @@ def _profilers(seen: _KnownPrograms, all_seen: Examination) -> Iterator[CheckupL
         yield _lacking("profilers", name, all_seen.installer, package)
     bolts = seen.versions(r"llvm-bolt-\d+")
     if not seen.matching(r"llvm-bolt(-\d+)?"):
-        newest = _by_number(seen.versions(r"clang-\d+"))[-1:]
-        package = "".join(f"bolt-{version}" for version in newest) or "llvm-bolt"
+        clang = _by_number(seen.versions(r"clang-\d+"))[-1:]
+        known = all_seen.installer.packages
+        package = "".join(f"bolt-{version}" for version in clang) or newest(BOLT, known)
         yield _lacking("profilers", "llvm-bolt", all_seen.installer, package)
     for version in _by_number(bolts - {v for kind, v in all_seen.runtimes if kind == "bolt"}):
         name = f"runtime of llvm-bolt-{version}"

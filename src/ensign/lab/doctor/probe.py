@@ -49,10 +49,14 @@ class SandboxFacts:
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """How packages get installed here: by apt, as root or not."""
+    """How packages get installed here: by apt, as root or not.
+
+    `packages` can be installed; empty where that is not known.
+    """
 
     apt: bool
     root: bool
+    packages: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,11 @@ def examine(ports: DoctorPorts, *, race: bool) -> Examination:
         programs=programs,
         runtimes=tuple(_runtimes(ports.root, programs)),
         sandbox=_sandbox(ports.programs),
-        installer=Installer(ports.programs.find("apt-get") is not None, os.geteuid() == 0),
+        installer=Installer(
+            ports.programs.find("apt-get") is not None,
+            os.geteuid() == 0,
+            ports.programs.packages(),
+        ),
         machine=machine,
         cpus=cpus,
         paranoid=_line(ports.root / "proc/sys/kernel/perf_event_paranoid"),

@@ -18,7 +18,8 @@ from ensign.model.errors import InputError
 from ensign.model.finding_kinds.proof import NOT_JUDGED
 from ensign.model.findings import Finding
 from ensign.model.ran import RanOnce
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 from ensign.model.traced import TracedExecution, nothing_seen
 from ensign.model.trials import TWIN
 from ensign.model.units import parse_duration_ns

@@ -12,7 +12,8 @@ from ensign.meter.client import Meter
 from ensign.meter.racing import race
 from ensign.meter.requests import RaceRequest
 from ensign.model.errors import InternalError
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 from ensign.model.trials import TWIN, Trial
 
 # A pilot shorter than this is mostly start-up of the load generator.

@@ -15,8 +15,9 @@ from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError
 from ensign.model.results import Result
-from ensign.model.study import Confirm, Study
+from ensign.model.study import Study
 from ensign.model.study_axes import Layouts
+from ensign.model.study_race import Confirm
 from ensign.model.units import parse_share
 from ensign.model.variants import Variant, trained
 from ensign.stats.expected import FEWEST_ROUNDS

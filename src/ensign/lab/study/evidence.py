@@ -21,7 +21,7 @@ from ensign.lab.study.run import folder_of, stored_result
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.errors import InputError
 from ensign.model.results import Result
-from ensign.model.study import ArchiveSource, PathSource
+from ensign.model.study_source import ArchiveSource, PathSource
 from ensign.sources.obtain import lock_path
 from ensign.store.bundle import SUFFIX, is_bundle, pack, unpack
 

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from ensign.model.errors import InputError
-from ensign.model.study import Study, Training, Workload
+from ensign.model.study import Study, Training
+from ensign.model.study_workload import Workload
 
 
 def expansion(study: Study) -> bytes:

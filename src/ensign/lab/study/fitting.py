@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from ensign.lab.study.groups import fewest
 from ensign.lab.study.variants import group_count
 from ensign.model.errors import InputError
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 from ensign.model.units import counted, format_duration, parse_duration_ns
 from ensign.stats.expected import FEWEST_ROUNDS
 

@@ -34,7 +34,8 @@ from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.finding_kinds.race import MEMORY_SHORT
 from ensign.model.findings import Finding
-from ensign.model.study import Study, Workload, longest_run_ns
+from ensign.model.study import Study, longest_run_ns
+from ensign.model.study_workload import Workload
 from ensign.model.traced import TracedExecution
 from ensign.model.trials import Trial
 from ensign.model.units import format_duration, format_size, parse_duration_ns

@@ -16,7 +16,8 @@ from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.client import Meter
 from ensign.meter.racing import race
 from ensign.model.findings import Finding
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 from ensign.model.trials import Metric, Mode, Trial
 
 

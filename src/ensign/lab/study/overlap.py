@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from ensign.model.drive import Drive
 from ensign.model.finding_kinds.race import TRAINING_OVERLAPS_TESTS
 from ensign.model.findings import Finding
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 
 _NUMBER = r"\d+"
 
@@ -46,7 +47,7 @@ def _same_command(one: Workload, other: Workload) -> bool:
     if one.drive is not None and other.drive is not None:
         return not _sent(one.drive).isdisjoint(_sent(other.drive))
     commands = (one.load or one.command or (), other.load or other.command or ())
-    return one.input == other.input and _same(*commands)
+    return (one.stdin, one.env) == (other.stdin, other.env) and _same(*commands)
 
 
 def _sent(drive: Drive) -> set[tuple[object, ...]]:

@@ -10,7 +10,12 @@ from ensign.lab.ports import Ports
 from ensign.lab.record import usable_record
 from ensign.lab.study.confirm_plan import TimeLeft, confirming, new_plan
 from ensign.lab.study.fitting import exact_rounds
-from ensign.lab.study.prepare import build_ports, compilers_by_line, require_commands
+from ensign.lab.study.prepare import (
+    build_ports,
+    compilers_by_line,
+    require_commands,
+    require_source,
+)
 from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study.request_problems import require_requests
 from ensign.lab.study.run import folder_of
@@ -28,6 +33,7 @@ _NO_ROUNDS, _NO_TIME_LEFT = RoundPlan("", 0, {}, 0), TimeLeft(0, 1)
 def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
     """Looks at the toolchains and the cache; builds and races nothing. InputError as `run`."""
     study = file.study
+    require_source(file)
     require_commands(file, ports.env)
     require_requests(file)
     baseline = file.variants[0].name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,8 +23,11 @@ from ensign.meter.client import find_meter
 from ensign.model.build_events import OnEvent, ignore
 from ensign.model.errors import InputError
 from ensign.model.placeholders import names_in
-from ensign.model.study import Build, Study
+from ensign.model.study import Study
+from ensign.model.study_build import Build
 from ensign.model.study_problems import Where
+from ensign.model.study_source import PathSource
+from ensign.store.bundle import is_bundle
 from ensign.toolchains.find import MissingCompiler
 
 
@@ -47,6 +51,9 @@ def open_study(path: Path, ports: Ports | None = None) -> StudyFile:
 
     What its suite is made of is fetched where the cache has it not.
     """
+    if is_bundle(path):
+        unbundle = shlex.join(["ensign", "unbundle", str(path), "FOLDER"])
+        raise InputError(f"{path} is a bundle; take the study out of it first: {unbundle}")
     ports = ports or Ports()
 
     def expand(study: Study) -> Study:
@@ -116,6 +123,14 @@ def compilers_by_line(file: StudyFile) -> Iterator[None]:
             if choice.compiler == missing.compiler
         ]
         raise file.error(str(missing), *places[0]) from None
+
+
+def require_source(file: StudyFile) -> None:
+    """StudyError where the source is a folder that is not there: nothing of it can be planned."""
+    source = file.study.source
+    if isinstance(source, PathSource) and not (file.folder / source.path).is_dir():
+        folder = (file.folder / source.path).resolve()
+        raise file.error(f"the source folder {folder} is not there", "source", "path")
 
 
 def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:

@@ -15,7 +15,8 @@ from ensign.model.errors import CommandFailed, RaceFailed
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
 from ensign.model.results import Stopped
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 from ensign.model.trials import Trial, failed_variants
 from ensign.store.folder import StudyFolder
 

@@ -12,8 +12,9 @@ from ensign.lab.study_file import StudyFile
 from ensign.meter.checking import RequestProblem, check_races
 from ensign.meter.client import find_meter
 from ensign.meter.requests import RaceRequest
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
 from ensign.model.study_problems import Problem, Where
+from ensign.model.study_workload import Workload
 
 # Of what is built; nothing is run.
 _PROGRAM = "/program"

@@ -23,7 +23,8 @@ from ensign.model.errors import CommandFailed, RaceFailed
 from ensign.model.finding_kinds.race import BUDGET_ENDED, PRECISION_OUT_OF_REACH
 from ensign.model.findings import Finding
 from ensign.model.results import Stopped
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 from ensign.model.trials import TWIN, Trial, failed_variants
 from ensign.model.units import format_duration, parse_duration_ns, parse_share
 from ensign.stats.expected import expected_precision, log_ratios_of, rounds_for

@@ -25,9 +25,11 @@ from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed
 from ensign.model.finding_kinds.race import CLOCK_UNKNOWN, SELF_TIMED
 from ensign.model.findings import Finding
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 from ensign.model.traced import TracedExecution
 from ensign.model.trials import Mode, Trial
+from ensign.workloads.registry import may_end_by_the_clock
 
 _TO_BE_SURE = 2
 # Beside the twin.
@@ -60,7 +62,7 @@ def ends_by_the_clock(meter: Meter, tried: ClockTrial) -> str | None:
 
     None where that is not known: finding out would take too long.
     """
-    if not tried.workload.may_end_by_the_clock:
+    if not may_end_by_the_clock(tried.workload):
         return ""
     try:
         by_wall = _by_wall(meter, tried)
@@ -80,7 +82,7 @@ def shown_by_the_race(
     The first two, or the medians of all: on a busy machine single ones say little.
     """
     found: dict[str, str] = {}
-    asked = [each.name for each in study.workloads if each.may_end_by_the_clock]
+    asked = [each.name for each in study.workloads if may_end_by_the_clock(each)]
     for name in asked:
         pilot = alone.get(name)
         if pilot is None:

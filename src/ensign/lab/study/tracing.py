@@ -23,7 +23,8 @@ from ensign.meter.requests import VariantSpec
 from ensign.model.builds import BuildStatus
 from ensign.model.errors import CommandFailed
 from ensign.model.ran import RanFile, RanOnce
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 from ensign.model.traced import TracedExecution
 from ensign.proof.loaded_bytes import read_dynamic
 from ensign.store.folder import StudyFolder

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ensign.meter.requests import VariantFiles
+from ensign.model.placeholders import program_values
 
 # What the meter replaces by the variant's own copy.
 _COPY = "{files}"
@@ -33,7 +34,7 @@ class ProgramTree:
     @property
     def values(self) -> Mapping[str, str]:
         """What placeholders stand for."""
-        return {"artifact": f"{self.root}/{self.program}", "files": self.root}
+        return {**program_values(f"{self.root}/{self.program}"), "files": self.root}
 
     @property
     def files(self) -> VariantFiles | None:

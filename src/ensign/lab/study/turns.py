@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from ensign.lab.study.fitting import WorkloadPilot
 from ensign.model.finding_kinds.race import CONNECTIONS_BY_TURNS
 from ensign.model.findings import Finding
-from ensign.model.study import Study, Workload
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
 from ensign.model.trials import Mode
 from ensign.model.units import parse_duration_ns
 

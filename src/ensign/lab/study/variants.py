@@ -19,10 +19,13 @@ from ensign.meter.requests import (
     Sink,
     VariantSpec,
 )
-from ensign.model.placeholders import fill, fill_all
-from ensign.model.study import DriveStep, Server, Study, Workload, counts_itself
+from ensign.model.placeholders import fill, fill_all, program_values
+from ensign.model.study import Study
+from ensign.model.study_workload import DriveStep, Server, Workload
 from ensign.model.trials import TWIN, Better, Metric, Mode, Score, Trial
 from ensign.model.units import parse_duration_ns
+from ensign.workloads.kind import DrivenServer, LoadedServer, OwnRun
+from ensign.workloads.registry import kind_of
 
 _NO_VARIANT = 2  # the baseline and its twin
 
@@ -106,8 +109,6 @@ class RacedVariants:
 
 
 _SINKS = {None: Sink.PIPE, "pipe": Sink.PIPE, "null": Sink.NULL}
-# Where memtier_benchmark writes what it did, and where that says how many requests there were.
-_MEMTIER_JSON, _MEMTIER_COUNT = "{tmp}/memtier.json", "/ALL STATS/Totals/Count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,18 +196,20 @@ def training_request(study: Study, variants: RacedVariants, run: TrainingRun) ->
 def _variant(
     study: Study, variants: RacedVariants, run: Execution, name: str, artifact: str
 ) -> VariantSpec:
-    workload, server = run.workload, study.server
+    workload = run.workload
     tree = variants.trees.get(artifact)
-    own = {"artifact": artifact} if tree is None else tree.values
+    own = program_values(artifact) if tree is None else tree.values
     values = {**variants.tools, **own}
     if run.requests is not None:
         values["requests"] = str(run.requests)
-    if server is None or workload.command is not None:
-        count, pattern = _operations(workload)
-        program = _batch(workload, variants, values)
-        variant = VariantSpec(name, program, operations=count, operations_pattern=pattern)
+    filled = _Filled(variants, run, values)
+    processes = kind_of(workload).processes(workload, run.requests)
+    if isinstance(processes, OwnRun):
+        variant = filled.own_run(name, processes)
+    elif study.server is None:
+        raise ValueError(f"workload {workload.name} has no server")
     else:
-        variant = _served(server, variants, run, name, values)
+        variant = filled.served(name, study.server, processes)
     if workload.score is not None:
         said = workload.score
         variant = replace(variant, score=Score(said.pattern, said.unit, Better(said.better)))
@@ -216,74 +219,72 @@ def _variant(
     return replace(variant, program=replace(variant.program, env=env), files=tree.files)
 
 
-def _served(
-    server: Server, variants: RacedVariants, run: Execution, name: str, values: Mapping[str, str]
-) -> VariantSpec:
-    workload = run.workload
-    return VariantSpec(
-        name=name,
-        program=_server(server, workload, variants, values),
-        load=_load(run, variants, values),
-        ready=Readiness(server.ready.output, parse_duration_ns(server.ready.deadline)),
-        preload=tuple(
-            DriveLoad(step.drive, None, run.seed)
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """Processes of one execution, with the values of their placeholders."""
+
+    variants: RacedVariants
+    run: Execution
+    values: Mapping[str, str]
+
+    def own_run(self, name: str, processes: OwnRun) -> VariantSpec:
+        workload, values = self.run.workload, self.values
+        program = ProcessSpec(
+            argv=fill_all(processes.argv, values),
+            env=self._env(workload.env),
+            cwd=self.variants.folder,
+            cpus=self.variants.cpus.program,
+            stdin=None if workload.stdin is None else fill(workload.stdin, values),
+            stdout=None if workload.output in _SINKS else fill(workload.output or "", values),
+            sink=_SINKS.get(workload.output, Sink.PIPE),
+            deadline_ns=parse_duration_ns(workload.deadline),
+        )
+        counted = processes.operations
+        return VariantSpec(
+            name, program, operations=counted.count, operations_pattern=counted.pattern
+        )
+
+    def served(
+        self, name: str, server: Server, processes: LoadedServer | DrivenServer
+    ) -> VariantSpec:
+        preload = tuple(
+            DriveLoad(step.drive, None, self.run.seed)
             if isinstance(step, DriveStep)
-            else _loader(step, workload, variants, values)
-            for step in workload.preload
-        ),
-        ask_to_stop=server.stop == "term",
-    )
+            else self._loader(step)
+            for step in self.run.workload.preload
+        )
+        return VariantSpec(
+            name=name,
+            program=self._server(server),
+            load=self._load(processes),
+            ready=Readiness(server.ready.output, parse_duration_ns(server.ready.deadline)),
+            preload=preload,
+            ask_to_stop=server.stop == "term",
+        )
 
+    def _load(self, processes: LoadedServer | DrivenServer) -> Load | DriveLoad:
+        run, variants = self.run, self.variants
+        if isinstance(processes, DrivenServer):
+            cpus = variants.cpus.load
+            return DriveLoad(processes.drive, run.requests, run.seed, cpus, variants.at_once)
+        counted = processes.operations
+        return Load(self._loader(processes.argv), counted.count, counted.pattern, counted.json)
 
-def _load(run: Execution, variants: RacedVariants, values: Mapping[str, str]) -> Load | DriveLoad:
-    workload = run.workload
-    if workload.drive is not None:
-        cpus = variants.cpus.load
-        return DriveLoad(workload.drive, run.requests, run.seed, cpus, variants.at_once)
-    argv = workload.load or []
-    if workload.operations is not None:
-        return Load(_loader(argv, workload, variants, values), *_operations(workload))
-    if not counts_itself(argv):
-        process = _loader(argv, workload, variants, values)
-        return Load(process, operations=run.requests or 1)
-    process = _loader([*argv, f"--json-out-file={_MEMTIER_JSON}"], workload, variants, values)
-    return Load(process, None, operations_json=(_MEMTIER_JSON, _MEMTIER_COUNT))
+    def _loader(self, argv: Sequence[str]) -> ProcessSpec:
+        return ProcessSpec(
+            argv=fill_all(argv, self.values),
+            cwd=self.variants.folder,
+            cpus=self.variants.cpus.load,
+            deadline_ns=parse_duration_ns(self.run.workload.deadline),
+        )
 
+    def _server(self, server: Server) -> ProcessSpec:
+        return ProcessSpec(
+            argv=fill_all((*server.command, *self.run.workload.server_args), self.values),
+            env=self._env({**server.env, **self.run.workload.env}),
+            cpus=self.variants.cpus.program,
+            cwd="{tmp}",
+        )
 
-def _operations(workload: Workload) -> tuple[int | None, str | None]:
-    said = workload.operations
-    return (None, said) if isinstance(said, str) else (said, None)
-
-
-def _loader(
-    argv: Sequence[str], workload: Workload, variants: RacedVariants, values: Mapping[str, str]
-) -> ProcessSpec:
-    return ProcessSpec(
-        argv=fill_all(argv, values),
-        cwd=variants.folder,
-        cpus=variants.cpus.load,
-        deadline_ns=parse_duration_ns(workload.deadline),
-    )
-
-
-def _server(
-    server: Server, workload: Workload, variants: RacedVariants, values: Mapping[str, str]
-) -> ProcessSpec:
-    return ProcessSpec(
-        argv=fill_all((*server.command, *workload.server_args), values),
-        env=tuple((key, fill(text, values)) for key, text in server.env.items()),
-        cpus=variants.cpus.program,
-        cwd="{tmp}",
-    )
-
-
-def _batch(workload: Workload, variants: RacedVariants, values: Mapping[str, str]) -> ProcessSpec:
-    return ProcessSpec(
-        argv=fill_all(workload.command or (), values),
-        cwd=variants.folder,
-        cpus=variants.cpus.program,
-        stdin=None if workload.input is None else fill(workload.input, values),
-        stdout=None if workload.output in _SINKS else fill(workload.output or "", values),
-        sink=_SINKS.get(workload.output, Sink.PIPE),
-        deadline_ns=parse_duration_ns(workload.deadline),
-    )
+    def _env(self, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        return tuple((key, fill(text, self.values)) for key, text in env.items())

@@ -56,12 +56,6 @@ OUTPUTS_NOT_COMPARED = FindingKind(
     "not shown.",
     "Make the output the same from run to run (a fixed seed, no times), or check it yourself.",
 )
-COMMAND_FAILED = FindingKind(
-    "command-failed",
-    Severity.ERROR,
-    "A command failed and is not compared.",
-    "Run it by hand. `--ignore-failure` measures commands that are expected to fail.",
-)
 FAILING_RUNS = FindingKind(
     "failing-runs",
     Severity.WARNING,
@@ -71,8 +65,9 @@ FAILING_RUNS = FindingKind(
 VARIANT_FAILED = FindingKind(
     "variant-failed",
     Severity.ERROR,
-    "A variant failed during the race, is out of it and not compared.",
-    "Run its workload by hand. A crash of one build alone is a finding about that build.",
+    "A variant failed before the race or in it; it is out and not compared.",
+    "Run it by hand. A crash of one build alone is a finding about that build. `--ignore-failure` of "
+    "`compare` measures commands that are expected to fail.",
 )
 RELINK_FAILED = FindingKind(
     "relink-failed",

@@ -8,12 +8,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from ensign.model.errors import InputError
-from ensign.model.study import DriveStep, Study, Workload
+from ensign.model.study import Study
 from ensign.model.study_problems import suggestion
 from ensign.model.study_suite import Suite
-from ensign.workloads.scale import scaled
-from ensign.workloads.suite_file import Source
-from ensign.workloads.translate import Inexpressible, Test, translate
+from ensign.model.study_workload import DriveStep, Workload
+from ensign.workloads.redis_specification.scale import scaled
+from ensign.workloads.redis_specification.suite_file import Source
+from ensign.workloads.redis_specification.translate import Inexpressible, Test, translate
 
 # Commands may be so slow that a thousand of them would be too many; a drive counts exactly.
 _ROUNDING = 10

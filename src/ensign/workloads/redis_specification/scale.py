@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ensign.model.drive import Data, Drive, DriveCommand, Keys
-from ensign.workloads.translate import Test
+from ensign.workloads.redis_specification.translate import Test
 
 # What a test of few keys measures, it no longer would with fewer.
 SMALL_KEYS = 1000

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ensign.model.errors import InputError
-from ensign.workloads.suite_file import Source
-from ensign.workloads.translate import Inexpressible, translate
+from ensign.workloads.redis_specification.suite_file import Source
+from ensign.workloads.redis_specification.translate import Inexpressible, translate
 from suite_sources import made, source
 
 PRELOAD = """  preload_tool:

@@ -4,9 +4,10 @@ import pytest
 
 from ensign.lab.study.overlap import overlap_findings
 from ensign.model.errors import InputError
-from ensign.model.study import DriveStep, Study
-from ensign.workloads.expand import expanded, short_names
-from ensign.workloads.suite_file import Source
+from ensign.model.study import Study
+from ensign.model.study_workload import DriveStep
+from ensign.workloads.redis_specification.expand import expanded, short_names
+from ensign.workloads.redis_specification.suite_file import Source
 from suite_sources import source
 
 _TESTS = {

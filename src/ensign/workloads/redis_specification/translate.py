@@ -13,9 +13,16 @@ from pydantic import ValidationError
 
 from ensign.model.drive import Data, Drive, DriveCommand, Keys
 from ensign.model.errors import InputError
-from ensign.workloads.command_text import BadCommand, drive_words
-from ensign.workloads.memtier import Memtier, SentCommand, parse_memtier
-from ensign.workloads.suite_file import Database, Source, SuiteFile, Tool, init_lines, parse_suite
+from ensign.workloads.redis_specification.command_text import BadCommand, drive_words
+from ensign.workloads.redis_specification.memtier import Memtier, SentCommand, parse_memtier
+from ensign.workloads.redis_specification.suite_file import (
+    Database,
+    Source,
+    SuiteFile,
+    Tool,
+    init_lines,
+    parse_suite,
+)
 
 STANDALONE = "oss-standalone"
 _PATTERNS = {"R": "random", "G": "gaussian", "Z": "zipf", "S": "sequential", "P": "parallel"}

@@ -1,0 +1,130 @@
+"""What checks of a study share, and what decides how the check of a variant ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+from ensign.builders.build_context import BuildContext
+from ensign.builders.outcomes import BuildResult
+from ensign.host.cache import key_of
+from ensign.host.files import file_sha256, is_file, is_folder, tree_entries, tree_sha256
+from ensign.model.placeholders import names_in
+from ensign.model.study import Study
+from ensign.model.study_build import CheckSection
+from ensign.model.study_workload import Workload
+
+_SCHEMA = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CheckContext:
+    """What all checks of a study share.
+
+    `source` is the pristine tree and `source_sha256` its hash; relative paths of workloads start at
+    `folder`. `baseline` was built, and has the tools. Workloads take `turns`: what they write in
+    that folder is in the others' way.
+    """
+
+    study: Study
+    check: CheckSection
+    source: Path
+    source_sha256: str
+    folder: Path
+    baseline: BuildResult
+    build_context: BuildContext
+    turns: Lock = field(default_factory=Lock, compare=False)
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """Those whose output is compared, as far as the baseline's is the same twice."""
+        return compared_workloads(self.study, self.check)
+
+    @property
+    def tools(self) -> Mapping[str, str]:
+        """Name and place in the tree of the baseline's tools."""
+        return self.study.build.tools
+
+
+def check_key(context: CheckContext, result: BuildResult) -> str:
+    """The hash of all that decides how the check of a variant ends."""
+    named = _named(context)
+    return key_of(
+        {
+            **({"named": named} if named else {}),
+            **_of_tree(context, result),
+            "schema": _SCHEMA,
+            "source": context.source_sha256,
+            "place": context.build_context.sandboxes.build_path,
+            "check": context.check.model_dump(mode="json", exclude={"deadline"}),
+            "artifact": [context.study.build.artifact, result.facts.loadable_sha256],
+            **({"libraries": result.libraries} if result.libraries else {}),
+            "kept": kept(context, result),
+            "tools": {name: file_sha256(path) for name, path in context.baseline.tools.items()},
+            "baseline": context.baseline.facts.loadable_sha256 if context.workloads else "",
+            "workloads": [
+                [
+                    each.name,
+                    each.command,
+                    each.stdin,
+                    _input_sha256(context, each),
+                    *([each.env] if each.env else []),
+                ]
+                for each in context.workloads
+            ],
+        }
+    )
+
+
+def _of_tree(context: CheckContext, result: BuildResult) -> dict[str, object]:
+    """What else decides where a check runs in the build's own tree."""
+    stage = result.stage
+    if not context.check.in_build_tree or stage is None:
+        return {}
+    return {"tree": stage.key, "commands": stage.check_commands, "env": stage.env}
+
+
+def _named(context: CheckContext) -> dict[str, str]:
+    """Files and folders beside the study that commands name: their outputs are compared."""
+    words = {word for each in context.workloads for word in each.own_texts if word}
+    paths = {word: context.folder / word for word in sorted(words)}
+    files = {word: file_sha256(path) for word, path in paths.items() if is_file(path)}
+    rest = ((word, path) for word, path in paths.items() if word not in (*files, "."))
+    return files | {word: tree_sha256(path) for word, path in rest if is_folder(path)}
+
+
+def kept(context: CheckContext, result: BuildResult) -> dict[str, str]:
+    """Files kept beside the artifact, which may be read when it runs."""
+    if result.files is None or not context.study.build.runtime_files:
+        return {}
+    apart = {context.study.build.artifact, *context.tools.values()}
+    return {
+        name: file_sha256(path)
+        for name, path in tree_entries(result.files)
+        if path.is_file() and name not in apart
+    }
+
+
+def _input_sha256(context: CheckContext, workload: Workload) -> str:
+    if workload.stdin is None:
+        return ""
+    path = context.folder / workload.stdin
+    if path.is_dir():
+        return tree_sha256(path)
+    return file_sha256(path) if path.is_file() else ""
+
+
+def compared_workloads(study: Study, check: CheckSection) -> tuple[Workload, ...]:
+    """The workloads that a check names, or all whose output can be compared."""
+    named = check.same_output
+    if named is None:
+        return tuple(filter(comparable, study.workloads))
+    return tuple(each for each in study.workloads if each.name in named)
+
+
+def comparable(workload: Workload) -> bool:
+    """Whether it has an output of its own, and can be run outside a race."""
+    apart = {name for word in workload.own_texts for name in names_in(word)} & {"port", "variant"}
+    return workload.command is not None and not apart

@@ -1,0 +1,126 @@
+"""How a study's program is built, checked and shipped. Pure."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from ensign.model.study_axes import Section
+from ensign.model.study_values import AllocatorWords, Argv, Duration, Inside, Name, SizeText
+
+
+class Rewrite(Section):
+    """What the recorder changes in calls, for projects that do not listen to their variables.
+
+    `{cflags}` and `{ldflags}` stand for the variant's flags. `compile` is added at the end of
+    calls that compile, `link` of calls that link; `remove` drops flags that match a glob pattern.
+    """
+
+    compile: list[str] = Field(default_factory=list, description="flags added when compiling")
+    link: list[str] = Field(default_factory=list, description="flags added when linking")
+    remove: list[str] = Field(default_factory=list, description="flags dropped (glob patterns)")
+
+
+class Build(Section):
+    """How a variant is built. Commands are argument lists, run in the source folder.
+
+    Placeholders: `{cc}` `{cxx}` `{ar}` `{ranlib}` `{nm}` `{ld}` (the variant's toolchain),
+    `{cflags}` `{ldflags}` (one argument each, flags joined by blanks), `{allocator}`, `{jobs}`.
+    `dependencies` sees the toolchain and is run once per compiler. Its `{dependency_cflags}` and
+    `{dependency_ldflags}` are empty, but for variants whose `dependencies` are `flags`.
+    `tool_commands` is run after `commands` for the baseline alone, and makes `tools`.
+    """
+
+    clean: list[Argv] = Field(
+        default_factory=list,
+        description="commands run before all others, to remove what was built in the tree earlier",
+    )
+    prebuilt: list[Inside] = Field(
+        default_factory=list,
+        description="objects and libraries of the source that are linked as they are (globs)",
+    )
+    own_flags: list[Inside] = Field(
+        default_factory=list,
+        description="sources that the project compiles with flags of its own, on purpose (globs)",
+    )
+    dependencies: list[Argv] = Field(
+        default_factory=list, description="commands run once per compiler, without {cflags}"
+    )
+    commands: list[Argv] = Field(min_length=1, description="commands run for each variant")
+    tool_commands: list[Argv] = Field(
+        default_factory=list, description="run for the baseline alone, to build its tools"
+    )
+    artifact: Inside = Field(description="the program, relative to the source folder")
+    tools: dict[Name, Inside] = Field(
+        default_factory=dict,
+        description="other programs of the baseline's build, usable as {NAME} in workloads",
+    )
+    allocators: AllocatorWords = Field(
+        default_factory=dict, description="the project's own words for allocators: {allocator}"
+    )
+    rewrite: Rewrite = Field(
+        default=Rewrite(), description="changes to recorded compiler and linker calls"
+    )
+    runtime_files: list[Inside] = Field(
+        default_factory=list, description="more files that the program needs when it runs (globs)"
+    )
+    env: dict[str, str] = Field(
+        default_factory=dict, description="environment of all build commands, without {cflags}"
+    )
+    deadline: Duration = Field(default="30m", description="for one variant's build")
+    disk: SizeText = Field(default="4GiB", description="most that one build may write")
+
+
+class CheckSection(Section):
+    """What a variant must pass to be allowed to win.
+
+    `commands` run in a copy of the source folder that has the variant's program and the baseline's
+    tools at their places (or, `in_build_tree`, in a copy of the tree in which the variant was
+    built, with the environment and the placeholders of its build); each must exit with 0.
+    `same_output` names workloads with a `command` whose standard output must equal the baseline's,
+    up to `tolerance` in its numbers; without it, all whose output the baseline prints twice alike.
+    """
+
+    commands: list[Argv] = Field(default_factory=list, description="the program's own tests")
+    in_build_tree: bool = Field(
+        default=False,
+        description="commands run in the tree of each build, as it was afterwards",
+    )
+    same_output: list[str] | None = Field(
+        default=None,
+        description="workloads whose output must be the baseline's (default: all with a command)",
+    )
+    tolerance: float = Field(
+        default=0.0, ge=0.0, lt=1.0, description="relative difference of numbers that is allowed"
+    )
+    deadline: Duration = Field(default="10m", description="for all checks of one variant")
+
+
+class Edit(Section):
+    """One change of a file of the source, at the one place where `line` or `pattern` matches.
+
+    With `create` the file is a new one, such as CMakePresets.json or a native file of Meson.
+
+    In `replace` stand `{cc}` `{cxx}` `{ar}` `{ranlib}` `{nm}` `{ld}` (names of programs), `{opt}`
+    (the level), `{cflags}`, `{ldflags}`, `{link_only}` (of the latter those that are not in
+    `{cflags}`), `{lto}` and `{allocator}`; `${NAME}` and `$env{NAME}` are left as they are.
+    `{cflags_list}`, `{ldflags_list}` and `{link_only_list}` are flags as a list of Meson has them:
+    `'-O3', '-flto'`.
+    """
+
+    file: Inside = Field(description="the file, relative to the source folder")
+    line: str | None = Field(default=None, min_length=1, description="a whole line, literally")
+    pattern: str | None = Field(default=None, min_length=1, description="a regular expression")
+    create: bool = Field(default=False, description="the file is new, and `replace` all its text")
+    replace: str = Field(description="what comes in its place; \\1 is a group of `pattern`")
+
+
+class Ship(Section):
+    """How a build that won becomes the project's own: a change of its files, and its plain build.
+
+    `commands` are what the project's users type; they know the toolchain, but get no flags.
+    """
+
+    edits: list[Edit] = Field(min_length=1, description="the change of the project's files")
+    commands: list[Argv] = Field(
+        min_length=1, description="the project's own build, without {cflags}, to verify the change"
+    )

@@ -1,0 +1,67 @@
+"""Where a study's program comes from. Pure."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ensign.model.study_axes import Section
+from ensign.model.study_values import Reference, Sha256
+
+
+class _Origin(Section):
+    """What all sources have."""
+
+    apply: list[Annotated[str, Field(min_length=1)]] = Field(
+        default_factory=list,
+        description="the study's own patches (patch -p1), relative to the study file",
+    )
+
+
+class DebianSource(_Origin):
+    """A Debian source package, pinned by the checksum of its upstream (`orig`) archive."""
+
+    kind: Literal["debian"] = Field(description="a Debian source package")
+    package: Reference = Field(description="name of the source package")
+    version: str = Field(description="upstream version; any Debian revision that carries it")
+    sha256: Sha256 = Field(description="of the orig archive")
+    patches: bool = Field(default=False, description="apply Debian's patches")
+
+
+class PathSource(_Origin):
+    """A folder of this machine; its content is hashed, it is copied before it is built.
+
+    Of a git work tree the files that git ignores are left out: they are what was built there.
+    """
+
+    kind: Literal["path"] = Field(description="a folder of this machine")
+    path: str = Field(min_length=1, description="relative to the study file")
+    exclude: list[str] = Field(default_factory=list, description="glob patterns left out")
+    ignored: bool = Field(
+        default=False, description="take files, too, that git ignores; else they stay behind"
+    )
+
+
+class GitSource(_Origin):
+    """A git repository at a commit."""
+
+    kind: Literal["git"] = Field(description="a git repository")
+    url: Reference = Field(description="address or path of the repository")
+    commit: Reference = Field(description="commit, tag or branch; the lock file pins the commit")
+
+
+class ArchiveSource(_Origin):
+    """An archive by address or path, pinned by its checksum."""
+
+    kind: Literal["archive"] = Field(description="an archive")
+    url: Reference = Field(
+        description="https address, file address, or a path relative to the study"
+    )
+    sha256: Sha256 = Field(description="of the archive")
+    strip: int = Field(default=1, ge=0, description="leading path components to drop")
+
+
+Source = Annotated[
+    DebianSource | PathSource | GitSource | ArchiveSource, Field(discriminator="kind")
+]

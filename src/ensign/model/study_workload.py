@@ -1,0 +1,171 @@
+"""What a study's variants are run on. Pure.
+
+What a workload of each kind needs, and which processes it becomes, is in `ensign.workloads`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from ensign.model.drive import Drive
+from ensign.model.placeholders import names_in, shown
+from ensign.model.study_axes import Section
+from ensign.model.study_values import Argv, Duration, Inputs, Name, Pattern
+
+
+class Ready(Section):
+    """When a server is ready: it listens on its port, or it printed `output` (a pattern)."""
+
+    output: str | None = Field(
+        default=None, description="regular expression; without it the server's port is awaited"
+    )
+    deadline: Duration = Field(default="20s", description="a later server is a failed one")
+
+
+class Server(Section):
+    """The program under test as a server; `{artifact}` is the variant's program.
+
+    Further placeholders: `{port}` `{tmp}` `{variant}` and the names in `build.tools`.
+    """
+
+    command: Argv = Field(description="the server's command, in the foreground")
+    ready: Ready = Field(default=Ready(), description="how its readiness is known")
+    env: dict[str, str] = Field(default_factory=dict, description="added to its environment")
+    stop: Literal["term", "kill"] = Field(
+        default="term",
+        description="how it is ended after an execution: asked, and killed 2 s later, or killed",
+    )
+
+
+_LATER_KEYS = ("env", "drive", "server_args", "output", "score", "operations")
+
+
+class ScoreSection(Section):
+    """What a program, or a load generator, says of its own speed; it is compared as the cost."""
+
+    pattern: Pattern = Field(
+        description="regular expression; the last match of its first group is the number"
+    )
+    unit: str = Field(default="", description="of the number, for reports")
+    better: Literal["higher", "lower"] = Field(description="which number is the better one")
+
+
+class DriveStep(Section):
+    """A part of a preload that ensign's own load generator carries out."""
+
+    drive: Drive = Field(description="what is sent, once and to its end")
+
+
+def _step_kind(value: object) -> str:
+    return "drive" if isinstance(value, DriveStep | dict) else "command"
+
+
+PreloadStep = Annotated[
+    Annotated[Argv, Tag("command")] | Annotated[DriveStep, Tag("drive")],
+    Discriminator(_step_kind),
+]
+
+
+class Workload(Section):
+    """One test: a load or a drive of the server, or the program's own run.
+
+    `load` is a generator's command, `drive` what ensign's own generator sends.
+
+    `{requests}` in `load` and `preload` is replaced by the number of requests, which is chosen
+    from a pilot so that one execution takes its share of the budget, unless `requests` fixes it;
+    a drive's `operations` are such a number.
+
+    Further placeholders: `{artifact}`, `{artifact_dir}` (its folder), `{input}`, `{port}` `{tmp}`
+    `{variant}` `{files}` and the names in `build.tools`. A workload with several inputs becomes a
+    test for each, called by its own name and the file's: `parse-small.json`.
+    """
+
+    name: Name = Field(description="unique in the study; small letters, digits and _.+-")
+    load: Argv | None = Field(default=None, description="the load generator's command")
+    drive: Drive | None = Field(default=None, description="what ensign's own generator sends")
+    command: Argv | None = Field(default=None, description="the program's own command")
+    preload: list[PreloadStep] = Field(
+        default_factory=list, description="commands or drives on the ready server, not measured"
+    )
+    server_args: list[str] = Field(
+        default_factory=list, description="added to the server's command"
+    )
+    requests: int | None = Field(default=None, gt=0, description="fixed number of requests")
+    rounding: int = Field(
+        default=1000, gt=0, description="a chosen number of requests is a multiple of it"
+    )
+    input: Inputs | None = Field(
+        default=None,
+        description="file given as standard input, or as {input}; of several each is a test",
+    )
+    env: dict[str, str] = Field(
+        default_factory=dict,
+        description="added to the environment of the program, of a server after its own `env`",
+    )
+    output: str | None = Field(
+        default=None,
+        description="where a command's standard output goes: pipe (drained), null, or a file",
+    )
+    score: ScoreSection | None = Field(
+        default=None, description="compared instead of time, for what ends by the clock"
+    )
+    operations: Annotated[int, Field(gt=0)] | Pattern | None = Field(
+        default=None,
+        description="how many operations one run completes: a number, or a pattern in its output",
+    )
+    deadline: Duration = Field(default="60s", description="running time of one execution")
+
+    @property
+    def by_turns(self) -> bool:
+        """Whether whole executions take turns whatever the mode: it says what it achieved."""
+        return self.score is not None or isinstance(self.operations, str)
+
+    @property
+    def stdin(self) -> str | None:
+        """The file given as standard input; of a study as read, which has one input at most."""
+        return self.input if isinstance(self.input, str) else None
+
+    @property
+    def own_texts(self) -> tuple[str, ...]:
+        """All that a program's own run is told: command, input, environment."""
+        return (*(self.command or ()), self.stdin or "", *self.env.values())
+
+    @property
+    def fixed_requests(self) -> int | None:
+        """The number of requests, where the study says it."""
+        drive = None if self.drive is None else self.drive.operations
+        return self.requests or drive
+
+    @property
+    def sends_requests(self) -> bool:
+        """Whether a number of requests changes what is sent."""
+        argvs = [self.load or [], *self.preload_commands]
+        asked = any("requests" in names_in(word) for argv in argvs for word in argv)
+        return self.drive is not None or asked
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What a run depends on, as JSON; later keys are there where they say something."""
+        said: dict[str, object] = self.model_dump(mode="json")
+        return {key: said[key] for key in said if key not in _LATER_KEYS or said[key]}
+
+    @property
+    def preload_commands(self) -> list[list[str]]:
+        """The commands among the steps of the preload."""
+        return [step for step in self.preload if isinstance(step, list)]
+
+    @property
+    def preload_shown(self) -> list[str]:
+        """Each step of the preload, as one would type it."""
+        return [
+            shown(step) if isinstance(step, list) else step.drive.shown for step in self.preload
+        ]
+
+    @property
+    def shown(self) -> str:
+        """What is sent or run, as one would type it."""
+        if self.drive is not None:
+            return self.drive.shown
+        return shown(self.load or self.command or ())

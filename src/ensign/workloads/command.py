@@ -1,0 +1,45 @@
+"""The program's own run: a command that ends by itself. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ensign.model.placeholders import PROGRAM
+from ensign.model.study import Study
+from ensign.model.study_placeholders import uses
+from ensign.model.study_problems import Problem, Where
+from ensign.model.study_workload import Workload
+from ensign.workloads.kind import Operations, OwnRun, said_operations
+
+
+class CommandKind:
+    """A workload with a `command`."""
+
+    def has(self, workload: Workload) -> bool:
+        """By its key."""
+        return workload.command is not None
+
+    def counts_itself(self, workload: Workload) -> bool:  # noqa: ARG002
+        """Only the study knows what a program completes."""
+        return False
+
+    def problems(self, study: Study, workload: Workload, where: Where) -> Iterator[Problem]:  # noqa: ARG002
+        """It runs the variant, and nothing is sent to it."""
+        called = f"workload '{workload.name}'"
+        if workload.output == "inherit":
+            text = f"'output' of {called}: a study's programs write into a pipe, null or a file"
+            yield Problem((*where, "output"), text)
+        if not uses(workload.command or (), *PROGRAM):
+            text = (
+                f"'command' of {called} has no {{artifact}}: "
+                "every variant would run the same program"
+            )
+            yield Problem((*where, "command"), text)
+        for key in ("preload", "requests", "rounding", "server_args"):
+            if key in workload.model_fields_set:
+                text = f"'{key}' of {called} is for loads only, not for commands"
+                yield Problem((*where, key), text)
+
+    def processes(self, workload: Workload, requests: int | None) -> OwnRun:  # noqa: ARG002
+        """The command alone."""
+        return OwnRun(tuple(workload.command or ()), said_operations(workload) or Operations())

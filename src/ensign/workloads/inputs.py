@@ -1,0 +1,132 @@
+"""Workloads with several inputs become a test each, and `{input}` its path. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ensign.model.study import Study
+from ensign.model.study_problems import Problem, Where
+from ensign.model.study_workload import DriveStep, Workload
+
+_INPUT = re.compile(r"(?<!\{)\{input\}(?!\})")
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9_.+-]+")
+_LONGEST_NAME = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SplitStudy:
+    """A study whose workloads have one input at most, or what hinders that.
+
+    `origins` has, by the keys that lead to a list of workloads, which of the written ones each is.
+    """
+
+    study: Study
+    problems: tuple[Problem, ...]
+    origins: Mapping[Where, tuple[int, ...]]
+
+    def repeats(self, where: Where) -> bool:
+        """Whether keys lead to a workload that was written for another input already."""
+        for start, written in self.origins.items():
+            index = where[len(start)] if where[: len(start)] == start and where != start else None
+            if isinstance(index, int) and index < len(written):
+                return written[index] in written[:index]
+        return False
+
+
+def split_inputs(study: Study) -> SplitStudy:
+    """Each workload once for each of its inputs, called by its name and the file's.
+
+    Where the study names such a workload (`same_output`, `slice_check`), it means all of them.
+    """
+    problems: list[Problem] = []
+    measured = _split(study.workloads, ("workloads",), problems)
+    changes: dict[str, object] = {"workloads": [each for _, each in measured]}
+    origins: dict[Where, tuple[int, ...]] = {("workloads",): tuple(index for index, _ in measured)}
+    if study.training is not None:
+        where = ("training", "workloads")
+        learned = _split(study.training.workloads, where, problems)
+        origins[where] = tuple(index for index, _ in learned)
+        changes["training"] = study.training.model_copy(
+            update={"workloads": [each for _, each in learned]}
+        )
+    names: dict[str, list[str]] = {}
+    for index, each in measured:
+        names.setdefault(study.workloads[index].name, []).append(each.name)
+    race = study.race
+    if race.slice_check:
+        changes["race"] = race.model_copy(update={"slice_check": _all(race.slice_check, names)})
+    if study.check is not None and study.check.same_output is not None:
+        same = _all(study.check.same_output, names)
+        changes["check"] = study.check.model_copy(update={"same_output": same})
+    return SplitStudy(study.model_copy(update=changes), tuple(problems), origins)
+
+
+def _all(named: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:
+    return [each for name in named for each in names.get(name, [name])]
+
+
+def _split(
+    workloads: Sequence[Workload], where: Where, problems: list[Problem]
+) -> list[tuple[int, Workload]]:
+    found: list[tuple[int, Workload]] = []
+    for index, workload in enumerate(workloads):
+        given = workload.input
+        if given is None:
+            found.append((index, workload))
+        elif isinstance(given, str):
+            found.append((index, _with_input(workload, given, workload.name)))
+        else:
+            names = _names(workload.name, given)
+            problems += _name_problems(workload, names, (*where, index, "input"))
+            pairs = zip(given, names, strict=True)
+            found += [(index, _with_input(workload, path, name)) for path, name in pairs]
+    return found
+
+
+def _names(name: str, paths: Sequence[str]) -> list[str]:
+    """By the files' own names; by their paths where two files are called the same."""
+    short = [_named(name, PurePosixPath(path).name) for path in paths]
+    whole = [_named(name, path) for path in paths]
+    return [a if short.count(a) == 1 else b for a, b in zip(short, whole, strict=True)]
+
+
+def _named(name: str, path: str) -> str:
+    return f"{name}-{_NOT_IN_NAMES.sub('-', path.lower()).strip('-.')}"
+
+
+def _name_problems(workload: Workload, names: Sequence[str], where: Where) -> list[Problem]:
+    found = []
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            text = f"'input' of workload '{workload.name}': two inputs make the name '{name}'"
+            found.append(Problem((*where, index), text))
+        elif len(name) > _LONGEST_NAME:
+            text = f"the name '{name}' is longer than {_LONGEST_NAME} characters; shorten 'name'"
+            found.append(Problem((*where, index), f"'input' of workload '{workload.name}': {text}"))
+    return found
+
+
+def _with_input(workload: Workload, path: str, name: str) -> Workload:
+    """The workload with that one input: as an argument where it says `{input}`, else as stdin."""
+
+    def filled(text: str) -> str:
+        return _INPUT.sub(lambda _: path, text)
+
+    def words(argv: list[str] | None) -> list[str] | None:
+        return None if argv is None else [filled(word) for word in argv]
+
+    changes: dict[str, object] = {
+        "load": words(workload.load),
+        "command": words(workload.command),
+        "server_args": words(workload.server_args),
+        "env": {key: filled(text) for key, text in workload.env.items()},
+        "preload": [
+            step if isinstance(step, DriveStep) else words(step) for step in workload.preload
+        ],
+    }
+    changed = {key: value for key, value in changes.items() if value != getattr(workload, key)}
+    update = {**changed, "name": name, "input": None if changed else path}
+    return workload.model_copy(update=update)

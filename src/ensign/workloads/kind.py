@@ -1,0 +1,79 @@
+"""What a kind of workload says of its workloads to those that check, plan and race them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from ensign.model.drive import Drive
+from ensign.model.study import Study
+from ensign.model.study_problems import Problem, Where
+from ensign.model.study_workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """How it is known what one run completed: a count, a pattern of what it prints, or a file.
+
+    `json` is the path of a file that it writes, and the JSON pointer of the number in that. Without
+    any of these a run is one operation.
+    """
+
+    count: int | None = None
+    pattern: str | None = None
+    json: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRun:
+    """The program's own command; placeholders are still to be filled."""
+
+    argv: tuple[str, ...]
+    operations: Operations
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedServer:
+    """The program as a server, and the command of a load generator."""
+
+    argv: tuple[str, ...]
+    operations: Operations
+
+
+@dataclass(frozen=True, slots=True)
+class DrivenServer:
+    """The program as a server, to which ensign's own load generator sends a drive."""
+
+    drive: Drive
+
+
+Processes = OwnRun | LoadedServer | DrivenServer
+
+
+class WorkloadKind(Protocol):
+    """A kind of workload. Each is a module of this package and a row of `registry.KINDS`."""
+
+    def has(self, workload: Workload) -> bool:
+        """Whether the workload is of this kind, by the keys that it has."""
+        ...
+
+    def counts_itself(self, workload: Workload) -> bool:
+        """Whether it says what it completed, though the study does not."""
+        ...
+
+    def problems(self, study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
+        """What the study lacks for it, or says in vain; `where` leads to the workload's table."""
+        ...
+
+    def processes(self, workload: Workload, requests: int | None) -> Processes:
+        """What one execution runs; `requests` are to be sent, where a number was chosen."""
+        ...
+
+
+def said_operations(workload: Workload) -> Operations | None:
+    """What the study says of a run's operations; None where it says nothing."""
+    said = workload.operations
+    if said is None:
+        return None
+    return Operations(pattern=said) if isinstance(said, str) else Operations(count=said)

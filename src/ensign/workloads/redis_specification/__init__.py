@@ -1,0 +1,1 @@
+"""The Redis benchmarks specification: its tests, written for memtier_benchmark, as drives."""

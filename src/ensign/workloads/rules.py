@@ -1,0 +1,91 @@
+"""What a study's workloads lack, of whatever kind they are. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ensign.model import placeholders
+from ensign.model.study import Study
+from ensign.model.study_placeholders import unknown, unknown_in_env, unknown_in_text, uses
+from ensign.model.study_problems import Problem, Where
+from ensign.model.study_workload import DriveStep, Workload
+from ensign.workloads.drive import slice_problems
+from ensign.workloads.registry import kind_of
+
+
+def workload_problems(study: Study) -> tuple[Problem, ...]:
+    """Every rule that the workloads of a well-shaped study break, those of its training too."""
+    trained = () if study.training is None else study.training.workloads
+    places: tuple[tuple[Where, Sequence[Workload]], ...] = (
+        (("workloads",), study.workloads),
+        (("training", "workloads"), trained),
+    )
+    return (
+        *slice_problems(study),
+        *(
+            problem
+            for where, workloads in places
+            for problem in (*_repeated_names(workloads, where), *_each(study, workloads, where))
+        ),
+        *_training(trained),
+    )
+
+
+def _each(study: Study, workloads: Sequence[Workload], where: Where) -> Iterator[Problem]:
+    for index, workload in enumerate(workloads):
+        place = (*where, index)
+        kinds = [
+            each for each in (workload.load, workload.drive, workload.command) if each is not None
+        ]
+        if len(kinds) != 1:
+            text = f"workload '{workload.name}' needs exactly one of 'load', 'drive' and 'command'"
+            yield Problem(place, text)
+            continue
+        yield from _placeholders(study, workload, place)
+        yield from _preload_drives(workload, place)
+        yield from kind_of(workload).problems(study, workload, place)
+
+
+def _repeated_names(workloads: Sequence[Workload], where: Where) -> Iterator[Problem]:
+    names = [workload.name for workload in workloads]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield Problem((*where, index, "name"), f"'name': two workloads are called '{name}'")
+
+
+def _training(workloads: Sequence[Workload]) -> Iterator[Problem]:
+    """How much is sent to learn from is not chosen from a pilot."""
+    for index, workload in enumerate(workloads):
+        where = ("training", "workloads", index)
+        sent = [
+            *(workload.load or ()),
+            *(word for argv in workload.preload_commands for word in argv),
+        ]
+        if workload.requests is None and uses(sent, "requests"):
+            text = f"training workload '{workload.name}' uses {{requests}}: add 'requests'"
+            yield Problem(where, text)
+        if workload.drive is not None and workload.fixed_requests is None:
+            text = f"training workload '{workload.name}' has a 'drive': add 'requests'"
+            yield Problem(where, text)
+
+
+def _preload_drives(workload: Workload, where: Where) -> Iterator[Problem]:
+    for index, step in enumerate(workload.preload):
+        if isinstance(step, DriveStep) and step.drive.operations is None:
+            text = f"a drive in 'preload' of workload '{workload.name}' needs 'operations'"
+            yield Problem((*where, "preload", index, "drive"), text)
+
+
+def _placeholders(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
+    common = (*placeholders.PROGRAM, *placeholders.PLACES, *study.build.tools)
+    with_requests = (*common, "requests")
+    yield from unknown(workload.load or (), (*where, "load"), with_requests)
+    yield from unknown(workload.command or (), (*where, "command"), common)
+    for index, step in enumerate(workload.preload):
+        argv = step if isinstance(step, list) else ()
+        yield from unknown(argv, (*where, "preload", index), with_requests)
+    yield from unknown(workload.server_args, (*where, "server_args"), common)
+    yield from unknown_in_env(workload.env, (*where, "env"), common)
+    for key, named in (("input", workload.stdin), ("output", workload.output)):
+        if named is not None:
+            yield from unknown_in_text(named, (*where, key), placeholders.PLACES)
