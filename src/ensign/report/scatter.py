@@ -26,7 +26,7 @@ from ensign.report.trade import TradePoint
 from ensign.report.words import Span, percent
 
 WIDE_FRAME = Frame(WIDE, 62, 26, 1)
-NARROW_FRAME = Frame(NARROW, 52, 14, 1)
+NARROW_FRAME = Frame(NARROW, 52, 24, 1)
 _HEIGHTS = {WIDE: 380, NARROW: 330}
 _LETTER, _LINE, _RADIUS = 6.3, 13.0, 6.0
 

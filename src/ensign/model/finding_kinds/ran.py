@@ -66,8 +66,8 @@ VARIANT_FAILED = FindingKind(
     "variant-failed",
     Severity.ERROR,
     "A variant failed before the race or in it; it is out and not compared.",
-    "Run it by hand. A crash of one build alone is a finding about that build. `--ignore-failure` of "
-    "`compare` measures commands that are expected to fail.",
+    "Run it by hand. A crash of one build alone is a finding about that build. `--ignore-failure` "
+    "of `compare` measures commands that are expected to fail.",
 )
 RELINK_FAILED = FindingKind(
     "relink-failed",
