@@ -15,7 +15,7 @@ from ensign.model.errors import InputError
     ],
 )
 def test_a_command_is_split_as_a_shell_would(text: str, argv: tuple[str, ...]) -> None:
-    assert split_command(text, shell=False) == argv
+    assert split_command(text, shell="") == argv
 
 
 @pytest.mark.parametrize(
@@ -24,18 +24,18 @@ def test_a_command_is_split_as_a_shell_would(text: str, argv: tuple[str, ...]) -
 )
 def test_shell_characters_are_an_error_that_names_them(text: str, character: str) -> None:
     with pytest.raises(InputError, match="--shell") as caught:
-        split_command(text, shell=False)
+        split_command(text, shell="")
     assert f"'{character}'" in str(caught.value)
 
 
 def test_with_a_shell_the_text_is_left_alone() -> None:
-    assert split_command("a | b", shell=True) == ("/bin/sh", "-c", "a | b")
+    assert split_command("a | b", shell="/bin/sh") == ("/bin/sh", "-c", "a | b")
 
 
 @pytest.mark.parametrize("text", ["", "  ", "echo 'open"])
 def test_what_is_no_command_is_an_error(text: str) -> None:
     with pytest.raises(InputError):
-        split_command(text, shell=False)
+        split_command(text, shell="")
 
 
 @pytest.mark.parametrize(("text", "cpus"), [("1", (1,)), ("0,2", (0, 2)), ("0-2,2", (0, 1, 2))])
@@ -61,4 +61,4 @@ def test_wrong_ports(text: str) -> None:
 
 def test_bytes_that_are_no_utf_8_are_named() -> None:
     with pytest.raises(InputError, match=r"'caf\\xe9 -x' is not UTF-8 text"):
-        split_command("caf\udce9 -x", shell=False)
+        split_command("caf\udce9 -x", shell="")

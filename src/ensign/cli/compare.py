@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Literal, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
+from ensign.cli.argv import words_of
 from ensign.cli.outputs import (
     CsvFile,
     Details,
@@ -20,6 +22,9 @@ from ensign.cli.outputs import (
 )
 from ensign.model.errors import InputError
 from ensign.model.trials import Better, Metric, Mode, Score
+
+if TYPE_CHECKING:
+    from ensign.lab.compare.parameters import Parameter
 
 T = TypeVar("T")
 
@@ -43,8 +48,36 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     ] = None,
     warmup: Annotated[int, typer.Option(min=0, help="Executions before the measured ones.")] = 0,
     shell: Annotated[
-        bool, typer.Option("--shell", help="Run commands by /bin/sh (its start-up counts).")
-    ] = False,
+        str,
+        typer.Option(
+            "--shell",
+            "-S",
+            metavar="[=SHELL]",
+            help="Run commands by /bin/sh, or by SHELL (its start-up counts); 'none' is usual.",
+        ),
+    ] = "none",
+    parameter_list: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--parameter-list",
+            "-L",
+            metavar="VAR VALUES",
+            help="Each command once for each value (a,b,c) of {VAR}.",
+        ),
+    ] = None,
+    parameter_scan: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--parameter-scan",
+            "-P",
+            metavar="VAR MIN MAX",
+            help="Each command once for each number of {VAR}.",
+        ),
+    ] = None,
+    parameter_step: Annotated[
+        str | None,
+        typer.Option("--parameter-step-size", "-D", help="Between numbers of a scan (default 1)."),
+    ] = None,
     input_file: Annotated[
         str | None, typer.Option("--input", help="File for standard input.")
     ] = None,
@@ -56,6 +89,9 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         ),
     ] = None,
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every command.")] = None,
+    show_output: Annotated[
+        bool, typer.Option("--show-output", help="Let commands print to the terminal.")
+    ] = False,
     ignore_failure: Annotated[
         bool, typer.Option("--ignore-failure", "-i", help="Measure commands that fail, too.")
     ] = False,
@@ -69,6 +105,23 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     budget: Annotated[
         str | None, typer.Option(help="Racing time, such as 30s (default 30s, or more if needed).")
     ] = None,
+    runs: Annotated[
+        int | None, typer.Option("--runs", "-r", help="So many executions of each, exactly.")
+    ] = None,
+    min_runs: Annotated[
+        int | None, typer.Option("--min-runs", "-m", help="So many executions of each at least.")
+    ] = None,
+    max_runs: Annotated[
+        int | None, typer.Option("--max-runs", "-M", help="So many executions of each at most.")
+    ] = None,
+    twin: Annotated[
+        bool,
+        typer.Option(
+            "--twin/--no-twin",
+            help="Race a second copy of the baseline, which shows what can be trusted, and halves "
+            "the baseline's noise.",
+        ),
+    ] = True,
     slice_: Annotated[str, typer.Option("--slice", help="Length of a slice.")] = "5ms",
     mode: Annotated[
         Literal["interleaved", "alternating"] | None,
@@ -85,6 +138,14 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     load: Annotated[
         list[str] | None,
         typer.Option(help="Load generator: the commands are servers; both contain {port}."),
+    ] = None,
+    drive: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Instead of --load: what ensign's own load generator sends (TOML, as a study's "
+            "'drive'); it can keep latency.",
+        ),
     ] = None,
     preload: Annotated[
         list[str] | None, typer.Option(help="Fill the server before the load; not measured.")
@@ -114,7 +175,15 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     markdown: MarkdownFile = None,
     csv: CsvFile = None,
     html: HtmlFile = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="All raw data in one file, for 'ensign report' later."),
+    ] = None,
     details: Details = False,
+    time_unit: Annotated[
+        Literal["second", "millisecond", "microsecond"] | None,
+        typer.Option("--time-unit", "-u", help="Unit of times in tables (default: as fits)."),
+    ] = None,
     deadline: Annotated[
         str | None,
         typer.Option(help="Longest run of a command (default: the budget, else 10m)."),
@@ -136,7 +205,9 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     """
     from ensign.cli.compare_run import run_compare  # noqa: PLC0415  # numpy loads with it
     from ensign.lab.commands import parse_cpus, parse_ports  # noqa: PLC0415
+    from ensign.lab.compare.drive_file import read_drive  # noqa: PLC0415
     from ensign.lab.compare.options import DEFAULT_PORTS, Options  # noqa: PLC0415
+    from ensign.lab.compare.parameters import with_parameters  # noqa: PLC0415
     from ensign.model.units import parse_duration_ns, parse_share  # noqa: PLC0415
 
     options = Options(
@@ -150,9 +221,9 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         ready=ready,
         operations=operations,
         warmup=warmup,
-        shell=shell,
+        shell="" if shell == "none" else shell,
         input=input_file,
-        output=output,
+        output=_output(output, show_output=show_output),
         score=_score(score, unit, better),
         env=tuple(env or ()),
         ignore_failure=ignore_failure,
@@ -168,12 +239,20 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         deadline_ns=_read("--deadline", parse_duration_ns, deadline),
         ports=_read("--ports", parse_ports, ports) or DEFAULT_PORTS,
         workloads=tuple(workload or ()),
+        twin=twin,
+        drive=None if drive is None else read_drive(drive),
+        runs=runs,
+        min_runs=min_runs,
+        max_runs=max_runs,
+        time_unit=time_unit or "",
     )
+    options = with_parameters(options, _parameters(parameter_list, parameter_scan, parameter_step))
     outputs = Outputs({"json": json, "markdown": markdown, "csv": csv, "html": html})
     status = run_compare(
         options,
         outputs,
         FailOn(tuple(fail_on or ())),
+        bundle=bundle,
         details=details,
         share_machine=share_machine,
     )
@@ -196,6 +275,30 @@ def _score(pattern: str | None, unit: str, better: Better | None) -> Score | Non
     if groups < 1:
         raise InputError(f"--score '{pattern}' needs a group around the number: ([0-9.]+)")
     return Score(pattern, unit, better)
+
+
+def _output(output: str | None, *, show_output: bool) -> str | None:
+    if show_output and output is not None:
+        raise InputError("--show-output is --output inherit; leave out one of them")
+    return "inherit" if show_output else output
+
+
+def _parameters(
+    lists: list[str] | None, scans: list[str] | None, step: str | None
+) -> list[Parameter]:
+    """The parameters of the commands, in the order of the command line, lists first."""
+    from ensign.lab.compare.parameters import listed, scanned  # noqa: PLC0415
+
+    if step is not None and not scans:
+        raise InputError("--parameter-step-size needs a -P VAR MIN MAX")
+    found = []
+    for each in lists or ():
+        name, values = words_of(each)
+        found.append(listed(name, values))
+    for each in scans or ():
+        name, first, last = words_of(each)
+        found.append(scanned(name, first, last, step))
+    return found
 
 
 def _read(option: str, parse: Callable[[str], T], text: str | None) -> T | None:

@@ -10,6 +10,7 @@ from ensign.cli.experiment import carry_out
 from ensign.cli.machine_lock import machine_lock
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import CompareProgress, StatusLine
+from ensign.host.files import check_writable
 from ensign.lab.compare.options import Options, command_variants
 from ensign.lab.compare.run import CompareSteps
 from ensign.lab.ports import Ports
@@ -21,11 +22,14 @@ def run_compare(
     outputs: Outputs,
     fail_on: FailOn,
     *,
+    bundle: Path | None = None,
     details: bool = False,
     share_machine: bool = False,
 ) -> int:
     """Races, prints, exports. Returns the exit status; errors pass."""
     outputs.check()
+    if bundle is not None:
+        check_writable(bundle)
     if options.input is not None and Path(options.input).is_dir():
         raise InputError(f"--input {options.input} is a folder; name a file in it")
     commands = command_variants(options)
@@ -33,5 +37,5 @@ def run_compare(
     with StatusLine(sys.stderr) as line:
         progress = CompareProgress(line, sys.stderr)
         redo = shlex.join(["ensign", *sys.argv[1:]])
-        steps = CompareSteps(options, commands, ports, progress.show, progress.expect, redo)
+        steps = CompareSteps(options, commands, ports, progress.show, progress.expect, redo, bundle)
         return carry_out(steps, outputs, fail_on, details=details, keep=line.clear_first)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ensign import __version__
+from ensign.cli.argv import plain_options
 from ensign.cli.compare import compare
 from ensign.cli.doctor import doctor
 from ensign.cli.output import complain, say, write
@@ -87,7 +88,7 @@ def main() -> None:
 def run_command_line(argv: list[str]) -> int:
     """Carries out a command line. Returns the exit status; a complaint is on standard error."""
     try:
-        status = app(args=argv, prog_name="ensign", standalone_mode=False)
+        status = app(args=plain_options(argv), prog_name="ensign", standalone_mode=False)
     except EnsignError as error:
         for text in (str(error), *getattr(error, "__notes__", ())):
             complain(text)

@@ -12,8 +12,8 @@ _LAST_CPU = 65_535
 _LAST_PORT = 65_535
 
 
-def split_command(text: str, *, shell: bool) -> tuple[str, ...]:
-    """The argument list of a command; with `shell` it is handed to `/bin/sh -c` as it is.
+def split_command(text: str, *, shell: str) -> tuple[str, ...]:
+    """The argument list of a command; with a `shell` it is handed to `SHELL -c` as it is.
 
     InputError if it is empty or no text, its quotes are open, or it needs a shell that was not
     asked for.
@@ -27,12 +27,12 @@ def split_command(text: str, *, shell: bool) -> tuple[str, ...]:
             f"the command '{shown}' is not UTF-8 text; give the file another name, or a link to it"
         )
     if shell:
-        return ("/bin/sh", "-c", text)
+        return (shell, "-c", text)
     found = _shell_character(text)
     if found is not None:
         raise InputError(
             f"the command '{text}' contains the shell character '{found}'; "
-            "quote it, or pass --shell to run commands by /bin/sh"
+            "quote it, or pass --shell (or --shell=bash) to run commands by a shell"
         )
     try:
         return tuple(shlex.split(text))

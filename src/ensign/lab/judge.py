@@ -162,6 +162,7 @@ def result_of_record(experiment: Experiment, record: Record) -> Result:
         stopped=record.stopped,
         withheld=record.withheld,
         score_unit=experiment.score_unit,
+        time_unit=experiment.time_unit,
         budget_s=None if experiment.budget_ns is None else experiment.budget_ns / 1e9,
         used_s=record.used_s,
         seed=experiment.seed,

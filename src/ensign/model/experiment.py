@@ -15,7 +15,8 @@ class Experiment:
     share, 0.01 for 1 %) do not matter, None for no statement of size. `precision` is the half-width
     that suffices (a share; None: not asked for). `sequential`: it is looked at while it is raced,
     and may end at a look; else it is judged once, at its end. `by_ranks`: what a few executions
-    decide is not claimed. `budget_ns` is the time asked for, None without one.
+    decide is not claimed. `budget_ns` is the time asked for, None without one. `time_unit` is that
+    of tables, empty for the one that fits.
     """
 
     name: str
@@ -32,3 +33,4 @@ class Experiment:
     seed: int = 0
     budget_ns: int | None = None
     score_unit: str = ""
+    time_unit: str = ""

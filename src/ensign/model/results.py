@@ -194,6 +194,7 @@ class Result:
     stopped: Stopped | None = None
     withheld: str = ""
     score_unit: str = ""
+    time_unit: str = ""
     budget_s: float | None = None
     used_s: float | None = None
     seed: int = 0

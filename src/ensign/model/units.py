@@ -57,6 +57,8 @@ def parse_share(text: str) -> float:
     value, unit = _split(text, "a percentage such as 0.5%")
     if unit not in ("%", ""):
         raise InputError(f"'{text}' is not a percentage; write it as 0.5%")
+    if not unit and value >= 1:
+        raise InputError(f"'{text}' is not a percentage; write {text.strip()}%")
     share = value / 100 if unit == "%" else value
     if not 0 < share < 1:
         raise InputError(f"'{text}' must be above 0% and below 100%")

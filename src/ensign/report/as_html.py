@@ -219,10 +219,10 @@ def _measured(result: Result) -> list[MeasuredRow]:
         MeasuredRow(
             variant=clean(each.variant),
             workload=clean(each.workload),
-            wall=figures.mean_and_sd(each.wall),
-            range=figures.least_to_greatest(each.wall),
-            user=figures.seconds(each.user_s),
-            system=figures.seconds(each.system_s),
+            wall=figures.mean_and_sd(each.wall, result.time_unit),
+            range=figures.least_to_greatest(each.wall, result.time_unit),
+            user=figures.seconds(each.user_s, result.time_unit),
+            system=figures.seconds(each.system_s, result.time_unit),
             memory=figures.size(each.peak_memory_bytes),
             score="".join(figures.score(each.score)),
         )

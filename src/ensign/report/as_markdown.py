@@ -88,10 +88,10 @@ def _costs(result: Result) -> list[str]:
         [
             safe(clean(each.variant)),
             *figures.score(each.score),
-            figures.mean_and_sd(each.wall),
-            figures.least_to_greatest(each.wall),
-            figures.seconds(each.user_s),
-            figures.seconds(each.system_s),
+            figures.mean_and_sd(each.wall, result.time_unit),
+            figures.least_to_greatest(each.wall, result.time_unit),
+            figures.seconds(each.user_s, result.time_unit),
+            figures.seconds(each.system_s, result.time_unit),
             figures.size(each.peak_memory_bytes),
         ]
         for each in found

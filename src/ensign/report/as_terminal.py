@@ -227,8 +227,7 @@ def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -
         return
     table = _new_table(ruled=ruled)
     _name_column(table, "variant")
-    columns: list[_Cost] = [(clean(head), _score) for head in result.score_head]
-    columns += (column for column in _COSTS if page.width >= _FULL or column[0] not in _LEFT_OUT)
+    columns = _cost_columns(result, narrow=page.width < _FULL)
     for header, _ in columns:
         table.add_column(header, justify="right", no_wrap=True)
     for each in found:
@@ -237,18 +236,26 @@ def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -
     page.table(table)
 
 
+def _cost_columns(result: Result, *, narrow: bool) -> list[tuple[str, _CellsOf]]:
+    """Heads, and what stands below them for a variant."""
+    unit = result.time_unit
+    scores = [(clean(head), _score) for head in result.score_head]
+    columns: list[tuple[str, _CellsOf]] = [
+        *scores,
+        ("wall (mean ± σ)", lambda each: (figures.mean_and_sd(each.wall, unit),)),
+        ("min … max", lambda each: (figures.least_to_greatest(each.wall, unit),)),
+        ("user", lambda each: (figures.seconds(each.user_s, unit),)),
+        ("system", lambda each: (figures.seconds(each.system_s, unit),)),
+        ("memory", lambda each: (figures.size(each.peak_memory_bytes),)),
+    ]
+    return [column for column in columns if not narrow or column[0] not in _LEFT_OUT]
+
+
 def _score(facts: VariantFacts) -> tuple[str, ...]:
     return figures.score(facts.score)
 
 
-_Cost = tuple[str, Callable[[VariantFacts], tuple[str, ...]]]
-_COSTS: tuple[_Cost, ...] = (
-    ("wall (mean ± σ)", lambda each: (figures.mean_and_sd(each.wall),)),
-    ("min … max", lambda each: (figures.least_to_greatest(each.wall),)),
-    ("user", lambda each: (figures.seconds(each.user_s),)),
-    ("system", lambda each: (figures.seconds(each.system_s),)),
-    ("memory", lambda each: (figures.size(each.peak_memory_bytes),)),
-)
+_CellsOf = Callable[[VariantFacts], tuple[str, ...]]
 # On a narrow page.
 _FULL, _LEFT_OUT = 72, frozenset({"min … max"})
 
@@ -306,7 +313,7 @@ def _latency(page: Page, result: Result) -> None:
     headers = [header for _, header in LATENCY_COLUMNS]
     kept = [index for index, header in enumerate(headers) if fits or header != "p95"]
     for found in tables:
-        table = _new_table(f"{LATENCY}, {found.workload}")
+        table = _new_table(", ".join(filter(None, (LATENCY, found.workload))))
         _name_column(table, "variant")
         for index in kept:
             table.add_column(headers[index], justify="right", no_wrap=fits, overflow="fold")

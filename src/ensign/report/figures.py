@@ -23,19 +23,25 @@ def cost(ns: float) -> str:
     return f"{three_figures(ns / scale)} {unit}"
 
 
-def seconds(value_s: float) -> str:
-    """`0 s`, `31.2 ms`, `0.81 s`, `4 min 05 s`."""
+_NAMED = {"second": ("s", 1.0), "millisecond": ("ms", 1e3), "microsecond": ("µs", 1e6)}
+
+
+def seconds(value_s: float, unit: str = "") -> str:
+    """`0 s`, `31.2 ms`, `0.81 s`, `4 min 05 s`; or in the unit of that name."""
+    if unit:
+        short, scale = _NAMED[unit]
+        return f"{three_figures(value_s * scale)} {short}"
     return "0 s" if value_s <= 0 else format_duration(value_s * 1e9)
 
 
-def mean_and_sd(spread: Spread) -> str:
+def mean_and_sd(spread: Spread, unit: str = "") -> str:
     """`158 ms ± 3.1 ms`."""
-    return f"{seconds(spread.mean)} ± {seconds(spread.sd)}"
+    return f"{seconds(spread.mean, unit)} ± {seconds(spread.sd, unit)}"
 
 
-def least_to_greatest(spread: Spread) -> str:
+def least_to_greatest(spread: Spread, unit: str = "") -> str:
     """`152 … 170 ms`, the unit once where both have it."""
-    least, greatest = seconds(spread.least), seconds(spread.greatest)
+    least, greatest = seconds(spread.least, unit), seconds(spread.greatest, unit)
     number, _, unit = least.rpartition(" ")
     return f"{number if greatest.endswith(f' {unit}') else least} … {greatest}"
 

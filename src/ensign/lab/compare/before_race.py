@@ -129,7 +129,7 @@ class Piloting:
 
     def plan(self) -> Planned:
         """The plan, and what failed already. CommandFailed where nothing is left to compare."""
-        servers = bool(self.options.load)
+        servers = self.options.serves
         if servers:
             # It must be known first whether they may be there together.
             traces = self._tracing(self.commands).trace()
@@ -147,7 +147,8 @@ class Piloting:
         if traces.apart:
             plan = replace(plan, mode=Mode.ALTERNATING, apart=True)
         plan = with_memory(self.options, plan, pilots, read_machine().memory.available_bytes)
-        if self.options.score is not None:
+        if self.options.score is not None or self.options.drive is not None:
+            # What is sent is counted: nobody ends by the clock.
             return Planned(plan, failures, pilots, traces)
         return self._tested(Planned(plan, failures, pilots, traces))
 
@@ -196,15 +197,15 @@ class Piloting:
         plan, pilots = planned.plan, planned.pilots
         worth = self._worth_slicing(plan, pilots)
         later = worth and self._may_wait(plan)
-        unknown = plan.apart and not worth and not self.options.load and _noteworthy(pilots)
+        unknown = plan.apart and not worth and not self.options.serves and _noteworthy(pilots)
         sliced = self._sliced(planned) if worth and not later else None
         found = () if sliced is None else by_the_wall_clock(pilots, sliced)
         if found:
             again = self._sliced(planned)
             found = by_both(found, by_the_wall_clock(pilots, again)) if again is not None else ()
-        if sliced is not None and self.options.load and plan.mode is Mode.INTERLEAVED:
+        if sliced is not None and self.options.serves and plan.mode is Mode.INTERLEAVED:
             plan = replace(plan, execution_ns=sliced.wall_ns)
-        if not found and not self.options.load:
+        if not found and not self.options.serves:
             found = self._by_the_cpu_clock(planned)
         if not found:
             return replace(planned, plan=plan, sliced=not later, unknown=unknown)
@@ -241,7 +242,7 @@ class Piloting:
         )
 
     def _worth_slicing(self, plan: RacePlan, pilots: Mapping[str, CommandPilot]) -> bool:
-        if plan.apart and (self.options.load or self._too_dear_alone(plan)):
+        if plan.apart and (self.options.serves or self._too_dear_alone(plan)):
             return False
         return _noteworthy(pilots)
 
@@ -253,7 +254,7 @@ class Piloting:
         """A race in slices shows it by itself, where an execution more is dear."""
         dear = plan.execution_ns + _STARTING_NS > self._budget_ns * _SLICED_SHARE
         counted = self.options.operations is not None
-        return dear and plan.mode is Mode.INTERLEAVED and not self.options.load and not counted
+        return dear and plan.mode is Mode.INTERLEAVED and not self.options.serves and not counted
 
     def _by_the_cpu_clock(self, planned: Planned) -> tuple[SelfTimed, ...]:
         """Those who use less when their CPU clocks run faster."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ensign.lab.commands import split_command
 from ensign.meter.requests import Sink
+from ensign.model.drive import Drive
 from ensign.model.errors import InputError
 from ensign.model.trials import TWIN, Metric, Mode, Score
 from ensign.stats.looks import LEVELS
@@ -28,7 +30,9 @@ class Options:
     """The command line as typed. Lists given once stand for every command.
 
     `budget_ns`, `precision`, `mode`, `metric` and `cpus` are None where the user left the choice.
-    `output` is a word of `Sink` or a file.
+    `output` is a word of `Sink` or a file, `shell` the program that runs the commands (empty:
+    none). `drive` is what our own load generator sends to the servers. There are exactly so many
+    `runs` of each command, or as many as suffice between `min_runs` and `max_runs`.
     """
 
     commands: tuple[str, ...]
@@ -41,7 +45,7 @@ class Options:
     ready: str = "port"
     operations: str | None = None
     warmup: int = 0
-    shell: bool = False
+    shell: str = ""
     input: str | None = None
     output: str | None = None
     score: Score | None = None
@@ -60,9 +64,21 @@ class Options:
     ports: tuple[int, int] = DEFAULT_PORTS
     workloads: tuple[str, ...] = ()
     twin: bool = True
+    drive: Drive | None = None
+    time_unit: str = ""
     runs: int | None = None
     min_runs: int | None = None
     max_runs: int | None = None
+
+    @property
+    def serves(self) -> bool:
+        """Whether the commands are servers."""
+        return bool(self.load) or self.drive is not None
+
+    @property
+    def copies(self) -> int:
+        """How often the baseline takes part."""
+        return 2 if self.twin else 1
 
     @property
     def least_runs(self) -> int:
@@ -155,7 +171,7 @@ def _check(options: Options) -> None:
                 "give it once, or once per command"
             )
     _check_numbers(options)
-    if options.load:
+    if options.serves:
         _check_servers(options)
     else:
         _check_programs(options)
@@ -172,11 +188,36 @@ def _check_numbers(options: Options) -> None:
         )
     if options.seed > _LARGEST_SEED:
         raise InputError(f"--seed must be at most {_LARGEST_SEED}")
-    if options.operations is not None and options.operations.strip("0") == "":
-        raise InputError("--operations must be above 0, or a pattern")
+    _check_operations(options.operations)
     _check_metric(options)
+    _check_runs(options)
     if options.level not in LEVELS:
         raise InputError(f"--level {options.level:g} must be one of {', '.join(map(str, LEVELS))}")
+
+
+def _check_operations(said: str | None) -> None:
+    if said is None or (said.isdigit() and int(said)):
+        return
+    if said.isdigit():
+        raise InputError("--operations must be above 0, or a pattern")
+    try:
+        groups = re.compile(said).groups
+    except re.error as error:
+        raise InputError(f"--operations '{said}' is no regular expression: {error}") from None
+    if groups < 1:
+        raise InputError(f"--operations '{said}' needs a group around the number: ([0-9]+)")
+
+
+def _check_runs(options: Options) -> None:
+    for name in ("runs", "min_runs", "max_runs"):
+        number = getattr(options, name)
+        if number is not None and number < 1:
+            raise InputError(f"--{name.replace('_', '-')} must be above 0")
+    least, most = options.min_runs, options.max_runs
+    if options.runs is not None and (least, most) != (None, None):
+        raise InputError("--runs is an exact number; leave out --min-runs and --max-runs")
+    if least is not None and most is not None and least > most:
+        raise InputError(f"--min-runs {least} is above --max-runs {most}")
 
 
 def _check_metric(options: Options) -> None:
@@ -194,11 +235,15 @@ def _check_metric(options: Options) -> None:
 
 def _check_programs(options: Options) -> None:
     if options.preload:
-        raise InputError("--preload needs --load: it fills a server before the load runs")
+        raise InputError(
+            "--preload needs --load or --drive: it fills a server before the load runs"
+        )
     if options.ready != "port":
-        raise InputError("--ready needs --load: it says when a server is ready")
+        raise InputError("--ready needs --load or --drive: it says when a server is ready")
     if any("{port}" in command for command in options.commands):
-        raise InputError("a command contains {port} but there is no --load to drive the server")
+        raise InputError(
+            "a command contains {port} but there is no --load or --drive for the server"
+        )
 
 
 def _check_servers(options: Options) -> None:
@@ -211,6 +256,8 @@ def _check_servers(options: Options) -> None:
     for load in options.load:
         if "{port}" not in load:
             raise InputError(f"the load '{load}' must contain {{port}} to find its server")
+    if options.load and options.drive is not None:
+        raise InputError("--drive is ensign's own load generator; leave out --load")
     if options.ready != "port" and not options.ready.startswith("output:"):
         raise InputError("--ready is 'port', or 'output:PATTERN'")
     if options.input is not None or options.output is not None:

@@ -56,10 +56,11 @@ def plan_race(
     chosen = choose(asked(options), does)
     first = next(iter(pilots.values()))
     expected_ns = {variant: max(pilot.wall_ns, 1) for variant, pilot in pilots.items()}
-    once_ns = sum(expected_ns.values()) + first.wall_ns
-    preparing_ns = sum(pilot.prepare_ns for pilot in pilots.values()) + first.prepare_ns
+    again = options.copies - 1
+    once_ns = sum(expected_ns.values()) + again * first.wall_ns
+    preparing_ns = sum(pilot.prepare_ns for pilot in pilots.values()) + again * first.prepare_ns
     return RacePlan(
-        mode=chosen.mode,
+        mode=_driven(options, chosen.mode),
         metric=chosen.metric,
         pinned=not chosen.parallel,
         expected_ns=expected_ns,
@@ -67,6 +68,13 @@ def plan_race(
         findings=(*findings, *chosen.findings),
         deadline_ns=None if options.deadline_ns else _hangs_after_ns(options, pilots),
     )
+
+
+def _driven(options: Options, mode: Mode) -> Mode:
+    """Slices of a drive are sent by ourselves; latency is that of whole executions."""
+    if options.drive is None or mode is Mode.ALTERNATING:
+        return mode
+    return Mode.ALTERNATING if options.drive.latency and not options.mode else Mode.DRIVEN
 
 
 def _hangs_after_ns(options: Options, pilots: Mapping[str, CommandPilot]) -> int:
@@ -79,8 +87,8 @@ def asked(options: Options) -> Asked:
     return Asked(
         metric=options.metric,
         mode=options.mode,
-        serves=bool(options.load),
-        loaded=bool(options.load),
+        serves=options.serves,
+        loaded=options.serves,
         scored=options.score is not None,
     )
 
@@ -93,8 +101,8 @@ def with_memory(
     InputError where not even one of them fits.
     """
     peaks = [pilot.peak_memory_bytes for pilot in pilots.values()]
-    alive_together = plan.mode is Mode.INTERLEAVED or bool(options.load)
-    together = sum(peaks) + peaks[0] if alive_together else max(peaks)
+    alive_together = plan.mode is Mode.INTERLEAVED or options.serves
+    together = sum(peaks) + (options.copies - 1) * peaks[0] if alive_together else max(peaks)
     allowed_bytes = round(free * _SHARE_OF_MEMORY)
     if together <= allowed_bytes:
         if together < allowed_bytes * _NOTEWORTHY_SHARE:
@@ -129,7 +137,9 @@ def _size(count: int) -> str:
 def budget_ns(options: Options, execution_ns: int, spent_ns: int) -> int:
     """The user's budget, or 30 s, or what eight executions need. InputError if too small."""
     if options.budget_ns is None:
-        return max(DEFAULT_BUDGET_NS, spent_ns + (FEWEST_FOR_LOOKS + 1) * execution_ns)
+        fewest = options.least_runs or FEWEST_FOR_LOOKS + 1
+        needed_ns = spent_ns + fewest * execution_ns
+        return needed_ns if options.runs else max(DEFAULT_BUDGET_NS, needed_ns)
     if options.budget_ns < spent_ns + _FEWEST * execution_ns:
         raise _too_small(options.budget_ns, spent_ns, execution_ns, spent_ns)
     return options.budget_ns
@@ -181,7 +191,7 @@ def require_budget(options: Options, runs: Mapping[str, CommandPilot], commands:
     each = [run.wall_ns + run.prepare_ns for run in runs.values()]
     first, rest = each[0], sum(each[1:])
     # Twice with its twin, and what looked at them.
-    least_ns = sum(each) + _FEWEST * (2 * first + rest)
+    least_ns = sum(each) + _FEWEST * (options.copies * first + rest)
     if least_ns <= options.budget_ns:
         return
     execution_ns = round(sum(each) / len(each) * (commands - len(each)) + sum(each) + first)
@@ -229,6 +239,7 @@ def experiment_of(
         seed=options.seed,
         budget_ns=budget_ns,
         score_unit="" if options.score is None else options.score.unit,
+        time_unit=options.time_unit,
     )
 
 

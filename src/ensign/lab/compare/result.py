@@ -1,4 +1,4 @@
-"""A finished race of commands as a result. Pure."""
+"""From a finished race of commands to the evidence that is judged. Pure."""
 
 from __future__ import annotations
 
@@ -7,34 +7,24 @@ from dataclasses import replace
 from statistics import median
 
 from ensign import __version__
+from ensign.lab.compare.evidence import CompareEvidence
 from ensign.lab.compare.options import CommandVariant, Options
 from ensign.lab.compare.pilot import CommandPilot
 from ensign.lab.compare.plan import race_ended_early
 from ensign.lab.compare.raced import Raced
-from ensign.lab.failures import failure_findings
-from ensign.lab.judge import judge, result_of_record
 from ensign.lab.measured import SeenRunning, spread_of
 from ensign.lab.record import Record
-from ensign.model.finding_kinds.builds import SAME_BYTES
-from ensign.model.finding_kinds.race import LONGER_WOULD_TELL
-from ensign.model.findings import Finding
-from ensign.model.results import Result, VariantFacts
+from ensign.model.finding_kinds.judgment import NO_TWIN
+from ensign.model.results import VariantFacts
 from ensign.model.trials import Trial
-from ensign.model.units import duration_option
-from ensign.stats.longer import longer_race
+
+_NO_TWIN = "no A/A twin was raced: nothing shows what this measurement can be trusted with"
 
 
-def compare_result(options: Options, raced: Raced) -> Result:
-    """Everything that reports and the exit status need."""
+def compare_evidence(options: Options, raced: Raced, redo: str = "") -> CompareEvidence:
+    """A race that ended as what its result follows from."""
     record = compare_record(options, raced)
-    if raced.withheld or not raced.outcome.trials:
-        known = result_of_record(raced.experiment, record)
-        failed = failure_findings(record.early, record.raced)
-        return replace(known, findings=(*failed, *known.findings))
-    trials = named_trials(raced)
-    result = replace(judge(raced.experiment, record, trials).result, trials=trials)
-    longer = () if record.doubt else _longer(raced, result)
-    return replace(result, findings=(*result.findings, *longer))
+    return CompareEvidence(raced.experiment, record, named_trials(raced), redo)
 
 
 def compare_record(options: Options, raced: Raced) -> Record:
@@ -53,6 +43,7 @@ def compare_record(options: Options, raced: Raced) -> Record:
             *raced.planned.findings,
             *raced.planned.traces.findings,
             *raced.machine_findings,
+            *(() if options.twin else (NO_TWIN.found(_NO_TWIN),)),
         ),
         commands=tuple((each.name, each.text) for each in raced.commands),
         toolchains=(),
@@ -68,7 +59,7 @@ def compare_record(options: Options, raced: Raced) -> Record:
         measured=tuple(
             _piloted(each, pilots) for each in left if each.variant in raced.planned.pilots
         ),
-        doubt=raced.planned.doubt(loaded=bool(options.load)),
+        doubt=raced.planned.doubt(loaded=options.serves),
         withheld=raced.withheld,
         stopped=raced.outcome.stopped,
         used_s=raced.spent_ns / 1e9,
@@ -113,19 +104,3 @@ def _piloted(command: CommandVariant, pilots: Mapping[str, CommandPilot]) -> Var
         peak_memory_bytes=pilot.peak_memory_bytes,
         cost_ns=float(pilot.cpu_ns),
     )
-
-
-def _longer(raced: Raced, result: Result) -> tuple[Finding, ...]:
-    """What it would take to decide what is open, where nothing else is wrong with it."""
-    same = {each.subject for each in raced.planned.traces.findings if each.is_a(SAME_BYTES)}
-    each = (one for one in result.comparisons if one.variant not in same)
-    longer = longer_race(each, result.margin)
-    if longer is None:
-        return ()
-    racing_ns = sum(trial.wall_ns for trial in result.trials)
-    whole_ns = raced.spent_ns - racing_ns + longer.times * racing_ns
-    text = (
-        f"to find a difference of {longer.difference * 100:g} % here in 4 of 5 races "
-        f"takes about --budget {duration_option(whole_ns)}"
-    )
-    return (LONGER_WOULD_TELL.found(text),)

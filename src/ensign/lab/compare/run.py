@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeVar
 
 from ensign.host.signals import heed_signals_again
@@ -17,7 +18,7 @@ from ensign.lab.compare.pilot import run_unmeasured
 from ensign.lab.compare.plan import RacedWorkloads, budget_ns, experiment_of
 from ensign.lab.compare.race import RaceLimits, RaceOutcome, run_race
 from ensign.lab.compare.raced import Raced
-from ensign.lab.compare.result import compare_result
+from ensign.lab.compare.result import compare_evidence
 from ensign.lab.compare.variants import unhurried_process
 from ensign.lab.compare.workloads import CommandWorkload, PlannedWorkloads, workloads_of
 from ensign.lab.cpu_plan import CpuPlan, cpus_of_options
@@ -83,8 +84,8 @@ class PlannedRace:
 class CompareSteps:
     """What the steps of an experiment are for commands: what to race, where, and whom to tell.
 
-    `redo` is the command line; `shared` is what there is to say of other races on this machine,
-    `cleaned` gets what a clean-up command did wrong.
+    `redo` is the command line, `bundle` a file for all raw data; `shared` is what there is to say
+    of other races on this machine, `cleaned` gets what a clean-up command did wrong.
     """
 
     options: Options
@@ -93,6 +94,7 @@ class CompareSteps:
     on_progress: Callable[[Progress], None]
     on_plan: Callable[[Expected], None] = lambda _: None
     redo: str = ""
+    bundle: Path | None = None
     shared: tuple[Finding, ...] = ()
     cleaned: list[EnsignError] = field(default_factory=list)
 
@@ -130,7 +132,7 @@ class CompareSteps:
     def plan(self, prepared: MachineState) -> PlannedRace:
         """Looks at each command by itself. CommandFailed where nothing is left to compare."""
         start_ns = self.ports.clock.monotonic_ns()
-        cpus, said = cpus_of_options(self.options.cpus, servers=bool(self.options.load))
+        cpus, said = cpus_of_options(self.options.cpus, servers=self.options.serves)
         pilotings = self._pilotings(cpus, start_ns)
         planned = PlannedWorkloads({name: each.plan() for name, each in pilotings.items()})
         planned = planned.by_one_metric()
@@ -174,7 +176,7 @@ class CompareSteps:
 
         names = self._names()
         limits = RaceLimits(
-            start_ns + budget,
+            start_ns + (budget if self._bounded else _NO_END_NS),
             so_far.looks,
             so_far.may_end,
             names,
@@ -199,6 +201,11 @@ class CompareSteps:
         seen = workloads.after_race(outcome.trials, names, self.commands[0].variant)
         return self._ended(planned, seen, outcome, experiment)
 
+    @property
+    def _bounded(self) -> bool:
+        """Whether time ends the race, and not a number of runs that was asked for alone."""
+        return self.options.budget_ns is not None or not self.options.least_runs
+
     def confirm(self, raced: Raced) -> Raced:
         """Commands are what they are: there is nothing to build afresh."""
         return raced
@@ -206,8 +213,10 @@ class CompareSteps:
     def judge(self, raced: Raced) -> Outcome:
         """The result; what failed, also where some was measured."""
         failed = raced.error or next(iter(self.cleaned), None)
-        result = compare_result(self.options, raced)
-        return Outcome(replace(result, extra={"redo": self.redo}), failed)
+        evidence = compare_evidence(self.options, raced, self.redo)
+        if self.bundle is not None:
+            evidence.write_bundle(self.bundle)
+        return Outcome(evidence.result(), failed)
 
     def clean_up(self) -> EnsignError | None:
         """Runs all clean-up commands; what the first one that fails says. Ctrl-C skips the rest."""
@@ -231,7 +240,7 @@ class CompareSteps:
         processes = []
         for workload in self._workloads():
             variants = [(each.variant, getattr(each, part)) for each in workload.commands]
-            variants.append((TWIN, variants[0][1]))
+            variants += [(TWIN, variants[0][1])] if self.options.twin else []
             processes += [
                 for_variant(unhurried_process(argv, workload.options), variant)
                 for variant, argv in variants
@@ -282,7 +291,8 @@ class CompareSteps:
 
     def _names(self) -> dict[str, str]:
         names = {command.variant: command.name for command in self.commands}
-        return names | {TWIN: f"{self.commands[0].name} (twin)"}
+        twin = {TWIN: f"{self.commands[0].name} (twin)"} if self.options.twin else {}
+        return names | twin
 
     def _early(self, failures: Sequence[VariantFailure]) -> tuple[Ended, ...]:
         """The commands that failed before the race, so in none of its executions."""
@@ -314,6 +324,8 @@ class CompareSteps:
         )
 
 
+# A number of executions that was asked for takes as long as it takes.
+_NO_END_NS = 10**9 * 3600 * 24 * 365
 # Of what ends by the clock nothing is raced.
 _NOTHING = RaceOutcome((), Stopped.WITHHELD)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from stat import S_ISREG
 
@@ -72,7 +72,8 @@ class Tracing:
                 {command.variant: nothing_seen(TOO_LONG) for command in self.commands}
             )
         free = CpuPlan(self.options.cpus or ())
-        *variants, twin = variant_specs(self.commands, self.options, free, {})
+        paired = replace(self.options, twin=True)
+        *variants, twin = variant_specs(self.commands, paired, free, {})
         # Where nothing is known, a long one must not take the time of all.
         end_ns, longest_ns = self._end_ns(), None if expected_ns else self._longest_ns()
         seen: dict[str, TracedExecution] = {}
@@ -80,7 +81,8 @@ class Tracing:
             seen[variant.name] = self._trace(variant, end_ns, longest_ns)
         baseline = variants[0].name
         shared = shared_files(seen, self._outputs(variants))
-        if seen[baseline].written and not any(baseline in file.variants for file in shared):
+        written = self.options.twin and seen[baseline].written
+        if written and not any(baseline in file.variants for file in shared):
             seen[TWIN] = self._trace(twin, end_ns, longest_ns)
         return self._judged(seen, self._outputs((*variants, twin)))
 
@@ -107,7 +109,7 @@ class Tracing:
             return nothing_seen(TOO_LONG)
         limits = [each for each in (left_ns, longest_ns) if each is not None]
         # One execution serves two questions: the files are the same, whatever its CPU clock says.
-        rate = 1 if self.options.load else CLOCK_RATE
+        rate = 1 if self.options.serves else CLOCK_RATE
         wish = TraceWish(self.options.ports, rate, deadline_ns=min(limits, default=None))
         return self.tracer.trace(variant, wish)
 

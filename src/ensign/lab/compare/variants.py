@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ensign.lab.compare.options import DEFAULT_READY_NS, CommandVariant, Options, parse_env
 from ensign.lab.cpu_plan import CpuPlan
-from ensign.meter.requests import Load, ProcessSpec, Readiness, VariantSpec
+from ensign.meter.requests import DriveLoad, Load, ProcessSpec, Readiness, VariantSpec
 from ensign.model.trials import TWIN
 
 
@@ -22,7 +22,7 @@ def program_process(command: CommandVariant, options: Options, cpus: CpuPlan) ->
         sink=options.sink,
         ignore_failure=options.ignore_failure,
         # A server runs until it is ended; its load generator has the deadline.
-        deadline_ns=None if options.load else options.run_deadline_ns,
+        deadline_ns=None if options.serves else options.run_deadline_ns,
     )
 
 
@@ -51,9 +51,14 @@ def variant_specs(
     ]
     # Without baseline and twin there is nothing to compare with.
     first = replace(first, required=True)
+    if not options.twin:
+        return (first, *others)
     twin = replace(first, name=TWIN, expected_ns=expected_ns.get(TWIN, first.expected_ns))
     return (first, *others, twin)
 
+
+# Some tenths of a second, where nobody says how many.
+_OPERATIONS_OF_A_DRIVE = 20_000
 
 # One of so many turns is the command's.
 TURNS_BESIDE_A_SLEEPER = 4
@@ -83,7 +88,7 @@ def within(variant: VariantSpec, deadline_ns: int | None) -> VariantSpec:
 def _variant(
     command: CommandVariant, options: Options, cpus: CpuPlan, expected_ns: int | None
 ) -> VariantSpec:
-    count, pattern = (None, None) if command.load is not None else _operations(options)
+    count, pattern = (None, None) if options.serves else _operations(options)
 
     def optional(argv: tuple[str, ...] | None) -> tuple[ProcessSpec, ...]:
         return () if argv is None else (plain_process(argv, options),)
@@ -91,8 +96,8 @@ def _variant(
     return VariantSpec(
         name=command.variant,
         program=program_process(command, options, cpus),
-        load=None if command.load is None else _load(command.load, options, cpus),
-        ready=None if command.load is None else _readiness(options),
+        load=_load_of(command, options, cpus),
+        ready=_readiness(options) if options.serves else None,
         preload=optional(command.preload),
         prepare=optional(command.prepare),
         copy_program=not options.shell,
@@ -101,6 +106,14 @@ def _variant(
         operations=count,
         operations_pattern=pattern,
     )
+
+
+def _load_of(command: CommandVariant, options: Options, cpus: CpuPlan) -> Load | DriveLoad | None:
+    if options.drive is not None:
+        said = _operations(options)[0]
+        operations = options.drive.operations or said or _OPERATIONS_OF_A_DRIVE
+        return DriveLoad(options.drive, operations, options.seed, cpus.load or None)
+    return None if command.load is None else _load(command.load, options, cpus)
 
 
 def _load(argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ensign.lab.judge import experiment_costs, suite_rule
 from ensign.lab.record import Record
-from ensign.lab.study.evidence import StudyEvidence, opened
+from ensign.lab.study.evidence import opened
 from ensign.lab.study.judging import experiment_of
 from ensign.lab.study.run import stored_rounds
 from ensign.model.comparisons import Direction
@@ -32,14 +32,10 @@ def differences(a: Path, b: Path) -> StudyDifference:
     """
     with opened(a) as first, opened(b) as second:
         return study_difference(
-            (_label(first), _label(second)),
+            (str(first.path), str(second.path)),
             stored_rounds(first.file),
             stored_rounds(second.file),
         )
-
-
-def _label(evidence: StudyEvidence) -> str:
-    return str(evidence.path)
 
 
 def study_difference(labels: tuple[str, str], a: _Rounds, b: _Rounds) -> StudyDifference:

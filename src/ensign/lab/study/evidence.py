@@ -11,6 +11,8 @@ from pathlib import Path, PurePosixPath
 
 from ensign import __version__
 from ensign.host.files import file_sha256, storage_errors, write_atomically
+from ensign.lab.compare.evidence import FILE as COMPARISON
+from ensign.lab.compare.evidence import read_bundled
 from ensign.lab.record import STUDY, read_record
 from ensign.lab.study.confirm_plan import plan_name, read_plan, record_name
 from ensign.lab.study.expansion import expanded_again, expansion
@@ -49,6 +51,23 @@ class StudyEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class BundledComparison:
+    """A comparison of commands, from a bundle whose files are in `folder`."""
+
+    path: Path
+    folder: Path
+
+    def result(self) -> Result:
+        """Everything anew from the raw trials. InputError where the bundle is damaged."""
+        return read_bundled(self.folder).result()
+
+    @property
+    def file(self) -> StudyFile:
+        """There is none: InputError."""
+        raise InputError(f"{self.path} is a comparison of commands, and no study")
+
+
+@dataclass(frozen=True, slots=True)
 class Bundled:
     """A bundle that was written: its hash is what to cite."""
 
@@ -58,7 +77,7 @@ class Bundled:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[StudyEvidence]:
+def opened(path: Path) -> Iterator[StudyEvidence | BundledComparison]:
     """A study file with the results beside it, or a bundle, which needs nothing of this machine.
 
     InputError as `read_study` and `unpack`.
@@ -69,6 +88,9 @@ def opened(path: Path) -> Iterator[StudyEvidence]:
         return
     with tempfile.TemporaryDirectory(prefix="ensign-bundle-") as folder:
         manifest = unpack(path, Path(folder))
+        if manifest.study == COMPARISON:
+            yield BundledComparison(path, Path(folder))
+            return
         expand = partial(expanded_again, Path(folder) / _EXPANDED)
         file = read_study(Path(folder) / manifest.study, expand=expand)
         yield StudyEvidence(path, file, path.with_suffix(".html"))

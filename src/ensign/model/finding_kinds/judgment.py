@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from ensign.model.findings import FindingKind, Severity
 
+NO_TWIN = FindingKind(
+    "no-twin",
+    Severity.NOTE,
+    "No A/A twin was raced, so nothing shows what this measurement can be trusted with.",
+    "Leave out `--no-twin`: the twin also takes a quarter off the variance.",
+)
 TWIN_DIFFERS = FindingKind(
     "twin-differs",
     Severity.WARNING,
