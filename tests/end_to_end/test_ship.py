@@ -33,6 +33,7 @@ pgo = "on"
 name = "learn"
 requests = 500
 load = ["{load}", "{port}", "{requests}"]
+env = { MODE = "learning", PLACE = "{artifact_dir}" }
 """
 
 
@@ -129,4 +130,5 @@ def test_a_trained_server_is_shipped_as_a_script(ensign: Ensign) -> None:
     assert script.stat().st_mode & stat.S_IXUSR
     subprocess.run(["bash", "-n", script], check=True)
     assert '"$work/' in script.read_text()
+    assert 'serve() { exec env MODE=learning PLACE="$tree" ' in script.read_text()
     assert "training" in (ensign.folder / "out/pull-request.md").read_text()

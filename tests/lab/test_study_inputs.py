@@ -106,6 +106,19 @@ def test_mistakes_have_their_line_once(old: str, new: str, said: str) -> None:
         assert lines[number - 1] == 'command = ["x"]'
 
 
+def test_names_that_meet_others_are_found() -> None:
+    with pytest.raises(StudyError, match=r"two workloads are called 'parse-c\.json'"):
+        read(('"first"', '"parse-c.json"'))
+
+
+def test_names_in_lists_keep_their_lines() -> None:
+    old = 'same_output = ["parse"]'
+    with pytest.raises(StudyError) as raised:
+        read((old, 'same_output = [\n  "parse",\n  "nix",\n  "last",\n]'))
+    said = str(raised.value)
+    assert said.startswith("s.toml:20: 'same_output': no workload is called 'nix'"), said
+
+
 def test_an_input_of_a_load_must_be_named() -> None:
     server = '[server]\ncommand = ["{artifact}", "{port}"]\n\n[[workloads]]\nname = "first"\n'
     old = '[[workloads]]\nname = "first"\ncommand = ["{artifact}"]\n'

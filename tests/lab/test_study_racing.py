@@ -66,6 +66,26 @@ def test_a_request_names_every_variant_and_the_twin_of_the_first() -> None:
     assert request.variants[0].program.cpus == (1,)
 
 
+def test_a_workloads_environment_goes_over_the_servers() -> None:
+    study = a_study()
+    server = study.server
+    assert server is not None
+    server = server.model_copy(update={"env": {"MODE": "plain", "PORT": "{port}"}})
+    workload = study.workloads[0].model_copy(
+        update={"env": {"MODE": "full", "BESIDE": "{artifact_dir}/x"}}
+    )
+    changed = study.model_copy(update={"server": server})
+    request = race_request(changed, VARIANTS, workload, 10, seed=3)
+    assert request.variants[1].program.env == (
+        ("MODE", "full"), ("PORT", "{port}"), ("BESIDE", "/b/x"),
+    )  # fmt: skip
+    assert isinstance(request.variants[1].load, Load)
+    assert request.variants[1].load.process.env == ()
+    own = workload.model_copy(update={"load": None, "command": ["{artifact}"]})
+    (first, *_) = race_request(changed, VARIANTS, own, None, seed=3).variants
+    assert first.program.env == (("MODE", "full"), ("BESIDE", "/b/x"))
+
+
 def test_memtier_says_itself_how_many_requests_it_sent() -> None:
     study = a_study()
     load = ["/usr/bin/memtier_benchmark", "-p", "{port}", "--test-time=2"]

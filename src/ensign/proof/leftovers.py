@@ -8,7 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from ensign.host.files import file_sha256, tree_entries
+from ensign.model.errors import InputError
 from ensign.proof.archives import contents
 from ensign.proof.elf import READ_ERRORS
 
@@ -38,6 +41,9 @@ class Leftover:
     kind: str
     sha256: str
     members: tuple[tuple[str, str], ...] = ()
+
+
+_LEFTOVERS = TypeAdapter(tuple[Leftover, ...])
 
 
 def leftovers(tree: Path) -> tuple[Leftover, ...]:
@@ -86,15 +92,11 @@ def as_text(found: Sequence[Leftover]) -> str:
 
 
 def read_leftovers(file: Path) -> tuple[Leftover, ...]:
-    """What `as_text` wrote; nothing without a file."""
+    """What `as_text` wrote; nothing without a file. InputError where it is damaged."""
     if not file.is_file():
         return ()
-    return tuple(
-        Leftover(
-            each["path"],
-            each["kind"],
-            each["sha256"],
-            tuple((name, digest) for name, digest in each["members"]),
-        )
-        for each in json.loads(file.read_text())
-    )
+    try:
+        return _LEFTOVERS.validate_json(file.read_bytes())
+    except ValueError:
+        text = f"{file} is damaged; delete {file.parent}, and it is built again"
+        raise InputError(text) from None

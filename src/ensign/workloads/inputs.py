@@ -20,7 +20,8 @@ _LONGEST_NAME = 60
 class SplitStudy:
     """A study whose workloads have one input at most, or what hinders that.
 
-    `origins` has, by the keys that lead to a list of workloads, which of the written ones each is.
+    `origins` has, by the keys that lead to a list of workloads or of their names, which of the
+    written ones each is.
     """
 
     study: Study
@@ -28,7 +29,9 @@ class SplitStudy:
     origins: Mapping[Where, tuple[int, ...]]
 
     def repeats(self, where: Where) -> bool:
-        """Whether keys lead to a workload that was written for another input already."""
+        """Whether what is wrong there is wrong with the same workload's first input, too."""
+        if where[-1:] == ("name",):
+            return False
         for start, written in self.origins.items():
             index = where[len(start)] if where[: len(start)] == start and where != start else None
             if isinstance(index, int) and index < len(written):
@@ -55,17 +58,22 @@ def split_inputs(study: Study) -> SplitStudy:
     names: dict[str, list[str]] = {}
     for index, each in measured:
         names.setdefault(study.workloads[index].name, []).append(each.name)
-    race = study.race
+    race, check = study.race, study.check
     if race.slice_check:
-        changes["race"] = race.model_copy(update={"slice_check": _all(race.slice_check, names)})
-    if study.check is not None and study.check.same_output is not None:
-        same = _all(study.check.same_output, names)
-        changes["check"] = study.check.model_copy(update={"same_output": same})
+        named = _all(race.slice_check, names)
+        origins["race", "slice_check"] = tuple(index for index, _ in named)
+        changes["race"] = race.model_copy(update={"slice_check": [each for _, each in named]})
+    if check is not None and check.same_output is not None:
+        named = _all(check.same_output, names)
+        origins["check", "same_output"] = tuple(index for index, _ in named)
+        changes["check"] = check.model_copy(update={"same_output": [each for _, each in named]})
     return SplitStudy(study.model_copy(update=changes), tuple(problems), origins)
 
 
-def _all(named: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:
-    return [each for name in named for each in names.get(name, [name])]
+def _all(named: Sequence[str], names: Mapping[str, Sequence[str]]) -> tuple[tuple[int, str], ...]:
+    return tuple(
+        (index, each) for index, name in enumerate(named) for each in names.get(name, [name])
+    )
 
 
 def _split(
