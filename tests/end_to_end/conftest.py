@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,12 +69,18 @@ def wait_for(
         time.sleep(0.02)
 
 
+def _in_detail(argv: Sequence[str]) -> list[str]:
+    told = argv[:1] and argv[0] in ("compare", "run", "report")
+    return [argv[0], "--details", *argv[1:]] if told else list(argv)
+
+
 @dataclass
 class Ensign:
     """Runs ensign in a folder of the test.
 
     `start` starts the program. A plain call runs the same command line in this process, where the
-    libraries are loaded already.
+    libraries are loaded already. Both ask for all details; `brief` is what a user sees who does
+    not.
     """
 
     folder: Path
@@ -89,7 +95,7 @@ class Ensign:
 
     def start(self, *argv: str, **env: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [*self.command, *argv],
+            [*self.command, *_in_detail(argv)],
             cwd=self.folder,
             env={**self.environment, **env},
             stdin=subprocess.DEVNULL,
@@ -101,6 +107,10 @@ class Ensign:
         return process
 
     def __call__(self, *argv: str, **env: str) -> Done:
+        return self.brief(*_in_detail(argv), **env)
+
+    def brief(self, *argv: str, **env: str) -> Done:
+        """The command line as it is."""
         self.capfd.readouterr()
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(self.folder)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ensign.model.finding_kinds.builds import SAME_BYTES
+from ensign.model.finding_kinds.race import LONGER_WOULD_TELL, MOSTLY_SYSTEM, MOSTLY_WAITING
 from ensign.model.findings import Finding, Severity
 from ensign.report.words import clean, listed
 
-_ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+# Notes that are a part of the answer.
+_ANSWERS = (SAME_BYTES, MOSTLY_WAITING, MOSTLY_SYSTEM, LONGER_WOULD_TELL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +36,22 @@ def told(findings: Iterable[Finding]) -> tuple[Told, ...]:
 
 
 def briefly_told(findings: Iterable[Finding]) -> tuple[Told, ...]:
-    """Those that ask for something, the worst first, one for each code."""
-    asking = [each for each in findings if each.severity is not Severity.NOTE]
-    asking.sort(key=lambda each: _ORDER.index(each.severity))
+    """Those that ask for something, or belong to the answer, the worst first, one for each code."""
+    asking = [each for each in findings if _rank(each) is not None]
+    asking.sort(key=lambda each: _rank(each) or 0)
     by_code: dict[tuple[Severity, str], list[Finding]] = {}
     for each in asking:
         by_code.setdefault((each.severity, each.code), []).append(each)
     return tuple(map(_one_of, by_code.values()))
+
+
+def _rank(finding: Finding) -> int | None:
+    """Where it stands; None for a note that asks for nothing."""
+    if finding.severity is Severity.ERROR:
+        return 0
+    if finding.is_a(*_ANSWERS):
+        return 1
+    return 2 if finding.severity is Severity.WARNING else None
 
 
 def _one_of(alike: list[Finding]) -> Told:
