@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
@@ -30,6 +31,7 @@ T = TypeVar("T")
 
 
 def compare(  # noqa: PLR0913  # one parameter per option of the command line
+    context: typer.Context,
     commands: Annotated[
         list[str], typer.Argument(help="Two commands or more; the first is the baseline.")
     ],
@@ -252,6 +254,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         options,
         outputs,
         FailOn(tuple(fail_on or ())),
+        redo=shlex.join(["ensign", *(context.obj or ())]),
         bundle=bundle,
         details=details,
         share_machine=share_machine,

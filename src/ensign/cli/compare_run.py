@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 
@@ -22,6 +21,7 @@ def run_compare(
     outputs: Outputs,
     fail_on: FailOn,
     *,
+    redo: str = "",
     bundle: Path | None = None,
     details: bool = False,
     share_machine: bool = False,
@@ -36,6 +36,5 @@ def run_compare(
     ports = Ports(race_lock=machine_lock(share=share_machine))
     with StatusLine(sys.stderr) as line:
         progress = CompareProgress(line, sys.stderr)
-        redo = shlex.join(["ensign", *sys.argv[1:]])
         steps = CompareSteps(options, commands, ports, progress.show, progress.expect, redo, bundle)
         return carry_out(steps, outputs, fail_on, details=details, keep=line.clear_first)

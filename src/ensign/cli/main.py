@@ -88,7 +88,9 @@ def main() -> None:
 def run_command_line(argv: list[str]) -> int:
     """Carries out a command line. Returns the exit status; a complaint is on standard error."""
     try:
-        status = app(args=plain_options(argv), prog_name="ensign", standalone_mode=False)
+        status = app(
+            args=plain_options(argv), prog_name="ensign", standalone_mode=False, obj=tuple(argv)
+        )
     except EnsignError as error:
         for text in (str(error), *getattr(error, "__notes__", ())):
             complain(text)
