@@ -253,6 +253,21 @@ pub struct End {
     pub executions: u64,
 }
 
+/// What is possible on this machine, for this user.
+#[derive(Serialize, JsonSchema)]
+pub struct Probe {
+    pub r#type: &'static str,
+    pub meter: &'static str,
+    pub freezer: &'static str,
+    pub cgroup: Option<String>,
+    pub hierarchy: Option<&'static str>,
+    /// Why control groups cannot be used, if so.
+    pub obstacle: Option<String>,
+    pub systemd_scope: bool,
+    pub counters: Vec<&'static str>,
+    pub counters_scope: Option<&'static str>,
+}
+
 /// One record as a line.
 pub fn line(record: &Record) -> Vec<u8> {
     let mut line = serde_json::to_vec(record).unwrap_or_default();
