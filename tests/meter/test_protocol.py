@@ -28,7 +28,7 @@ from ensign.meter.requests import (
 )
 from ensign.model.drive import Drive
 from ensign.model.traced import Way
-from ensign.model.trials import Better, Mode, Score
+from ensign.model.trials import LONGEST_SLICE_NS, SHORTEST_SLICE_NS, Better, Mode, Score
 from meter.schema_shapes import PROTOCOL, all_keys, is_nullable, keys_of, resolved, shape
 
 DRIVE = Drive.model_validate(
@@ -188,6 +188,12 @@ def test_the_keys_of_drives_are_those_of_the_meter_with_types_and_bounds() -> No
 def test_words_of_requests(key: str, words: set[str]) -> None:
     schema = PROTOCOL["race"]
     assert shape(schema["properties"][key], schema) == {"words": sorted(words)}
+
+
+def test_slices_have_the_same_bounds() -> None:
+    schema = PROTOCOL["race"]
+    bounds = {"minimum": SHORTEST_SLICE_NS, "maximum": LONGEST_SLICE_NS}
+    assert shape(schema["properties"]["slice_ns"], schema) == {"integer": bounds}
 
 
 def test_sinks() -> None:
