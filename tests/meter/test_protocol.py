@@ -225,7 +225,7 @@ def agrees(line: type[BaseModel], schema: Any, root: Any, ignored: AbstractSet[s
 # Each line that is read, with the keys of the record that nobody here asks for.
 LINES: dict[str, tuple[type[BaseModel], set[str]]] = {
     "start": (records.StartLine, {"type", "schema", "meter", "counters", "counters_scope", "pid"}),
-    "slice": (records.SliceLine, {"type", "execution", "operations", "counters"}),
+    "slice": (records.SliceLine, {"type", "execution", "operations"}),
     "variant": (
         records.VariantLine,
         {"type", "execution", "digest", "bytes_sent", "bytes_received"},

@@ -2,7 +2,7 @@
 
 use crate::code::{Code, WarningCode};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub type CounterValues = BTreeMap<&'static str, u64>;
@@ -66,16 +66,6 @@ pub struct Slice<'a> {
     pub filler: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
-    #[serde(serialize_with = "pairs")]
-    #[schemars(with = "CounterValues")]
-    pub counters: (&'a [&'static str], &'a [u64]),
-}
-
-fn pairs<S: Serializer>(
-    (names, values): &(&[&'static str], &[u64]),
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(names.iter().zip(*values))
 }
 
 #[derive(Serialize, JsonSchema)]
