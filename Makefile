@@ -46,7 +46,7 @@ test-circumstances: packages test-packages setup
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml setup.py meter/Cargo.toml meter/Cargo.lock $(wildcard meter/*/Cargo.toml meter/src/*.rs meter/*/src/*.rs meter/*/src/*/*.rs)
+$(VENV)/.ready: pyproject.toml setup.py meter/Cargo.toml meter/Cargo.lock $(wildcard meter/*/Cargo.toml meter/src/*.rs meter/*/src/*.rs meter/*/src/*/*.rs meter/*/src/*/*/*.rs)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools setuptools-rust
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench,docs]'

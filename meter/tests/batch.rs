@@ -395,7 +395,7 @@ fn a_budget_ends_the_race_between_executions() {
 }
 
 #[test]
-fn software_counters_count_per_slice_and_variant() {
+fn software_counters_count_per_variant() {
     let place = Place::new();
     let request = json!({
         "variants": [variant("a", sh(&busy(100_000))), variant("b", sh(&busy(100_000)))],
@@ -410,16 +410,8 @@ fn software_counters_count_per_slice_and_variant() {
     for total in records.of("variant") {
         let counters = total["counters"].as_object().unwrap();
         assert_eq!(counters.len(), available.len());
-        let slices = records.of("slice").into_iter();
-        let own = slices.filter(|s| s["variant"] == total["variant"] && s["filler"] == false);
-        let own: Vec<_> = own.collect();
         for (name, value) in counters {
-            let sum: u64 = own
-                .iter()
-                .map(|s| s["counters"][name].as_u64().unwrap())
-                .sum();
-            assert_eq!(sum, value.as_u64().unwrap());
-            assert!(sum > 0, "{name}");
+            assert!(value.as_u64().unwrap() > 0, "{name}");
         }
     }
 }

@@ -111,7 +111,7 @@ drive = { pipeline = 1, commands = [
 """
 
 
-@pytest.mark.parametrize("command", ["plan", "run"])
+@pytest.mark.parametrize("command", ["plan", "run", "doctor"])
 @pytest.mark.parametrize(
     ("change", "line_of", "said"),
     [
@@ -120,7 +120,11 @@ drive = { pipeline = 1, commands = [
         (("width = 9", "exponent = 9.5"), "exponent", "'exponent': 9.5 must be at most 5"),
         (("width = 9", "exponent = 2"), "exponent", "'exponent' is for the pattern \"zipf\""),
         (("width = 9", 'pattern = "gauss"'), "pattern", "'gauss' is not valid"),
-        (('"{port}"]', '"{port}"]\nready.output = "("'), "ready.output", "no regular expression"),
+        (
+            ('"{port}"]', '"{port}"]\nready.output = "("'),
+            "ready.output",
+            "not a usable regular expression",
+        ),
     ],
 )
 def test_a_drive_that_cannot_be_is_named_before_anything_is_built(

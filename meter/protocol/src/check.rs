@@ -137,7 +137,7 @@ fn check_pattern(checker: &mut Checker, key: &str, pattern: &Option<String>) {
     let Some(pattern) = pattern else { return };
     if let Err(error) = regex_lite::Regex::new(pattern) {
         checker.require(false, Range, key, || {
-            format!("`{key}`: {pattern:?} is no regular expression: {error}")
+            format!("`{key}`: {pattern:?} is not a usable regular expression: {error}")
         });
     }
 }

@@ -4,6 +4,7 @@
 mod check;
 mod code;
 pub mod drive;
+pub mod followed;
 mod problem;
 pub mod random;
 pub mod records;

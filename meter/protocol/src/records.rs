@@ -2,7 +2,7 @@
 
 use crate::code::{Code, WarningCode};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub type CounterValues = BTreeMap<&'static str, u64>;
@@ -66,16 +66,6 @@ pub struct Slice<'a> {
     pub filler: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
-    #[serde(serialize_with = "pairs")]
-    #[schemars(with = "CounterValues")]
-    pub counters: (&'a [&'static str], &'a [u64]),
-}
-
-fn pairs<S: Serializer>(
-    (names, values): &(&[&'static str], &[u64]),
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(names.iter().zip(*values))
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -251,6 +241,21 @@ pub enum Status {
 pub struct End {
     pub status: Status,
     pub executions: u64,
+}
+
+/// What is possible on this machine, for this user.
+#[derive(Serialize, JsonSchema)]
+pub struct Probe {
+    pub r#type: &'static str,
+    pub meter: &'static str,
+    pub freezer: &'static str,
+    pub cgroup: Option<String>,
+    pub hierarchy: Option<&'static str>,
+    /// Why control groups cannot be used, if so.
+    pub obstacle: Option<String>,
+    pub systemd_scope: bool,
+    pub counters: Vec<&'static str>,
+    pub counters_scope: Option<&'static str>,
 }
 
 /// One record as a line.

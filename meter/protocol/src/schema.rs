@@ -1,7 +1,8 @@
 //! The protocol as JSON Schema, made from the types themselves. It is kept as `schema.json`, which
 //! other languages check their types against: in the program it would be a fifth of its size.
 
-use crate::records::Record;
+use crate::followed::Followed;
+use crate::records::{Probe, Record};
 use crate::request::{DriveRequest, Exec, Race, Verb};
 use crate::Problem;
 use schemars::generate::SchemaSettings;
@@ -29,6 +30,8 @@ struct Protocol {
     exec: Schema,
     drive: Schema,
     record: Schema,
+    probe: Schema,
+    followed: Schema,
     question: Schema,
     answer: Schema,
 }
@@ -40,6 +43,8 @@ pub fn text() -> String {
         exec: read::<Exec>(),
         drive: read::<DriveRequest>(),
         record: written::<Record>(),
+        probe: written::<Probe>(),
+        followed: written::<Followed>(),
         question: read::<Question>(),
         answer: written::<Answer>(),
     };

@@ -4,4 +4,6 @@ pub(crate) mod counters;
 pub(crate) mod drain;
 pub(crate) mod launch;
 pub(crate) mod lookup;
+pub(crate) mod said;
 pub(crate) mod scratch;
+pub(crate) mod verdict;

@@ -6,6 +6,7 @@
 mod calls;
 mod clocks;
 mod filter;
+mod pending;
 pub(crate) mod places;
 mod ptrace;
 mod seen;

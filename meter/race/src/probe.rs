@@ -3,22 +3,8 @@
 use crate::commands::counters::Available;
 use crate::processes::cgroup;
 use crate::run::Run;
+use ensign_protocol::records::Probe;
 use ensign_protocol::request::COUNTERS;
-use serde::Serialize;
-
-#[derive(Serialize)]
-struct Probe {
-    r#type: &'static str,
-    meter: &'static str,
-    freezer: &'static str,
-    cgroup: Option<String>,
-    hierarchy: Option<&'static str>,
-    /// Why control groups cannot be used, if so.
-    obstacle: Option<String>,
-    systemd_scope: bool,
-    counters: Vec<&'static str>,
-    counters_scope: Option<&'static str>,
-}
 
 pub fn probe(in_scope: bool) -> String {
     let run = Run::new(None);

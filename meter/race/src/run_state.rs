@@ -5,6 +5,7 @@ use crate::commands::counters::Available;
 use crate::commands::drain::Drain;
 use crate::commands::launch::{self, Keep, Launch, Names, Outlets, Process};
 use crate::commands::scratch::Scratch;
+use crate::commands::verdict::verdict;
 use crate::emitter::Emitter;
 use crate::halt::{Failure, Halt};
 use crate::processes::freezer::Group;
@@ -203,7 +204,7 @@ impl RunState {
         reason: Reason,
     ) -> Result<(), Halt> {
         let outcome = self.outcome(&mut process, variant, reason);
-        let failure = launch::verdict(&outcome, &mut process);
+        let failure = verdict(&outcome, &mut process);
         self.outcomes.push(outcome);
         failure.map_or(Ok(()), |failure| Err(Halt::Failed(failure)))
     }

@@ -1,6 +1,7 @@
 //! Servers: started on a port of their own, ready, filled, and stopped at the end.
 
-use crate::commands::launch::{self, Keep, Process};
+use crate::commands::launch::{Keep, Process};
+use crate::commands::verdict::{last_line, verdict};
 use crate::halt::Halt;
 use crate::ports::{self, Listener, Ports};
 use crate::processes::freezer::Group;
@@ -190,7 +191,7 @@ fn ended_early(
     let outcome = run_state.outcome(&mut server, variant.name(), Reason::Exited);
     run_state.process_trees.kill(variant.tree, Group::Main);
     let retry = variant.names.port.is_some() && complains_of_port(&outcome);
-    let failure = launch::verdict(&outcome, &mut server);
+    let failure = verdict(&outcome, &mut server);
     run_state.outcomes.push(outcome);
     match failure {
         _ if retry => Ok(Start::PortTaken),
@@ -218,7 +219,7 @@ fn never_ready(variant: &Variant, run_state: &mut RunState, mut server: Process)
     let name = &variant.spec.name;
     let seconds = variant.spec.ready_deadline_ns() as f64 / 1e9;
     let command = outcome.argv.join(" ");
-    let last = launch::last_line(&outcome);
+    let last = last_line(&outcome);
     run_state.outcomes.push(outcome);
     let text =
         format!("variant {name:?}: server `{command}` was not ready within {seconds} s{last}");

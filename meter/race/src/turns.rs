@@ -33,7 +33,6 @@ fn waited_ns(now: &Reading, before: &Reading) -> Option<u64> {
 #[derive(Default)]
 pub(crate) struct Turns {
     rows: Vec<Row>,
-    counters: Vec<u64>,
     first_ns: Option<u64>,
     end_ns: u64,
     running_ns: u64,
@@ -153,11 +152,6 @@ impl Turns {
             load_cpu_ns: (reading.load - variant.last.load).cpu_ns,
             operations: None,
         });
-        let width = run_state.counters.names.len();
-        let pairs = reading.counters.iter().zip(&variant.last.counters);
-        let counts = pairs.map(|(now, before)| now.saturating_sub(*before));
-        self.counters
-            .extend(counts.chain(std::iter::repeat(0)).take(width));
         variant.last = reading;
         Ok(())
     }
@@ -172,8 +166,7 @@ impl Turns {
     }
 
     pub(crate) fn tell(&self, run_state: &mut RunState, variants: &[Variant]) -> Result<(), Halt> {
-        let width = run_state.counters.names.len();
-        for (index, row) in self.rows.iter().enumerate() {
+        for row in &self.rows {
             if variants[usize::from(row.variant)].is_out() {
                 continue;
             }
@@ -187,10 +180,6 @@ impl Turns {
                 cpu_wait_ns: row.cpu_wait_ns,
                 filler: row.filler,
                 operations: row.operations,
-                counters: (
-                    &run_state.counters.names,
-                    &self.counters[index * width..(index + 1) * width],
-                ),
             });
             run_state.out.put(&run_state.waiter, &record)?;
         }

@@ -16,7 +16,7 @@ from ensign.lab.ports import Ports
 from ensign.model.errors import InputError
 
 
-def run_compare(
+def run_compare(  # noqa: PLR0913  # what the command line says
     options: Options,
     outputs: Outputs,
     fail_on: FailOn,

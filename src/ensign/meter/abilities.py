@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ensign.model.errors import InternalError
 
@@ -23,6 +24,17 @@ class MeterAbilities:
     freezer: str
     obstacle: str
     counters: tuple[str, ...]
+
+
+class ProbeLine(BaseModel):
+    """The meter's own words."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    meter: str
+    freezer: str
+    obstacle: str | None = None
+    counters: tuple[str, ...] = ()
 
 
 def read_abilities(executable: Path) -> MeterAbilities:
@@ -43,12 +55,7 @@ def read_abilities(executable: Path) -> MeterAbilities:
 def parse_abilities(text: str) -> MeterAbilities:
     """The one JSON line of `ensign-meter probe`. InternalError where it is none. Pure."""
     try:
-        record = json.loads(text)
-        return MeterAbilities(
-            version=str(record["meter"]),
-            freezer=str(record["freezer"]),
-            obstacle=str(record.get("obstacle") or ""),
-            counters=tuple(str(name) for name in record.get("counters", ())),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
+        line = ProbeLine.model_validate_json(text)
+    except ValidationError:
         raise InternalError(f"'ensign-meter probe' said {text[:80]!r}; run 'make setup'") from None
+    return MeterAbilities(line.meter, line.freezer, line.obstacle or "", line.counters)

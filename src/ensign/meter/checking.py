@@ -31,7 +31,7 @@ class RequestProblem(BaseModel):
         )
 
 
-class _Answer(BaseModel):
+class _Checked(BaseModel):
     problems: tuple[RequestProblem, ...]
 
 
@@ -40,4 +40,4 @@ def check_races(
 ) -> tuple[tuple[RequestProblem, ...], ...]:
     """What is wrong with each race; nothing is started. InternalError without an answer."""
     asked = [{"verb": "race", "request": race_json(each)} for each in requests]
-    return tuple(answer.problems for answer in ask(executable, "check", asked, _Answer))
+    return tuple(answer.problems for answer in ask(executable, "check", asked, _Checked))

@@ -15,7 +15,7 @@ _LINE = TypeAdapter(CommandLine)
 _NO_LINE = CommandLine()
 
 
-class _Answer(BaseModel):
+class _Parsed(BaseModel):
     line: CommandLine | None
     outputs: tuple[str, ...]
 
@@ -32,11 +32,11 @@ def calls_of(executable: Path, asked: Iterable[AskedCall]) -> tuple[Call, ...]:
     """
     every = tuple(asked)
     questions = [{"tool": each.tool, "arguments": each.argv[1:]} for each in every]
-    answers = ask(executable, "parse", questions, _Answer)
+    answers = ask(executable, "parse", questions, _Parsed)
     return tuple(map(_call, every, answers))
 
 
-def _call(asked: AskedCall, answer: _Answer) -> Call:
+def _call(asked: AskedCall, answer: _Parsed) -> Call:
     # What archivers write is known by what is in it, which nobody saw here.
     names: Sequence[str] = () if answer.line is None else answer.outputs
     paths = (os.path.normpath(str(PurePosixPath(asked.cwd) / name)) for name in names)

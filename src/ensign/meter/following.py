@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ensign.model.errors import InternalError
 from ensign.model.traced import Way
 
-_GAPS = {
+GAPS = {
     "not-allowed": "this machine does not let one process trace another (ptrace)",
     "architecture": "executions are not traced on this architecture yet",
     "no-filter": "the kernel offers no filter of system calls (seccomp), so what was loaded "
@@ -77,7 +77,7 @@ class Followed(_Part):
 
     def gaps(self) -> Sequence[str]:
         """What was not seen, for people."""
-        said = [_GAPS.get(code, code) for code in self.not_judged]
+        said = [GAPS.get(code, code) for code in self.not_judged]
         return said if self.complete else [*said, UNFINISHED]
 
 

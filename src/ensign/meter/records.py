@@ -134,11 +134,16 @@ class FailureLine(_Line):
 
 
 class DoubtLine(_Line):
-    """An error or a warning; `ended` names processes that were left running."""
+    """An error, or what a warning has like one."""
 
     code: str
     variant: str | None = None
     text: str
+
+
+class WarningLine(DoubtLine):
+    """`ended` names processes that were left running."""
+
     ended: tuple[str, ...] = ()
 
 
@@ -251,7 +256,7 @@ def ended_of(records: Iterable[Record]) -> ExecEnd:
             case "error":
                 error = DoubtLine.model_validate(record)
             case "warning":
-                left += DoubtLine.model_validate(record).ended
+                left += WarningLine.model_validate(record).ended
     return ExecEnd(outcome, error, tuple(dict.fromkeys(left)))
 
 

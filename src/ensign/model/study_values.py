@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from ensign.model.errors import InputError
 from ensign.model.study_axes import Allocator
+from ensign.model.trials import SHORTEST_SLICE_NS
 from ensign.model.units import parse_duration_ns, parse_share, parse_size_bytes
 
 _LEVELS = (0.9, 0.95, 0.975, 0.99)
@@ -104,7 +105,7 @@ def _group_size(value: object) -> object:
 Duration = Annotated[str, _positive(parse_duration_ns), Field(examples=["90s", "5m"])]
 SliceText = Annotated[
     str,
-    _positive(parse_duration_ns, least=100_000, least_text="100us"),
+    _positive(parse_duration_ns, least=SHORTEST_SLICE_NS, least_text="100us"),
     Field(examples=["5ms"]),
 ]
 Share = Annotated[str, _positive(parse_share), Field(examples=["0.5%"])]

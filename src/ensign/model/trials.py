@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from ensign.model.findings import Finding
 
+SHORTEST_SLICE_NS, LONGEST_SLICE_NS = 100_000, 60 * 10**9
+
 
 class Mode(StrEnum):
     """How variants take turns: slices of programs or of ensign's own load, or whole executions."""

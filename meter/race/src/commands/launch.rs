@@ -1,10 +1,10 @@
 //! From a process as requested to a process that runs (or stands ready to).
 
 use crate::commands::counters::Counters;
-use crate::commands::drain::{Drain, Stream, Wanted};
+use crate::commands::drain::{Drain, Wanted};
 use crate::commands::lookup;
-use crate::commands::scratch::{self, TAIL_BYTES};
-use crate::halt::{Failure, Halt};
+use crate::commands::said::Said;
+use crate::halt::Halt;
 use crate::processes::freezer::Group;
 use crate::processes::spawn::{self, Child, Command, Resource};
 use crate::processes::usage::Exit;
@@ -13,7 +13,7 @@ use ensign_protocol::records::{Outcome, Reason, Role};
 use ensign_protocol::request::{self, Output};
 use ensign_protocol::Code;
 use std::ffi::{CString, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -143,109 +143,6 @@ impl Process {
             stderr_tail: self.stderr.tail(),
             stdout_tail: stdout,
             seen: None,
-        }
-    }
-}
-
-/// Whether an outcome is a failure of the run, and how to say so.
-pub(crate) fn verdict(outcome: &Outcome, process: &mut Process) -> Option<Failure> {
-    let ended = match (outcome.reason, outcome.exit, outcome.signal) {
-        (Reason::Ended | Reason::Filler, _, _) => return None,
-        (Reason::Deadline, _, _) => "met its deadline".to_string(),
-        (_, Some(0), _) if outcome.role != Role::Server => return None,
-        (_, Some(code), _) => format!("ended with exit status {code}"),
-        (_, _, signal) => format!("was ended by signal {}", signal.unwrap_or(0)),
-    };
-    let trouble = process.child.trouble();
-    let code = match (outcome.reason, outcome.role, outcome.signal) {
-        _ if trouble.is_some() => trouble.as_ref().map_or(Code::Failed, |(code, _)| *code),
-        (Reason::Deadline, _, _) => Code::Deadline,
-        (_, Role::Load, _) => Code::LoadFailed,
-        (_, Role::Server, _) | (_, _, Some(_)) => Code::Crashed,
-        _ => Code::Failed,
-    };
-    if process.ignore_failure
-        && matches!(code, Code::Failed | Code::Crashed | Code::LoadFailed)
-        && outcome.role != Role::Server
-    {
-        return None;
-    }
-    let ended = trouble.map_or(ended, |(_, text)| text);
-    Some(Failure {
-        code,
-        variant: outcome.variant.clone(),
-        text: format!("{}{}", describe(outcome, &ended), last_line(outcome)),
-        exit: outcome.exit,
-        signal: outcome.signal,
-    })
-}
-
-fn describe(outcome: &Outcome, what: &str) -> String {
-    let role = format!("{:?}", outcome.role).to_lowercase();
-    let variant = outcome
-        .variant
-        .as_ref()
-        .map_or_else(String::new, |variant| format!("variant {variant:?}: "));
-    format!("{variant}{role} `{}` {what}", outcome.argv.join(" "))
-}
-
-/// The last thing that a process said, for the message of its failure.
-pub(crate) fn last_line(outcome: &Outcome) -> String {
-    let texts = [&outcome.stderr_tail, &outcome.stdout_tail];
-    let lines = texts
-        .iter()
-        .flat_map(|text| text.trim_end().lines().next_back());
-    lines
-        .map(|line| {
-            line.rsplit('\r')
-                .find(|part| !part.trim().is_empty())
-                .unwrap_or("")
-        })
-        .find(|line| !line.trim().is_empty())
-        .map_or_else(String::new, |line| format!(": {}", line.trim()))
-}
-
-/// What can be read of the output of a process.
-#[derive(Default)]
-pub(crate) enum Said {
-    #[default]
-    Nothing,
-    File(PathBuf),
-    Stream(Stream),
-}
-
-impl Said {
-    /// Once nobody writes any more: all of it can be read then.
-    pub(crate) fn finish(&self) {
-        if let Said::Stream(stream) = self {
-            stream.finish();
-        }
-    }
-
-    /// What was written so far; of much that flowed, the beginning and the end.
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Said::Nothing => String::new(),
-            Said::File(path) => {
-                String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
-            }
-            Said::Stream(stream) => stream.text(),
-        }
-    }
-
-    fn tail(&self) -> String {
-        match self {
-            Said::Nothing => String::new(),
-            Said::File(path) => scratch::tail(path),
-            Said::Stream(stream) => scratch::tail_text(&stream.tail(TAIL_BYTES)),
-        }
-    }
-
-    pub(crate) fn digest(&self) -> Option<String> {
-        match self {
-            Said::Nothing => None,
-            Said::File(path) => scratch::digest(path),
-            Said::Stream(stream) => stream.digest(),
         }
     }
 }

@@ -1,57 +1,15 @@
 //! What was seen of a program and its children, as the document that is written at the end.
 
+use ensign_protocol::followed::{Change, Exits, Followed, SCHEMA};
+pub(super) use ensign_protocol::followed::{Exit, Gap, Program, Way};
 use ensign_protocol::records::Mapped;
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
 
-const SCHEMA: u32 = 1;
 /// Of each kind of thing; a program that has more is not judged in full.
 const MOST: usize = 20_000;
-
-/// Why something is not in the document that may have happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Gap {
-    /// The machine does not let one process trace another.
-    NotAllowed,
-    /// There is no table of system calls for this architecture.
-    Architecture,
-    /// The kernel's filter is not to be had: only starts, ends and what was mapped then was seen.
-    NoFilter,
-    /// System calls of a kind that there is no table for were made.
-    ForeignCalls,
-    /// More than are kept.
-    TooMany,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct Program {
-    /// What was asked for: a script, where that is not the file that the kernel executed.
-    pub path: String,
-    pub executable: String,
-}
-
-/// How a file was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Way {
-    Opened,
-    Appended,
-    Named,
-    Removed,
-    Locked,
-    Bound,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct Exit {
-    pub program: String,
-    pub exit: Option<i32>,
-    pub signal: Option<i32>,
-}
 
 #[derive(Default)]
 pub(super) struct Seen {
@@ -114,52 +72,45 @@ impl Seen {
         path: &Path,
         end: Option<(Option<i32>, Option<i32>)>,
     ) -> io::Result<()> {
-        let written: Vec<_> = self
-            .written
-            .iter()
-            .map(|(path, ways)| serde_json::json!({"path": path, "ways": ways}))
-            .collect();
-        let exits: Vec<_> = self
-            .exits
-            .iter()
-            .map(|(exit, count)| {
-                let Exit {
-                    program,
+        let document = Followed {
+            schema: SCHEMA,
+            complete: end.is_some(),
+            exit: end.and_then(|(exit, _)| exit),
+            signal: end.and_then(|(_, signal)| signal),
+            not_judged: &self.gaps,
+            programs: &self.programs,
+            mapped: &self.mapped,
+            jit: self.jit,
+            left_running: self.left_running,
+            cpu_ns: self.cpu_ns,
+            written: self
+                .written
+                .iter()
+                .map(|(path, ways)| Change { path, ways })
+                .collect(),
+            exits: self
+                .exits
+                .iter()
+                .map(|(exit, count)| Exits {
                     exit,
-                    signal,
-                } = exit;
-                serde_json::json!({
-                    "program": program, "exit": exit, "signal": signal, "count": count,
+                    count: *count,
                 })
-            })
-            .collect();
-        let document = serde_json::json!({
-            "schema": SCHEMA,
-            "complete": end.is_some(),
-            "exit": end.and_then(|(exit, _)| exit),
-            "signal": end.and_then(|(_, signal)| signal),
-            "not_judged": self.gaps,
-            "programs": self.programs,
-            "mapped": self.mapped,
-            "jit": self.jit,
-            "left_running": self.left_running,
-            "cpu_ns": self.cpu_ns,
-            "written": written,
-            "exits": exits,
-            "cpu_clock_reads": self.cpu_clock_reads,
-            "children_clock_reads": self.children_clock_reads,
-            "cpu_timers": self.cpu_timers,
-            "cpu_limits_reached": self.cpu_limits_reached,
-            "processes": self.processes,
-            "threads": self.threads,
-        });
+                .collect(),
+            cpu_clock_reads: self.cpu_clock_reads,
+            children_clock_reads: self.children_clock_reads,
+            cpu_timers: self.cpu_timers,
+            cpu_limits_reached: self.cpu_limits_reached,
+            processes: self.processes,
+            threads: self.threads,
+        };
+        let text = serde_json::to_string(&document)?;
         if path.starts_with("/proc") {
-            return fs::write(path, document.to_string());
+            return fs::write(path, text);
         }
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{}", std::process::id()));
         let beside = Path::new(&name);
-        fs::write(beside, document.to_string())?;
+        fs::write(beside, text)?;
         fs::rename(beside, path)
     }
 }

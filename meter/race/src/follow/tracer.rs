@@ -1,18 +1,17 @@
 //! Follows a program and everything that it starts, stop by stop.
 
 use super::calls::{Abi, What};
+use super::pending::{bind, change, folder_of, socketcall, Pending};
 use super::places::{self, Code};
 use super::ptrace::{self, Info};
 use super::seen::{Exit, Gap, Seen, Way};
-use super::timing::{Timing, Waiting};
+use super::timing::Timing;
 use crate::processes::procfs;
 use ensign_host::clock;
 use libc::{c_int, pid_t};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Descriptors for the current folder.
-const AT_FDCWD: i32 = libc::AT_FDCWD;
 /// Looking up mappings takes longer the more there are; programs that make code do it for ever.
 const MOST_LOOKUPS: u32 = 2_000;
 
@@ -22,15 +21,6 @@ struct Task {
     pending: Option<Pending>,
     /// The file that it last asked to execute.
     asked: Option<String>,
-}
-
-enum Pending {
-    Open { appends: bool },
-    Map,
-    Protect { first: u64, last: u64 },
-    Change { path: String, way: Way },
-    Key(u64),
-    Clock(Waiting),
 }
 
 pub(super) struct Tracer {
@@ -330,83 +320,6 @@ impl Tracer {
             }
         }
     }
-}
-
-fn change(pid: pid_t, what: What, arguments: &[u64; 6]) -> Option<Pending> {
-    let named = |folder: Option<usize>, path: usize, way| {
-        let path = places::named(pid, folder_of(folder, arguments), arguments[path])?;
-        (!places::is_the_kernel_s(&path)).then_some(Pending::Change { path, way })
-    };
-    match what {
-        What::Open { flags } => {
-            let appends = flags < arguments.len() && arguments[flags] & libc::O_APPEND as u64 != 0;
-            Some(Pending::Open { appends })
-        }
-        What::OpenHow => {
-            let mut flags = [0; 8];
-            ptrace::read(pid, arguments[2], &mut flags)?;
-            let flags = u64::from_ne_bytes(flags) as i32;
-            let writes = flags & (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC);
-            let appends = flags & libc::O_APPEND != 0;
-            (writes != 0).then_some(Pending::Open { appends })
-        }
-        What::Map => (arguments[3] & libc::MAP_ANONYMOUS as u64 == 0).then_some(Pending::Map),
-        What::Protect => Some(Pending::Protect {
-            first: arguments[0],
-            last: arguments[0].saturating_add(arguments[1]),
-        }),
-        What::Target { folder, path } => named(folder, path, Way::Named),
-        What::Remove { folder, path } => named(folder, path, Way::Removed),
-        What::Lock => lock(pid, arguments),
-        What::Flock => locked(pid, arguments[0]),
-        What::Key => Some(Pending::Key(arguments[0])),
-        _ => None,
-    }
-}
-
-/// A lock that nobody else may have at the same time.
-fn lock(pid: pid_t, arguments: &[u64; 6]) -> Option<Pending> {
-    let mut kind = [0; 2];
-    ptrace::read(pid, arguments[2], &mut kind)?;
-    if i32::from(i16::from_ne_bytes(kind)) != libc::F_WRLCK {
-        return None;
-    }
-    locked(pid, arguments[0])
-}
-
-fn locked(pid: pid_t, descriptor: u64) -> Option<Pending> {
-    let path = places::opened(pid, descriptor as i64)?;
-    Some(Pending::Change {
-        path,
-        way: Way::Locked,
-    })
-}
-
-fn bind(pid: pid_t, address: u64, length: u64) -> Option<Pending> {
-    let path = places::bound(pid, address, length)?;
-    Some(Pending::Change {
-        path,
-        way: Way::Bound,
-    })
-}
-
-fn socketcall(pid: pid_t, arguments: &[u64; 6]) -> Option<Pending> {
-    const BIND: u64 = 2;
-    if arguments[0] != BIND {
-        return None;
-    }
-    let mut bytes = [0; 12];
-    ptrace::read(pid, arguments[1], &mut bytes)?;
-    let word = |at: usize| {
-        let part = bytes[at..at + 4].try_into().expect("4 bytes");
-        u64::from(u32::from_ne_bytes(part))
-    };
-    bind(pid, word(4), word(8))
-}
-
-fn folder_of(folder: Option<usize>, arguments: &[u64; 6]) -> Option<i32> {
-    let descriptor = arguments[folder?] as i32;
-    (descriptor != AT_FDCWD).then_some(descriptor)
 }
 
 fn is_stop(signal: c_int) -> bool {

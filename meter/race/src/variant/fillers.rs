@@ -1,7 +1,8 @@
 //! A variant that has finished runs on beside others that have not, uncounted.
 
 use super::{State, Variant};
-use crate::commands::launch::{self, Process};
+use crate::commands::launch::Process;
+use crate::commands::verdict::last_line;
 use crate::halt::Halt;
 use crate::run_state::RunState;
 use ensign_protocol::records::Reason;
@@ -43,7 +44,7 @@ impl Variant<'_> {
         let failed =
             outcome.exit != Some(0) && matches!(self.state, State::Finished { fills: true, .. });
         if failed && !runner.ignore_failure {
-            self.fill_no_more(run_state, &launch::last_line(&outcome));
+            self.fill_no_more(run_state, &last_line(&outcome));
         }
         run_state.outcomes.push(outcome);
         Ok(())

@@ -9,7 +9,7 @@ from ensign.lab.commands import split_command
 from ensign.meter.requests import Sink
 from ensign.model.drive import Drive
 from ensign.model.errors import InputError
-from ensign.model.trials import TWIN, Metric, Mode, Score
+from ensign.model.trials import LONGEST_SLICE_NS, SHORTEST_SLICE_NS, TWIN, Metric, Mode, Score
 from ensign.stats.looks import LEVELS
 
 DEFAULT_PRECISION = 0.005
@@ -19,8 +19,6 @@ DEFAULT_READY_NS = 20 * 10**9
 DEFAULT_PORTS = (20_000, 29_999)
 # A command without a budget to bound it may be long, but not endless.
 _LONGEST_RUN_NS = 600 * 10**9
-_SHORTEST_SLICE_NS = 100_000
-_LONGEST_SLICE_NS = 60 * 10**9
 _FEWEST_COMMANDS = 2
 _LARGEST_SEED = 2**32 - 1
 
@@ -181,7 +179,7 @@ def _check_numbers(options: Options) -> None:
     for option, value_ns in (("budget", options.budget_ns), ("deadline", options.deadline_ns)):
         if value_ns is not None and value_ns <= 0:
             raise InputError(f"--{option} must be above 0")
-    if not _SHORTEST_SLICE_NS <= options.slice_ns <= _LONGEST_SLICE_NS:
+    if not SHORTEST_SLICE_NS <= options.slice_ns <= LONGEST_SLICE_NS:
         raise InputError(
             "--slice must be from 0.1ms (a stop alone costs some 0.02 ms) to 1m; "
             "--mode alternating races whole executions"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ensign.host.programs import Programs
 from ensign.host.topology import read_topology
 from ensign.lab.doctor.judge import checkup, missing_compiler
 from ensign.lab.doctor.probe import DoctorPorts, Installer, examine
+from ensign.lab.study.request_problems import require_requests
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.checkup import Checkup, CheckupLine, Status
+from ensign.model.errors import InternalError
 from ensign.toolchains.table import package_of
 
 
@@ -18,6 +21,10 @@ def examine_machine(ports: DoctorPorts, *, study: Path | None = None, race: bool
     """Look and judge. StudyError where the study is wrong."""
     cpus = read_topology(ports.root).numbers
     file = None if study is None else read_study(study, machine_cpus=cpus)
+    if file is not None:
+        # Without a meter that is what the checkup says.
+        with suppress(InternalError):
+            require_requests(file)
     seen = examine(ports, race=race)
     more = () if file is None else tuple(_study_checks(file, ports.programs, seen.installer))
     return checkup(seen, more)
