@@ -16,7 +16,11 @@ from elftools.elf.sections import NoteSection, SymbolTableSection
 
 from ensign.proof.facts import Binary, Hardening, Unit, UnitKind
 
-READ_ERRORS = (ELFError, DWARFError, ValueError, KeyError, OSError)
+# Damage shows as whatever the library stumbles over: it believes lengths and offsets that it reads.
+READ_ERRORS = (
+    ELFError, DWARFError, ArithmeticError, AssertionError, LookupError, MemoryError, OSError,
+    ValueError,
+)  # fmt: skip
 
 _GNU = re.compile(r"GNU (\S+) (\d+(?:\.\d+)*)(?: \S*prerelease\S*)?\S*")
 _CLANG = re.compile(r"clang version (\d+(?:\.\d+)*)")

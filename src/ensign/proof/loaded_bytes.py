@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from elftools.common.exceptions import ELFError
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
@@ -17,6 +16,7 @@ from elftools.elf.segments import NoteSegment
 
 from ensign.host.files import file_sha256
 from ensign.model.built_files import BuiltFile
+from ensign.proof.elf import READ_ERRORS
 
 _WIDE_BITS = 64
 _FLAGS_1_PIE = 0x0800_0000
@@ -51,7 +51,7 @@ def read_artifact(path: Path) -> Artifact | None:
             elf = ELFFile(file)
             text_bytes = sum(int(each["sh_size"]) for each in code_sections(elf))
             digest = _loadable_sha256(elf)
-        except (ELFError, ValueError):
+        except READ_ERRORS:
             return None
         return Artifact(path.stat().st_size, text_bytes, digest)
 
@@ -77,7 +77,7 @@ def read_dynamic(path: Path) -> Dynamic | None:
             if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
                 return None
             return _dynamic(elf)
-    except (ELFError, ValueError, OSError):
+    except READ_ERRORS:
         return None
 
 
@@ -124,7 +124,7 @@ def _is_object(path: Path) -> bool:
             return True
         try:
             return bool(ELFFile(file)["e_type"] == "ET_REL")
-        except (ELFError, ValueError):
+        except READ_ERRORS:
             return False
 
 

@@ -98,10 +98,10 @@ def parse_suite(source: Source) -> SuiteFile:
     """The test of a file. InputError, naming file and key, where it is not one."""
     try:
         content = yaml.load(source.text, _LOADER)  # noqa: S506  # the safe one
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, AttributeError, ValueError) as error:  # a date or number that is none
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f":{mark.line + 1}"
-        problem = getattr(error, "problem", None) or "not YAML"
+        problem = getattr(error, "problem", None) or str(error)
         raise InputError(f"{source.file}{line}: not YAML: {problem}") from None
     if not isinstance(content, dict):
         raise InputError(f"{source.file}: not a test: it has no keys")

@@ -1,0 +1,82 @@
+"""Files that are damaged anywhere are read as far as they go, or not at all; nothing else happens.
+
+The same damage each time (`derandomize`), for a few seconds.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ensign.proof.archives import read_archive
+from ensign.proof.elf import exported, read_binary
+from ensign.proof.loaded_bytes import read_artifact, read_built, read_dynamic
+from ensign.proof.objects import objects_below
+
+SOURCE = '#include <stdio.h>\nint shared(int n) { return printf("%d", n); }\n'
+MAIN = "int shared(int);\nint main(void) { return shared(3); }\n"
+BUILD = """
+gcc-12 -g -O2 -c -o shared.o shared.c
+gcc-12 -g -O2 -flto -c -o main.o main.c
+gcc-ar-12 rcs libshared.a shared.o main.o
+gcc-12 -shared -fPIC -g -O2 -o libshared.so shared.c
+gcc-12 -O2 -o program main.c shared.c
+"""
+READERS: list[tuple[str, Callable[[Path], object]]] = [
+    ("program", read_binary),
+    ("program", read_artifact),
+    ("program", lambda path: read_built(path, "program")),
+    ("libshared.so", read_binary),
+    ("libshared.so", read_dynamic),
+    ("libshared.so", exported),
+    ("shared.o", lambda path: objects_below({"shared.o": path})),
+    ("main.o", lambda path: objects_below({"main.o": path})),
+    ("libshared.a", read_archive),
+    ("libshared.a", lambda path: objects_below({"libshared.a": path})),
+]
+# Where a byte is changed: a part of the file's length. Headers stand at both ends.
+PLACES = st.one_of(st.floats(0, 1), st.integers(0, 255).map(lambda at: at / 1e6), st.floats(0.9, 1))
+DAMAGE = st.lists(st.tuples(PLACES, st.integers(0, 255)), min_size=1, max_size=4)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "shared.c").write_text(SOURCE)
+    (folder / "main.c").write_text(MAIN)
+    subprocess.run(["sh", "-e", "-c", BUILD], cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.parametrize(("name", "reader"), READERS)
+def test_whole_files_are_read(files: Path, name: str, reader: Callable[[Path], object]) -> None:
+    assert reader(files / name)
+
+
+@pytest.mark.parametrize(("name", "reader"), READERS)
+@settings(
+    derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(damage=DAMAGE, length=st.one_of(st.just(1.0), st.floats(0, 1)))
+def test_damaged_files_harm_nobody(
+    files: Path,
+    tmp_path: Path,
+    name: str,
+    reader: Callable[[Path], object],
+    damage: list[tuple[float, int]],
+    length: float,
+) -> None:
+    whole = (files / name).read_bytes()
+    data = bytearray(whole[: int(len(whole) * length)])
+    for place, byte in damage:
+        at = int(place * 1e6) if place < 256 / 1e6 else int(place * (len(data) - 1))
+        if at < len(data):
+            data[at] = byte
+    path = tmp_path / name
+    path.write_bytes(data)
+    reader(path)
