@@ -6,12 +6,12 @@ The same damage each time (`derandomize`), for a few seconds.
 from __future__ import annotations
 
 import pytest
-from ensign.workloads.suite_file import Source, init_lines, parse_suite
-from ensign.workloads.translate import translate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ensign.model.errors import InputError
+from ensign.workloads.redis_specification.suite_file import Source, init_lines, parse_suite
+from ensign.workloads.redis_specification.translate import translate
 from suite_sources import source
 
 ARGUMENTS = (

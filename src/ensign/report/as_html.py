@@ -89,6 +89,7 @@ def render(result: Result) -> str:
     """The whole page; charts are drawn on the way (about 50 ms each)."""
     view = view_of(result)
     effects, trade = effects_view(result), trade_view(result, view)
+    several = view.has_workloads
     return (
         _environment()
         .get_template("result.html")
@@ -102,9 +103,9 @@ def render(result: Result) -> str:
             chance=f"About {plain_share(1 - result.level)}",
             margin="" if result.margin is None else plain_share(result.margin),
             suite=html_figures.suite_figure(result, view),
-            bands_chart=html_figures.bands_figure(view),
-            heat=heat_map(view),
-            user=html_figures.user_figure(result, view),
+            bands_chart=html_figures.bands_figure(view) if several else None,
+            heat=heat_map(view) if several else None,
+            user=html_figures.user_figure(result, view) if several else None,
             effects=effects,
             effects_chart=html_figures.effects_figure(effects, result.margin),
             hardening=hardening_rows(result, effects),
@@ -113,7 +114,7 @@ def render(result: Result) -> str:
             latency_read=latency.READ,
             trade=trade,
             trade_charts=html_figures.trade_figures(trade),
-            blocks=html_figures.blocks(result, view) if view.has_workloads else [],
+            blocks=html_figures.blocks(result, view) if several else [],
             other_metric="wall time" if result.metric == "cpu" else "CPU time",
             twin=_twin(result),
             builds=[_built(build) for build in result.builds],
@@ -203,7 +204,7 @@ def _twin(result: Result) -> tuple[str, ...]:
         for one in result.workloads
         if one.comparison.variant == result.twin
     ]
-    if each:
+    if len(each) > 1:
         out = len(each) - each.count(Direction.UNCLEAR)
         expected = len(each) * (1 - result.level)
         found.append(
