@@ -9,14 +9,11 @@ from typing import Annotated, Literal, TypeVar
 import typer
 
 from ensign.cli.outputs import (
-    CsvFile,
     Details,
     FailOn,
     FailOnOption,
-    HtmlFile,
-    JsonFile,
-    MarkdownFile,
     Outputs,
+    with_outputs,
 )
 from ensign.model.errors import InputError
 from ensign.model.trials import Better, Metric, Mode, Score
@@ -24,6 +21,7 @@ from ensign.model.trials import Better, Metric, Mode, Score
 T = TypeVar("T")
 
 
+@with_outputs()
 def compare(  # noqa: PLR0913  # one parameter per option of the command line
     commands: Annotated[
         list[str], typer.Argument(help="Two commands or more; the first is the baseline.")
@@ -110,10 +108,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
             "rounds.",
         ),
     ] = None,
-    json: JsonFile = None,
-    markdown: MarkdownFile = None,
-    csv: CsvFile = None,
-    html: HtmlFile = None,
+    outputs: Outputs,
     details: Details = False,
     deadline: Annotated[
         str | None,
@@ -169,7 +164,6 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         ports=_read("--ports", parse_ports, ports) or DEFAULT_PORTS,
         workloads=tuple(workload or ()),
     )
-    outputs = Outputs({"json": json, "markdown": markdown, "csv": csv, "html": html})
     status = run_compare(
         options,
         outputs,

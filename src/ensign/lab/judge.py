@@ -250,7 +250,7 @@ def _others(
 
     What says a score of itself mostly runs for a fixed time, and costs what that is.
     """
-    other = Metric.WALL if metric is Metric.CPU else Metric.CPU
+    other = metric.other
 
     def log_of(trial: Trial, variant: str) -> float:
         if metric is Metric.SCORE:

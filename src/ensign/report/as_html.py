@@ -114,7 +114,7 @@ def render(result: Result) -> str:
             trade=trade,
             trade_charts=html_figures.trade_figures(trade),
             blocks=html_figures.blocks(result, view) if view.has_workloads else [],
-            other_metric="wall time" if result.metric == "cpu" else "CPU time",
+            other_metric=words.METRICS[result.metric.other],
             twin=_twin(result),
             builds=[_built(build) for build in result.builds],
             confirmation=_confirmation(result),

@@ -18,7 +18,7 @@ from ensign.report.notes import BY_MINIMUM, SIGNIFICANT_HEADING, Note, notes, re
 from ensign.report.trade import Trade, trade_view
 from ensign.report.verdict import Verdict, verdict_of
 from ensign.report.view import ResultView, Row, VariantWorkloads, view_of
-from ensign.report.words import METRICS, clean, other_metric, plain_share
+from ensign.report.words import METRICS, clean, plain_share
 
 # A comment on GitHub holds 65,536 characters.
 _MOST_CHARACTERS = 60_000
@@ -202,7 +202,7 @@ def _significant(variants: Iterable[VariantWorkloads]) -> str:
 def _heads(level: float | None, margin: float | None, first: str, metric: Metric) -> list[str]:
     interval = "interval" if level is None else f"{plain_share(level)} interval"
     size = [] if margin is None else [f"margin {plain_share(margin)}"]
-    other = METRICS[other_metric(metric)]
+    other = METRICS[metric.other]
     return [first, interval, "speedup", *size, f"by {other}"]
 
 

@@ -215,7 +215,7 @@ class _Columns:
 
 def _columns(page: Page, metric: Metric, margin: float | None, rows: Iterable[Row]) -> _Columns:
     aside = page.width >= _ASIDE and any(row.other for row in rows)
-    return _Columns(margin, words.other_metric(metric), aside)
+    return _Columns(margin, metric.other, aside)
 
 
 def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -> None:
