@@ -194,9 +194,9 @@ def _confirmation(result: Result) -> Phase | None:
 
 def _twin(result: Result) -> tuple[str, ...]:
     found = [
-        twin_sentence(entry.comparison, result.margin)
-        for entry in result.suite
-        if entry.comparison.variant == result.twin
+        twin_sentence(compared.comparison, result.margin)
+        for compared in result.suite
+        if compared.comparison.variant == result.twin
     ]
     each = [
         one.comparison.direction

@@ -118,7 +118,7 @@ def _suite(result: Result, view: ResultView) -> str:
         for cells, extra in zip(body, ["", *(row.non_inferior for row in view.suite)], strict=True):
             cells.append(safe(extra))
     table = _table(header, body)
-    missing = [f"- {safe(entry.label)}: {safe(entry.reason)}" for entry in view.unmeasured]
+    missing = [f"- {safe(compared.label)}: {safe(compared.reason)}" for compared in view.unmeasured]
     return "\n\n".join([table, "\n".join(missing)]) if missing else table
 
 
@@ -138,8 +138,8 @@ def _workloads(variant: VariantWorkloads, result: Result) -> str:
     margin = result.margin
     header = [*_heads(None, margin, "workload", result.metric), "baseline", "variant"]
     body = [
-        [*_cells(entry.row, margin), entry.baseline_cost, entry.variant_cost]
-        for entry in variant.rows
+        [*_cells(compared.row, margin), compared.baseline_cost, compared.variant_cost]
+        for compared in variant.rows
     ]
     return _table(header, body)
 
