@@ -58,4 +58,4 @@ def test_a_missing_training_is_named_with_its_line(ensign: Ensign) -> None:
     write_study(ensign.folder, BATCH + '\n[[include]]\noptimization = "-O2"\npgo = "on"\n')
     done = ensign("plan", "study.toml")
     assert done.status == 2
-    assert "'pgo' needs a profile: add [[training.workloads]] to learn from" in done.err
+    assert "'pgo' needs a profile: add [[training.workloads]] to train it on" in done.err

@@ -122,12 +122,12 @@ def test_the_demo_is_right() -> None:
         (
             '["-O2", "-O3"]',
             '["-O2", "-O3"]\nbolt = ["off", "on"]',
-            "s.toml:15: 'bolt' needs a profile: add [[training.workloads]] to learn from",
+            "s.toml:15: 'bolt' needs a profile: add [[training.workloads]] to train it on",
         ),
         (
             "[server]",
             '[[include]]\noptimization = "-O1"\npgo = "on"\n[server]',
-            "s.toml:22: 'pgo' needs a profile: add [[training.workloads]] to learn from",
+            "s.toml:22: 'pgo' needs a profile: add [[training.workloads]] to train it on",
         ),
         (
             "[[workloads]]",

@@ -72,7 +72,7 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """All variants in the order asked for, and what was learned on the way, for the report."""
+    """All variants in the order asked for, and what was found on the way, for the report."""
 
     results: tuple[BuildResult, ...]
     findings: tuple[Finding, ...]

@@ -1,4 +1,4 @@
-"""The port for running an instrumented program on what it is to learn from."""
+"""The port for running an instrumented program on its training workloads."""
 
 from __future__ import annotations
 

@@ -12,14 +12,11 @@ import typer
 
 from ensign.cli.argv import words_of
 from ensign.cli.outputs import (
-    CsvFile,
     Details,
     FailOn,
     FailOnOption,
-    HtmlFile,
-    JsonFile,
-    MarkdownFile,
     Outputs,
+    with_outputs,
 )
 from ensign.model.errors import InputError
 from ensign.model.trials import Better, Metric, Mode, Score
@@ -30,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@with_outputs()
 def compare(  # noqa: PLR0913  # one parameter per option of the command line
     context: typer.Context,
     commands: Annotated[
@@ -173,10 +171,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
             "rounds.",
         ),
     ] = None,
-    json: JsonFile = None,
-    markdown: MarkdownFile = None,
-    csv: CsvFile = None,
-    html: HtmlFile = None,
+    outputs: Outputs,
     bundle: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="All raw data in one file, for 'ensign report' later."),
@@ -249,7 +244,6 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         time_unit=time_unit or "",
     )
     options = with_parameters(options, _parameters(parameter_list, parameter_scan, parameter_step))
-    outputs = Outputs({"json": json, "markdown": markdown, "csv": csv, "html": html})
     status = run_compare(
         options,
         outputs,

@@ -12,10 +12,11 @@ from typing import Annotated
 import typer
 
 from ensign.cli.output import say, write
-from ensign.cli.outputs import FailOn, JsonFile, Outputs
+from ensign.cli.outputs import FailOn, Outputs, with_outputs
 from ensign.model.findings import Finding, Severity
 
 
+@with_outputs("json")
 def doctor(
     path: Annotated[
         Path | None,
@@ -25,7 +26,7 @@ def doctor(
         ),
     ] = None,
     *,
-    json: JsonFile = None,
+    outputs: Outputs,
     race: Annotated[
         bool, typer.Option(help="Measure the noise by racing a program against itself for 2 s.")
     ] = True,
@@ -42,7 +43,6 @@ def doctor(
     ensign. Exit status: 0, 1 by --fail-on, 2 wrong use.
     """
     failing = FailOn(tuple(fail_on or ()), known=tuple(Severity))
-    outputs = Outputs({"json": json})
     outputs.check()
     columns = shutil.get_terminal_size((80, 24)).columns
     if path is not None and path.suffix != ".toml":

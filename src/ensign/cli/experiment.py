@@ -13,7 +13,6 @@ from ensign.host.signals import signals_deferred
 from ensign.lab.experiment import Outcome, Steps, run_experiment
 from ensign.model.results import Result, Stopped
 from ensign.report import as_terminal
-from ensign.report.formats import FORMATS
 
 _INTERRUPTED = 4
 
@@ -45,7 +44,7 @@ def carry_out(
 
 def show(result: Result, outputs: Outputs, *, details: bool, every_workload: bool = False) -> None:
     """First what lasts: standard output may be on a full disk."""
-    outputs.write(FORMATS, result)
+    outputs.write(result)
     if not outputs.to_standard_output:
         screen = screen_of(sys.stdout)
         say(as_terminal.render(result, screen, details=details, every_workload=every_workload))

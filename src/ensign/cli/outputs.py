@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -15,6 +16,7 @@ from ensign.host.files import check_writable, write_atomically
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
+from ensign.report.formats import FORMATS, Format
 
 if TYPE_CHECKING:
     from ensign.model.results import Result
@@ -23,21 +25,6 @@ STANDARD_OUTPUT = "-"
 _SLOWER = "slower"
 _SEVERITIES = tuple(Severity)
 
-JsonFile = Annotated[
-    str | None,
-    typer.Option("--json", "--export-json", metavar="FILE", help="Everything ('-': to here)."),
-]
-MarkdownFile = Annotated[
-    str | None,
-    typer.Option("--markdown", "--export-markdown", metavar="FILE", help="For a pull request."),
-]
-CsvFile = Annotated[
-    str | None,
-    typer.Option("--csv", "--export-csv", metavar="FILE", help="A row for each comparison."),
-]
-HtmlFile = Annotated[
-    str | None, typer.Option("--html", metavar="FILE", help="A page with figures, in one file.")
-]
 Details = Annotated[
     bool, typer.Option("--details", help="All tables, findings and notes in the terminal.")
 ]
@@ -75,9 +62,9 @@ class Outputs:
             if target != STANDARD_OUTPUT:
                 check_writable(Path(target))
 
-    def write(self, formats: Mapping[str, Callable[[Result], str]], result: Result) -> None:
+    def write(self, result: Result) -> None:
         """Renders and writes what was asked for; files before standard output, which may fail."""
-        self.write_texts({name: partial(render, result) for name, render in formats.items()})
+        self.write_texts({each.name: partial(each.render, result) for each in FORMATS})
 
     def write_texts(self, texts: Mapping[str, Callable[[], str]]) -> None:
         """As `write`, of what makes each text."""
@@ -90,6 +77,43 @@ class Outputs:
 
     def _asked(self) -> list[tuple[str, str]]:
         return [(name, target) for name, target in self.files.items() if target is not None]
+
+
+def with_outputs(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command the options of these formats (of all, without names) for its `outputs`."""
+    chosen = [each for each in FORMATS if each.name in names or not names]
+
+    def given(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_options(**values: Any) -> None:
+            files = {each.name: values.pop(each.name) for each in chosen}
+            command(**values, outputs=Outputs(files))
+
+        options = [_option(each) for each in chosen]
+        hints = get_type_hints(command, include_extras=True)
+        parameters = [
+            new
+            for old in inspect.signature(command).parameters.values()
+            for new in (options if old.name == "outputs" else [_typed(old, hints)])
+        ]
+        with_options.__annotations__ = {each.name: each.annotation for each in parameters}
+        # Typer reads it; mypy knows no such attribute.
+        vars(with_options)["__signature__"] = inspect.Signature(parameters)
+        return with_options
+
+    return given
+
+
+def _typed(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> inspect.Parameter:
+    return parameter.replace(annotation=hints[parameter.name])
+
+
+def _option(each: Format) -> inspect.Parameter:
+    option = typer.Option(f"--{each.name}", *each.aliases, metavar="FILE", help=each.help)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(
+        each.name, kind, default=None, annotation=Annotated[str | None, option]
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,11 @@ from typing import Annotated
 import typer
 
 from ensign.cli.outputs import (
-    CsvFile,
     Details,
     FailOn,
     FailOnOption,
-    HtmlFile,
-    JsonFile,
-    MarkdownFile,
     Outputs,
+    with_outputs,
 )
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file (TOML).")]
@@ -38,6 +35,7 @@ def plan(study: StudyPath, *, workload: Workloads = None) -> None:
     study_run.plan(study, workload or [])
 
 
+@with_outputs()
 def run(  # noqa: PLR0913  # one parameter per option of the command line
     study: StudyPath,
     *,
@@ -50,10 +48,7 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
         typer.Option(help="Half-width of geometric means that suffices, such as 0.3%."),
     ] = None,
     update_lock: UpdateLock = False,
-    json: JsonFile = None,
-    markdown: MarkdownFile = None,
-    csv: CsvFile = None,
-    html: HtmlFile = None,
+    outputs: Outputs,
     details: Details = False,
     fail_on: FailOnOption = None,
     share_machine: Annotated[
@@ -74,7 +69,6 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
 
     limits = LimitOptions(budget=budget, precision=precision)
     lock = machine_lock(share=share_machine)
-    outputs = Outputs({"json": json, "markdown": markdown, "csv": csv, "html": html})
     failing = FailOn(tuple(fail_on or ()))
     status = study_run.run(
         study,
@@ -89,13 +83,11 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
     _end(status)
 
 
-def report(  # noqa: PLR0913  # as above
+@with_outputs()
+def report(
     study: EvidencePath,
     *,
-    json: JsonFile = None,
-    markdown: MarkdownFile = None,
-    csv: CsvFile = None,
-    html: HtmlFile = None,
+    outputs: Outputs,
     details: Details = False,
     every_workload: Annotated[
         bool, typer.Option("--workloads", help="In the terminal, show every workload.")
@@ -108,23 +100,22 @@ def report(  # noqa: PLR0913  # as above
     """
     from ensign.cli import study_run  # noqa: PLC0415
 
-    outputs = Outputs({"json": json, "markdown": markdown, "csv": csv, "html": html})
     failing = FailOn(tuple(fail_on or ()))
     result = study_run.report(study, outputs, details=details, every_workload=every_workload)
     _end(failing.status(result))
 
 
+@with_outputs("markdown", "json")
 def diff_studies(
     a: Annotated[Path, typer.Argument(metavar="A", help="A study file or a bundle.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Another host's or date's.")],
     *,
-    markdown: MarkdownFile = None,
-    json: JsonFile = None,
+    outputs: Outputs,
 ) -> None:
     """Say what changed between two studies: ratios of ratios, builds, machine, settings."""
     from ensign.cli import study_run  # noqa: PLC0415
 
-    study_run.diff_studies(a, b, Outputs({"markdown": markdown, "json": json}))
+    study_run.diff_studies(a, b, outputs)
 
 
 def _end(status: int) -> None:

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from ensign.cli.output import complain, say
-from ensign.cli.outputs import JsonFile, Outputs
+from ensign.cli.outputs import Outputs, with_outputs
 
 _INPUT = 2
 
 
+@with_outputs("json")
 def suites(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="Which suite: redis.")],
     *,
@@ -26,7 +27,7 @@ def suites(
     server_version: Annotated[
         str, typer.Option(metavar="VERSION", help="What the server to be tested is.")
     ] = "7.0.15",
-    json: JsonFile = None,
+    outputs: Outputs,
 ) -> None:
     """List the tests of a published suite: what they send, and which a study can race.
 
@@ -54,7 +55,6 @@ def suites(
             f"no test is of the group {', '.join(group)}; there are {', '.join(known)}"
         )
     server = f"{suite} {server_version}"
-    outputs = Outputs({"json": json})
     outputs.write_texts({"json": lambda: as_suites.as_json(rows, server)})
     if not outputs.to_standard_output:
         say(as_suites.terminal(rows, server))

@@ -251,7 +251,7 @@ def _others(
 
     What says a score of itself mostly runs for a fixed time, and costs what that is.
     """
-    other = Metric.WALL if metric is Metric.CPU else Metric.CPU
+    other = metric.other
 
     def log_of(trial: Trial, variant: str) -> float:
         if metric is Metric.SCORE:
@@ -332,14 +332,14 @@ class _Pairs:
         """Over all workloads."""
         found = []
         for variant in self.costs.variants[1:]:
-            entry = compare_suite(self.costs, variant, self.baseline, self.rule)
-            judged = self._claimed(variant, entry.comparison, self.of_rounds(variant))
+            compared = compare_suite(self.costs, variant, self.baseline, self.rule)
+            judged = self._claimed(variant, compared.comparison, self.of_rounds(variant))
             other = None
             if self._has_other(variant):
                 its = compare_suite(self.others, variant, self.baseline, self.rule).comparison
                 e = round_geomeans(self._differences(variant)).tolist()
-                other = self._beside(entry.comparison, its, e, self.trials)
-            found.append(replace(entry, comparison=replace(judged, beside=other)))
+                other = self._beside(compared.comparison, its, e, self.trials)
+            found.append(replace(compared, comparison=replace(judged, beside=other)))
         return tuple(found)
 
     def workloads(self) -> tuple[WorkloadComparison, ...]:

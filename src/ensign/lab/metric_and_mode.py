@@ -60,7 +60,7 @@ def choose(asked: Asked, does: Sequence[Behaviour]) -> Chosen:
     by_turns = by_turns or metric is Metric.SCORE or (asked.loaded and metric is Metric.WALL)
     found: list[Finding] = []
     if asked.mode is Mode.INTERLEAVED and by_turns:
-        found.append(_gated_by_request(waiting=waiting, parallel=parallel))
+        found.append(_interleaved_by_request(waiting=waiting, parallel=parallel))
     if asked.metric is Metric.CPU and metric is Metric.CPU and (parallel or waiting):
         found.append(_cpu_by_request(waiting=waiting))
     mode = asked.mode or (Mode.ALTERNATING if by_turns else Mode.INTERLEAVED)
@@ -110,7 +110,7 @@ def _needs_several_cpus(does: Behaviour, *, serves: bool) -> bool:
     return does.outgrows_a_cpu if serves else does.parallel
 
 
-def _gated_by_request(*, waiting: bool, parallel: bool) -> Finding:
+def _interleaved_by_request(*, waiting: bool, parallel: bool) -> Finding:
     if waiting:
         why = "it waits, and waiting goes on while it is stopped"
     elif parallel:

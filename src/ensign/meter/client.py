@@ -42,9 +42,9 @@ def find_meter() -> Path:
     if named and not os.access(named, os.X_OK):
         raise InputError(f"ENSIGN_METER_PROGRAM: {named} is no program that may be run")
     beside = Path(sys.executable).parent / "ensign-meter"
-    for candidate in (named, str(beside), shutil.which("ensign-meter")):
-        if candidate and os.access(candidate, os.X_OK):
-            return Path(candidate)
+    for path in (named, str(beside), shutil.which("ensign-meter")):
+        if path and os.access(path, os.X_OK):
+            return Path(path)
     raise InternalError("ensign-meter is not installed beside ensign; run 'make setup'")
 
 

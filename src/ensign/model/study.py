@@ -22,14 +22,14 @@ _SECOND_NS = 10**9
 
 
 class Training(Section):
-    """What PGO and BOLT learn from; not what the tests measure.
+    """What PGO and BOLT are trained on; it should differ from what is measured.
 
     Each profile is collected by running every workload once, on servers that are asked to stop.
     """
 
-    workloads: list[Workload] = Field(default_factory=list, description="runs to learn from")
+    workloads: list[Workload] = Field(default_factory=list, description="runs that train")
     tests: Tests | None = Field(
-        default=None, description="tests of the suite to learn from, names or glob patterns"
+        default=None, description="tests of the suite to train on, names or glob patterns"
     )
     requests: int = Field(default=100_000, gt=0, description="sent for each of these tests")
     profiles: int = Field(
@@ -50,7 +50,7 @@ class Study(Section):
     exclude: list[Choice] = Field(default_factory=list, description="combinations left out")
     include: list[Choice] = Field(default_factory=list, description="variants added")
     baseline: Choice = Field(description="the variant that all others are compared with")
-    training: Training | None = Field(default=None, description="what PGO and BOLT learn from")
+    training: Training | None = Field(default=None, description="what PGO and BOLT are trained on")
     check: CheckSection | None = Field(default=None, description="what a variant must pass")
     layouts: Layouts | None = Field(default=None, description="relinks of a variant")
     ship: Ship | None = Field(default=None, description="how the best build becomes the project's")

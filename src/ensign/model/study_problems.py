@@ -58,9 +58,9 @@ def check_shape(mapping: Mapping[str, object]) -> tuple[Study | None, tuple[Prob
     return None, tuple(problems)
 
 
-def nearest(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate most like a word, or None where nothing is like it."""
-    ordered = list(dict.fromkeys(candidates))
+def nearest(word: str, valid: Iterable[str]) -> str | None:
+    """The one of `valid` that is most like a word, or None where nothing is like it."""
+    ordered = list(dict.fromkeys(valid))
     for cutoff in (0.6, 0.4):
         found = difflib.get_close_matches(word, ordered, n=1, cutoff=cutoff)
         if found:
@@ -68,14 +68,14 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
     return None
 
 
-def suggestion(word: str, candidates: Sequence[str]) -> str:
-    """`; nearest is 'x'`, or the candidates where none is near; empty without any."""
-    near = nearest(word, candidates)
+def suggestion(word: str, valid: Sequence[str]) -> str:
+    """`; nearest is 'x'`, or all of `valid` where none is near; empty without any."""
+    near = nearest(word, valid)
     if near is not None:
         return f"; nearest is '{near}'"
-    if not candidates:
+    if not valid:
         return ""
-    return f"; valid: {', '.join(candidates)}"
+    return f"; valid: {', '.join(valid)}"
 
 
 def table_name(where: Where) -> str:

@@ -116,9 +116,9 @@ def _training(study: Study) -> Iterator[Problem]:
 
 
 def _untrained(study: Study) -> Iterator[Problem]:
-    """Each place that asks for a profile where there is nothing to learn from."""
+    """Each place that asks for a profile where there is nothing to train it on."""
     for axis in ("pgo", "bolt"):
-        text = f"'{axis}' needs a profile: add [[training.workloads]] to learn from"
+        text = f"'{axis}' needs a profile: add [[training.workloads]] to train it on"
         values = getattr(study.axes, axis)
         if "on" in values:
             yield Problem(("axes", axis, values.index("on")), text)

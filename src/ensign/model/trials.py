@@ -30,6 +30,11 @@ class Metric(StrEnum):
     WALL = "wall"
     SCORE = "score"
 
+    @property
+    def other(self) -> Metric:
+        """The cost that stands beside it: wall time beside CPU time, CPU time beside all else."""
+        return Metric.WALL if self is Metric.CPU else Metric.CPU
+
 
 class Better(StrEnum):
     """Which of two scores is the better one."""

@@ -50,13 +50,13 @@ def _rows(result: Result, prefix: str = "") -> list[list[Cell]]:
     rows = [_baseline(result, each, prefix) for each in result.measured]
     rows = [row for row in rows if row]
     used = {(each.variant, each.workload): each for each in result.measured}
-    for entry in result.suite:
-        names = [f"{prefix}suite", "", entry.comparison.variant, entry.comparison.baseline]
-        inside = _INSIDE[within_spread(entry.comparison, result)]
-        shown = _INSIDE[entry.non_inferior]
-        counts = (entry.workloads, "", "", "", inside, shown)
-        facts = _facts(result, result.facts_of(entry.comparison.variant))
-        rows.append([*names, *_cells(entry.comparison), *counts, *facts])
+    for compared in result.suite:
+        names = [f"{prefix}suite", "", compared.comparison.variant, compared.comparison.baseline]
+        inside = _INSIDE[within_spread(compared.comparison, result)]
+        shown = _INSIDE[compared.non_inferior]
+        counts = (compared.workloads, "", "", "", inside, shown)
+        facts = _facts(result, result.facts_of(compared.comparison.variant))
+        rows.append([*names, *_cells(compared.comparison), *counts, *facts])
     for one in result.workloads:
         names = [f"{prefix}workload", one.workload, one.comparison.variant, one.comparison.baseline]
         costs = (one.baseline_cost_ns, one.variant_cost_ns, one.user_share)
@@ -109,20 +109,20 @@ def _facts(result: Result, measured: VariantFacts | None) -> list[Cell]:
     return [*map(_number, times), measured.peak_memory_bytes, command]
 
 
-def _cells(entry: Comparison) -> list[Cell]:
+def _cells(compared: Comparison) -> list[Cell]:
     return [
-        entry.metric.value,
-        _number(entry.ratio),
-        _number(entry.low),
-        _number(entry.high),
-        _number(entry.level),
-        entry.direction.value,
-        "" if entry.size is None else entry.size.value,
-        entry.executions,
-        entry.rule,
-        entry.withheld,
-        "" if entry.correlation is None else _number(entry.correlation),
-        *_other(entry.beside),
+        compared.metric.value,
+        _number(compared.ratio),
+        _number(compared.low),
+        _number(compared.high),
+        _number(compared.level),
+        compared.direction.value,
+        "" if compared.size is None else compared.size.value,
+        compared.executions,
+        compared.rule,
+        compared.withheld,
+        "" if compared.correlation is None else _number(compared.correlation),
+        *_other(compared.beside),
     ]
 
 

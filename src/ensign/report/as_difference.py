@@ -78,19 +78,19 @@ def as_json(found: StudyDifference) -> str:
 
 
 def _change(each: RatioChange, found: StudyDifference) -> dict[str, object]:
-    entry = each.comparison
+    compared = each.comparison
     return {
-        "variant": entry.variant,
+        "variant": compared.variant,
         "workload": each.workload or None,
-        "metric": entry.metric.value,
+        "metric": compared.metric.value,
         "ratio_a": each.ratio_a,
         "ratio_b": each.ratio_b,
-        "ratio": entry.ratio,
-        "low": entry.low,
-        "high": entry.high if math.isfinite(entry.high) else None,
-        "direction": entry.direction.value,
-        "size": None if entry.size is None else entry.size.value,
-        "answer": answer(entry, found.margin),
+        "ratio": compared.ratio,
+        "low": compared.low,
+        "high": compared.high if math.isfinite(compared.high) else None,
+        "direction": compared.direction.value,
+        "size": None if compared.size is None else compared.size.value,
+        "answer": answer(compared, found.margin),
     }
 
 

@@ -115,7 +115,7 @@ def render(result: Result) -> str:
             trade=trade,
             trade_charts=html_figures.trade_figures(trade),
             blocks=html_figures.blocks(result, view) if several else [],
-            other_metric="wall time" if result.metric == "cpu" else "CPU time",
+            other_metric=words.METRICS[result.metric.other],
             twin=_twin(result),
             builds=[_built(build) for build in result.builds],
             confirmation=_confirmation(result),
@@ -195,9 +195,9 @@ def _confirmation(result: Result) -> Phase | None:
 
 def _twin(result: Result) -> tuple[str, ...]:
     found = [
-        twin_sentence(entry.comparison, result.margin)
-        for entry in result.suite
-        if entry.comparison.variant == result.twin
+        twin_sentence(compared.comparison, result.margin)
+        for compared in result.suite
+        if compared.comparison.variant == result.twin
     ]
     each = [
         one.comparison.direction

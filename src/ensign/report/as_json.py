@@ -72,53 +72,55 @@ def _confirmation(phase: Confirmation) -> dict[str, Json]:
 
 def _rows_of(result: Result) -> dict[str, Json]:
     return {
-        "comparisons": [_comparison(entry) for entry in result.comparisons],
+        "comparisons": [_comparison(compared) for compared in result.comparisons],
         "aa": None if result.aa is None else _comparison(result.aa),
         "suite": [
             {
-                "variant": entry.comparison.variant,
-                **_interval(entry.comparison),
-                "level": entry.comparison.level,
-                **_statements(entry.comparison),
-                **_judged(entry.comparison),
-                "workloads": entry.workloads,
-                "non_inferior": entry.non_inferior,
-                "not_shown": list(entry.not_shown),
-                "within_layout_spread": within_spread(entry.comparison, result),
+                "variant": compared.comparison.variant,
+                **_interval(compared.comparison),
+                "level": compared.comparison.level,
+                **_statements(compared.comparison),
+                **_judged(compared.comparison),
+                "workloads": compared.workloads,
+                "non_inferior": compared.non_inferior,
+                "not_shown": list(compared.not_shown),
+                "within_layout_spread": within_spread(compared.comparison, result),
             }
-            for entry in result.suite
+            for compared in result.suite
         ],
         "workloads": [
             {
-                "workload": entry.workload,
-                "variant": entry.comparison.variant,
-                "metric": entry.comparison.metric.value,
-                **_interval(entry.comparison),
-                **_statements(entry.comparison),
-                "executions": entry.comparison.executions,
-                **_judged(entry.comparison),
-                "baseline_cost_ns": _number(entry.baseline_cost_ns),
-                "variant_cost_ns": _number(entry.variant_cost_ns),
-                "user_share": _number(entry.user_share),
-                "within_layout_spread": within_spread(entry.comparison, result, entry.workload),
+                "workload": compared.workload,
+                "variant": compared.comparison.variant,
+                "metric": compared.comparison.metric.value,
+                **_interval(compared.comparison),
+                **_statements(compared.comparison),
+                "executions": compared.comparison.executions,
+                **_judged(compared.comparison),
+                "baseline_cost_ns": _number(compared.baseline_cost_ns),
+                "variant_cost_ns": _number(compared.variant_cost_ns),
+                "user_share": _number(compared.user_share),
+                "within_layout_spread": within_spread(
+                    compared.comparison, result, compared.workload
+                ),
             }
-            for entry in result.workloads
+            for compared in result.workloads
         ],
         "bands": [
             {
-                "variant": entry.variant,
-                "by_mean": list(entry.by_mean),
-                "by_minimum": list(entry.by_minimum),
+                "variant": compared.variant,
+                "by_mean": list(compared.by_mean),
+                "by_minimum": list(compared.by_minimum),
             }
-            for entry in result.bands
+            for compared in result.bands
         ],
         "significant": [
             {
-                "variant": entry.variant,
-                "slower": list(entry.slower),
-                "faster": list(entry.faster),
+                "variant": compared.variant,
+                "slower": list(compared.slower),
+                "faster": list(compared.faster),
             }
-            for entry in result.significant
+            for compared in result.significant
         ],
         "factorial": {
             "main": [_effect(each) for each in result.factorial.main],
@@ -127,15 +129,15 @@ def _rows_of(result: Result) -> dict[str, Json]:
         },
         "latency": [
             {
-                "workload": entry.workload,
-                "variant": entry.comparison.variant,
-                "percentile": entry.percentile,
-                **_interval(entry.comparison),
-                "executions": entry.comparison.executions,
-                "baseline_ns": _number(entry.baseline_ns),
-                "variant_ns": _number(entry.variant_ns),
+                "workload": compared.workload,
+                "variant": compared.comparison.variant,
+                "percentile": compared.percentile,
+                **_interval(compared.comparison),
+                "executions": compared.comparison.executions,
+                "baseline_ns": _number(compared.baseline_ns),
+                "variant_ns": _number(compared.variant_ns),
             }
-            for entry in result.latency
+            for compared in result.latency
         ],
         **({} if result.layouts is None else {"layouts": _layouts(result.layouts)}),
         "variants": [_variant(each, result) for each in result.measured],
@@ -168,25 +170,25 @@ def _effect(effect: Effect) -> dict[str, Json]:
     }
 
 
-def _comparison(entry: Comparison) -> dict[str, Json]:
+def _comparison(compared: Comparison) -> dict[str, Json]:
     return {
-        "variant": entry.variant,
-        "baseline": entry.baseline,
-        "metric": entry.metric.value,
-        **_interval(entry),
-        "level": entry.level,
-        **_statements(entry),
-        "executions": entry.executions,
-        **_judged(entry),
+        "variant": compared.variant,
+        "baseline": compared.baseline,
+        "metric": compared.metric.value,
+        **_interval(compared),
+        "level": compared.level,
+        **_statements(compared),
+        "executions": compared.executions,
+        **_judged(compared),
     }
 
 
-def _judged(entry: Comparison) -> dict[str, Json]:
+def _judged(compared: Comparison) -> dict[str, Json]:
     """Why nothing is claimed, if so; lag-1 correlation; the other cost, and where time went."""
     return {
-        "withheld": entry.withheld or None,
-        "correlation": entry.correlation,
-        "other_metric": None if entry.beside is None else _beside(entry.beside),
+        "withheld": compared.withheld or None,
+        "correlation": compared.correlation,
+        "other_metric": None if compared.beside is None else _beside(compared.beside),
     }
 
 
@@ -205,13 +207,17 @@ def _shares(shares: TimeShares) -> dict[str, Json]:
     return {**asdict(shares), "waiting": shares.waiting}
 
 
-def _interval(entry: Comparison) -> dict[str, Json]:
-    return {"ratio": _number(entry.ratio), "low": _number(entry.low), "high": _number(entry.high)}
+def _interval(compared: Comparison) -> dict[str, Json]:
+    return {
+        "ratio": _number(compared.ratio),
+        "low": _number(compared.low),
+        "high": _number(compared.high),
+    }
 
 
-def _statements(entry: Comparison) -> dict[str, Json]:
-    size = None if entry.size is None else entry.size.value
-    return {"direction": entry.direction.value, "size": size}
+def _statements(compared: Comparison) -> dict[str, Json]:
+    size = None if compared.size is None else compared.size.value
+    return {"direction": compared.direction.value, "size": size}
 
 
 def _finding(finding: Finding) -> dict[str, Json]:

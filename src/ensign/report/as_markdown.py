@@ -18,7 +18,7 @@ from ensign.report.notes import BY_MINIMUM, SIGNIFICANT_HEADING, Note, notes, re
 from ensign.report.trade import Trade, trade_view
 from ensign.report.verdict import Verdict, verdict_of
 from ensign.report.view import ResultView, Row, VariantWorkloads, view_of
-from ensign.report.words import METRICS, clean, other_metric, plain_share
+from ensign.report.words import METRICS, clean, plain_share
 
 # A comment on GitHub holds 65,536 characters.
 _MOST_CHARACTERS = 60_000
@@ -118,7 +118,7 @@ def _suite(result: Result, view: ResultView) -> str:
         for cells, extra in zip(body, ["", *(row.non_inferior for row in view.suite)], strict=True):
             cells.append(safe(extra))
     table = _table(header, body)
-    missing = [f"- {safe(entry.label)}: {safe(entry.reason)}" for entry in view.unmeasured]
+    missing = [f"- {safe(compared.label)}: {safe(compared.reason)}" for compared in view.unmeasured]
     return "\n\n".join([table, "\n".join(missing)]) if missing else table
 
 
@@ -138,8 +138,8 @@ def _workloads(variant: VariantWorkloads, result: Result) -> str:
     margin = result.margin
     header = [*_heads(None, margin, "workload", result.metric), "baseline", "variant"]
     body = [
-        [*_cells(entry.row, margin), entry.baseline_cost, entry.variant_cost]
-        for entry in variant.rows
+        [*_cells(compared.row, margin), compared.baseline_cost, compared.variant_cost]
+        for compared in variant.rows
     ]
     return _table(header, body)
 
@@ -202,7 +202,7 @@ def _significant(variants: Iterable[VariantWorkloads]) -> str:
 def _heads(level: float | None, margin: float | None, first: str, metric: Metric) -> list[str]:
     interval = "interval" if level is None else f"{plain_share(level)} interval"
     size = [] if margin is None else [f"margin {plain_share(margin)}"]
-    other = METRICS[other_metric(metric)]
+    other = METRICS[metric.other]
     return [first, interval, "speedup", *size, f"by {other}"]
 
 

@@ -101,7 +101,7 @@ def _doubts(result: Result, build: BuildFacts, measured: SuiteComparison | None)
     if build.check == CheckStatus.NOT_CHECKED:
         yield "Whether the program still does what it should was not checked by the study."
     if "on" in (dict(build.choices).get("pgo"), dict(build.choices).get("bolt")):
-        yield "Profiles were learned from the training of the study; another use may gain less."
+        yield "Profiles come from the training workloads of the study; another use may gain less."
     applied = dict(result.source).get("apply", "[]")
     if applied != "[]":
         yield f"The source was measured, and is changed, with the study's own patches: {applied}."

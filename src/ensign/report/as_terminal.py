@@ -215,7 +215,7 @@ class _Columns:
 
 def _columns(page: Page, metric: Metric, margin: float | None, rows: Iterable[Row]) -> _Columns:
     aside = page.width >= _ASIDE and any(row.other for row in rows)
-    return _Columns(margin, words.other_metric(metric), aside)
+    return _Columns(margin, metric.other, aside)
 
 
 def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -> None:
@@ -335,19 +335,19 @@ def _workloads(page: Page, variant: VariantWorkloads, result: Result) -> None:
     wide = page.width >= _WIDE
     table = _new_table(f"{variant.label}, by workload: {variant.summary}")
     _name_column(table, "workload")
-    rows = [entry.row for entry in variant.rows]
+    rows = [compared.row for compared in variant.rows]
     columns = _columns(page, result.metric, result.margin, rows)
     columns.add(table, "interval")
     if wide:
         for header in ("baseline", "variant", "user"):
             table.add_column(header, justify="right", no_wrap=True)
-    for entry in variant.rows:
-        cells = columns.cells(entry.row)
+    for compared in variant.rows:
+        cells = columns.cells(compared.row)
         if wide:
             cells += [
-                _text(entry.baseline_cost),
-                _text(entry.variant_cost),
-                _text(entry.user_share),
+                _text(compared.baseline_cost),
+                _text(compared.variant_cost),
+                _text(compared.user_share),
             ]
         table.add_row(*cells)
     page.show(table)

@@ -112,11 +112,11 @@ def scale(low: float, high: float) -> Spec:
 def axis(low: float, high: float, frame: Frame) -> Spec:
     """The axis of speedups above the rows of a frame."""
     along = Axis(low, high, frame.plot)
-    room = max(0, _TICK_HALF - frame.left)
+    space = max(0, _TICK_HALF - frame.left)
     ticks = [
         tick
         for tick in along.ticks(7)
-        if abs(tick) < _ZERO or room <= along.column(tick) <= frame.plot - room
+        if abs(tick) < _ZERO or space <= along.column(tick) <= frame.plot - space
     ]
     return percent_axis("top", ticks)
 
@@ -153,7 +153,7 @@ def texts(rows: Sequence[Mapping[str, object]], frame: Frame) -> list[Spec]:
         "align": "left" if frame.is_narrow else "right",
         "color": palette.INK.light,
         "fontSize": 13,
-        "limit": _room_for_names(rows, frame) if frame.is_narrow else 0,
+        "limit": _space_for_names(rows, frame) if frame.is_narrow else 0,
     }
     align = "right" if frame.is_narrow else "left"
     value = {**text, "align": align, "color": palette.MUTED.light, "fontSize": 12, "limit": 0}
@@ -166,7 +166,7 @@ def texts(rows: Sequence[Mapping[str, object]], frame: Frame) -> list[Spec]:
     ]
 
 
-def _room_for_names(rows: Sequence[Mapping[str, object]], frame: Frame) -> float:
+def _space_for_names(rows: Sequence[Mapping[str, object]], frame: Frame) -> float:
     """Pixels that names may take beside the longest value of the rows.
 
     They are measured in the font at hand; the reader's may be wider.

@@ -13,9 +13,6 @@ from ensign.report.axis_words import change_words, condition_words, restriction_
 from ensign.report.view import Row, row_of
 from ensign.report.words import between, percent, plain_share
 
-_METRICS = {"cpu": "CPU time", "wall": "wall time"}
-
-
 EXPLORED = "Read from the exploration. "
 
 
@@ -89,7 +86,7 @@ def effects_view(result: Result) -> EffectsView | None:
             Interplay(_together(effect, margin), _row(_both(effect), effect, margin))
             for effect in factorial.interactions
         ),
-        other_metric="" if other is None else _METRICS[other.metric.value],
+        other_metric="" if other is None else words.METRICS[other.metric],
         note=_note(result),
     )
 

@@ -1,18 +1,55 @@
-"""The formats in which a result is written to a file. A new one is a line here, and its module."""
+"""The formats in which a result is written to a file. A new one is a row here, and its module.
+
+Renderers are imported when they are used: commands read this table for their options.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ensign.model.results import Result
-from ensign.report import as_csv, as_html, as_json, as_markdown
+if TYPE_CHECKING:
+    from ensign.model.results import Result
 
-FORMATS: Mapping[str, Callable[[Result], str]] = MappingProxyType(
-    {
-        "json": as_json.render,
-        "markdown": as_markdown.render,
-        "csv": as_csv.render,
-        "html": as_html.render,
-    }
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format: its option is `--NAME FILE` (`aliases` do the same), with that help."""
+
+    name: str
+    help: str
+    render: Callable[[Result], str]
+    aliases: tuple[str, ...] = ()
+
+
+def _json(result: Result) -> str:
+    from ensign.report import as_json  # noqa: PLC0415
+
+    return as_json.render(result)
+
+
+def _markdown(result: Result) -> str:
+    from ensign.report import as_markdown  # noqa: PLC0415
+
+    return as_markdown.render(result)
+
+
+def _csv(result: Result) -> str:
+    from ensign.report import as_csv  # noqa: PLC0415
+
+    return as_csv.render(result)
+
+
+def _html(result: Result) -> str:
+    from ensign.report import as_html  # noqa: PLC0415
+
+    return as_html.render(result)
+
+
+FORMATS = (
+    Format("json", "Everything ('-': to standard output).", _json, ("--export-json",)),
+    Format("markdown", "For a pull request.", _markdown, ("--export-markdown",)),
+    Format("csv", "A row for each comparison.", _csv, ("--export-csv",)),
+    Format("html", "A page with figures, in one file.", _html),
 )

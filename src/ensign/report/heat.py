@@ -52,10 +52,12 @@ _MEANINGS = (
 def heat_map(view: ResultView) -> HeatMap | None:
     """None without workloads; one alone is the suite itself, and has no map either."""
     variants = [variant for variant in view.variants if not variant.is_twin]
-    workloads = dict.fromkeys(entry.row.label for one in variants for entry in one.rows)
+    workloads = dict.fromkeys(compared.row.label for one in variants for compared in one.rows)
     if len(workloads) < 2:  # noqa: PLR2004
         return None
-    cells = [{entry.row.label: _cell(one, entry.row) for entry in one.rows} for one in variants]
+    cells = [
+        {compared.row.label: _cell(one, compared.row) for compared in one.rows} for one in variants
+    ]
     return HeatMap(
         tuple(one.label for one in variants),
         tuple(

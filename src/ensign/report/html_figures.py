@@ -20,7 +20,7 @@ from ensign.report.view import ResultView, VariantWorkloads
 from ensign.report.words import Span, clean, plain_share
 from ensign.stats.winner import barred
 
-_ROOM_FOR_COUNTS = 216
+_SPACE_FOR_COUNTS = 216
 _MOST_BLOCK_CHARTS = 7
 _STACK_STEP, _NARROW_STACK_STEP = 32, 52
 
@@ -94,20 +94,20 @@ def user_figure(result: Result, view: ResultView) -> Figure | None:
     best = next((row for row in view.compared if row.name not in unfit), None)
     if best is None:
         return None
-    entries = [
-        entry
-        for entry in result.workloads
-        if entry.comparison.variant == best.name and 0 <= entry.user_share <= 1
+    pairs = [
+        compared
+        for compared in result.workloads
+        if compared.comparison.variant == best.name and 0 <= compared.user_share <= 1
     ]
-    if not entries:
+    if not pairs:
         return None
-    mean = sum(entry.user_share for entry in entries) / len(entries)
+    mean = sum(compared.user_share for compared in pairs) / len(pairs)
     caption = (
         f"{best.label}, the fastest variant: {figures.share(mean)} of its CPU time is user time, "
         "the rest the kernel's (mean over the workloads). A compiler changes the user time alone."
     )
     title = f"Kernel and user time of {best.label}, percent of its CPU time by workload"
-    return Figure(_stacked([_split(entry) for entry in entries], title, (27, 44)), caption)
+    return Figure(_stacked([_split(compared) for compared in pairs], title, (27, 44)), caption)
 
 
 def effects_figure(effects: EffectsView | None, margin: float | None) -> Pair | None:
@@ -147,7 +147,7 @@ def blocks(result: Result, view: ResultView) -> list[Block]:
     """
     found = []
     for index, variant in enumerate(view.variants):
-        rows = [entry.row for entry in variant.rows]
+        rows = [compared.row for compared in variant.rows]
         title = f"Speedup of {variant.label} by workload"
         chart = None
         if index < _MOST_BLOCK_CHARTS:
@@ -156,15 +156,15 @@ def blocks(result: Result, view: ResultView) -> list[Block]:
     return found
 
 
-def _split(entry: WorkloadComparison) -> Stack:
-    user = round(100 * entry.user_share)
+def _split(compared: WorkloadComparison) -> Stack:
+    user = round(100 * compared.user_share)
     # The second and the fifth colour of the bands: grey and blue.
     said = f"{user} % user"
-    return Stack(clean(entry.workload), said, (0, 100 - user, 0, 0, user, 0), said=said)
+    return Stack(clean(compared.workload), said, (0, 100 - user, 0, 0, user, 0), said=said)
 
 
 def _stacked(stacks: list[Stack] | tuple[Stack, ...], title: str, steps: tuple[int, int]) -> Pair:
-    wide = wide_frame([one.label for one in stacks], right=_ROOM_FOR_COUNTS)
+    wide = wide_frame([one.label for one in stacks], right=_SPACE_FOR_COUNTS)
     wide = Frame(wide.width, wide.left, wide.right, steps[0])
     narrow = Frame(NARROW_FRAME.width, NARROW_FRAME.left, NARROW_FRAME.right, steps[1])
     return Pair(charts.stacks(stacks, wide, title), charts.stacks(stacks, narrow, title))

@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ensign.model.results import Confirmation, Result, Stopped
-from ensign.model.trials import Metric, Mode
+from ensign.model.trials import Mode
 from ensign.model.units import counted, format_duration
 from ensign.report import figures
 from ensign.report.confirmation import exploration_text, plan_text
 from ensign.report.layouts import layout_text, scope
-from ensign.report.words import clean, plain_share
+from ensign.report.words import METRICS_IN_FULL, clean, plain_share
 
-_METRICS = {
-    Metric.CPU.value: "CPU time of the program per operation",
-    Metric.WALL.value: "wall time per operation",
-    Metric.SCORE.value: "what each program says of its own speed (--score)",
-}
 _STOPPED = {
     Stopped.DECIDED: "it stopped when every comparison was decided",
     Stopped.PRECISION: "it stopped when the asked precision was reached",
@@ -76,7 +71,7 @@ def _of_rounds(result: Result) -> tuple[Note, ...]:
 
 
 def _measured(result: Result) -> str:
-    metric = _METRICS.get(result.metric, result.metric)
+    metric = METRICS_IN_FULL[result.metric]
     stopped = "" if result.stopped is None else f"; {_STOPPED[result.stopped]}"
     if len(result.workload_names) > 1:
         rounds = f"{result.rounds_done} of {counted(result.rounds_planned, 'round')}"

@@ -52,13 +52,13 @@ def verdict_of(result: Result) -> Verdict:
 
 
 def _of_suite(result: Result) -> Verdict:
-    entries = [entry for entry in result.suite if entry.comparison.variant != result.twin]
+    pairs = [compared for compared in result.suite if compared.comparison.variant != result.twin]
     unfit = barred(result.findings, result.builds)
     left = able(result)
-    caveats = (*_study_caveats(result, unfit & {e.comparison.variant for e in entries}),)
+    caveats = (*_study_caveats(result, unfit & {e.comparison.variant for e in pairs}),)
     best = winner(result)
     if best is None:
-        headline = _no_winner(left, result) if left or not entries else _all_barred(entries)
+        headline = _no_winner(left, result) if left or not pairs else _all_barred(pairs)
         return Verdict(headline, _others(left, result), caveats)
     beyond, inside = beside_spread(best.comparison, result)
     details = (
@@ -71,12 +71,12 @@ def _of_suite(result: Result) -> Verdict:
     return Verdict(headline, details, (*caveats, *filter(None, [inside])))
 
 
-def suite_sentence(entry: SuiteComparison, result: Result) -> str:
+def suite_sentence(compared: SuiteComparison, result: Result) -> str:
     """A variant over all workloads, by both costs where they disagree; without a full stop."""
-    said = words.sentence(entry.comparison, result.margin, against=True, mode=result.mode)
-    several = entry.workloads > 1 and not entry.comparison.withheld
-    over = f", over {counted(entry.workloads, 'workload')} (geometric mean)" if several else ""
-    return f"{said}{over}{both_said(entry.comparison)}"
+    said = words.sentence(compared.comparison, result.margin, against=True, mode=result.mode)
+    several = compared.workloads > 1 and not compared.comparison.withheld
+    over = f", over {counted(compared.workloads, 'workload')} (geometric mean)" if several else ""
+    return f"{said}{over}{both_said(compared.comparison)}"
 
 
 def what_hurts(variant: str, result: Result) -> tuple[str, ...]:
@@ -103,13 +103,13 @@ def shown_regressions(variant: str, result: Result) -> str:
     return _slower(shown) if shown else ""
 
 
-def _slower(entries: Sequence[WorkloadComparison]) -> str:
+def _slower(pairs: Sequence[WorkloadComparison]) -> str:
     said = [
         f"{clean(each.workload)} is {words.briefly(each.comparison)}"
-        for each in entries[:_MOST_NAMED]
+        for each in pairs[:_MOST_NAMED]
     ]
-    if len(entries) > _MOST_NAMED:
-        said.append(f"{counted(len(entries) - _MOST_NAMED, 'more workload')}")
+    if len(pairs) > _MOST_NAMED:
+        said.append(f"{counted(len(pairs) - _MOST_NAMED, 'more workload')}")
     return listed(tuple(said))
 
 
@@ -162,18 +162,18 @@ def _no_winner(left: Sequence[SuiteComparison], result: Result) -> str:
     if not left:
         return "No variant was compared with the baseline."
     metric = words.METRICS[Metric(result.metric)]
-    if all(entry.comparison.direction is Direction.SLOWER for entry in left):
+    if all(compared.comparison.direction is Direction.SLOWER for compared in left):
         return f"Every variant is slower than {baseline} by {metric}."
-    alike = all(entry.comparison.size is Size.WITHIN for entry in left)
+    alike = all(compared.comparison.size is Size.WITHIN for compared in left)
     if alike and result.margin is not None:
         limit = plain_share(result.margin)
         return f"No variant differs from {baseline} by more than {limit} ({metric})."
     return f"No variant is shown to be faster than {baseline} by {metric}."
 
 
-def _all_barred(entries: list[SuiteComparison]) -> str:
-    if len(entries) == 1:
-        name = clean(entries[0].comparison.variant)
+def _all_barred(pairs: list[SuiteComparison]) -> str:
+    if len(pairs) == 1:
+        name = clean(pairs[0].comparison.variant)
         return f"No winner: {name} was measured, but is not to be used."
     return "No winner: every variant was measured, but none is to be used."
 
@@ -196,12 +196,12 @@ def _claim(best: SuiteComparison, result: Result) -> tuple[str, ...]:
     return unshown_claim(best, result)
 
 
-def unshown_claim(entry: SuiteComparison, result: Result) -> tuple[str, ...]:
+def unshown_claim(compared: SuiteComparison, result: Result) -> tuple[str, ...]:
     """For which workloads it is open whether they are slower; those that are were said before."""
     if result.margin is None:
         return ()
-    slower = {each.workload for each in result.slower_workloads(entry.comparison.variant)}
-    others = tuple(name for name in entry.not_shown if name not in slower)
+    slower = {each.workload for each in result.slower_workloads(compared.comparison.variant)}
+    others = tuple(name for name in compared.not_shown if name not in slower)
     if slower and not others:
         return ()
     names = f" for {listed(others)}" if others else ""
@@ -213,9 +213,9 @@ def _rivals(best: SuiteComparison, left: Sequence[SuiteComparison]) -> tuple[str
     # Two intervals against the baseline are not subtracted; overlap only says "not decided here".
     floor = best.comparison.high
     names = tuple(
-        entry.comparison.variant
-        for entry in left
-        if entry is not best and entry.comparison.low <= floor
+        compared.comparison.variant
+        for compared in left
+        if compared is not best and compared.comparison.low <= floor
     )
     if not names:
         return ()
@@ -242,8 +242,8 @@ def _study_caveats(result: Result, unfit: Collection[str]) -> list[str]:
     failed = tuple(build.variant for build in result.builds if build.status == BuildStatus.FAILED)
     if failed:
         found.append(f"{counted(len(failed), 'build')} failed: {listed(failed)}.")
-    for entry in result.suite:
-        is_twin = entry.comparison.variant == result.twin
-        if is_twin and entry.comparison.direction is not Direction.UNCLEAR:
-            found.append(twin_sentence(entry.comparison, result.margin))
+    for compared in result.suite:
+        is_twin = compared.comparison.variant == result.twin
+        if is_twin and compared.comparison.direction is not Direction.UNCLEAR:
+            found.append(twin_sentence(compared.comparison, result.margin))
     return found

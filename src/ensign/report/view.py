@@ -179,49 +179,49 @@ def _unclaimed(row: Row) -> Row:
 
 
 def _suite_rows(suite: tuple[SuiteComparison, ...], result: Result) -> tuple[Row, ...]:
-    ordered = sorted(suite, key=lambda entry: _ratio_or_last(entry.comparison))
-    rows = [_suite_row(entry, result) for entry in ordered]
+    ordered = sorted(suite, key=lambda compared: _ratio_or_last(compared.comparison))
+    rows = [_suite_row(compared, result) for compared in ordered]
     return tuple(sorted(rows, key=attrgetter("is_twin")))
 
 
-def _suite_row(entry: SuiteComparison, result: Result) -> Row:
-    twin = entry.comparison.variant == result.twin
-    row = row_of(entry.comparison, result.margin, twin=twin)
+def _suite_row(compared: SuiteComparison, result: Result) -> Row:
+    twin = compared.comparison.variant == result.twin
+    row = row_of(compared.comparison, result.margin, twin=twin)
     row = row if result.confirmation is None else _unclaimed(row)
     failed = {build.variant for build in result.builds if build.check == "failed"}
     return replace(
         row,
         label=f"{row.label} (fails its check)" if row.name in failed else row.label,
-        workloads=entry.workloads,
-        non_inferior="" if twin else _non_inferior(entry),
-        within_spread=bool(within_spread(entry.comparison, result)),
+        workloads=compared.workloads,
+        non_inferior="" if twin else _non_inferior(compared),
+        within_spread=bool(within_spread(compared.comparison, result)),
     )
 
 
-def _non_inferior(entry: SuiteComparison) -> str:
-    if entry.non_inferior is None:
+def _non_inferior(compared: SuiteComparison) -> str:
+    if compared.non_inferior is None:
         return ""
-    if entry.non_inferior:
+    if compared.non_inferior:
         return "shown"
-    if not entry.not_shown:
+    if not compared.not_shown:
         return "not shown"
-    return f"not shown for {len(entry.not_shown)} of {entry.workloads}"
+    return f"not shown for {len(compared.not_shown)} of {compared.workloads}"
 
 
 def _variants(result: Result) -> list[str]:
-    names = dict.fromkeys(entry.comparison.variant for entry in result.workloads)
+    names = dict.fromkeys(compared.comparison.variant for compared in result.workloads)
     return sorted(names, key=lambda name: name == result.twin)
 
 
 def _variant(name: str, result: Result) -> VariantWorkloads:
-    entries = [entry for entry in result.workloads if entry.comparison.variant == name]
+    pairs = [compared for compared in result.workloads if compared.comparison.variant == name]
     place = {workload: index for index, workload in enumerate(result.workload_names)}
-    entries.sort(key=lambda entry: place.get(entry.workload, len(place)))
+    pairs.sort(key=lambda compared: place.get(compared.workload, len(place)))
     twin = name == result.twin
-    rows = tuple(_workload_row(entry, result) for entry in entries)
+    rows = tuple(_workload_row(compared, result) for compared in pairs)
     counted = next((one for one in result.bands if one.variant == name), None)
     cells = () if counted is None else map(BandCell, counted.by_mean, counted.by_minimum)
-    label = row_of(entries[0].comparison, None, twin=twin).label if entries else clean(name)
+    label = row_of(pairs[0].comparison, None, twin=twin).label if pairs else clean(name)
     return VariantWorkloads(
         name, label, _summary(rows), twin, rows, tuple(cells), _significant(name, result)
     )
@@ -236,36 +236,38 @@ def _significant(name: str, result: Result) -> str:
     return ", ".join(parts) or "none"
 
 
-def _workload_row(entry: WorkloadComparison, result: Result) -> WorkloadRow:
-    row = row_of(entry.comparison, result.margin, twin=False)
-    if not _claimed(entry, result):
+def _workload_row(compared: WorkloadComparison, result: Result) -> WorkloadRow:
+    row = row_of(compared.comparison, result.margin, twin=False)
+    if not _claimed(compared, result):
         row = _unclaimed(row)
-    inside = bool(within_spread(entry.comparison, result, entry.workload))
+    inside = bool(within_spread(compared.comparison, result, compared.workload))
     return WorkloadRow(
-        row=replace(row, name=entry.workload, label=clean(entry.workload), within_spread=inside),
-        baseline_cost=figures.cost(entry.baseline_cost_ns),
-        variant_cost=figures.cost(entry.variant_cost_ns),
-        user_share=figures.share(entry.user_share),
+        row=replace(
+            row, name=compared.workload, label=clean(compared.workload), within_spread=inside
+        ),
+        baseline_cost=figures.cost(compared.baseline_cost_ns),
+        variant_cost=figures.cost(compared.variant_cost_ns),
+        user_share=figures.share(compared.user_share),
     )
 
 
-def _claimed(entry: WorkloadComparison, result: Result) -> bool:
+def _claimed(compared: WorkloadComparison, result: Result) -> bool:
     """Whether faster or slower is said of a workload: by one judgement, the significant list's."""
     if result.confirmation is not None:
         return False
     significant = next(
-        (one for one in result.significant if one.variant == entry.comparison.variant), None
+        (one for one in result.significant if one.variant == compared.comparison.variant), None
     )
-    return significant is None or entry.workload in (*significant.faster, *significant.slower)
+    return significant is None or compared.workload in (*significant.faster, *significant.slower)
 
 
 def _summary(rows: tuple[WorkloadRow, ...]) -> str:
-    directions = [entry.row.direction for entry in rows]
+    directions = [compared.row.direction for compared in rows]
     parts = (
         f"{directions.count(direction)} {direction.value}"
         for direction in (Direction.FASTER, Direction.SLOWER)
     )
-    alone = sum(entry.row.alone for entry in rows)
+    alone = sum(compared.row.alone for compared in rows)
     unclear = directions.count(Direction.UNCLEAR) - alone
     said = [*parts, f"{unclear} unclear"]
     if alone:

@@ -24,6 +24,11 @@ _COARSE = 10.0
 WITHHELD = "withheld"
 MODES = {Mode.INTERLEAVED: "interleaved", Mode.DRIVEN: "driven", Mode.ALTERNATING: "alternating"}
 METRICS = {Metric.CPU: "CPU time", Metric.WALL: "wall time", Metric.SCORE: "its own score"}
+METRICS_IN_FULL = {
+    Metric.CPU: "CPU time of the program per operation",
+    Metric.WALL: "wall time per operation",
+    Metric.SCORE: "what each program says of its own speed (--score)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +60,6 @@ class Span:
             while digits < _MAX_DIGITS and bound != 0 and round(bound * 100, digits) == 0:
                 digits += 1
         return digits
-
-
-def other_metric(metric: Metric) -> Metric:
-    """Wall time for CPU time, and the other way round."""
-    return Metric.WALL if metric is Metric.CPU else Metric.CPU
 
 
 def span_of(comparison: Comparison) -> Span:
@@ -243,20 +243,20 @@ def _claim(comparison: Comparison, baseline: str) -> str:  # noqa: PLR0911  # on
             amount = f"{1 + span.point:.3g} times"
             return f"is {amount} as fast{like} by {metric}, {_factors(span)}"
         return f"is {_amount(span)} faster{than} by {metric}, {_range(span)}"
-    of_cpu = comparison.metric is Metric.CPU
+    of_wall = comparison.metric is Metric.WALL
     if comparison.metric is Metric.SCORE:
         return f"is {_amount(span)} slower{than} by {metric}, {_range(span)}"
     cost = Span(comparison.low - 1, comparison.high - 1, comparison.ratio - 1)
     if _in_times(cost):
         amount = f"{comparison.ratio:.3g} times"
-        if of_cpu:
-            of = f" of {baseline}" if baseline else ""
-            return f"needs {amount} the CPU time{of}, {_factors(cost)}"
-        like = f" as {baseline}" if baseline else ""
-        return f"takes {amount} as long{like} (wall), {_factors(cost)}"
-    if of_cpu:
-        return f"needs {_amount(cost)} more CPU time{than}, {_range(cost)}"
-    return f"takes {_amount(cost)} longer{than} (wall), {_range(cost)}"
+        if of_wall:
+            like = f" as {baseline}" if baseline else ""
+            return f"takes {amount} as long{like} (wall), {_factors(cost)}"
+        of = f" of {baseline}" if baseline else ""
+        return f"needs {amount} the {metric}{of}, {_factors(cost)}"
+    if of_wall:
+        return f"takes {_amount(cost)} longer{than} (wall), {_range(cost)}"
+    return f"needs {_amount(cost)} more {metric}{than}, {_range(cost)}"
 
 
 def _in_times(span: Span) -> bool:

@@ -81,8 +81,8 @@ begin() {{
     echo "training: $run"
     cd "$files"
 }}
-# learn TO: folders for what is counted, and for the profile that is made of it.
-learn() {{ counts=$work/counts profile=$work/$1; rm -rf "$counts"; mkdir "$counts" "$profile"; }}
+# collect TO: folders for what is counted, and for the profile that is made of it.
+collect() {{ counts=$work/counts profile=$work/$1; rm -rf "$counts"; mkdir "$counts" "$profile"; }}
 """
 _SERVER = """\
 # await PATTERN: until the server listens, or until its output has the pattern.
@@ -207,7 +207,7 @@ def _stage(
     if stage.profile:
         yield f'cp -R "$work/{numbers[stage.profile]}/." "$tree"'
     if stage.training_steps is not None:
-        yield f"learn {number}"
+        yield f"collect {number}"
         yield from _commands(stage.training_steps.instrument, ())
         yield from _trained(_Training(study, stage.training_steps, stage.artifact, tools))
         yield 'cd "$tree"'

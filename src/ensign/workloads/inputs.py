@@ -50,10 +50,10 @@ def split_inputs(study: Study) -> SplitStudy:
     origins: dict[Where, tuple[int, ...]] = {("workloads",): tuple(index for index, _ in measured)}
     if study.training is not None:
         where = ("training", "workloads")
-        learned = _split(study.training.workloads, where, problems)
-        origins[where] = tuple(index for index, _ in learned)
+        trained_on = _split(study.training.workloads, where, problems)
+        origins[where] = tuple(index for index, _ in trained_on)
         changes["training"] = study.training.model_copy(
-            update={"workloads": [each for _, each in learned]}
+            update={"workloads": [each for _, each in trained_on]}
         )
     names: dict[str, list[str]] = {}
     for index, each in measured:

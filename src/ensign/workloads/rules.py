@@ -54,7 +54,7 @@ def _repeated_names(workloads: Sequence[Workload], where: Where) -> Iterator[Pro
 
 
 def _training(workloads: Sequence[Workload]) -> Iterator[Problem]:
-    """How much is sent to learn from is not chosen from a pilot."""
+    """How much a training sends is not chosen from a pilot."""
     for index, workload in enumerate(workloads):
         where = ("training", "workloads", index)
         sent = [

@@ -42,12 +42,12 @@ def _regressions(result: Result, variant: str) -> str:
     """By the phase that decides about the variant, where it took part in it."""
     second = None if result.confirmation is None else result.confirmation.result
     for judged in filter(None, (second, result)):
-        entry = next((each for each in judged.suite if each.comparison.variant == variant), None)
-        if entry is None:
+        compared = next((each for each in judged.suite if each.comparison.variant == variant), None)
+        if compared is None:
             continue
         found = shown_regressions(variant, judged)
-        if not found and entry.comparison.direction is Direction.SLOWER:
-            found = suite_sentence(entry, judged)
+        if not found and compared.comparison.direction is Direction.SLOWER:
+            found = suite_sentence(compared, judged)
         return found
     return ""
 

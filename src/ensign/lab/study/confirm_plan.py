@@ -151,9 +151,9 @@ def choose_finalists(explored: Result, variants: Iterable[Variant], most: int) -
     choices = {each.name: each.choices for each in variants}
     taken = {choices.get(explored.baseline)}
     chosen: list[str] = []
-    for entry in able(explored):
-        name = entry.comparison.variant
-        if entry.comparison.ratio < 1 and choices.get(name, ()) not in taken:
+    for compared in able(explored):
+        name = compared.comparison.variant
+        if compared.comparison.ratio < 1 and choices.get(name, ()) not in taken:
             taken.add(choices.get(name, ()))
             chosen.append(name)
     return tuple(chosen[:most])

@@ -204,7 +204,7 @@ def _is_finished(plan: ConfirmPlan, raced: RacedPhase) -> bool:
 
 def _exploring(explored: Result) -> Result:
     """The rounds without claims."""
-    suite = tuple(replace(entry, non_inferior=None, not_shown=()) for entry in explored.suite)
+    suite = tuple(replace(compared, non_inferior=None, not_shown=()) for compared in explored.suite)
     return replace(explored, suite=suite, significant=())
 
 

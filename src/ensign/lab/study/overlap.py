@@ -1,4 +1,4 @@
-"""What is learned from must not be what is measured. Pure."""
+"""What is trained on must not be what is measured. Pure."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def _trees(run: TrainingRun) -> dict[str, ProgramTree]:
 
 
 def _another_library(run: TrainingRun, seen: Sequence[RaceMapping]) -> str:
-    """A library was loaded in place of one that was built: of that nothing was learned."""
+    """A library was loaded in place of one that was built: that one has no profile."""
     if run.root is None:
         return ""
     root = run.root.resolve()

@@ -40,9 +40,9 @@ def expanded(study: Study, find: Callable[[Suite], Tests]) -> Study:
     changes: dict[str, object] = {"suite": None, "workloads": [*study.workloads, *workloads]}
     training = study.training
     if training is not None and training.tests is not None:
-        learned = chosen(found, training.tests, "[training] 'tests'")
-        names = short_names([test.name for test in learned])
-        runs = [_workload(test, f"{names[test.name]}", study.suite) for test in learned]
+        trained_on = chosen(found, training.tests, "[training] 'tests'")
+        names = short_names([test.name for test in trained_on])
+        runs = [_workload(test, f"{names[test.name]}", study.suite) for test in trained_on]
         runs = [_of_length(each, training.requests) for each in runs]
         changes["training"] = training.model_copy(
             update={"tests": None, "workloads": [*training.workloads, *runs]}
