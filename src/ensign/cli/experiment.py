@@ -10,7 +10,7 @@ from ensign.cli.output import say
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import screen_of
 from ensign.host.signals import signals_deferred
-from ensign.lab.experiment import Outcome, Steps, run_experiment
+from ensign.lab.experiment import ExperimentOutcome, ExperimentSteps, run_experiment
 from ensign.model.results import Result, Stopped
 from ensign.report import as_terminal
 
@@ -22,7 +22,7 @@ Raced = TypeVar("Raced")
 
 
 def carry_out(
-    steps: Steps[Prepared, Planned, Raced],
+    steps: ExperimentSteps[Prepared, Planned, Raced],
     outputs: Outputs,
     fail_on: FailOn,
     *,
@@ -50,7 +50,7 @@ def show(result: Result, outputs: Outputs, *, details: bool, every_workload: boo
         say(as_terminal.render(result, screen, details=details, every_workload=every_workload))
 
 
-def _status(outcome: Outcome, fail_on: FailOn) -> int:
+def _status(outcome: ExperimentOutcome, fail_on: FailOn) -> int:
     if outcome.error is not None:
         raise outcome.error
     if outcome.result.stopped is Stopped.INTERRUPTED:

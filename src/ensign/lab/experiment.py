@@ -22,10 +22,10 @@ Planned = TypeVar("Planned")
 Raced = TypeVar("Raced")
 
 
-class Steps(Protocol[Prepared, Planned, Raced]):
+class ExperimentSteps(Protocol[Prepared, Planned, Raced]):
     """What the steps of an experiment mean for one kind of variants."""
 
-    def held(self) -> AbstractContextManager[Steps[Prepared, Planned, Raced]]:
+    def held(self) -> AbstractContextManager[ExperimentSteps[Prepared, Planned, Raced]]:
         """The steps, with what must be there from the first to the last and be gone afterwards."""
 
     def prepare(self) -> Prepared:
@@ -40,19 +40,19 @@ class Steps(Protocol[Prepared, Planned, Raced]):
     def confirm(self, raced: Raced) -> Raced:
         """Race the best anew, by a plan of its own, where that is asked for."""
 
-    def judge(self, raced: Raced) -> Outcome:
+    def judge(self, raced: Raced) -> ExperimentOutcome:
         """What it shows, by the rule that was fixed before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExperimentOutcome:
     """The result, and what failed beside it (None: nothing)."""
 
     result: Result
     error: EnsignError | None = None
 
 
-def run_experiment(steps: Steps[Prepared, Planned, Raced]) -> Outcome:
+def run_experiment(steps: ExperimentSteps[Prepared, Planned, Raced]) -> ExperimentOutcome:
     """All steps in their order. What fails before anything was measured passes."""
     with steps.held() as ready:
         prepared = ready.prepare()

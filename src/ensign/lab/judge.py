@@ -55,7 +55,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedRounds:
     """A result, and the costs that it follows from: of whole rounds, and in what n counts.
 
     `others` are the same by the other cost; what has none of it is not a number there.
@@ -71,7 +71,7 @@ class Judged:
 
 def judge(
     experiment: Experiment, record: Record, trials: Sequence[Trial], *, finalists: int = 1
-) -> Judged:
+) -> JudgedRounds:
     """The result of the whole rounds. InputError without a single one.
 
     Where rounds took turns with relinks, all intervals count these. With several `finalists` each
@@ -122,7 +122,7 @@ def judge(
         *trial_findings(trials),
     )
     result = without_claims(replace(result, findings=tuple(dict.fromkeys(said))))
-    return Judged(result, rule, executions, costs, others, whole)
+    return JudgedRounds(result, rule, executions, costs, others, whole)
 
 
 def result_of_record(experiment: Experiment, record: Record) -> Result:

@@ -68,7 +68,7 @@ def run_race(
     What was measured is returned also when Ctrl-C or a failure ends the race. Raises the failure
     where nothing was.
     """
-    state = _State(meter, dict(requests), limits, clock_ns, on_trial)
+    state = _RaceUnderWay(meter, dict(requests), limits, clock_ns, on_trial)
     try:
         stopped = state.race()
         return RaceOutcome(tuple(state.done), stopped)
@@ -81,7 +81,7 @@ def run_race(
 
 
 @dataclass(slots=True)
-class _State:
+class _RaceUnderWay:
     """A race under way: its trials in order, whole rounds but for the last one."""
 
     meter: Meter

@@ -22,7 +22,7 @@ from ensign.lab.compare.result import compare_evidence
 from ensign.lab.compare.variants import unhurried_process
 from ensign.lab.compare.workloads import CommandWorkload, PlannedWorkloads, workloads_of
 from ensign.lab.cpu_plan import CpuPlan, cpus_of_options
-from ensign.lab.experiment import Outcome
+from ensign.lab.experiment import ExperimentOutcome
 from ensign.lab.machine import MachineState, machine_state
 from ensign.lab.ports import Ports
 from ensign.lab.so_far import SoFar
@@ -210,13 +210,13 @@ class CompareSteps:
         """Commands are what they are: there is nothing to build afresh."""
         return raced
 
-    def judge(self, raced: Raced) -> Outcome:
+    def judge(self, raced: Raced) -> ExperimentOutcome:
         """The result; what failed, also where some was measured."""
         failed = raced.error or next(iter(self.cleaned), None)
         evidence = compare_evidence(self.options, raced, self.redo)
         if self.bundle is not None:
             evidence.write_bundle(self.bundle)
-        return Outcome(evidence.result(), failed)
+        return ExperimentOutcome(evidence.result(), failed)
 
     def clean_up(self) -> EnsignError | None:
         """Runs all clean-up commands; what the first one that fails says. Ctrl-C skips the rest."""

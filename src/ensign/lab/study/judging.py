@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ensign.lab.judge import Judged, judge
+from ensign.lab.judge import JudgedRounds, judge
 from ensign.lab.record import Record
 from ensign.lab.study.effects import design_of
 from ensign.lab.study.layouts import layout_facts
@@ -70,7 +70,7 @@ def study_result(
     )
 
 
-def _effects(judged: Judged, record: Record) -> Factorial:
+def _effects(judged: JudgedRounds, record: Record) -> Factorial:
     if not np.isfinite(judged.others.y).all():
         return NO_EFFECTS
     design = design_of(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
-from ensign.lab.experiment import Outcome
+from ensign.lab.experiment import ExperimentOutcome
 from ensign.lab.machine import machine_state
 from ensign.lab.record import Record, read_record
 from ensign.lab.study.confirm_plan import read_plan
@@ -161,17 +161,17 @@ class StudySteps:
             return replace(raced, error=error)
         return raced
 
-    def judge(self, raced: RacedStudy) -> Outcome:
+    def judge(self, raced: RacedStudy) -> ExperimentOutcome:
         """The result; where racing failed, that of what was measured before."""
         if raced.first is None or (raced.error is not None and raced.second is None):
             try:
-                return Outcome(self._with_redo(stored_result(self.file)), raced.error)
+                return ExperimentOutcome(self._with_redo(stored_result(self.file)), raced.error)
             except InputError as error:
                 # Nothing whole was measured before it failed.
                 raise raced.error or error from None
         explored = raced.first.result()
         result = with_confirmation(explored, self.file, self.context.folder, raced.second)
-        return Outcome(self._with_redo(result), raced.error)
+        return ExperimentOutcome(self._with_redo(result), raced.error)
 
     def _with_redo(self, result: Result) -> Result:
         race = self.file.study.race
