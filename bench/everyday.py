@@ -309,13 +309,14 @@ def row_of(said: Said) -> dict[str, object]:
             "seconds": said.seconds,
         }
     (first,) = said.result["comparisons"]  # type: ignore[misc]
-    about: dict[str, object] = said.result["compare"]  # type: ignore[assignment]
+    about: dict[str, object] = said.result["experiment"]  # type: ignore[assignment]
     columns = ("ratio", "low", "high", "direction", "withheld", "correlation", "executions")
-    kept = ("mode", "metric", "used_s", "budget_s", "stopped", "precision")
+    kept = ("mode", "metric", "used_s", "budget_s", "stopped")
     codes = sorted({each["code"] for each in said.result["findings"]})  # type: ignore[attr-defined,index]
     return {
         **{name: first[name] for name in columns},
         **{name: about[name] for name in kept},
+        "precision": about["precision"]["asked"],  # type: ignore[index]
         "findings": codes,
         "status": said.status,
         "seconds": round(said.seconds, 3),

@@ -64,7 +64,7 @@ def ensign(a: str, b: str, *options: str) -> Verdict:
         math.inf if row["high"] is None else row["high"],
         row["executions"],
         seconds,
-        result["compare"]["running_share"],
+        result["experiment"]["running_share"],
     )
 
 
