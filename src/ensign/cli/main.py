@@ -79,7 +79,7 @@ def _options(
 
 
 def main() -> None:
-    """Entry point of the program `ensign`."""
+    """The program `ensign`."""
     with stopped_by_signals():
         status = run_command_line(sys.argv[1:])
     sys.exit(status)

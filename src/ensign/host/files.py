@@ -46,7 +46,7 @@ def storage_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in DISK_FULL:
-            advice = "make room there ('ensign clean' empties ensign's own cache)"
+            advice = "make space there ('ensign clean' empties ensign's own cache)"
             raise StorageFailed(f"cannot write {path}: the disk is full; {advice}") from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO):
             raise StorageFailed(f"cannot write {path}: {error.strerror}") from error

@@ -62,11 +62,11 @@ class Frame:
 
     @property
     def drop(self) -> int:
-        """How far marks stand below the middle of their row, to leave room for the name."""
+        """How far marks stand below the middle of their row, to leave space for the name."""
         return 8 if self.is_narrow else 0
 
     def name(self, label: str) -> str:
-        """The label, as long as there is room."""
+        """The label, as long as there is space."""
         return shortened(label, _MOST_NARROW if self.is_narrow else _LONGEST)
 
 
@@ -74,7 +74,7 @@ NARROW_FRAME = Frame(NARROW, 14, 14, 44)
 
 
 def wide_frame(labels: Sequence[str], right: int = 150) -> Frame:
-    """A frame with room for the longest label at the left."""
+    """A frame with space for the longest label at the left."""
     longest = min(_LONGEST, max(map(len, labels), default=0))
     return Frame(WIDE, round(longest * LETTER) + 18, right, 27)
 

@@ -143,7 +143,7 @@ def trade_figures(trade: Trade | None) -> tuple[Pair, ...]:
 def blocks(result: Result, view: ResultView) -> list[Block]:
     """The workloads of each variant; the first one stands open, and the fastest have charts.
 
-    Each chart takes its time and its room, and the heat map shows them all.
+    Each chart takes its time and its space, and the heat map shows them all.
     """
     found = []
     for index, variant in enumerate(view.variants):

@@ -101,7 +101,7 @@ def placed(
 ) -> list[Label]:
     """For each point the first of its texts that fits beside it, or its last one, to the right.
 
-    Nothing covers another label or a point, as far as there is room in the `size` (pixels).
+    Nothing covers another label or a point, as far as there is space in the `size` (pixels).
     """
     taken: list[Box] = [(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS) for x, y in points]
     found: dict[int, Label] = {}

@@ -84,7 +84,7 @@ def what_hurts(variant: str, result: Result) -> tuple[str, ...]:
     shown = result.shown_slower(variant)
     alone = [each for each in result.slower_workloads(variant) if each not in shown]
     lines = []
-    if shown:
+    if shown and len(result.workload_names) > 1:
         lines.append(f"But {_slower(shown)}.")
     if alone:
         mine = [each for each in result.workloads if each.comparison.variant == variant]
