@@ -28,7 +28,7 @@ def test_a_report_of_a_bundle_needs_neither_compilers_nor_programs(
     measured.unlink()
     for folder in (".ensign", "cache", "source"):
         shutil.rmtree(ensign.folder / folder)
-    after = ensign("report", "--json", "study.bundle.zip", PATH=NOWHERE)
+    after = ensign("report", "--json", "-", "study.bundle.zip", PATH=NOWHERE)
     assert after.status == 0, after.err
     assert "ensign unbundle study.bundle.zip again && ensign run again/study.toml" in after.out
     assert without_redo(after.out) == without_redo(before)

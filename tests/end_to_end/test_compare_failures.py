@@ -67,12 +67,12 @@ def test_one_bad_execution_ends_that_command_alone(
     (failed,) = found["failed"]
     if end != (127, None):
         assert (failed["exit"], failed["signal"]) == end
-    assert failed["execution"] >= 2
+    assert failed["round_index"] >= 1
     variants = [{each["variant"] for each in trial["variants"]} for trial in found["trials"]]
     assert "bad" in variants[0]
     assert "bad" not in variants[-1]
-    assert all({"old", "other", "old (twin)"} <= each for each in variants)
-    assert len(variants) > failed["execution"]
+    assert all({"old", "other", "twin"} <= each for each in variants)
+    assert len(variants) > failed["round_index"] + 1
     (error,) = [each for each in found["findings"] if each["severity"] == "error"]
     assert (error["code"], error["subject"]) == ("variant-failed", "bad")
     assert "! bad: failed in execution" in done.out
@@ -98,7 +98,7 @@ def test_what_fails_before_the_race_never_takes_part(
     assert "'bad' failed before the race" in done.complaint
     found = said(ensign, done)
     assert [each["variant"] for each in found["comparisons"]] == ["other"]
-    assert found["failed"][0]["execution"] is None
+    assert found["failed"][0]["round_index"] is None
     assert all(each["variant"] != "bad" for trial in found["trials"] for each in trial["variants"])
 
 
@@ -114,7 +114,7 @@ def test_a_server_that_dies_under_load_is_out_and_the_others_race_on(
     assert "out of luck" in done.complaint
     found = said(ensign, done)
     assert [each["variant"] for each in found["comparisons"]] == ["other"]
-    assert found["failed"][0]["name"] == "bad"
+    assert found["failed"][0]["variant"] == "bad"
 
 
 def test_the_baseline_ends_all(ensign: Ensign, programs: Programs) -> None:
@@ -145,8 +145,8 @@ def test_failures_that_are_ignored_are_counted(ensign: Ensign, programs: Program
     assert done.status == 0, done.err
     found = said(ensign, done)
     count = found["experiment"]["executions"]
-    runs = {each["name"]: each["failing_runs"] for each in found["variants"]}
-    assert runs["old"] == runs["old (twin)"] == []
+    runs = {each["variant"]: each["failing_runs"] for each in found["variants"]}
+    assert runs["old"] == runs["twin"] == []
     assert runs["three"] == [{"exit": 3, "signal": 0, "count": count, "executions": count}]
     assert runs["segfault"] == [{"exit": 0, "signal": 11, "count": count, "executions": count}]
     assert f"! three: {count} of {count} executions exited with status 3" in done.out

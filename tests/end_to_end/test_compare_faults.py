@@ -58,7 +58,7 @@ def test_a_program_that_fails_later_costs_one_execution(ensign: Ensign, programs
     assert said["experiment"]["stopped"] == "failed"
     assert said["comparisons"] == []
     (failed,) = said["failed"]
-    assert (failed["name"], failed["exit"], failed["signal"]) == ("new", 9, None)
+    assert (failed["variant"], failed["exit"], failed["signal"]) == ("new", 9, None)
     assert "Nothing was compared" in done.out
     assert "no more luck" in done.out
 

@@ -20,7 +20,7 @@ def test_a_bundle_of_then_against_the_study_of_now(
     assert done.status == 0, done.err
     assert "Same builds" in done.said
     assert "Same machine" in done.said
-    said = json.loads(ensign("diff-studies", "--json", "then.zip", "study.toml").out)
+    said = json.loads(ensign("diff-studies", "--json", "-", "then.zip", "study.toml").out)
     assert [row["variant"] for row in said["suite"]] == ["gcc-12-O2", "twin"]
     assert {row["workload"] for row in said["workloads"]} == {"short", "long"}
     assert ensign("diff-studies", "then.zip", "study.toml", "--markdown", "d.md").out == ""

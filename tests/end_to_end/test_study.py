@@ -15,7 +15,7 @@ MORE = '\n[[include]]\noptimization = "-O0"\n'
 
 
 def results(ensign: Ensign, *options: str) -> dict[str, list[dict[str, Any]]]:
-    done = ensign("report", "study.toml", "--json", *options)
+    done = ensign("report", "study.toml", "--json", "-", *options)
     assert done.status == 0, done.err
     parsed: dict[str, list[dict[str, Any]]] = json.loads(done.out)
     return parsed
