@@ -52,6 +52,11 @@ class Outputs:
             raise InputError(f"{both} cannot both go to standard output; name a file for one")
 
     @property
+    def are_asked_for(self) -> bool:
+        """Whether there are any."""
+        return bool(self._asked())
+
+    @property
     def to_standard_output(self) -> bool:
         """Whether standard output is one of them, so that nothing else may be written there."""
         return any(target == STANDARD_OUTPUT for _, target in self._asked())

@@ -75,11 +75,14 @@ def run(  # noqa: PLR0913  # what the command line says
 
 
 def report(path: Path, outputs: Outputs, *, details: bool, every_workload: bool) -> Result:
-    """See `ensign.cli.study.report`."""
+    """See `ensign.cli.study.report`. Where files are asked for, only they are written."""
     outputs.check()
     with evidence.opened(path) as found:
         result = found.result()
-    show(result, outputs, details=details, every_workload=every_workload)
+    if outputs.are_asked_for:
+        outputs.write(result)
+    else:
+        show(result, outputs, details=details, every_workload=every_workload)
     return result
 
 
@@ -93,7 +96,7 @@ def diff_studies(a: Path, b: Path, outputs: Outputs) -> None:
             "json": partial(as_difference.as_json, found),
         }
     )
-    if not outputs.to_standard_output:
+    if not outputs.are_asked_for:
         say(as_difference.text(found, screen_of(sys.stdout).width))
 
 
