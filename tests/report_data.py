@@ -155,7 +155,7 @@ def study(
     failed = "clang: error: unable to execute command: ld.lld\nmake: *** [all] Error 1"
     fields: dict[str, object] = {
         "name": "redis-quick",
-        "title": "Redis 7.0.15: compiler, optimisation level and LTO",
+        "title": "Redis 7.0.15: compiler, optimization level and LTO",
         "question": "Do more aggressive default flags, or another compiler, make Redis faster?",
         "baseline": "gcc-12-O2",
         "twin": "twin",

@@ -84,7 +84,7 @@ def test_a_study_runs_again_from_its_bundle(ensign: Ensign, measured: Path) -> N
 
 
 def test_wrong_use(ensign: Ensign, complaint: Line, measured: Path) -> None:
-    assert "no bundle" in complaint("unbundle study.toml again")
+    assert "is not a bundle" in complaint("unbundle study.toml again")
     assert "does not exist" in complaint("bundle study.toml -o no/where.zip")
     assert ensign("bundle", "study.toml").status == 0
     assert "is there already" in complaint("unbundle study.bundle.zip .")
@@ -94,7 +94,7 @@ def test_wrong_use(ensign: Ensign, complaint: Line, measured: Path) -> None:
         assert said.endswith("first: ensign unbundle study.bundle.zip FOLDER\n")
     data = (ensign.folder / "study.bundle.zip").read_bytes()
     (ensign.folder / "cut.zip").write_bytes(data[: len(data) // 2])
-    assert "no whole bundle" in complaint("report cut.zip")
+    assert "not a complete bundle" in complaint("report cut.zip")
     assert "no such file" in complaint("report missing.zip")
     shutil.rmtree(measured.parent / ".ensign")
-    assert "nothing of study.toml is measured yet" in complaint("bundle study.toml")
+    assert "nothing of study.toml has been measured yet" in complaint("bundle study.toml")

@@ -81,7 +81,7 @@ def test_a_check_that_never_ends_meets_its_deadline(ensign: Ensign) -> None:
     )
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    assert "'sh' met its deadline ('check.deadline' is 3s)" in done.err
+    assert "'sh' ran past its deadline ('check.deadline' is 3s)" in done.err
 
 
 def test_a_build_that_fills_the_disk_is_ended_at_its_limit(ensign: Ensign) -> None:
@@ -94,7 +94,7 @@ def test_a_build_that_fills_the_disk_is_ended_at_its_limit(ensign: Ensign) -> No
     assert done.status == 0, done.err
     [(variant, tail)] = failed_builds(ensign).items()
     assert variant == "gcc-12-O2"
-    assert tail.endswith("'sh' wrote more than it may, and was ended ('build.disk' is 38.1 MiB)")
+    assert tail.endswith("'sh' wrote more than it may, and was stopped ('build.disk' is 38.1 MiB)")
     assert "build-failed" in {finding["code"] for finding in results(ensign)["findings"]}
     assert list((ensign.folder / "cache" / "temporary").iterdir()) == []
 
@@ -118,7 +118,7 @@ def test_background_processes_of_a_build_are_ended_and_named(ensign: Ensign) -> 
     for _ in range(2):  # the second time from the cache
         [finding] = [one for one in results(ensign)["findings"] if one["code"] == "left-running"]
         assert finding["subject"] == "gcc-12-O2"
-        assert "left sleep running, which was ended" in finding["text"]
+        assert "left sleep running, which was stopped" in finding["text"]
         assert ensign("run", "study.toml").status == 0
 
 

@@ -40,7 +40,7 @@ def test_a_study_whose_variants_cannot_be_built_is_not_raced(ensign: Ensign) -> 
     assert not trials(ensign)
     done = ensign("report", "study.toml")
     assert done.status == 2
-    assert "nothing of study.toml is measured yet" in " ".join(done.err.split())
+    assert "nothing of study.toml has been measured yet" in " ".join(done.err.split())
 
 
 def test_a_library_study_whose_variants_are_withdrawn_is_not_raced(ensign: Ensign) -> None:

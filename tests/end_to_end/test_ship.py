@@ -116,7 +116,7 @@ def test_without_a_measurement_there_is_nothing_to_ship(ensign: Ensign) -> None:
     write_study(ensign.folder, BATCH + _SHIP)
     done = ensign("ship", "study.toml")
     assert done.status == 2
-    assert "nothing of study.toml is measured yet" in done.complaint
+    assert "nothing of study.toml has been measured yet" in done.complaint
 
 
 def test_a_trained_server_is_shipped_as_a_script(ensign: Ensign) -> None:

@@ -41,7 +41,7 @@ def checks(said: Said) -> dict[str, str]:
 def test_14_a_check_that_builds_for_itself(ensign: Ensign, again: str) -> None:
     said = broken(ensign, f'check.commands = [["sh", "-c", "{again}"]]\n')
     assert checks(said).get("BROKEN") != "passed", said.text
-    assert re.search("in_build_tree|the check did not try", said.text), said.text
+    assert re.search("in_build_tree|the check did not run", said.text), said.text
 
 
 MAKE = f"{PLAIN}check: main\n\t./main 10 | grep -qx done\n"

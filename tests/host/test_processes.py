@@ -65,7 +65,7 @@ def test_a_deadline_is_not_a_success_though_the_status_was_0() -> None:
     meter = FakeMeter([[{**OUTCOME, "reason": "deadline"}]])
     outcome = MeterProcesses(meter).run(ProcessRequest(("sleep",)))
     assert not outcome.ok
-    assert outcome.describe() == "met its deadline"
+    assert outcome.describe() == "ran past its deadline"
     assert outcome.tail == "out\nerr\n"
 
 
@@ -141,7 +141,7 @@ def test_a_command_that_writes_too_much_is_ended_by_itself(tmp_path: Path) -> No
     outcome = MeterProcesses(meter).run(ProcessRequest(("dd",), cwd=tmp_path, disk=disk))
     assert outcome.reason == "disk"
     assert not outcome.ok
-    assert outcome.describe() == "wrote more than it may, and was ended"
+    assert outcome.describe() == "wrote more than it may, and was stopped"
     assert meter.ended == [meter.requests[0][1]]
     assert not meter.interrupted
 

@@ -92,7 +92,7 @@ def test_the_demo_is_right() -> None:
         ),
         ('name = "demo"', 'name = "My Demo"', "s.toml:1: 'name': 'My Demo' must be small letters"),
         ('["gcc-12",', '["gcc-12", "gcc-12",', "s.toml:13: 'compiler': 'gcc-12' is given twice"),
-        ('"-O3"]', '"O3"]', "s.toml:14: 'optimization': 'O3' is not an optimisation level"),
+        ('"-O3"]', '"O3"]', "s.toml:14: 'optimization': 'O3' is not an optimization level"),
         ("{cc}", "{cx}", "s.toml:8: 'commands': placeholder {cx} is unknown; nearest is {cxx}"),
         (
             '    "{requests}"]',

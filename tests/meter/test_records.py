@@ -119,7 +119,7 @@ def test_a_meter_that_was_ended_from_elsewhere_is_a_failure() -> None:
     end = {"type": "end", "status": "interrupted", "executions": 1}
     found = trials([START, *execution(0, {"1": 10}), end], PLACE)
     assert next(found).round_index == 4
-    with pytest.raises(Interrupted, match="told to end by a signal"):
+    with pytest.raises(Interrupted, match="was ended by a signal"):
         next(found)
 
 

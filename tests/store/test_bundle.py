@@ -81,14 +81,14 @@ def test_a_bundle_is_known_by_its_bytes_and_where_they_are_damaged_by_its_name(
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.99])
 def test_a_bundle_that_was_cut_off(refused: Callable[[bytes], str], part: float) -> None:
     data = packed()
-    assert "no whole bundle" in refused(data[: int(len(data) * part)])
+    assert "not a complete bundle" in refused(data[: int(len(data) * part)])
 
 
 def test_any_flipped_byte_of_a_trial_is_noticed(refused: Callable[[bytes], str]) -> None:
     data = bytearray(packed())
     at = bytes(data).index(bytes(range(200)))
     data[at + 5] ^= 1
-    assert "no whole bundle" in refused(bytes(data))
+    assert "not a complete bundle" in refused(bytes(data))
 
 
 def test_a_member_that_was_replaced_added_or_removed(refused: Callable[[bytes], str]) -> None:

@@ -115,7 +115,7 @@ def _hint(source: SourceTree) -> str:
     if not source.left_behind:
         return ""
     return (
-        f"\nfiles that git ignores are no part of the source ({some(source.left_behind)}); "
+        f"\nfiles that git ignores are not part of the source ({some(source.left_behind)}); "
         "source.ignored = true takes them along"
     )
 

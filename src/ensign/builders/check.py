@@ -138,7 +138,7 @@ def perform_check(
             ran = run.what_ran(seen)
             void = changes(sandbox, seen) or ran.another
             if void:
-                failed = f"the check did not try the program that is raced: {void}"
+                failed = f"the check did not run the program that is raced: {void}"
             apart: dict[str, str] = {}
             out = False
             if not failed:

@@ -41,7 +41,7 @@ def check_variants(
     baseline = checks.run([context.baseline], None)[0]
     if baseline.void:
         raise InputError(
-            "the study's check is void, it did not try the program that is raced: "
+            "the study's check is void, it did not run the program that is raced: "
             f"{baseline.void}; {_WAY_OUT}; log: {baseline.log}"
         )
     if baseline.failed:

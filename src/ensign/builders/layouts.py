@@ -115,7 +115,7 @@ def obstacle(link: LinkCommand, asked: Relinks) -> str:
     if not link.units:
         return "its link line names no object"
     if link.lto and not asked.gcc and link.linker != "lld":
-        return f"what the LTO link generates cannot be had from {link.linker}"
+        return f"what the LTO link generates cannot be obtained from {link.linker}"
     return ""
 
 

@@ -326,7 +326,7 @@ def left_running(plan: Plan, facts: Mapping[str, StageFacts]) -> tuple[Finding, 
     for stage in plan.stages:
         names = facts[stage.key].left_running if stage.key in facts else ()
         if names:
-            text = f"its build left {', '.join(names)} running, which was ended"
+            text = f"its build left {', '.join(names)} running, which was stopped"
             subject = stage.label if stage.kind == "program" else ""
             text = text if subject else f"{stage.label}: {text}"
             found.append(LEFT_RUNNING.found(text, subject))

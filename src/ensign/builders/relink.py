@@ -219,7 +219,7 @@ def _check_same(again: Path, built: Path) -> None:
     again.unlink()
     if here is None or there is None or here.loadable_sha256 != there.loadable_sha256:
         raise _CannotError(
-            "its recorded link, done again, gives another program: it was changed after the link"
+            "its recorded link, repeated, gives a different program: it was changed after the link"
         )
 
 
@@ -269,4 +269,4 @@ def _run(
     if limit_ns is not None and outcome.reason == "deadline":
         raise _EndlessError
     if not outcome.ok:
-        raise _CannotError(f"its link, done again, {outcome.describe()}")
+        raise _CannotError(f"its link, repeated, {outcome.describe()}")

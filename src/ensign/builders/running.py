@@ -123,7 +123,7 @@ class Run:
                 raise
             # One of the libraries may not bear it: the program alone, then.
             self._restore(inputs, instrumented)
-            why = "the training failed while it counted itself"
+            why = "the training failed while it collected its profile"
             unable |= dict.fromkeys(instrumented.values(), why)
             instrumented = {}
             for folder in (counts, counts.with_name(f"{counts.name}.files")):
@@ -211,7 +211,7 @@ class Run:
         trainer, name = self.runner.build_context.trainer, run.workload.name
         self.runner.note(f"training: {name}")
         if run.deadline_ns <= 0:
-            raise StageFailedError(f"the training met its deadline before '{name}'")
+            raise StageFailedError(f"the training ran past its deadline before '{name}'")
         reason = "there is no trainer" if trainer is None else trainer.train(run)
         if reason:
             raise StageFailedError(f"training '{name}': {reason}")

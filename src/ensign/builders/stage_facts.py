@@ -92,7 +92,7 @@ def reader(kind: str) -> Callable[[Facts], StageFacts]:
         if kind in ("instrumented", "program") and facts.program is None:
             raise ValueError("a program without facts about it")
         if kind == "program" and facts.program is not None and facts.program.proof is None:
-            raise ValueError("a program of which nothing is proved")
+            raise ValueError("a program about which nothing is proved")
         return facts
 
     return read
@@ -114,5 +114,5 @@ def proof_of(entry: StageEntry) -> Proof:
     """What is proved of the program of a stage. ValueError for a stage that makes none."""
     proof = program_of(entry).proof
     if proof is None:
-        raise ValueError(f"nothing is proved of '{entry.facts.label}'")
+        raise ValueError(f"nothing is proved about '{entry.facts.label}'")
     return proof

@@ -213,7 +213,7 @@ def _no_program(name: str, tree: Path) -> str:
     with path.open("rb") as file:
         start = file.read(_LONGEST_WRAPPER_BYTES)
     if start.startswith(b"#!") and b"libtool" in start:
-        return f"'{name}' is libtool's wrapper script, no program{_elsewhere(name, tree)}"
+        return f"'{name}' is libtool's wrapper script, not a program{_elsewhere(name, tree)}"
     if start.startswith(b"#!"):
         return f"'{name}' is a script, not a program in ELF format{_elsewhere(name, tree)}"
     return f"'{name}' is not a program in ELF format{_elsewhere(name, tree)}"

@@ -37,7 +37,7 @@ def doctor(
         ),
     ] = None,
 ) -> None:
-    """Say what this machine offers and lacks; or, of a PATH, which flags had no effect there.
+    """Report what this machine offers and lacks; for a PATH, which flags had no effect there.
 
     A PATH is a program, a library, or a folder in which something was built, with or without
     ensign. Exit status: 0, 1 by --fail-on, 2 wrong use.
@@ -72,7 +72,7 @@ def _of_machine(
     from ensign.report import as_doctor  # noqa: PLC0415
 
     if race and sys.stderr.isatty():
-        write(sys.stderr, "looking around and measuring for two seconds …\n")
+        write(sys.stderr, "examining the machine and measuring for two seconds …\n")
     found = examine_machine(DoctorPorts(), study=study, race=race)
     _show(outputs, partial(as_doctor.as_json, found), as_doctor.terminal(found, columns))
     return found.findings

@@ -43,7 +43,7 @@ _STATUS: tuple[tuple[type[EnsignError], int], ...] = (
 _INPUT, _INTERRUPTED, _INTERNAL = 2, 4, 5
 EXIT_STATUSES: dict[int, str] = {
     0: "done",
-    1: "done, and the answer is the one that was to fail (--fail-on); "
+    1: "done, and a condition given by --fail-on holds; "
     "or a shipped change lacks an effect that was measured",
     _INPUT: "wrong use, or wrong input",
     3: "a command failed: a build, a program under test, or a load generator",

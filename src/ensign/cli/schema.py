@@ -12,7 +12,8 @@ from ensign.cli.output import say
 def schema(
     *,
     results: Annotated[
-        bool, typer.Option("--results", help="That of the JSON of 'report' and 'compare'.")
+        bool,
+        typer.Option("--results", help="The schema of the JSON that 'report' and 'compare' write."),
     ] = False,
 ) -> None:
     """Print the JSON Schema of a study file, or of the results as JSON."""

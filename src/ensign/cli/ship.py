@@ -22,7 +22,7 @@ def ship(
         typer.Option("--output", "-o", metavar="FOLDER", help="Default: beside the results."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Overwrite what is in FOLDER of an earlier one.")
+        bool, typer.Option("--force", help="Overwrite an earlier shipment in FOLDER.")
     ] = False,
     despite: Annotated[
         list[str] | None,

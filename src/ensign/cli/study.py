@@ -139,7 +139,7 @@ def bundle(
 
 def unbundle(
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="What 'ensign bundle' made.")],
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Made where it is missing.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Created if it does not exist.")],
 ) -> None:
     """Take study file and lock file out of a bundle, to run the study again."""
     from ensign.cli import study_run  # noqa: PLC0415
@@ -150,7 +150,7 @@ def unbundle(
 def clean(
     *,
     older_than: Annotated[
-        str | None, typer.Option(help="Only what was not used for so long, such as 24h.")
+        str | None, typer.Option(help="Only what has not been used for this long, such as 24h.")
     ] = None,
 ) -> None:
     """Empty the cache of sources and builds; results beside studies stay."""

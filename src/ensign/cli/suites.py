@@ -25,7 +25,7 @@ def suites(
         Path | None, typer.Option(metavar="DIR", help="A checkout instead of the pinned wheel.")
     ] = None,
     server_version: Annotated[
-        str, typer.Option(metavar="VERSION", help="What the server to be tested is.")
+        str, typer.Option(metavar="VERSION", help="The version of the server under test.")
     ] = "7.0.15",
     outputs: Outputs,
 ) -> None:

@@ -91,7 +91,7 @@ def _of_processor(machine: Machine) -> Iterator[Finding]:
     if slow:
         text = (
             f"governor is {', '.join(slow)}: the clock follows the load; "
-            "'cpupower frequency-set -g performance' (package linux-cpupower) holds it"
+            "'cpupower frequency-set -g performance' (package linux-cpupower) fixes it"
         )
         yield GOVERNOR.found(text)
     if cpu.turbo == "on" and not cpu.hypervisor:

@@ -83,9 +83,9 @@ class Outcome:
         if self.reason == "not-found":
             return "was not found"
         if self.reason == "deadline":
-            return "met its deadline"
+            return "ran past its deadline"
         if self.reason == "disk":
-            return "wrote more than it may, and was ended"
+            return "wrote more than it may, and was stopped"
         if self.reason == "ended":
             return "was ended"
         if self.signal is not None:

@@ -39,8 +39,8 @@ class Holder:
 
     def __str__(self) -> str:
         if not self.pid:
-            return "another race, which does not say whose it is"
-        return f"process {self.pid} ({self.command}), which races since {self.since}"
+            return "another race, of an unknown owner"
+        return f"process {self.pid} ({self.command}), racing since {self.since}"
 
 
 def default_path(environment_value: str | None) -> Path:

@@ -396,6 +396,6 @@ class _Pairs:
             return found.without_claim(
                 f"by its interval it is {found.direction.value}, by the ranks of "
                 f"{found.executions} executions that may be chance, so a few of them decide; "
-                "a longer --budget tells"
+                "a longer --budget would tell"
             )
         return found

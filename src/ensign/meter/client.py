@@ -40,7 +40,7 @@ def find_meter() -> Path:
     """
     named = os.environ.get("ENSIGN_METER_PROGRAM")
     if named and not os.access(named, os.X_OK):
-        raise InputError(f"ENSIGN_METER_PROGRAM: {named} is no program that may be run")
+        raise InputError(f"ENSIGN_METER_PROGRAM: {named} is not a program that may be run")
     beside = Path(sys.executable).parent / "ensign-meter"
     for path in (named, str(beside), shutil.which("ensign-meter")):
         if path and os.access(path, os.X_OK):
@@ -123,7 +123,7 @@ class LocalMeter:
             ended = ended or record.get("type") == "end"
             yield record
         if not ended:
-            raise InternalError(f"ensign-meter stopped without a word (exit {process.wait()})")
+            raise InternalError(f"ensign-meter ended without a message (exit {process.wait()})")
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         if process.stdin is not None:

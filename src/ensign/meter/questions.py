@@ -38,5 +38,5 @@ def ask(
         raise InternalError(f"{executable} {about}: {error}; run 'make setup'") from None
     if len(answers) != len(questions):
         said = done.stderr.decode(errors="replace")
-        raise InternalError(f"{executable} {about} gave no answer: {said!r}; run 'make setup'")
+        raise InternalError(f"{executable} {about} did not answer: {said!r}; run 'make setup'")
     return answers

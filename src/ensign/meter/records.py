@@ -207,7 +207,7 @@ def trials(records: Iterable[Record], place: TrialPlace) -> Iterator[Trial]:
             case "error":
                 raise error_of(record, place)
             case "end" if record.get("status") == "interrupted":
-                raise Interrupted("ensign-meter was told to end by a signal")
+                raise Interrupted("ensign-meter was ended by a signal")
             case _:
                 _take(record, pending, place)
 

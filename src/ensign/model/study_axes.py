@@ -26,7 +26,7 @@ def _compiler(text: str) -> str:
 def _optimization(text: str) -> str:
     if not _OPTIMIZATION.fullmatch(text):
         raise ValueError(
-            f"'{text}' is not an optimisation level such as -O2 or -O3; other flags go to 'flags'"
+            f"'{text}' is not an optimization level such as -O2 or -O3; other flags go to 'flags'"
         )
     return text
 

@@ -164,7 +164,7 @@ def _check(study: Study) -> Iterator[Problem]:
             text = f"workload '{name}' has no 'command', so it has no output of its own"
             yield Problem(where, f"'same_output': {text}")
         elif uses(known[name].own_texts, "port", "variant"):
-            text = f"workload '{name}' uses {{port}} or {{variant}}, which a check has not"
+            text = f"workload '{name}' uses {{port}} or {{variant}}, which a check does not have"
             yield Problem(where, f"'same_output': {text}")
 
 

@@ -114,7 +114,7 @@ def unpack(path: Path, folder: Path, limits: BundleLimits = BundleLimits()) -> M
         raise InputError(f"there is no file {path}") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
         raise InputError(
-            f"{path} is no whole bundle of ensign ({error}); copy or make it again"
+            f"{path} is not a complete bundle of ensign ({error}); copy or make it again"
         ) from None
     return manifest
 

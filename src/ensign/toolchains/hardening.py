@@ -90,7 +90,7 @@ def hardening_flags(kind: Kind, hardening: str) -> tuple[tuple[str, ...], tuple[
 
 
 def unknown_hardening(kind: Kind, hardening: str) -> str:
-    """Why a single option cannot be had from this compiler; empty where it can, or for presets."""
+    """Why this compiler does not have a single option; empty if it has, or for presets."""
     option = _SINGLE.get(hardening)
     if option is None or option.known_to(kind):
         return ""

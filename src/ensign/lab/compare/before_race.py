@@ -95,7 +95,7 @@ class Planned:
         clock = "the clock" if self.unknown else "its CPU clock"
         return (
             f"the budget is too short to see whether a command ends by {clock}; "
-            "a longer --budget tells"
+            "a longer --budget would tell"
         )
 
     def seen_in(self, trials: Sequence[Trial]) -> Planned | None:

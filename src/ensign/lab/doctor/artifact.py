@@ -56,7 +56,8 @@ def _file(path: Path) -> ArtifactCheckup:
     binary = read_binary(path)
     if binary is None:
         raise InputError(
-            f"'{path}' is no ELF program, library or archive; name one, a folder or a study file"
+            f"'{path}' is not an ELF program, library or archive; "
+            "name one, a folder or a study file"
         )
     seen = BuildEvidence(path.name, Proof(binary, link=_NO_LINK))
     examined = Examined(str(path), describe(seen))
@@ -118,7 +119,7 @@ def _of_objects(
 ) -> BuildEvidence:
     """Objects and commands that compile, taken together."""
     calls = tuple(call for call in beside.calls if call.line.sources)
-    link = LinkFacts(unknown="these are parts, no program")
+    link = LinkFacts(unknown="these are parts, not a program")
     return BuildEvidence(name, Proof(as_binary(name, read), objects, link=link), calls=calls)
 
 

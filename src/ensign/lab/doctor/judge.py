@@ -202,7 +202,7 @@ def _counters(abilities: MeterAbilities, seen: Examination) -> CheckupLine:
         remedy = "sudo sysctl kernel.perf_event_paranoid=1"
     elif seen.machine.processor.hypervisor:
         detail = "the hypervisor does not show them; CPU time is measured all the same"
-        remedy = "a host of one's own (metal), or a virtual PMU switched on by the host"
+        remedy = "a dedicated host (bare metal), or a virtual PMU enabled by the host"
     else:
         detail = "the kernel offers none; CPU time is measured all the same"
         remedy = "a kernel with perf events (CONFIG_PERF_EVENTS)"
@@ -218,7 +218,9 @@ def _noise(noise: Noise, seen: Examination) -> CheckupLine:
         "of the time)"
     )
     if noise.excludes_1:
-        detail += "; the interval excludes 'no difference', which is to happen once in 20 times"
+        detail += (
+            "; the interval excludes 'no difference', which happens by chance once in 20 times"
+        )
     poor = noise.half_width > _GOOD_HALF_WIDTH or noise.running_share < _GOOD_RUNNING_SHARE
     if not poor and not noise.excludes_1:
         return CheckupLine("measuring", "noise", Status.GOOD, detail)

@@ -72,7 +72,7 @@ def _raced(meter: Meter, request: RaceRequest, workload: Workload, round_index: 
     ) as trials:
         for trial in trials:
             return trial
-    raise InternalError(f"{workload.name}: the meter gave no execution")
+    raise InternalError(f"{workload.name}: the meter returned no execution")
 
 
 def trial_seed(study_seed: int, round_index: int, workload: str) -> int:

@@ -48,7 +48,7 @@ def study_difference(labels: tuple[str, str], a: _Rounds, b: _Rounds) -> StudyDi
     costs_a, costs_b = (_costs(each, shared) for each in (a, b))
     for label, costs in zip(labels, (costs_a, costs_b), strict=True):
         if not costs.rounds:
-            raise InputError(f"{label} has no whole round of the workloads that both have")
+            raise InputError(f"{label} has no complete round of the workloads that both have")
     rule = _rule(study_a, study_b)
     changes = [
         variant_changes(costs_a, costs_b, variant, record_a.raced[0], rule)

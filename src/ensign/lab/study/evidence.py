@@ -121,7 +121,7 @@ def unbundle(path: Path, folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...
     InputError where `path` is no bundle, or where the folder has such files already.
     """
     if not is_bundle(path):
-        raise InputError(f"{path} is no bundle; 'ensign bundle STUDY' makes one")
+        raise InputError(f"{path} is not a bundle; 'ensign bundle STUDY' makes one")
     with opened(path) as evidence:
         given = dict(_inputs(evidence.file))
         targets = tuple(folder / name for name in given)
@@ -151,7 +151,7 @@ def _members(file: StudyFile) -> Iterator[tuple[str, Path]]:
     yield from _inputs(file)
     folder, record = folder_of(file), read_record(folder_of(file))
     if record is None:
-        raise InputError(f"nothing of {file.path} is measured yet: 'ensign run {file.path}'")
+        raise InputError(f"nothing of {file.path} has been measured yet: 'ensign run {file.path}'")
     plan = read_plan(folder, record.key)
     names = [STUDY, f"plans/{record.key}"]
     keys = [record.key, longer_key(record.key), *filter(None, [record.spread_key])]

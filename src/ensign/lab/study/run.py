@@ -206,7 +206,7 @@ def stored_rounds(file: StudyFile) -> tuple[Study, Record, tuple[Trial, ...]]:
     record = read_record(folder)
     trials = () if record is None else folder.trials(record.key)
     if record is None or not trials:
-        raise InputError(f"nothing of {file.path} is measured yet: 'ensign run {file.path}'")
+        raise InputError(f"nothing of {file.path} has been measured yet: 'ensign run {file.path}'")
     missing = set(record.workloads).difference(each.name for each in file.study.workloads)
     if missing:
         raise InputError(

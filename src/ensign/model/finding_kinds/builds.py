@@ -20,8 +20,8 @@ BUILT_FILES_IN_SOURCE = FindingKind(
 LEFT_RUNNING = FindingKind(
     "left-running",
     Severity.WARNING,
-    "A build or a command left processes running in the background, which were ended.",
-    "Let it end what it starts: a daemon of a build tool carries state from one build to the next.",
+    "A build or a command left processes running in the background, which were stopped.",
+    "Let it stop what it starts: daemons of build tools carry state from build to build.",
 )
 VARIANT_LEFT_OUT = FindingKind(
     "variant-left-out",

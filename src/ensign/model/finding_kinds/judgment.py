@@ -15,14 +15,14 @@ TWIN_DIFFERS = FindingKind(
     Severity.WARNING,
     "The A/A twin, an identical copy of the baseline, seems faster or slower than the baseline. "
     "Chance does this in fewer than one race in twenty.",
-    "Look for what disturbs the set-up, and race again.",
+    "Look for what disturbs the setup, and race again.",
 )
 TWIN_EXITS = FindingKind(
     "twin-exits",
     Severity.WARNING,
     "The A/A twin differs from the baseline on more workloads than chance explains: intervals of "
     "this study are too narrow.",
-    "Look for what disturbs the set-up, and measure again.",
+    "Look for what disturbs the setup, and measure again.",
 )
 TWIN_GEOMEAN = FindingKind(
     "twin-geomean",
@@ -76,7 +76,7 @@ SLICE_LENGTH = FindingKind(
     "no change is sure",
 )
 SLICE_LENGTH_MATTERS = SLICE_LENGTH.as_severity(
-    Severity.WARNING, "an interval leaves out “no change”"
+    Severity.WARNING, "an interval excludes “no change”"
 )
 CPU_TAKEN = FindingKind(
     "cpu-taken",

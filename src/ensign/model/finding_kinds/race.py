@@ -175,6 +175,6 @@ FILLER_FAILED = FindingKind(
 METER_WARNING = FindingKind(
     "meter-warning",
     Severity.WARNING,
-    "The meter warned of something that this ensign does not know.",
+    "The meter gave a warning that this version of ensign does not know.",
     "Use the meter that was installed with ensign (unset `ENSIGN_METER_PROGRAM`).",
 )

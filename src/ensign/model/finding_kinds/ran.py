@@ -27,7 +27,7 @@ BUILT_NOT_LOADED = FindingKind(
     Severity.ERROR,
     "The build made a library, and another one of its name or soname was loaded in its place. The "
     "variant is not raced.",
-    "Keep the library with the program (`build.runtime_files`), or mend the program's RPATH.",
+    "Keep the library with the program (`build.runtime_files`), or fix the program's RPATH.",
 )
 ARTIFACT_NOT_RUN = FindingKind(
     "artifact-not-run",
@@ -79,5 +79,5 @@ RACE_ENDED_EARLY = FindingKind(
     "failed",
     Severity.ERROR,
     "The race ended early; the result is of the executions before that.",
-    "Mend what the text says, and race again.",
+    "Fix what the text names, and race again.",
 )
