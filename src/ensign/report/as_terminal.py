@@ -227,7 +227,7 @@ def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -
         return
     table = _new_table(ruled=ruled)
     _name_column(table, "variant")
-    columns = _cost_columns(result, narrow=page.width < _FULL)
+    columns = _cost_columns(result, page.width)
     for header, _ in columns:
         table.add_column(header, justify="right", no_wrap=True)
     for each in found:
@@ -236,7 +236,7 @@ def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -
     page.table(table)
 
 
-def _cost_columns(result: Result, *, narrow: bool) -> list[tuple[str, _CellsOf]]:
+def _cost_columns(result: Result, width: int) -> list[tuple[str, _CellsOf]]:
     """Heads, and what stands below them for a variant."""
     unit = result.time_unit
     scores = [(clean(head), _score) for head in result.score_head]
@@ -248,7 +248,7 @@ def _cost_columns(result: Result, *, narrow: bool) -> list[tuple[str, _CellsOf]]
         ("system", lambda each: (figures.seconds(each.system_s, unit),)),
         ("memory", lambda each: (figures.size(each.peak_memory_bytes),)),
     ]
-    return [column for column in columns if not narrow or column[0] not in _LEFT_OUT]
+    return [column for column in columns if width >= _LEAST_WIDTH.get(column[0], 0)]
 
 
 def _score(facts: VariantFacts) -> tuple[str, ...]:
@@ -256,8 +256,8 @@ def _score(facts: VariantFacts) -> tuple[str, ...]:
 
 
 _CellsOf = Callable[[VariantFacts], tuple[str, ...]]
-# On a narrow page.
-_FULL, _LEFT_OUT = 72, frozenset({"min … max"})
+# Columns that a narrow page leaves out.
+_LEAST_WIDTH = {"min … max": 72, "user": 56, "system": 56}
 
 
 def _bands(page: Page, view: ResultView) -> None:
