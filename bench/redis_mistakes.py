@@ -31,7 +31,7 @@ CODES = (
     "dependencies-broken",
     "flag-leaked-into-dependency",
     "lto-compile-only",
-    "optimisation-missing-at-link",
+    "optimization-missing-at-link",
     "unknown-lto-flag",
 )
 
@@ -79,13 +79,13 @@ CASES = (
     # LTO generates code at the link, at the level that the link is told.
     Case(
         "link-without-level-gcc",
-        "optimisation-missing-at-link",
+        "optimization-missing-at-link",
         GCC_LTO,
         'REDIS_CFLAGS="{cflags}" REDIS_LDFLAGS=-flto=auto',
     ),
     Case(
         "link-without-level-clang",
-        "optimisation-missing-at-link",
+        "optimization-missing-at-link",
         CLANG_LTO,
         'REDIS_CFLAGS="{cflags}" REDIS_LDFLAGS="-flto -fuse-ld=lld"',
     ),

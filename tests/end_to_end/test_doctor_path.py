@@ -23,7 +23,7 @@ PROFILED = (
 FAULTS = {
     "LTO when compiling alone": (
         "gcc-12 -g -O2 -flto -c main.c hot.c && gcc-12 -g -o program main.o hot.o",
-        "optimisation-missing-at-link",
+        "optimization-missing-at-link",
     ),
     "two levels on one line": (f"{COMPILE.replace('-O2', '-O2 -O0')} && {LINK}", "flag-overridden"),
     "a processor for some units": (

@@ -47,7 +47,7 @@ LTO = "-O2 -flto"
 WRONG = [
     ("lto-compile-only", LTO, "lto-compile-only"),
     ("lto-not-linked", LTO, "lto-not-linked"),
-    ("no-level-at-link", LTO, "optimisation-missing-at-link"),
+    ("no-level-at-link", LTO, "optimization-missing-at-link"),
     ("wrong-archiver", LTO, "wrong-archiver"),
     ("mixed-compilers", "-O2", "mixed-compilers"),
     ("own-plt", "-O2", "plt-calls"),

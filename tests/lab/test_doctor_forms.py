@@ -169,7 +169,7 @@ def test_fortify_in_some_units(debug: str, evidence: str, project: Project) -> N
 def test_lto_when_compiling_alone(project: Project) -> None:
     project.compile({}, f"{GCC} -O2 -flto")
     project.link(GCC)
-    assert "optimisation-missing-at-link" in faults(examine(project.leave("program")))
+    assert "optimization-missing-at-link" in faults(examine(project.leave("program")))
     makefile = "program: main.o a.o b.o\n\tgcc-12 -O2 -g -o $@ main.o a.o b.o\n"
     rules = "%.o: %.c\n\tgcc-12 -g -O2 -flto -c $<\n"
     (project.folder / "Makefile").write_text(makefile + rules)

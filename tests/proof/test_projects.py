@@ -77,7 +77,7 @@ WRONG_FOR_BOTH: list[tuple[str, dict[str, str], str]] = [
     ("one-unit-without-debug", {}, "no-debug-info"),
     ("lto-compile-only", FULL, "lto-compile-only"),
     ("lto-not-linked", FULL, "lto-not-linked"),
-    ("no-level-at-link", FULL, "optimisation-missing-at-link"),
+    ("no-level-at-link", FULL, "optimization-missing-at-link"),
     ("other-level-at-link", FULL, "flag-overridden"),
     ("wrong-archiver", FULL, "wrong-archiver"),
     ("mixed-compilers", {}, "wrong-compiler"),

@@ -108,7 +108,7 @@ def test_lto_that_misses_the_link_is_found(yard: Yard, variant: Variant) -> None
 def test_a_level_that_misses_an_lto_link_is_found(yard: Yard) -> None:
     verified = yard.ship(GCC_LTO, COMPILE, {**LINK, "replace": r"\1 {lto} \2"}).verified
     assert "at the link, -O3 is missing" in verified.problems
-    assert any("optimisation-missing-at-link" in each for each in verified.problems)
+    assert any("optimization-missing-at-link" in each for each in verified.problems)
 
 
 def test_a_change_that_misses_compilation_is_found(yard: Yard) -> None:

@@ -116,7 +116,7 @@ LTO_NOT_ASKED = FindingKind(
     "Turn LTO off in the project's own configuration, so that variants decide about it.",
 )
 OPTIMIZATION_MISSING_AT_LINK = FindingKind(
-    "optimisation-missing-at-link",
+    "optimization-missing-at-link",
     Severity.WARNING,
     "The LTO link has no `-O` option of its own, so the compiler or the linker chose the level at "
     "which code was generated.",
