@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from end_to_end.conftest import SOON, Ensign, Programs
+from end_to_end.conftest import SOON, SOURCES, Ensign, Programs
 
 Json = dict[str, Any]
 
@@ -159,3 +160,24 @@ def test_exits_and_the_baseline_are_in_the_files(ensign: Ensign) -> None:
 def test_a_redirected_json_is_only_json(ensign: Ensign) -> None:
     done = ensign.brief("compare", "true", "true", *SOON, "--metric", "wall", "--json", "-")
     assert json.loads(done.out)["experiment"]["name"] == "compare"
+
+
+DRIVE = 'connections = 1\noperations = 2000\nlatency = true\n[[commands]]\nargv = ["PING"]\n'
+
+
+def test_our_own_load_keeps_the_latency_of_servers(ensign: Ensign) -> None:
+    for name, work in (("quick", 100), ("slow", 20_000)):
+        argv = ["gcc-12", "-O1", f"-DWORK={work}", "-o", str(ensign.folder / name)]
+        subprocess.run([*argv, str(SOURCES / "resp.c")], check=True)
+    (ensign.folder / "ping.toml").write_text(DRIVE)
+    servers = ("./quick {port}", "./slow {port}")
+    found = measured(ensign, *servers, "--drive", "ping.toml", "--budget", "40s", "--runs", "8")
+    rows = {(row["variant"], row["percentile"]) for row in found["latency"]}
+    assert {("./slow {port}", "p50"), ("./slow {port}", "p999")} <= rows
+    (row,) = found["comparisons"]
+    assert row["direction"] == "slower"
+    assert {each["operations"] for each in found["variants"]} == {2000}
+    (ensign.folder / "ping.toml").write_text(DRIVE.replace("argv", "argw"))
+    refused = ensign("compare", *servers, "--drive", "ping.toml")
+    assert refused.status == 2
+    assert "ping.toml: commands.0.argw" in refused.complaint
