@@ -177,9 +177,8 @@ def test_43_a_script_against_a_program(ensign: Ensign, shapes: Shapes, here: Pat
     script = here / "sum.py"
     script.write_text("#!/usr/bin/env python3\nprint(sum(i % 7 for i in range(300_000)))\n")
     script.chmod(0o755)
-    said = compared(
-        ensign, f"{shapes.one} spin 1000000", "./sum.py", *NAMED, truth=Truth(100, 100)
-    )  # fmt: skip
+    # 48 times on one processor, 110 on another: what an interpreter takes is not planted.
+    said = compared(ensign, f"{shapes.one} spin 1000000", "./sum.py", *NAMED, truth=Truth(70, 70))
     assert said.done.status == 0, said.done.err
 
 
