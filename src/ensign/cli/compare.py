@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -263,14 +262,11 @@ def _score(pattern: str | None, unit: str, better: Better | None) -> Score | Non
         if unit or better is not None:
             raise InputError("--unit and --better say more of a --score PATTERN; give that, too")
         return None
+    from ensign.lab.commands import require_group  # noqa: PLC0415
+
     if better is None:
         raise InputError("--score needs --better higher or --better lower")
-    try:
-        groups = re.compile(pattern).groups
-    except re.error as error:
-        raise InputError(f"--score '{pattern}' is no regular expression: {error}") from None
-    if groups < 1:
-        raise InputError(f"--score '{pattern}' needs a group around the number: ([0-9.]+)")
+    require_group("--score", pattern, "[0-9.]+")
     return Score(pattern, unit, better)
 
 

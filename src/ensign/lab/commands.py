@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from ensign.model.errors import InputError
@@ -58,6 +59,16 @@ def _shell_character(text: str) -> str | None:
         elif character in _BARE:
             return character
     return None
+
+
+def require_group(option: str, pattern: str, number: str) -> None:
+    """InputError where a pattern of that option has no group for the number, which looks so."""
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise InputError(f"{option} '{pattern}' is no regular expression: {error}") from None
+    if groups < 1:
+        raise InputError(f"{option} '{pattern}' needs a group around the number: ({number})")
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from ensign.lab.commands import split_command
+from ensign.lab.commands import require_group, split_command
 from ensign.meter.requests import Sink
 from ensign.model.drive import Drive
 from ensign.model.errors import InputError
@@ -198,12 +197,7 @@ def _check_operations(said: str | None) -> None:
         return
     if said.isdigit():
         raise InputError("--operations must be above 0, or a pattern")
-    try:
-        groups = re.compile(said).groups
-    except re.error as error:
-        raise InputError(f"--operations '{said}' is no regular expression: {error}") from None
-    if groups < 1:
-        raise InputError(f"--operations '{said}' needs a group around the number: ([0-9]+)")
+    require_group("--operations", said, "[0-9]+")
 
 
 def _check_runs(options: Options) -> None:

@@ -239,5 +239,6 @@ def _may_end_by_it(hurried: TracedExecution, alone_ns: int | None) -> bool:
 
 def withheld_text(found: Sequence[SelfTimed]) -> str:
     """Why nothing is said of which is faster."""
-    names = ", ".join(dict.fromkeys(each.name for each in found))
-    return f"not judged: {names} ends by the clock. {REMEDY}."
+    names = list(dict.fromkeys(each.name for each in found))
+    end = "ends" if len(names) == 1 else "end"
+    return f"not judged: {' and '.join(names)} {end} by the clock. {REMEDY}."
