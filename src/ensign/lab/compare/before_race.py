@@ -66,8 +66,8 @@ _SLICED_SHARE = 0.05
 _ALONE_SHARE = 0.5
 # What starting and ending the meter takes on a busy machine.
 _STARTING_NS = 100_000_000
-_TO_BE_SURE = 2
-_FOR_A_MEDIAN = 10
+TO_BE_SURE = 2
+FOR_A_MEDIAN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +105,9 @@ class Planned:
         which a busy machine does not disturb.
         """
         found: tuple[SelfTimed, ...] = ()
-        if len(trials) == _TO_BE_SURE and not self.sliced:
+        if len(trials) == TO_BE_SURE and not self.sliced:
             found = by_both(*(by_the_wall_clock(self.pilots, each) for each in trials))
-        elif len(trials) == _FOR_A_MEDIAN:
+        elif len(trials) == FOR_A_MEDIAN:
             found = by_the_middle(self.pilots, trials)
         if not found:
             return None
@@ -311,7 +311,7 @@ class Piloting:
             # Starting a run may take longer than a short run.
             if number > FEWEST_RUNS and clock_ns() > enough_ns:
                 break
-            more.append(self._run_alone(command, digest=baseline and number == _TO_BE_SURE))
+            more.append(self._run_alone(command, digest=baseline and number == TO_BE_SURE))
         return more
 
     def _count(self, wall_ns: int, took_ns: int) -> int:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ensign.lab.compare.before_race import Planned
+from ensign.lab.compare.before_race import FOR_A_MEDIAN, TO_BE_SURE, Planned
 from ensign.lab.compare.options import CommandVariant, Options
 from ensign.lab.compare.pilot import CommandPilot
 from ensign.lab.compare.self_timed import withheld_text
@@ -190,6 +190,9 @@ class PlannedWorkloads:
 
     def seen_in(self, trials: Sequence[Trial]) -> PlannedWorkloads | None:
         """What the first executions show of workloads that end by the clock; None if nothing."""
+        # Asked after every execution: of a long race the later ones are not gone through.
+        if len(trials) > FOR_A_MEDIAN * len(self.by_name):
+            return None
         name = trials[-1].workload
         planned = self.by_name[name]
         if planned.self_timed:
@@ -200,10 +203,14 @@ class PlannedWorkloads:
     def after_race(
         self, trials: Sequence[Trial], names: Mapping[str, str], baseline: str
     ) -> PlannedWorkloads:
-        """With what the race showed of the files that ran."""
+        """With what the race showed of the files that ran, and of who ends by the clock.
+
+        A workload alone that ends so has ended its race; of several the others go on.
+        """
         found = {}
-        for name, each in self.by_name.items():
+        for name, planned in self.by_name.items():
             mine = [trial for trial in trials if trial.workload == name]
+            each = planned if planned.self_timed else _with_clock(planned, mine)
             said = raced_findings(each.traces, mine, names, baseline) if mine else ()
             traces = replace(each.traces, findings=(*each.traces.findings, *said))
             found[name] = replace(each, traces=traces)
@@ -217,3 +224,9 @@ class PlannedWorkloads:
         if len(self.by_name) == 1:
             return list(findings)
         return [replace(each, text=f"{name}: {each.text}") for each in findings]
+
+
+def _with_clock(planned: Planned, trials: Sequence[Trial]) -> Planned:
+    """What the first executions of a workload show of who ends by the clock."""
+    seen = (planned.seen_in(trials[:count]) for count in (TO_BE_SURE, FOR_A_MEDIAN))
+    return next(filter(None, seen), planned)

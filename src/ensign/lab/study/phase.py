@@ -16,7 +16,7 @@ from ensign.lab.study.prepare import BuiltPrograms
 from ensign.lab.study.progress import ProgressCallbacks
 from ensign.lab.study.race_check import RaceCheck
 from ensign.lab.study.race_setup import is_complete
-from ensign.lab.study.racing import RoundPlan, failed_in, missing_trials, run_rounds
+from ensign.lab.study.racing import RoundPlan, missing_trials, run_rounds
 from ensign.lab.study.ran import Judged
 from ensign.lab.study.rounds import RaceContext, race_rounds, round_findings
 from ensign.lab.study.self_timed import self_timed_findings, shown_by_the_race
@@ -144,7 +144,7 @@ def race_phase(phase: PlannedPhase, context: StudyContext) -> RacedPhase:
     racing = RaceContext(ports.meter, ports.clock, folder, progress.plan, progress.trial)
     with ports.race_lock.held() as shared:
         rounds, trials = race_rounds(racing, phase.study, phase.variants, phase.rounds)
-        beside = _race_beside(phase, context, failed_in(folder, key))
+        beside = _race_beside(phase, context, failed_variants(trials))
     said = (*record.findings, *_of_rounds(phase, rounds, trials), *shared)
     record = replace(raced_by(record, rounds), findings=tuple(dict.fromkeys(said)))
     record = ended(record, phase.before, machine_state())
