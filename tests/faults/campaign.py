@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +26,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from faults.calls import Done, Launcher, give_to, new_place
 from faults.injection import KINDS, Fault
-from faults.oracle import stored_trials, wrong_afterwards, wrong_with_fault
+from faults.oracle import other_outcome, stored_trials, wrong_afterwards, wrong_with_fault
 from faults.scenarios import SCENARIOS, Json, Scenario
 from faults.surroundings import mounts
 
 _ROOT = Path(__file__).parent.parent.parent
-_OUT = _ROOT / "build" / "faults"
+OUT = _ROOT / "build" / "faults"
 _RANDOM = {"study": 250, "compare": 150, "report": 50, "bundle": 50}
-_AFTER_ALL = 1.02  # what counting differs by from run to run, and a little more
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +66,7 @@ class Campaign:
     scenario: Scenario
     launcher: Launcher
     scratch: Path
+    counted: bool = True
 
     def __post_init__(self) -> None:
         self.template = self.scratch / f"{self.scenario.name}.template"
@@ -74,9 +74,9 @@ class Campaign:
         with new_place(self.scratch) as folder:
             self._prepare(folder)
             shutil.copytree(folder, self.template, symlinks=True)
-            done = self.launcher.run(folder, self.scenario.argv, counted=True)
+            done = self.launcher.run(folder, self.scenario.argv, counted=self.counted)
             assert done.status == 0, done.err
-            self.counts = done.counts
+            self.counts, self.took_s = done.counts, done.took_s
             self.total = sum(self.counts.values())
             self.reference: Json = json.loads(json.dumps(self.scenario.outcome(folder)))
 
@@ -113,17 +113,20 @@ class Campaign:
             done = self.launcher.run(folder, self.scenario.argv, fault=fault)
             struck = done.struck or {"struck": "", "kind": ""}
             wrong = list(wrong_with_fault(done, folder, struck["kind"]))
+            if done.status == 0:
+                wrong += other_outcome(self.scenario, folder, self.reference)
             trials = stored_trials(folder)
             again = self.launcher.run(folder, self.scenario.argv)
             wrong += wrong_afterwards(self.scenario, again, folder, self.reference, trials)
         wrong += [f"left mount {each}" for each in mounts() - before]
         return Finding(
             self.scenario.name, fault, struck["struck"], struck["kind"], done.status,
-            _said(done), done.left, tuple(wrong), done.took_s + again.took_s,
+            said_by(done), done.left, tuple(wrong), done.took_s + again.took_s,
         )  # fmt: skip
 
 
-def _said(done: Done) -> str:
+def said_by(done: Done) -> str:
+    """The lines of ensign's own, or the end of a traceback."""
     if "Traceback" in done.err:
         return done.err[-1500:]
     return "\n".join(line for line in done.err.splitlines() if line.startswith("ensign: "))
@@ -185,8 +188,8 @@ def main() -> int:
     parser.add_argument("--no-sites", action="store_true", help="only calls drawn at random")
     parser.add_argument("--again", action="store_true", help="those again that were wrong")
     parser.add_argument("--user", type=int, help="as this user; needs root")
-    parser.add_argument("--out", type=Path, default=_OUT / "calls.jsonl")
-    parser.add_argument("--scratch", type=Path, default=_OUT / "scratch")
+    parser.add_argument("--out", type=Path, default=OUT / "calls.jsonl")
+    parser.add_argument("--scratch", type=Path, default=OUT / "scratch")
     arguments = parser.parse_args()
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     one = bool(arguments.site or arguments.nth)

@@ -17,20 +17,26 @@ from pathlib import Path
 from typing import Any
 
 _SUBREAPER = 36
+_CHART = (
+    '<svg xmlns="http://www.w3.org/2000/svg" version="1.1" width="9" height="9" '
+    'viewBox="0 0 9 9"></svg>'
+)
 
 
 def load() -> None:
     """Everything of ensign, and the libraries that it imports late."""
+    import vl_convert  # noqa: PLC0415
+
     import ensign  # noqa: PLC0415
 
+    # Drawing a chart asks nothing of the system, and takes longer than all else.
+    vl_convert.vegalite_to_svg = lambda *_, **__: _CHART
     for module in pkgutil.walk_packages(ensign.__path__, "ensign."):
         importlib.import_module(module.name)
 
 
 def become(call: dict[str, Any]) -> None:
     """The process of that call: its group, folder, environment, output and faults."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if call["group"]:
         (Path(call["group"]) / "cgroup.procs").write_text("0")
@@ -39,9 +45,9 @@ def become(call: dict[str, Any]) -> None:
     os.environ.update(call["env"])
     streams = [(0, os.devnull, os.O_RDONLY)]
     streams += [(n, call[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND) for n, name in _OUTPUTS]
-    for number, name, flags in streams:
+    for stream, name, flags in streams:
         descriptor = os.open(name, flags, 0o644)
-        os.dup2(descriptor, number)
+        os.dup2(descriptor, stream)
         os.close(descriptor)
     sys.argv = ["ensign", *call["argv"]]
     if call["user"] is not None:

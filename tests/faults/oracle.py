@@ -78,7 +78,12 @@ def wrong_afterwards(
     for path, stored in before.items():
         if now.get(path) != stored:
             yield f"afterwards: trial {path} was lost or raced again"
+    yield from (f"afterwards: {each}" for each in other_outcome(scenario, folder, reference))
+
+
+def other_outcome(scenario: Scenario, folder: Path, reference: Json) -> Iterator[str]:
+    """In what the outcome is another one than without a fault."""
     outcome = json.loads(json.dumps(scenario.outcome(folder)))
     for name, value in reference.items():
         if outcome.get(name) != value:
-            yield f"afterwards: {name} is {str(outcome.get(name))[:400]}, not {str(value)[:400]}"
+            yield f"{name} is {str(outcome.get(name))[:400]}, not {str(value)[:400]}"

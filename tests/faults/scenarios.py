@@ -28,7 +28,7 @@ deadline = "60s"
 
 [axes]
 compiler = ["gcc-12"]
-optimization = ["-O1", "-O2", "-Os"]
+optimization = ["-O1", "-O2"]
 
 [baseline]
 optimization = "-O1"

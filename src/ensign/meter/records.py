@@ -229,7 +229,7 @@ def _raised(
     text = ": ".join(part for part in (workload, variant, said) if part)
     if line.code in INPUT_CODES:
         return InputError(text)
-    if line.code == "system":
+    if line.code == "internal":
         return InternalError(text)
     return (DeadlineMet if line.code == "deadline" else CommandFailed)(text)
 
