@@ -110,6 +110,10 @@ def main() -> None:
     if call is None:
         return
     become(call)
+    if call["meter"] is not None:
+        from faults.meter_tracing import install  # noqa: PLC0415
+
+        install(call["meter"])
     injector = injected(call)
     from ensign.cli.main import main as ensign_main  # noqa: PLC0415
 

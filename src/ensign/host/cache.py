@@ -196,10 +196,10 @@ class Cache:
                     remove_tree(place)
                 if not place.exists():
                     folder.rename(place)
-                entry = self.get(kind, key, read)
-        if entry is None:
-            raise FileNotFoundError(place)
-        return entry
+                if not self._hold(place):
+                    raise FileNotFoundError(place)
+                meta = _read_meta(place, read)
+        return Entry(kind, key, place, meta.facts, meta.size_bytes)
 
     @contextmanager
     def temporary(self) -> Iterator[Path]:
@@ -330,10 +330,14 @@ class Cache:
 
 def _meta(folder: Path, read: Callable[[Facts], F]) -> _Meta[F] | None:
     try:
-        content = json.loads((folder / _META).read_text())
-        return _Meta(read(content["facts"]), int(content["size_bytes"]))
+        return _read_meta(folder, read)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _read_meta(folder: Path, read: Callable[[Facts], F]) -> _Meta[F]:
+    content = json.loads((folder / _META).read_text())
+    return _Meta(read(content["facts"]), int(content["size_bytes"]))
 
 
 @contextmanager
