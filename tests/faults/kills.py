@@ -98,11 +98,11 @@ def roles(pid: int) -> dict[int, tuple[str, str]]:
             parent = int(fields[2].split()[1])
             above = found.get(parent, ("", ""))[0]
             name = fields[0].partition("(")[2]
-            found[each] = (_role(name, words, above), words)
+            found[each] = (_role(name, above), words)
     return found
 
 
-def _role(name: str, words: str, above: str) -> str:
+def _role(name: str, above: str) -> str:
     if name == "ensign-meter" and above == "ensign":
         return "guardian"
     if name == "ensign-meter" and above == "guardian":
@@ -111,7 +111,7 @@ def _role(name: str, words: str, above: str) -> str:
         return name
     if name in _COMPILERS:
         return "compiler"
-    return "program" if words.split()[1:] in (["200000"], ["400000"]) else "other"
+    return "program" if name in ("spin", "cheap", "dear") else "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,7 @@ def drawn(kills: int, others: int, longest_s: float, seed: str) -> Iterator[Shot
 
 def table(found: list[dict[str, Any]]) -> str:
     """How many signals each role got, and after how many something was wrong."""
+
     def key(each: dict[str, Any]) -> tuple[str, str, str]:
         return each["scenario"], each["shot"]["signal"], each["shot"]["role"]
 

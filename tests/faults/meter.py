@@ -209,7 +209,9 @@ def main() -> int:
                         file.write(json.dumps(said) + "\n")
                 mark = "WRONG" if finding.wrong else "ok"
                 words = f"{each.call} {each.nth} {each.kind} in run {each.run}"
-                sys.stderr.write(f"{name} {number}/{len(asked)} {words}: {finding.status}, {mark}\n")
+                sys.stderr.write(
+                    f"{name} {number}/{len(asked)} {words}: {finding.status}, {mark}\n"
+                )
     sys.stdout.write(table(found))
     shutil.rmtree(arguments.scratch, ignore_errors=True)
     return int(any(each["wrong"] for each in found))

@@ -40,11 +40,11 @@ metric = "cpu"
 
 [[workloads]]
 name = "short"
-command = ["{artifact}", "200000"]
+command = ["{artifact}", "2000000"]
 
 [[workloads]]
 name = "long"
-command = ["{artifact}", "400000"]
+command = ["{artifact}", "4000000"]
 """
 _MAKEFILE = """\
 WORK = 1
@@ -147,7 +147,7 @@ SCENARIOS = {
         Scenario(
             "compare",
             (
-                "compare", "./cheap 200000", "./dear 200000", "--name", "cheap", "--name", "dear",
+                "compare", "./cheap 8000000", "./dear 8000000", "--name", "cheap", "--name", "dear",
                 "--runs", "6", "--json", "results.json", "--html", "results.html",
             ),
             _write_programs,

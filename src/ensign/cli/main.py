@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from ensign import __version__
 from ensign.cli.argv import plain_options
 from ensign.cli.compare import compare
 from ensign.cli.doctor import doctor
-from ensign.cli.output import complain, say, write
+from ensign.cli.output import complain, say, settle, write
 from ensign.cli.schema import schema
 from ensign.cli.ship import ship
 from ensign.cli.study import (
@@ -84,6 +85,7 @@ def main() -> None:
     """The program `ensign`."""
     with stopped_by_signals():
         status = run_command_line(sys.argv[1:])
+    settle()
     sys.exit(status)
 
 
@@ -107,7 +109,8 @@ def run_command_line(argv: list[str]) -> int:
         if refused is not None:
             complain(refused)
             return _FAILED
-        traceback.print_exc()
+        with suppress(OSError):
+            traceback.print_exc()
         complain(f"this should not have happened, please report it: {error!r}")
         return _INTERNAL
     if status == _TYPER_INTERRUPTED:
