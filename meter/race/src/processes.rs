@@ -9,3 +9,4 @@ pub(crate) mod procfs;
 pub(crate) mod signals;
 pub(crate) mod spawn;
 pub(crate) mod usage;
+pub(crate) mod user;
