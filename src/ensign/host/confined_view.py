@@ -142,7 +142,7 @@ def _private_places(request: ConfinementRequest) -> set[str]:
 
 
 def _real(paths: Iterable[str]) -> set[str]:
-    there = (os.path.realpath(each) for each in paths if os.path.isabs(each))
+    there = (os.path.realpath(each) for each in paths if Path(each).is_absolute())
     return {each for each in there if Path(each).is_dir()}
 
 
@@ -196,7 +196,9 @@ class _Showing:
         for link in self.links.values():
             folder = Path(link.place).parent
             places = {*self.hidden, *self.scratch, *self.binds}
-            over = max((each for each in places if folder.is_relative_to(each)), key=len, default="")
+            over = max(
+                (each for each in places if folder.is_relative_to(each)), key=len, default=""
+            )
             in_root = folder == _ROOT
             if link.place not in places and (in_root or (over and over not in self.binds)):
                 yield link
@@ -260,16 +262,20 @@ class _Showing:
 
 def _beside(folder: Path, programs: list[str]) -> Iterator[Path]:
     """What programs of a folder such as `X/bin` need of X: no other files, nothing hidden."""
+    named = tuple(each for each in programs if len(each) > 1)
     for path in _entries(folder.parent):
-        if path.is_dir() and _OF_PREFIX.fullmatch(path.name):
-            yield path
-        elif path.name in _FILES_OF_PREFIX and path.is_file():
-            yield path
-        elif path.name == "share":
-            named = tuple(each for each in programs if len(each) > 1)
+        if path.name == "share":
             for each in _entries(path):
                 if _OF_SHARE.fullmatch(each.name) or _belongs(each.name, named):
                     yield each
+            continue
+        is_wanted = _OF_PREFIX.fullmatch(path.name) if path.is_dir() else _is_file_of_prefix(path)
+        if is_wanted:
+            yield path
+
+
+def _is_file_of_prefix(path: Path) -> bool:
+    return path.name in _FILES_OF_PREFIX and path.is_file()
 
 
 def _belongs(name: str, programs: tuple[str, ...]) -> bool:

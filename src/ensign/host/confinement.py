@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -40,7 +40,7 @@ class View:
     Both must be there on the machine. `binds` lie over all that, the deeper one over the other.
     Process numbers, IPC, host name, control groups and, without `network`, the network are its own.
     `unset` are names of variables that it does not get. `ends_with_parent` kills the whole tree
-    with the process that started it.
+    with the process that started it. `without_capabilities` is for root that is no host's root.
     """
 
     entries: tuple[str, ...]
@@ -53,6 +53,7 @@ class View:
     unset: tuple[str, ...] = ()
     scratch_bytes: int = SCRATCH_BYTES
     ends_with_parent: bool = True
+    without_capabilities: bool = False
 
 
 def bubblewrap_argv(program: str, view: View) -> tuple[str, ...]:
@@ -77,7 +78,7 @@ def _root(view: View) -> Iterable[str]:
 
 def _mounts(view: View) -> Iterable[str]:
     """Parents before what lies in them; what a user owns of it is made read-only at the end."""
-    empty = {place: "0755" for place in view.hidden} | dict.fromkeys(view.scratch, "1777")
+    empty = dict.fromkeys(view.hidden, "0755") | dict.fromkeys(view.scratch, "1777")
     binds = {bind.target: bind for bind in view.binds}
     made: list[str] = []
     for place in sorted({*empty, *binds}, key=_depth):
@@ -98,13 +99,16 @@ def _mounts(view: View) -> Iterable[str]:
         yield from ("--remount-ro", place)
 
 
-def _way_to(place: str, made: list[str], empty: Iterable[str]) -> Iterable[str]:
+def _way_to(place: str, made: list[str], empty: Collection[str]) -> Iterable[str]:
     """Folders that anybody may enter, down to a place in an empty one."""
     over = _covering(place, made)
-    if over in empty or (over is None and place.startswith(f"{INSIDE}/")):
-        for folder in reversed(PurePosixPath(place).parents):
-            if over is None or folder.is_relative_to(over):
-                yield from (() if str(folder) in (over, "/") else ("--dir", str(folder)))
+    if over is None and place.startswith(f"{INSIDE}/"):
+        over = "/"
+    elif over is None or over not in empty:
+        return
+    for folder in reversed(PurePosixPath(place).parents):
+        if folder.is_relative_to(over) and str(folder) != over:
+            yield from ("--dir", str(folder))
 
 
 def _bind(bind: Bind, view: View, made: list[str]) -> Iterable[str]:
@@ -132,6 +136,8 @@ def _namespaces(view: View) -> Iterable[str]:
     yield from ("--hostname", HOSTNAME, "--new-session")
     if view.ends_with_parent:
         yield "--die-with-parent"
+    if view.without_capabilities:
+        yield from ("--cap-drop", "ALL")
     for name in view.unset:
         yield from ("--unsetenv", name)
 
