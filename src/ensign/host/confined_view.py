@@ -218,6 +218,8 @@ class _Showing:
         for path in _entries(folder):
             if path.is_symlink():
                 self._follow(path)
+            elif str(path) in self.hidden:
+                continue
             elif (path.is_dir() and self._may(path, 5)) or (path.is_file() and self._may(path, 4)):
                 self.binds.setdefault(str(path), Bind(str(path), str(path)))
 

@@ -113,7 +113,13 @@ def _ways(program: str, *, root: bool, meter: Path | None) -> tuple[Confinement,
     as_user: tuple[str, ...] = (str(meter), "as-user", ids, "--")
     if meter is None:
         setpriv = f"setpriv --reuid {NOBODY.uid} --regid {NOBODY.gid} --clear-groups"
-        as_user = (*setpriv.split(), "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs")
+        as_user = (
+            *setpriv.split(),
+            "--inh-caps=-all",
+            "--bounding-set=-all",
+            "--no-new-privs",
+            "--",
+        )
     known = Confinement(program, NOBODY, as_user, root=True)
     # Root of a container that knows one user alone is that user of the host.
     return (known,) if _is_known(NOBODY.uid) else (Confinement(program, root=True),)
