@@ -66,16 +66,21 @@ class BuildContext:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What several commands may take together; `deadline_ns` is a moment of the monotonic clock."""
+    """What several commands may take together; `deadline_ns` is a moment of the monotonic clock.
+
+    `seeming_bytes` is what files in the sandbox seemed to have before.
+    """
 
     deadline_ns: int
     disk: DiskLimit
+    seeming_bytes: int = 0
 
     @classmethod
     def of(cls, sandbox: Sandbox, deadline_ns: int, disk_bytes: int) -> Bounds:
         """For commands that add at most so many bytes to what is in the sandbox now."""
         folders = sandbox.folders
-        return cls(deadline_ns, DiskLimit(folders, disk_bytes, used_bytes(folders)))
+        limit = DiskLimit(folders, disk_bytes, used_bytes(folders))
+        return cls(deadline_ns, limit, remove_special(folders))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,12 @@ class Runner:
             limits=ProcessLimits(file_bytes=self.bounds.disk.size_bytes),
             disk=self.bounds.disk,
         )
+        seeming_bytes = 0
         try:
-            return self.build_context.processes.run(request)
+            outcome = self.build_context.processes.run(request)
         finally:
-            remove_special(sandbox.folders)
+            seeming_bytes = remove_special(sandbox.folders)
+        # Files with holes take little of the disk, until they are copied.
+        if seeming_bytes - self.bounds.seeming_bytes > self.bounds.disk.size_bytes:
+            return replace(outcome, exit=None, signal=None, reason="disk")
+        return outcome

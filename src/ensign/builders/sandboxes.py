@@ -102,6 +102,8 @@ class Bubblewrap:
             binds = (
                 Bind(str(tree), self.build_path, writable=True),
                 Bind(str(temporary), self.temporary_path, writable=True),
+                # Programs that count themselves write there, in a training elsewhere.
+                Bind(str(temporary), str(temporary), writable=True),
             )
             request = replace(self._shown, binds=binds, cwd=self.build_path, unset=_OF_THE_METER)
             argv = self.confinement.argv(request)

@@ -6,12 +6,14 @@ longer than the system takes, and a tree deeper than Python's stack.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from ensign.host.confined_view import UnprivilegedUser
 
@@ -20,7 +22,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK_BYTES = 2**20
 
 
-class HostileFileError(Exception):
+class HostileFileError(OSError):
     """A file is none that may be read; the text says what it is instead."""
 
 
@@ -114,6 +116,15 @@ def hand_over(folders: Iterable[Path], user: UnprivilegedUser) -> None:
                 os.chown(each.name, user.uid, user.gid, dir_fd=each.parent, follow_symlinks=False)
 
 
+def open_up(folders: Iterable[Path]) -> None:
+    """Give their owner back the folders that it may not look into itself; ours they must be."""
+    for each in visit(folders):
+        mode = each.status.st_mode
+        if stat.S_ISDIR(mode) and mode & 0o700 != 0o700:  # noqa: PLR2004
+            with suppress(OSError):
+                os.chmod(each.name, 0o700, dir_fd=each.parent)
+
+
 def take_over(folder: Path) -> None:
     """Make a folder and all below it ours: readable by everybody, writable by us alone.
 
@@ -134,18 +145,29 @@ def _kept_mode(mode: int) -> int:
     return 0o755 if stat.S_ISDIR(mode) or mode & 0o111 else 0o644
 
 
-def remove_special(folders: Iterable[Path]) -> None:
-    """Remove pipes, sockets and devices: no file that is kept is one, and reading one may hang."""
+def remove_special(folders: Iterable[Path]) -> int:
+    """Remove pipes, sockets and devices: no file that is kept is one, and reading one may hang.
+
+    What the regular files seem to have, in bytes: whoever reads or copies them gets so many.
+    """
+    apparent_bytes = 0
     for each in visit(folders):
         mode = each.status.st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+        if stat.S_ISREG(mode):
+            apparent_bytes += each.status.st_size
+        elif not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
             with suppress(OSError):
                 os.unlink(each.name, dir_fd=each.parent)
+    return apparent_bytes
 
 
 def open_regular(path: Path, most_bytes: int) -> int:
     """A descriptor of a regular file of at most so many bytes. HostileFileError, OSError."""
-    descriptor = os.open(path, _FILE)
+    try:
+        descriptor = os.open(path, _FILE)
+    except OSError as error:
+        said = "is a link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
+        raise HostileFileError(f"'{path.name}' {said}") from None
     refusal = _refusal(os.fstat(descriptor), most_bytes)
     if refusal:
         os.close(descriptor)
@@ -165,6 +187,11 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
     """The content of such a file. Errors as `open_regular`."""
     with os.fdopen(open_regular(path, most_bytes), "rb") as file:
         return file.read(most_bytes)
+
+
+def open_text(path: Path, most_bytes: int = 2**32) -> TextIO:
+    """Such a file to read lines from. Errors as `open_regular`."""
+    return os.fdopen(open_regular(path, most_bytes), "r", errors="replace")
 
 
 def copy_regular(source: Path, target: Path, most_bytes: int) -> int:
