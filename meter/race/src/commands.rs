@@ -6,4 +6,5 @@ pub(crate) mod launch;
 pub(crate) mod lookup;
 pub(crate) mod said;
 pub(crate) mod scratch;
+pub(crate) mod trees;
 pub(crate) mod verdict;

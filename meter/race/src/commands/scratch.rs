@@ -1,6 +1,6 @@
 //! The meter's own folder: folders of variants, copies of executables.
 
-use crate::commands::lookup;
+use crate::commands::{lookup, trees};
 use ensign_host::clock;
 use ensign_protocol::request::Files;
 use sha2::{Digest, Sha256};
@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub(crate) const TAIL_BYTES: u64 = 2000;
+const LONGEST_PATH: usize = 4095;
 
 pub(crate) struct Scratch {
     dir: PathBuf,
@@ -35,7 +36,7 @@ impl Scratch {
     pub(crate) fn copy_files(&self, variant: usize, files: &Files) -> io::Result<PathBuf> {
         let to = self.dir.join(format!("files-{variant:03}"));
         for folder in &files.folders {
-            copy_folder(Path::new(folder), &to, Path::new(""), &files.without)?;
+            trees::copy(Path::new(folder), &to, &files.without)?;
         }
         Ok(to)
     }
@@ -59,50 +60,27 @@ fn write_copy(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut File::open(from)?, &mut File::create_new(to)?).map(drop)
 }
 
-fn copy_folder(from: &Path, to: &Path, inside: &Path, without: &[String]) -> io::Result<()> {
-    let folder = from.join(inside);
-    fs::create_dir_all(to.join(inside))?;
-    for entry in fs::read_dir(&folder)? {
-        let entry = entry?;
-        let name = inside.join(entry.file_name());
-        let (source, target) = (entry.path(), to.join(&name));
-        let kind = entry.file_type()?;
-        if without.iter().any(|each| Path::new(each) == name) {
-            continue;
-        }
-        if kind.is_dir() {
-            copy_folder(from, to, &name, without)?;
-            continue;
-        }
-        match fs::remove_file(&target) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
-        } else if kind.is_file() {
-            let mode = fs::metadata(&source)?.permissions().mode();
-            write_copy(&source, &target)?;
-            // Never set-user-id, and always to be removed by its maker.
-            fs::set_permissions(&target, Permissions::from_mode(mode & 0o777 | 0o600))?;
-        }
-    }
-    Ok(())
-}
-
 /// Whether a file system forbids to execute what is below a folder; false where nothing is.
 pub(crate) fn forbids_execution(dir: &Path) -> bool {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        let path = entry.path();
-        let mode = fs::metadata(&path).map_or(0, |data| data.permissions().mode());
-        if kind.is_dir() && forbids_execution(&path) {
-            return true;
-        }
-        if kind.is_file() && mode & 0o111 != 0 {
-            return !lookup::may_execute(&path);
+    let mut folders = vec![dir.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let path = entry.path();
+            // What no path reaches, nothing executes.
+            if path.as_os_str().len() > LONGEST_PATH {
+                continue;
+            }
+            if kind.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let mode = fs::symlink_metadata(&path).map_or(0, |data| data.permissions().mode());
+            if kind.is_file() && mode & 0o111 != 0 {
+                return !lookup::may_execute(&path);
+            }
         }
     }
     false
@@ -143,23 +121,11 @@ pub(crate) fn digest(path: &Path) -> Option<String> {
 /// Removes a folder whatever its permissions; processes that are ending may still write into it.
 pub(crate) fn remove(dir: &Path) {
     for _ in 0..20 {
-        match fs::remove_dir_all(dir) {
+        match trees::remove(dir) {
             Ok(()) => return,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(_) => open_up(dir),
+            Err(_) => clock::sleep_ns(10_000_000),
         }
-        clock::sleep_ns(10_000_000);
-    }
-}
-
-fn open_up(dir: &Path) {
-    if !fs::symlink_metadata(dir).is_ok_and(|data| data.is_dir()) {
-        return;
-    }
-    // What cannot be opened up cannot be removed either, and shows there.
-    let _ = fs::set_permissions(dir, Permissions::from_mode(0o700));
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        open_up(&entry.path());
     }
 }
 
