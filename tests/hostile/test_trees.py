@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from deep_trees import deep_tree
 
+from deep_trees import deep_tree
 from ensign.host.cache import Cache
 from ensign.host.files import copy_tree, remove_tree, tree_entries, tree_sha256, tree_size_bytes
 from ensign.host.regular_file import read_regular
@@ -36,7 +36,7 @@ def test_a_tree_that_no_path_reaches_is_measured_and_removed(tmp_path: Path, nam
 def test_walking_and_removing_keep_few_descriptors_open(tmp_path: Path) -> None:
     tree = deep_tree(tmp_path / "t", DEEP)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = len(os.listdir("/proc/self/fd"))
+    used = len(list(Path("/proc/self/fd").iterdir()))
     resource.setrlimit(resource.RLIMIT_NOFILE, (used + 40, hard))
     try:
         digest = tree_sha256(tree)
@@ -51,12 +51,17 @@ def test_walking_and_removing_keep_few_descriptors_open(tmp_path: Path) -> None:
 def test_too_deep_to_be_copied_is_one_line_and_leaves_a_cache_that_works(tmp_path: Path) -> None:
     tree = deep_tree(tmp_path / "t", DEEP, LONG)
     cache = Cache(tmp_path / "cache")
+
+    def copied(folder: Path) -> dict[str, object]:
+        copy_tree(tree, folder / "tree")
+        return {}
+
     with pytest.raises(InputError, match="is nested too deeply") as told:
         tree_sha256(tree)
     assert "\n" not in str(told.value)
     assert len(str(told.value)) < 400
     with pytest.raises(InputError, match="is nested too deeply"):
-        cache.make("source", "k", lambda folder: copy_tree(tree, folder / "tree") or {})
+        cache.make("source", "k", copied)
     assert list((tmp_path / "cache/temporary").iterdir()) == []
     assert cache.make("source", "l", lambda _: {}).facts == {}
     remove_tree(tree)
@@ -104,11 +109,16 @@ def test_clean_empties_a_cache_that_a_build_filled_with_traps(tmp_path: Path) ->
 def test_clean_says_what_it_could_not_remove_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def filled(folder: Path) -> dict[str, object]:
+        (folder / "kept\x1b[31m").touch()
+        return {}
+
     cache = Cache(tmp_path / "cache")
     for key in "12":
-        cache.make("program", key, lambda folder: (folder / "kept\x1b[31m").touch() or {})
+        cache.make("program", key, filled)
     cache.close()
-    real, stuck = os.unlink, []
+    real = os.unlink
+    stuck: list[object] = []
 
     def unlink(path: object, **options: object) -> None:
         if str(path).startswith("kept") and len(stuck) < 1:
