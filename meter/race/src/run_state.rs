@@ -58,8 +58,8 @@ impl RunState {
         counters: &[String],
     ) -> Result<RunState, Halt> {
         let place = run.scratch.display();
-        let scratch = Scratch::create(&run.scratch)
-            .map_err(|error| Halt::system(format!("cannot make {place}: {error}")))?;
+        let scratch = Scratch::in_folder(&run.scratch)
+            .map_err(|error| Halt::system(format!("cannot use {place}: {error}")))?;
         Ok(RunState {
             run_id: run.id.clone(),
             waiter,

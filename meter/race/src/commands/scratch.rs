@@ -3,10 +3,11 @@
 use crate::commands::lookup;
 use ensign_host::clock;
 use ensign_protocol::request::Files;
+use ensign_protocol::Code;
 use sha2::{Digest, Sha256};
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) const TAIL_BYTES: u64 = 2000;
@@ -16,8 +17,8 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    pub(crate) fn create(dir: &Path) -> io::Result<Scratch> {
-        DirBuilder::new().mode(0o700).create(dir)?;
+    /// In a folder that is there.
+    pub(crate) fn in_folder(dir: &Path) -> io::Result<Scratch> {
         Ok(Scratch {
             dir: fs::canonicalize(dir)?,
         })
@@ -27,7 +28,7 @@ impl Scratch {
     /// length of arguments moves the stack.
     pub(crate) fn variant_tmp(&self, execution: u64, variant: usize) -> io::Result<PathBuf> {
         let dir = self.dir.join(format!("tmp-{execution:05}-{variant:03}"));
-        fs::create_dir(&dir)?;
+        fs::create_dir(&dir).map_err(|error| refused(&format!("make {}", dir.display()), error))?;
         Ok(dir)
     }
 
@@ -35,7 +36,8 @@ impl Scratch {
     pub(crate) fn copy_files(&self, variant: usize, files: &Files) -> io::Result<PathBuf> {
         let to = self.dir.join(format!("files-{variant:03}"));
         for folder in &files.folders {
-            copy_folder(Path::new(folder), &to, Path::new(""), &files.without)?;
+            copy_folder(Path::new(folder), &to, Path::new(""), &files.without)
+                .map_err(|error| refused(&format!("copy {folder} to {}", to.display()), error))?;
         }
         Ok(to)
     }
@@ -43,15 +45,28 @@ impl Scratch {
     /// A variant's own copy of an executable: another inode, so other page-cache pages.
     pub(crate) fn copy_executable(&self, variant: usize, from: &Path) -> io::Result<PathBuf> {
         let dir = self.dir.join(format!("bin-{variant:03}"));
-        fs::create_dir_all(&dir)?;
         let to = dir.join(from.file_name().unwrap_or(from.as_os_str()));
-        if to.exists() {
-            fs::remove_file(&to)?;
-        }
-        write_copy(from, &to)?;
-        fs::set_permissions(&to, Permissions::from_mode(0o755))?;
+        let copy = || {
+            fs::create_dir_all(&dir)?;
+            if to.exists() {
+                fs::remove_file(&to)?;
+            }
+            write_copy(from, &to)?;
+            fs::set_permissions(&to, Permissions::from_mode(0o755))
+        };
+        let doing = || format!("copy {} to {}", from.display(), to.display());
+        copy().map_err(|error| refused(&doing(), error))?;
         Ok(to)
     }
+}
+
+/// The same error with what it refused.
+fn refused(doing: &str, error: io::Error) -> io::Error {
+    let why = match Code::of_refusal(&error, Code::System) {
+        Code::Storage => "the disk is full".into(),
+        _ => error.to_string(),
+    };
+    io::Error::new(error.kind(), format!("cannot {doing}: {why}"))
 }
 
 /// Written, not cloned: a clone could share its blocks with the original.
@@ -152,6 +167,15 @@ pub(crate) fn remove(dir: &Path) {
     }
 }
 
+/// As `remove`, of what nobody uses any more.
+pub(crate) fn remove_once(dir: &Path) {
+    if fs::remove_dir_all(dir).is_err() {
+        open_up(dir);
+        // What other users own in it stays.
+        let _ = fs::remove_dir_all(dir);
+    }
+}
+
 fn open_up(dir: &Path) {
     if !fs::symlink_metadata(dir).is_ok_and(|data| data.is_dir()) {
         return;
@@ -197,7 +221,8 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         std::os::unix::fs::symlink("x.so.1", dir.join("a/lib/x.so")).unwrap();
-        let scratch = Scratch::create(&dir.join("scratch")).unwrap();
+        fs::create_dir(dir.join("scratch")).unwrap();
+        let scratch = Scratch::in_folder(&dir.join("scratch")).unwrap();
         let named = |name: &str| dir.join(name).to_string_lossy().into_owned();
         let files = Files {
             folders: vec![named("a"), named("b")],
