@@ -1,6 +1,7 @@
 //! Limits of whole process trees: by controllers of control groups where they can be had (version
 //! 2, else 1), else by looking.
 
+use crate::lease;
 use crate::processes::cgroup;
 use crate::processes::procfs;
 use ensign_host::clock;
@@ -9,7 +10,7 @@ use ensign_protocol::request::Limits;
 use libc::pid_t;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 /// Looking takes less than this part of a CPU, and is not needed more often than that.
@@ -24,16 +25,18 @@ pub(crate) struct Legacy {
 }
 
 impl Legacy {
-    /// The folders of this run in them, which need not be there yet.
-    pub(crate) fn of_run(name: &str) -> Legacy {
+    /// Makes this run's own groups where that is possible; they live as long as their locks.
+    pub(crate) fn begin(name: &str, locks: &mut Vec<OwnedFd>) -> Legacy {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let folder = |controller| {
-            cgroup::legacy_folder(&mounts, &own, controller).map(|parent| parent.join(name))
+        let mut make = |controller| {
+            let dir = cgroup::legacy_folder(&mounts, &own, controller)?.join(name);
+            locks.push(lease::make(&dir).ok()?);
+            Some(dir)
         };
         Legacy {
-            pids: folder("pids"),
-            memory: folder("memory"),
+            pids: make("pids"),
+            memory: make("memory"),
         }
     }
 
