@@ -36,7 +36,7 @@ def install(asked: dict[str, Any]) -> None:
                     args = [*_STRACE, *asked["options"], "-o", str(log), *args]
             super().__init__(args, **named)
 
-    subprocess.Popen = Started  # type: ignore[misc]
+    subprocess.Popen = Started  # type: ignore[misc, assignment]
 
 
 def calls(folder: Path) -> list[tuple[int, str, dict[str, int]]]:

@@ -17,6 +17,10 @@ from faults.surroundings import temporary_files
 _DOCUMENTED = (0, 1, 2, 3, 4)
 _TRACES = ("Traceback", "should not have happened", "Exception ignored", "internal error")
 _MOST_LINES = 3
+_WORDS = {
+    "ENOSPC": "the disk is full", "MEMORY": "memory", "ENOMEM": "memory",
+    "EMFILE": "too many files", "EAGAIN": "no more processes",
+}  # fmt: skip
 
 Trials = dict[str, tuple[int, str]]
 
@@ -58,7 +62,7 @@ class names:  # noqa: N801  # reads as what it does: any(map(names(kind), lines)
     """Whether a line tells of a failure of that kind."""
 
     def __init__(self, kind: str) -> None:
-        said = {"ENOSPC": "the disk is full", "MEMORY": "memory"}.get(kind)
+        said = _WORDS.get(kind)
         number = getattr(errno, kind, None)
         self.words = [each for each in (said, number and os.strerror(number)) if each]
 

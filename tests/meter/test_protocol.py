@@ -16,6 +16,7 @@ from ensign.meter.checking import RequestProblem
 from ensign.meter.documents import exec_json, race_json
 from ensign.meter.following import GAPS, Followed
 from ensign.meter.requests import (
+    Containment,
     DriveLoad,
     ExecRequest,
     Load,
@@ -52,6 +53,7 @@ DRIVE = Drive.model_validate(
         "expiry_s": [5, 6],
     }
 )
+CONTAINED = Containment((5, 6), 7, marks=False)
 CLOSED = DRIVE.model_copy(update={"rate_per_s": None})
 PROGRAM = ProcessSpec(
     ("server", "{port}"),
@@ -64,7 +66,7 @@ PROGRAM = ProcessSpec(
     deadline_ns=10**9,
     sink=Sink.NULL,
     digest=True,
-    limits=ProcessLimits(1, 2, 3, 4, 5),
+    limits=ProcessLimits(1, 2, 3, 4, 5, 6, 7),
 )
 BATCH = VariantSpec(
     "batch",
@@ -107,6 +109,7 @@ def race(mode: Mode, *variants: VariantSpec) -> RaceRequest:
         scratch="/scratch",
         budget_ns=10**9,
         observe=True,
+        containment=CONTAINED,
     )
 
 
@@ -115,7 +118,10 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "loaded": ("race", race_json(race(Mode.ALTERNATING, LOADED))),
     "driven": ("race", race_json(race(Mode.DRIVEN, DRIVEN))),
     "open": ("race", race_json(race(Mode.DRIVEN, OPEN, PLAIN))),
-    "exec": ("exec", exec_json(ExecRequest(PROGRAM, observe=True, scratch="/scratch"))),
+    "exec": (
+        "exec",
+        exec_json(ExecRequest(PROGRAM, observe=True, scratch="/scratch", containment=CONTAINED)),
+    ),
 }
 # What the meter can be asked and Python does not ask.
 UNASKED = {
@@ -128,6 +134,8 @@ UNASKED = {
     ("exec", "freezer"),
     ("race.variants.load.drive", "deadline_ns"),
     ("race.variants.preload.drive", "deadline_ns"),
+    ("race.variants.load.drive", "within_ns"),
+    ("race.variants.preload.drive", "within_ns"),
     # A preload is done as fast as can be, all connections together.
     ("race.variants.preload.drive", "at_once"),
 }
@@ -170,7 +178,7 @@ def test_the_keys_of_drives_are_those_of_the_meter_with_types_and_bounds() -> No
     said = shape(ours, ours)
     read = shape(theirs["$defs"]["Drive"], theirs)
     # Of the meter alone: how it drives, which is not what it sends.
-    for key in ("at_once", "deadline_ns"):
+    for key in ("at_once", "deadline_ns", "within_ns"):
         del read[key]
     # A study's is a number that TOML and JSON have exactly.
     assert said.pop("seed") == {"integer": {"minimum": 0, "maximum": 2**53 - 1}}

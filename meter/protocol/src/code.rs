@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::io::ErrorKind;
 
 /// What a reader of the records finds in `code` of an `error`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -18,7 +19,11 @@ pub enum Code {
     LoadFailed,
     OperationsUnknown,
     Reply,
-    // The system refused something: no space, memory, files or processes are left.
+    /// A limit of memory, of processes, or of what is written.
+    Limit,
+    /// The disk is full.
+    Storage,
+    // The system refused something else: no memory, files or processes are left.
     System,
     // A fault of the meter.
     Internal,
@@ -32,6 +37,18 @@ impl Code {
             Code::Request | Code::NotFound | Code::NotExecutable | Code::PortInUse => 2,
             Code::Internal => 5,
             _ => 3,
+        }
+    }
+}
+
+impl Code {
+    /// What a refusal of the system is: `Storage` where the disk is full, else `other`.
+    pub fn of_refusal(error: &std::io::Error, other: Code) -> Code {
+        let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+        if full.contains(&error.kind()) {
+            Code::Storage
+        } else {
+            other
         }
     }
 }
