@@ -1,5 +1,7 @@
 //! The recorder of compiler calls (docs/reference/recorder.md).
 
+#![forbid(unsafe_code)]
+
 mod call;
 mod hashing;
 mod inputs;

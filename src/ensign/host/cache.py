@@ -32,6 +32,7 @@ from ensign.host.files import (
     try_lock,
     write_atomically,
 )
+from ensign.host.json_text import read_json
 from ensign.model.errors import InputError, StorageFailed
 
 DEFAULT_LIMIT_BYTES = 10 * 2**30
@@ -295,9 +296,9 @@ class Cache:
         stored = []
         for folder in (self.folder / "entries").iterdir():
             try:
-                size_bytes = int(json.loads((folder / _META).read_text())["size_bytes"])
+                size_bytes = int(read_json((folder / _META).read_bytes())["size_bytes"])
                 used_unix_s = (folder / _USED).stat().st_mtime
-            except (OSError, ValueError, KeyError):
+            except (OSError, ValueError, KeyError, TypeError):
                 size_bytes, used_unix_s = 0, 0.0
             stored.append(_Stored(folder, used_unix_s, size_bytes))
         return stored
@@ -330,7 +331,7 @@ class Cache:
 
 def _meta(folder: Path, read: Callable[[Facts], F]) -> _Meta[F] | None:
     try:
-        content = json.loads((folder / _META).read_text())
+        content = read_json((folder / _META).read_bytes())
         return _Meta(read(content["facts"]), int(content["size_bytes"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict
 
 from ensign.host.files import storage_errors
+from ensign.host.json_text import read_json
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.units import format_size
@@ -123,7 +124,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo | None
     if info is None or info.file_size > _MANIFEST_LIMIT_BYTES or not _is_plain(info):
         raise InputError(f"{path} is no bundle of ensign: it has no {_MANIFEST}")
     try:
-        said = json.loads(archive.read(info))
+        said = read_json(archive.read(info))
         schema = said["schema_version"]
         if isinstance(schema, int) and schema != SCHEMA:
             other = "a newer" if schema > SCHEMA else "the older"
@@ -132,7 +133,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo | None
                 f"ensign reads schema {SCHEMA}: use {other} one"
             )
         return Manifest.model_validate(said)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is damaged: its {_MANIFEST} cannot be read") from None
 
 
