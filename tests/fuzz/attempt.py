@@ -23,8 +23,8 @@ _PACKAGE = "/ensign/"
 class Target:
     """A parser of others' bytes; `run` gets them and an empty folder. It may refuse them.
 
-    `kind` is their form, for the mutator: bytes, text, json, toml, lines or zip; `corpus` the target
-    whose inputs it takes, where it has none of its own.
+    `kind` is their form, for the mutator: bytes, text, json, toml, lines or zip; `corpus` is the
+    target whose inputs it takes, where it has none of its own.
     """
 
     name: str

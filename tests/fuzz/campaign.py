@@ -2,8 +2,9 @@
 
     python -m fuzz.campaign TARGET SECONDS FOLDER
 
-Goes on after a fault. For each key of a fault FOLDER/TARGET gets the smallest input that was found,
-and what happened; FOLDER/TARGET.corpus the inputs that reached something new. Prints a line of JSON.
+Goes on after a fault. For each key of a fault FOLDER/TARGET gets the smallest input that was
+found, and what happened; FOLDER/TARGET.corpus the inputs that reached something new. Prints a line
+of JSON.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def guided(campaign: Campaign, seconds: int, corpus: Path) -> None:
             sys.stdout.flush()
             os._exit(0)  # libFuzzer would take an orderly end for a fault
 
-    options = ("-max_len=262144", "-timeout=120", "-rss_limit_mb=0", "-verbosity=0")
+    options = ("-max_len=262144", "-timeout=0", "-rss_limit_mb=0", "-verbosity=0")
     kept = f"-artifact_prefix={campaign.out}-"
     atheris.Setup([sys.argv[0], str(corpus), kept, *options], give, custom_mutator=change)
     atheris.Fuzz()

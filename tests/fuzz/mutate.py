@@ -1,6 +1,6 @@
-"""Damage of the kinds that parsers meet: bytes, numbers, parts of documents. Pure; a seed decides.
+"""Damage of the kinds that parsers meet: bytes, numbers, parts of documents. A seed decides. Pure.
 
-Where the form of an input is known, most damage keeps it, so that it reaches beyond the first check.
+Where the form of an input is known, most damage keeps it, and so gets beyond the first check.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Any
 
 from ensign.store.bundle import pack
 
-_MOST_BYTES = 1 << 18
+_MOST_BYTES, _SMALL_BYTES = 1 << 17, 1 << 14
 _NUMBERS = (0, 1, 2, 7, 8, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000,
             0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000, 0xFFFFFFFFFFFFFFFF)  # fmt: skip
 _WRITTEN = (b"0", b"-1", b"1", b"9" * 5, b"9" * 20, b"9" * 400, b"1e308", b"1e999", b"-0.0",
             b"NaN", b"inf", b"0x10", b"007", b"1_0", "\u0663".encode())  # fmt: skip
-_VALUES: tuple[object, ...] = (None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, 10**30, 1e308, -0.0, 0.5, "", "x",
+_VALUES: tuple[object, ...] = (
+           None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, 10**30, 1e308, -0.0, 0.5, "", "x",
            "a" * 300, "\x1b[31m", "\ud800", "../../x", [], {}, [[]], {"": 0}, float("nan"),
            float("inf"))  # fmt: skip
 _TOKENS = (b"\0", b"\n", b"\r\n", b"\xff\xfe", b"\xf0\x9f\x92\xa9", b"[", b"]" * 3, b"{" * 40, b'"',
@@ -38,7 +39,7 @@ def mutated(data: bytes, kind: str, others: Sequence[bytes], seed: int) -> bytes
 
 
 def _changed(data: bytes, kind: str, others: Sequence[bytes], choose: random.Random) -> bytes:
-    if choose.random() < 0.7:
+    if len(data) <= _MOST_BYTES and choose.random() < 0.7:
         try:
             if kind == "zip":
                 return _other_zip(data, choose)
@@ -144,7 +145,8 @@ def _other_json(data: bytes, choose: random.Random) -> bytes:
             where[key] = other[0][from_key] if other[0] is not where else choose.choice(_VALUES)
             return _dumped(document)
         case 2 if isinstance(where, list):
-            where.extend([where[key]] * choose.choice((1, 3, 500)))
+            small = len(data) < _SMALL_BYTES and not isinstance(where[key], list | dict)
+            where.extend([where[key]] * choose.choice((1, 2, 500 if small else 3)))
         case 2:
             where[choose.choice(("", "x", "type", "\x1b[2J"))] = choose.choice(_VALUES)
         case 3 if isinstance(where[key], int | float):
@@ -181,7 +183,8 @@ def _places(document: object) -> list[tuple[Any, Any]]:
 def _other_zip(data: bytes, choose: random.Random) -> bytes:
     """A bundle of which one file is another one, by somebody who writes the manifest anew."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        if "manifest.json" not in archive.namelist():
+        large = any(each.file_size > _MOST_BYTES for each in archive.infolist())
+        if large or "manifest.json" not in archive.namelist():
             raise ValueError("another zip")
         said = json.loads(archive.read("manifest.json"))
         members = {

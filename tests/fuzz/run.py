@@ -25,8 +25,7 @@ def campaign(name: str, seconds: int) -> dict[str, object]:
     try:
         done = subprocess.run(
             command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             timeout=seconds + _SHRINKING_S,
             check=False,
         )

@@ -16,7 +16,7 @@ dbconfig:
   check: {keyspacelen: 10}
   preload_tool:
     tool: memtier_benchmark
-    arguments: '"--data-size" "100" --command "SET __key__ __data__" --key-maximum 10 -n 10 -c 1 -t 1'
+    arguments: '"--data-size" "100" --command "SET __key__ __data__" --key-maximum 10 -n 10'
   init_commands:
   - '"SADD" "a" "b"'
   - [HSET, h, 1, 2]

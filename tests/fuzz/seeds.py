@@ -28,7 +28,10 @@ from fuzz.seed_texts import texts
 
 SOURCE = '#include <stdio.h>\nint shared(int n) { return printf("%d", n); }\n'
 MAIN = "int shared(int);\nint main(void) { return shared(3); }\n"
-LINK = "-nostdlib -Wl,--unresolved-symbols=ignore-all -Wl,--build-id=sha1 -Wl,-z,noseparate-code -Wl,--hash-style=gnu"
+LINK = (
+    "-nostdlib -Wl,--unresolved-symbols=ignore-all -Wl,--build-id=sha1 "
+    "-Wl,-z,noseparate-code -Wl,--hash-style=gnu"
+)
 BUILD = f"""
 alias cc="gcc-12 -ffile-prefix-map=$PWD=/src"
 cc -g -O2 -c -o shared.o shared.c
@@ -65,7 +68,7 @@ def files() -> Iterator[tuple[str, str, bytes]]:
         "compile_commands.json": json.dumps(
             [{"directory": "/src", "command": "gcc -O2 -c -o a.o a.c", "file": "a.c"}]
         ).encode(),
-        "build.ninja": b"build x: C_EXECUTABLE_LINKER__x a.o | b.a\n FLAGS = -O2\n LINK_ARGS = -lm\n\n",
+        "build.ninja": b"build x: C_EXECUTABLE_LINKER__x a.o | b.a\n FLAGS = -O2\n\n",
         "x.map": b"libx.a(a.o)\n",
         "a.o": made["shared.o"],
     }

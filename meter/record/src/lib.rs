@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod call;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod hashing;
 mod inputs;
 mod line;

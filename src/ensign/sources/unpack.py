@@ -8,13 +8,12 @@ import stat
 import tarfile
 import time
 import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from lzma import LZMAError
 from pathlib import Path
 from typing import IO
 
+from ensign.host.archive_errors import archive_errors
 from ensign.host.files import storage_errors
 from ensign.model.errors import InputError
 
@@ -37,18 +36,15 @@ def unpack(archive: Path, target: Path, strip: int, title: str) -> None:
     """
     target.mkdir(parents=True)
     folders: list[tuple[Path, float]] = []
-    try:
-        with storage_errors(target):
-            for member in _members(archive, title):
-                parts = Path(member.name).parts[strip:]
-                if parts:
-                    _place(member, target, parts, strip, title)
-                    if member.kind == "folder":
-                        folders.append((target.joinpath(*parts), member.mtime_s))
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, LZMAError, zlib.error) as error:
-        raise InputError(f"{title} cannot be unpacked: {error}") from error
-    for folder, mtime_s in reversed(folders):
-        os.utime(folder, (mtime_s, mtime_s))
+    with archive_errors(f"{title} cannot be unpacked"), storage_errors(target):
+        for member in _members(archive, title):
+            parts = Path(member.name).parts[strip:]
+            if parts:
+                _place(member, target, parts, strip, title)
+                if member.kind == "folder":
+                    folders.append((target.joinpath(*parts), member.mtime_s))
+        for folder, mtime_s in reversed(folders):
+            os.utime(folder, (mtime_s, mtime_s))
     if not any(target.iterdir()):
         raise InputError(f"{title} holds nothing after dropping {strip} leading path components")
 

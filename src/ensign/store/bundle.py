@@ -6,13 +6,13 @@ import hashlib
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict
 
+from ensign.host.archive_errors import archive_errors
 from ensign.host.files import storage_errors
 from ensign.host.json_text import read_json
 from ensign.model.errors import InputError
@@ -100,23 +100,23 @@ def unpack(path: Path, folder: Path, limits: BundleLimits = BundleLimits()) -> M
     of the folder; names and sizes are judged before anything is written.
     """
     try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            infos = {info.filename: info for info in archive.infolist()}
-            if len(infos) != len(archive.infolist()):
-                raise InputError(f"{path} is damaged: it has two files of one name")
-            manifest = _manifest(path, archive, infos.pop(_MANIFEST, None))
-            _check_members(path, manifest, infos, limits)
-            for name, info in infos.items():
-                data = archive.read(info)
-                if hashlib.sha256(data).hexdigest() != manifest.members[name].sha256:
-                    raise _changed(path, name)
-                _write(folder / name, data)
+        file = path.open("rb")
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise InputError(
-            f"{path} is not a complete bundle of ensign ({error}); copy or make it again"
-        ) from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    damaged = f"{path} is not a complete bundle of ensign; copy or make it again"
+    with archive_errors(damaged), file, zipfile.ZipFile(file) as archive:
+        infos = {info.filename: info for info in archive.infolist()}
+        if len(infos) != len(archive.infolist()):
+            raise InputError(f"{path} is damaged: it has two files of one name")
+        manifest = _manifest(path, archive, infos.pop(_MANIFEST, None))
+        _check_members(path, manifest, infos, limits)
+        for name, info in infos.items():
+            data = archive.read(info)
+            if hashlib.sha256(data).hexdigest() != manifest.members[name].sha256:
+                raise _changed(path, name)
+            _write(folder / name, data)
     return manifest
 
 
