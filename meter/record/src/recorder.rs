@@ -25,7 +25,7 @@ const OWN_NAME: &str = "ensign-meter";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+pub(crate) struct Settings {
     schema: u32,
     log: PathBuf,
     tools: BTreeMap<String, Program>,
@@ -205,11 +205,14 @@ impl Asked {
 fn read_settings() -> Result<Settings, String> {
     let path = PathBuf::from(std::env::var_os(SETTINGS).unwrap_or_default());
     let text = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let settings: Settings =
-        serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    settings_of(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+pub(crate) fn settings_of(text: &[u8]) -> Result<Settings, String> {
+    let settings: Settings = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     match settings.schema {
         1 => Ok(settings),
-        other => Err(format!("{}: schema {other} is not known", path.display())),
+        other => Err(format!("schema {other} is not known")),
     }
 }
 

@@ -13,6 +13,7 @@ from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from ensign.host.files import write_atomically
+from ensign.host.json_text import read_json
 from ensign.meter.command_lines import command_line
 from ensign.model.calls import Call, LinkInput, Output
 from ensign.model.errors import InputError
@@ -130,7 +131,7 @@ def read_calls(file: Path, skip: int = 0) -> tuple[Call, ...]:
         return ()
     try:
         with file.open() as lines:
-            return tuple(_call(json.loads(line)) for line in islice(lines, skip, None))
+            return tuple(_call(read_json(line)) for line in islice(lines, skip, None))
     except (ValueError, KeyError, TypeError):
         text = f"{file} is damaged; delete {file.parent}, and it is built again"
         raise InputError(text) from None

@@ -32,6 +32,7 @@ from ensign.host.files import (
     try_lock,
     write_atomically,
 )
+from ensign.host.json_text import read_json
 from ensign.host.regular_file import read_regular
 from ensign.model.errors import InputError, StorageFailed
 from ensign.model.quoting import visible
@@ -314,7 +315,7 @@ class Cache:
             try:
                 size_bytes = int(_content(folder)["size_bytes"])
                 used_unix_s = (folder / _USED).stat().st_mtime
-            except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            except (OSError, ValueError, KeyError, TypeError):
                 size_bytes, used_unix_s = 0, 0.0
             stored.append(_Stored(folder, used_unix_s, size_bytes))
         return stored
@@ -355,7 +356,7 @@ class Cache:
 
 
 def _content(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
+    found: dict[str, Any] = read_json(
         read_regular(folder / _META, _LARGEST_META_BYTES, follow=False)
     )
     return found
@@ -364,7 +365,7 @@ def _content(folder: Path) -> dict[str, Any]:
 def _meta(folder: Path, read: Callable[[Facts], F]) -> _Meta[F] | None:
     try:
         return _read_meta(folder, read)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from ensign.host.json_text import read_json
 from ensign.host.signals import signals_deferred
 from ensign.meter.failed import ended_early
 from ensign.model.errors import InputError, InternalError, Interrupted
@@ -120,7 +121,7 @@ class LocalMeter:
             pass  # it ended at once; its records, or their absence, say why
         ended = False
         for line in process.stdout:
-            record: Json = json.loads(line)
+            record = record_of_line(line)
             ended = ended or record.get("type") == "end"
             yield record
         if not ended:
@@ -137,6 +138,17 @@ class LocalMeter:
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def record_of_line(line: bytes) -> Json:
+    """One record. InternalError where the meter said something else."""
+    try:
+        record = read_json(line)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict):
+        raise InternalError(f"ensign-meter said {line[:80]!r}; run 'make setup'")
+    return record
 
 
 @contextmanager
