@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ensign.builders.build_context import BuildContext
@@ -80,8 +81,11 @@ def build_variants(
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
     known = Known(request.study.name, ports.cache, source_size(source.tree))
     expected_s = expected_seconds(known, plan.stages)
-    context = GraphContext(source.tree, plan.stage_of[request.baseline], ports.cores, expected_s)
-    build_context = build_context_of(ports, sandboxes, place)
+    context = GraphContext(source, plan.stage_of[request.baseline], ports.cores, expected_s)
+    build_context = replace(
+        build_context_of(ports, sandboxes, place),
+        source_again=partial(obtain_source, replace(request, update_lock=False), ports, ignore),
+    )
     try:
         ends, cached = Graph(plan, context, build_context, on_event).run()
     except CommandFailed as failed:

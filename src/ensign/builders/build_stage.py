@@ -65,7 +65,8 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildC
     def fill(folder: Path) -> Mapping[str, object]:
         with build_context.sandboxes.sandbox() as sandbox:
             began_unix_ns = inputs.began_unix_ns or int(build_context.clock.unix_s() * 1e9)
-            copy_tree(inputs.tree, sandbox.tree)
+            again = build_context.source_again if inputs.parent is None else None
+            build_context.copy_pinned(inputs.tree, sandbox.tree, inputs.tree_sha256, again)
             set_up_recorder(stage, sandbox, build_context)
             start = partial(_start, stage, sandbox, build_context, log)
             start().commands(stage.clean)

@@ -132,7 +132,7 @@ def tree_sha256(root: Path, exclude: Sequence[str] = ()) -> str:
             kind = b"program" if executable else b"file"
             content = file_sha256(path).encode()
         else:
-            kind, content = b"special", b""
+            continue  # sockets, pipes, devices: nobody copies them
         for part in (os.fsencode(name), kind, content):
             digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
@@ -141,7 +141,8 @@ def tree_sha256(root: Path, exclude: Sequence[str] = ()) -> str:
 def copy_tree(source: Path, target: Path, exclude: Sequence[str] = ()) -> None:
     """Copy a tree into a new folder: links stay links, times stay, files get their own inodes.
 
-    Sockets, pipes and devices are left out. StorageFailed when the disk is full.
+    Whoever copies may write to the copy, also where the original is read-only. Sockets, pipes and
+    devices are left out. StorageFailed when the disk is full.
     """
     with storage_errors(target):
         target.mkdir(parents=True)
@@ -155,9 +156,18 @@ def copy_tree(source: Path, target: Path, exclude: Sequence[str] = ()) -> None:
                 copy.mkdir()
                 folders.append((path, copy))
             elif stat.S_ISREG(mode):
-                shutil.copy2(path, copy)
+                copy_file(path, copy)
         for original, copy in reversed(folders):
             shutil.copystat(original, copy)
+            copy.chmod(stat.S_IMODE(copy.stat().st_mode) | stat.S_IRWXU)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file with its times and rights; whoever copies may write to the copy."""
+    shutil.copy2(source, target)
+    mode = stat.S_IMODE(target.stat().st_mode)
+    if not mode & stat.S_IWUSR:
+        target.chmod(mode | stat.S_IWUSR)
 
 
 def tree_size_bytes(root: Path) -> int:
