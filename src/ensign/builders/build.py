@@ -32,7 +32,6 @@ from ensign.builders.outcomes import (
 )
 from ensign.builders.plan import BuildPlace, plan_builds, variant_flags
 from ensign.builders.profiles import files_named
-from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.sandboxes import Sandboxes, choose_sandboxes
 from ensign.builders.stage_facts import StageFacts, cached_stage, reader
@@ -262,7 +261,7 @@ def place_of(
         build_path=sandboxes.build_path,
         processor=read_processor().identity,
         path=ports.env.get("PATH", "/usr/bin:/bin"),
-        recorder_path=f"{sandboxes.temporary_path}/{FOLDER}/bin" if recorded else "",
+        recorder_path=f"{sandboxes.recorder_path}/bin" if recorded else "",
         training_sha256=_training_sha256(request),
     )
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ensign.builders.build_context import Bounds, Runner
-from ensign.builders.build_stage import BUILD_TREE, environment_of, set_up_recorder
+from ensign.builders.build_stage import BUILD_TREE, environment_of
 from ensign.builders.built_again import Ran, TreeBefore, changes, look, what_ran
+from ensign.builders.call_log import set_up_recorder
 from ensign.builders.check_context import CheckContext, kept
 from ensign.builders.estimate import remember_check
 from ensign.builders.outcomes import BuildResult

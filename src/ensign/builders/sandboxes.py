@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -24,19 +24,27 @@ _INSIDE = "/ensign"
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """Where one stage is built. `tree` is to be filled; `argv` goes before each command."""
+    """Where one stage is built. `tree` is to be filled; `argv` goes before each command.
+
+    Commands see the folder `recorder`, but may not write to it.
+    """
 
     tree: Path
     temporary: Path
     cwd: Path
     argv: tuple[str, ...] = ()
+    recorder: Path = field(kw_only=True)
 
 
 class Sandboxes(Protocol):
-    """Gives stages their sandboxes. `build_path` and `temporary_path` are what commands see."""
+    """Gives stages their sandboxes.
+
+    `build_path`, `temporary_path` and `recorder_path` are what commands see.
+    """
 
     build_path: str
     temporary_path: str
+    recorder_path: str
     concurrent: bool
 
     def sandbox(self) -> AbstractContextManager[Sandbox]:
@@ -49,6 +57,7 @@ class Bubblewrap:
 
     build_path = f"{_INSIDE}/build"
     temporary_path = f"{_INSIDE}/scratch"
+    recorder_path = f"{_INSIDE}/recorder"
     concurrent = True
 
     def __init__(self, cache: Cache, program: str) -> None:
@@ -59,11 +68,13 @@ class Bubblewrap:
     def sandbox(self) -> Iterator[Sandbox]:
         """See `Sandboxes.sandbox`."""
         with self._cache.temporary() as folder:
-            tree, temporary = folder / "tree", folder / "tmp"
+            tree, temporary, recorder = (folder / each for each in ("tree", "tmp", "recorder"))
             temporary.mkdir()
-            yield Sandbox(tree, temporary, folder, self._argv(tree, temporary))
+            recorder.mkdir()
+            argv = self._argv(tree, temporary, recorder)
+            yield Sandbox(tree, temporary, folder, argv, recorder=recorder)
 
-    def _argv(self, tree: Path, temporary: Path) -> tuple[str, ...]:
+    def _argv(self, tree: Path, temporary: Path, recorder: Path) -> tuple[str, ...]:
         argv = [self._program]
         for entry in sorted(Path("/").iterdir()):
             if str(entry) == _INSIDE:
@@ -74,6 +85,7 @@ class Bubblewrap:
                 argv += ["--dev-bind", str(entry), str(entry)]
         argv += ["--bind", str(tree), self.build_path]
         argv += ["--bind", str(temporary), self.temporary_path]
+        argv += ["--ro-bind", str(recorder), self.recorder_path]
         argv += ["--unshare-uts", "--hostname", "ensign", "--die-with-parent"]
         return (*argv, "--chdir", self.build_path, "--")
 
@@ -87,20 +99,23 @@ class OneFolder:
         self._folder = cache.folder / "build"
         self.build_path = str(self._folder / "build")
         self.temporary_path = str(self._folder / "tmp")
+        self.recorder_path = str(self._folder / "recorder")
         self._folder.mkdir(exist_ok=True)
 
     @contextmanager
     def sandbox(self) -> Iterator[Sandbox]:
         """See `Sandboxes.sandbox`."""
         tree, temporary = Path(self.build_path), Path(self.temporary_path)
+        recorder = Path(self.recorder_path)
         with locked(self._folder / "lock"):
-            for left in (tree, temporary):
+            for left in (tree, temporary, recorder):
                 remove_tree(left)
             temporary.mkdir()
+            recorder.mkdir()
             try:
-                yield Sandbox(tree, temporary, tree)
+                yield Sandbox(tree, temporary, tree, recorder=recorder)
             finally:
-                for left in (tree, temporary):
+                for left in (tree, temporary, recorder):
                     remove_tree(left)
 
 
@@ -115,6 +130,7 @@ class Alone:
         self._network = network
         self.build_path = sandboxes.build_path
         self.temporary_path = sandboxes.temporary_path
+        self.recorder_path = sandboxes.recorder_path
         self.concurrent = sandboxes.concurrent and not network
 
     @contextmanager
