@@ -278,7 +278,7 @@ def test_modes_that_are_read_are_those_that_are_asked_for() -> None:
 def test_codes_that_mean_something_are_written() -> None:
     definitions = PROTOCOL["record"]["$defs"]
     errors = shape(definitions["Code"], PROTOCOL["record"])["words"]
-    assert set(errors) >= records.INPUT_CODES | {"system", "deadline"}
+    assert set(errors) >= records.INPUT_CODES | {"internal", "system", "deadline"}
     warnings = shape(definitions["WarningCode"], PROTOCOL["record"])["words"]
     assert set(warnings) == set(records.WARNINGS)
     assert {"interrupted"} <= set(shape(definitions["Status"], PROTOCOL["record"])["words"])

@@ -24,6 +24,9 @@ const READ_WITHIN_NS: u64 = 2_000_000_000;
 const MOST_PENDING_BYTES: usize = 1 << 20;
 /// What a pipe takes without blocking once it is writable.
 const CHUNK_BYTES: usize = 4096;
+const KILLED: &str =
+    "the worker of ensign-meter was killed, and everything it ran was ended; if nobody \
+    did that, the machine ran out of memory";
 const STDIN: RawFd = 0;
 const STDOUT: RawFd = 1;
 
@@ -241,21 +244,26 @@ impl Guardian {
         let mut status = status.filter(|_| orderly);
         if !orderly {
             let interrupted = self.told_ns.is_some();
-            let error = (!interrupted).then_some((
-                Code::System,
-                "the worker of ensign-meter was killed; everything it ran was ended",
-            ));
+            let error =
+                (!interrupted).then_some(if exit.is_some_and(|exit| exit.code().is_none()) {
+                    (Code::System, KILLED)
+                } else {
+                    (
+                        Code::Internal,
+                        "the worker of ensign-meter failed; everything it ran was ended",
+                    )
+                });
             let said = if interrupted {
                 Status::Interrupted
             } else {
                 Status::Failed
             };
             last_words(&mut self.pending, error, said);
-            status = interrupted.then_some(worker::INTERRUPTED);
+            status = Some(error.map_or(worker::INTERRUPTED, |(code, _)| code.exit_status()));
         }
         self.whole = self.pending.len();
         self.drain();
-        status.unwrap_or(Code::System.exit_status())
+        status.unwrap_or(Code::Internal.exit_status())
     }
 
     fn drain(&mut self) {

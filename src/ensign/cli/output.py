@@ -1,9 +1,13 @@
-"""Standard output and standard error; a reader that went away (`| head`) is no error."""
+"""Standard output and standard error; a reader that went away (`| head`) is no error.
+
+Where standard error cannot be written there is nobody to tell, and the exit status says it all.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 
@@ -13,8 +17,9 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Writes a line for the user to standard error."""
-    write(sys.stderr, f"ensign: {text}\n")
+    """Writes a line for the user to standard error, if that can be."""
+    with suppress(OSError):
+        write(sys.stderr, f"ensign: {text}\n")
 
 
 def _in_letters_of(stream: TextIO, text: str) -> str:
@@ -24,12 +29,29 @@ def _in_letters_of(stream: TextIO, text: str) -> str:
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Writes at once; nowhere, from when the stream's reader has gone away."""
+    """Writes at once; nowhere, from when the stream's reader has gone away, or its disk is full."""
     try:
         stream.write(_in_letters_of(stream, text))
         stream.flush()
     except BrokenPipeError:
-        # What is still buffered must not fail again when Python ends.
+        _give_up(stream)
+    except OSError:
+        _give_up(stream)
+        raise
+
+
+def settle() -> None:
+    """Before Python ends: what cannot be written must not change the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            _give_up(stream)
+
+
+def _give_up(stream: TextIO) -> None:
+    """What is still buffered must not fail again when Python ends."""
+    with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)

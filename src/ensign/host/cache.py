@@ -214,13 +214,16 @@ class Cache:
             os.utime(folder / USED, (now, now))
             place = self._place(kind, key)
             for _ in range(_TRIES):  # another ensign's may be there, and damaged
-                if self._put(folder, place, read):
+                is_new = self._put(folder, place, read)
+                if is_new:
                     with self._lock:
                         self._sealed[place] = contents
                 entry = self.get(kind, key, read)
                 if entry is not None:
                     return entry
-        raise FileNotFoundError(place)
+                if is_new:
+                    break
+        raise StorageFailed(f"what was just written to {place} cannot be read: is its disk sound?")
 
     def _put(self, folder: Path, place: Path, read: Callable[[Facts], object]) -> bool:
         """Move a new entry to its place, held from then on; False where there is one already."""

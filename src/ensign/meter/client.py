@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 
 from ensign.host.json_text import read_json
 from ensign.host.signals import signals_deferred
+from ensign.meter.failed import ended_early
 from ensign.model.errors import InputError, InternalError, Interrupted
 
 Json = Mapping[str, object]
@@ -75,7 +76,7 @@ class LocalMeter:
         self._interrupted = False
 
     def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
-        """See `Meter.run`. InternalError where the meter itself fails."""
+        """See `Meter.run`. CommandFailed where the meter is killed, InternalError where it fails."""
         process, said = self._start(verb, request)
         try:
             yield from self._records(process, said)
@@ -124,7 +125,7 @@ class LocalMeter:
             ended = ended or record.get("type") == "end"
             yield record
         if not ended:
-            raise InternalError(f"ensign-meter ended without a message (exit {process.wait()})")
+            raise ended_early(process.wait())
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         if process.stdin is not None:
