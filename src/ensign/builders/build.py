@@ -247,7 +247,9 @@ def sandboxes_of(
 ) -> Sandboxes:
     """Where a request is built: confined, if that is wanted and works here. InputError."""
     confinement = confinement_of(request, ports)
-    return choose_sandboxes(ports.cache, confinement, shown_to_builds(request, ports, toolchains))
+    return choose_sandboxes(
+        ports.cache, confinement, shown_to_builds(request, ports, toolchains, confinement.user)
+    )
 
 
 def build_context_of(

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.cache import key_of
-from ensign.host.confined_view import ConfinementRequest
+from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser
 from ensign.host.confinement_probe import Confinement, probe_confinement, unconfined
 from ensign.model.errors import InputError
 from ensign.model.study import Study
@@ -33,9 +33,15 @@ def confinement_of(request: BuildRequest, ports: BuildPorts) -> Confinement:
 
 
 def shown_to_builds(
-    request: BuildRequest, ports: BuildPorts, toolchains: Mapping[str, Toolchain]
+    request: BuildRequest,
+    ports: BuildPorts,
+    toolchains: Mapping[str, Toolchain],
+    user: UnprivilegedUser | None,
 ) -> ConfinementRequest:
-    """The machine as builds see it, without their trees. InputError where a path is missing."""
+    """The machine as builds see it, without their trees; `user` is who they run as.
+
+    InputError where a path of the study is missing, or is not theirs to change.
+    """
     sandbox, folder = request.study.sandbox, request.path.absolute().parent
     programs = {program for each in toolchains.values() for program in _programs(each)}
     meter = () if ports.meter is None else (ports.meter,)
@@ -44,7 +50,7 @@ def shown_to_builds(
         home=ports.env.get("HOME", ""),
         programs=tuple(sorted(programs)),
         read=(*meter, *paths_in(_words(request.study)), *_named(sandbox.read, folder, "read")),
-        write=_named(sandbox.write, folder, "write"),
+        write=writable(sandbox, folder, user),
         hidden=(ports.cache.folder, folder / _RESULTS),
         network=sandbox.network,
     )
@@ -113,6 +119,20 @@ def _programs(toolchain: Toolchain) -> Iterator[Path]:
     for linker in toolchain.linkers:
         if linker.folder:
             yield Path(linker.folder) / f"ld.{linker.name}"
+
+
+def writable(
+    sandbox: SandboxSection, folder: Path, user: UnprivilegedUser | None
+) -> tuple[Path, ...]:
+    """What programs of a study may change. InputError where they could not."""
+    paths = _named(sandbox.write, folder, "write")
+    for name, path in zip(sandbox.write, paths, strict=True):
+        if user is not None and not user.may(path.stat(), 0o2):
+            raise InputError(
+                f"sandbox.write names '{name}', which programs of the study may not change: "
+                f"started by root they run as user {user.uid}; chown {user.uid} {path}"
+            )
+    return paths
 
 
 def _named(names: Iterable[str], folder: Path, key: str) -> tuple[Path, ...]:
