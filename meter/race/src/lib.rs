@@ -14,6 +14,7 @@ mod exec;
 mod follow;
 mod guardian;
 mod halt;
+mod limited;
 mod ports;
 mod probe;
 mod processes;
