@@ -39,6 +39,7 @@ from ensign.builders.shown import (
     given_env,
     sandbox_key,
     shown_to_builds,
+    tree_limits,
 )
 from ensign.builders.stage_facts import StageFacts, cached_stage, reader
 from ensign.builders.stages import Plan
@@ -266,6 +267,7 @@ def build_context_of(
         trainer=ports.trainer,
         given_env=given_env(request.study.sandbox, ports.env),
         sandbox_key=place.sandbox_key,
+        limits=tree_limits(request.study.sandbox),
     )
 
 

@@ -10,9 +10,12 @@ from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.cache import key_of
 from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser
 from ensign.host.confinement_probe import Confinement, probe_confinement, unconfined
+from ensign.host.processes import ProcessLimits
+from ensign.host.usable_memory import usable_memory_bytes
 from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.model.study_sandbox import SandboxSection
+from ensign.model.units import parse_size_bytes
 from ensign.toolchains.find import Toolchain
 
 _PATH = re.compile(r"(?:^|[=:,;\s'\"]|-[ILBl])(/[^\s:,;='\"]+)")
@@ -71,6 +74,14 @@ def shown_to_checks(study: Study, folder: Path) -> tuple[Path, ...]:
 def given_env(sandbox: SandboxSection, env: Mapping[str, str]) -> dict[str, str]:
     """The caller's variables that the study's programs get."""
     return {name: env[name] for name in sandbox.env if name in env}
+
+
+def tree_limits(sandbox: SandboxSection) -> ProcessLimits:
+    """What each command may take, with all that it starts."""
+    memory_bytes = (
+        usable_memory_bytes() if sandbox.memory is None else parse_size_bytes(sandbox.memory)
+    )
+    return ProcessLimits(tree_processes=sandbox.processes, tree_memory_bytes=memory_bytes or None)
 
 
 def sandbox_key(sandbox: SandboxSection, env: Mapping[str, str]) -> str:
