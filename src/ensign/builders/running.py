@@ -24,6 +24,7 @@ from ensign.proof.relink import MAP, command_for_map, read_map
 from ensign.toolchains.profiling import FDATA
 
 TREE = "tree"
+_BUBBLEWRAP = "bwrap"  # it waits for what is left
 
 
 class StageFailedError(Exception):
@@ -92,7 +93,8 @@ class Run:
         """Run them one after the other. StageFailedError."""
         for argv in commands:
             outcome = self.runner.run(argv)
-            self.left_running.extend(outcome.left_running)
+            left = (name for name in outcome.left_running if name != _BUBBLEWRAP)
+            self.left_running.extend(left)
             if not outcome.ok:
                 raise StageFailedError(
                     f"'{argv[0]}' {outcome.describe()}{self.runner.limit_met(outcome)}"
