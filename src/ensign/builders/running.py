@@ -17,15 +17,14 @@ from ensign.builders.stages import Stage
 from ensign.builders.taking import Taken
 from ensign.builders.training import TrainingRun
 from ensign.host.files import copy_tree, remove_tree
-from ensign.host.processes import Outcome
 from ensign.model.calls import Call
-from ensign.model.units import format_size
 from ensign.proof.link import TreePlace
 from ensign.proof.read import link_of
 from ensign.proof.relink import MAP, command_for_map, read_map
 from ensign.toolchains.profiling import FDATA
 
 TREE = "tree"
+_BUBBLEWRAP = "bwrap"  # it waits for what is left
 
 
 class StageFailedError(Exception):
@@ -110,14 +109,12 @@ class Run:
         """Run them one after the other. StageFailedError."""
         for argv in commands:
             outcome = self.runner.run(argv)
-            self.left_running.extend(outcome.left_running)
+            left = (name for name in outcome.left_running if name != _BUBBLEWRAP)
+            self.left_running.extend(left)
             if not outcome.ok:
-                raise StageFailedError(f"'{argv[0]}' {outcome.describe()}{self._limit(outcome)}")
-
-    def _limit(self, outcome: Outcome) -> str:
-        if outcome.reason == "disk":
-            return f" ('build.disk' is {format_size(self.stage.disk_bytes)})"
-        return ""
+                raise StageFailedError(
+                    f"'{argv[0]}' {outcome.describe()}{self.runner.limit_met(outcome)}"
+                )
 
     def collect(
         self, training_steps: TrainingSteps, inputs: Inputs, profile: Path

@@ -20,7 +20,7 @@ from ensign.host.confinement_probe import Confinement
 from ensign.host.files import locked, remove_tree
 
 # What the meter and the recorder tell those that they start, and nobody else is to see.
-_OF_THE_METER = ("ENSIGN_METER", "ENSIGN_METER_SCOPE")
+_OF_THE_METER = ("ENSIGN_METER", "ENSIGN_METER_SCOPE", "ENSIGN_VARIANT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,14 @@ class Bubblewrap:
                 Bind(str(temporary), str(temporary), writable=True),
                 Bind(str(recorder), self.recorder_path),
             )
-            request = replace(self._shown, binds=binds, cwd=self.build_path, unset=_OF_THE_METER)
+            request = replace(
+                self._shown,
+                binds=binds,
+                cwd=self.build_path,
+                unset=_OF_THE_METER,
+                # What a command leaves running is to be named: the meter ends it.
+                ends_with_parent=False,
+            )
             argv = self.confinement.argv(request)
             user = self.confinement.user
             yield Sandbox(tree, temporary, folder, argv, user, recorder=recorder)
