@@ -99,7 +99,7 @@ fn serve(verb: Verb) -> i32 {
         Ok(request) => request,
         Err(text) => return refuse(Code::Request, &text),
     };
-    ensign_race::guard(&request).unwrap_or_else(|error| refuse(Code::System, &error.to_string()))
+    ensign_race::guard(&request).unwrap_or_else(|refusal| refuse(refusal.code, &refusal.text))
 }
 
 fn check(question: &str) -> Result<String, String> {

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from ensign.meter.records import TrialPlace, outcome_of, trials
-from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
+from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted, StorageFailed
 from ensign.model.trials import Latency, Mode
 from races import execution
 
@@ -65,6 +65,7 @@ def test_an_invalid_execution_is_no_trial_and_leaves_nothing_behind() -> None:
         ("port-in-use", InputError),
         ("crashed", CommandFailed),
         ("not-ready", CommandFailed),
+        ("storage", StorageFailed),
         ("system", InternalError),
     ],
 )

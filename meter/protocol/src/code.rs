@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::io::ErrorKind;
 
 /// What a reader of the records finds in `code` of an `error`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -20,6 +21,8 @@ pub enum Code {
     Reply,
     /// A limit of memory, of processes, or of what is written.
     Limit,
+    /// The disk is full.
+    Storage,
     System,
 }
 
@@ -30,6 +33,18 @@ impl Code {
             Code::Request | Code::NotFound | Code::NotExecutable | Code::PortInUse => 2,
             Code::System => 5,
             _ => 3,
+        }
+    }
+}
+
+impl Code {
+    /// What a refusal of the system is: `Storage` where the disk is full, else `other`.
+    pub fn of_refusal(error: &std::io::Error, other: Code) -> Code {
+        let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+        if full.contains(&error.kind()) {
+            Code::Storage
+        } else {
+            other
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// Whether it is one variant's own, and no mistake of the request or the meter.
     pub(crate) fn is_of_a_variant(&self) -> bool {
-        let others = [Code::Request, Code::PortInUse, Code::System];
+        let others = [Code::Request, Code::PortInUse, Code::Storage, Code::System];
         self.variant.is_some() && !others.contains(&self.code)
     }
 }
@@ -70,6 +70,10 @@ impl From<wait::Error> for Halt {
 
 impl From<io::Error> for Halt {
     fn from(error: io::Error) -> Halt {
-        Halt::system(error.to_string())
+        Halt::failed(
+            Code::of_refusal(&error, Code::System),
+            "",
+            error.to_string(),
+        )
     }
 }

@@ -116,8 +116,8 @@ fn choose_freezer(run: &Run, choice: FreezerChoice) -> Result<Kind, Halt> {
         return Ok(Kind::Signal);
     }
     let tried = match &run.cgroup {
-        Some(dir) => cgroup::create(dir).map(|()| Kind::Cgroup(dir.clone())),
-        None => Err("there is no cgroup v2 hierarchy".to_string()),
+        Ok(dir) => cgroup::check(dir).map(|()| Kind::Cgroup(dir.clone())),
+        Err(obstacle) => Err(obstacle.clone()),
     };
     match (tried, choice) {
         (Ok(kind), _) => Ok(kind),

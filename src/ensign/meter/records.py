@@ -7,7 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel, ConfigDict
 
-from ensign.model.errors import CommandFailed, DeadlineMet, InputError, InternalError, Interrupted
+from ensign.model.errors import (
+    CommandFailed,
+    DeadlineMet,
+    InputError,
+    InternalError,
+    Interrupted,
+    StorageFailed,
+)
 from ensign.model.finding_kinds.builds import LEFT_RUNNING
 from ensign.model.finding_kinds.race import (
     ESCAPE,
@@ -232,6 +239,8 @@ def _raised(
         return InputError(text)
     if line.code == "system":
         return InternalError(text)
+    if line.code == "storage":
+        return StorageFailed(text)
     return (DeadlineMet if line.code == "deadline" else CommandFailed)(text)
 
 

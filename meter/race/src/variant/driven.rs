@@ -45,6 +45,7 @@ impl Variant<'_> {
 
     /// Sends for so long, or until all is sent; a finished variant is sent more of the same.
     pub(crate) fn send(&mut self, length_ns: Option<u64>) -> Result<Burst, DriveError> {
+        let limit_ns = self.server.as_ref().and_then(Process::left_ns);
         let Runner::Drive(driver) = &mut self.runner else {
             return Err(DriveError::failed(
                 Code::System,
@@ -54,7 +55,7 @@ impl Variant<'_> {
         if driver.is_finished() {
             driver.refill();
         }
-        let burst = driver.run(length_ns)?;
+        let burst = driver.run(length_ns, limit_ns)?;
         self.driven.cpu_ns += burst.load_cpu_ns;
         Ok(burst)
     }
