@@ -19,6 +19,8 @@ pub enum Code {
     LoadFailed,
     OperationsUnknown,
     Reply,
+    /// A limit of memory, of processes, or of what is written.
+    Limit,
     /// The disk is full.
     Storage,
     System,

@@ -4,7 +4,7 @@
 use crate::processes::kill::kill;
 use crate::processes::spawn;
 use crate::processes::usage::Exit;
-use crate::run::Run;
+use crate::run::{Groups, Run};
 use crate::worker;
 use ensign_host::clock;
 use ensign_host::wait::{ending_signals, interest, poll};
@@ -63,7 +63,10 @@ fn no_folder(scratch: Option<&str>, error: &io::Error) -> Refusal {
 
 /// Runs a request to its end; gives the exit status.
 pub fn guard(request: &Request) -> Result<i32, Refusal> {
-    let groups = request.freezer() != FreezerChoice::Signal;
+    let groups = Groups {
+        for_freezing: request.freezer() != FreezerChoice::Signal,
+        for_limits: request.limits_trees(),
+    };
     let begun = Run::begin(request.scratch(), groups);
     let (run, life) = begun.map_err(|error| no_folder(request.scratch(), &error))?;
     // SAFETY: no memory is involved.

@@ -6,6 +6,7 @@
 //! requested, `variant` is one variant of a race, `follow` says what a program did.
 
 mod activity;
+mod as_user;
 mod commands;
 mod drive;
 mod emitter;
@@ -14,6 +15,7 @@ mod follow;
 mod guardian;
 mod halt;
 mod lease;
+mod limited;
 mod ports;
 mod probe;
 mod processes;
@@ -30,6 +32,7 @@ mod user_folder;
 mod variant;
 mod worker;
 
+pub use as_user::as_user;
 pub use follow::follow;
 pub use guardian::{guard, read_request, Refusal};
 pub use probe::probe;

@@ -3,6 +3,7 @@
 use crate::commands::scratch;
 use crate::lease;
 use crate::processes::kill::kill;
+use crate::processes::tree_limits::Legacy;
 use crate::processes::{cgroup, procfs, usage};
 use crate::user_folder;
 use ensign_host::clock;
@@ -28,7 +29,16 @@ pub(crate) struct Run {
     pub id: String,
     /// The run's control group, or why it has none.
     pub cgroup: Result<PathBuf, String>,
+    /// Groups of version 1, for limits.
+    pub legacy: Legacy,
     pub scratch: PathBuf,
+}
+
+/// Which control groups a run asks for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Groups {
+    pub for_freezing: bool,
+    pub for_limits: bool,
 }
 
 /// A run is alive as long as this is held: to be kept by the guardian alone.
@@ -37,9 +47,9 @@ pub(crate) struct Life {
 }
 
 impl Run {
-    /// Makes the run's scratch folder, and its control group where `groups` says so and where that
+    /// Makes the run's scratch folder, and its control groups where `groups` says so and where that
     /// is possible. To be called by the guardian.
-    pub(crate) fn begin(scratch_parent: Option<&str>, groups: bool) -> io::Result<(Run, Life)> {
+    pub(crate) fn begin(scratch_parent: Option<&str>, groups: Groups) -> io::Result<(Run, Life)> {
         let mut tries = 0;
         loop {
             match begin_once(scratch_parent, groups) {
@@ -53,7 +63,7 @@ impl Run {
     /// Ends what may be left of this run: everything in its control groups, every descendant of
     /// the calling process, then the groups and the scratch folder.
     pub(crate) fn end(&self) {
-        if let Some(dir) = self.cgroup.as_deref().ok().filter(|dir| dir.exists()) {
+        for dir in self.cgroups().filter(|dir| dir.exists()) {
             cgroup::destroy(dir);
         }
         end_descendants();
@@ -65,13 +75,22 @@ impl Run {
         }
     }
 
+    /// The folders of all its control groups; they need not be there.
+    fn cgroups(&self) -> impl Iterator<Item = &Path> {
+        self.cgroup
+            .as_deref()
+            .ok()
+            .into_iter()
+            .chain(self.legacy.folders())
+    }
+
     /// For the death of a worker: processes that left the tree still carry the marker.
     pub(crate) fn end_strays(&self) {
         end_marked(clock::now_ns() + END_WITHIN_NS, |id| id == self.id);
     }
 }
 
-fn begin_once(scratch_parent: Option<&str>, groups: bool) -> io::Result<(Run, Life)> {
+fn begin_once(scratch_parent: Option<&str>, groups: Groups) -> io::Result<(Run, Life)> {
     let parent = match scratch_parent {
         Some(parent) => PathBuf::from(parent),
         None => user_folder::below(&std::env::temp_dir())?,
@@ -79,15 +98,21 @@ fn begin_once(scratch_parent: Option<&str>, groups: bool) -> io::Result<(Run, Li
     let id = new_id()?;
     let scratch = parent.join(format!("{SCRATCH_PREFIX}{id}"));
     let mut locks = vec![lease::make(&scratch)?];
-    let cgroup = match groups {
+    let cgroup = match groups.for_freezing {
         true => begin_group(&id, &mut locks),
         false => Err("it was not asked for".into()),
     };
+    let mut legacy = Legacy::default();
+    if groups.for_limits {
+        legacy = Legacy::of_run(&format!("{CGROUP_PREFIX}{id}"));
+        legacy.keep(|dir| lease::make(dir).map(|lock| locks.push(lock)).is_ok());
+    }
     let life = Life { _locks: locks };
     Ok((
         Run {
             id,
             cgroup,
+            legacy,
             scratch,
         },
         life,
@@ -198,6 +223,11 @@ pub(crate) fn clear(run: &Run) {
         run.cgroup.as_deref().ok().and_then(parent_of),
         CGROUP_PREFIX,
     );
+    let legacy = Legacy::of_run("");
+    let limits: Vec<_> = (legacy.folders())
+        .flat_map(|parent| lease::leftovers(parent, CGROUP_PREFIX, is_id))
+        .collect();
+    let groups: Vec<_> = groups.into_iter().chain(limits).collect();
     let folders = below(parent_of(&run.scratch), SCRATCH_PREFIX);
     if groups.is_empty() && folders.is_empty() {
         return;
@@ -236,7 +266,8 @@ mod tests {
     fn a_run_that_lives_is_left_alone_and_a_dead_one_is_not() {
         let parent = std::env::temp_dir().join(format!("run-test-{}", std::process::id()));
         std::fs::create_dir(&parent).unwrap();
-        let begin = || Run::begin(parent.to_str(), false).unwrap();
+        let none = Groups::default();
+        let begin = || Run::begin(parent.to_str(), none).unwrap();
         let ((living, life), (dead, death)) = (begin(), begin());
         let (next, _life) = begin();
         drop(death);

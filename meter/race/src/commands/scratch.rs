@@ -1,26 +1,33 @@
 //! The meter's own folder: folders of variants, copies of executables.
 
-use crate::commands::lookup;
+use crate::commands::{lookup, tree_walk};
+use crate::processes::user::User;
 use ensign_host::clock;
 use ensign_protocol::request::Files;
 use ensign_protocol::Code;
 use sha2::{Digest, Sha256};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, DirBuilder, File, FileType, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub(crate) const TAIL_BYTES: u64 = 2000;
 
 pub(crate) struct Scratch {
-    dir: PathBuf,
+    pub dir: PathBuf,
+    /// Who writes into the folders of variants, where that is not the meter's user.
+    user: Option<User>,
 }
 
 impl Scratch {
-    /// In a folder that is there.
-    pub(crate) fn in_folder(dir: &Path) -> io::Result<Scratch> {
+    /// In a folder that is there, for processes of that user.
+    pub(crate) fn in_folder(dir: &Path, user: Option<User>) -> io::Result<Scratch> {
+        if user.is_some() {
+            fs::set_permissions(dir, Permissions::from_mode(0o711))?;
+        }
         Ok(Scratch {
             dir: fs::canonicalize(dir)?,
+            user,
         })
     }
 
@@ -28,7 +35,14 @@ impl Scratch {
     /// length of arguments moves the stack.
     pub(crate) fn variant_tmp(&self, execution: u64, variant: usize) -> io::Result<PathBuf> {
         let dir = self.dir.join(format!("tmp-{execution:05}-{variant:03}"));
-        fs::create_dir(&dir).map_err(|error| refused(&format!("make {}", dir.display()), error))?;
+        let make = || match self.user {
+            None => fs::create_dir(&dir),
+            Some(user) => {
+                DirBuilder::new().mode(0o700).create(&dir)?;
+                std::os::unix::fs::chown(&dir, Some(user.uid), Some(user.gid))
+            }
+        };
+        make().map_err(|error| refused(&format!("make {}", dir.display()), error))?;
         Ok(dir)
     }
 
@@ -36,7 +50,13 @@ impl Scratch {
     pub(crate) fn copy_files(&self, variant: usize, files: &Files) -> io::Result<PathBuf> {
         let to = self.dir.join(format!("files-{variant:03}"));
         for folder in &files.folders {
-            copy_folder(Path::new(folder), &to, Path::new(""), &files.without)
+            let copy = Copy {
+                from: Path::new(folder),
+                to: &to,
+                without: &files.without,
+                readable: self.user.is_some(),
+            };
+            copy.folder(Path::new(""))
                 .map_err(|error| refused(&format!("copy {folder} to {}", to.display()), error))?;
         }
         Ok(to)
@@ -48,6 +68,9 @@ impl Scratch {
         let to = dir.join(from.file_name().unwrap_or(from.as_os_str()));
         let copy = || {
             fs::create_dir_all(&dir)?;
+            if self.user.is_some() {
+                fs::set_permissions(&dir, Permissions::from_mode(0o755))?;
+            }
             if to.exists() {
                 fs::remove_file(&to)?;
             }
@@ -74,35 +97,58 @@ fn write_copy(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut File::open(from)?, &mut File::create_new(to)?).map(drop)
 }
 
-fn copy_folder(from: &Path, to: &Path, inside: &Path, without: &[String]) -> io::Result<()> {
-    let folder = from.join(inside);
-    fs::create_dir_all(to.join(inside))?;
-    for entry in fs::read_dir(&folder)? {
-        let entry = entry?;
-        let name = inside.join(entry.file_name());
-        let (source, target) = (entry.path(), to.join(&name));
-        let kind = entry.file_type()?;
-        if without.iter().any(|each| Path::new(each) == name) {
-            continue;
+/// Of a folder, laid over what is there.
+struct Copy<'a> {
+    from: &'a Path,
+    to: &'a Path,
+    without: &'a [String],
+    /// For whoever it is: it is run by another user than this one.
+    readable: bool,
+}
+
+impl Copy<'_> {
+    fn folder(&self, inside: &Path) -> io::Result<()> {
+        let to = self.to.join(inside);
+        fs::create_dir_all(&to)?;
+        if self.readable {
+            fs::set_permissions(&to, Permissions::from_mode(0o755))?;
         }
-        if kind.is_dir() {
-            copy_folder(from, to, &name, without)?;
-            continue;
+        for entry in fs::read_dir(self.from.join(inside))? {
+            let entry = entry?;
+            let name = inside.join(entry.file_name());
+            let kind = entry.file_type()?;
+            if self.without.iter().any(|each| Path::new(each) == name) {
+                continue;
+            }
+            if kind.is_dir() {
+                self.folder(&name)?;
+                continue;
+            }
+            self.file(&entry.path(), &self.to.join(&name), kind)?;
         }
-        match fs::remove_file(&target) {
+        Ok(())
+    }
+
+    fn file(&self, source: &Path, target: &Path, kind: FileType) -> io::Result<()> {
+        match fs::remove_file(target) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
-        } else if kind.is_file() {
-            let mode = fs::metadata(&source)?.permissions().mode();
-            write_copy(&source, &target)?;
-            // Never set-user-id, and always to be removed by its maker.
-            fs::set_permissions(&target, Permissions::from_mode(mode & 0o777 | 0o600))?;
+            return std::os::unix::fs::symlink(fs::read_link(source)?, target);
         }
+        if !kind.is_file() {
+            return Ok(());
+        }
+        let mode = fs::metadata(source)?.permissions().mode();
+        write_copy(source, target)?;
+        // Never set-user-id, and always to be removed by its maker.
+        let mut mode = mode & 0o777 | 0o600;
+        if self.readable {
+            mode |= 0o044 | (mode & 0o100) >> 3 | (mode & 0o100) >> 6;
+        }
+        fs::set_permissions(target, Permissions::from_mode(mode))
     }
-    Ok(())
 }
 
 /// Whether a file system forbids to execute what is below a folder; false where nothing is.
@@ -124,9 +170,8 @@ pub(crate) fn forbids_execution(dir: &Path) -> bool {
 }
 
 /// The last bytes of a file as text, or an empty one.
-pub(crate) fn tail(path: &Path) -> String {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
+pub(crate) fn tail(mut file: &File) -> String {
+    let mut read = || -> io::Result<Vec<u8>> {
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
         let mut bytes = Vec::new();
@@ -148,9 +193,10 @@ pub(crate) fn tail_text(bytes: &[u8]) -> String {
 }
 
 /// The hash of a file, in hexadecimal digits.
-pub(crate) fn digest(path: &Path) -> Option<String> {
+pub(crate) fn digest(mut file: &File) -> Option<String> {
     let mut hash = Sha256::new();
-    io::copy(&mut File::open(path).ok()?, &mut hash).ok()?;
+    file.rewind().ok()?;
+    io::copy(&mut file, &mut hash).ok()?;
     let digits = hash.finalize();
     Some(digits.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -158,10 +204,8 @@ pub(crate) fn digest(path: &Path) -> Option<String> {
 /// Removes a folder whatever its permissions; processes that are ending may still write into it.
 pub(crate) fn remove(dir: &Path) {
     for _ in 0..20 {
-        match fs::remove_dir_all(dir) {
-            Ok(()) => return,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(_) => open_up(dir),
+        if tree_walk::remove(dir) {
+            return;
         }
         clock::sleep_ns(10_000_000);
     }
@@ -169,22 +213,8 @@ pub(crate) fn remove(dir: &Path) {
 
 /// As `remove`, of what nobody uses any more.
 pub(crate) fn remove_once(dir: &Path) {
-    if fs::remove_dir_all(dir).is_err() {
-        open_up(dir);
-        // What other users own in it stays.
-        let _ = fs::remove_dir_all(dir);
-    }
-}
-
-fn open_up(dir: &Path) {
-    if !fs::symlink_metadata(dir).is_ok_and(|data| data.is_dir()) {
-        return;
-    }
-    // What cannot be opened up cannot be removed either, and shows there.
-    let _ = fs::set_permissions(dir, Permissions::from_mode(0o700));
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        open_up(&entry.path());
-    }
+    // What other users own in it stays.
+    let _ = tree_walk::remove(dir);
 }
 
 #[cfg(test)]
@@ -199,13 +229,13 @@ mod tests {
     fn a_tail_is_short_and_whole_text() {
         let path = folder("tail");
         fs::write(&path, "ä".repeat(3000)).unwrap();
-        let text = tail(&path);
+        let read = |path: &Path| tail(&File::open(path).unwrap());
+        let text = read(&path);
         assert_eq!(text.chars().count(), 1000);
         assert!(text.chars().all(|c| c == 'ä'));
         fs::write(&path, format!("x{}", "ä".repeat(3000))).unwrap();
-        assert!(tail(&path).chars().all(|c| c == 'ä'));
+        assert!(read(&path).chars().all(|c| c == 'ä'));
         fs::remove_file(&path).unwrap();
-        assert_eq!(tail(&path), "");
     }
 
     #[test]
@@ -222,7 +252,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("x.so.1", dir.join("a/lib/x.so")).unwrap();
         fs::create_dir(dir.join("scratch")).unwrap();
-        let scratch = Scratch::in_folder(&dir.join("scratch")).unwrap();
+        let scratch = Scratch::in_folder(&dir.join("scratch"), None).unwrap();
         let named = |name: &str| dir.join(name).to_string_lossy().into_owned();
         let files = Files {
             folders: vec![named("a"), named("b")],
