@@ -4,7 +4,7 @@
 use crate::processes::kill::kill;
 use crate::processes::spawn;
 use crate::processes::usage::Exit;
-use crate::run::{Groups, Run};
+use crate::run::{Groups, Place, Run};
 use crate::worker;
 use ensign_host::clock;
 use ensign_host::wait::{ending_signals, interest, poll};
@@ -67,7 +67,11 @@ pub fn guard(request: &Request) -> Result<i32, Refusal> {
         for_freezing: request.freezer() != FreezerChoice::Signal,
         for_limits: request.limits_trees(),
     };
-    let begun = Run::begin(request.scratch(), groups);
+    let place = Place {
+        folder: request.scratch(),
+        passable: request.containment().user.is_some(),
+    };
+    let begun = Run::begin(place, groups);
     let (run, life) = begun.map_err(|error| no_folder(request.scratch(), &error))?;
     // SAFETY: no memory is involved.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };

@@ -32,7 +32,10 @@ from ensign.host.files import (
     try_lock,
     write_atomically,
 )
+from ensign.host.regular_file import read_regular
 from ensign.model.errors import InputError, StorageFailed
+from ensign.model.quoting import visible
+from ensign.model.units import format_size
 
 DEFAULT_LIMIT_BYTES = 10 * 2**30
 
@@ -42,6 +45,8 @@ F = TypeVar("F")
 
 _META = "meta.json"
 _USED = "used"
+_MOST_LEFT = 10
+_LARGEST_META_BYTES = 256 << 20
 _TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# Made by ensign; everything here can be made again. 'ensign clean' empties it.\n"
@@ -106,6 +111,7 @@ class Cache:
         self._clock = clock or SystemClock()
         self._held: dict[Path, int] = {}
         self._lock = threading.Lock()
+        self._left: list[str] = []
         with _usable(folder):
             for name in ("entries", "temporary", "logs"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
@@ -244,9 +250,13 @@ class Cache:
         return freed
 
     def clean(self, older_than_s: float | None = None) -> int:
-        """Remove all entries, or those not used for so long; not those in use. Bytes freed."""
+        """Remove all entries, or those not used for so long; not those in use. Bytes freed.
+
+        StorageFailed, after all else is removed, where some of it could not be.
+        """
         now = self._clock.unix_s()
         freed = 0
+        self._left.clear()
         for each in self._stored():
             if older_than_s is None or now - each.used_unix_s > older_than_s:
                 freed += self._remove(each)
@@ -254,8 +264,15 @@ class Cache:
             for name in ("logs", "memory"):
                 if (self.folder / name).exists():
                     freed += tree_size_bytes(self.folder / name)
-                    remove_tree(self.folder / name)
-            (self.folder / "logs").mkdir(exist_ok=True)
+                    self._left += remove_tree(self.folder / name)
+            self._remove_unlocked(unreadable=True)
+            with suppress(OSError):
+                (self.folder / "logs").mkdir(exist_ok=True)
+        if self._left:
+            said = "\n".join(map(visible, self._left[:_MOST_LEFT]))
+            raise StorageFailed(
+                f"freed {format_size(freed)}, but some of the cache could not be removed:\n{said}"
+            )
         return freed
 
     def size_bytes(self) -> int:
@@ -295,44 +312,60 @@ class Cache:
         stored = []
         for folder in (self.folder / "entries").iterdir():
             try:
-                size_bytes = int(json.loads((folder / _META).read_text())["size_bytes"])
+                size_bytes = int(_content(folder)["size_bytes"])
                 used_unix_s = (folder / _USED).stat().st_mtime
-            except (OSError, ValueError, KeyError):
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 size_bytes, used_unix_s = 0, 0.0
             stored.append(_Stored(folder, used_unix_s, size_bytes))
         return stored
 
     def _remove(self, stored: _Stored) -> int:
-        with suppress(FileNotFoundError):
+        descriptor = None
+        try:
             descriptor = try_lock(stored.folder, shared=False)
             if descriptor is None:
                 return 0
-            try:
-                doomed = self.folder / "temporary" / f"evicted-{secrets.token_hex(6)}"
-                with locked(self.folder / "lock"):
-                    stored.folder.rename(doomed)
-                remove_tree(doomed)
-            finally:
+            doomed = self.folder / "temporary" / f"evicted-{secrets.token_hex(6)}"
+            with locked(self.folder / "lock"):
+                stored.folder.rename(doomed)
+        except FileNotFoundError:
+            return 0
+        except (OSError, StorageFailed):
+            doomed = stored.folder  # no folder, or one without permissions: nobody can be using it
+        try:
+            self._left += remove_tree(doomed)
+        finally:
+            if descriptor is not None:
                 os.close(descriptor)
-            return stored.size_bytes
-        return 0
+        return stored.size_bytes
 
-    def _remove_unlocked(self) -> None:
-        """Remove what dead processes left under temporary names."""
+    def _remove_unlocked(self, *, unreadable: bool = False) -> None:
+        """Remove what dead processes left under temporary names; also what cannot be opened."""
         with locked(self.folder / "lock"):
             for left in (self.folder / "temporary").iterdir():
-                with suppress(FileNotFoundError, PermissionError):
+                try:
                     descriptor = try_lock(left, shared=False)
-                    if descriptor is not None:
-                        remove_tree(left)
-                        os.close(descriptor)
+                except OSError:
+                    if unreadable:
+                        self._left += remove_tree(left)
+                    continue
+                if descriptor is not None:
+                    self._left += remove_tree(left)
+                    os.close(descriptor)
+
+
+def _content(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        read_regular(folder / _META, _LARGEST_META_BYTES, follow=False)
+    )
+    return found
 
 
 def _meta(folder: Path, read: Callable[[Facts], F]) -> _Meta[F] | None:
     try:
-        content = json.loads((folder / _META).read_text())
+        content = _content(folder)
         return _Meta(read(content["facts"]), int(content["size_bytes"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
