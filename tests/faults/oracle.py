@@ -19,7 +19,7 @@ _TRACES = ("Traceback", "should not have happened", "Exception ignored", "intern
 _MOST_LINES = 3
 _WORDS = {
     "ENOSPC": "the disk is full", "MEMORY": "memory", "ENOMEM": "memory",
-    "EMFILE": "too many files", "EAGAIN": "no more processes",
+    "EMFILE": "too many files", "EAGAIN": "no more processes", "EIO": "is its disk sound",
 }  # fmt: skip
 
 Trials = dict[str, tuple[int, str]]

@@ -13,8 +13,8 @@ from ensign.builders.profile_files import taken_branches, warnings_in
 from ensign.builders.recorder import compile_commands, read_calls
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import reader
-from ensign.host.cache import _meta
 from ensign.host.cpu_times import read_activity
+from ensign.host.entry import read_meta
 from ensign.host.machine import read_machine
 from ensign.host.processor import processor_of
 from ensign.lab.compare.drive_file import read_drive
@@ -102,7 +102,7 @@ def _comparison(path: Path) -> None:
 
 def _cached(path: Path) -> None:
     for kind in ("program", "bolt", "dependencies"):
-        _meta(path.parent, reader(kind))
+        read_meta(path.parent, reader(kind))
 
 
 def _apt(text: str) -> None:
@@ -159,7 +159,7 @@ def _followed(data: bytes, folder: Path) -> None:
     path = folder / "log"
     path.write_bytes(data)
     (folder / "tree").mkdir()
-    what_ran((path,), Sandbox(folder / "tree", folder, folder), _BEFORE, {})
+    what_ran((path,), Sandbox(folder / "tree", folder, folder, recorder=folder), _BEFORE, {})
     read_followed(data)
 
 

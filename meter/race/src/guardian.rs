@@ -4,7 +4,7 @@
 use crate::processes::kill::kill;
 use crate::processes::spawn;
 use crate::processes::usage::Exit;
-use crate::run::Run;
+use crate::run::{Groups, Place, Run};
 use crate::worker;
 use ensign_host::clock;
 use ensign_host::wait::{ending_signals, interest, poll};
@@ -66,8 +66,15 @@ fn no_folder(scratch: Option<&str>, error: &io::Error) -> Refusal {
 
 /// Runs a request to its end; gives the exit status.
 pub fn guard(request: &Request) -> Result<i32, Refusal> {
-    let groups = request.freezer() != FreezerChoice::Signal;
-    let begun = Run::begin(request.scratch(), groups);
+    let groups = Groups {
+        for_freezing: request.freezer() != FreezerChoice::Signal,
+        for_limits: request.limits_trees(),
+    };
+    let place = Place {
+        folder: request.scratch(),
+        passable: request.containment().user.is_some(),
+    };
+    let begun = Run::begin(place, groups);
     let (run, life) = begun.map_err(|error| no_folder(request.scratch(), &error))?;
     // SAFETY: no memory is involved.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };

@@ -34,20 +34,35 @@ pub(crate) struct Run {
     pub scratch: PathBuf,
 }
 
+/// Which control groups a run asks for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Groups {
+    pub for_freezing: bool,
+    pub for_limits: bool,
+}
+
+/// Below which folder a run's scratch folder is made: one that is there, or the user's own.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Place<'a> {
+    pub folder: Option<&'a str>,
+    /// Whether processes of another user are to reach what is theirs below it.
+    pub passable: bool,
+}
+
 /// A run is alive as long as this is held: to be kept by the guardian alone.
 pub(crate) struct Life {
     _locks: Vec<OwnedFd>,
 }
 
 impl Run {
-    /// Makes the run's scratch folder, and its control group where `groups` says so and where that
+    /// Makes the run's scratch folder, and its control groups where `groups` says so and where that
     /// is possible. To be called by the guardian.
-    pub(crate) fn begin(scratch_parent: Option<&str>, groups: bool) -> io::Result<(Run, Life)> {
+    pub(crate) fn begin(place: Place, groups: Groups) -> io::Result<(Run, Life)> {
         let mut tries = 0;
         loop {
-            match begin_once(scratch_parent, groups) {
+            match begin_once(place, groups) {
                 // Somebody took it for a leftover, or removed the folder that was empty.
-                Err(error) if tries < TRIES && is_lost(&error, scratch_parent) => tries += 1,
+                Err(error) if tries < TRIES && is_lost(&error, place) => tries += 1,
                 begun => return begun,
             }
         }
@@ -70,8 +85,11 @@ impl Run {
 
     /// The folders of all its control groups; they need not be there.
     fn cgroups(&self) -> impl Iterator<Item = &Path> {
-        let own = self.cgroup.as_deref().ok();
-        own.into_iter().chain(self.legacy.folders())
+        self.cgroup
+            .as_deref()
+            .ok()
+            .into_iter()
+            .chain(self.legacy.folders())
     }
 
     /// For the death of a worker: processes that left the tree still carry the marker.
@@ -80,22 +98,23 @@ impl Run {
     }
 }
 
-fn begin_once(scratch_parent: Option<&str>, groups: bool) -> io::Result<(Run, Life)> {
-    let parent = match scratch_parent {
-        Some(parent) => PathBuf::from(parent),
-        None => user_folder::below(&std::env::temp_dir())?,
+fn begin_once(place: Place, groups: Groups) -> io::Result<(Run, Life)> {
+    let parent = match place.folder {
+        Some(folder) => PathBuf::from(folder),
+        None => user_folder::below(&std::env::temp_dir(), place.passable)?,
     };
     let id = new_id()?;
     let scratch = parent.join(format!("{SCRATCH_PREFIX}{id}"));
     let mut locks = vec![lease::make(&scratch)?];
-    let name = format!("{CGROUP_PREFIX}{id}");
-    let (cgroup, legacy) = match groups {
-        true => (
-            begin_group(&name, &mut locks),
-            Legacy::begin(&name, &mut locks),
-        ),
-        false => (Err("it was not asked for".into()), Legacy::default()),
+    let cgroup = match groups.for_freezing {
+        true => begin_group(&id, &mut locks),
+        false => Err("it was not asked for".into()),
     };
+    let mut legacy = Legacy::default();
+    if groups.for_limits {
+        legacy = Legacy::of_run(&format!("{CGROUP_PREFIX}{id}"));
+        legacy.keep(|dir| lease::make(dir).map(|lock| locks.push(lock)).is_ok());
+    }
     let life = Life { _locks: locks };
     Ok((
         Run {
@@ -109,9 +128,9 @@ fn begin_once(scratch_parent: Option<&str>, groups: bool) -> io::Result<(Run, Li
 }
 
 /// A group without a lock would be a leftover to others: then there is none.
-fn begin_group(name: &str, locks: &mut Vec<OwnedFd>) -> Result<PathBuf, String> {
+fn begin_group(id: &str, locks: &mut Vec<OwnedFd>) -> Result<PathBuf, String> {
     let parent = cgroup::parent().ok_or("there is no cgroup v2 hierarchy")?;
-    let dir = parent.join(name);
+    let dir = parent.join(format!("{CGROUP_PREFIX}{id}"));
     let made = lease::make(&dir);
     locks.push(made.map_err(|error| format!("cannot make {}: {error}", dir.display()))?);
     Ok(dir)
@@ -121,14 +140,14 @@ fn begin_group(name: &str, locks: &mut Vec<OwnedFd>) -> Result<PathBuf, String> 
 pub(crate) fn try_group() -> Result<(), String> {
     let id = new_id().map_err(|error| error.to_string())?;
     let mut locks = Vec::new();
-    let dir = begin_group(&format!("{CGROUP_PREFIX}{id}"), &mut locks)?;
+    let dir = begin_group(&id, &mut locks)?;
     let tried = cgroup::check(&dir);
     cgroup::destroy(&dir);
     tried
 }
 
-fn is_lost(error: &io::Error, scratch_parent: Option<&str>) -> bool {
-    let removed = scratch_parent.is_none() && error.kind() == io::ErrorKind::NotFound;
+fn is_lost(error: &io::Error, place: Place) -> bool {
+    let removed = place.folder.is_none() && error.kind() == io::ErrorKind::NotFound;
     error.kind() == lease::LOST || error.kind() == io::ErrorKind::AlreadyExists || removed
 }
 
@@ -204,16 +223,20 @@ fn kill_marked(is_ours: impl Fn(&str) -> bool) -> bool {
 /// at once). What resists costs this run a second at most, and the next one tries again.
 pub(crate) fn clear(run: &Run) {
     let until = clock::now_ns() + CLEAR_WITHIN_NS;
-    let below = |parent: &Path, prefix| lease::leftovers(parent, prefix, is_id);
-    let groups: Vec<_> = run
-        .cgroups()
-        .filter_map(Path::parent)
-        .flat_map(|parent| below(parent, CGROUP_PREFIX))
+    let below = |parent: Option<PathBuf>, prefix| {
+        parent.map_or_else(Vec::new, |parent| lease::leftovers(&parent, prefix, is_id))
+    };
+    let parent_of = |dir: &Path| dir.parent().map(Path::to_path_buf);
+    let groups = below(
+        run.cgroup.as_deref().ok().and_then(parent_of),
+        CGROUP_PREFIX,
+    );
+    let legacy = Legacy::of_run("");
+    let limits: Vec<_> = (legacy.folders())
+        .flat_map(|parent| lease::leftovers(parent, CGROUP_PREFIX, is_id))
         .collect();
-    let folders = run
-        .scratch
-        .parent()
-        .map_or_else(Vec::new, |parent| below(parent, SCRATCH_PREFIX));
+    let groups: Vec<_> = groups.into_iter().chain(limits).collect();
+    let folders = below(parent_of(&run.scratch), SCRATCH_PREFIX);
     if groups.is_empty() && folders.is_empty() {
         return;
     }
@@ -251,7 +274,12 @@ mod tests {
     fn a_run_that_lives_is_left_alone_and_a_dead_one_is_not() {
         let parent = std::env::temp_dir().join(format!("run-test-{}", std::process::id()));
         std::fs::create_dir(&parent).unwrap();
-        let begin = || Run::begin(parent.to_str(), false).unwrap();
+        let none = Groups::default();
+        let place = Place {
+            folder: parent.to_str(),
+            passable: false,
+        };
+        let begin = || Run::begin(place, none).unwrap();
         let ((living, life), (dead, death)) = (begin(), begin());
         let (next, _life) = begin();
         drop(death);

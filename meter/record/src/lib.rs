@@ -10,6 +10,7 @@ mod inputs;
 mod line;
 mod parsed;
 mod recorder;
+mod sink;
 
 pub use parsed::parsed;
 pub use recorder::{called_as, record};

@@ -161,9 +161,8 @@ pub(crate) fn remove(dir: &Path) {
     }
 }
 
-/// As `remove`, of what nobody uses any more.
+/// As `remove`, of what nobody uses any more: what other users own in it may stay.
 pub(crate) fn remove_once(dir: &Path) {
-    // What other users own in it stays.
     let _ = trees::remove(dir);
 }
 

@@ -297,15 +297,22 @@ impl Plan<'_> {
         }
     }
 
+    /// # Safety
+    /// In the child alone, which has one thread.
     unsafe fn change_user(&self) {
         let Some(user) = self.command.user else {
             return;
         };
-        self.check(5, user.assume());
-        // Another user's process does not keep it.
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::getppid() != self.parent {
-            libc::_exit(127);
+        // SAFETY: the child of a fork has one thread.
+        self.check(5, unsafe { user.assume() });
+        // SAFETY: no memory is involved. Another user's process does not keep the signal.
+        let parent = unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::getppid()
+        };
+        if parent != self.parent {
+            // SAFETY: the child of a fork has nothing to clean up.
+            unsafe { libc::_exit(127) };
         }
     }
 

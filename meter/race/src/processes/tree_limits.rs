@@ -1,7 +1,6 @@
 //! Limits of whole process trees: by controllers of control groups where they can be had (version
 //! 2, else 1), else by looking.
 
-use crate::lease;
 use crate::processes::cgroup;
 use crate::processes::procfs;
 use ensign_host::clock;
@@ -10,7 +9,7 @@ use ensign_protocol::request::Limits;
 use libc::pid_t;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
 /// Looking takes less than this part of a CPU, and is not needed more often than that.
@@ -25,18 +24,23 @@ pub(crate) struct Legacy {
 }
 
 impl Legacy {
-    /// Makes this run's own groups where that is possible; they live as long as their locks.
-    pub(crate) fn begin(name: &str, locks: &mut Vec<OwnedFd>) -> Legacy {
+    /// The folders of this run in them, which need not be there yet.
+    pub(crate) fn of_run(name: &str) -> Legacy {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let mut make = |controller| {
-            let dir = cgroup::legacy_folder(&mounts, &own, controller)?.join(name);
-            locks.push(lease::make(&dir).ok()?);
-            Some(dir)
+        let folder = |controller| {
+            cgroup::legacy_folder(&mounts, &own, controller).map(|parent| parent.join(name))
         };
         Legacy {
-            pids: make("pids"),
-            memory: make("memory"),
+            pids: folder("pids"),
+            memory: folder("memory"),
+        }
+    }
+
+    /// Forgets those of which that does not hold.
+    pub(crate) fn keep(&mut self, mut holds: impl FnMut(&Path) -> bool) {
+        for dir in [&mut self.pids, &mut self.memory] {
+            *dir = dir.take().filter(|dir| holds(dir));
         }
     }
 
