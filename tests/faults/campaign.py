@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -172,7 +173,9 @@ def _asked(arguments: argparse.Namespace, campaign: Campaign) -> list[Fault]:
         nth = arguments.nth or 1
         return [Fault(arguments.site, nth, arguments.kind, lasting=arguments.lasting)]
     count = _RANDOM[name] if arguments.random is None else arguments.random
-    wanted = [] if arguments.no_sites else list(campaign.sites())
+    pattern = re.compile(arguments.sites)
+    wanted = [each for each in campaign.sites() if pattern.match(each.site)]
+    wanted = [] if arguments.no_sites else wanted
     return [*wanted, *campaign.drawn(count)]
 
 
@@ -181,6 +184,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scenario", choices=sorted(SCENARIOS), action="append")
     parser.add_argument("--site", default="", help="as 'host/files.py:33 write'")
+    parser.add_argument("--sites", default="", help="only call sites that match this pattern")
     parser.add_argument("--nth", type=int, default=0, help="of the site; of all calls without it")
     parser.add_argument("--kind", default="")
     parser.add_argument("--lasting", action="store_true", help="and all calls that follow")
