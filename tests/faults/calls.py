@@ -86,6 +86,7 @@ class Launcher:
         fault: Fault | None = None,
         counted: bool = False,
         meter: dict[str, Any] | None = None,
+        jump_s: float = 0.0,
         meanwhile: Callable[[Running], None] = lambda _: None,
         **env: str,
     ) -> Done:
@@ -99,7 +100,7 @@ class Launcher:
             "argv": list(argv), "folder": str(folder), "env": environment(folder) | env,
             "out": str(logs / "out"), "err": str(logs / "err"), "log": str(logs / "log"),
             "fault": asdict(fault) if fault else {} if counted else None,
-            "meter": meter, "group": None if self.group is None else str(self.group), "user": self.user,
+            "meter": meter, "jump_s": jump_s, "group": None if self.group is None else str(self.group), "user": self.user,
         }  # fmt: skip
         process = self._started()
         began = time.monotonic()

@@ -107,7 +107,6 @@ class Campaign:
 
     def inject(self, fault: Fault) -> Finding:
         """Carry out the command with the fault, and again without."""
-        before = mounts()
         with new_place(self.scratch) as folder:
             shutil.copytree(self.template, folder, symlinks=True, dirs_exist_ok=True)
             give_to(self.launcher.user, folder.parent)
@@ -119,7 +118,7 @@ class Campaign:
             trials = stored_trials(folder)
             again = self.launcher.run(folder, self.scenario.argv)
             wrong += wrong_afterwards(self.scenario, again, folder, self.reference, trials)
-        wrong += [f"left mount {each}" for each in mounts() - before]
+        wrong += [f"left mount {each}" for each in mounts(self.scratch)]
         return Finding(
             self.scenario.name, fault, struck["struck"], struck["kind"], done.status,
             said_by(done), done.left, tuple(wrong), done.took_s + again.took_s,
