@@ -191,6 +191,7 @@ def main() -> int:
     parser.add_argument("--no-sites", action="store_true", help="only calls drawn at random")
     parser.add_argument("--again", action="store_true", help="those again that were wrong")
     parser.add_argument("--user", type=int, help="as this user; needs root")
+    parser.add_argument("--python", default=sys.executable, help="that this user may read")
     parser.add_argument("--out", type=Path, default=OUT / "calls.jsonl")
     parser.add_argument("--scratch", type=Path, default=OUT / "scratch")
     arguments = parser.parse_args()
@@ -202,7 +203,7 @@ def main() -> int:
         arguments.out.write_text("".join(json.dumps(each) + "\n" for each in known))
     there = {(each["scenario"], json.dumps(each["fault"])) for each in known}
     found: list[dict[str, Any]] = []
-    with Launcher(arguments.user) as launcher:
+    with Launcher(arguments.user, arguments.python) as launcher:
         for name in arguments.scenario or SCENARIOS:
             campaign = Campaign(SCENARIOS[name], launcher, arguments.scratch)
             asked = _asked(arguments, campaign)

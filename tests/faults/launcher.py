@@ -32,9 +32,6 @@ def load() -> None:
 
     # Drawing a chart asks nothing of the system, and takes longer than all else.
     vl_convert.vegalite_to_svg = lambda *_, **__: _CHART
-    # Another user may not be able to read this Python's library.
-    for name in ("encodings.utf_8_sig", "encodings.idna", "cProfile", "graphlib"):
-        importlib.import_module(name)
     for module in pkgutil.walk_packages(ensign.__path__, "ensign."):
         importlib.import_module(module.name)
 

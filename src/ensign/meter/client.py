@@ -76,7 +76,7 @@ class LocalMeter:
         self._interrupted = False
 
     def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
-        """See `Meter.run`. CommandFailed where the meter is killed, InternalError where it fails."""
+        """See `Meter.run`. CommandFailed where the meter is killed."""
         process, said = self._start(verb, request)
         try:
             yield from self._records(process, said)
