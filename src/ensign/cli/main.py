@@ -101,7 +101,7 @@ def run_command_line(argv: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         status = _TYPER_INTERRUPTED
     except Exception as error:  # noqa: BLE001  # a bug, whatever it is: never the status of 'slower'
-        traceback.print_exc()
+        write(sys.stderr, traceback.format_exc())
         complain(f"this should not have happened, please report it: {error!r}")
         return _INTERNAL
     if status == _TYPER_INTERRUPTED:
