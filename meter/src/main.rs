@@ -36,6 +36,17 @@ enum Action {
     Probe,
     /// Runs a program and says what it and its children executed, mapped and wrote.
     Follow(Followed),
+    /// Runs a program as another user, without groups, capabilities or a way to get them.
+    AsUser(AsUser),
+}
+
+#[derive(clap::Args)]
+struct AsUser {
+    /// The numbers of the user and of its group, `UID:GID`.
+    user: String,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
 }
 
 #[derive(clap::Args)]
@@ -72,6 +83,7 @@ fn main() {
             println!("{}", ensign_race::probe(in_scope));
             0
         }
+        Action::AsUser(asked) => ensign_race::as_user(&asked.user, &asked.command),
         Action::Follow(asked) => {
             ensign_race::follow(asked.command, &asked.log, asked.cpu_clock_rate)
         }

@@ -16,6 +16,7 @@ from ensign.meter.checking import RequestProblem
 from ensign.meter.documents import exec_json, race_json
 from ensign.meter.following import GAPS, Followed
 from ensign.meter.requests import (
+    Containment,
     DriveLoad,
     ExecRequest,
     Load,
@@ -52,6 +53,7 @@ DRIVE = Drive.model_validate(
         "expiry_s": [5, 6],
     }
 )
+CONTAINED = Containment((5, 6), 7, marks=False)
 CLOSED = DRIVE.model_copy(update={"rate_per_s": None})
 PROGRAM = ProcessSpec(
     ("server", "{port}"),
@@ -64,7 +66,7 @@ PROGRAM = ProcessSpec(
     deadline_ns=10**9,
     sink=Sink.NULL,
     digest=True,
-    limits=ProcessLimits(1, 2, 3, 4, 5),
+    limits=ProcessLimits(1, 2, 3, 4, 5, 6, 7),
 )
 BATCH = VariantSpec(
     "batch",
@@ -107,6 +109,7 @@ def race(mode: Mode, *variants: VariantSpec) -> RaceRequest:
         scratch="/scratch",
         budget_ns=10**9,
         observe=True,
+        containment=CONTAINED,
     )
 
 
@@ -115,7 +118,10 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "loaded": ("race", race_json(race(Mode.ALTERNATING, LOADED))),
     "driven": ("race", race_json(race(Mode.DRIVEN, DRIVEN))),
     "open": ("race", race_json(race(Mode.DRIVEN, OPEN, PLAIN))),
-    "exec": ("exec", exec_json(ExecRequest(PROGRAM, observe=True, scratch="/scratch"))),
+    "exec": (
+        "exec",
+        exec_json(ExecRequest(PROGRAM, observe=True, scratch="/scratch", containment=CONTAINED)),
+    ),
 }
 # What the meter can be asked and Python does not ask.
 UNASKED = {

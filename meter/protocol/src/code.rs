@@ -18,6 +18,8 @@ pub enum Code {
     LoadFailed,
     OperationsUnknown,
     Reply,
+    /// A limit of memory, of processes, or of what is written.
+    Limit,
     System,
 }
 

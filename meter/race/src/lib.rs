@@ -6,6 +6,7 @@
 //! requested, `variant` is one variant of a race, `follow` says what a program did.
 
 mod activity;
+mod as_user;
 mod commands;
 mod drive;
 mod emitter;
@@ -13,6 +14,7 @@ mod exec;
 mod follow;
 mod guardian;
 mod halt;
+mod limited;
 mod ports;
 mod probe;
 mod processes;
@@ -28,6 +30,7 @@ mod turns;
 mod variant;
 mod worker;
 
+pub use as_user::as_user;
 pub use follow::follow;
 pub use guardian::{guard, read_request};
 pub use probe::probe;

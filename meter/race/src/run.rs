@@ -3,6 +3,7 @@
 use crate::commands::scratch;
 use crate::processes::kill::kill;
 use crate::processes::procfs::Stat;
+use crate::processes::tree_limits::Legacy;
 use crate::processes::{cgroup, procfs, usage};
 use ensign_host::clock;
 use libc::pid_t;
@@ -20,6 +21,8 @@ pub(crate) struct Run {
     /// `<pid>-<start time>` of the guardian: no other process ever has both.
     pub id: String,
     pub cgroup: Option<PathBuf>,
+    /// Groups of version 1, for limits.
+    pub legacy: Legacy,
     pub scratch: PathBuf,
 }
 
@@ -31,6 +34,7 @@ impl Run {
         let id = format!("{pid}-{start}");
         let parent = scratch_parent.map_or_else(std::env::temp_dir, PathBuf::from);
         Run {
+            legacy: Legacy::of_run(&format!("{CGROUP_PREFIX}{id}")),
             cgroup: cgroup::parent().map(|parent| parent.join(format!("{CGROUP_PREFIX}{id}"))),
             scratch: parent.join(format!("{SCRATCH_PREFIX}{id}")),
             id,
@@ -40,13 +44,21 @@ impl Run {
     /// Ends what may be left of this run: everything in its control groups, every descendant of
     /// the calling process, then the groups and the scratch folder.
     pub(crate) fn end(&self) {
-        if let Some(dir) = self.cgroup.as_deref().filter(|dir| dir.exists()) {
+        for dir in self.cgroups().filter(|dir| dir.exists()) {
             cgroup::destroy(dir);
         }
         end_descendants();
         if self.scratch.exists() {
             scratch::remove(&self.scratch);
         }
+    }
+
+    /// The folders of all its control groups; they need not be there.
+    fn cgroups(&self) -> impl Iterator<Item = &Path> {
+        self.cgroup
+            .as_deref()
+            .into_iter()
+            .chain(self.legacy.folders())
     }
 
     /// For the death of a worker: processes that left the tree still carry the marker.
@@ -105,7 +117,7 @@ fn kill_marked(is_ours: impl Fn(&str) -> bool) -> bool {
 /// Removes what runs left that no longer live (power loss, both our processes killed at once).
 pub(crate) fn clear(run: &Run) {
     let mut dead: Vec<String> = Vec::new();
-    if let Some(parent) = run.cgroup.as_deref().and_then(Path::parent) {
+    for parent in run.cgroups().filter_map(Path::parent) {
         for (id, dir) in leftovers(parent, CGROUP_PREFIX) {
             cgroup::destroy(&dir);
             dead.push(id);

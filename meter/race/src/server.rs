@@ -138,6 +138,10 @@ fn start_once(variant: &mut Variant, run_state: &mut RunState) -> Result<Start, 
         if ended {
             return ended_early(variant, run_state, server);
         }
+        if let Some(limit) = run_state.look_at_limits(variant.tree) {
+            variant.server = Some(server);
+            return Err(variant.beyond(run_state, limit));
+        }
         match &output {
             Some(pattern) if said(&server, pattern) => break,
             Some(_) => {}
@@ -191,7 +195,8 @@ fn ended_early(
     let outcome = run_state.outcome(&mut server, variant.name(), Reason::Exited);
     run_state.process_trees.kill(variant.tree, Group::Main);
     let retry = variant.names.port.is_some() && complains_of_port(&outcome);
-    let failure = verdict(&outcome, &mut server);
+    let most = |limit| run_state.most(server.tree, limit);
+    let failure = verdict(&outcome, &mut server.child, server.ignore_failure, most);
     run_state.outcomes.push(outcome);
     match failure {
         _ if retry => Ok(Start::PortTaken),

@@ -64,13 +64,19 @@ fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<Run
     let waiter = Waiter::new()?;
     run::clear(run);
     let kind = choose_freezer(run, request.freezer())?;
+    if let (Kind::Cgroup(dir), true) = (&kind, request.limits_trees()) {
+        // SAFETY: no memory is involved.
+        let ours = unsafe { [libc::getpid(), libc::getppid()] };
+        cgroup::delegate_controllers(dir, |pid| ours.contains(&pid));
+    }
     let none = Vec::new();
     let counters = match request {
         Request::Race(race) => &race.counters,
         Request::Exec(_) | Request::Drive(_) => &none,
     };
+    let containment = request.containment();
     let emitter = out.take().ok_or_else(|| Halt::system("no way out"))?;
-    let mut run_state = RunState::new(run, kind, waiter, emitter, counters)?;
+    let mut run_state = RunState::new(run, kind, waiter, emitter, counters, &containment)?;
     run_state.inherit_fd = request.inherit_fd();
     if let Request::Race(race) = request {
         run_state.observes = race.observe;

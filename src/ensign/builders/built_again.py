@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
+from pydantic import TypeAdapter
 
 from ensign.builders.sandboxes import Sandbox
 from ensign.host.files import file_sha256
+from ensign.host.foreign_files import read_regular
 from ensign.proof.loaded_bytes import code_sections, read_artifact
 
 _SHOWN = 3
+_LONGEST_LOG_BYTES = 256 * 2**20
 # What an installation may change in a program without building it: RPATH, symbols, notes.
 _CONTENTS = (".rodata", ".data.rel.ro")
 
@@ -64,6 +66,22 @@ def changes(sandbox: Sandbox, seen: TreeBefore) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class _Mapped:
+    path: str
+    inode: int
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    not_judged: tuple[str, ...]
+    mapped: tuple[_Mapped, ...]
+
+
+_FOLLOWED = TypeAdapter(_Followed)
+
+
+@dataclass(frozen=True, slots=True)
 class Ran:
     """What the commands of a check ran, as far as they were followed.
 
@@ -81,18 +99,17 @@ def what_ran(
     """Read what `ensign-meter follow` wrote. `inside` has folders as commands see them."""
     own, judged, built, foreign = False, True, list[str](), list[str]()
     for log in logs:
-        try:
-            said = json.loads(log.read_bytes())
-        except (OSError, ValueError):
+        followed = _followed(log)
+        if followed is None:
             judged = False
             continue
-        judged = judged and not {"not-allowed", "architecture"}.intersection(said["not_judged"])
-        for each in said["mapped"]:
-            path, is_inside = _outside(str(each["path"]), inside)
+        judged = judged and not {"not-allowed", "architecture"}.intersection(followed.not_judged)
+        for each in followed.mapped:
+            path, is_inside = _outside(each.path, inside)
             if not any(PurePosixPath(name).name == path.name for name in seen.placed):
                 continue
             gone = _replaced(path, each)
-            now = None if each["deleted"] or gone else _identity(path)
+            now = None if each.deleted or gone else _identity(path)
             if now is not None and _is_known(path.name, now, seen):
                 own = True
             elif is_inside:
@@ -107,10 +124,18 @@ def what_ran(
     return Ran(own or None if not judged else own)
 
 
-def _replaced(path: Path, mapped: Mapping[str, object]) -> bool:
+def _followed(log: Path) -> _Followed | None:
+    """None for what the commands damaged: they could write there."""
+    try:
+        return _FOLLOWED.validate_json(read_regular(log, _LONGEST_LOG_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _replaced(path: Path, mapped: _Mapped) -> bool:
     """Whether another file ran than now lies at its place, such as one that was there meanwhile."""
     try:
-        return mapped["inode"] != path.stat().st_ino
+        return mapped.inode != path.stat().st_ino
     except OSError:
         return False
 

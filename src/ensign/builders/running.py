@@ -16,7 +16,7 @@ from ensign.builders.stage_facts import ProfileFacts, StageEntry
 from ensign.builders.stages import Stage
 from ensign.builders.taking import Taken
 from ensign.builders.training import TrainingRun
-from ensign.host.files import remove_tree
+from ensign.host.files import copy_tree, remove_tree
 from ensign.host.processes import Outcome
 from ensign.model.calls import Call
 from ensign.model.units import format_size
@@ -106,14 +106,15 @@ class Run:
     def collect(
         self, training_steps: TrainingSteps, inputs: Inputs, profile: Path
     ) -> tuple[ProfileFacts, dict[str, str]]:
-        """Train the program of this sandbox; its profile goes to a new folder.
+        """Train the program of this sandbox; its profile goes to the new folder `profile`.
 
         What is known of that, and which files could not take part.
         """
-        counts = self.runner.sandbox.temporary / "counts"
-        for folder in (counts, profile):
+        temporary = self.runner.sandbox.temporary
+        counts, made = temporary / "counts", temporary / "profile"
+        for folder in (counts, made):
             folder.mkdir()
-        folders = {COUNTS: str(counts), PROFILE: str(profile)}
+        folders = {COUNTS: str(counts), PROFILE: str(made)}
         self.commands(with_folders(training_steps.instrument, folders))
         instrumented, unable = self._instrument_files(training_steps, inputs, folders)
         try:
@@ -137,6 +138,7 @@ class Run:
             merged = self._tried(of_file(training_steps.merge_file, name, number), folders)
             if merged:
                 unable[name] = "the training left no counts of it"
+        copy_tree(made, profile)
         coverage = merged_coverage(profile, counts, self.runner.log)
         if coverage is None:
             raise StageFailedError("the profile is empty: no function ran in the training")

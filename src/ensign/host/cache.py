@@ -212,7 +212,7 @@ class Cache:
         """Lend a folder on the cache's disk; it is removed at the end, or by the next opening."""
         work = self.folder / "temporary" / f"{os.getpid()}-{secrets.token_hex(6)}"
         with storage_errors(work), locked(self.folder / "lock"):
-            work.mkdir()
+            work.mkdir(0o700)
             descriptor = try_lock(work, shared=False)
         try:
             with storage_errors(work):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from ensign.meter.requests import (
+    Containment,
     DriveLoad,
     ExecRequest,
     Load,
@@ -38,6 +39,7 @@ def race_json(request: RaceRequest) -> Json:
         "budget_ns": request.budget_ns,
         "counters": list(request.counters),
         "observe": request.observe,
+        "containment": _containment_json(request.containment),
         "variants": [_variant_json(variant) for variant in request.variants],
     }
 
@@ -69,7 +71,13 @@ def exec_json(request: ExecRequest) -> Json:
         "observe": request.observe,
         "keep_output": request.keep_output,
         "scratch": request.scratch,
+        "containment": _containment_json(request.containment),
     }
+
+
+def _containment_json(asked: Containment) -> Json:
+    user = None if asked.user is None else {"uid": asked.user[0], "gid": asked.user[1]}
+    return {"user": user, "tmp_bytes": asked.tmp_bytes, "marks": asked.marks}
 
 
 def _variant_json(variant: VariantSpec) -> Json:

@@ -16,7 +16,13 @@ from ensign.meter.requests import ExecRequest, ProcessSpec
 from ensign.model.errors import InternalError, Interrupted
 
 _NOT_STARTED = ("not-found", "not-executable")
-_REASONS: dict[str, Reason] = {"exited": "exited", "deadline": "deadline"}
+_REASONS: dict[str, Reason] = {
+    "exited": "exited",
+    "deadline": "deadline",
+    "disk": "disk",
+    "memory": "memory",
+    "processes": "processes",
+}
 
 
 class MeterProcesses:
@@ -100,4 +106,5 @@ def _outcome(request: ProcessRequest, records: Iterable[Json]) -> Outcome:
         tail=line.stdout_tail + line.stderr_tail if request.log is None else read_tail(request.log),
         stdout=line.stdout_tail,
         left_running=ended.left_running,
+        limits_met=line.limits_met,
     )

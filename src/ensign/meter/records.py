@@ -118,6 +118,7 @@ class OutcomeLine(_Line):
     peak_memory_bytes: int = 0
     stderr_tail: str = ""
     stdout_tail: str = ""
+    limits_met: tuple[str, ...] = ()
     digest: str | None = None
     cpu_wait_ns: int | None = None
     activity: TaskActivity | None = None

@@ -49,6 +49,20 @@ class ProcessSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Containment:
+    """What holds for all processes of a run.
+
+    They run as `user` (its number and its group's), without any privilege; None is as ensign.
+    Each variant may write `tmp_bytes` below its `{tmp}`; None does not limit it. With `marks` they
+    get variables that name the run and the variant.
+    """
+
+    user: tuple[int, int] | None = None
+    tmp_bytes: int | None = None
+    marks: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ExecRequest:
     """One command run alone. `observe` looks at what its tasks do.
 
@@ -60,6 +74,7 @@ class ExecRequest:
     observe: bool = False
     keep_output: bool = True
     scratch: str | None = None
+    containment: Containment = Containment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +176,7 @@ class RaceRequest:
     budget_ns: int | None = None
     counters: tuple[str, ...] = ("instructions", "cycles")
     observe: bool = False
+    containment: Containment = Containment()
 
     def without(self, variants: Collection[str]) -> RaceRequest:
         """The same race without these variants."""

@@ -1,6 +1,7 @@
 //! The meter's own folder: folders of variants, copies of executables.
 
 use crate::commands::{lookup, trees};
+use crate::processes::user::User;
 use ensign_host::clock;
 use ensign_protocol::request::Files;
 use sha2::{Digest, Sha256};
@@ -13,14 +14,20 @@ pub(crate) const TAIL_BYTES: u64 = 2000;
 const LONGEST_PATH: usize = 4095;
 
 pub(crate) struct Scratch {
-    dir: PathBuf,
+    pub dir: PathBuf,
+    /// Who writes into the folders of variants, where that is not the meter's user.
+    user: Option<User>,
 }
 
 impl Scratch {
-    pub(crate) fn create(dir: &Path) -> io::Result<Scratch> {
+    pub(crate) fn create(dir: &Path, user: Option<User>) -> io::Result<Scratch> {
         DirBuilder::new().mode(0o700).create(dir)?;
+        if user.is_some() {
+            fs::set_permissions(dir, Permissions::from_mode(0o711))?;
+        }
         Ok(Scratch {
             dir: fs::canonicalize(dir)?,
+            user,
         })
     }
 
@@ -28,7 +35,13 @@ impl Scratch {
     /// length of arguments moves the stack.
     pub(crate) fn variant_tmp(&self, execution: u64, variant: usize) -> io::Result<PathBuf> {
         let dir = self.dir.join(format!("tmp-{execution:05}-{variant:03}"));
-        fs::create_dir(&dir)?;
+        match self.user {
+            None => fs::create_dir(&dir)?,
+            Some(user) => {
+                DirBuilder::new().mode(0o700).create(&dir)?;
+                std::os::unix::fs::chown(&dir, Some(user.uid), Some(user.gid))?;
+            }
+        }
         Ok(dir)
     }
 
@@ -36,7 +49,7 @@ impl Scratch {
     pub(crate) fn copy_files(&self, variant: usize, files: &Files) -> io::Result<PathBuf> {
         let to = self.dir.join(format!("files-{variant:03}"));
         for folder in &files.folders {
-            trees::copy(Path::new(folder), &to, &files.without)?;
+            trees::copy(Path::new(folder), &to, &files.without, self.user.is_some())?;
         }
         Ok(to)
     }
@@ -45,6 +58,9 @@ impl Scratch {
     pub(crate) fn copy_executable(&self, variant: usize, from: &Path) -> io::Result<PathBuf> {
         let dir = self.dir.join(format!("bin-{variant:03}"));
         fs::create_dir_all(&dir)?;
+        if self.user.is_some() {
+            fs::set_permissions(&dir, Permissions::from_mode(0o755))?;
+        }
         let to = dir.join(from.file_name().unwrap_or(from.as_os_str()));
         if to.exists() {
             fs::remove_file(&to)?;
@@ -87,9 +103,8 @@ pub(crate) fn forbids_execution(dir: &Path) -> bool {
 }
 
 /// The last bytes of a file as text, or an empty one.
-pub(crate) fn tail(path: &Path) -> String {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
+pub(crate) fn tail(mut file: &File) -> String {
+    let mut read = || -> io::Result<Vec<u8>> {
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
         let mut bytes = Vec::new();
@@ -111,9 +126,10 @@ pub(crate) fn tail_text(bytes: &[u8]) -> String {
 }
 
 /// The hash of a file, in hexadecimal digits.
-pub(crate) fn digest(path: &Path) -> Option<String> {
+pub(crate) fn digest(mut file: &File) -> Option<String> {
     let mut hash = Sha256::new();
-    io::copy(&mut File::open(path).ok()?, &mut hash).ok()?;
+    file.rewind().ok()?;
+    io::copy(&mut file, &mut hash).ok()?;
     let digits = hash.finalize();
     Some(digits.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -141,13 +157,13 @@ mod tests {
     fn a_tail_is_short_and_whole_text() {
         let path = folder("tail");
         fs::write(&path, "ä".repeat(3000)).unwrap();
-        let text = tail(&path);
+        let read = |path: &Path| tail(&File::open(path).unwrap());
+        let text = read(&path);
         assert_eq!(text.chars().count(), 1000);
         assert!(text.chars().all(|c| c == 'ä'));
         fs::write(&path, format!("x{}", "ä".repeat(3000))).unwrap();
-        assert!(tail(&path).chars().all(|c| c == 'ä'));
+        assert!(read(&path).chars().all(|c| c == 'ä'));
         fs::remove_file(&path).unwrap();
-        assert_eq!(tail(&path), "");
     }
 
     #[test]
@@ -163,7 +179,7 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         std::os::unix::fs::symlink("x.so.1", dir.join("a/lib/x.so")).unwrap();
-        let scratch = Scratch::create(&dir.join("scratch")).unwrap();
+        let scratch = Scratch::create(&dir.join("scratch"), None).unwrap();
         let named = |name: &str| dir.join(name).to_string_lossy().into_owned();
         let files = Files {
             folders: vec![named("a"), named("b")],

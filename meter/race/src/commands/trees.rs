@@ -107,10 +107,14 @@ fn kind(status: &Stat) -> FileType {
 }
 
 /// Copies what is below a folder over what is there already; folders are made, links stay links.
-/// `without` are relative names.
-pub(crate) fn copy(from: &Path, to: &Path, without: &[String]) -> io::Result<()> {
+/// `without` are relative names. What is `readable` can be read by whoever it is, and run if its
+/// maker may.
+pub(crate) fn copy(from: &Path, to: &Path, without: &[String], readable: bool) -> io::Result<()> {
     std::fs::create_dir_all(to)?;
     let (mut source, mut target) = (Descent::new(from)?, Descent::new(to)?);
+    if readable {
+        fs::fchmod(target.here()?, Mode::from_raw_mode(0o755))?;
+    }
     let mut pending = vec![names(source.here()?)?];
     while let Some(level) = pending.last_mut() {
         let Some(name) = level.pop() else {
@@ -133,9 +137,17 @@ pub(crate) fn copy(from: &Path, to: &Path, without: &[String]) -> io::Result<()>
             make_folder(target.here()?, &name)?;
             source.down(&name)?;
             target.down(&name)?;
+            if readable {
+                fs::fchmod(target.here()?, Mode::from_raw_mode(0o755))?;
+            }
             pending.push(names(source.here()?)?);
         } else {
-            copy_one(source.here()?, target.here()?, &name, kind(&status))?;
+            match kind(&status) {
+                FileType::RegularFile => {
+                    copy_file(source.here()?, target.here()?, &name, readable)?;
+                }
+                other => copy_other(source.here()?, target.here()?, &name, other)?,
+            }
         }
     }
     Ok(())
@@ -152,37 +164,83 @@ fn make_folder(target: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
     Ok(fs::mkdirat(target, name, Mode::from_raw_mode(0o777))?)
 }
 
-fn copy_one(
+fn make_room(target: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    match fs::unlinkat(target, name, AtFlags::empty()) {
+        Err(error) if error != Errno::NOENT => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Links are made anew; pipes, sockets and devices are left out.
+fn copy_other(
     source: BorrowedFd<'_>,
     target: BorrowedFd<'_>,
     name: &CStr,
     kind: FileType,
 ) -> io::Result<()> {
-    match fs::unlinkat(target, name, AtFlags::empty()) {
-        Err(error) if error != Errno::NOENT => return Err(error.into()),
-        _ => {}
+    make_room(target, name)?;
+    if kind == FileType::Symlink {
+        let points_to = fs::readlinkat(source, name, Vec::new())?;
+        fs::symlinkat(points_to.as_c_str(), target, name)?;
     }
-    match kind {
-        FileType::Symlink => {
-            let points_to = fs::readlinkat(source, name, Vec::new())?;
-            fs::symlinkat(points_to.as_c_str(), target, name)?;
-        }
-        FileType::RegularFile => {
-            let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-            let from = File::from(fs::openat(source, name, flags, Mode::empty())?);
-            let data = from.metadata()?;
-            if !data.is_file() {
-                return Err(Errno::STALE.into());
+    Ok(())
+}
+
+fn copy_file(
+    source: BorrowedFd<'_>,
+    target: BorrowedFd<'_>,
+    name: &CStr,
+    readable: bool,
+) -> io::Result<()> {
+    make_room(target, name)?;
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let from = File::from(fs::openat(source, name, flags, Mode::empty())?);
+    let data = from.metadata()?;
+    if !data.is_file() {
+        return Err(Errno::STALE.into());
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let mut to = File::from(fs::openat(target, name, flags, Mode::from_raw_mode(0o600))?);
+    // One that grows meanwhile has no end.
+    io::copy(&mut from.take(data.size()), &mut to)?;
+    // Never set-user-id, and always to be removed by its maker.
+    let mut mode = data.mode() & 0o777 | 0o600;
+    if readable {
+        mode |= 0o044 | (mode & 0o100) >> 3 | (mode & 0o100) >> 6;
+    }
+    Ok(fs::fchmod(&to, Mode::from_raw_mode(mode))?)
+}
+
+/// Bytes on disk below a folder, a file with several names once for each; it may stop counting
+/// beyond `enough`. What cannot be read counts 0.
+pub(crate) fn used_bytes(root: &Path, enough: u64) -> u64 {
+    let mut sum = 0;
+    // A tree that changes meanwhile counts as far as it was seen.
+    let _ = add_used(root, enough, &mut sum);
+    sum
+}
+
+fn add_used(root: &Path, enough: u64, sum: &mut u64) -> io::Result<()> {
+    let mut place = Descent::new(root)?;
+    let mut pending = vec![names(place.here()?)?];
+    while let Some(level) = pending.last_mut() {
+        let Some(name) = level.pop() else {
+            pending.pop();
+            if !pending.is_empty() {
+                place.up()?;
             }
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-            let to = fs::openat(target, name, flags, Mode::from_raw_mode(0o600))?;
-            let mut to = File::from(to);
-            // One that grows meanwhile has no end.
-            io::copy(&mut from.take(data.size()), &mut to)?;
-            // Never set-user-id, and always to be removed by its maker.
-            fs::fchmod(&to, Mode::from_raw_mode(data.mode() & 0o777 | 0o600))?;
+            continue;
+        };
+        let Ok(status) = status_of(place.here()?, &name) else {
+            continue;
+        };
+        *sum += status.st_blocks as u64 * 512;
+        if *sum > enough {
+            return Ok(());
         }
-        _ => {}
+        if kind(&status) == FileType::Directory && place.down(&name).is_ok() {
+            pending.push(names(place.here()?).unwrap_or_default());
+        }
     }
     Ok(())
 }
@@ -273,7 +331,8 @@ mod tests {
     fn a_tree_that_no_path_reaches_is_copied_and_removed() {
         let dir = folder("deep");
         deep(&dir.join("a"), 1000);
-        copy(&dir.join("a"), &dir.join("b"), &["last".into()]).unwrap();
+        copy(&dir.join("a"), &dir.join("b"), &["last".into()], false).unwrap();
+        assert!(used_bytes(&dir, 1 << 40) >= 2 * 1000);
         remove(&dir).unwrap();
         assert!(!dir.exists());
     }
@@ -287,12 +346,26 @@ mod tests {
         std::fs::write(dir.join("out/mine"), "mine").unwrap();
         std::fs::write(dir.join("b/lib/mine"), "theirs").unwrap();
         symlink(dir.join("out"), dir.join("a/lib")).unwrap();
-        copy(&dir.join("a"), &dir.join("c"), &[]).unwrap();
+        copy(&dir.join("a"), &dir.join("c"), &[], true).unwrap();
         assert!(dir.join("c/lib").is_symlink());
-        copy(&dir.join("b"), &dir.join("c"), &[]).unwrap();
+        copy(&dir.join("b"), &dir.join("c"), &[], true).unwrap();
         assert!(!dir.join("c/lib").is_symlink());
         remove(&dir.join("a")).unwrap();
         assert_eq!(std::fs::read(dir.join("out/mine")).unwrap(), b"mine");
+        remove(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_links_lead_to_is_not_counted() {
+        let dir = folder("counted");
+        for name in ["out", "in"] {
+            std::fs::create_dir_all(dir.join(name)).unwrap();
+        }
+        std::fs::write(dir.join("out/large"), vec![1; 1 << 20]).unwrap();
+        symlink(dir.join("out"), dir.join("in/folder")).unwrap();
+        symlink(dir.join("out/large"), dir.join("in/file")).unwrap();
+        assert!(used_bytes(&dir.join("in"), 1 << 40) < 100_000);
+        assert!(used_bytes(&dir, 1 << 40) >= 1 << 20);
         remove(&dir).unwrap();
     }
 

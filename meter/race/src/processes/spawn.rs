@@ -5,6 +5,7 @@
 
 use crate::processes::freezer::Admission;
 use crate::processes::kill::kill;
+use crate::processes::user::User;
 use ensign_host::clock;
 use ensign_protocol::Code;
 use libc::{c_char, c_int, pid_t};
@@ -16,6 +17,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The first argument of setrlimit: glibc and musl differ.
@@ -32,6 +34,10 @@ pub(crate) struct Command {
     pub cwd: Option<CString>,
     pub cpus: Option<libc::cpu_set_t>,
     pub limits: Vec<(Resource, u64)>,
+    /// As whom it runs; None is as the meter.
+    pub user: Option<User>,
+    /// Files of control groups that it enters by itself.
+    pub entrances: Vec<RawFd>,
     pub stdin: File,
     pub stdout: File,
     pub stderr: File,
@@ -52,12 +58,13 @@ pub(crate) struct Child {
 }
 
 /// The step at which a child failed before its program began.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     "set up its files",
     "keep to `cpus`",
     "keep to `limits`",
     "enter `cwd`",
     "join its control group",
+    "become the user that it is to run as",
     "be executed",
 ];
 
@@ -219,8 +226,12 @@ impl Plan<'_> {
             libc::setsid();
             self.default_signals();
             libc::prctl(libc::PR_SET_TIMERSLACK, self.inherited.timer_slack_ns);
+            for &entrance in &self.command.entrances {
+                self.check(4, libc::write(entrance, c"0".as_ptr().cast(), 1) as c_int);
+            }
             self.files();
             self.bounds();
+            self.change_user();
             if let Some(cwd) = &self.command.cwd {
                 self.check(3, libc::chdir(cwd.as_ptr()));
             }
@@ -229,7 +240,7 @@ impl Plan<'_> {
                 libc::kill(libc::getpid(), libc::SIGSTOP);
             }
             libc::execve(self.command.program.as_ptr(), self.argv, self.env);
-            self.check(5, -1);
+            self.check(6, -1);
             libc::_exit(127);
         }
     }
@@ -266,6 +277,18 @@ impl Plan<'_> {
                 rlim_max: most,
             };
             self.check(2, libc::setrlimit(resource, &limit));
+        }
+    }
+
+    unsafe fn change_user(&self) {
+        let Some(user) = self.command.user else {
+            return;
+        };
+        self.check(5, user.assume());
+        // Another user's process does not keep it.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != self.parent {
+            libc::_exit(127);
         }
     }
 
@@ -316,11 +339,26 @@ pub(crate) fn duplicate(fd: RawFd) -> io::Result<File> {
     }
 }
 
+/// Does not wait for a writer where it is a named pipe.
 pub(crate) fn open_input(path: &Path) -> io::Result<File> {
-    File::open(path)
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::empty())?;
+    Ok(file)
 }
 
 pub(crate) fn open_output(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).open(path)
+    let readable = options
+        .clone()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path);
+    // Not everything that can be written to can be read.
+    readable.or_else(|_| options.write(true).create(true).truncate(true).open(path))
 }
