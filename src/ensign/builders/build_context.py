@@ -17,6 +17,7 @@ from ensign.host.disk_watch import DiskLimit, used_bytes
 from ensign.host.files import storage_errors
 from ensign.host.foreign_files import hand_over, remove_special
 from ensign.host.processes import Outcome, Processes, ProcessLimits, ProcessRequest
+from ensign.model.units import format_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class BuildContext:
 
     `meter` is the program that records calls; without it none are recorded. `trainer` runs what
     collects profiles. `given_env` are the caller's variables that commands get; `sandbox_key`
-    hashes what they may reach, where that is not the usual.
+    hashes what they may reach, where that is not the usual. `limits` are each command's.
     """
 
     processes: Processes
@@ -37,6 +38,7 @@ class BuildContext:
     trainer: Trainer | None = None
     given_env: Mapping[str, str] = field(default_factory=dict)
     sandbox_key: str = ""
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
 
     def new_log(self, kind: str, key: str) -> Path:
         """An empty log for what is being made, which stays there if that fails.
@@ -134,6 +136,17 @@ class Runner:
         """Run a command that is not the user's and that the log does not show; else as `run`."""
         return self._run(ProcessRequest(argv))
 
+    def limit_met(self, outcome: Outcome) -> str:
+        """Which key of the study set the limit that ended a command; empty if none did."""
+        limits = self.build_context.limits
+        if outcome.reason == "disk":
+            return f" ('build.disk' is {format_size(self.bounds.disk.size_bytes)})"
+        if outcome.reason == "memory" and limits.tree_memory_bytes is not None:
+            return f" ('sandbox.memory' is {format_size(limits.tree_memory_bytes)})"
+        if outcome.reason == "processes":
+            return f" ('sandbox.processes' is {limits.tree_processes})"
+        return ""
+
     def _run(self, request: ProcessRequest) -> Outcome:
         left_ns = self.left_ns
         if left_ns <= 0:
@@ -149,7 +162,7 @@ class Runner:
             env=self.env,
             cwd=sandbox.cwd,
             deadline_ns=left_ns,
-            limits=ProcessLimits(file_bytes=self.bounds.disk.size_bytes),
+            limits=replace(self.build_context.limits, file_bytes=self.bounds.disk.size_bytes),
             disk=self.bounds.disk,
         )
         seeming_bytes = 0

@@ -17,9 +17,7 @@ from ensign.builders.stages import Stage
 from ensign.builders.taking import Taken
 from ensign.builders.training import TrainingRun
 from ensign.host.files import copy_tree, remove_tree
-from ensign.host.processes import Outcome
 from ensign.model.calls import Call
-from ensign.model.units import format_size
 from ensign.proof.link import TreePlace
 from ensign.proof.read import link_of
 from ensign.proof.relink import MAP, command_for_map, read_map
@@ -96,12 +94,9 @@ class Run:
             outcome = self.runner.run(argv)
             self.left_running.extend(outcome.left_running)
             if not outcome.ok:
-                raise StageFailedError(f"'{argv[0]}' {outcome.describe()}{self._limit(outcome)}")
-
-    def _limit(self, outcome: Outcome) -> str:
-        if outcome.reason == "disk":
-            return f" ('build.disk' is {format_size(self.stage.disk_bytes)})"
-        return ""
+                raise StageFailedError(
+                    f"'{argv[0]}' {outcome.describe()}{self.runner.limit_met(outcome)}"
+                )
 
     def collect(
         self, training_steps: TrainingSteps, inputs: Inputs, profile: Path

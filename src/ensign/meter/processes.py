@@ -37,7 +37,8 @@ class MeterProcesses:
         """See `Processes.run`. InternalError where the meter itself fails."""
         if self._stopped.is_set():
             raise Interrupted("interrupted")
-        watch = DiskWatch(request.disk)
+        files = (_part(request.log), request.stdout)
+        watch = DiskWatch(request.disk, filter(None, files))
         records = self._run(request, watch)
         if self._stopped.is_set():
             raise Interrupted("interrupted")
@@ -52,10 +53,10 @@ class MeterProcesses:
         self._meter.interrupt()
 
     def _run(self, request: ProcessRequest, watch: DiskWatch) -> tuple[Json, ...]:
-        if request.log is None:
+        part = _part(request.log)
+        if request.log is None or part is None:
             return self._records(self._as_json(request, None), watch)
         # The meter empties the files it writes; the log holds earlier commands too.
-        part = request.log.with_name(f"{request.log.name}.part")
         try:
             return self._records(self._as_json(request, str(part)), watch)
         finally:
@@ -81,6 +82,10 @@ class MeterProcesses:
             limits=request.limits,
         )
         return exec_json(ExecRequest(process, scratch=_text(self._scratch)))
+
+
+def _part(log: Path | None) -> Path | None:
+    return None if log is None else log.with_name(f"{log.name}.part")
 
 
 def _text(path: Path | None) -> str | None:
