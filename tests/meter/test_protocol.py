@@ -78,6 +78,8 @@ BATCH = VariantSpec(
     operations=3,
     operations_pattern="n=(.*)",
     score=Score("s=(.*)", "ops/s", Better.HIGHER),
+    reads=("d",),
+    writes=("e",),
 )
 READY = Readiness("listens", 10**9)
 FILLED = (PROGRAM, DriveLoad(CLOSED, None, 3))
@@ -132,6 +134,9 @@ UNASKED = {
     ("exec", "hold"),
     ("exec", "inherit_fd"),
     ("exec", "freezer"),
+    # A command that is run alone names what it needs.
+    ("exec.containment", "reads"),
+    ("exec.containment", "writes"),
     ("race.variants.load.drive", "deadline_ns"),
     ("race.variants.preload.drive", "deadline_ns"),
     ("race.variants.load.drive", "within_ns"),

@@ -66,6 +66,7 @@ pub fn guard(request: &Request) -> Result<i32, Refusal> {
     let groups = Groups {
         for_freezing: request.freezer() != FreezerChoice::Signal,
         for_limits: request.limits_trees(),
+        nameless: !request.containment().marks,
     };
     let begun = Run::begin(request.scratch(), groups);
     let (run, life) = begun.map_err(|error| no_folder(request.scratch(), &error))?;
