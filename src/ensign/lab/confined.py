@@ -20,7 +20,7 @@ from ensign.builders.shown import paths_in
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement import Bind
 from ensign.host.confinement_probe import Confinement
-from ensign.host.foreign_files import HostileFileError, read_regular
+from ensign.host.foreign_files import HostileFileError, hand_over, read_regular
 from ensign.host.leased_folder import leased_folder
 from ensign.host.processes import ProcessLimits
 from ensign.meter.client import AsItIs, Json, Placed, Surroundings
@@ -65,6 +65,7 @@ class Sandboxed:
         """See `Surroundings.placed`."""
         with leased_folder() as folder:
             folder.chmod(0o711)
+            self._hand_over(request)
             logs = _logs_of(request)
             for number in logs:
                 self._make_log(folder / f"log-{number}")
@@ -80,17 +81,16 @@ class Sandboxed:
         home = self.env.get("HOME", "")
         rules, named = self.rules, named_paths(request, home)
         contained = cast("Mapping[str, Sequence[str]]", request.get("containment", {}))
+        write = (*rules.write, *map(Path, contained.get("writes", ())))
+        read = (meter, *rules.read, *named.read, *map(Path, contained.get("reads", ())))
         return ConfinementRequest(
             path=self.env.get("PATH", os.defpath),
             home=home,
-            programs=tuple(named.programs),
-            read=(
-                meter,
-                *rules.read,
-                *named.read,
-                *map(Path, contained.get("reads", ())),
+            programs=tuple(
+                each for each in named.programs if not any(map(each.is_relative_to, write))
             ),
-            write=(*rules.write, *map(Path, contained.get("writes", ()))),
+            read=tuple(each for each in read if not any(map(each.is_relative_to, write))),
+            write=write,
             binds=(
                 # The meter copies them: their owner alone may read them.
                 *(Bind(each, each) for each in named.copied),
@@ -140,6 +140,13 @@ class Sandboxed:
     def _locale(self) -> Mapping[str, str]:
         usual = {name: text for name, text in self.env.items() if _LOCALE.fullmatch(name)}
         return {"PATH": self.env.get("PATH", os.defpath), **usual}
+
+    def _hand_over(self, request: Json) -> None:
+        """What was made for the programs of this run to write to becomes theirs."""
+        user = self.confinement.user
+        if user is not None:
+            contained = cast("Mapping[str, Sequence[str]]", request.get("containment", {}))
+            hand_over(map(Path, contained.get("writes", ())), user)
 
     def _make_log(self, path: Path) -> None:
         path.mkdir(mode=0o700)
