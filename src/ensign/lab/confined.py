@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ from typing import cast
 from ensign.builders.shown import paths_in
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement import Bind
-from ensign.host.confinement_probe import Confinement
+from ensign.host.confinement_probe import NOBODY, Confinement
 from ensign.host.foreign_files import HostileFileError, hand_over, read_regular
 from ensign.host.leased_folder import leased_folder
 from ensign.host.processes import ProcessLimits
@@ -30,7 +31,9 @@ _TMP = "{tmp}"
 _MOST_LOG_BYTES = 2**28
 _LOCALE = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+|TZ")
 _Change = Callable[[Json], Json]
-_OF_A_HOME = 3  # parts of its path; such a folder is not shown as a whole
+_FEWEST_PARTS = 3  # of a path: what lies in the root is no one study's
+_FILES = ("stdin", "stdout", "stderr")
+TMP_PREFIX = "ensign-tmp-"
 _MADE_ANEW = ("/proc", "/dev", "/sys")
 
 
@@ -40,7 +43,8 @@ class ProgramRules:
 
     `env` are the variables that they get besides PATH, HOME, TMPDIR, locale and time zone.
     `read` and `write` are shown to them, and all that requests name; `hidden` is not. Each process
-    tree has the `limits`, and may write `tmp_bytes` below its `{tmp}`.
+    tree has the `limits`, and may write `tmp_bytes` below its `{tmp}`. They begin in `cwd`, which
+    is shown unless it is a home folder.
     """
 
     env: Mapping[str, str] = field(default_factory=dict)
@@ -50,6 +54,7 @@ class ProgramRules:
     network: bool = False
     limits: ProcessLimits = field(default_factory=ProcessLimits)
     tmp_bytes: int | None = None
+    cwd: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +84,11 @@ class Sandboxed:
 
     def _shown(self, meter: Path, request: Json, folder: Path) -> ConfinementRequest:
         home = self.env.get("HOME", "")
-        rules, named = self.rules, named_paths(request, home)
+        rules, named = self.rules, named_paths(request, home, self.rules.cwd)
         contained = cast("Mapping[str, Sequence[str]]", request.get("containment", {}))
-        write = (*rules.write, *map(Path, contained.get("writes", ())))
+        write = (*rules.write, *self._own(request))
         read = (meter, *rules.read, *named.read, *map(Path, contained.get("reads", ())))
+        cwd = rules.cwd if rules.cwd in (*named.read, Path(home)) else None
         return ConfinementRequest(
             path=self.env.get("PATH", os.defpath),
             home=home,
@@ -97,6 +103,7 @@ class Sandboxed:
                 Bind(str(folder), WORK, writable=True),
             ),
             hidden=rules.hidden,
+            cwd=str(cwd or "/"),
             network=rules.network,
             ends_with_parent=False,
             cgroups=True,
@@ -145,8 +152,11 @@ class Sandboxed:
         """What was made for the programs of this run to write to becomes theirs."""
         user = self.confinement.user
         if user is not None:
-            contained = cast("Mapping[str, Sequence[str]]", request.get("containment", {}))
-            hand_over(map(Path, contained.get("writes", ())), user)
+            hand_over(self._own(request), user)
+
+    def _own(self, request: Json) -> tuple[Path, ...]:
+        contained = cast("Mapping[str, Sequence[str]]", request.get("containment", {}))
+        return (*map(Path, contained.get("writes", ())), *_folders_of_ensign(request))
 
     def _make_log(self, path: Path) -> None:
         path.mkdir(mode=0o700)
@@ -164,13 +174,16 @@ class NamedPaths:
     copied: list[str] = field(default_factory=list)
 
 
-def named_paths(request: Json, home: str) -> NamedPaths:
-    """What the programs of a request need of the machine, as far as it says so."""
+def named_paths(request: Json, home: str, folder: Path | None = None) -> NamedPaths:
+    """What the programs of a request need of the machine, as far as it says so.
+
+    `folder` is where they begin that have no other working directory.
+    """
     found = NamedPaths()
 
     def take(process: Json) -> Json:
         words = cast("Sequence[str]", process["argv"])
-        cwd = cast("str | None", process.get("cwd"))
+        cwd = cast("str | None", process.get("cwd")) or (str(folder) if folder else None)
         if "{" not in words[0]:
             found.programs += _program(words[0], cwd)
         texts = [*words[1:], *cast("Mapping[str, str]", process.get("env", {})).values()]
@@ -184,7 +197,7 @@ def named_paths(request: Json, home: str) -> NamedPaths:
     for variant in cast("Sequence[Json]", request.get("variants", ())):
         files = cast("Mapping[str, Sequence[str]] | None", variant.get("files"))
         found.copied += files["folders"] if files else ()
-    found.read = [each for each in dict.fromkeys(found.read) if _may_be_shown(each, home)]
+    found.read = [each for each in dict.fromkeys(found.read) if may_be_shown(each, home)]
     return found
 
 
@@ -193,11 +206,34 @@ def _program(name: str, cwd: str | None) -> Iterator[Path]:
         yield Path(cwd or "/", name)
 
 
-def _may_be_shown(path: Path, home: str) -> bool:
+def may_be_shown(path: Path, home: str) -> bool:
     """No home folder, nothing above one, and nothing that the sandbox has of its own."""
-    if len(path.parts) <= _OF_A_HOME or any(path.is_relative_to(each) for each in _MADE_ANEW):
+    is_home = path.parent == Path("/home") or (home and Path(home).is_relative_to(path))
+    anew = any(path.is_relative_to(each) for each in _MADE_ANEW)
+    return len(path.parts) >= _FEWEST_PARTS and not is_home and not anew
+
+
+def _folders_of_ensign(request: Json) -> tuple[Path, ...]:
+    """Folders that ensign made for `{tmp}` of commands that are run one after the other."""
+    found: list[Path] = []
+    made = re.compile(rf"{re.escape(tempfile.gettempdir())}/{TMP_PREFIX}[^/\s'\"]+")
+
+    def take(process: Json) -> Json:
+        texts = [*cast("Sequence[str]", process["argv"])]
+        texts += cast("Mapping[str, str]", process.get("env", {})).values()
+        texts += [each for key in _FILES if isinstance(each := process.get(key), str)]
+        found.extend(Path(each) for text in texts for each in made.findall(text))
+        return process
+
+    with_processes(request, take)
+    return tuple(each for each in dict.fromkeys(found) if _is_own(each))
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        return folder.lstat().st_uid in (os.geteuid(), NOBODY.uid) and not folder.is_symlink()
+    except OSError:
         return False
-    return not (home and Path(home).is_relative_to(path))
 
 
 def with_processes(request: Json, change: _Change) -> Json:

@@ -22,11 +22,12 @@ class Ports:
     """The meter, who traces through it, clocks, environment, and one race at a time.
 
     `surrounded` makes a meter whose runs take place elsewhere; `commands` runs single commands,
-    where that is another meter.
+    where that is another meter. `confinement` says what confines what is raced.
     """
 
     meter: StoppableMeter = field(default_factory=LocalMeter)
     commands: StoppableMeter | None = None
+    confinement: str = ""
     surrounded: Callable[[Surroundings], StoppableMeter] = _in_surroundings
     tracing: Callable[[Meter], Tracer] = MeterTracer
     clock: Clock = field(default_factory=SystemClock)
@@ -37,8 +38,7 @@ class Ports:
         """Runs single commands through the meter."""
         return MeterProcesses(self.commands or self.meter)
 
-    def raced_in(self, surroundings: Surroundings) -> Ports:
-        """The same, with races, traces and trainings in there."""
-        return replace(
-            self, meter=self.surrounded(surroundings), commands=self.commands or self.meter
-        )
+    def raced_in(self, surroundings: Surroundings, said: str = "") -> Ports:
+        """The same, with races, traces and trainings in there, and what is said of it."""
+        meter, commands = self.surrounded(surroundings), self.commands or self.meter
+        return replace(self, meter=meter, commands=commands, confinement=said)

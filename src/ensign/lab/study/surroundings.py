@@ -9,14 +9,12 @@ from pathlib import Path
 from ensign.builders.shown import RESULTS, given_env, sandbox_paths, tree_limits
 from ensign.host.cache import cache_folder
 from ensign.host.confinement_probe import Confinement, probe_confinement
-from ensign.lab.confined import ProgramRules, StudySurroundings
+from ensign.lab.confined import ProgramRules, StudySurroundings, may_be_shown
 from ensign.lab.ports import Ports
 from ensign.lab.study_file import StudyFile
 from ensign.meter.client import find_meter
 from ensign.model.study_sandbox import SandboxSection
 from ensign.model.units import parse_size_bytes
-
-_FEWEST_PARTS = 4  # a home folder, such as /home/me, has three
 
 
 def confined_ports(file: StudyFile, ports: Ports) -> Ports:
@@ -52,6 +50,4 @@ def _probed(ports: Ports) -> Confinement:
 
 def _whole(folder: Path, ports: Ports) -> tuple[Path, ...]:
     """The study's folder, unless it is a home folder, or above one."""
-    home = ports.env.get("HOME", "")
-    is_home = bool(home) and Path(home).is_relative_to(folder)
-    return () if is_home or len(folder.parts) < _FEWEST_PARTS else (folder,)
+    return (folder,) if may_be_shown(folder, ports.env.get("HOME", "")) else ()
