@@ -24,7 +24,7 @@ _CREDENTIALS = frozenset(
     (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials",
      ".password-store", ".pki", "keyrings", "credentials", "credentials.toml", "gcloud")
 )  # fmt: skip
-_RESULTS = ".ensign"
+RESULTS = ".ensign"
 _FEWEST_PARTS = 4  # a home folder, such as /home/me, has three
 
 
@@ -52,9 +52,13 @@ def shown_to_builds(
         path=ports.env.get("PATH", ""),
         home=ports.env.get("HOME", ""),
         programs=tuple(sorted(programs)),
-        read=(*meter, *paths_in(_words(request.study)), *_named(sandbox.read, folder, "read")),
+        read=(
+            *meter,
+            *paths_in(_words(request.study)),
+            *sandbox_paths(sandbox.read, folder, "read"),
+        ),
         write=writable(sandbox, folder, user),
-        hidden=(ports.cache.folder, folder / _RESULTS),
+        hidden=(ports.cache.folder, folder / RESULTS),
         network=sandbox.network,
     )
 
@@ -136,7 +140,7 @@ def writable(
     sandbox: SandboxSection, folder: Path, user: UnprivilegedUser | None
 ) -> tuple[Path, ...]:
     """What programs of a study may change. InputError where they could not."""
-    paths = _named(sandbox.write, folder, "write")
+    paths = sandbox_paths(sandbox.write, folder, "write")
     for name, path in zip(sandbox.write, paths, strict=True):
         if user is not None and not user.may(path.stat(), 0o2):
             raise InputError(
@@ -146,7 +150,8 @@ def writable(
     return paths
 
 
-def _named(names: Iterable[str], folder: Path, key: str) -> tuple[Path, ...]:
+def sandbox_paths(names: Iterable[str], folder: Path, key: str) -> tuple[Path, ...]:
+    """The paths of one key of the section. InputError where one is not there."""
     paths = tuple(folder / name for name in names)
     for name, path in zip(names, paths, strict=True):
         if not _is_there(path):

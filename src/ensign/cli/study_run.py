@@ -21,6 +21,7 @@ from ensign.lab.study.plan import expectation
 from ensign.lab.study.prepare import open_cache, open_study
 from ensign.lab.study.progress import ProgressCallbacks
 from ensign.lab.study.run import StudySteps, folder_of
+from ensign.lab.study.surroundings import confined_ports
 from ensign.lab.study_file import LimitOptions
 from ensign.model.results import Result
 from ensign.model.units import format_size, parse_duration_ns
@@ -63,7 +64,7 @@ def run(  # noqa: PLR0913  # what the command line says
             plan=rounds.expect,
             trial=rounds.show,
         )
-        context = StudyContext(cache, ports, folder, progress)
+        context = StudyContext(cache, confined_ports(file, ports), folder, progress)
         steps = StudySteps(file, context, update_lock)
 
         def keep(result: Result) -> str:

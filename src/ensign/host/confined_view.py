@@ -28,6 +28,7 @@ _OF_RUSTUP = ("toolchains", "settings.toml")
 _SOCKETS = Path("/proc/net/unix")
 _OF_SHARE = re.compile(r"(aclocal|autoconf|automake|cmake|pkgconfig|pipx|uv)([-\d.].*)?")
 _PROGRAM_FOLDERS = frozenset({"bin", "sbin", "shims"})
+_CGROUPS = Path("/sys/fs/cgroup")
 _MOST_LINKS = 40
 _MOST_ENTRIES = 1000
 
@@ -56,6 +57,7 @@ class ConfinementRequest:
     `path` is its PATH. Programs of private places are shown with the folders of their prefix:
     those on PATH and `programs`. `read` and `write` are shown at their places, `binds` elsewhere.
     `hidden` is private besides what always is. `home` is the home folder of who started ensign.
+    `cgroups`: who starts programs in there makes control groups of the machine for them.
     """
 
     path: str
@@ -69,6 +71,7 @@ class ConfinementRequest:
     network: bool = False
     unset: tuple[str, ...] = ()
     ends_with_parent: bool = True
+    cgroups: bool = False
 
 
 def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) -> View:
@@ -78,7 +81,7 @@ def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) ->
     showing.links.update(links)
     for path in request.read:
         showing.show(path)
-    for path in request.write:
+    for path in (*request.write, *((_CGROUPS,) if request.cgroups else ())):
         showing.show(path, writable=True)
     for folder in filter(os.path.isabs, request.path.split(os.pathsep)):
         showing.show_programs(Path(folder))
@@ -97,6 +100,7 @@ def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) ->
         network=request.network,
         unset=request.unset,
         ends_with_parent=request.ends_with_parent,
+        cgroups=request.cgroups,
     )
 
 

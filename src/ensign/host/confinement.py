@@ -38,7 +38,8 @@ class View:
     `entries` of the machine's root are shown read-only, `links` in it made anew. `hidden` places
     are there, but empty and read-only; `scratch` places are empty, and take `scratch_bytes` each.
     Both must be there on the machine. `binds` lie over all that, the deeper one over the other.
-    Process numbers, IPC, host name, control groups and, without `network`, the network are its own.
+    Process numbers, IPC, host name and, without `network`, the network are its own; so are control
+    groups, unless `cgroups` are the machine's.
     `unset` are names of variables that it does not get. `ends_with_parent` kills the whole tree
     with the process that started it. `without_capabilities` is for root that is no host's root.
     """
@@ -54,6 +55,7 @@ class View:
     scratch_bytes: int = SCRATCH_BYTES
     ends_with_parent: bool = True
     without_capabilities: bool = False
+    cgroups: bool = False
 
 
 def bubblewrap_argv(program: str, view: View) -> tuple[str, ...]:
@@ -130,7 +132,9 @@ def _is_shown(bind: Bind, view: View, made: list[str]) -> bool:
 
 
 def _namespaces(view: View) -> Iterable[str]:
-    yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+    yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts")
+    if not view.cgroups:
+        yield "--unshare-cgroup-try"
     if not view.network:
         yield "--unshare-net"
     yield from ("--hostname", HOSTNAME, "--new-session")
