@@ -361,8 +361,10 @@ def test_what_a_study_names_may_be_reached(hostile: Hostile) -> None:
     (hostile.folder / "words").write_text("known\n")
     sandbox = (
         "[race]",
-        '[sandbox]\nread = ["words"]\nwrite = ["given"]\nnetwork = true\n'
-        'env = ["GITHUB_TOKEN"]\n\n[race]',
+        (
+            '[sandbox]\nread = ["words"]\nwrite = ["given"]\nnetwork = true\n'
+            'env = ["GITHUB_TOKEN"]\n\n[race]'
+        ),
     )
     with listening() as port:
         act = f"""

@@ -26,7 +26,8 @@ class BuildContext:
 
     `meter` is the program that records calls; without it none are recorded. `trainer` runs what
     collects profiles. `given_env` are the caller's variables that commands get; `sandbox_key`
-    hashes what they may reach, where that is not the usual. `limits` are each command's.
+    hashes what they may reach, where that is not the usual. `limits` are each command's. `caller`
+    is the environment of who started ensign, which no command gets.
     """
 
     processes: Processes
@@ -38,6 +39,7 @@ class BuildContext:
     trainer: Trainer | None = None
     given_env: Mapping[str, str] = field(default_factory=dict)
     sandbox_key: str = ""
+    caller: Mapping[str, str] = field(default_factory=dict)
     limits: ProcessLimits = field(default_factory=ProcessLimits)
 
     def new_log(self, kind: str, key: str) -> Path:

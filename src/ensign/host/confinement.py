@@ -80,6 +80,7 @@ def _mounts(view: View) -> Iterable[str]:
     """Parents before what lies in them; what a user owns of it is made read-only at the end."""
     empty = dict.fromkeys(view.hidden, "0755") | dict.fromkeys(view.scratch, "1777")
     binds = {bind.target: bind for bind in view.binds}
+    empty = {place: mode for place, mode in empty.items() if place not in binds}
     made: list[str] = []
     for place in sorted({*empty, *binds}, key=_depth):
         bind = binds.get(place)
