@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from ensign.host import confined_view as confined_view_module
 from ensign.host.confined_view import (
     ConfinementRequest,
     UnprivilegedUser,
@@ -41,12 +43,12 @@ def test_parents_come_before_what_lies_in_them() -> None:
         ),
     )
     argv = bubblewrap_argv("bwrap", view)
-    assert pairs(argv, "--tmpfs") == ["/home", "/tmp", "/home/me/study/.ensign"]  # noqa: S108
+    assert pairs(argv, "--tmpfs") == ["/tmp", "/home/me/study/.ensign"]  # noqa: S108
     # What is there already needs no mount, and what is hidden anyway none either.
     assert pairs(argv, "--ro-bind") == ["/etc", "/usr", "/home/me/study"]
-    assert pairs(argv, "--dir") == ["/ensign", "/home/me"]
+    assert pairs(argv, "--dir") == ["/home", "/ensign", "/home/me"]
     assert pairs(argv, "--bind") == ["/cache/1/tree"]
-    assert pairs(argv, "--remount-ro") == ["/home", "/home/me/study/.ensign", "/dev", "/"]
+    assert pairs(argv, "--remount-ro") == ["/home/me/study/.ensign", "/dev", "/"]
     assert argv.index("/home/me/study") > argv.index("--tmpfs")
     assert pairs(argv, "--symlink") == ["usr/bin"]
     assert "--unshare-net" in argv
@@ -104,6 +106,21 @@ def test_what_its_owner_alone_may_enter_is_opened_on_the_way_only(tmp_path: Path
     inside = {Path(each.target).name for each in view.binds if each.source.startswith(str(folder))}
     assert inside == {"open", "public"}
     assert str(folder) in view.hidden
+
+
+def test_sockets_that_somebody_listens_on_are_covered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confined_view_module, "_SCRATCH", ())
+    monkeypatch.chdir(tmp_path)  # its path may be too long for a socket
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s")
+        server.listen()
+        listed = tmp_path / "unix"
+        listed.write_text(f"Num RefCount\n0: 2 0 10000 0001 01 1 {tmp_path}/s\n1: 2 0 0 1 01 2\n")
+        monkeypatch.setattr(confined_view_module, "_SOCKETS", listed)
+        view = confined_view(ConfinementRequest("/bin"), None)
+    assert Bind("/dev/null", f"{os.path.realpath(tmp_path)}/s") in view.binds
 
 
 @pytest.mark.parametrize("path", ["/", "/home", "/home/me", "/root", "/tmp", "/x/home", "/x"])  # noqa: S108

@@ -107,14 +107,6 @@ def listening() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-@contextmanager
-def socket_file(path: Path) -> Iterator[None]:
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(path))
-        server.listen()
-        yield
-
-
 LOOK = """
 tell() { echo "SAW $*"; }
 for secret in $SECRETS; do cat $secret >/dev/null 2>&1 && tell secret $secret; done
