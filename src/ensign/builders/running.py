@@ -33,9 +33,13 @@ class StageFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a stage is made from: the source's tree, or its parent's; a profile; tools by name."""
+    """What a stage is made from: the source's tree, or its parent's; a profile; tools by name.
+
+    Without `source_sha256` the source is nobody else's, and is not looked at.
+    """
 
     source: Path
+    source_sha256: str = ""
     parent: StageEntry | None = None
     profile: StageEntry | None = None
     tools: Mapping[str, Path] = field(default_factory=dict)
@@ -45,7 +49,19 @@ class Inputs:
         """The tree that the stage gets a copy of: of a program, the files that were kept."""
         if self.parent is None:
             return self.source
-        return self.parent.folder / (TREE if self.parent.kind == "dependencies" else "files")
+        return self.parent.folder / self._name
+
+    @property
+    def tree_sha256(self) -> str:
+        """What that tree must be; empty where it is not known."""
+        if self.parent is None:
+            return self.source_sha256
+        return self.parent.contents.get(self._name, "")
+
+    @property
+    def _name(self) -> str:
+        is_tree = self.parent is not None and self.parent.kind == "dependencies"
+        return TREE if is_tree else "files"
 
     @property
     def linked(self) -> StageEntry | None:
