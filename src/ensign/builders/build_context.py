@@ -31,7 +31,8 @@ class BuildContext:
     `meter` is the program that records calls; without it none are recorded. `trainer` runs what
     collects profiles. `given_env` are the caller's variables that commands get; `sandbox_key`
     hashes what they may reach, where that is not the usual. `source_again` puts the source into the
-    cache once more, at the same path. `limits` are each command's.
+    cache once more, at the same path. `limits` are each command's. `caller` is the environment of
+    who started ensign, which no command gets.
     """
 
     processes: Processes
@@ -43,6 +44,7 @@ class BuildContext:
     trainer: Trainer | None = None
     given_env: Mapping[str, str] = field(default_factory=dict)
     sandbox_key: str = ""
+    caller: Mapping[str, str] = field(default_factory=dict)
     source_again: Callable[[], object] | None = None
     limits: ProcessLimits = field(default_factory=ProcessLimits)
 

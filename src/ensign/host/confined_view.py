@@ -15,6 +15,11 @@ from ensign.host.confinement import INSIDE, Bind, Link, View
 _ROOT = Path("/")
 _OWN = frozenset({INSIDE, "/proc", "/dev"})
 _PRIVATE = ("/root", "/home", "/run", "/mnt", "/media", "/srv")
+# Empty also where the home folder itself is shown because somebody asked for that.
+_CREDENTIALS = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".password-store",
+    ".local/share/keyrings",
+)  # fmt: skip
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # these are made anew
 # A home folder that is one of these, as a container's may be, is shown.
 _SYSTEM = re.compile(r"/|/(bin|boot|dev|etc|lib\w*|nix|opt|proc|sbin|sys|usr|var)(/(bin|lib))?")
@@ -104,6 +109,13 @@ def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) ->
     )
 
 
+def is_someones_home(path: Path, home: str) -> bool:
+    """Whether it is a home folder, or a place where those or other private things are kept."""
+    kept = {*_PRIVATE, *_SCRATCH, home}
+    around = any(Path(each).is_relative_to(path) for each in kept if each)
+    return around or str(path.parent) == "/home"
+
+
 def rustup_home(path: str) -> str:
     """The folder of Rust's toolchains, where a PATH leads to them by way of rustup; else empty."""
     for folder in map(Path, filter(os.path.isabs, path.split(os.pathsep))):
@@ -141,7 +153,9 @@ def _entries_of_root() -> tuple[tuple[str, ...], dict[str, Link]]:
 
 
 def _private_places(request: ConfinementRequest) -> set[str]:
-    wanted = (*_PRIVATE, request.home, *map(str, request.hidden))
+    homes = ("/root", *filter(None, [request.home]))
+    credentials = (f"{home}/{name}" for home in homes for name in _CREDENTIALS)
+    wanted = (*_PRIVATE, request.home, *credentials, *map(str, request.hidden))
     return {each for each in _real(wanted) if not _SYSTEM.fullmatch(each)}
 
 
