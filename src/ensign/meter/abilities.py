@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ensign.host.bounded_run import Bounded, run_bounded
 from ensign.model.errors import InternalError
 
-_DEADLINE_S = 10.0
+_BOUNDS = Bounded(deadline_s=10.0, most_bytes=1 << 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +40,10 @@ class ProbeLine(BaseModel):
 
 def read_abilities(executable: Path) -> MeterAbilities:
     """Ask the meter. InternalError where it does not answer."""
-    try:
-        done = subprocess.run(
-            [str(executable), "probe"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_DEADLINE_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise InternalError(f"{executable} probe: {error}") from None
-    return parse_abilities(done.stdout.decode(errors="replace"))
+    said = run_bounded((str(executable), "probe"), os.environ, _BOUNDS, with_errors=False)
+    if said.problem:
+        raise InternalError(f"{executable} probe: {said.problem}")
+    return parse_abilities(said.text)
 
 
 def parse_abilities(text: str) -> MeterAbilities:

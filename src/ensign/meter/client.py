@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from ensign.host.search_path import apart_from
 from ensign.host.signals import signals_deferred
 from ensign.model.errors import InputError, InternalError, Interrupted
 
@@ -42,7 +43,8 @@ def find_meter() -> Path:
     if named and not os.access(named, os.X_OK):
         raise InputError(f"ENSIGN_METER_PROGRAM: {named} is not a program that may be run")
     beside = Path(sys.executable).parent / "ensign-meter"
-    for path in (named, str(beside), shutil.which("ensign-meter")):
+    on_path = shutil.which("ensign-meter", path=apart_from(os.environ.get("PATH", os.defpath)))
+    for path in (named, str(beside), on_path):
         if path and os.access(path, os.X_OK):
             return Path(path)
     raise InternalError("ensign-meter is not installed beside ensign; run 'make setup'")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from ensign.host.bounded_run import Bounded, run_bounded
 from ensign.model.errors import InternalError
 
-_DEADLINE_S = 60.0
+_BOUNDS = Bounded(deadline_s=60.0, most_bytes=1 << 30)
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -25,18 +26,14 @@ def ask(
 ) -> tuple[Answer, ...]:
     """One answer to each question. InternalError where the meter gives none."""
     lines = "".join(f"{json.dumps(each)}\n" for each in questions)
+    said = run_bounded(
+        (str(executable), about), os.environ, _BOUNDS, lines.encode(), with_errors=False
+    )
     try:
-        done = subprocess.run(
-            [str(executable), about],
-            input=lines.encode(),
-            capture_output=True,
-            timeout=_DEADLINE_S,
-            check=False,
-        )
-        answers = tuple(answer.model_validate_json(line) for line in done.stdout.splitlines())
-    except (OSError, subprocess.TimeoutExpired, ValidationError) as error:
+        answers = tuple(answer.model_validate_json(line) for line in said.output.splitlines())
+    except ValidationError as error:
         raise InternalError(f"{executable} {about}: {error}; run 'make setup'") from None
-    if len(answers) != len(questions):
-        said = done.stderr.decode(errors="replace")
-        raise InternalError(f"{executable} {about} did not answer: {said!r}; run 'make setup'")
+    if said.problem or len(answers) != len(questions):
+        why = said.problem or f"status {said.status}"
+        raise InternalError(f"{executable} {about} did not answer ({why}); run 'make setup'")
     return answers

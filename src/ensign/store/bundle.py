@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict
 
 from ensign.host.files import storage_errors
+from ensign.host.regular_file import open_regular, read_regular
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.units import format_size
@@ -86,8 +88,7 @@ def pack(study: str, version: str, members: Mapping[str, bytes]) -> bytes:
 def is_bundle(path: Path) -> bool:
     """Whether a file is one by its first bytes or its name: also where the rest is damaged."""
     try:
-        with path.open("rb") as file:
-            return file.read(len(_START)) == _START or path.suffix == SUFFIX
+        return read_regular(path, len(_START)) == _START or path.suffix == SUFFIX
     except OSError:
         return False
 
@@ -99,7 +100,7 @@ def unpack(path: Path, folder: Path, limits: BundleLimits = BundleLimits()) -> M
     of the folder; names and sizes are judged before anything is written.
     """
     try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        with os.fdopen(open_regular(path), "rb") as file, zipfile.ZipFile(file) as archive:
             infos = {info.filename: info for info in archive.infolist()}
             if len(infos) != len(archive.infolist()):
                 raise InputError(f"{path} is damaged: it has two files of one name")
@@ -112,6 +113,8 @@ def unpack(path: Path, folder: Path, limits: BundleLimits = BundleLimits()) -> M
                 _write(folder / name, data)
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
+    except PermissionError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
         raise InputError(
             f"{path} is not a complete bundle of ensign ({error}); copy or make it again"
