@@ -3,6 +3,8 @@
 //! It reads one request from standard input and writes records to standard output; both are
 //! described in docs/reference/meter-protocol.md.
 
+#![forbid(unsafe_code)]
+
 use clap::{Parser, Subcommand};
 use ensign_protocol::records::{last_words, Status};
 use ensign_protocol::request::{Request, Verb};
@@ -99,7 +101,7 @@ fn serve(verb: Verb) -> i32 {
         Ok(request) => request,
         Err(text) => return refuse(Code::Request, &text),
     };
-    ensign_race::guard(&request).unwrap_or_else(|error| refuse(Code::System, &error.to_string()))
+    ensign_race::guard(&request).unwrap_or_else(|refusal| refuse(refusal.code, &refusal.text))
 }
 
 fn check(question: &str) -> Result<String, String> {

@@ -80,7 +80,7 @@ BATCH = VariantSpec(
     score=Score("s=(.*)", "ops/s", Better.HIGHER),
 )
 READY = Readiness("listens", 10**9)
-FILLED = (PROGRAM, DriveLoad(CLOSED, None, 3))
+FILLED = (PROGRAM, DriveLoad(CLOSED, None, 3, deadline_ns=10**12))
 LOADED = VariantSpec(
     "loaded",
     PROGRAM,
@@ -88,7 +88,9 @@ LOADED = VariantSpec(
     ready=READY,
     preload=FILLED,
 )
-DRIVEN = VariantSpec("driven", PROGRAM, load=DriveLoad(CLOSED, 100, 3, (0,), 7), preload=FILLED)
+DRIVEN = VariantSpec(
+    "driven", PROGRAM, load=DriveLoad(CLOSED, 100, 3, (0,), 7, 10**9), preload=FILLED
+)
 WEIGHTED = DRIVE.model_copy(
     update={"data": DRIVE.data.model_validate({"weighted": [[1, 2], [3, 0]]})}
 )
@@ -132,8 +134,6 @@ UNASKED = {
     ("exec", "hold"),
     ("exec", "inherit_fd"),
     ("exec", "freezer"),
-    ("race.variants.load.drive", "deadline_ns"),
-    ("race.variants.preload.drive", "deadline_ns"),
     # A preload is done as fast as can be, all connections together.
     ("race.variants.preload.drive", "at_once"),
 }
@@ -176,7 +176,7 @@ def test_the_keys_of_drives_are_those_of_the_meter_with_types_and_bounds() -> No
     said = shape(ours, ours)
     read = shape(theirs["$defs"]["Drive"], theirs)
     # Of the meter alone: how it drives, which is not what it sends.
-    for key in ("at_once", "deadline_ns"):
+    for key in ("at_once", "deadline_ns", "within_ns"):
         del read[key]
     # A study's is a number that TOML and JSON have exactly.
     assert said.pop("seed") == {"integer": {"minimum": 0, "maximum": 2**53 - 1}}
@@ -276,7 +276,7 @@ def test_modes_that_are_read_are_those_that_are_asked_for() -> None:
 def test_codes_that_mean_something_are_written() -> None:
     definitions = PROTOCOL["record"]["$defs"]
     errors = shape(definitions["Code"], PROTOCOL["record"])["words"]
-    assert set(errors) >= records.INPUT_CODES | {"system", "deadline"}
+    assert set(errors) >= records.INPUT_CODES | {"internal", "system", "deadline"}
     warnings = shape(definitions["WarningCode"], PROTOCOL["record"])["words"]
     assert set(warnings) == set(records.WARNINGS)
     assert {"interrupted"} <= set(shape(definitions["Status"], PROTOCOL["record"])["words"])

@@ -69,8 +69,8 @@ impl RunState {
     ) -> Result<RunState, Halt> {
         let user = containment.user.and_then(|ids| User::new(ids.uid, ids.gid));
         let place = run.scratch.display();
-        let scratch = Scratch::create(&run.scratch, user)
-            .map_err(|error| Halt::system(format!("cannot make {place}: {error}")))?;
+        let scratch = Scratch::in_folder(&run.scratch, user)
+            .map_err(|error| Halt::system(format!("cannot use {place}: {error}")))?;
         Ok(RunState {
             run_id: run.id.clone(),
             waiter,

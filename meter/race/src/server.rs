@@ -114,7 +114,7 @@ fn fill(variant: &Variant, run_state: &mut RunState, drive: &Drive) -> Result<()
         .and_then(|load| load.cpus.as_deref());
     let mut driver =
         Driver::connect(drive, variant.address()?, cpus, &run_state.waiter).map_err(halt)?;
-    let ran = driver.run(None);
+    let ran = driver.run(None, None);
     if ran.is_err() {
         // Closed connections could be what it dies of: they stay open until that is known.
         variant.let_it_end(run_state)?;

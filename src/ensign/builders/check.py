@@ -15,16 +15,16 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ensign.builders.build_context import Bounds, Runner
-from ensign.builders.build_stage import BUILD_TREE, environment_of, set_up_recorder
+from ensign.builders.build_stage import BUILD_TREE, environment_of
 from ensign.builders.built_again import Ran, TreeBefore, changes, look, what_ran
+from ensign.builders.call_log import set_up_recorder
 from ensign.builders.check_context import CheckContext, kept
 from ensign.builders.estimate import remember_check
 from ensign.builders.outcomes import BuildResult
 from ensign.builders.same_output import difference
 from ensign.builders.sandboxes import Sandbox
-from ensign.host.cache import Entry, Facts
+from ensign.host.entry import Entry, Facts
 from ensign.host.files import (
-    copy_tree,
     storage_errors,
     tree_entries,
 )
@@ -32,14 +32,14 @@ from ensign.host.processes import Outcome, read_tail
 from ensign.model.placeholders import fill_all, program_values
 from ensign.model.study import longest_run_ns
 from ensign.model.study_workload import Workload
-from ensign.model.units import format_size, parse_duration_ns, parse_size_bytes
+from ensign.model.units import parse_duration_ns, parse_size_bytes
 
 _KIND = "check"
 _LOG = "log.txt"
 _OUTPUTS = "outputs"
 _FOLLOWED = "followed-{}.json"
 # What ends a command at a limit says as much about this machine as about the program.
-_NOT_KEPT = ("deadline", "disk", "ended")
+_NOT_KEPT = ("deadline", "disk", "ended", "memory", "processes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +168,15 @@ def _furnish(context: CheckContext, result: BuildResult, sandbox: Sandbox) -> No
     if own is None:
         raise FileNotFoundError(f"{result.facts.variant} was not built")
     if context.check.in_build_tree and result.stage is not None:
-        copy_tree(own.parent / BUILD_TREE, sandbox.tree)
+        context.build_context.copy_pinned(
+            own.parent / BUILD_TREE, sandbox.tree, result.build_tree_sha256
+        )
         set_up_recorder(result.stage, sandbox, context.build_context)
     else:
-        copy_tree(context.source, sandbox.tree)
+        again = context.build_context.source_again
+        context.build_context.copy_pinned(
+            context.source, sandbox.tree, context.source_sha256, again
+        )
     for name, path in context.baseline.tools.items():
         _put(path, sandbox.tree / build.tools[name])
     if build.runtime_files:
@@ -319,11 +324,9 @@ class _Run:
         deadline = f"'check.deadline' is {self.context.check.deadline}"
         if workload is not None:
             deadline += f", its own {workload.deadline}"
-        limit = {
-            "deadline": f" ({deadline})",
-            "disk": f" ('build.disk' is {format_size(self.runner.bounds.disk.size_bytes)})",
-        }
-        failed = f"'{called}' {outcome.describe()}{limit.get(outcome.reason, '')}"
+        limit = f" ({deadline})" if outcome.reason == "deadline" else ""
+        limit = limit or self.runner.limit_met(outcome)
+        failed = f"'{called}' {outcome.describe()}{limit}"
         if outcome.reason in _NOT_KEPT:
             raise _LimitMetError(failed, out=workload is not None)
         return failed

@@ -17,15 +17,14 @@ from ensign.builders.stages import Stage
 from ensign.builders.taking import Taken
 from ensign.builders.training import TrainingRun
 from ensign.host.files import copy_tree, remove_tree
-from ensign.host.processes import Outcome
 from ensign.model.calls import Call
-from ensign.model.units import format_size
 from ensign.proof.link import TreePlace
 from ensign.proof.read import link_of
 from ensign.proof.relink import MAP, command_for_map, read_map
 from ensign.toolchains.profiling import FDATA
 
 TREE = "tree"
+_BUBBLEWRAP = "bwrap"  # it waits for what is left
 
 
 class StageFailedError(Exception):
@@ -34,9 +33,13 @@ class StageFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a stage is made from: the source's tree, or its parent's; a profile; tools by name."""
+    """What a stage is made from: the source's tree, or its parent's; a profile; tools by name.
+
+    Without `source_sha256` the source is nobody else's, and is not looked at.
+    """
 
     source: Path
+    source_sha256: str = ""
     parent: StageEntry | None = None
     profile: StageEntry | None = None
     tools: Mapping[str, Path] = field(default_factory=dict)
@@ -46,7 +49,19 @@ class Inputs:
         """The tree that the stage gets a copy of: of a program, the files that were kept."""
         if self.parent is None:
             return self.source
-        return self.parent.folder / (TREE if self.parent.kind == "dependencies" else "files")
+        return self.parent.folder / self._name
+
+    @property
+    def tree_sha256(self) -> str:
+        """What that tree must be; empty where it is not known."""
+        if self.parent is None:
+            return self.source_sha256
+        return self.parent.contents.get(self._name, "")
+
+    @property
+    def _name(self) -> str:
+        is_tree = self.parent is not None and self.parent.kind == "dependencies"
+        return TREE if is_tree else "files"
 
     @property
     def linked(self) -> StageEntry | None:
@@ -94,14 +109,12 @@ class Run:
         """Run them one after the other. StageFailedError."""
         for argv in commands:
             outcome = self.runner.run(argv)
-            self.left_running.extend(outcome.left_running)
+            left = (name for name in outcome.left_running if name != _BUBBLEWRAP)
+            self.left_running.extend(left)
             if not outcome.ok:
-                raise StageFailedError(f"'{argv[0]}' {outcome.describe()}{self._limit(outcome)}")
-
-    def _limit(self, outcome: Outcome) -> str:
-        if outcome.reason == "disk":
-            return f" ('build.disk' is {format_size(self.stage.disk_bytes)})"
-        return ""
+                raise StageFailedError(
+                    f"'{argv[0]}' {outcome.describe()}{self.runner.limit_met(outcome)}"
+                )
 
     def collect(
         self, training_steps: TrainingSteps, inputs: Inputs, profile: Path

@@ -8,11 +8,14 @@ from pathlib import Path, PurePosixPath
 
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.cache import key_of
-from ensign.host.confined_view import ConfinementRequest
+from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser
 from ensign.host.confinement_probe import Confinement, probe_confinement, unconfined
+from ensign.host.processes import ProcessLimits
+from ensign.host.usable_memory import usable_memory_bytes
 from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.model.study_sandbox import SandboxSection
+from ensign.model.units import parse_size_bytes
 from ensign.toolchains.find import Toolchain
 
 _PATH = re.compile(r"(?:^|[=:,;\s'\"]|-[ILBl])(/[^\s:,;='\"]+)")
@@ -33,9 +36,15 @@ def confinement_of(request: BuildRequest, ports: BuildPorts) -> Confinement:
 
 
 def shown_to_builds(
-    request: BuildRequest, ports: BuildPorts, toolchains: Mapping[str, Toolchain]
+    request: BuildRequest,
+    ports: BuildPorts,
+    toolchains: Mapping[str, Toolchain],
+    user: UnprivilegedUser | None,
 ) -> ConfinementRequest:
-    """The machine as builds see it, without their trees. InputError where a path is missing."""
+    """The machine as builds see it, without their trees; `user` is who they run as.
+
+    InputError where a path of the study is missing, or is not theirs to change.
+    """
     sandbox, folder = request.study.sandbox, request.path.absolute().parent
     programs = {program for each in toolchains.values() for program in _programs(each)}
     meter = () if ports.meter is None else (ports.meter,)
@@ -44,7 +53,7 @@ def shown_to_builds(
         home=ports.env.get("HOME", ""),
         programs=tuple(sorted(programs)),
         read=(*meter, *paths_in(_words(request.study)), *_named(sandbox.read, folder, "read")),
-        write=_named(sandbox.write, folder, "write"),
+        write=writable(sandbox, folder, user),
         hidden=(ports.cache.folder, folder / _RESULTS),
         network=sandbox.network,
     )
@@ -65,6 +74,14 @@ def shown_to_checks(study: Study, folder: Path) -> tuple[Path, ...]:
 def given_env(sandbox: SandboxSection, env: Mapping[str, str]) -> dict[str, str]:
     """The caller's variables that the study's programs get."""
     return {name: env[name] for name in sandbox.env if name in env}
+
+
+def tree_limits(sandbox: SandboxSection) -> ProcessLimits:
+    """What each command may take, with all that it starts."""
+    memory_bytes = (
+        usable_memory_bytes() if sandbox.memory is None else parse_size_bytes(sandbox.memory)
+    )
+    return ProcessLimits(tree_processes=sandbox.processes, tree_memory_bytes=memory_bytes or None)
 
 
 def sandbox_key(sandbox: SandboxSection, env: Mapping[str, str]) -> str:
@@ -113,6 +130,20 @@ def _programs(toolchain: Toolchain) -> Iterator[Path]:
     for linker in toolchain.linkers:
         if linker.folder:
             yield Path(linker.folder) / f"ld.{linker.name}"
+
+
+def writable(
+    sandbox: SandboxSection, folder: Path, user: UnprivilegedUser | None
+) -> tuple[Path, ...]:
+    """What programs of a study may change. InputError where they could not."""
+    paths = _named(sandbox.write, folder, "write")
+    for name, path in zip(sandbox.write, paths, strict=True):
+        if user is not None and not user.may(path.stat(), 0o2):
+            raise InputError(
+                f"sandbox.write names '{name}', which programs of the study may not change: "
+                f"started by root they run as user {user.uid}; chown {user.uid} {path}"
+            )
+    return paths
 
 
 def _named(names: Iterable[str], folder: Path, key: str) -> tuple[Path, ...]:

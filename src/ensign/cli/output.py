@@ -2,6 +2,7 @@
 
 What others wrote (names, output, messages) is shown there, never obeyed: characters that a terminal
 takes for commands become visible. A reader that went away (`| head`) is no error, a full disk is.
+Where standard error cannot be written there is nobody to tell, and the exit status says it all.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from pathlib import Path
+from contextlib import suppress
 from typing import TextIO
 
-from ensign.host.storage import storage_failure
+from ensign.host.storage import DISK_FULL
 from ensign.model.errors import StorageFailed
 from ensign.model.quoting import visible, visible_lines
 
@@ -33,7 +34,7 @@ def say_in_colour(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Writes a line for the user to standard error."""
+    """Writes a line for the user to standard error, if that can be."""
     write(sys.stderr, f"ensign: {text}\n")
 
 
@@ -49,9 +50,9 @@ def _in_letters_of(stream: TextIO, text: str) -> str:
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Writes at once; nowhere, from when the stream's reader has gone away.
+    """Writes at once; nowhere, from when the stream's reader has gone away, or its disk is full.
 
-    StorageFailed where standard output goes to a disk that is full; complaints are lost there.
+    StorageFailed where standard output cannot be written; complaints are lost then.
     """
     _send(stream, visible_lines(text))
 
@@ -61,16 +62,28 @@ def _send(stream: TextIO, text: str) -> None:
         stream.write(_in_letters_of(stream, text))
         stream.flush()
     except BrokenPipeError:
-        _close(stream)
+        _give_up(stream)
     except OSError as error:
-        _close(stream)
+        _give_up(stream)
         if stream is sys.stdout:
-            failed = storage_failure(error, Path("standard output"))
-            raise failed or StorageFailed(f"cannot write standard output: {error}") from error
+            why = error.strerror
+            if error.errno in DISK_FULL:
+                why = "the disk is full; make space where it goes, or send it elsewhere"
+            raise StorageFailed(f"cannot write standard output: {why}") from error
 
 
-def _close(stream: TextIO) -> None:
-    # What is still buffered must not fail again when Python ends.
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+def settle() -> None:
+    """Before Python ends: what cannot be written must not change the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            _give_up(stream)
+
+
+def _give_up(stream: TextIO) -> None:
+    """What is still buffered must not fail again when Python ends."""
+    with suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -162,7 +162,8 @@ class BuildProgress:
         else:
             self._working.pop(event.label, None)
             self._line.clear()
-            took = "" if event.kind == "cached" else f" in {format_duration(event.elapsed_s * 1e9)}"
+            at_once = event.kind in ("cached", "replaced")
+            took = "" if at_once else f" in {format_duration(event.elapsed_s * 1e9)}"
             why = f": {event.text}" if event.text else ""
             write(self._stream, f"{event.label}: {_HAPPENED[event.kind]}{took}{why}\n")
         if self._working:
@@ -173,4 +174,9 @@ class BuildProgress:
             self._line.show(f"building {', '.join(parts)}")
 
 
-_HAPPENED = {"finished": "done", "cached": "already there", "failed": "FAILED"}
+_HAPPENED = {
+    "finished": "done",
+    "cached": "already there",
+    "failed": "FAILED",
+    "replaced": "found damaged",
+}

@@ -46,11 +46,13 @@ def run(  # noqa: PLR0913  # what the command line says
     *,
     details: bool,
     update_lock: bool,
+    confined: bool = True,
 ) -> int:
     """See `ensign.cli.study.run`. Returns the exit status; errors pass."""
     outputs.check()
     ports = Ports(race_lock=lock)
     file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
+    file = file if confined else file.unconfined()
     folder = folder_of(file)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         write(sys.stderr, as_plan.before_run(expectation(file, cache, ports)) + "\n")

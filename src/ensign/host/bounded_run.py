@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ensign.host.storage import storage_failure
+from ensign.host.refusals import refusal
 
 _CHUNK_BYTES = 1 << 16
 _LOOK_S = 0.05
@@ -35,6 +35,12 @@ class BoundedAnswer:
     output: bytes
     status: int | None
     problem: str = ""
+    began: bool = True
+
+    @property
+    def was_ended(self) -> bool:
+        """Whether it began, and had to be ended."""
+        return bool(self.problem) and self.began
 
     @property
     def ok(self) -> bool:
@@ -57,7 +63,7 @@ def run_bounded(
 ) -> BoundedAnswer:
     """Run a command with `given` as its input. All that it started in its session ends with it.
 
-    StorageFailed where the machine lacks memory, descriptors or processes for it.
+    OSError where the system refuses memory, descriptors or processes for it.
     """
     try:
         process = subprocess.Popen(
@@ -69,10 +75,9 @@ def run_bounded(
             start_new_session=True,
         )
     except OSError as error:
-        failed = None if isinstance(error, PermissionError) else storage_failure(error)
-        if failed is not None:
-            raise failed from error
-        return BoundedAnswer(b"", None, f"{argv[0]}: {error.strerror}")
+        if refusal(error) is not None and not isinstance(error, PermissionError):
+            raise
+        return BoundedAnswer(b"", None, f"{argv[0]}: {error.strerror}", began=False)
     output = bytearray()
     with process:
         try:

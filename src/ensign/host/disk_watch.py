@@ -35,10 +35,14 @@ def used_bytes(folders: Iterable[Path]) -> int:
 
 
 class DiskWatch:
-    """Looks again and again in a thread of its own; without a limit it does nothing."""
+    """Looks again and again in a thread of its own; without a limit it does nothing.
 
-    def __init__(self, limit: DiskLimit | None) -> None:
+    `files` elsewhere count as well: what a command says may fill a disk, too.
+    """
+
+    def __init__(self, limit: DiskLimit | None, files: Iterable[Path] = ()) -> None:
         self._limit = limit
+        self._files = tuple(files)
         self._free_bytes = _free_bytes(() if limit is None else limit.folders)
         self._exceeded = threading.Event()
         self._over = threading.Event()
@@ -76,17 +80,26 @@ class DiskWatch:
             pause_s = max(_LEAST_PAUSE_S, _PAUSES_PER_LOOK * (time.monotonic() - started_s))
 
     def _look(self, limit: DiskLimit) -> bool:
-        grown = used_bytes(limit.folders) - limit.before_bytes
+        said = sum(map(_size_on_disk, self._files))
+        grown = used_bytes(limit.folders) - limit.before_bytes + said
         if grown < limit.size_bytes and self._lost(limit) >= limit.size_bytes:
             # The disk has that much less: it may be in what no walk sees.
             open_up(limit.folders)
-            grown = used_bytes(limit.folders) - limit.before_bytes + held_bytes(limit.folders)
+            grown = used_bytes(limit.folders) - limit.before_bytes + said
+            grown += held_bytes(limit.folders)
         if grown >= limit.size_bytes:
             self._exceeded.set()
         return self._exceeded.is_set()
 
     def _lost(self, limit: DiskLimit) -> int:
         return self._free_bytes - _free_bytes(limit.folders)
+
+
+def _size_on_disk(file: Path) -> int:
+    try:
+        return file.lstat().st_blocks * 512
+    except OSError:
+        return 0
 
 
 def _free_bytes(folders: Iterable[Path]) -> int:

@@ -65,26 +65,28 @@ def tree_sha256(root: Path, exclude: Sequence[str] = (), limits: TreeLimits = Tr
     """SHA-256 over names, kinds, contents, link targets and the executable bit of a tree.
 
     Times and owners do not count, nor do the other permission bits, which depend on the umask of
-    whoever unpacked it. InputError where something cannot be read, or beyond the limits.
+    whoever unpacked it. Sockets, pipes and devices do not: nobody copies them. InputError where
+    something cannot be read, or beyond the limits.
     """
     digest = hashlib.sha256()
     account = _Account(root, limits)
     with _readable(root):
         for entry in walk(root, exclude):
             account.add(entry)
-            for part in (os.fsencode(entry.name), *_content(entry)):
+            content = _content(entry)
+            for part in () if content is None else (os.fsencode(entry.name), *content):
                 digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
 
 
-def _content(entry: TreeEntry) -> tuple[bytes, bytes]:
+def _content(entry: TreeEntry) -> tuple[bytes, bytes] | None:
     mode = entry.status.st_mode
     if stat.S_ISLNK(mode):
         return b"link", os.fsencode(entry.target())
     if stat.S_ISDIR(mode):
         return b"folder", b""
     if not stat.S_ISREG(mode):
-        return b"special", b""
+        return None
     digest = hashlib.sha256()
     with _opened(entry) as descriptor:
         for chunk in _chunks(descriptor, entry):
@@ -98,7 +100,8 @@ def copy_tree(
 ) -> None:
     """Copy a tree into a new folder: links stay links, times stay, files get their own inodes.
 
-    Sockets, pipes and devices are left out, and so are set-user-id bits and extended attributes.
+    Whoever copies may write to the copy, also where the original is read-only. Sockets, pipes and
+    devices are left out, and so are set-user-id bits and extended attributes.
     InputError where something cannot be read or beyond the limits, StorageFailed where it cannot
     be written.
     """
@@ -139,7 +142,7 @@ def _copied(entry: TreeEntry, place: Descent) -> None:
             try:
                 for chunk in _chunks(reading, entry):
                     _write_all(writing, chunk)
-                os.fchmod(writing, mode & _PERMISSIONS)
+                os.fchmod(writing, mode & _PERMISSIONS | stat.S_IWUSR)
                 os.utime(writing, ns=(entry.status.st_atime_ns, entry.status.st_mtime_ns))
             finally:
                 os.close(writing)

@@ -101,6 +101,12 @@ class StudyFile:
         limited = self.study.model_copy(update={"race": race})
         return replace(self, study=limited, own=self.own or self.study)
 
+    def unconfined(self) -> StudyFile:
+        """The study with its programs run as they are."""
+        sandbox = self.study.sandbox.model_copy(update={"confined": False})
+        freed = self.study.model_copy(update={"sandbox": sandbox})
+        return replace(self, study=freed, own=self.own or self.study)
+
     def error(self, text: str, *where: str | int) -> StudyError:
         """An error about a key that shows later, such as a compiler that is not installed."""
         return StudyError(text, path=str(self.path), line=self.positions.line(where))

@@ -25,8 +25,8 @@ _SLICE_NS = 5_000_000
 _FEW = 3
 _NO_RECORD = "the traced execution left no record"
 # The meter's folder, where `{tmp}` is.
-_COPY = re.compile(r"/ensign-meter-\d+-\d+/files-\d+/")
-_OWN_SCRATCH = re.compile(r"/ensign-meter-\d+-\d+/")
+_COPY = re.compile(r"/ensign-meter-\d+-[0-9a-f]+/files-\d+/")
+_OWN_SCRATCH = re.compile(r"/ensign-meter-\d+-[0-9a-f]+/")
 _DELETED = "files that ran were gone, or others, afterwards"
 
 
@@ -52,7 +52,10 @@ class Tracer(Protocol):
 
 @dataclass(slots=True)
 class Identities:
-    """Identities of files; each is read once, as long as it stays the same."""
+    """Identities of files; each is read once, as long as it stays the same.
+
+    Its change time tells, which no user can set; a modification time can be put back.
+    """
 
     _known: dict[tuple[str, int, int, int], str] = field(default_factory=dict)
 
@@ -62,7 +65,7 @@ class Identities:
             status = Path(path).stat()
             if inode is not None and status.st_ino != inode:
                 return ""
-            key = (path, status.st_mtime_ns, status.st_ino, status.st_size)
+            key = (path, status.st_ctime_ns, status.st_ino, status.st_size)
             if key not in self._known:
                 self._known[key] = _identity(Path(path))
         except OSError:

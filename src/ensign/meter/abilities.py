@@ -9,7 +9,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ensign.host.bounded_run import Bounded, run_bounded
-from ensign.model.errors import InternalError
+from ensign.meter.failed import ended_early
+from ensign.model.errors import DeadlineMet, InternalError
 
 _BOUNDS = Bounded(deadline_s=10.0, most_bytes=1 << 20)
 
@@ -39,10 +40,17 @@ class ProbeLine(BaseModel):
 
 
 def read_abilities(executable: Path) -> MeterAbilities:
-    """Ask the meter. InternalError where it does not answer."""
+    """Ask the meter. InternalError where it does not answer.
+
+    CommandFailed where it is killed or does not end, OSError where the system refuses to start it.
+    """
     said = run_bounded((str(executable), "probe"), os.environ, _BOUNDS, with_errors=False)
+    if said.was_ended:
+        raise DeadlineMet(f"{said.problem}; run it again")
     if said.problem:
         raise InternalError(f"{executable} probe: {said.problem}")
+    if said.status is not None and said.status < 0:
+        raise ended_early(said.status)
     return parse_abilities(said.text)
 
 

@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from ensign.host.json_text import read_json
 from ensign.host.search_path import apart_from
 from ensign.host.signals import signals_deferred
+from ensign.meter.failed import ended_early
 from ensign.model.errors import InputError, InternalError, Interrupted
 
 Json = Mapping[str, object]
@@ -76,7 +78,7 @@ class LocalMeter:
         self._interrupted = False
 
     def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
-        """See `Meter.run`. InternalError where the meter itself fails."""
+        """See `Meter.run`. CommandFailed where the meter is killed, InternalError where it fails."""
         process, said = self._start(verb, request)
         try:
             yield from self._records(process, said)
@@ -121,11 +123,11 @@ class LocalMeter:
             pass  # it ended at once; its records, or their absence, say why
         ended = False
         for line in process.stdout:
-            record: Json = json.loads(line)
+            record = record_of_line(line)
             ended = ended or record.get("type") == "end"
             yield record
         if not ended:
-            raise InternalError(f"ensign-meter ended without a message (exit {process.wait()})")
+            raise ended_early(process.wait())
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         if process.stdin is not None:
@@ -138,6 +140,17 @@ class LocalMeter:
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def record_of_line(line: bytes) -> Json:
+    """One record. InternalError where the meter said something else."""
+    try:
+        record = read_json(line)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict):
+        raise InternalError(f"ensign-meter said {line[:80]!r}; run 'make setup'")
+    return record
 
 
 @contextmanager

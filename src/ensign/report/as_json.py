@@ -295,6 +295,7 @@ def _about(result: Result) -> dict[str, Json]:
         },
         "band_edges": list(result.band_edges),
         "seed": result.seed,
+        "confinement": result.confinement,
         "commands": dict(result.commands),
         "toolchains": dict(result.toolchains),
         "source": dict(result.source),

@@ -55,7 +55,7 @@ def size_at_hand(
     if isinstance(source, PathSource):
         root = study.absolute().parent / source.path
         return source_size(root) if root.is_dir() else None
-    entry = None if tree_sha256 is None else cache.get("source", tree_sha256)
+    entry = None if tree_sha256 is None else cache.get("source", tree_sha256, pinned="tree")
     return None if entry is None else source_size(entry.folder)
 
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import tarfile
-import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from lzma import LZMAError
 from pathlib import Path
 from typing import IO
 
+from ensign.host.archive_errors import archive_errors
 from ensign.host.files import remove_tree, storage_errors
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
@@ -23,10 +18,6 @@ from ensign.sources.archive_stream import Allowance, UnpackLimits
 _CHUNK_BYTES = 1 << 16
 _DEEPEST = 200
 _LIMITS = UnpackLimits()
-_DAMAGED = (
-    tarfile.TarError, zipfile.BadZipFile, EOFError, LZMAError, zlib.error, ValueError,
-    OverflowError, RuntimeError, NotImplementedError,
-)  # fmt: skip
 
 
 def unpack(
@@ -41,7 +32,7 @@ def unpack(
     allowance = Allowance(title, archive.stat().st_size, limits)
     target.mkdir(parents=True)
     try:
-        with _told(title), storage_errors(target):
+        with archive_errors(f"{title} cannot be unpacked"), storage_errors(target):
             tree = _Unpacking(target, strip, title, allowance)
             for member in members_of(archive, title, allowance):
                 tree.place(member)
@@ -49,20 +40,6 @@ def unpack(
     except BaseException:
         remove_tree(target)
         raise
-
-
-@contextmanager
-def _told(title: str) -> Iterator[None]:
-    """Whatever a damaged archive makes of its readers, as one line."""
-    try:
-        yield
-    except _DAMAGED as error:
-        said = "its headers are nested too deeply" if isinstance(error, RecursionError) else error
-        raise InputError(f"{title} cannot be unpacked: {said}") from error
-    except OSError as error:
-        # Those of the disk were told by storage_errors; readers of packed files use OSError, too.
-        said = error.strerror or str(error)
-        raise InputError(f"{title} cannot be unpacked: {said}") from error
 
 
 class _Unpacking:

@@ -4,6 +4,7 @@ use crate::commands::{lookup, trees};
 use crate::processes::user::User;
 use ensign_host::clock;
 use ensign_protocol::request::Files;
+use ensign_protocol::Code;
 use sha2::{Digest, Sha256};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -20,8 +21,8 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    pub(crate) fn create(dir: &Path, user: Option<User>) -> io::Result<Scratch> {
-        DirBuilder::new().mode(0o700).create(dir)?;
+    /// In a folder that is there. Folders of variants are the `user`'s, if there is one.
+    pub(crate) fn in_folder(dir: &Path, user: Option<User>) -> io::Result<Scratch> {
         if user.is_some() {
             fs::set_permissions(dir, Permissions::from_mode(0o711))?;
         }
@@ -35,13 +36,14 @@ impl Scratch {
     /// length of arguments moves the stack.
     pub(crate) fn variant_tmp(&self, execution: u64, variant: usize) -> io::Result<PathBuf> {
         let dir = self.dir.join(format!("tmp-{execution:05}-{variant:03}"));
-        match self.user {
-            None => fs::create_dir(&dir)?,
+        let make = || match self.user {
+            None => fs::create_dir(&dir),
             Some(user) => {
                 DirBuilder::new().mode(0o700).create(&dir)?;
-                std::os::unix::fs::chown(&dir, Some(user.uid), Some(user.gid))?;
+                std::os::unix::fs::chown(&dir, Some(user.uid), Some(user.gid))
             }
-        }
+        };
+        make().map_err(|error| refused(&format!("make {}", dir.display()), error))?;
         Ok(dir)
     }
 
@@ -49,7 +51,8 @@ impl Scratch {
     pub(crate) fn copy_files(&self, variant: usize, files: &Files) -> io::Result<PathBuf> {
         let to = self.dir.join(format!("files-{variant:03}"));
         for folder in &files.folders {
-            trees::copy(Path::new(folder), &to, &files.without, self.user.is_some())?;
+            trees::copy(Path::new(folder), &to, &files.without, self.user.is_some())
+                .map_err(|error| refused(&format!("copy {folder} to {}", to.display()), error))?;
         }
         Ok(to)
     }
@@ -57,18 +60,31 @@ impl Scratch {
     /// A variant's own copy of an executable: another inode, so other page-cache pages.
     pub(crate) fn copy_executable(&self, variant: usize, from: &Path) -> io::Result<PathBuf> {
         let dir = self.dir.join(format!("bin-{variant:03}"));
-        fs::create_dir_all(&dir)?;
-        if self.user.is_some() {
-            fs::set_permissions(&dir, Permissions::from_mode(0o755))?;
-        }
         let to = dir.join(from.file_name().unwrap_or(from.as_os_str()));
-        if to.exists() {
-            fs::remove_file(&to)?;
-        }
-        write_copy(from, &to)?;
-        fs::set_permissions(&to, Permissions::from_mode(0o755))?;
+        let copy = || {
+            fs::create_dir_all(&dir)?;
+            if self.user.is_some() {
+                fs::set_permissions(&dir, Permissions::from_mode(0o755))?;
+            }
+            if to.exists() {
+                fs::remove_file(&to)?;
+            }
+            write_copy(from, &to)?;
+            fs::set_permissions(&to, Permissions::from_mode(0o755))
+        };
+        let doing = || format!("copy {} to {}", from.display(), to.display());
+        copy().map_err(|error| refused(&doing(), error))?;
         Ok(to)
     }
+}
+
+/// The same error with what it refused.
+fn refused(doing: &str, error: io::Error) -> io::Error {
+    let why = match Code::of_refusal(&error, Code::System) {
+        Code::Storage => "the disk is full".into(),
+        _ => error.to_string(),
+    };
+    io::Error::new(error.kind(), format!("cannot {doing}: {why}"))
 }
 
 /// Written, not cloned: a clone could share its blocks with the original.
@@ -145,6 +161,11 @@ pub(crate) fn remove(dir: &Path) {
     }
 }
 
+/// As `remove`, of what nobody uses any more: what other users own in it may stay.
+pub(crate) fn remove_once(dir: &Path) {
+    let _ = trees::remove(dir);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,7 +200,8 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         std::os::unix::fs::symlink("x.so.1", dir.join("a/lib/x.so")).unwrap();
-        let scratch = Scratch::create(&dir.join("scratch"), None).unwrap();
+        fs::create_dir(dir.join("scratch")).unwrap();
+        let scratch = Scratch::in_folder(&dir.join("scratch"), None).unwrap();
         let named = |name: &str| dir.join(name).to_string_lossy().into_owned();
         let files = Files {
             folders: vec![named("a"), named("b")],

@@ -98,14 +98,9 @@ pub(crate) fn hierarchy(dir: &Path) -> &'static str {
     }
 }
 
-/// Makes the run's group and tries whether freezing and accounting work there for real.
-pub(crate) fn create(dir: &Path) -> Result<(), String> {
-    fs::create_dir(dir).map_err(|error| format!("cannot make {}: {error}", dir.display()))?;
-    let tried = try_out(dir);
-    if tried.is_err() {
-        destroy(dir);
-    }
-    tried.map_err(|error| format!("{} is of no use: {error}", dir.display()))
+/// Tries whether freezing and accounting work for real in the run's group; why not, where not.
+pub(crate) fn check(dir: &Path) -> Result<(), String> {
+    try_out(dir).map_err(|error| format!("{} is of no use: {error}", dir.display()))
 }
 
 fn try_out(dir: &Path) -> io::Result<()> {
@@ -134,7 +129,11 @@ fn try_out(dir: &Path) -> io::Result<()> {
 
 /// Kills all that is in a group and below, then removes them.
 pub(crate) fn destroy(dir: &Path) {
-    let until = clock::now_ns() + DEAD_WITHIN_NS;
+    destroy_until(dir, clock::now_ns() + DEAD_WITHIN_NS);
+}
+
+/// As `destroy`; it is tried once whatever the time.
+pub(crate) fn destroy_until(dir: &Path, until: u64) {
     loop {
         kill_all(dir);
         remove_below(dir);

@@ -216,10 +216,6 @@ fn steal_ticks(stat: &str) -> u64 {
     steal.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-pub(crate) fn start_ticks(pid: pid_t) -> Option<u64> {
-    Stat::of(pid).map(|stat| stat.start_ticks)
-}
-
 pub(crate) fn is_alive(pid: pid_t) -> bool {
     Stat::of(pid).is_some_and(|stat| !stat.is_dead())
 }

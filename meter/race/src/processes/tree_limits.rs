@@ -37,6 +37,13 @@ impl Legacy {
         }
     }
 
+    /// Forgets those of which that does not hold.
+    pub(crate) fn keep(&mut self, mut holds: impl FnMut(&Path) -> bool) {
+        for dir in [&mut self.pids, &mut self.memory] {
+            *dir = dir.take().filter(|dir| holds(dir));
+        }
+    }
+
     pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> {
         let both = [self.pids.as_deref(), self.memory.as_deref()];
         both.into_iter().flatten()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -14,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from ensign.builders.recorder import CALLS, COMPILE_COMMANDS, read_calls
 from ensign.host.files import tree_entries
+from ensign.host.json_text import read_json
 from ensign.host.processes import Processes
 from ensign.host.regular_file import read_regular
 from ensign.lab.doctor.asked_make import dry_run_of
@@ -121,7 +121,7 @@ def _listed_calls(folder: Path, files: dict[str, Path]) -> tuple[tuple[Call, ...
     asked: list[AskedCall] = []
     for name in listed[:1]:
         with _readable(files[name]):
-            asked += asked_of_commands(json.loads(_text(files[name])))
+            asked += asked_of_commands(read_json(_text(files[name])))
     found = calls_of(find_meter(), asked)
     linking = calls_of(find_meter(), (*_cmake_links(folder, files), *_ninja_links(files)))
     linked = [call for call in linking if call.is_compiler and call.line.links]
