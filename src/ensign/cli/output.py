@@ -11,10 +11,9 @@ import os
 import re
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import TextIO
 
-from ensign.host.storage import storage_failure
+from ensign.host.storage import DISK_FULL
 from ensign.model.errors import StorageFailed
 from ensign.model.quoting import visible, visible_lines
 
@@ -67,8 +66,10 @@ def _send(stream: TextIO, text: str) -> None:
     except OSError as error:
         _give_up(stream)
         if stream is sys.stdout:
-            failed = storage_failure(error, Path("standard output"))
-            raise failed or StorageFailed(f"cannot write standard output: {error}") from error
+            why = error.strerror
+            if error.errno in DISK_FULL:
+                why = "the disk is full; make space where it goes, or send it elsewhere"
+            raise StorageFailed(f"cannot write standard output: {why}") from error
 
 
 def settle() -> None:

@@ -29,7 +29,10 @@ Workloads = Annotated[
 
 
 def plan(study: StudyPath, *, workload: Workloads = None) -> None:
-    """Show variants, workloads, expected time and disk; build and race nothing."""
+    """Show variants, workloads, expected time and disk; build and race nothing.
+
+    Nothing of the study's own is run: compilers in its folders are named, and not tried.
+    """
     from ensign.cli import study_run  # noqa: PLC0415  # numpy and polars load with it
 
     study_run.plan(study, workload or [])

@@ -33,7 +33,7 @@ def plan(path: Path, workloads: Sequence[str]) -> None:
     ports = Ports()
     file = open_study(path, ports).with_workloads(workloads)
     with open_cache(ports) as cache:
-        expected = expectation(file, cache, ports)
+        expected = expectation(file, cache, ports, only_look=True)
     say(as_plan.plan(expected, screen_of(sys.stdout).width))
 
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensign.host.json_text import read_json
 from ensign.model.quoting import shortened, visible
 
 _MOST_BYTES = 4096
@@ -73,7 +74,7 @@ def write_words(descriptor: int, text: str) -> None:
 def read_holder(descriptor: int) -> Holder:
     """Whom the file names, where that can be."""
     try:
-        said = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
+        said = read_json(os.pread(descriptor, _MOST_BYTES, 0))
         pid, started, namespace = said["pid"], said["started"], said["namespace"]
         command, since = str(said["command"]), str(said["since"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

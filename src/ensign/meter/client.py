@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from ensign.host.json_text import read_json
+from ensign.host.search_path import apart_from
 from ensign.host.signals import signals_deferred
 from ensign.meter.failed import ended_early
 from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
@@ -46,7 +47,8 @@ def find_meter() -> Path:
     if named and not os.access(named, os.X_OK):
         raise InputError(f"ENSIGN_METER_PROGRAM: {named} is not a program that may be run")
     beside = Path(sys.executable).parent / "ensign-meter"
-    for path in (named, str(beside), shutil.which("ensign-meter")):
+    on_path = shutil.which("ensign-meter", path=apart_from(os.environ.get("PATH", os.defpath)))
+    for path in (named, str(beside), on_path):
         if path and os.access(path, os.X_OK):
             return Path(path)
     raise InternalError("ensign-meter is not installed beside ensign; run 'make setup'")
@@ -115,7 +117,7 @@ class LocalMeter:
         self._interrupted = False
 
     def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
-        """See `Meter.run`. CommandFailed where the meter is killed, InternalError where it fails."""
+        """See `Meter.run`. CommandFailed where it is killed, InternalError where it fails."""
         executable = self._executable or find_meter()
         with self._surroundings.placed(executable, request) as placed:
             process, said = self._start((*placed.argv, str(executable), verb), placed, request)

@@ -36,11 +36,13 @@ def terminal(checkup: ArtifactCheckup, width: int = 80) -> str:
             lines += _wrapped("    ", line, width)
     if checkup.sources:
         lines += ["", *_wrapped("", f"also read: {', '.join(checkup.sources)}", width)]
+    if checkup.unasked:
+        lines += ["", *_wrapped("", checkup.unasked, width)]
     return "\n".join(lines) + "\n"
 
 
 def as_json(checkup: ArtifactCheckup) -> str:
-    """`{"path": …, "examined": […], "sources": […], "findings": […]}`."""
+    """`{"path": …, "examined": […], "sources": […], "findings": […], "unasked": …}`."""
     return json_visible(json.dumps(asdict(checkup), indent=2, ensure_ascii=False)) + "\n"
 
 

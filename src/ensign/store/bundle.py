@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from ensign.host.archive_errors import archive_errors
 from ensign.host.files import storage_errors
 from ensign.host.json_text import read_json
+from ensign.host.regular_file import open_regular, read_regular
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.units import format_size
@@ -87,8 +89,7 @@ def pack(study: str, version: str, members: Mapping[str, bytes]) -> bytes:
 def is_bundle(path: Path) -> bool:
     """Whether a file is one by its first bytes or its name: also where the rest is damaged."""
     try:
-        with path.open("rb") as file:
-            return file.read(len(_START)) == _START or path.suffix == SUFFIX
+        return read_regular(path, len(_START)) == _START or path.suffix == SUFFIX
     except OSError:
         return False
 
@@ -100,7 +101,7 @@ def unpack(path: Path, folder: Path, limits: BundleLimits = BundleLimits()) -> M
     of the folder; names and sizes are judged before anything is written.
     """
     try:
-        file = path.open("rb")
+        file = os.fdopen(open_regular(path), "rb")
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
     except OSError as error:
