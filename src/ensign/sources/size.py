@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ _LANGUAGES = {
     ".cc": _CXX, ".cpp": _CXX, ".cxx": _CXX, ".c++": _CXX, ".C": _CXX,
     ".rs": _OTHER, ".go": _OTHER, ".d": _OTHER, ".m": _C, ".zig": _OTHER,
 }  # fmt: skip
+_LARGEST_FILE_BYTES = 64 << 20
 _MOST_FILES = 20_000
 _TOOLS_S = 0.5  # of make, of a configure script and of the copy, at the least
 
@@ -58,6 +60,9 @@ def size_at_hand(
 
 def _lines(path: Path) -> int:
     try:
+        status = path.lstat()  # a link may lead to what has no end
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_FILE_BYTES:
+            return 0
         return path.read_bytes().count(b"\n")
     except OSError:
         return 0
