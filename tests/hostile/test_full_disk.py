@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -60,13 +61,13 @@ class storage_expected:  # noqa: N801  # a context manager
 
 
 def ensign(
-    *arguments: str, env: dict[str, str], cwd: Path, stdout: object = subprocess.PIPE
+    *arguments: str, env: dict[str, str], cwd: Path, stdout: int | IO[str] = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
     lock = {name: os.environ[name] for name in ("ENSIGN_RACE_LOCK",) if name in os.environ}
     return subprocess.run(
         [ENSIGN, *arguments], cwd=cwd, env={"PATH": os.environ["PATH"], **lock, **env},
         stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, timeout=280,
-    )  # type: ignore[call-overload,no-any-return]  # fmt: skip
+    )  # fmt: skip
 
 
 def assert_full(done: subprocess.CompletedProcess[str], status: int = 3) -> None:

@@ -22,6 +22,7 @@ from ensign.lab.study.prepare import open_cache, open_study
 from ensign.lab.study.progress import ProgressCallbacks
 from ensign.lab.study.run import StudySteps, folder_of
 from ensign.lab.study.surroundings import confined_ports
+from ensign.lab.study.verify import keep_figures
 from ensign.lab.study_file import LimitOptions
 from ensign.model.results import Result
 from ensign.model.units import format_size, parse_duration_ns
@@ -69,6 +70,7 @@ def run(  # noqa: PLR0913  # what the command line says
 
         def keep(result: Result) -> str:
             line.clear()
+            keep_figures(folder, result)
             page = folder.root / "report.html"
             if not _is_current(page, result):
                 write_html(result, page)
@@ -103,11 +105,11 @@ def diff_studies(a: Path, b: Path, outputs: Outputs) -> None:
         say(as_difference.text(found, screen_of(sys.stdout).width))
 
 
-def bundle(path: Path, output: Path | None) -> None:
+def bundle(path: Path, output: Path | None, key: Path | None) -> None:
     """See `ensign.cli.study.bundle`."""
     if output is not None:
         check_writable(output)
-    made = evidence.bundle(path, output)
+    made = evidence.bundle(path, output, key)
     say(f"Bundle: {made.path} ({format_size(made.size_bytes)}, SHA-256 {made.sha256})\n")
 
 
