@@ -89,7 +89,7 @@ class StudyFolder:
         read: list[Trial] = []
         for path in self.trial_files(plan):
             try:
-                read.append(from_bytes(path.read_bytes(), with_slices=False))
+                read.append(from_bytes(path.read_bytes()))
             except InputError as error:
                 raise InputError(f"{path}: {error}; delete the file and run again") from None
         return tuple(read)

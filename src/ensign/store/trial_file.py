@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import polars as pl
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from ensign.host.json_text import read_json
 from ensign.model.errors import InputError
 from ensign.model.trials import SliceRecord, Trial
+from ensign.model.validation import first_error
 
 SCHEMA = 2
 _KEY = "ensign"
@@ -42,16 +45,36 @@ def to_bytes(trial: Trial) -> bytes:
     return buffer.getvalue()
 
 
-def from_bytes(data: bytes, *, with_slices: bool = True) -> Trial:
-    """The trial of a Parquet file. InputError where it is none, or of another schema."""
+def from_bytes(data: bytes) -> Trial:
+    """The trial of a Parquet file, without its slices. InputError where it is none.
+
+    Files may be a stranger's, and polars has no defense against damaged columns (it panics, or
+    takes whatever memory they claim): nothing of these is read; all that is needed is metadata.
+    """
+    with _parquet_errors():
+        text = pl.read_parquet_metadata(io.BytesIO(data))[_KEY]
     try:
-        header = read_json(pl.read_parquet_metadata(io.BytesIO(data))[_KEY])
+        header = read_json(text)
         if header["schema"] != SCHEMA:
             raise InputError(f"a trial of schema {header['schema']}; this ensign reads {SCHEMA}")
-        trial = _TRIAL.validate_python(header["trial"])
-    except (pl.exceptions.PolarsError, KeyError, TypeError, ValueError) as error:
+        return _TRIAL.validate_python(header["trial"])
+    except ValidationError as error:
+        raise InputError(f"not a trial of ensign: {first_error(error)}") from None
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"not a trial of ensign: {error}") from None
-    if not with_slices:
-        return trial
+
+
+def slices_of(data: bytes) -> tuple[SliceRecord, ...]:
+    """The slices in a Parquet file that this ensign wrote."""
     frame = pl.read_parquet(io.BytesIO(data)).with_columns(pl.col("variant").cast(pl.String))
-    return replace(trial, slices=tuple(SliceRecord(*row) for row in frame.iter_rows()))
+    return tuple(SliceRecord(*row) for row in frame.iter_rows())
+
+
+@contextmanager
+def _parquet_errors() -> Iterator[None]:
+    """The one place that knows what polars raises at bytes that are no Parquet file."""
+    try:
+        yield
+    except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001  # see above
+        why = str(error).split("\n", 1)[0][:200]
+        raise InputError(f"not a trial of ensign: {why}") from None

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ensign import __version__
 from ensign.host.files import write_atomically
+from ensign.host.json_text import read_json
 from ensign.lab.failures import failure_findings
 from ensign.lab.judge import judge, result_of_record
 from ensign.lab.record import Record
@@ -77,6 +78,6 @@ def read_bundled(folder: Path) -> CompareEvidence:
     """What was packed. InputError where it is damaged, or of another version."""
     path = folder / FILE
     try:
-        return _EVIDENCE.validate_json(path.read_bytes())
+        return _EVIDENCE.validate_python(read_json(path.read_bytes()))
     except (ValidationError, ValueError):
         raise InputError(f"{FILE} in the bundle is of another version of ensign") from None
