@@ -336,21 +336,16 @@ def test_a_parquet_file_of_something_else(header: str) -> None:
         from_bytes(parquet({"a": [1]}, header))
 
 
-def test_a_parquet_file_with_other_columns_or_too_many_rows() -> None:
+def test_columns_of_a_parquet_file_are_not_read_however_many_rows_they_claim() -> None:
     header = pl.read_parquet_metadata(io.BytesIO(to_bytes(a_trial())))["ensign"]
-    with pytest.raises(InputError, match="its columns are"):
-        from_bytes(parquet({"variant": ["x"], "a": [1]}, header))
-    names = ("start_ns", "wall_ns", "cpu_ns", "load_cpu_ns")
-    columns = {"variant": "x", **dict.fromkeys(names, 1), "filler": True, "cpu_wait_ns": 1}
+    assert from_bytes(parquet({"variant": ["x"], "a": [1]}, header)).slices == ()
     buffer = io.BytesIO()
-    frame = pl.DataFrame({name: [value] for name, value in columns.items()})
-    bomb = frame.select(pl.all().repeat_by(6_000_000).explode())
+    bomb = pl.DataFrame({"variant": ["x"]}).select(pl.all().repeat_by(6_000_000).explode())
     bomb.write_parquet(buffer, metadata={"ensign": header})
     del bomb
     assert len(buffer.getvalue()) < 1 << 20
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(InputError, match="6,000,000 slices"):
-        from_bytes(buffer.getvalue())
+    assert from_bytes(buffer.getvalue()).variants == from_bytes(to_bytes(a_trial())).variants
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
 
 

@@ -135,7 +135,7 @@ def _read(path: Path) -> Trial:
         most = format_size(_LARGEST_TRIAL_BYTES)
         raise InputError(f"{path}: no trial is larger than {most}; delete the file and run again")
     try:
-        return from_bytes(path.read_bytes(), with_slices=False)
+        return from_bytes(path.read_bytes())
     except InputError as error:
         raise InputError(f"{path}: {error}; delete the file and run again") from None
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import polars as pl
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from ensign.host.json_text import read_json
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.trials import SliceRecord, Trial
+from ensign.model.validation import first_error
 
 SCHEMA = 2
 _KEY = "ensign"
@@ -30,23 +33,10 @@ _COLUMNS = {
     "cpu_wait_ns": pl.Int64,
 }
 _TRIAL = TypeAdapter(Trial)
-_SLICES = TypeAdapter(tuple[SliceRecord, ...])
 MOST_ROUNDS = 1_000_000  # more than anybody races; what is as long as that fits into memory
-_MOST_SLICES = 5_000_000
 _LARGEST = 2.0**63
 _LONGEST_NAME = 300
 _SHOWN = 200
-_DAMAGED = (
-    pl.exceptions.PolarsError,
-    pl.exceptions.PanicException,  # what polars did not expect in a file
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-    MemoryError,
-)
 
 
 def to_bytes(trial: Trial) -> bytes:
@@ -60,35 +50,42 @@ def to_bytes(trial: Trial) -> bytes:
     return buffer.getvalue()
 
 
-def from_bytes(data: bytes, *, with_slices: bool = True) -> Trial:
-    """The trial of a Parquet file. InputError where it is none, or of another schema.
+def from_bytes(data: bytes) -> Trial:
+    """The trial of a Parquet file, without its slices. InputError where it is none.
 
-    It may be a stranger's: nothing in it is believed before it was looked at.
+    Files may be a stranger's: nothing in it is believed before it was looked at. Polars has no
+    defense against damaged columns (it panics, or takes whatever memory they claim): nothing of
+    these is read; all that is needed is metadata.
     """
+    with _parquet_errors():
+        text = pl.read_parquet_metadata(io.BytesIO(data))[_KEY]
     try:
-        header = read_json(pl.read_parquet_metadata(io.BytesIO(data))[_KEY])
+        header = read_json(text)
         if header["schema"] != SCHEMA:
             schema = quoted(header["schema"])[:_SHOWN]
             raise InputError(f"a trial of schema {schema}; this ensign reads {SCHEMA}")
         trial = _TRIAL.validate_python(header["trial"])
         require_plausible(trial)
-        return replace(trial, slices=_slices(data)) if with_slices else trial
-    except _DAMAGED as error:
+    except ValidationError as error:
+        raise InputError(f"not a trial of ensign: {first_error(error)}") from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"not a trial of ensign: {_first_line(error)}") from None
+    return trial
 
 
-def _slices(data: bytes) -> tuple[SliceRecord, ...]:
-    """ValueError where there are more than any trial has, or other columns."""
-    lazy = pl.scan_parquet(io.BytesIO(data))
-    names = lazy.collect_schema().names()
-    if names != list(_COLUMNS):
-        raise ValueError(f"its columns are {quoted(names[: len(_COLUMNS)])}")
-    # The number of rows is in the file's last bytes: nothing is unpacked for it.
-    rows = lazy.select(pl.len()).collect().item()
-    if rows > _MOST_SLICES:
-        raise ValueError(f"it has {rows:,} slices")
-    frame = lazy.collect().with_columns(pl.col("variant").cast(pl.String))
-    return _SLICES.validate_python([SliceRecord(*row) for row in frame.iter_rows()])
+def slices_of(data: bytes) -> tuple[SliceRecord, ...]:
+    """The slices in a Parquet file that this ensign wrote."""
+    frame = pl.read_parquet(io.BytesIO(data)).with_columns(pl.col("variant").cast(pl.String))
+    return tuple(SliceRecord(*row) for row in frame.iter_rows())
+
+
+@contextmanager
+def _parquet_errors() -> Iterator[None]:
+    """The one place that knows what polars raises at bytes that are no Parquet file."""
+    try:
+        yield
+    except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001  # see above
+        raise InputError(f"not a trial of ensign: {_first_line(error)}") from None
 
 
 def _first_line(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ensign import __version__
 from ensign.host.files import write_atomically
+from ensign.host.json_text import read_json
 from ensign.lab.failures import failure_findings
 from ensign.lab.figures import FIGURES, figures_of
 from ensign.lab.judge import judge, result_of_record
@@ -81,7 +82,7 @@ def read_bundled(folder: Path) -> CompareEvidence:
     """What was packed. InputError where it is damaged, or of another version."""
     path = folder / FILE
     try:
-        evidence = _EVIDENCE.validate_json(path.read_bytes())
+        evidence = _EVIDENCE.validate_python(read_json(path.read_bytes()))
     except (ValidationError, ValueError):
         raise InputError(f"{FILE} in the bundle is of another version of ensign") from None
     try:
