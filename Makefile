@@ -46,11 +46,26 @@ test-circumstances: packages test-packages setup
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml setup.py meter/Cargo.toml meter/Cargo.lock $(wildcard meter/*/Cargo.toml meter/src/*.rs meter/*/src/*.rs meter/*/src/*/*.rs meter/*/src/*/*/*.rs)
+LOCKS := requirements-build.lock requirements.lock
+LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url
+
+# The versions and hashes of the lock files, and nothing else; the project itself brings no dependency.
+INSTALL := $(BIN)/python -m pip install --quiet --require-hashes
+
+$(VENV)/.ready: pyproject.toml $(LOCKS) setup.py meter/Cargo.toml meter/Cargo.lock $(wildcard meter/*/Cargo.toml meter/src/*.rs meter/*/src/*.rs meter/*/src/*/*.rs meter/*/src/*/*/*.rs)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip setuptools setuptools-rust
-	$(BIN)/python -m pip install --quiet --editable '.[dev,bench,docs]'
+	$(INSTALL) --requirement requirements-build.lock
+	$(INSTALL) --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
+
+# Newer versions, for every Python from 3.11 on and each processor, into the lock files.
+lock: setup
+	$(LOCK) requirements-build.in --output-file requirements-build.lock
+	$(LOCK) pyproject.toml --extra dev --extra bench --extra docs --output-file requirements.lock
+	$(LOCK) requirements-fuzz.in --output-file requirements-fuzz.lock
+	cd meter && cargo update
 
 packages:
 	./packages.sh packages.txt

@@ -16,6 +16,8 @@ from ensign.model.errors import InputError
 
 MOST_CPU_S = 1.0
 MOST_MEMORY_BYTES = 512 << 20
+# Beyond that nothing is given, so that the machine comes to no harm.
+_MOST_ADDRESSES = 4 << 30
 _PACKAGE = "/ensign/"
 
 
@@ -55,14 +57,33 @@ def limit_memory() -> None:
     """From now on this process may take so much more."""
     with Path("/proc/self/statm").open() as file:
         now_bytes = int(file.read().split()[0]) * resource.getpagesize()
-    most = now_bytes + MOST_MEMORY_BYTES
+    most = now_bytes + _MOST_ADDRESSES
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def attempt(
     target: Target, data: bytes, folder: Path, most_cpu_s: float = MOST_CPU_S
 ) -> Fault | None:
     """None where the input was read or refused."""
+    before = _peak_bytes()
+    try:
+        fault = _given(target, data, folder, most_cpu_s)
+    finally:
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+    if fault is None and _peak_bytes() - before > MOST_MEMORY_BYTES:
+        return Fault("more memory than there should be", "")
+    return fault
+
+
+def _given(target: Target, data: bytes, folder: Path, most_cpu_s: float) -> Fault | None:
     try:
         with _within(most_cpu_s):
             target.run(data, folder)
@@ -72,12 +93,6 @@ def attempt(
         return _fault(f"more than {most_cpu_s:g} s of CPU time", error)
     except BaseException as error:  # noqa: BLE001  # whatever it is, it is a finding
         return _fault(type(error).__name__, error)
-    finally:
-        for path in folder.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
     return None
 
 

@@ -68,7 +68,8 @@ class Campaign:
         self.out.mkdir(parents=True, exist_ok=True)
         name = hashlib.sha256(data).hexdigest()[:16]
         (self.out / name).write_bytes(data)
-        (self.out / f"{name}.txt").write_text(f"{fault.key}\n{fault.text}")
+        text = f"{fault.key}\n{fault.text}"
+        (self.out / f"{name}.txt").write_text(text, errors="backslashreplace")
 
     def shrunk(self, key: str, data: bytes) -> bytes:
         """As small as it gets in a short time, with the same fault."""
@@ -109,7 +110,8 @@ def guided(campaign: Campaign, seconds: int, corpus: Path) -> None:
             sys.stdout.flush()
             os._exit(0)  # libFuzzer would take an orderly end for a fault
 
-    options = ("-max_len=262144", "-timeout=0", "-rss_limit_mb=0", "-verbosity=0")
+    # Its own clock is that of the wall; hangs are judged by CPU time, in `attempt`.
+    options = ("-max_len=262144", "-timeout=100000", "-rss_limit_mb=0", "-verbosity=0")
     kept = f"-artifact_prefix={campaign.out}-"
     atheris.Setup([sys.argv[0], str(corpus), kept, *options], give, custom_mutator=change)
     atheris.Fuzz()

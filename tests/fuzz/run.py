@@ -35,6 +35,7 @@ def campaign(name: str, seconds: int) -> dict[str, object]:
         if line.startswith(b'{"target"'):
             said: dict[str, object] = json.loads(line)
             return said
+    (_OUT / f"{name}.stderr").write_bytes(done.stderr)
     last = done.stderr.decode(errors="replace")[-600:]
     return {"target": name, "executions": 0, "faults": [f"ended ({done.returncode}): {last}"]}
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from end_to_end.small_study import BATCH, write_study
 from ensign.store.bundle import pack
-from ensign.store.trial_file import from_bytes, to_bytes
+from ensign.store.trial_file import from_bytes, slices_of, to_bytes
 from fuzz.check import CORPUS
 from fuzz.seed_texts import texts
 
@@ -145,8 +145,7 @@ def studies() -> Iterator[tuple[str, str, bytes]]:
 
 def _bare(data: bytes, folder: Path) -> bytes:
     if data[:4] == b"PAR1":
-        trial = from_bytes(data)
-        return to_bytes(replace(trial, slices=trial.slices[:12], findings=()))
+        return to_bytes(replace(from_bytes(data), slices=slices_of(data)[:12], findings=()))
     data = data.replace(str(folder).encode(), b"/study")
     if data[:1] != b"{":
         return data

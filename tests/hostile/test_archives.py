@@ -221,7 +221,7 @@ def zip_bytes(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -
 def test_zips_that_lie(tmp_path: Path) -> None:
     refused(tmp_path, zip_bytes(("a", bytes(64 << 20))), "would unpack to more than")
     plain = zip_bytes(("a", b"hello"), method=zipfile.ZIP_STORED)
-    refused(tmp_path, plain.replace(b"hello", b"jello"), "cannot be unpacked: Bad CRC")
+    refused(tmp_path, plain.replace(b"hello", b"jello"), "cannot be unpacked .*Bad CRC")
     at = plain.index(b"PK\x01\x02")
     encrypted = plain[: at + 8] + b"\x01" + plain[at + 9 :]
     refused(tmp_path, encrypted, "is encrypted")
@@ -259,4 +259,4 @@ def test_xz_may_not_take_all_memory(tmp_path: Path) -> None:
     size = (header[12] + 1) * 4
     checksum = zlib.crc32(bytes(header[12 : 12 + size - 4]))
     header[12 + size - 4 : 12 + size] = struct.pack("<L", checksum)
-    refused(tmp_path, bytes(header), "cannot be unpacked: Memory usage limit exceeded")
+    refused(tmp_path, bytes(header), "cannot be unpacked .*Memory usage limit exceeded")

@@ -107,14 +107,6 @@ def listening() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-@contextmanager
-def socket_file(path: Path) -> Iterator[None]:
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(path))
-        server.listen()
-        yield
-
-
 LOOK = """
 tell() { echo "SAW $*"; }
 for secret in $SECRETS; do cat $secret >/dev/null 2>&1 && tell secret $secret; done
@@ -361,8 +353,10 @@ def test_what_a_study_names_may_be_reached(hostile: Hostile) -> None:
     (hostile.folder / "words").write_text("known\n")
     sandbox = (
         "[race]",
-        '[sandbox]\nread = ["words"]\nwrite = ["given"]\nnetwork = true\n'
-        'env = ["GITHUB_TOKEN"]\n\n[race]',
+        (
+            '[sandbox]\nread = ["words"]\nwrite = ["given"]\nnetwork = true\n'
+            'env = ["GITHUB_TOKEN"]\n\n[race]'
+        ),
     )
     with listening() as port:
         act = f"""

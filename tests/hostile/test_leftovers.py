@@ -144,7 +144,16 @@ def test_a_comparison_does_not_open_what_another_user_left_in_the_temporary_fold
 
 
 def test_a_run_in_another_pid_namespace_is_no_leftover(tmp_path: Path) -> None:
-    inside = ["bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc"]
+    inside = [
+        "bwrap",
+        "--die-with-parent",
+        "--dev-bind",
+        "/",
+        "/",
+        "--unshare-pid",
+        "--proc",
+        "/proc",
+    ]
     if shutil.which("bwrap") is None or subprocess.run([*inside, "true"], check=False).returncode:
         pytest.skip("no bubblewrap here")
     for first, second in ((inside, []), ([], inside), (inside, inside)):

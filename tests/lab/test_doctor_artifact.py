@@ -36,7 +36,7 @@ def make(folder: Path, tools: tuple[str, str], cflags: str, ldflags: str) -> Non
 
 
 def examine(path: Path) -> ArtifactCheckup:
-    return examine_path(path, PlainProcesses())
+    return examine_path(path, PlainProcesses(), dry_run=True)
 
 
 def codes(checkup: ArtifactCheckup) -> list[str]:

@@ -72,7 +72,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def examine(path: Path) -> ArtifactCheckup:
-    return examine_path(path, PlainProcesses())
+    return examine_path(path, PlainProcesses(), dry_run=True)
 
 
 def faults(found: ArtifactCheckup) -> dict[str, str]:

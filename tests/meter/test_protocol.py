@@ -78,6 +78,8 @@ BATCH = VariantSpec(
     operations=3,
     operations_pattern="n=(.*)",
     score=Score("s=(.*)", "ops/s", Better.HIGHER),
+    reads=("d",),
+    writes=("e",),
 )
 READY = Readiness("listens", 10**9)
 FILLED = (PROGRAM, DriveLoad(CLOSED, None, 3, deadline_ns=10**12))
@@ -134,6 +136,9 @@ UNASKED = {
     ("exec", "hold"),
     ("exec", "inherit_fd"),
     ("exec", "freezer"),
+    # A command that is run alone names what it needs.
+    ("exec.containment", "reads"),
+    ("exec.containment", "writes"),
     # A preload is done as fast as can be, all connections together.
     ("race.variants.preload.drive", "at_once"),
 }

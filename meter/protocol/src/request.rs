@@ -118,6 +118,13 @@ pub struct Containment {
     /// Whether they get variables that name the run and the variant.
     #[serde(default = "yes")]
     pub marks: bool,
+    /// Files and folders that they need, besides those that the request names: for whoever makes
+    /// the sandbox in which the meter runs. The meter itself has no use for them.
+    #[serde(default)]
+    pub reads: Vec<String>,
+    /// The same of those that they write to.
+    #[serde(default)]
+    pub writes: Vec<String>,
 }
 
 impl Default for Containment {
@@ -126,6 +133,8 @@ impl Default for Containment {
             user: None,
             tmp_bytes: None,
             marks: true,
+            reads: Vec::new(),
+            writes: Vec::new(),
         }
     }
 }

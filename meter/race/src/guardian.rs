@@ -69,6 +69,7 @@ pub fn guard(request: &Request) -> Result<i32, Refusal> {
     let groups = Groups {
         for_freezing: request.freezer() != FreezerChoice::Signal,
         for_limits: request.limits_trees(),
+        nameless: !request.containment().marks,
     };
     let place = Place {
         folder: request.scratch(),

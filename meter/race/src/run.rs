@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 pub(crate) const MARKER: &str = "ENSIGN_METER";
 pub(crate) const CGROUP_PREFIX: &str = "ensign-";
 pub(crate) const SCRATCH_PREFIX: &str = "ensign-meter-";
+/// For programs that are not to know that they are measured.
+const NAMELESS_PREFIX: &str = "run-";
 
 const END_WITHIN_NS: u64 = 5_000_000_000;
 const CLEAR_WITHIN_NS: u64 = 1_000_000_000;
@@ -34,11 +36,13 @@ pub(crate) struct Run {
     pub scratch: PathBuf,
 }
 
-/// Which control groups a run asks for.
+/// Which control groups a run asks for, and how its folder is called.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Groups {
     pub for_freezing: bool,
     pub for_limits: bool,
+    /// Names say nothing of a meter: they are those of a sandbox of its own.
+    pub nameless: bool,
 }
 
 /// Below which folder a run's scratch folder is made: one that is there, or the user's own.
@@ -104,7 +108,12 @@ fn begin_once(place: Place, groups: Groups) -> io::Result<(Run, Life)> {
         None => user_folder::below(&std::env::temp_dir(), place.passable)?,
     };
     let id = new_id()?;
-    let scratch = parent.join(format!("{SCRATCH_PREFIX}{id}"));
+    let prefix = if groups.nameless {
+        NAMELESS_PREFIX
+    } else {
+        SCRATCH_PREFIX
+    };
+    let scratch = parent.join(format!("{prefix}{id}"));
     let mut locks = vec![lease::make(&scratch)?];
     let cgroup = match groups.for_freezing {
         true => begin_group(&id, &mut locks),

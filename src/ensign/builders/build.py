@@ -270,6 +270,7 @@ def build_context_of(
         trainer=ports.trainer,
         given_env=given_env(request.study.sandbox, ports.env),
         sandbox_key=place.sandbox_key,
+        caller=ports.env,
         limits=tree_limits(request.study.sandbox),
     )
 

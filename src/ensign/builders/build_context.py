@@ -19,6 +19,8 @@ from ensign.host.entry import CacheChanged
 from ensign.host.files import copy_tree, remove_tree, storage_errors, tree_sha256
 from ensign.host.foreign_files import hand_over, remove_special
 from ensign.host.processes import Outcome, Processes, ProcessLimits, ProcessRequest
+from ensign.host.storage import full_file_system
+from ensign.model.errors import StorageFailed
 from ensign.model.units import format_size
 
 _TRIES = 3
@@ -31,7 +33,8 @@ class BuildContext:
     `meter` is the program that records calls; without it none are recorded. `trainer` runs what
     collects profiles. `given_env` are the caller's variables that commands get; `sandbox_key`
     hashes what they may reach, where that is not the usual. `source_again` puts the source into the
-    cache once more, at the same path. `limits` are each command's.
+    cache once more, at the same path. `limits` are each command's. `caller` is the environment of
+    who started ensign, which no command gets.
     """
 
     processes: Processes
@@ -43,6 +46,7 @@ class BuildContext:
     trainer: Trainer | None = None
     given_env: Mapping[str, str] = field(default_factory=dict)
     sandbox_key: str = ""
+    caller: Mapping[str, str] = field(default_factory=dict)
     source_again: Callable[[], object] | None = None
     limits: ProcessLimits = field(default_factory=ProcessLimits)
 
@@ -204,4 +208,9 @@ class Runner:
         # Files with holes take little of the disk, until they are copied.
         if seeming_bytes - self.bounds.seeming_bytes > self.bounds.disk.size_bytes:
             return replace(outcome, exit=None, signal=None, reason="disk")
+        if not outcome.ok and outcome.reason != "disk":
+            # Now, as long as all of it is there: what failed for lack of space says nothing else.
+            full = full_file_system(sandbox.tree, outcome.tail)
+            if full:
+                raise StorageFailed(f"'{request.argv[len(sandbox.argv)]}' failed: {full}")
         return outcome

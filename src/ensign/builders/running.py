@@ -193,6 +193,7 @@ class Run:
                 wrapper=with_folders((training_steps.wrapper,), placed)[0],
                 root=tree,
                 libraries=tuple(str(tree / each) for each in inputs.taken.folders),
+                writes=self.runner.sandbox.folders,
             )
             self._train(run)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.cache import key_of
-from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser
+from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser, is_someones_home
 from ensign.host.confinement_probe import Confinement, probe_confinement, unconfined
 from ensign.host.processes import ProcessLimits
 from ensign.host.usable_memory import usable_memory_bytes
@@ -24,8 +25,7 @@ _CREDENTIALS = frozenset(
     (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials",
      ".password-store", ".pki", "keyrings", "credentials", "credentials.toml", "gcloud")
 )  # fmt: skip
-_RESULTS = ".ensign"
-_FEWEST_PARTS = 4  # a home folder, such as /home/me, has three
+RESULTS = ".ensign"
 
 
 def confinement_of(request: BuildRequest, ports: BuildPorts) -> Confinement:
@@ -52,23 +52,28 @@ def shown_to_builds(
         path=ports.env.get("PATH", ""),
         home=ports.env.get("HOME", ""),
         programs=tuple(sorted(programs)),
-        read=(*meter, *paths_in(_words(request.study)), *_named(sandbox.read, folder, "read")),
+        read=(
+            *meter,
+            *paths_in(_words(request.study), ports.env),
+            *sandbox_paths(sandbox.read, folder, "read"),
+        ),
         write=writable(sandbox, folder, user),
-        hidden=(ports.cache.folder, folder / _RESULTS),
+        hidden=(ports.cache.folder, folder / RESULTS),
         network=sandbox.network,
     )
 
 
-def shown_to_checks(study: Study, folder: Path) -> tuple[Path, ...]:
+def shown_to_checks(study: Study, folder: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
     """What checks see besides: the study's folder, and what its workloads name."""
     words = [word for each in study.workloads for word in (each.command or [])]
     words += [text for each in study.workloads for text in each.env.values()]
     words += [each.stdin for each in study.workloads if each.stdin is not None]
     if study.check is not None:
         words += [word for argv in study.check.commands for word in argv]
-    whole = () if len(folder.parts) < _FEWEST_PARTS else (folder,)
+    whole = () if is_someones_home(folder, env.get("HOME", "")) else (folder,)
     inside = (folder / word for word in words if word and not PurePosixPath(word).is_absolute())
-    return (*whole, *paths_in(words), *filter(_is_there, inside))
+    may_be = (each for each in inside if _may_be_shown(each, env) and _is_there(each))
+    return (*whole, *paths_in(words, env), *may_be)
 
 
 def given_env(sandbox: SandboxSection, env: Mapping[str, str]) -> dict[str, str]:
@@ -93,13 +98,18 @@ def sandbox_key(sandbox: SandboxSection, env: Mapping[str, str]) -> str:
     return key_of([*decisive, sorted(given_env(sandbox, env).items())])
 
 
-def paths_in(words: Iterable[str]) -> tuple[Path, ...]:
+def paths_in(words: Iterable[str], env: Mapping[str, str]) -> tuple[Path, ...]:
     """The absolute paths in words of commands; never a home folder, nor credentials."""
     found = (Path(each) for word in words for each in _PATH.findall(word))
-    return tuple(
-        path
-        for path in dict.fromkeys(found)
-        if len(path.parts) >= _FEWEST_PARTS and not _CREDENTIALS.intersection(path.parts)
+    return tuple(path for path in dict.fromkeys(found) if _may_be_shown(path, env))
+
+
+def _may_be_shown(path: Path, env: Mapping[str, str]) -> bool:
+    """Neither as it is written nor where its links lead it is a home folder or credentials."""
+    return not any(
+        is_someones_home(Path(each), env.get("HOME", ""))
+        or _CREDENTIALS.intersection(Path(each).parts)
+        for each in (os.path.normpath(path), os.path.realpath(path))
     )
 
 
@@ -136,7 +146,7 @@ def writable(
     sandbox: SandboxSection, folder: Path, user: UnprivilegedUser | None
 ) -> tuple[Path, ...]:
     """What programs of a study may change. InputError where they could not."""
-    paths = _named(sandbox.write, folder, "write")
+    paths = sandbox_paths(sandbox.write, folder, "write")
     for name, path in zip(sandbox.write, paths, strict=True):
         if user is not None and not user.may(path.stat(), 0o2):
             raise InputError(
@@ -146,7 +156,8 @@ def writable(
     return paths
 
 
-def _named(names: Iterable[str], folder: Path, key: str) -> tuple[Path, ...]:
+def sandbox_paths(names: Iterable[str], folder: Path, key: str) -> tuple[Path, ...]:
+    """The paths of one key of the section. InputError where one is not there."""
     paths = tuple(folder / name for name in names)
     for name, path in zip(names, paths, strict=True):
         if not _is_there(path):

@@ -30,6 +30,13 @@ def doctor(
     race: Annotated[
         bool, typer.Option(help="Measure the noise by racing a program against itself for 2 s.")
     ] = True,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Of a folder with a Makefile: ask make what it would do, which runs parts of it.",
+        ),
+    ] = False,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -40,13 +47,13 @@ def doctor(
     """Report what this machine offers and lacks; for a PATH, which flags had no effect there.
 
     A PATH is a program, a library, or a folder in which something was built, with or without
-    ensign. Exit status: 0, 1 by --fail-on, 2 wrong use.
+    ensign. Nothing of it is run without --dry-run. Exit status: 0, 1 by --fail-on, 2 wrong use.
     """
     failing = FailOn(tuple(fail_on or ()), known=tuple(Severity))
     outputs.check()
     columns = shutil.get_terminal_size((80, 24)).columns
     if path is not None and path.suffix != ".toml":
-        found = _of_artifact(path, columns, outputs)
+        found = _of_artifact(path, columns, outputs, dry_run=dry_run)
     else:
         found = _of_machine(path, columns, outputs, race=race)
     status = failing.status_of(found)
@@ -54,12 +61,14 @@ def doctor(
         raise typer.Exit(status)
 
 
-def _of_artifact(path: Path, columns: int, outputs: Outputs) -> tuple[Finding, ...]:
+def _of_artifact(
+    path: Path, columns: int, outputs: Outputs, *, dry_run: bool
+) -> tuple[Finding, ...]:
     from ensign.lab.doctor.artifact import examine_path  # noqa: PLC0415
     from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic and pyelftools load here
     from ensign.report import as_artifact  # noqa: PLC0415
 
-    found = examine_path(path, Ports().processes())
+    found = examine_path(path, Ports().processes(), dry_run=dry_run)
     _show(outputs, partial(as_artifact.as_json, found), as_artifact.terminal(found, columns))
     return found.findings
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import traceback
-from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -109,8 +108,7 @@ def run_command_line(argv: list[str]) -> int:
         if refused is not None:
             complain(refused)
             return _FAILED
-        with suppress(OSError):
-            traceback.print_exc()
+        write(sys.stderr, traceback.format_exc())
         complain(f"this should not have happened, please report it: {error!r}")
         return _INTERNAL
     if status == _TYPER_INTERRUPTED:

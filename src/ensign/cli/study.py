@@ -19,6 +19,14 @@ StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file
 EvidencePath = Annotated[
     Path, typer.Argument(metavar="STUDY", help="A study file, or a bundle of one (zip).")
 ]
+Signers = Annotated[
+    Path | None,
+    typer.Option(
+        "--signers",
+        metavar="FILE",
+        help="With --verify: whose signatures count (an allowed_signers file of ssh-keygen).",
+    ),
+]
 UpdateLock = Annotated[
     bool, typer.Option("--update-lock", help="Accept a source that changed since the lock file.")
 ]
@@ -29,7 +37,10 @@ Workloads = Annotated[
 
 
 def plan(study: StudyPath, *, workload: Workloads = None) -> None:
-    """Show variants, workloads, expected time and disk; build and race nothing."""
+    """Show variants, workloads, expected time and disk; build and race nothing.
+
+    Nothing of the study's own is run: compilers in its folders are named, and not tried.
+    """
     from ensign.cli import study_run  # noqa: PLC0415  # numpy and polars load with it
 
     study_run.plan(study, workload or [])
@@ -89,7 +100,7 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
 
 
 @with_outputs()
-def report(
+def report(  # noqa: PLR0913  # one parameter per option of the command line
     study: EvidencePath,
     *,
     outputs: Outputs,
@@ -98,13 +109,25 @@ def report(
         bool, typer.Option("--workloads", help="In the terminal, show every workload.")
     ] = False,
     fail_on: FailOnOption = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Report nothing, but check that what was told follows from what was measured, "
+            "and who signed a bundle.",
+        ),
+    ] = False,
+    signers: Signers = None,
 ) -> None:
     """Report what was found: in the terminal, or as HTML, markdown, CSV or JSON.
 
-    Exit status: 0 done, 1 by --fail-on, 2 wrong input.
+    Exit status: 0 done, 1 by --fail-on or where --verify finds a difference, 2 wrong input.
     """
-    from ensign.cli import study_run  # noqa: PLC0415
+    from ensign.cli import study_run, verify_run  # noqa: PLC0415
 
+    if verify:
+        _end(verify_run.verify(study, signers))
+        return
     failing = FailOn(tuple(fail_on or ()))
     result = study_run.report(study, outputs, details=details, every_workload=every_workload)
     _end(failing.status(result))
@@ -129,17 +152,33 @@ def _end(status: int) -> None:
 
 
 def bundle(
-    study: StudyPath,
+    study: EvidencePath,
     *,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="The bundle (default: NAME.bundle.zip beside STUDY)."),
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option("--sign", metavar="KEY", help="Sign it with a key of ssh-keygen."),
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Of a bundle: check that it is whole, and who signed it."),
+    ] = False,
+    signers: Signers = None,
 ) -> None:
-    """Put a study and all that its report follows from into one file, for `report` anywhere."""
-    from ensign.cli import study_run  # noqa: PLC0415
+    """Put a study and all that its report follows from into one file, for `report` anywhere.
 
-    study_run.bundle(study, output)
+    Exit status: 0 done, 1 where --verify finds it changed, unsigned, or signed by another than the
+    signers, 2 wrong input.
+    """
+    from ensign.cli import study_run, verify_run  # noqa: PLC0415
+
+    if verify:
+        _end(verify_run.verify_bundle(study, signers))
+        return
+    study_run.bundle(study, output, sign)
 
 
 def unbundle(

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from ensign.cli.experiment import carry_out, show
-from ensign.cli.output import complain, say
+from ensign.cli.output import complain, say, write
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import BuildProgress, RoundsProgress, StatusLine, screen_of
 from ensign.host.files import check_writable, write_atomically
@@ -21,6 +21,8 @@ from ensign.lab.study.plan import expectation
 from ensign.lab.study.prepare import open_cache, open_study
 from ensign.lab.study.progress import ProgressCallbacks
 from ensign.lab.study.run import StudySteps, folder_of
+from ensign.lab.study.surroundings import confined_ports
+from ensign.lab.study.verify import keep_figures
 from ensign.lab.study_file import LimitOptions
 from ensign.model.results import Result
 from ensign.model.units import format_size, parse_duration_ns
@@ -32,7 +34,7 @@ def plan(path: Path, workloads: Sequence[str]) -> None:
     ports = Ports()
     file = open_study(path, ports).with_workloads(workloads)
     with open_cache(ports) as cache:
-        expected = expectation(file, cache, ports)
+        expected = expectation(file, cache, ports, only_look=True)
     say(as_plan.plan(expected, screen_of(sys.stdout).width))
 
 
@@ -55,7 +57,7 @@ def run(  # noqa: PLR0913  # what the command line says
     file = file if confined else file.unconfined()
     folder = folder_of(file)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
-        sys.stderr.write(as_plan.before_run(expectation(file, cache, ports)) + "\n")
+        write(sys.stderr, as_plan.before_run(expectation(file, cache, ports)) + "\n")
         rounds = RoundsProgress(line, sys.stderr)
         progress = ProgressCallbacks(
             build=BuildProgress(line, sys.stderr).show,
@@ -63,11 +65,12 @@ def run(  # noqa: PLR0913  # what the command line says
             plan=rounds.expect,
             trial=rounds.show,
         )
-        context = StudyContext(cache, ports, folder, progress)
+        context = StudyContext(cache, confined_ports(file, ports), folder, progress)
         steps = StudySteps(file, context, update_lock)
 
         def keep(result: Result) -> str:
             line.clear()
+            keep_figures(folder, result)
             page = folder.root / "report.html"
             if not _is_current(page, result):
                 write_html(result, page)
@@ -102,11 +105,11 @@ def diff_studies(a: Path, b: Path, outputs: Outputs) -> None:
         say(as_difference.text(found, screen_of(sys.stdout).width))
 
 
-def bundle(path: Path, output: Path | None) -> None:
+def bundle(path: Path, output: Path | None, key: Path | None) -> None:
     """See `ensign.cli.study.bundle`."""
     if output is not None:
         check_writable(output)
-    made = evidence.bundle(path, output)
+    made = evidence.bundle(path, output, key)
     say(f"Bundle: {made.path} ({format_size(made.size_bytes)}, SHA-256 {made.sha256})\n")
 
 

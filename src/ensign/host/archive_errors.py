@@ -13,7 +13,7 @@ def archive_errors(said: str) -> Iterator[None]:
     """Whatever is raised is an InputError that says so much, save what ensign itself raises."""
     try:
         yield
-    except (EnsignError, MemoryError):
+    except EnsignError:
         raise
     except Exception as error:
         why = str(error).split("\n", 1)[0][:200] or type(error).__name__

@@ -16,6 +16,11 @@ from ensign.host.files import is_file, is_folder
 _ROOT = Path("/")
 _OWN = frozenset({INSIDE, "/proc", "/dev"})
 _PRIVATE = ("/root", "/home", "/run", "/mnt", "/media", "/srv")
+# Empty also where the home folder itself is shown because somebody asked for that.
+_CREDENTIALS = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".password-store",
+    ".local/share/keyrings",
+)  # fmt: skip
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # these are made anew
 # A home folder that is one of these, as a container's may be, is shown.
 _SYSTEM = re.compile(r"/|/(bin|boot|dev|etc|lib\w*|nix|opt|proc|sbin|sys|usr|var)(/(bin|lib))?")
@@ -29,6 +34,7 @@ _OF_RUSTUP = ("toolchains", "settings.toml")
 _SOCKETS = Path("/proc/net/unix")
 _OF_SHARE = re.compile(r"(aclocal|autoconf|automake|cmake|pkgconfig|pipx|uv)([-\d.].*)?")
 _PROGRAM_FOLDERS = frozenset({"bin", "sbin", "shims"})
+_CGROUPS = Path("/sys/fs/cgroup")
 _MOST_LINKS = 40
 _MOST_ENTRIES = 1000
 
@@ -57,6 +63,7 @@ class ConfinementRequest:
     `path` is its PATH. Programs of private places are shown with the folders of their prefix:
     those on PATH and `programs`. `read` and `write` are shown at their places, `binds` elsewhere.
     `hidden` is private besides what always is. `home` is the home folder of who started ensign.
+    `cgroups`: who starts programs in there makes control groups of the machine for them.
     """
 
     path: str
@@ -70,6 +77,7 @@ class ConfinementRequest:
     network: bool = False
     unset: tuple[str, ...] = ()
     ends_with_parent: bool = True
+    cgroups: bool = False
 
 
 def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) -> View:
@@ -79,7 +87,7 @@ def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) ->
     showing.links.update(links)
     for path in request.read:
         showing.show(path)
-    for path in request.write:
+    for path in (*request.write, *((_CGROUPS,) if request.cgroups else ())):
         showing.show(path, writable=True)
     for folder in filter(os.path.isabs, request.path.split(os.pathsep)):
         showing.show_programs(Path(folder))
@@ -98,7 +106,15 @@ def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) ->
         network=request.network,
         unset=request.unset,
         ends_with_parent=request.ends_with_parent,
+        cgroups=request.cgroups,
     )
+
+
+def is_someones_home(path: Path, home: str) -> bool:
+    """Whether it is a home folder, or a place where those or other private things are kept."""
+    kept = {*_PRIVATE, *_SCRATCH, home}
+    around = any(Path(each).is_relative_to(path) for each in kept if each)
+    return around or str(path.parent) == "/home"
 
 
 def rustup_home(path: str) -> str:
@@ -138,7 +154,9 @@ def _entries_of_root() -> tuple[tuple[str, ...], dict[str, Link]]:
 
 
 def _private_places(request: ConfinementRequest) -> set[str]:
-    wanted = (*_PRIVATE, request.home, *map(str, request.hidden))
+    homes = ("/root", *filter(None, [request.home]))
+    credentials = (f"{home}/{name}" for home in homes for name in _CREDENTIALS)
+    wanted = (*_PRIVATE, request.home, *credentials, *map(str, request.hidden))
     return {each for each in _real(wanted) if not _SYSTEM.fullmatch(each)}
 
 

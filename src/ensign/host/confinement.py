@@ -38,7 +38,8 @@ class View:
     `entries` of the machine's root are shown read-only, `links` in it made anew. `hidden` places
     are there, but empty and read-only; `scratch` places are empty, and take `scratch_bytes` each.
     Both must be there on the machine. `binds` lie over all that, the deeper one over the other.
-    Process numbers, IPC, host name, control groups and, without `network`, the network are its own.
+    Process numbers, IPC, host name and, without `network`, the network are its own; so are control
+    groups, unless `cgroups` are the machine's.
     `unset` are names of variables that it does not get. `ends_with_parent` kills the whole tree
     with the process that started it. `without_capabilities` is for root that is no host's root.
     """
@@ -54,6 +55,7 @@ class View:
     scratch_bytes: int = SCRATCH_BYTES
     ends_with_parent: bool = True
     without_capabilities: bool = False
+    cgroups: bool = False
 
 
 def bubblewrap_argv(program: str, view: View) -> tuple[str, ...]:
@@ -80,12 +82,15 @@ def _mounts(view: View) -> Iterable[str]:
     """Parents before what lies in them; what a user owns of it is made read-only at the end."""
     empty = dict.fromkeys(view.hidden, "0755") | dict.fromkeys(view.scratch, "1777")
     binds = {bind.target: bind for bind in view.binds}
+    empty = {place: mode for place, mode in empty.items() if place not in binds}
     made: list[str] = []
     for place in sorted({*empty, *binds}, key=_depth):
         bind = binds.get(place)
         if bind is not None:
             yield from _way_to(place, made, empty)
             yield from _bind(bind, view, made)
+        elif _is_of_root(place, view):
+            yield from ("--dir", place)
         elif _covering(place, made) not in empty or place in view.scratch:
             size = str(view.scratch_bytes)
             yield from ("--perms", empty[place], "--size", size, "--tmpfs", place)
@@ -94,9 +99,15 @@ def _mounts(view: View) -> Iterable[str]:
         made.append(place)
     for link in view.links:
         yield from ("--symlink", link.target, link.place)
-    read_only = [place for place in made if place in view.hidden and place not in binds]
+    hidden = (place for place in made if place in view.hidden and place not in binds)
+    read_only = (place for place in hidden if not _is_of_root(place, view))
     for place in (*read_only, "/dev", "/"):
         yield from ("--remount-ro", place)
+
+
+def _is_of_root(place: str, view: View) -> bool:
+    """Whether it is a folder of `/`, which is made anew anyway and read-only in the end."""
+    return place not in view.scratch and str(PurePosixPath(place).parent) == "/"
 
 
 def _way_to(place: str, made: list[str], empty: Collection[str]) -> Iterable[str]:
@@ -130,7 +141,9 @@ def _is_shown(bind: Bind, view: View, made: list[str]) -> bool:
 
 
 def _namespaces(view: View) -> Iterable[str]:
-    yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+    yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts")
+    if not view.cgroups:
+        yield "--unshare-cgroup-try"
     if not view.network:
         yield "--unshare-net"
     yield from ("--hostname", HOSTNAME, "--new-session")

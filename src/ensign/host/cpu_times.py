@@ -57,13 +57,15 @@ def read_activity(root: Path = _ROOT) -> CpuActivity:
         except (OSError, ValueError, IndexError):
             continue  # it ended meanwhile
     return CpuActivity(
-        parse_stat((root / "proc/stat").read_text(encoding="utf-8")), tuple(processes)
+        parse_stat((root / "proc/stat").read_text(encoding="utf-8", errors="replace")),
+        tuple(processes),
     )
 
 
 def parse_stat(text: str) -> CpuTimes:
     """The sums of the first line of `/proc/stat`. Pure."""
-    values = [int(word) for word in text.splitlines()[0].split()[1 : _FIELDS + 1]]
+    words = text.partition("\n")[0].split()[1 : _FIELDS + 1]
+    values = [int(word) for word in words if word.isascii() and word.isdigit()]
     values += [0] * (_FIELDS - len(values))
     return CpuTimes(sum(values), values[_IDLE] + values[_IOWAIT], values[_STEAL])
 

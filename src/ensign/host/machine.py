@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.host.topology import read_topology
 
+_AMOUNT = re.compile(r"(\w+):\s*([0-9]{1,18})\b")
+_DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _ROOT = Path("/")
 _CPUS = "sys/devices/system/cpu"
 UNKNOWN = "unknown"
@@ -141,7 +144,7 @@ def _system(root: Path, libc: str) -> System:
         libc=libc,
         aslr=_text(root / "proc/sys/kernel/randomize_va_space") or UNKNOWN,
         huge_pages=_chosen(_text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
-        load_average=float(load[0]) if load else 0.0,
+        load_average=float(load[0]) if load and _DECIMAL.fullmatch(load[0]) else 0.0,
     )
 
 
@@ -166,8 +169,9 @@ def _libc() -> str:
 def _memory(root: Path) -> Memory:
     kib: dict[str, int] = {}
     for line in _text(root / "proc/meminfo").splitlines():
-        name, _, value = line.partition(":")
-        kib[name] = int(value.split()[0])
+        found = _AMOUNT.match(line)
+        if found is not None:
+            kib[found[1]] = int(found[2])
     swap = kib.get("SwapTotal", 0)
     return Memory(
         total_bytes=kib.get("MemTotal", 0) * 1024,

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from errno import ENOENT
 from pathlib import Path
 from typing import Protocol
 
-_DEADLINE_S = 10.0
+from ensign.host.bounded_run import Bounded, run_bounded
+from ensign.host.search_path import apart_from, not_tried
+from ensign.model.quoting import shortened
+
+_BOUNDS = Bounded(deadline_s=10.0, most_bytes=16 << 20)
+_LONGEST_LINE = 500
 _APT_LISTS = Path("/var/lib/apt/lists")
 
 
@@ -42,12 +47,29 @@ class Programs(Protocol):
         """Names of the packages that can be installed; empty where that is not known."""
         ...
 
+    def not_tried(self, name: str, folders: Sequence[Path]) -> str:
+        """Why a compiler that a study names is not asked; empty where it may be."""
+        ...
+
+    def apart_from(self, folders: Sequence[Path]) -> Programs:
+        """The same without what lies in these folders."""
+        ...
+
 
 class LocalPrograms:
-    """This machine's."""
+    """This machine's; what lies in the current folder is none, whatever PATH says."""
 
-    def __init__(self, path: str | None = None) -> None:
-        self._path = os.environ.get("PATH", os.defpath) if path is None else path
+    def __init__(self, path: str | None = None, folders: Sequence[Path] = ()) -> None:
+        self._whole = os.environ.get("PATH", os.defpath) if path is None else path
+        self._path = apart_from(self._whole, folders)
+
+    def not_tried(self, name: str, folders: Sequence[Path]) -> str:
+        """See `Programs.not_tried`."""
+        return not_tried(name, self._whole, folders)
+
+    def apart_from(self, folders: Sequence[Path]) -> Programs:
+        """See `Programs.apart_from`."""
+        return LocalPrograms(self._whole, folders)
 
     def find(self, name: str) -> Path | None:
         """See `Programs.find`."""
@@ -63,24 +85,23 @@ class LocalPrograms:
 
     def ask(self, argv: Sequence[str]) -> Answer:
         """See `Programs.ask`."""
-        try:
-            done = _run(argv)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return Answer(success=False, line=str(error))
-        lines = done.stdout.decode(errors="replace").splitlines()
-        first = next((line.strip() for line in lines if line.strip()), "")
-        return Answer(success=done.returncode == 0, line=first)
+        program = self.find(argv[0])
+        if program is None:
+            return Answer(success=False, line=f"{argv[0]}: {os.strerror(ENOENT)}")
+        said = run_bounded((str(program), *argv[1:]), self._env(), _BOUNDS)
+        first = next((line.strip() for line in said.text.splitlines() if line.strip()), "")
+        return Answer(success=said.ok, line=shortened(said.problem or first, _LONGEST_LINE))
 
     def packages(self) -> frozenset[str]:
         """See `Programs.packages`. Without lists apt knows only what is installed."""
         apt = self.find("apt-cache")
         if apt is None or not any(_APT_LISTS.glob("*Packages*")):
             return frozenset()
-        try:
-            done = _run((str(apt), "pkgnames"))
-        except (OSError, subprocess.TimeoutExpired):
-            return frozenset()
-        return frozenset(done.stdout.decode(errors="replace").split())
+        said = run_bounded((str(apt), "pkgnames"), self._env(), _BOUNDS)
+        return frozenset() if said.problem else frozenset(said.text.split())
+
+    def _env(self) -> dict[str, str]:
+        return {**os.environ, "PATH": self._path, "LC_ALL": "C"}
 
 
 def names_in(folder: str) -> tuple[str, ...]:
@@ -89,18 +110,6 @@ def names_in(folder: str) -> tuple[str, ...]:
         return tuple(os.listdir(folder)) if folder else ()  # noqa: PTH208  # names are wanted
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return ()
-
-
-def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        list(argv),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=_DEADLINE_S,
-        env={**os.environ, "LC_ALL": "C"},
-        check=False,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,16 @@ class FakePrograms:
     def packages(self) -> frozenset[str]:
         """See `Programs.packages`."""
         return self.known_packages
+
+    def not_tried(self, name: str, folders: Sequence[Path]) -> str:
+        """See `Programs.not_tried`: all may be."""
+        del name, folders
+        return ""
+
+    def apart_from(self, folders: Sequence[Path]) -> Programs:
+        """See `Programs.apart_from`."""
+        del folders
+        return self
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

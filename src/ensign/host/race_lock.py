@@ -1,47 +1,41 @@
 """One race at a time on a machine: two at once widen each other's intervals twentyfold.
 
-The lock is flock(2) on a file that all users agree on, so the kernel lets go of it when its holder
-dies, however it dies. What the file says of the holder is for people, and may be stale: the lock
-alone decides. A process below the holder (a study that calls `compare`) does not wait for it.
+The lock is flock(2) on a file that all users and all containers that share its folder agree on, so
+the kernel lets go of it when its holder dies, however it dies. What the file says of the holder is
+for people: the lock alone decides. A process below the holder (a study that calls `compare`) does
+not wait for it. A file that another user made un-lockable costs a finding, never a hang.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
-import json
 import os
-import shlex
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.host.json_text import read_json
+from ensign.host.race_holder import Holder, is_above, own_words, read_holder, write_words
 from ensign.model.finding_kinds.machine import NO_RACE_LOCK, SHARED_MACHINE
 from ensign.model.findings import Finding
+
+__all__ = ["VARIABLE", "Holder", "RaceLock", "default_path"]
 
 VARIABLE = "ENSIGN_RACE_LOCK"
 _FOLDERS = (Path("/run/lock"), Path("/tmp"))  # noqa: S108  # the same place for every user
 _NAME = "ensign-race.lock"
-_MOST_BYTES = 4096
-_MOST_CHARACTERS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who holds the lock: `since` is a local time for people; pid 0 where it did not say."""
-
-    pid: int = 0
-    command: str = ""
-    since: str = ""
-
-    def __str__(self) -> str:
-        if not self.pid:
-            return "another race, of an unknown owner"
-        return f"process {self.pid} ({self.command}), racing since {self.since}"
+_LOOK_EVERY_S = 0.2
+_UNKNOWN_FOR_S = 1.0
+_TELL_EVERY_S = 10.0
+_MADE_WITHIN_S = 1.0
+_REASONS = {
+    errno.ELOOP: "it is a link",
+    errno.EISDIR: "it is a folder",
+    errno.ENXIO: "it is no regular file",
+}
 
 
 def default_path(environment_value: str | None) -> Path:
@@ -59,7 +53,7 @@ def default_path(environment_value: str | None) -> Path:
 class RaceLock:
     """`path` None is no lock at all. With `share` nobody is waited for, and the result says so.
 
-    `on_wait` is told for whom it waits, again whenever that is another one.
+    `on_wait` is told for whom it waits, again when that is another one, but not all the time.
     """
 
     path: Path | None = None
@@ -76,56 +70,119 @@ class RaceLock:
             yield ()
             return
         try:
-            descriptor = _opened(self.path)
+            descriptor, findings = self._waited(self.path)
         except OSError as error:
-            text = f"{self.path} cannot be locked ({error.strerror}): other races are not seen"
+            reason = _REASONS.get(error.errno or 0, error.strerror)
+            text = f"{self.path} cannot be locked ({reason}): other races are not seen"
             yield (NO_RACE_LOCK.found(f"{text}; {VARIABLE} names another"),)
             return
-        ours = False
+        ours = findings is None
         try:
-            findings = self._waited(descriptor)
-            ours = findings is None
             if ours:
-                _write(descriptor, _words())
+                write_words(descriptor, own_words())
             yield findings or ()
         finally:
             if ours:
-                _write(descriptor, "")
+                write_words(descriptor, "")
             os.close(descriptor)
 
-    def _waited(self, descriptor: int) -> tuple[Finding, ...] | None:
-        """None as soon as it is ours; findings where it goes on without."""
-        told: Holder | None = None
-        while not _try(descriptor):
-            holder = _holder(descriptor)
-            if holder.pid in _ancestors():
-                return ()
-            if self.share:
-                text = (
-                    f"shared the machine with {holder}: each widens the other's intervals, as "
-                    "--share-machine allowed"
-                )
-                return (SHARED_MACHINE.found(text),)
-            if holder != told:
-                self.on_wait(holder)
-                told = holder
-            # A blocking flock would not notice that its holder is another one by now.
-            time.sleep(0.2)
+    def _waited(self, path: Path) -> tuple[int, tuple[Finding, ...] | None]:
+        """The open file, and None as soon as it is ours, findings where it goes on without."""
+        telling = _Telling(self.on_wait)
+        descriptor = _opened(path)
+        try:
+            while True:
+                if not _try(descriptor):
+                    findings = self._of_other(read_holder(descriptor), telling)
+                    if findings is not None:
+                        return descriptor, findings
+                    # A blocking flock would not notice that its holder is another one by now.
+                    time.sleep(_LOOK_EVERY_S)
+                elif _is_still(descriptor, path):
+                    return descriptor, None
+                else:
+                    # Somebody removed it meanwhile: others lock the new one.
+                    os.close(descriptor)
+                    descriptor = -1
+                    descriptor = _opened(path)
+        except BaseException:
+            if descriptor >= 0:
+                os.close(descriptor)
+            raise
+
+    def _of_other(self, holder: Holder, telling: _Telling) -> tuple[Finding, ...] | None:
+        """Findings where nobody is waited for."""
+        if is_above(holder):
+            return ()
+        if self.share:
+            text = (
+                f"shared the machine with {holder}: each widens the other's intervals, as "
+                "--share-machine allowed"
+            )
+            return (SHARED_MACHINE.found(text),)
+        telling.tell(holder)
         return None
 
 
+class _Telling:
+    """Tells for whom one waits: not who is about to say so, and not ever again whatever it says."""
+
+    def __init__(self, on_wait: Callable[[Holder], None]) -> None:
+        self._on_wait = on_wait
+        self._told: Holder | None = None
+        self._quiet_until_s = time.monotonic() + _UNKNOWN_FOR_S
+
+    def tell(self, holder: Holder) -> None:
+        is_known = holder != Holder()
+        now_s = time.monotonic()
+        first = self._told is None and is_known
+        if holder == self._told or (now_s < self._quiet_until_s and not first):
+            return
+        if self._told is not None and not is_known:
+            return
+        self._told = holder
+        self._quiet_until_s = now_s + _TELL_EVERY_S
+        self._on_wait(holder)
+
+
 def _opened(path: Path) -> int:
-    """Another user's file is opened as well; it is made for everybody to write into."""
-    flags = os.O_CLOEXEC | os.O_NOFOLLOW
-    for mode in (os.O_RDWR, os.O_RDONLY):
-        with suppress(FileNotFoundError, PermissionError):
-            return os.open(path, mode | flags)
-    with suppress(FileExistsError):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o666)
-        with suppress(OSError):
-            os.fchmod(descriptor, 0o666)
+    """Another user's file is opened as well; it is made for everybody to write into.
+
+    Not by O_CREAT: kernels forbid that for files of others in a sticky folder.
+    """
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    give_up_s = time.monotonic() + _MADE_WITHIN_S
+    while True:
+        for mode in (os.O_RDWR, os.O_RDONLY):
+            with suppress(FileNotFoundError, PermissionError):
+                return _regular(os.open(path, mode | flags))
+        with suppress(FileExistsError):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o666)
+            with suppress(OSError):
+                os.fchmod(descriptor, 0o666)
+            return descriptor
+        # Whoever just made it may still be about to let others in.
+        if time.monotonic() > give_up_s:
+            return _regular(os.open(path, os.O_RDONLY | flags))
+        time.sleep(_LOOK_EVERY_S / 4)
+
+
+def _regular(descriptor: int) -> int:
+    """A file with one name: what is written into it must be nothing else's content."""
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_nlink <= 1:
         return descriptor
-    return os.open(path, os.O_RDONLY | flags)
+    os.close(descriptor)
+    linked = stat.S_ISREG(status.st_mode)
+    what = "it has other names, too" if linked else "it is no regular file"
+    raise OSError(errno.EINVAL, what)
+
+
+def _is_still(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except OSError:
+        return False
 
 
 def _try(descriptor: int) -> bool:
@@ -134,38 +191,3 @@ def _try(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _words() -> str:
-    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:_MOST_CHARACTERS]
-    said = {"pid": os.getpid(), "command": command, "since": time.strftime("%H:%M:%S")}
-    return json.dumps(said)
-
-
-def _write(descriptor: int, text: str) -> None:
-    # Opened for reading alone it stays as it is: then nobody can be named.
-    with suppress(OSError):
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, text.encode(), 0)
-
-
-def _holder(descriptor: int) -> Holder:
-    try:
-        said = read_json(os.pread(descriptor, _MOST_BYTES, 0))
-        holder = Holder(int(said["pid"]), str(said["command"]), str(said["since"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return Holder()
-    return holder if Path(f"/proc/{holder.pid}").exists() else Holder()
-
-
-def _ancestors() -> set[int]:
-    """This process and those above it."""
-    found, pid = {os.getpid()}, os.getppid()
-    while pid > 1 and pid not in found:
-        found.add(pid)
-        try:
-            text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            break
-        pid = int(text.rpartition(")")[2].split()[1])
-    return found

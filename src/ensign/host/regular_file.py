@@ -28,4 +28,7 @@ def open_regular(path: Path, *, follow: bool = True) -> int:
 def read_regular(path: Path, most_bytes: int, *, follow: bool = True) -> bytes:
     """The beginning of a file, of at most so many bytes. OSError as `open_regular`."""
     with os.fdopen(open_regular(path, follow=follow), "rb") as file:
-        return file.read(most_bytes)
+        data: bytes | None = file.read(most_bytes)
+    if data is None:  # one of the kernel's, in which nothing is to be read yet
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return data

@@ -13,6 +13,8 @@ from ensign.model.quoting import visible
 from ensign.model.units import format_size
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_COMPLAINTS = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+_NOTHING_BYTES, _GIVEN_BACK_BYTES = 4096, 64 << 20
 _REFUSED = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO, errno.ELOOP,
      errno.ENAMETOOLONG, errno.EFBIG, errno.ESTALE, errno.ENODEV, errno.ENXIO}
@@ -53,16 +55,21 @@ def storage_failure(error: OSError, path: Path | None = None) -> StorageFailed |
     return None
 
 
-def full_file_system(path: Path) -> str:
-    """Says which file system is full, if the one that a path is on has no room left; else ""."""
-    found = _existing(path)
+def full_file_system(path: Path, said: str = "") -> str:
+    """Says which file system is full, if the one that a path is on is; else "".
+
+    `said` is what a program wrote that failed: where it complains of no space, a little of it may
+    have been given back since.
+    """
+    complains = any(each in said for each in _COMPLAINTS)
     try:
-        room = os.statvfs(found)
+        room = os.statvfs(_existing(path))
     except OSError:
         return ""
-    if room.f_blocks and room.f_bavail == 0:
-        return _full(OSError(errno.ENOSPC, ""), path)
-    return _full(OSError(errno.ENOSPC, ""), path) if room.f_files and not room.f_favail else ""
+    least_bytes = _GIVEN_BACK_BYTES if complains else _NOTHING_BYTES
+    lacks_space = room.f_blocks and room.f_bavail * room.f_frsize < least_bytes
+    lacks_files = room.f_files and room.f_favail == 0
+    return _full(OSError(errno.ENOSPC, ""), path) if lacks_space or lacks_files else ""
 
 
 def _named(error: OSError) -> Path | None:

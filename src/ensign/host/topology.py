@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from ensign.model.findings import Finding
 
 _ROOT = Path("/")
 _CPUS = "sys/devices/system/cpu"
+_RANGE = re.compile(r"(?<![^\s,])([0-9]{1,6})(?:-([0-9]{1,6}))?(?=[,\s]|$)")
+_MOST_CPUS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,11 @@ def read_topology(root: Path = _ROOT) -> Topology:
 
 
 def cpu_list(text: str) -> frozenset[int]:
-    """The numbers of a list as the kernel writes it: `0-3,8`. Pure."""
+    """The numbers of a list as the kernel writes it: `0-3,8`; what is none is passed over. Pure."""
     numbers: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if first:
-            numbers.update(range(int(first), int(last or first) + 1))
+    for part in _RANGE.finditer(text):
+        first, last = int(part[1]), int(part[2] or part[1])
+        numbers.update(range(first, min(last, _MOST_CPUS) + 1))
     return frozenset(numbers)
 
 

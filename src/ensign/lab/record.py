@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from ensign.lab.measured import SeenRunning
 from ensign.model.builds import BuildFacts
@@ -17,6 +18,7 @@ from ensign.model.ran import WhatRan
 from ensign.model.results import MachineFacts, Stopped, VariantFacts
 from ensign.model.trials import Mode, VariantFailure
 from ensign.store.folder import StudyFolder
+from ensign.store.trial_file import MOST_ROUNDS
 
 STUDY = "study"
 
@@ -96,7 +98,9 @@ def read_record(folder: StudyFolder, name: str = STUDY) -> Record | None:
     stored = folder.read_json(name)
     if stored is None:
         return None
-    try:
-        return _RECORD.validate_json(json.dumps(stored))
-    except ValidationError:
-        raise InputError(f"{folder.json_file(name)} is damaged; run the study again") from None
+    record: Record | None = None
+    with suppress(ValueError):
+        record = _RECORD.validate_json(json.dumps(stored))
+    if record is None or not 0 <= record.rounds_planned <= MOST_ROUNDS:
+        raise InputError(f"{folder.json_file(name)} is damaged; run the study again")
+    return record

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ensign.host.refusals import refusal
+from ensign.host.bounded_run import Bounded, run_bounded
 from ensign.meter.failed import ended_early
 from ensign.model.errors import DeadlineMet, InternalError
 
-_DEADLINE_S = 10.0
+_BOUNDS = Bounded(deadline_s=10.0, most_bytes=1 << 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +44,14 @@ def read_abilities(executable: Path) -> MeterAbilities:
 
     CommandFailed where it is killed or does not end, OSError where the system refuses to start it.
     """
-    try:
-        done = subprocess.run(
-            [str(executable), "probe"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_DEADLINE_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise DeadlineMet(f"{executable} probe: {error}; run it again") from None
-    except OSError as error:
-        if refusal(error) is not None:
-            raise
-        raise InternalError(f"{executable} probe: {error}") from None
-    if done.returncode < 0:
-        raise ended_early(done.returncode)
-    return parse_abilities(done.stdout.decode(errors="replace"))
+    said = run_bounded((str(executable), "probe"), os.environ, _BOUNDS, with_errors=False)
+    if said.was_ended:
+        raise DeadlineMet(f"{said.problem}; run it again")
+    if said.problem:
+        raise InternalError(f"{executable} probe: {said.problem}")
+    if said.status is not None and said.status < 0:
+        raise ended_early(said.status)
+    return parse_abilities(said.text)
 
 
 def parse_abilities(text: str) -> MeterAbilities:

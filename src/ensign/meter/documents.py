@@ -40,7 +40,11 @@ def race_json(request: RaceRequest) -> Json:
         "budget_ns": request.budget_ns,
         "counters": list(request.counters),
         "observe": request.observe,
-        "containment": _containment_json(request.containment),
+        "containment": {
+            **_containment_json(request.containment),
+            "reads": [path for variant in request.variants for path in variant.reads],
+            "writes": [path for variant in request.variants for path in variant.writes],
+        },
         "variants": [_variant_json(variant) for variant in request.variants],
     }
 

@@ -1,4 +1,4 @@
-"""What it means that `ensign-meter` ended without having said how: killed, or its own fault."""
+"""What it means that `ensign-meter` ended without saying how: killed, or a fault of its own."""
 
 from __future__ import annotations
 

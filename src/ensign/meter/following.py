@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ensign.model.errors import CommandFailed
 from ensign.model.traced import Way
+from ensign.model.validation import first_error
 
 GAPS = {
     "not-allowed": "this machine does not let one process trace another (ptrace)",
@@ -89,7 +90,5 @@ def read_followed(text: bytes) -> Followed:
     try:
         return Followed.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        said = f"{where}: {first['msg']}" if where else first["msg"]
-        raise CommandFailed(f"what was seen of a program was overwritten ({said})") from None
+        why = first_error(error)
+        raise CommandFailed(f"what was seen of a program was overwritten ({why})") from None

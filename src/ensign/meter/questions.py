@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ensign.host.refusals import refusal
+from ensign.host.bounded_run import Bounded, run_bounded
 from ensign.meter.failed import ended_early
 from ensign.model.errors import DeadlineMet, InternalError
 
-_DEADLINE_S = 60.0
+_BOUNDS = Bounded(deadline_s=60.0, most_bytes=1 << 30)
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -30,24 +30,18 @@ def ask(
     CommandFailed where it is killed or does not end, OSError where the system refuses to start it.
     """
     lines = "".join(f"{json.dumps(each)}\n" for each in questions)
+    said = run_bounded(
+        (str(executable), about), os.environ, _BOUNDS, lines.encode(), with_errors=False
+    )
+    if said.was_ended:
+        raise DeadlineMet(f"{said.problem}; run it again")
+    if said.status is not None and said.status < 0:
+        raise ended_early(said.status)
     try:
-        done = subprocess.run(
-            [str(executable), about],
-            input=lines.encode(),
-            capture_output=True,
-            timeout=_DEADLINE_S,
-            check=False,
-        )
-        answers = tuple(answer.model_validate_json(line) for line in done.stdout.splitlines())
-    except subprocess.TimeoutExpired as error:
-        raise DeadlineMet(f"{executable} {about}: {error}; run it again") from None
-    except (OSError, ValidationError) as error:
-        if refusal(error) is not None:
-            raise
+        answers = tuple(answer.model_validate_json(line) for line in said.output.splitlines())
+    except ValidationError as error:
         raise InternalError(f"{executable} {about}: {error}; run 'make setup'") from None
-    if done.returncode < 0:
-        raise ended_early(done.returncode)
     if len(answers) != len(questions):
-        said = done.stderr.decode(errors="replace")
-        raise InternalError(f"{executable} {about} did not answer: {said!r}; run 'make setup'")
+        why = said.problem or f"status {said.status}"
+        raise InternalError(f"{executable} {about} did not answer ({why}); run 'make setup'")
     return answers

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ensign.model.errors import (
     CommandFailed,
@@ -36,10 +37,12 @@ from ensign.model.trials import (
     VariantFailure,
     VariantTotals,
 )
+from ensign.model.validation import first_error
 
 Record = Mapping[str, object]
 
 _MEASURED = ("program", "load")
+_SHOWN = 40
 WARNINGS = {
     kind.code: kind
     for kind in (
@@ -56,6 +59,16 @@ INPUT_CODES = frozenset({"request", "not-found", "not-executable", "port-in-use"
 
 class _Line(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """The record as such a line. InternalError where it lacks what that has."""
+        try:
+            return cls.model_validate(record)
+        except ValidationError as error:
+            kind = str(record.get("type"))[:_SHOWN]
+            said = f"a record '{kind}' of ensign-meter is not as expected"
+            raise InternalError(f"{said} ({first_error(error)}); run 'make setup'") from None
 
 
 class StartLine(_Line):
@@ -203,9 +216,9 @@ def trials(records: Iterable[Record], place: TrialPlace) -> Iterator[Trial]:
     for record in records:
         match record.get("type"):
             case "start":
-                start = StartLine.model_validate(record)
+                start = StartLine.of(record)
             case "execution":
-                line = ExecutionLine.model_validate(record)
+                line = ExecutionLine.of(record)
                 if start is None:
                     raise InternalError("ensign-meter reported an execution before its start")
                 if line.valid:
@@ -224,7 +237,7 @@ def error_of(
     record: Record, place: TrialPlace | None = None
 ) -> InputError | CommandFailed | InternalError:
     """The exception that an `error` record stands for; it names workload and variant."""
-    return _raised(DoubtLine.model_validate(record), place)
+    return _raised(DoubtLine.of(record), place)
 
 
 def _raised(
@@ -262,30 +275,30 @@ def ended_of(records: Iterable[Record]) -> ExecEnd:
     for record in records:
         match record.get("type"):
             case "outcome":
-                outcome = OutcomeLine.model_validate(record)
+                outcome = OutcomeLine.of(record)
             case "error":
-                error = DoubtLine.model_validate(record)
+                error = DoubtLine.of(record)
             case "warning":
-                left += WarningLine.model_validate(record).ended
+                left += WarningLine.of(record).ended
     return ExecEnd(outcome, error, tuple(dict.fromkeys(left)))
 
 
 def _take(record: Record, pending: _Pending, place: TrialPlace) -> None:
     match record.get("type"):
         case "slice":
-            line = SliceLine.model_validate(record)
+            line = SliceLine.of(record)
             pending.slices.append(SliceRecord(**line.model_dump()))
         case "variant":
-            pending.variants.append(_totals(VariantLine.model_validate(record), place.better))
+            pending.variants.append(_totals(VariantLine.of(record), place.better))
         case "warning":
-            doubt = DoubtLine.model_validate(record)
+            doubt = DoubtLine.of(record)
             pending.findings.append(_finding(doubt))
         case "failure":
-            failed = FailureLine.model_validate(record)
+            failed = FailureLine.of(record)
             text = _without_variant(failed.text, failed.variant)
             pending.failures.append(VariantFailure(**{**failed.model_dump(), "text": text}))
         case "outcome" if record.get("role") in _MEASURED:
-            outcome = OutcomeLine.model_validate(record)
+            outcome = OutcomeLine.of(record)
             # A server runs until it is ended: its load generator is what may fail.
             if outcome.reason == "exited" and outcome.variant is not None:
                 pending.ends[outcome.variant] = outcome

@@ -136,6 +136,8 @@ class VariantSpec:
     variant that `fills` runs again, uncounted, while others are not done, and is cut off then. The
     failure of a variant that is `required` ends the race, that of another one the variant alone.
     `operations` (or a pattern in what it prints) are those of one run of a batch program.
+    `reads` and `writes` are files and folders that it needs, besides those that are named here,
+    where it is confined.
     """
 
     name: str
@@ -154,6 +156,8 @@ class VariantSpec:
     operations: int | None = None
     operations_pattern: str | None = None
     score: Score | None = None
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,10 +49,12 @@ class Examined:
 class ArtifactCheckup:
     """What `ensign doctor PATH` found in a binary or in a folder where something was built.
 
-    `sources` names what else was evidence: maps, recorded calls, a dry run of a Makefile.
+    `sources` names what else was evidence: maps, recorded calls, a dry run of a Makefile;
+    `unasked` says what else could be asked, empty where nothing could.
     """
 
     path: str
     examined: tuple[Examined, ...]
     sources: tuple[str, ...]
     findings: tuple[Finding, ...]
+    unasked: str = ""

@@ -43,7 +43,8 @@ class Expectation:
     """What `ensign plan` shows. `work` is in its order: builds, relinks, checks, racing.
 
     `confirming` is how many finalists at most, and how many rounds of these, follow the `rounds`;
-    None rounds are as many as the budget holds.
+    None rounds are as many as the budget holds. `untried` are variants that nothing is known of,
+    each with the reason: their compilers are the study's own, and planning runs nothing of it.
     """
 
     name: str
@@ -54,4 +55,5 @@ class Expectation:
     rounds: int | None
     cpus: tuple[tuple[str, tuple[int, ...]], ...]
     left_out: tuple[tuple[str, str], ...] = ()
+    untried: tuple[tuple[str, str], ...] = ()
     confirming: tuple[int, int | None] | None = None

@@ -26,6 +26,19 @@ def visible_lines(text: str) -> str:
     return "\n".join("\t".join(map(visible, line.split("\t"))) for line in lines)
 
 
+def json_visible(text: str) -> str:
+    """JSON of the same meaning, with nothing in its texts that could not be seen."""
+    return _SUSPECT.sub(_as_json, text)
+
+
+def _as_json(match: re.Match[str]) -> str:
+    character = match[0]
+    if character == "\n" or unicodedata.category(character) not in _HIDDEN:
+        return character
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
 def _escaped(match: re.Match[str]) -> str:
     character = match[0]
     if unicodedata.category(character) not in _HIDDEN:

@@ -34,6 +34,9 @@ class SandboxSection(Section):
     processes: int = Field(
         default=4096, ge=16, le=4_000_000, description="most of them at a time, per command"
     )
+    disk: SizeText = Field(
+        default="4GiB", description="most that one program may write below `{tmp}` in a race"
+    )
     confined: bool = Field(
         default=True, description="false: they run as they are, with all rights of the caller"
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ensign.model.study_axes import Section
-from ensign.model.study_values import Reference, Sha256
+from ensign.model.study_values import Reference, Sha256, SizeText
 
 
 class _Origin(Section):
@@ -17,6 +17,7 @@ class _Origin(Section):
         default_factory=list,
         description="the study's own patches (patch -p1), relative to the study file",
     )
+    limit: SizeText = Field(default="4GiB", description="most that fetching it may write")
 
 
 class DebianSource(_Origin):

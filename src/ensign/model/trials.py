@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
 
 from ensign.model.findings import Finding
+from ensign.model.validation import Count, Finite
 
 SHORTEST_SLICE_NS, LONGEST_SLICE_NS = 100_000, 60 * 10**9
 
@@ -62,14 +66,14 @@ class TaskActivity:
     `busiest_cpu_ns` is the CPU time of the task that used most.
     """
 
-    looks: int = 0
-    observed_ns: int = 0
-    idle_ns: int = 0
-    several_ns: int = 0
-    runnable_ns: int = 0
-    storage_ns: int = 0
-    most_tasks: int = 0
-    busiest_cpu_ns: int = 0
+    looks: Count = 0
+    observed_ns: Count = 0
+    idle_ns: Count = 0
+    several_ns: Count = 0
+    runnable_ns: Count = 0
+    storage_ns: Count = 0
+    most_tasks: Count = 0
+    busiest_cpu_ns: Count = 0
 
     @property
     def idle_share(self) -> float:
@@ -96,13 +100,13 @@ def name_in_group(variant: str, number: int) -> str:
 class Latency:
     """Latencies of one variant's operations in one execution, in ns but for their `count`."""
 
-    p50: int
-    p95: int
-    p99: int
-    p999: int
-    max: int
-    mean: int
-    count: int
+    p50: Count
+    p95: Count
+    p99: Count
+    p999: Count
+    max: Count
+    mean: Count
+    count: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,24 +139,24 @@ class VariantTotals:
     """
 
     variant: str
-    wall_ns: int
-    cpu_ns: int
-    user_ns: int
-    system_ns: int
-    load_cpu_ns: int
-    operations: int
-    peak_memory_bytes: int
-    voluntary_switches: int
-    involuntary_switches: int
-    slices: int
+    wall_ns: Count
+    cpu_ns: Count
+    user_ns: Count
+    system_ns: Count
+    load_cpu_ns: Count
+    operations: Annotated[Count, Field(ge=1)]
+    peak_memory_bytes: Count
+    voluntary_switches: Count
+    involuntary_switches: Count
+    slices: Count
     counters: tuple[tuple[str, int], ...] = ()
     latency: Latency | None = None
     exit: int = 0
     signal: int = 0
-    cpu_wait_ns: int | None = None
+    cpu_wait_ns: Count | None = None
     activity: TaskActivity | None = None
     load_activity: TaskActivity | None = None
-    score: float | None = None
+    score: Annotated[Finite, Field(ge=0)] | None = None
     better: Better = Better.HIGHER
     mapped: tuple[RaceMapping, ...] = ()
 
@@ -175,12 +179,12 @@ class SliceRecord:
     """One slice: `start_ns` counts from the first slice of the execution."""
 
     variant: str
-    start_ns: int
-    wall_ns: int
-    cpu_ns: int
-    load_cpu_ns: int
+    start_ns: Count
+    wall_ns: Count
+    cpu_ns: Count
+    load_cpu_ns: Count
     filler: bool
-    cpu_wait_ns: int | None = None
+    cpu_wait_ns: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,19 +232,19 @@ class Trial:
     """
 
     workload: str
-    round_index: int
+    round_index: Count
     seed: int
     mode: Mode
     freezer: str
-    slice_ns: int
-    started_unix_s: float
-    wall_ns: int
-    running_share: float
+    slice_ns: Count
+    started_unix_s: Finite
+    wall_ns: Count
+    running_share: Finite
     variants: tuple[VariantTotals, ...]
     slices: tuple[SliceRecord, ...]
     findings: tuple[Finding, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
-    steal_ns: int = 0
+    steal_ns: Count = 0
     failures: tuple[VariantFailure, ...] = ()
 
     def baselines_of(self, variant: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

@@ -31,6 +31,8 @@ _BYTES = {
     "gib": 2**30,
     "tib": 2**40,
 }
+# Of what a person means; longer ones overflow.
+_LONGEST = 40
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\s*")
 
 
@@ -67,8 +69,8 @@ def parse_share(text: str) -> float:
 
 def _split(text: str, wanted: str) -> tuple[float, str]:
     match = _QUANTITY.fullmatch(text)
-    if match is None:
-        raise InputError(f"'{text}' is not {wanted}")
+    if match is None or len(text) > _LONGEST:
+        raise InputError(f"'{text[:_LONGEST]}' is not {wanted}")
     return float(match[1]), match[2]
 
 

@@ -144,10 +144,10 @@ def data_of(section: Section) -> bytes:
 
 @contextmanager
 def damage_told() -> Iterator[None]:
-    """Whatever reading raises is a DamagedFile, save that memory is short."""
+    """Whatever reading raises is a DamagedFile."""
     try:
         yield
-    except (DamagedFile, MemoryError):
+    except DamagedFile:
         raise
     except Exception as error:
         raise DamagedFile(f"it cannot be read: {error!r}"[:200]) from error

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from ensign.model.checkup import ArtifactCheckup
 from ensign.model.finding_kinds.proof import NOT_JUDGED
 from ensign.model.findings import Severity
+from ensign.model.quoting import json_visible
 
 _MARKS = {Severity.NOTE: "-", Severity.WARNING: "!", Severity.ERROR: "✗"}
 
@@ -35,12 +36,14 @@ def terminal(checkup: ArtifactCheckup, width: int = 80) -> str:
             lines += _wrapped("    ", line, width)
     if checkup.sources:
         lines += ["", *_wrapped("", f"also read: {', '.join(checkup.sources)}", width)]
+    if checkup.unasked:
+        lines += ["", *_wrapped("", checkup.unasked, width)]
     return "\n".join(lines) + "\n"
 
 
 def as_json(checkup: ArtifactCheckup) -> str:
-    """`{"path": …, "examined": […], "sources": […], "findings": […]}`."""
-    return json.dumps(asdict(checkup), indent=2, ensure_ascii=False) + "\n"
+    """`{"path": …, "examined": […], "sources": […], "findings": […], "unasked": …}`."""
+    return json_visible(json.dumps(asdict(checkup), indent=2, ensure_ascii=False)) + "\n"
 
 
 def _wrapped(label: str, text: str, width: int) -> list[str]:

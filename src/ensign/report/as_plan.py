@@ -36,6 +36,8 @@ def plan(expected: Expectation, width: int = 80) -> str:
     lines += [""]
     for variant, why in expected.left_out:
         lines += _wrapped(f"Left out: {variant}: {why}", width)
+    for variant, why in expected.untried:
+        lines += _wrapped(f"{variant}: not tried: {why}; a run builds it", width)
     lines += ["Expected:", *_work(expected.work), "", *_wrapped(_cpus(expected), width)]
     return "\n".join(lines) + "\n"
 

@@ -72,7 +72,7 @@ def _of_rounds(result: Result) -> tuple[Note, ...]:
 
 
 def _confinement(result: Result) -> str:
-    return f"Programs of the study ran {clean(result.confinement)}."
+    return f"Programs ran {clean(result.confinement)}."
 
 
 def _measured(result: Result) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import shutil
-import ssl
-import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
@@ -13,10 +10,9 @@ from pathlib import Path
 from ensign.host.files import file_sha256, storage_errors
 from ensign.model.errors import InputError
 from ensign.model.study_source import ArchiveSource
-from ensign.sources.fetched import Fetched, Fetcher
+from ensign.sources.download import download
+from ensign.sources.fetched import Fetched, Fetcher, too_large
 from ensign.sources.unpack import unpack
-
-_SILENCE_S = 60
 
 
 def fetch_archive(source: ArchiveSource, fetcher: Fetcher) -> Fetched:
@@ -25,7 +21,7 @@ def fetch_archive(source: ArchiveSource, fetcher: Fetcher) -> Fetched:
     if file is None:
         name = Path(urllib.parse.urlsplit(source.url).path).name or "archive"
         file = fetcher.work / name
-        _get(source.url, fetcher.study, file)
+        _get(source.url, fetcher, file)
         check_sha256(file, source.sha256, source.url)
         file = fetcher.keep_download(source.sha256, file)
     tree = fetcher.work / "tree"
@@ -40,36 +36,18 @@ def check_sha256(file: Path, wanted: str, title: str) -> None:
         raise InputError(f"{title} has the SHA-256 {found}, but the study wants {wanted}")
 
 
-def _get(url: str, study: Path, target: Path) -> None:
+def _get(url: str, fetcher: Fetcher, target: Path) -> None:
     scheme = urllib.parse.urlsplit(url).scheme
     if scheme == "https":
-        _download(url, target)
+        download(url, target, fetcher.limits)
         return
     if scheme not in ("", "file"):
         raise InputError(f"{url}: only https and file addresses, and paths, can be fetched")
     path = Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path)) if scheme else None
-    path = path or study.parent / url
-    try:
-        with storage_errors(target):
-            shutil.copyfile(path, target)
-    except (FileNotFoundError, IsADirectoryError):
-        raise InputError(f"the archive {path} is not there") from None
-
-
-def _download(url: str, target: Path) -> None:
-    try:
-        with (
-            urllib.request.urlopen(url, timeout=_SILENCE_S) as reply,  # noqa: S310  # https only
-            storage_errors(target),
-            target.open("wb") as file,
-        ):
-            shutil.copyfileobj(reply, file)
-    except (
-        urllib.error.URLError,
-        http.client.HTTPException,
-        ssl.SSLError,
-        TimeoutError,
-        ConnectionError,
-    ) as error:
-        reason = getattr(error, "reason", error)
-        raise InputError(f"cannot fetch {url}: {reason}") from error
+    path = path or fetcher.study.parent / url
+    if not path.is_file():  # a device has no end, a pipe no beginning
+        raise InputError(f"the archive {path} is not there")
+    if path.stat().st_size > fetcher.limits.size_bytes:
+        raise too_large(str(path), fetcher.limits)
+    with storage_errors(target):
+        shutil.copyfile(path, target)

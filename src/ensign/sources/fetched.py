@@ -7,9 +7,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.host.cache import Cache
+from ensign.host.disk_watch import DiskLimit
 from ensign.host.processes import Outcome, Processes, ProcessRequest
+from ensign.model.errors import InputError
+from ensign.model.units import format_size
 
-_DEADLINE_NS = 15 * 60 * 10**9
+# Variables by which git works on another repository than the one it is told.
+_OF_A_REPOSITORY = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_ALLOW_PROTOCOL",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """What fetching may take: bytes on disk, and seconds for each program or download."""
+
+    size_bytes: int = 4 << 30
+    total_s: float = 3600.0
+
+
+NO_OTHER_LIMITS = FetchLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +49,27 @@ class Fetcher:
     study: Path
     work: Path
     pinned: Mapping[str, str]
+    limits: FetchLimits = NO_OTHER_LIMITS
 
-    def run(self, *argv: str, cwd: Path | None = None) -> Outcome:
-        """Run a program of the system, with the caller's environment (proxies, keys)."""
-        env = {**self.env, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
-        return self.processes.run(
-            ProcessRequest(argv, env, cwd or self.work, deadline_ns=_DEADLINE_NS)
+    def run(self, *argv: str, env: Mapping[str, str] | None = None) -> Outcome:
+        """Run a program of the system, with the caller's environment (proxies, keys), and `env`.
+
+        Nobody is asked for a password. InputError where it wrote more than the source may have.
+        """
+        own = {name: text for name, text in self.env.items() if name not in _OF_A_REPOSITORY}
+        unasked = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never"}
+        outcome = self.processes.run(
+            ProcessRequest(
+                argv,
+                {**own, "LC_ALL": "C", **unasked, **(env or {})},
+                self.work,
+                deadline_ns=round(self.limits.total_s * 1e9),
+                disk=DiskLimit((self.work,), self.limits.size_bytes, 0),
+            )
         )
+        if outcome.reason == "disk":
+            raise too_large(f"what '{argv[0]}' fetched", self.limits)
+        return outcome
 
     def cached_download(self, sha256: str) -> Path | None:
         """Return a file of that content that was downloaded earlier."""
@@ -60,6 +98,12 @@ class Fetched:
     resolved: tuple[tuple[str, str], ...] = ()
     exclude: tuple[str, ...] = ()
     left_behind: tuple[str, ...] = ()
+
+
+def too_large(what: str, limits: FetchLimits) -> InputError:
+    """What to say where more came than a source may have."""
+    most = format_size(limits.size_bytes)
+    return InputError(f"{what} is larger than {most}, which is what 'source.limit' allows")
 
 
 def last_line(outcome: Outcome) -> str:

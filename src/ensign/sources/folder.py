@@ -11,6 +11,7 @@ from ensign.host.files import tree_entries
 from ensign.model.errors import InputError
 from ensign.model.study_source import PathSource
 from ensign.sources.fetched import Fetched, Fetcher
+from ensign.sources.git import RUN_NOTHING
 
 _NEVER = (".git", ".ensign")
 
@@ -40,10 +41,11 @@ def _ignored(tree: Path, fetcher: Fetcher) -> Iterator[str]:
     repositories += [path.parent for _, path in tree_entries(tree) if path.name == ".git"]
     for root in dict.fromkeys(repositories):
         found = fetcher.work / "ignored"
-        # A stranger's repository may name a program that tells git what has changed.
-        asked = "ls-files -z -o -i --exclude-standard --directory"
-        command = f'exec git -C "$1" -c core.fsmonitor=false {asked} > "$2"'
-        outcome = fetcher.run("sh", "-c", command, "sh", str(root), str(found))
+        command = (
+            'to=$1; shift; exec git "$@" ls-files -z -o -i --exclude-standard --directory > "$to"'
+        )
+        git = (*RUN_NOTHING, "-C", str(root))
+        outcome = fetcher.run("sh", "-c", command, "sh", str(found), *git)
         names = os.fsdecode(found.read_bytes()).split("\0") if outcome.ok else []
         # A folder that is itself ignored by a repository around it is not that one's source.
         if "./" not in names:

@@ -1,51 +1,82 @@
-"""Git repositories at a commit."""
+"""Git repositories at a commit: nothing in a repository makes git run or fetch anything else."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from ensign.host.files import tree_entries
 from ensign.model.errors import InputError
 from ensign.model.study_source import GitSource
 from ensign.sources.fetched import Fetched, Fetcher, last_line
 
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_HELPER = re.compile(r"[A-Za-z0-9+.-]+::")  # `ext::COMMAND` and the like run programs
+_SCHEMES = ("https", "ssh", "file")
+# What a repository's own configuration, or a template of the user's, would have git run.
+RUN_NOTHING = (
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "core.fsmonitor=false",
+    "-c", "submodule.recurse=false",
+    "-c", "protocol.allow=never",
+)  # fmt: skip
+_PROTOCOLS = tuple(word for each in _SCHEMES for word in ("-c", f"protocol.{each}.allow=always"))
+# A check-out needs nothing of the user's: no line endings, no filters (LFS), no attributes.
+_ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+
 
 def fetch_git(source: GitSource, fetcher: Fetcher) -> Fetched:
     """Clone, and check out the pinned commit. InputError if it cannot be had.
 
     All files get the commit's time: those of a check-out are random, and make would regenerate
-    files that are in the repository. Submodules are not fetched.
+    files that are in the repository. Submodules and files of LFS are not fetched.
     """
-    url = source.url
-    local = fetcher.study.parent / url
-    if "://" not in url and local.exists():
-        url = str(local.resolve())
+    url = _address(source.url, fetcher)
     repository, tree = fetcher.work / "repository", fetcher.work / "tree"
     tree.mkdir()
-    _git(fetcher, "clone", "--quiet", "--no-checkout", "--", url, str(repository))
+    plain = ("--quiet", "--no-checkout", "--no-recurse-submodules", "--template=")
+    _git(fetcher, *_PROTOCOLS, "clone", *plain, "--", url, str(repository))
     commit = fetcher.pinned.get("commit") or _resolve(fetcher, repository, source)
+    if not _COMMIT.fullmatch(commit):
+        raise InputError(f"the lock file pins a commit that is none: '{commit[:80]!a}'")
     at = ("-C", str(repository), f"--work-tree={tree}")
-    _git(fetcher, *at, "checkout", "--quiet", "--force", "--detach", commit)
-    when = _git(fetcher, "-C", str(repository), "show", "-s", "--format=%ct", commit)
+    _git(fetcher, *at, "checkout", "--quiet", "--force", "--detach", commit, alone=True)
+    when = _git(
+        fetcher, "-C", str(repository), "show", "-s", "--format=%ct", commit, "--", alone=True
+    )
     for _, path in tree_entries(tree):
         os.utime(path, (int(when), int(when)), follow_symlinks=False)
     return Fetched(tree, (("commit", commit),))
 
 
+def _address(url: str, fetcher: Fetcher) -> str:
+    """The address as git gets it. InputError for one that is neither https, ssh nor a path."""
+    local = fetcher.study.parent / url
+    if "://" not in url and local.exists():
+        return str(local.resolve())
+    scheme = urlsplit(url).scheme if "://" in url else ""
+    if _HELPER.match(url) or (scheme and scheme not in _SCHEMES):
+        raise InputError(
+            f"{url}: only https, ssh and file addresses, and paths, are fetched by git"
+        )
+    return url
+
+
 def _resolve(fetcher: Fetcher, repository: Path, source: GitSource) -> str:
     for name in (source.commit, f"origin/{source.commit}"):
         outcome = fetcher.run(
-            "git", "-C", str(repository), "rev-parse", "--verify", "--end-of-options",
-            f"{name}^{{commit}}",
+            "git", *RUN_NOTHING, "-C", str(repository), "rev-parse", "--verify", "--end-of-options",
+            f"{name}^{{commit}}", env=_ALONE,
         )  # fmt: skip
         if outcome.ok:
             return outcome.stdout.strip()
     raise InputError(f"{source.url} has no commit, tag or branch '{source.commit}'")
 
 
-def _git(fetcher: Fetcher, *arguments: str) -> str:
-    outcome = fetcher.run("git", *arguments)
+def _git(fetcher: Fetcher, *arguments: str, alone: bool = False) -> str:
+    outcome = fetcher.run("git", *RUN_NOTHING, *arguments, env=_ALONE if alone else {})
     if outcome.reason == "not-found":
         raise InputError("a git source needs git; run 'apt-get install git'")
     if not outcome.ok:

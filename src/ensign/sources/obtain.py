@@ -14,9 +14,10 @@ from ensign.host.json_text import read_json
 from ensign.host.processes import Processes
 from ensign.model.errors import InputError
 from ensign.model.study_source import ArchiveSource, DebianSource, GitSource, PathSource, Source
+from ensign.model.units import parse_size_bytes
 from ensign.sources.archive import fetch_archive
 from ensign.sources.debian import fetch_debian
-from ensign.sources.fetched import Fetched, Fetcher
+from ensign.sources.fetched import Fetched, Fetcher, FetchLimits
 from ensign.sources.folder import fetch_folder
 from ensign.sources.git import fetch_git
 from ensign.sources.patches import patched, request_of
@@ -99,7 +100,8 @@ def obtain(source: Source, study: Path, ports: SourcePorts, *, update_lock: bool
             return _tree(entry, request, lock)
     with ports.cache.temporary() as work:
         pinned = {} if lock is None else lock.resolved
-        fetcher = Fetcher(ports.processes, ports.cache, ports.env, study, work, pinned)
+        limits = FetchLimits(parse_size_bytes(source.limit))
+        fetcher = Fetcher(ports.processes, ports.cache, ports.env, study, work, pinned, limits)
         fetched = patched(source, _fetch(source, fetcher), fetcher)
         digest = tree_sha256(fetched.tree, fetched.exclude)
         if lock is not None and lock.tree_sha256 != digest:

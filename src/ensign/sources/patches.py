@@ -17,7 +17,7 @@ def request_of(source: Source, study: Path) -> dict[str, object]:
 
     InputError where a patch is not there.
     """
-    request = source.model_dump(mode="json", exclude={"apply"})
+    request = source.model_dump(mode="json", exclude={"apply", "limit"})
     if not request.get("ignored", True):
         del request["ignored"]  # locks were written before there was such a key
     return {**request, "apply": dict(_hashes(source, study))} if source.apply else request

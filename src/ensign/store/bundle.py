@@ -5,23 +5,29 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from pydantic import BaseModel, ConfigDict
 
 from ensign.host.archive_errors import archive_errors
 from ensign.host.files import storage_errors
 from ensign.host.json_text import read_json
+from ensign.host.regular_file import open_regular, read_regular
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.units import format_size
+from ensign.store.zip_directory import listed_files
 
 SCHEMA = 2
 SUFFIX = ".zip"
 _MANIFEST = "manifest.json"
+_SIGNATURE = "manifest.json.sig"
 _START = b"PK\x03\x04"
 _TIME = (1980, 1, 1, 0, 0, 0)
 _FILE_MODE = 0o100644
@@ -29,6 +35,9 @@ _UNIX = 3
 _COMPRESSED = (".parquet",)
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MANIFEST_LIMIT_BYTES = 64 << 20
+_SIGNATURE_LIMIT_BYTES = 64 << 10
+_LARGEST_DIRECTORY_BYTES = 1 << 20
+_NAME_BYTES = 160  # of a file in the list, with what is said of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +67,28 @@ class Manifest(BaseModel):
     members: Mapping[str, _BundleMember]
 
 
-def pack(study: str, version: str, members: Mapping[str, bytes]) -> bytes:
+class BundleChanged(InputError):
+    """What a bundle holds is not what its manifest says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What a signature is of, the manifest with all hashes, and the signature; None without one."""
+
+    manifest: bytes
+    signature: bytes | None
+
+
+def pack(
+    study: str,
+    version: str,
+    members: Mapping[str, bytes],
+    sign: Callable[[bytes], bytes] | None = None,
+) -> bytes:
     """The bundle of these files. Pure; equal files give equal bytes, whenever they were made.
 
     `study` is the study file's name among the members, `version` that of the ensign that packs.
+    `sign` gives the signature of the manifest, which travels inside.
     """
     said = {
         "schema_version": SCHEMA,
@@ -73,9 +100,10 @@ def pack(study: str, version: str, members: Mapping[str, bytes]) -> bytes:
         },
     }
     manifest = json.dumps(said, indent=1, sort_keys=True).encode() + b"\n"
+    first = {_MANIFEST: manifest, **({} if sign is None else {_SIGNATURE: sign(manifest)})}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for name, data in [(_MANIFEST, manifest), *sorted(members.items())]:
+        for name, data in [*first.items(), *sorted(members.items())]:
             info = zipfile.ZipInfo(name, _TIME)
             info.create_system, info.external_attr = _UNIX, _FILE_MODE << 16
             stored = name.endswith(_COMPRESSED)
@@ -87,8 +115,7 @@ def pack(study: str, version: str, members: Mapping[str, bytes]) -> bytes:
 def is_bundle(path: Path) -> bool:
     """Whether a file is one by its first bytes or its name: also where the rest is damaged."""
     try:
-        with path.open("rb") as file:
-            return file.read(len(_START)) == _START or path.suffix == SUFFIX
+        return read_regular(path, len(_START)) == _START or path.suffix == SUFFIX
     except OSError:
         return False
 
@@ -99,18 +126,10 @@ def unpack(path: Path, folder: Path, limits: BundleLimits = BundleLimits()) -> M
     InputError where it is cut off, changed, of a newer ensign, too large, or where a name leads out
     of the folder; names and sizes are judged before anything is written.
     """
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    damaged = f"{path} is not a complete bundle of ensign; copy or make it again"
-    with archive_errors(damaged), file, zipfile.ZipFile(file) as archive:
-        infos = {info.filename: info for info in archive.infolist()}
-        if len(infos) != len(archive.infolist()):
-            raise InputError(f"{path} is damaged: it has two files of one name")
+    with _archive(path, limits) as archive:
+        infos = _infos(path, archive)
         manifest = _manifest(path, archive, infos.pop(_MANIFEST, None))
+        infos.pop(_SIGNATURE, None)
         _check_members(path, manifest, infos, limits)
         for name, info in infos.items():
             data = archive.read(info)
@@ -118,6 +137,52 @@ def unpack(path: Path, folder: Path, limits: BundleLimits = BundleLimits()) -> M
                 raise _changed(path, name)
             _write(folder / name, data)
     return manifest
+
+
+def read_signed(path: Path, limits: BundleLimits = BundleLimits()) -> Signed:
+    """What of a bundle is signed. InputError as `unpack`."""
+    with _archive(path, limits) as archive:
+        infos = _infos(path, archive)
+        _manifest(path, archive, infos.get(_MANIFEST))
+        info = infos.get(_SIGNATURE)
+        if info is None:
+            return Signed(archive.read(_MANIFEST), None)
+        if info.file_size > _SIGNATURE_LIMIT_BYTES or not _is_plain(info):
+            raise _changed(path, _SIGNATURE)
+        return Signed(archive.read(_MANIFEST), archive.read(info))
+
+
+@contextmanager
+def _archive(path: Path, limits: BundleLimits) -> Iterator[zipfile.ZipFile]:
+    """Opens it. InputError where it is no archive, or larger than any bundle."""
+    try:
+        file = os.fdopen(open_regular(path), "rb")
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    damaged = f"{path} is not a complete bundle of ensign; copy or make it again"
+    with archive_errors(damaged), file:
+        _require_bounded(path, file, limits)
+        with zipfile.ZipFile(file) as archive:
+            yield archive
+
+
+def _require_bounded(path: Path, file: IO[bytes], limits: BundleLimits) -> None:
+    """InputError where merely listing what is in it would take much memory."""
+    listed = listed_files(file, limits.members * _NAME_BYTES + _LARGEST_DIRECTORY_BYTES)
+    if listed is None or listed > limits.members + len((_MANIFEST, _SIGNATURE)):
+        raise InputError(
+            f"{path} is refused: it lists more files than a bundle may hold ({limits.members:,})"
+        )
+    file.seek(0)
+
+
+def _infos(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    infos = {info.filename: info for info in archive.infolist()}
+    if len(infos) != len(archive.infolist()):
+        raise InputError(f"{path} is damaged: it has two files of one name")
+    return infos
 
 
 def _manifest(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo | None) -> Manifest:
@@ -159,7 +224,7 @@ def _check_members(
 
 
 def _changed(path: Path, name: str) -> InputError:
-    return InputError(
+    return BundleChanged(
         f"{path} was changed after it was made: {quoted(name)} is not what its manifest says"
     )
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from ensign.host.files import storage_errors, write_atomically
 from ensign.host.json_text import read_json
+from ensign.host.regular_file import open_regular
 from ensign.model.errors import InputError
 from ensign.model.trials import Trial
+from ensign.model.units import format_size
 from ensign.store.trial_file import from_bytes, to_bytes
+from ensign.store.trial_hashes import TrialHashes
 
 Json = Mapping[str, object]
+_LARGEST_TRIAL_BYTES = 256 << 20
+_LARGEST_JSON_BYTES = 256 << 20
 
 
 class StudyFolder:
@@ -53,10 +59,14 @@ class StudyFolder:
         """The object in `NAME.json`, or None if there is none. InputError if it is broken."""
         path = self.json_file(name)
         try:
-            value = read_json(path.read_bytes())
+            with os.fdopen(open_regular(path), "rb") as file:
+                data = file.read(_LARGEST_JSON_BYTES + 1)
+            if len(data) > _LARGEST_JSON_BYTES:
+                raise ValueError(f"larger than {format_size(_LARGEST_JSON_BYTES)}")  # noqa: TRY301
+            value = read_json(data)
         except FileNotFoundError:
             return None
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             raise InputError(f"{path} is damaged ({error}); delete it and run again") from None
         if not isinstance(value, dict):
             raise InputError(f"{path} is damaged; delete it and run again")
@@ -69,7 +79,10 @@ class StudyFolder:
     def write_trial(self, plan: str, trial: Trial) -> Path:
         """Writes a trial of that plan: to a temporary name, synced, renamed."""
         path = self._trials(plan) / f"{trial.round_index:04d}-{trial.workload}.parquet"
-        return _write(path, to_bytes(trial))
+        data = to_bytes(trial)
+        # Before the trial: one that is there has a hash, whenever this process is killed.
+        TrialHashes(self._hashes(plan)).add(path.name, data)
+        return _write(path, data)
 
     def remove_leftovers(self) -> None:
         """Removes what a killed run was writing; call it only under `locked`."""
@@ -79,20 +92,28 @@ class StudyFolder:
     def done(self, plan: str) -> frozenset[tuple[int, str]]:
         """Round and workload of the trials that are there."""
         names = (path.stem.partition("-") for path in self._trials(plan).glob("*.parquet"))
-        return frozenset((int(round_index), workload) for round_index, _, workload in names)
+        return frozenset(
+            (int(round_index), workload)
+            for round_index, _, workload in names
+            if round_index.isdecimal()
+        )
 
     def trials(self, plan: str) -> tuple[Trial, ...]:
         """All trials of that plan, without slices, in the order of rounds.
 
         InputError if a file is damaged.
         """
-        read: list[Trial] = []
+        return tuple(_read(path) for path in self.trial_files(plan))
+
+    def named_trials(self, plan: str) -> Iterator[tuple[Path, Trial]]:
+        """As `trials`, each with its file."""
         for path in self.trial_files(plan):
-            try:
-                read.append(from_bytes(path.read_bytes(), with_slices=False))
-            except InputError as error:
-                raise InputError(f"{path}: {error}; delete the file and run again") from None
-        return tuple(read)
+            yield path, _read(path)
+
+    def changed_trials(self, plan: str) -> tuple[str, ...]:
+        """What is not as it was written when it was raced, in sentences."""
+        hashes = TrialHashes(self._hashes(plan))
+        return hashes.differing(self.trial_files(plan)) if hashes.exist else ()
 
     def plans(self, prefix: str) -> frozenset[str]:
         """Names of the plans that have trials and begin like that."""
@@ -104,6 +125,19 @@ class StudyFolder:
 
     def _trials(self, plan: str) -> Path:
         return self.root / "trials" / plan
+
+    def _hashes(self, plan: str) -> Path:
+        return self.root / "trials" / f"{plan}.sha256"
+
+
+def _read(path: Path) -> Trial:
+    if path.stat().st_size > _LARGEST_TRIAL_BYTES:
+        most = format_size(_LARGEST_TRIAL_BYTES)
+        raise InputError(f"{path}: no trial is larger than {most}; delete the file and run again")
+    try:
+        return from_bytes(path.read_bytes())
+    except InputError as error:
+        raise InputError(f"{path}: {error}; delete the file and run again") from None
 
 
 def _write(path: Path, data: bytes) -> Path:

@@ -7,13 +7,15 @@ import json
 import os
 import re
 import shutil
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.host.files import file_sha256
+from ensign.host.files import file_sha256, remove_tree
 from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.host.programs import LocalPrograms, names_in
-from ensign.model.errors import InputError
+from ensign.host.storage import full_file_system
+from ensign.model.errors import CommandFailed, InputError, StorageFailed
 from ensign.model.variants import Variant
 from ensign.toolchains.packages import advice
 from ensign.toolchains.profiling import NO_PROFILERS, Profilers, branch_recording, instrumenting
@@ -34,6 +36,7 @@ _LLD = "-fuse-ld=lld"
 _LINKERS = ("bfd", "lld", "mold")
 _LLVM = Path("/usr/lib")
 _REASON = re.compile(r"error: (?!ld returned)|cannot find|unrecognized|undefined|unknown")
+_NO_MEMORY = re.compile(r"out of memory|virtual memory exhausted|Cannot allocate memory")
 _PROGRAM = "int main(void) { return 0; }\n"
 
 
@@ -219,11 +222,12 @@ class ToolchainFinder:
             for step in steps:
                 outcome = self._run(*step)
                 if not outcome.ok:
+                    self._raise_if_not_its_fault(f"'{cc}'", outcome)
                     lines = outcome.tail.strip().splitlines()
                     return _progress(lines) if lines else outcome.describe()
             return ""
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
 
     def _kind(self, name: str, cc: Path) -> Kind:
         empty = self._scratch / "empty.c"
@@ -235,9 +239,28 @@ class ToolchainFinder:
         kind = kind_of(macros.read_text()) if outcome.ok and macros.exists() else None
         macros.unlink(missing_ok=True)
         if kind is None:
+            what = f"'{name}' ({cc})"
+            self._raise_if_not_its_fault(what, outcome)
             last = (outcome.tail.strip().splitlines() or [outcome.describe()])[-1]
-            raise InputError(f"'{name}' ({cc}) is neither GCC nor Clang, or does not work: {last}")
+            raise InputError(f"{what} is neither GCC nor Clang, or does not work: {last}")
         return kind
+
+    def _raise_if_not_its_fault(self, what: str, outcome: Outcome) -> None:
+        """Where a program fails for want of something, that says nothing of what it can do.
+
+        StorageFailed where the disk is full, CommandFailed where it was killed or too slow,
+        InputError where it cannot be executed.
+        """
+        full = full_file_system(self._scratch, outcome.tail)
+        if full:
+            raise StorageFailed(f"cannot try {what}: {full}")
+        if outcome.reason == "not-found":
+            raise InputError(f"{what} cannot be executed: {outcome.tail.strip() or 'not found'}")
+        if outcome.reason != "exited" or outcome.signal == signal.SIGKILL:
+            hint = "; is there memory left?" if outcome.signal == signal.SIGKILL else ""
+            raise CommandFailed(f"cannot try {what}: it {outcome.describe()}{hint}")
+        if _NO_MEMORY.search(outcome.tail):
+            raise CommandFailed(f"cannot try {what}: there is not enough memory for it")
 
     def _tools(self, kind: Kind, cc: Path) -> dict[str, str]:
         folders = (str(cc.parent), self._path, str(cc.resolve().parent))

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from ensign.host.text import read_text
 from ensign.model.drive import Drive
 from ensign.model.errors import InputError
+from ensign.model.validation import first_error
 
 
 def read_drive(path: Path) -> Drive:
@@ -18,8 +19,7 @@ def read_drive(path: Path) -> Drive:
         return Drive.model_validate(tomllib.loads(read_text(path)))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is no TOML: {error}") from None
+    except RecursionError:
+        raise InputError(f"{path} is no TOML that could be read: it nests too deeply") from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        said = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{path}: {where}: {said}" if where else f"{path}: {said}") from None
+        raise InputError(f"{path}: {first_error(error)}") from None

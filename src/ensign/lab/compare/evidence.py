@@ -10,7 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from ensign import __version__
 from ensign.host.files import write_atomically
+from ensign.host.json_text import read_json
 from ensign.lab.failures import failure_findings
+from ensign.lab.figures import FIGURES, figures_of
 from ensign.lab.judge import judge, result_of_record
 from ensign.lab.record import Record
 from ensign.model.errors import InputError
@@ -23,6 +25,7 @@ from ensign.model.trials import Trial
 from ensign.model.units import duration_option
 from ensign.stats.longer import longer_race
 from ensign.store.bundle import pack
+from ensign.store.trial_file import require_plausible
 
 FILE = "comparison.json"
 
@@ -52,7 +55,9 @@ class CompareEvidence:
         """One file that `read_bundled` reads; slices are left out. StorageFailed."""
         bare = replace(self, trials=tuple(replace(each, slices=()) for each in self.trials))
         text = json.dumps(_EVIDENCE.dump_python(bare, mode="json"), indent=1, sort_keys=True)
-        write_atomically(path.absolute(), pack(FILE, __version__, {FILE: text.encode()}))
+        figures = json.dumps(figures_of(bare.result()), indent=1, sort_keys=True)
+        members = {FILE: text.encode(), f"{FIGURES}.json": figures.encode()}
+        write_atomically(path.absolute(), pack(FILE, __version__, members))
 
     def _longer(self, result: Result) -> tuple[Finding, ...]:
         """What it would take to decide what is open, where nothing else is wrong with it."""
@@ -77,6 +82,12 @@ def read_bundled(folder: Path) -> CompareEvidence:
     """What was packed. InputError where it is damaged, or of another version."""
     path = folder / FILE
     try:
-        return _EVIDENCE.validate_json(path.read_bytes())
+        evidence = _EVIDENCE.validate_python(read_json(path.read_bytes()))
     except (ValidationError, ValueError):
         raise InputError(f"{FILE} in the bundle is of another version of ensign") from None
+    try:
+        for trial in evidence.trials:
+            require_plausible(trial)
+    except ValueError as error:
+        raise InputError(f"{FILE} in the bundle is no comparison: {error}") from None
+    return evidence

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.host.processes import Processes
-from ensign.lab.doctor.folder import FolderEvidence, dated, read_beside, sources_of
+from ensign.host.processes import Outcome, Processes, ProcessRequest
+from ensign.host.regular_file import read_regular
+from ensign.host.search_path import is_installed
+from ensign.lab.doctor.folder import (
+    LARGEST_FILE_BYTES,
+    FolderEvidence,
+    dated,
+    read_beside,
+    sources_of,
+)
 from ensign.model.checkup import ArtifactCheckup, Examined
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding
+from ensign.model.quoting import quoted
 from ensign.proof.archives import is_archive
 from ensign.proof.elf import read_binary
 from ensign.proof.evidence import BuildEvidence
@@ -26,19 +37,66 @@ from ensign.proof.rules_profile import profile_file_findings
 from ensign.proof.rules_times import changed_source_findings
 from ensign.proof.supposed import borne_out, contradicted
 
+_LARGEST_MAP_BYTES = 256 << 20
+_OF_THE_KERNEL = ("/proc", "/sys", "/dev")
 _NO_LINK = LinkFacts(unknown="no command that linked it is known")
 _PLAIN_MAKE = "as plain make would build it"
 _UNKNOWN = "plain make has one, but make may have been told other flags"
 
 
-def examine_path(path: Path, processes: Processes) -> ArtifactCheckup:
-    """Look at a program, a library, an archive or a folder. InputError if it is none of these."""
-    if not path.exists():
-        raise InputError(f"there is no '{path}'; name a program, a folder or a study file")
+def examine_path(path: Path, processes: Processes, *, dry_run: bool = False) -> ArtifactCheckup:
+    """Look at a program, a library, an archive or a folder. InputError if it is none of these.
+
+    Nothing of it is run, unless `dry_run` asks make what it would do. What reads bitcode must be
+    one of this machine's programs.
+    """
     try:
-        return _folder(path, processes) if path.is_dir() else _file(path)
-    except PermissionError as error:
-        raise InputError(f"cannot read {error.filename}: {error.strerror}") from error
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            _require_disk(path)
+            own = InstalledAlone(processes, path)
+            return _folder(path, own, processes if dry_run else None)
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{quoted(str(path))} is a pipe, a device or another special file")
+        if not 0 < status.st_size <= LARGEST_FILE_BYTES:
+            what = "is larger than any program" if status.st_size else "is empty"
+            raise InputError(f"{quoted(str(path))} {what}; name a program, a folder or a study")
+        return _file(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if path.exists():
+            raise InputError(f"'{path}' was changed while it was looked at") from error
+        raise InputError(
+            f"there is no '{path}'; name a program, a folder or a study file"
+        ) from None
+    except OSError as error:
+        where = error.filename or path
+        raise InputError(f"cannot read {where}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledAlone:
+    """Runs this machine's programs, and none that what is looked at names or brings."""
+
+    processes: Processes
+    folder: Path
+
+    def run(self, request: ProcessRequest) -> Outcome:
+        """See `Processes.run`: another program is not found."""
+        path = os.environ.get("PATH", os.defpath)
+        if is_installed(Path(request.argv[0]), path, (self.folder,)):
+            return self.processes.run(request)
+        return Outcome(exit=None, signal=None, reason="not-found")
+
+    def interrupt(self) -> None:
+        """See `Processes.interrupt`."""
+        self.processes.interrupt()
+
+
+def _require_disk(folder: Path) -> None:
+    """InputError for folders of the kernel's own, where reading may do something."""
+    for place in _OF_THE_KERNEL:
+        if folder.resolve().is_relative_to(place):
+            raise InputError(f"nothing is built in '{folder}': it is the kernel's own")
 
 
 def _file(path: Path) -> ArtifactCheckup:
@@ -64,17 +122,18 @@ def _file(path: Path) -> ArtifactCheckup:
     return ArtifactCheckup(str(path), (examined,), (), tuple(_judged(seen, beside)))
 
 
-def _folder(folder: Path, processes: Processes) -> ArtifactCheckup:
+def _folder(folder: Path, processes: Processes, asking: Processes | None) -> ArtifactCheckup:
     folder = folder.absolute()
+    beside = read_beside(folder, asking or processes, dry_run=asking is not None)
     objects, unindexed = read_tree(folder)
-    beside = read_beside(folder, processes)
     supposed = tuple(_artifacts(beside, objects, processes))
     built = tuple(_borne_out(each, beside) if each.proof.binary.read else each for each in supposed)
     read = objects_below(beside.files)
     if not built and not objects.count and not unindexed and not beside.calls and not read:
         raise InputError(
             f"nothing was built in '{folder}': it has no ELF program or library, no object, "
-            "archive, or Makefile that links one"
+            f"archive, or list of commands that links one{'; ' if beside.unasked else ''}"
+            f"{beside.unasked}"
         )
     archives = BuildEvidence(folder.name, Proof(Binary(str(folder)), unindexed=unindexed))
     findings = [*archiver_findings(archives)]
@@ -93,7 +152,11 @@ def _folder(folder: Path, processes: Processes) -> ArtifactCheckup:
             findings += _judged(parts, beside, read)
             examined.append(Examined(f"{len(read)} objects and their commands", describe(parts)))
     return ArtifactCheckup(
-        str(folder), tuple(examined), beside.sources, tuple(dict.fromkeys(findings))
+        str(folder),
+        tuple(examined),
+        beside.sources,
+        tuple(dict.fromkeys(findings)),
+        beside.unasked,
     )
 
 
@@ -177,4 +240,4 @@ def _map_of(artifact: Path, maps: Sequence[Path]) -> str | None:
     """The map named after the artifact, or the only one."""
     named = [path for path in maps if path.stem in (artifact.name, artifact.stem)]
     chosen = named or (maps if len(maps) == 1 else ())
-    return chosen[0].read_text(errors="replace") if chosen else None
+    return read_regular(chosen[0], _LARGEST_MAP_BYTES).decode(errors="replace") if chosen else None

@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import tempfile
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from ensign.builders.recorder import CALLS, COMPILE_COMMANDS, read_calls
-from ensign.host.files import copy_tree, tree_entries
+from ensign.host.files import tree_entries
 from ensign.host.json_text import read_json
-from ensign.host.processes import Processes, ProcessRequest, read_tail
+from ensign.host.processes import Processes
+from ensign.host.regular_file import read_regular
+from ensign.lab.doctor.asked_make import dry_run_of
 from ensign.meter.client import find_meter
 from ensign.meter.command_lines import calls_of
 from ensign.model.calls import AskedCall, Call
 from ensign.model.errors import InputError
-from ensign.proof.dry_run import asked_call, asked_of_commands, asked_of_dry_run
+from ensign.proof.dry_run import asked_call, asked_of_commands
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.link import TreePlace
 from ensign.proof.rules_profile import Dated
@@ -27,8 +29,10 @@ from ensign.proof.rules_profile import Dated
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _BY_CMAKE = b"CMAKE generated file"
 _DRY_RUN = ("a dry run of make",)
-_DEADLINE_NS = 60 * 10**9
-_LONGEST_DRY_RUN_BYTES = 50_000_000
+_UNASKED = "make was not asked what it would do; --dry-run asks, and runs parts of the Makefile"
+_MOST_ENTRIES = 500_000
+LARGEST_FILE_BYTES = 4 << 30
+_LARGEST_TEXT_BYTES = 64 << 20
 _PROFILES = (".gcda", ".profdata", ".afdo", ".profraw")
 _NINJA_LINK = re.compile(r"^build ([^:]+): (\S*LINKER\S*) ([^|]*)", re.IGNORECASE)
 _NINJA_FLAGS, _NINJA_LAST = ("FLAGS", "ARGS", "LINK_FLAGS"), ("LINK_ARGS", "LINK_LIBRARIES")
@@ -44,7 +48,7 @@ class FolderEvidence:
     """Evidence of a folder: calls, whose paths `place` finds, maps, profiles, and all files.
 
     `sources` names what was read, for people. `supposed`: the calls are what a dry run of make
-    prints, which may differ from what was done.
+    prints, which may differ from what was done. `unasked` says what else could be asked.
     """
 
     place: TreePlace
@@ -54,35 +58,62 @@ class FolderEvidence:
     sources: tuple[str, ...] = ()
     profiles: tuple[Dated, ...] = field(default=())
     supposed: bool = False
+    unasked: str = ""
 
 
-def read_beside(folder: Path, processes: Processes) -> FolderEvidence:
-    """Look at a folder. InputError where evidence in it is damaged."""
-    files = {
-        name: path
-        for name, path in tree_entries(folder, (".git",))
-        if path.is_file() and not path.is_symlink() and not _PROBES.search(name)
-    }
+def read_beside(folder: Path, processes: Processes, *, dry_run: bool = False) -> FolderEvidence:
+    """Look at a folder, and run nothing of it unless `dry_run` asks make what it would do.
+
+    InputError where evidence in it is damaged, or where there is too much to look at.
+    """
+    files = {name: path for name, path in _regular_files(folder) if not _PROBES.search(name)}
     maps = tuple(path for name, path in files.items() if name.endswith(".map"))
     profiles = tuple(dated(path) for name, path in files.items() if name.endswith(_PROFILES))
     said = [f"linker map {path.name}" for path in maps]
     said += [f"profile {Path(each.path).name}" for each in profiles]
-    place, calls, read = _calls(folder, files, processes)
-    return FolderEvidence(place, files, calls, maps, (*said, *read), profiles, read == _DRY_RUN)
-
-
-def _calls(
-    folder: Path, files: dict[str, Path], processes: Processes
-) -> tuple[TreePlace, tuple[Call, ...], tuple[str, ...]]:
-    """The calls that are known, their place, and where they stand."""
-    if CALLS in files:
-        with _readable(files[CALLS]):
-            return TreePlace(folder), read_calls(files[CALLS]), (CALLS,)
-    makefile = next((files[name] for name in _MAKEFILES if name in files), None)
-    if makefile is not None and _BY_CMAKE not in makefile.read_bytes()[:200]:
-        place, calls = _dry_run(folder, processes)
+    known = _known_calls(files)
+    if known is None and dry_run and _makefile(files):
+        place, calls = dry_run_of(folder, processes)
         if any(call.is_compiler and call.line.sources for call in calls):
-            return place, calls, _DRY_RUN
+            sources = (*said, *_DRY_RUN)
+            return FolderEvidence(place, files, calls, maps, sources, profiles, supposed=True)
+    calls, read = known or _listed_calls(folder, files)
+    ask = known is None and not calls and not dry_run and _makefile(files)
+    sources = (*said, *read)
+    return FolderEvidence(
+        TreePlace(folder), files, calls, maps, sources, profiles, unasked=_UNASKED if ask else ""
+    )
+
+
+def _regular_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    for count, (name, path) in enumerate(tree_entries(folder, (".git",))):
+        if count >= _MOST_ENTRIES:
+            raise InputError(
+                f"'{folder}' holds more than {_MOST_ENTRIES:,} files; "
+                "name the folder in which the program was built"
+            )
+        with suppress(OSError):  # what was removed meanwhile
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST_FILE_BYTES:
+                yield name, path
+
+
+def _makefile(files: dict[str, Path]) -> bool:
+    """Whether there is one that was written by hand."""
+    found = next((files[name] for name in _MAKEFILES if name in files), None)
+    return found is not None and _BY_CMAKE not in read_regular(found, 200)
+
+
+def _known_calls(files: dict[str, Path]) -> tuple[tuple[Call, ...], tuple[str, ...]] | None:
+    """The calls that ensign recorded, and where they stand."""
+    if CALLS not in files:
+        return None
+    with _readable(files[CALLS]):
+        return read_calls(files[CALLS]), (CALLS,)
+
+
+def _listed_calls(folder: Path, files: dict[str, Path]) -> tuple[tuple[Call, ...], tuple[str, ...]]:
+    """The calls that a build system lists, and where they stand."""
     listed = sorted(
         (name for name in files if PurePosixPath(name).name == COMPILE_COMMANDS),
         key=lambda name: (name.count("/"), name),
@@ -90,12 +121,16 @@ def _calls(
     asked: list[AskedCall] = []
     for name in listed[:1]:
         with _readable(files[name]):
-            asked += asked_of_commands(read_json(files[name].read_text()))
+            asked += asked_of_commands(read_json(_text(files[name])))
     found = calls_of(find_meter(), asked)
     linking = calls_of(find_meter(), (*_cmake_links(folder, files), *_ninja_links(files)))
     linked = [call for call in linking if call.is_compiler and call.line.links]
     read = (*listed[:1], *(["the build system's link commands"] if linked else []))
-    return TreePlace(folder), (*found, *linked), tuple(read)
+    return (*found, *linked), tuple(read)
+
+
+def _text(path: Path) -> str:
+    return read_regular(path, _LARGEST_TEXT_BYTES).decode(errors="replace")
 
 
 def _cmake_links(folder: Path, files: dict[str, Path]) -> Iterator[AskedCall]:
@@ -103,7 +138,7 @@ def _cmake_links(folder: Path, files: dict[str, Path]) -> Iterator[AskedCall]:
     for name, path in files.items():
         at, marker, rest = name.rpartition("CMakeFiles/")
         if marker and rest.endswith(".dir/link.txt"):
-            for line in path.read_text(errors="replace").splitlines():
+            for line in _text(path).splitlines():
                 yield from _linking(line, str(folder / at))
 
 
@@ -112,7 +147,7 @@ def _ninja_links(files: dict[str, Path]) -> Iterator[AskedCall]:
     for name, path in files.items():
         if PurePosixPath(name).name != "build.ninja":
             continue
-        text = path.read_text(errors="replace").replace("$\n", " ")
+        text = _text(path).replace("$\n", " ")
         edge: re.Match[str] | None = None
         values: dict[str, str] = {}
         for line in [*text.splitlines(), "end"]:
@@ -166,19 +201,5 @@ def _readable(file: Path) -> Iterator[None]:
     """Evidence that was cut off or written by something else is no evidence."""
     try:
         yield
-    except (ValueError, AttributeError, KeyError, TypeError) as error:
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError, OSError) as error:
         raise InputError(f"{file} is damaged: {error}; move it away to go on without") from None
-
-
-def _dry_run(folder: Path, processes: Processes) -> tuple[TreePlace, tuple[Call, ...]]:
-    """Ask make what it would do, in a copy: even a dry run may make included files again."""
-    with tempfile.TemporaryDirectory(prefix="ensign-doctor-") as scratch:
-        copy, log = Path(scratch) / "tree", Path(scratch) / "log"
-        copy_tree(folder, copy, exclude=(".git",))
-        env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": scratch}
-        argv = ("make", "-n", "-B", "-w")
-        processes.run(ProcessRequest(argv, env, copy, log=log, deadline_ns=_DEADLINE_NS))
-        # What was built in the folder says the folder's own path.
-        own = str(folder.resolve())
-        text = read_tail(log, _LONGEST_DRY_RUN_BYTES).replace(str(copy), own)
-        return TreePlace(folder, own), calls_of(find_meter(), asked_of_dry_run(text, own))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,21 +12,40 @@ from pathlib import Path, PurePosixPath
 
 from ensign import __version__
 from ensign.host.files import file_sha256, storage_errors, write_atomically
+from ensign.host.signatures import BadSignatureError, Signer, sign, signer_of
 from ensign.lab.compare.evidence import FILE as COMPARISON
 from ensign.lab.compare.evidence import read_bundled
+from ensign.lab.figures import FIGURES, Verified, figures_of
 from ensign.lab.record import STUDY, read_record
 from ensign.lab.study.confirm_plan import plan_name, read_plan, record_name
 from ensign.lab.study.expansion import expanded_again, expansion
-from ensign.lab.study.longer_slices import longer_key
 from ensign.lab.study.prepare import open_study
 from ensign.lab.study.redo import with_redo
 from ensign.lab.study.run import folder_of, stored_result
+from ensign.lab.study.verify import (
+    changed_trials,
+    raced_keys,
+    verify_comparison,
+    verify_study,
+)
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.errors import InputError
 from ensign.model.results import Result
 from ensign.model.study_source import ArchiveSource, PathSource
 from ensign.sources.obtain import lock_path
-from ensign.store.bundle import SUFFIX, is_bundle, pack, unpack
+from ensign.store.bundle import SUFFIX, BundleChanged, is_bundle, pack, read_signed, unpack
+
+__all__ = [
+    "BadSignatureError",
+    "BundleChanged",
+    "BundledComparison",
+    "StudyEvidence",
+    "bundle",
+    "is_bundle",
+    "opened",
+    "signer_of_bundle",
+    "unbundle",
+]
 
 _EXPANDED = ".ensign/suite.json"
 
@@ -42,6 +62,10 @@ class StudyEvidence:
     file: StudyFile
     page: Path
 
+    def verified(self) -> Verified:
+        """Whether what was told of it follows from its raw trials. InputError as `result`."""
+        return verify_study(self.file)
+
     def result(self) -> Result:
         """Everything anew from the raw trials. InputError where nothing is measured yet."""
         result = stored_result(self.file)
@@ -56,6 +80,10 @@ class BundledComparison:
 
     path: Path
     folder: Path
+
+    def verified(self) -> Verified:
+        """Whether what was told of it follows from what was measured. InputError as `result`."""
+        return verify_comparison(self.folder)
 
     def result(self) -> Result:
         """Everything anew from the raw trials. InputError where the bundle is damaged."""
@@ -96,23 +124,45 @@ def opened(path: Path) -> Iterator[StudyEvidence | BundledComparison]:
         yield StudyEvidence(path, file, path.with_suffix(".html"))
 
 
-def bundle(path: Path, target: Path | None) -> Bundled:
+def bundle(path: Path, target: Path | None, key: Path | None = None) -> Bundled:
     """Writes what the report follows from: study, lock file and patches, record, plans, trials.
 
-    `target` is a file, None for `NAME.bundle.zip` beside the study. InputError where nothing is
-    measured yet, StorageFailed.
+    `target` is a file, None for `NAME.bundle.zip` beside the study; `key` signs it. InputError
+    where nothing is measured yet, or something else than was measured is there, StorageFailed.
     """
     if is_bundle(path):
         raise InputError(f"{path} is a bundle already")
     file = open_study(path)
-    stored_result(file)
+    result = stored_result(file)
+    _require_as_raced(file)
     target = file.folder / f"{path.stem}.bundle{SUFFIX}" if target is None else target
     members = {name: each.read_bytes() for name, each in _members(file)}
     if file.suite is not None:
         members[_EXPANDED] = expansion(file.study)
-    data = pack(path.name, __version__, members)
+    figures = json.dumps(figures_of(result), indent=1, sort_keys=True) + "\n"
+    members[f".ensign/{file.study.name}/{FIGURES}.json"] = figures.encode()
+    data = pack(path.name, __version__, members, None if key is None else partial(sign, key=key))
     write_atomically(target.absolute(), data)
     return Bundled(target, len(data), file_sha256(target))
+
+
+def _require_as_raced(file: StudyFile) -> None:
+    """InputError where a trial is not the one that was raced: nobody should cite that."""
+    folder = folder_of(file)
+    record = read_record(folder)
+    changed = () if record is None else changed_trials(folder, record)
+    if changed:
+        raise InputError(
+            f"{changed[0]} ({folder.root}); delete what is wrong and run the study again"
+        )
+
+
+def signer_of_bundle(path: Path, signers: Path | None = None) -> Signer | None:
+    """Who signed a bundle, None where nobody did; see `signer_of`. InputError as `unpack`."""
+    signed = read_signed(path)
+    if signed.signature is None:
+        return None
+    return signer_of(signed.manifest, signed.signature, signers)
 
 
 def unbundle(path: Path, folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -154,10 +204,9 @@ def _members(file: StudyFile) -> Iterator[tuple[str, Path]]:
         raise InputError(f"nothing of {file.path} has been measured yet: 'ensign run {file.path}'")
     plan = read_plan(folder, record.key)
     names = [STUDY, f"plans/{record.key}"]
-    keys = [record.key, longer_key(record.key), *filter(None, [record.spread_key])]
+    keys = raced_keys(folder, record)
     if plan is not None:
         names += [plan_name(record.key), record_name(record.key)]
-        keys += sorted(folder.plans(plan.prefix))
     paths = [folder.json_file(name) for name in names]
     paths += [trial for key in keys for trial in folder.trial_files(key)]
     for path in paths:

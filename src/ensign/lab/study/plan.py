@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
 from ensign.builders.build import Outlook, outlook
 from ensign.builders.request import BuildRequest
 from ensign.host.cache import Cache
+from ensign.host.search_path import apart_from, not_tried
 from ensign.lab.cpu_plan import cpus_of_study
 from ensign.lab.ports import Ports
 from ensign.lab.record import usable_record
@@ -22,46 +28,90 @@ from ensign.lab.study.run import folder_of
 from ensign.lab.study_file import StudyFile
 from ensign.model.expectation import Expectation, PlannedVariant, Work
 from ensign.model.study import Study
+from ensign.model.study_source import PathSource
 from ensign.model.units import parse_duration_ns
 from ensign.model.variants import Variant
 
 _AFRESH = "to confirm"
+_NONE_AFRESH = Work(_AFRESH, 0, 0, 0, 0, "guess")
 # Nothing was raced yet from which a number of confirming rounds could follow.
 _NO_ROUNDS, _NO_TIME_LEFT = RoundPlan("", 0, {}, 0), TimeLeft(0, 1)
 
 
-def expectation(file: StudyFile, cache: Cache, ports: Ports) -> Expectation:
-    """Looks at the toolchains and the cache; builds and races nothing. InputError as `run`."""
+def expectation(
+    file: StudyFile, cache: Cache, ports: Ports, *, only_look: bool = False
+) -> Expectation:
+    """Looks at the toolchains and the cache; builds and races nothing. InputError as `run`.
+
+    With `only_look` nothing of the study's own is run either: compilers that are not surely this
+    machine's are named, and not tried.
+    """
     study = file.study
     require_source(file)
     require_commands(file, ports.env)
     require_requests(file)
-    baseline = file.variants[0].name
-    request = BuildRequest(study, file.path, file.variants, baseline)
-    with compilers_by_line(file):
-        ahead = outlook(request, build_ports(file, cache, ports))
-        second = _afresh(file, cache, ports)
-    builds = ahead.estimate
+    untried = _untried(file, ports) if only_look else {}
+    if only_look:
+        path = apart_from(ports.env.get("PATH", os.defpath), folders_of(file))
+        ports = replace(ports, env={**ports.env, "PATH": path})
+    ahead, second = None, _NONE_AFRESH
+    tried = tuple(each for each in file.variants if each.name not in untried)
+    if tried:
+        request = BuildRequest(study, file.path, tried, tried[0].name)
+        with compilers_by_line(file):
+            ahead = outlook(request, build_ports(file, cache, ports))
+            second = second if untried else _afresh(file, cache, ports)
     cpus, _ = cpus_of_study(study.cpus)
+    left_out = {} if ahead is None else ahead.left_out
     return Expectation(
         name=study.name,
         title=study.title,
-        variants=tuple(
-            _planned(variant, ahead, is_baseline=variant.name == baseline)
-            for variant in file.variants
-            if variant.name not in ahead.left_out
-        ),
+        variants=() if ahead is None else tuple(_planned_of(file, tried, ahead)),
         workloads=tuple((workload.name, workload.shown) for workload in study.workloads),
         work=tuple(
             each
-            for each in (builds.builds, builds.relinks, builds.checks, second, _racing(file))
+            for each in (*_builds(ahead), second, _racing(file))
             if each.waiting != 0 or each.there
         ),
         rounds=study.race.rounds,
-        left_out=tuple(ahead.left_out.items()),
+        left_out=tuple(left_out.items()),
+        untried=tuple(untried.items()),
         confirming=_confirming(study),
         cpus=(("programs", cpus.program), ("load generators", cpus.load), ("meter", cpus.meter)),
     )
+
+
+def folders_of(file: StudyFile) -> tuple[Path, ...]:
+    """Where what lies is the study's: its folder, and that of its source."""
+    source = file.study.source
+    return (file.folder, *([file.folder / source.path] if isinstance(source, PathSource) else []))
+
+
+def _untried(file: StudyFile, ports: Ports) -> dict[str, str]:
+    """Variants whose compiler is not to be run by what only looks, and why."""
+    path, folders = ports.env.get("PATH", os.defpath), folders_of(file)
+    found = {}
+    for variant in file.variants:
+        reason = not_tried(variant.compiler, path, folders)
+        if reason:
+            found[variant.name] = f"its compiler is '{variant.compiler}', and {reason}"
+    return found
+
+
+def _builds(ahead: Outlook | None) -> tuple[Work, ...]:
+    if ahead is None:
+        return ()
+    builds = ahead.estimate
+    return (builds.builds, builds.relinks, builds.checks)
+
+
+def _planned_of(
+    file: StudyFile, tried: Sequence[Variant], ahead: Outlook
+) -> Iterator[PlannedVariant]:
+    baseline = file.variants[0].name
+    for variant in tried:
+        if variant.name not in ahead.left_out:
+            yield _planned(variant, ahead, is_baseline=variant.name == baseline)
 
 
 def _confirming(study: Study) -> tuple[int, int | None] | None:
@@ -73,7 +123,7 @@ def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
     """What a confirmation builds and checks at most: nobody knows yet whose turn it will be."""
     confirm = file.study.race.confirm
     if confirm is None:
-        return Work(_AFRESH, 0, 0, 0, 0, "guess")
+        return _NONE_AFRESH
     baseline, *others = file.variants
     names = [each.name for each in sorted(others, key=_effort)[: confirm.finalists]]
     supposed = confirming(file, new_plan(file, confirm, names, _NO_ROUNDS, _NO_TIME_LEFT))

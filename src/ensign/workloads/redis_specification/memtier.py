@@ -5,6 +5,7 @@ Source: usage() and config_parse_args() of memtier_benchmark.cpp, versions 2.0 t
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -60,6 +61,7 @@ _SHORT = {
 _RANGE = re.compile(r"(\d+)-(\d+)")
 _RATIO = re.compile(r"(\d+):(\d+)")
 PATTERNS = "RGZSP"
+_LONGEST_NUMBER = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +176,15 @@ Changes = dict[str, Any]
 _Option = Callable[[Memtier, str], Changes]
 
 
+def _integer(value: str) -> int:
+    if len(value) > _LONGEST_NUMBER:
+        raise ValueError("is too large")
+    return int(value)
+
+
 def _number(key: str, least: int = 1) -> _Option:
     def read(_: Memtier, value: str) -> Changes:
-        number = int(value)
+        number = _integer(value)
         if number < least:
             raise ValueError(f"must be at least {least}")
         return {key: number}
@@ -185,7 +193,7 @@ def _number(key: str, least: int = 1) -> _Option:
 
 
 def _requests(_: Memtier, value: str) -> Changes:
-    return {"all_keys": True} if value == "allkeys" else {"requests": int(value)}
+    return {"all_keys": True} if value == "allkeys" else {"requests": _integer(value)}
 
 
 def _command(found: Memtier, value: str) -> Changes:
@@ -206,9 +214,10 @@ def _of_last_command(key: str, read: Callable[[str], object]) -> _Option:
 
 
 def _share(value: str) -> int:
-    if int(value) < 1:
+    number = _integer(value)
+    if number < 1:
         raise ValueError("must be at least 1")
-    return int(value)
+    return number
 
 
 def _pattern(value: str) -> str:
@@ -229,7 +238,7 @@ def _two(key: str, form: re.Pattern[str], least: int = 0) -> _Option:
         match = form.fullmatch(value)
         if match is None:
             raise ValueError("must be two numbers")
-        pair = (int(match[1]), int(match[2]))
+        pair = (_integer(match[1]), _integer(match[2]))
         if min(pair) < least:
             raise ValueError(f"must be at least {least}")
         return {key: pair}
@@ -241,7 +250,7 @@ def _weights(_: Memtier, value: str) -> Changes:
     parts = [_RATIO.fullmatch(part) for part in value.split(",")]
     if None in parts:
         raise ValueError("must be sizes and weights, such as 10:1,100:3")
-    return {"data_weights": tuple((int(part[1]), int(part[2])) for part in parts if part)}
+    return {"data_weights": tuple((_integer(part[1]), _integer(part[2])) for part in parts if part)}
 
 
 def _data_size_pattern(found: Memtier, value: str) -> Changes:
@@ -260,7 +269,13 @@ def _protocol(_: Memtier, value: str) -> Changes:
 
 
 def _real(key: str) -> _Option:
-    return lambda _, value: {key: float(value)}
+    def read(_: Memtier, value: str) -> Changes:
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError("must be a number")
+        return {key: number}
+
+    return read
 
 
 _OPTIONS: dict[str, _Option] = {
