@@ -114,7 +114,8 @@ class Campaign:
             give_to(self.launcher.user, folder.parent)
             done = self.launcher.run(folder, self.scenario.argv, trouble=Trouble(fault))
             struck = done.struck or {"struck": "", "kind": ""}
-            wrong = list(wrong_with_fault(done, folder, struck["kind"]))
+            mute = fault.lasting and struck["kind"] in KINDS["write"]
+            wrong = list(wrong_with_fault(done, folder, struck["kind"], mute=mute))
             if done.status == 0:
                 wrong += other_outcome(self.scenario, folder, self.reference)
             trials = stored_trials(folder)
