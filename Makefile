@@ -11,7 +11,7 @@ export CARGO_NET_RETRY ?= 5
 WORKERS ?= 4
 PYTEST ?=
 
-.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test lowest coverage wheel wheel-aarch64 schema reference bench docs clean
+.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test lowest coverage wheel wheel-aarch64 schema reference bench docs faults kills clean
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
@@ -86,6 +86,16 @@ meter-test:
 
 unit:
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST)
+
+# Every call that may fail is made to fail (hours; goes on where it was left), and each process is killed at random
+# moments. Results are in build/faults/; CAMPAIGN="--scenario bundle" for a part.
+CAMPAIGN ?=
+faults: test-packages setup
+	$(BIN)/python tests/faults/campaign.py $(CAMPAIGN)
+	$(BIN)/python tests/faults/meter.py $(CAMPAIGN)
+
+kills: setup
+	$(BIN)/python tests/faults/kills.py $(CAMPAIGN)
 
 # dist/: the sdist and a wheel for any Linux of this architecture, both tried in environments of their own.
 wheel: setup

@@ -57,9 +57,13 @@ class Running:
 
 @dataclass
 class Launcher:
-    """Starts commands of ensign from a process that has its libraries already."""
+    """Starts commands of ensign from a process that has its libraries already.
+
+    Another `user` may need another `python` of the same version, whose library everybody may read.
+    """
 
     user: int | None = None
+    python: str = sys.executable
     group: Path | None = field(default_factory=new_group)
     _process: subprocess.Popen[str] | None = None
 
@@ -86,6 +90,7 @@ class Launcher:
         fault: Fault | None = None,
         counted: bool = False,
         meter: dict[str, Any] | None = None,
+        jump_s: float = 0.0,
         meanwhile: Callable[[Running], None] = lambda _: None,
         **env: str,
     ) -> Done:
@@ -99,7 +104,7 @@ class Launcher:
             "argv": list(argv), "folder": str(folder), "env": environment(folder) | env,
             "out": str(logs / "out"), "err": str(logs / "err"), "log": str(logs / "log"),
             "fault": asdict(fault) if fault else {} if counted else None,
-            "meter": meter, "group": None if self.group is None else str(self.group), "user": self.user,
+            "meter": meter, "jump_s": jump_s, "group": None if self.group is None else str(self.group), "user": self.user,
         }  # fmt: skip
         process = self._started()
         began = time.monotonic()
@@ -124,12 +129,13 @@ class Launcher:
 
     def _started(self) -> subprocess.Popen[str]:
         if self._process is None:
+            added = [each for each in sys.path if not each.startswith(sys.base_prefix)]
             self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("launcher.py"))],
+                [self.python, str(Path(__file__).with_name("launcher.py"))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env={**os.environ, "PYTHONPATH": str(_TESTS)},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join([str(_TESTS), *added])},
                 start_new_session=True,
             )
         return self._process
@@ -183,6 +189,7 @@ def environment(folder: Path) -> dict[str, str]:
         "HOME": str(folder / "home"),
         "TMPDIR": str(folder / "tmp"),
         "ENSIGN_CACHE": str(folder / "cache"),
+        "ENSIGN_METER_PROGRAM": str(Path(sys.executable).with_name("ensign-meter")),
         "ENSIGN_RACE_LOCK": str(folder / "race.lock"),
         "XDG_RUNTIME_DIR": str(folder / "run"),
         "LC_ALL": "C.UTF-8",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -106,7 +107,6 @@ class Campaign:
 
     def inject(self, fault: Fault) -> Finding:
         """Carry out the command with the fault, and again without."""
-        before = mounts()
         with new_place(self.scratch) as folder:
             shutil.copytree(self.template, folder, symlinks=True, dirs_exist_ok=True)
             give_to(self.launcher.user, folder.parent)
@@ -118,7 +118,7 @@ class Campaign:
             trials = stored_trials(folder)
             again = self.launcher.run(folder, self.scenario.argv)
             wrong += wrong_afterwards(self.scenario, again, folder, self.reference, trials)
-        wrong += [f"left mount {each}" for each in mounts() - before]
+        wrong += [f"left mount {each}" for each in mounts(self.scratch)]
         return Finding(
             self.scenario.name, fault, struck["struck"], struck["kind"], done.status,
             said_by(done), done.left, tuple(wrong), done.took_s + again.took_s,
@@ -172,7 +172,9 @@ def _asked(arguments: argparse.Namespace, campaign: Campaign) -> list[Fault]:
         nth = arguments.nth or 1
         return [Fault(arguments.site, nth, arguments.kind, lasting=arguments.lasting)]
     count = _RANDOM[name] if arguments.random is None else arguments.random
-    wanted = [] if arguments.no_sites else list(campaign.sites())
+    pattern = re.compile(arguments.sites)
+    wanted = [each for each in campaign.sites() if pattern.match(each.site)]
+    wanted = [] if arguments.no_sites else wanted
     return [*wanted, *campaign.drawn(count)]
 
 
@@ -181,6 +183,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scenario", choices=sorted(SCENARIOS), action="append")
     parser.add_argument("--site", default="", help="as 'host/files.py:33 write'")
+    parser.add_argument("--sites", default="", help="only call sites that match this pattern")
     parser.add_argument("--nth", type=int, default=0, help="of the site; of all calls without it")
     parser.add_argument("--kind", default="")
     parser.add_argument("--lasting", action="store_true", help="and all calls that follow")
@@ -188,6 +191,7 @@ def main() -> int:
     parser.add_argument("--no-sites", action="store_true", help="only calls drawn at random")
     parser.add_argument("--again", action="store_true", help="those again that were wrong")
     parser.add_argument("--user", type=int, help="as this user; needs root")
+    parser.add_argument("--python", default=sys.executable, help="that this user may read")
     parser.add_argument("--out", type=Path, default=OUT / "calls.jsonl")
     parser.add_argument("--scratch", type=Path, default=OUT / "scratch")
     arguments = parser.parse_args()
@@ -199,7 +203,7 @@ def main() -> int:
         arguments.out.write_text("".join(json.dumps(each) + "\n" for each in known))
     there = {(each["scenario"], json.dumps(each["fault"])) for each in known}
     found: list[dict[str, Any]] = []
-    with Launcher(arguments.user) as launcher:
+    with Launcher(arguments.user, arguments.python) as launcher:
         for name in arguments.scenario or SCENARIOS:
             campaign = Campaign(SCENARIOS[name], launcher, arguments.scratch)
             asked = _asked(arguments, campaign)

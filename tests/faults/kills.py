@@ -1,11 +1,12 @@
 """`make kills`: signals at random moments to each process of a study and of a comparison.
 
     python tests/faults/kills.py                   # 200 kills, then stops and requests to end
-    python tests/faults/kills.py --scenario study --role worker --signal KILL --at 1.5
+    python tests/faults/kills.py --scenario study --role worker --signal KILL --nth 3 --after-ms 12
 
-Whoever is hit is found below the command that was started, at a moment drawn from the time that it
-takes; after it, the same command must end as if nothing had happened. Results are lines of JSON in
-build/faults/kills.jsonl.
+Whoever is hit is found below the command that was started: the n-th process of its role that is
+seen (of ensign itself: when the n-th meter is), some milliseconds later, both drawn at random.
+Times would say less, since no two runs of a busy machine take equally long. Afterwards the same
+command must end as if nothing had happened. Results are lines of JSON in build/faults/kills.jsonl.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from faults.calls import Done, Launcher, Running, new_place
 from faults.campaign import OUT, Campaign, done_before, revision, said_by
-from faults.oracle import stored_trials, wrong_afterwards, wrong_with_fault
+from faults.oracle import other_outcome, stored_trials, wrong_afterwards, wrong_with_fault
 from faults.scenarios import SCENARIOS
 from faults.surroundings import descendants, mounts
 
@@ -40,16 +41,18 @@ ROLES = ("ensign", *_METER, "bwrap", "make", "compiler", "program")
 _SIGNALS = {"KILL": ROLES, "STOP": ("ensign", *_METER), "TERM": ("ensign", *_METER, "program"),
             "INT": ("ensign",), "HUP": ("ensign",)}  # fmt: skip
 _STOPPED_S = 1.5
-_PATIENCE_S = 20.0
+_LONGEST_DELAY_MS = 40.0
+_PAUSE_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A signal for a process of a role, at a time after the start."""
+    """A signal for the `nth` process of a role, so long after it is first seen."""
 
     role: str
     signal: str
-    at_s: float
+    nth: int = 1
+    delay_ms: float = 0.0
 
 
 @dataclass
@@ -60,14 +63,20 @@ class Shooter:
     hit: tuple[int, str] | None = None
 
     def __call__(self, running: Running) -> None:
-        time.sleep(self.shot.at_s)
-        give_up = time.monotonic() + _PATIENCE_S
-        while self.hit is None and time.monotonic() < give_up and _lives(running.pid):
+        seen: set[int] = set()
+        while _lives(running.pid):
             for pid, (role, words) in roles(running.pid).items():
-                if role == self.shot.role and self._send(pid):
-                    self.hit = (pid, words[:120])
+                if role != _seen_for(self.shot.role) or pid in seen:
+                    continue
+                seen.add(pid)
+                if len(seen) < self.shot.nth:
+                    continue
+                time.sleep(self.shot.delay_ms / 1000)
+                victim = running.pid if self.shot.role == "ensign" else pid
+                if self._send(victim):
+                    self.hit = (victim, "ensign" if victim == running.pid else words[:120])
                     return
-            time.sleep(0.001)
+            time.sleep(_PAUSE_S)
 
     def _send(self, pid: int) -> bool:
         number = signal.Signals[f"SIG{self.shot.signal}"]
@@ -80,6 +89,38 @@ class Shooter:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
         return True
+
+
+def _seen_for(role: str) -> str:
+    """Whose processes are counted: of ensign there is one, whose meters tell how far it is."""
+    return "guardian" if role == "ensign" else role
+
+
+@dataclass
+class Observer:
+    """Counts the processes of each role in one run."""
+
+    seen: dict[str, set[int]] = field(default_factory=dict)
+
+    def __call__(self, running: Running) -> None:
+        while _lives(running.pid):
+            for pid, (role, _) in roles(running.pid).items():
+                self.seen.setdefault(role, set()).add(pid)
+            time.sleep(_PAUSE_S)
+
+    def most(self, role: str) -> int:
+        """How many there were."""
+        return max(1, len(self.seen.get(_seen_for(role), ())))
+
+
+def observed(campaign: Campaign) -> Observer:
+    """What a run of the command starts, without any signal."""
+    observer = Observer()
+    with new_place(campaign.scratch) as folder:
+        shutil.copytree(campaign.template, folder, symlinks=True, dirs_exist_ok=True)
+        done = campaign.launcher.run(folder, campaign.scenario.argv, meanwhile=observer)
+        assert done.status == 0, done.err
+    return observer
 
 
 def _lives(pid: int) -> bool:
@@ -129,19 +170,29 @@ class Kill:
 
 def shoot(campaign: Campaign, shot: Shot) -> Kill:
     """Carry out the command with the signal, and again without."""
-    before = mounts()
     shooter = Shooter(shot)
     scenario = campaign.scenario
     with new_place(campaign.scratch) as folder:
         shutil.copytree(campaign.template, folder, symlinks=True, dirs_exist_ok=True)
         done = campaign.launcher.run(folder, scenario.argv, meanwhile=shooter)
         wrong = list(_wrong(done, shot, folder))
+        if done.status == 0 and shot.role in ("ensign", *_METER):
+            wrong += other_outcome(scenario, folder, campaign.reference)
         trials = stored_trials(folder)
         again = campaign.launcher.run(folder, scenario.argv)
-        wrong += wrong_afterwards(scenario, again, folder, campaign.reference, trials)
-    wrong += [f"left mount {each}" for each in mounts() - before]
+        failed = shot.role == "program" and _was_raced(again)
+        reference = {"claims": []} if failed else campaign.reference
+        after = replace(again, status=0) if failed else again
+        wrong += wrong_afterwards(scenario, after, folder, reference, trials)
+    wrong += [f"left mount {each}" for each in mounts(campaign.scratch)]
     hit = "" if shooter.hit is None else shooter.hit[1]
     return Kill(scenario.name, shot, hit, done.status, said_by(done), done.left, tuple(wrong))
+
+
+def _was_raced(again: Done) -> bool:
+    """Whether a killed program failed in a stored trial, so that it is out of the race for good."""
+    out = "nothing is left to compare" in again.err or "[variant-failed]" in again.out
+    return again.status in (0, 3) and out and "Traceback" not in again.err
 
 
 def _wrong(done: Done, shot: Shot, folder: Path) -> Iterator[str]:
@@ -156,16 +207,16 @@ def _wrong(done: Done, shot: Shot, folder: Path) -> Iterator[str]:
         yield f"a stop of {_STOPPED_S} s ended it with status {done.status}"
 
 
-def drawn(kills: int, others: int, longest_s: float, seed: str) -> Iterator[Shot]:
+def drawn(kills: int, others: int, observer: Observer, seed: str) -> Iterator[Shot]:
     """Shots at random moments, roles in turn."""
     chance = random.Random(seed)  # noqa: S311
-    for number in range(kills):
-        at_s = round(chance.uniform(0, longest_s), 3)
-        yield Shot(ROLES[number % len(ROLES)], "KILL", at_s)
     gentle = [(s, role) for s, hit in _SIGNALS.items() if s != "KILL" for role in hit]
-    for number in range(others):
-        name, role = gentle[number % len(gentle)]
-        yield Shot(role, name, round(chance.uniform(0, longest_s), 3))
+    for number in range(kills + others):
+        name, role = "KILL", ROLES[number % len(ROLES)]
+        if number >= kills:
+            name, role = gentle[(number - kills) % len(gentle)]
+        nth = chance.randint(1, observer.most(role))
+        yield Shot(role, name, nth, round(chance.uniform(0, _LONGEST_DELAY_MS), 1))
 
 
 def table(found: list[dict[str, Any]]) -> str:
@@ -189,16 +240,13 @@ def table(found: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _longest_s(campaign: Campaign) -> float:
-    return campaign.took_s * 0.95
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scenario", choices=("study", "compare"), action="append")
     parser.add_argument("--role", choices=ROLES)
     parser.add_argument("--signal", choices=sorted(_SIGNALS), default="KILL")
-    parser.add_argument("--at", type=float, default=0.0, help="seconds after the start")
+    parser.add_argument("--nth", type=int, default=1, help="of the processes of the role")
+    parser.add_argument("--after-ms", type=float, default=0.0, help="after it is seen")
     parser.add_argument("--kills", type=int, default=100, help="of each scenario")
     parser.add_argument("--others", type=int, default=30, help="signals of other kinds")
     parser.add_argument("--out", type=Path, default=OUT / "kills.jsonl")
@@ -217,11 +265,10 @@ def main() -> int:
     with Launcher() as launcher:
         for name in arguments.scenario or ("study", "compare"):
             campaign = Campaign(SCENARIOS[name], launcher, arguments.scratch, counted=False)
-            longest_s = _longest_s(campaign)
-            shots = list(drawn(arguments.kills, arguments.others, longest_s, name))
-            if one:
-                shots = [Shot(arguments.role, arguments.signal, arguments.at)]
-            # Times differ from machine to machine: what counts is how many of each are there.
+            asked = Shot(arguments.role, arguments.signal, arguments.nth, arguments.after_ms)
+            kills, others = arguments.kills, arguments.others
+            shots = [asked] if one else list(drawn(kills, others, observed(campaign), name))
+            # How many processes are seen differs: what counts is how many shots are there.
             begin = sum(1 for scenario, _ in there if scenario == name)
             for number, shot in enumerate(shots[begin:], start=begin + 1):
                 kill = shoot(campaign, shot)
@@ -230,7 +277,7 @@ def main() -> int:
                     with arguments.out.open("a") as file:
                         file.write(json.dumps(asdict(kill) | {"revision": revision()}) + "\n")
                 mark = "WRONG" if kill.wrong else "ok"
-                words = f"{shot.signal} {shot.role} at {shot.at_s:.2f} s ({kill.hit[:40] or '-'})"
+                words = f"{shot.signal} {shot.role} {shot.nth} ({kill.hit[:40] or '-'})"
                 sys.stderr.write(f"{name} {number}/{len(shots)} {words}: {kill.status}, {mark}\n")
     sys.stdout.write(table(found))
     shutil.rmtree(arguments.scratch, ignore_errors=True)

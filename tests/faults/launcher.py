@@ -13,6 +13,7 @@ import os
 import pkgutil
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,24 @@ def become(call: dict[str, Any]) -> None:
 
 
 _OUTPUTS = ((1, "out"), (2, "err"))
+
+
+def _jumping(by_s: float) -> None:
+    """The time of day is another one at each tenth look; other clocks go on as they do."""
+    looks, shift_s = 0, 0.0
+    now = time.time
+
+    def jumped() -> float:
+        nonlocal looks, shift_s
+        looks += 1
+        shift_s += by_s if looks % _LOOKS == 0 else 0.0
+        return now() + shift_s
+
+    time.time = jumped
+    time.time_ns = lambda: round(jumped() * 1e9)
+
+
+_LOOKS = 10
 
 
 def injected(call: dict[str, Any]) -> Any:
@@ -110,6 +129,8 @@ def main() -> None:
     if call is None:
         return
     become(call)
+    if call["jump_s"]:
+        _jumping(call["jump_s"])
     if call["meter"] is not None:
         from faults.meter_tracing import install  # noqa: PLC0415
 

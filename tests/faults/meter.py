@@ -150,7 +150,6 @@ def _traced() -> str:
 
 def inject(campaign: Campaign, fault: MeterFault) -> MeterFinding:
     """Carry out the command with the fault, and again without."""
-    before = mounts()
     scenario = campaign.scenario
     with new_place(campaign.scratch) as folder:
         shutil.copytree(campaign.template, folder, symlinks=True, dirs_exist_ok=True)
@@ -166,7 +165,7 @@ def inject(campaign: Campaign, fault: MeterFault) -> MeterFinding:
         again = campaign.launcher.run(folder, scenario.argv)
         wrong += wrong_afterwards(scenario, again, folder, campaign.reference, trials)
         struck = injected(traces)
-    wrong += [f"left mount {each}" for each in mounts() - before]
+    wrong += [f"left mount {each}" for each in mounts(campaign.scratch)]
     return MeterFinding(
         scenario.name, fault, struck, fault.kind, done.status, said_by(done), done.left,
         tuple(wrong),

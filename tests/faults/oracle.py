@@ -19,7 +19,7 @@ _TRACES = ("Traceback", "should not have happened", "Exception ignored", "intern
 _MOST_LINES = 3
 _WORDS = {
     "ENOSPC": "the disk is full", "MEMORY": "memory", "ENOMEM": "memory",
-    "EMFILE": "too many files", "EAGAIN": "no more processes",
+    "EMFILE": "too many files", "EAGAIN": "no more processes", "EIO": "is its disk sound",
 }  # fmt: skip
 
 Trials = dict[str, tuple[int, str]]
@@ -48,7 +48,8 @@ def wrong_with_fault(done: Done, folder: Path, kind: str) -> Iterator[str]:
     complaints = [line for line in done.err.splitlines() if line.startswith("ensign: ")]
     if done.status not in (0, None) and not 0 < len(complaints) <= _MOST_LINES:
         yield f"{len(complaints)} complaints"
-    if done.status in (2, 3) and kind and not any(map(names(kind), complaints)):
+    # A build's own words follow the complaint.
+    if done.status in (2, 3) and kind and not any(map(names(kind), done.err.splitlines())):
         yield f"the reason ({kind}) is not told"
     path = folder / "results.json"
     if path.exists():

@@ -28,9 +28,13 @@ def descendants(pid: int) -> dict[int, str]:
 
 
 def _children(pid: int) -> Iterator[int]:
-    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+    tasks: list[str] = []
+    with suppress(OSError):  # it may end meanwhile
+        tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  # many times a second
+    for task in tasks:
         with suppress(OSError):
-            yield from map(int, thread.read_text().split())
+            text = Path(f"/proc/{pid}/task/{task}/children").read_text()
+            yield from map(int, text.split())
 
 
 def remaining(pid: int, within_s: float = _ENDING_S) -> list[str]:
@@ -59,10 +63,11 @@ def groups_below(group: Path | None) -> list[str]:
     return [f"control group {each.name}" for each in group.iterdir() if each.is_dir()]
 
 
-def mounts() -> frozenset[str]:
-    """All mounts that this process sees, by their place."""
+def mounts(folder: Path) -> frozenset[str]:
+    """The mounts below a folder that this process sees."""
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    return frozenset(line.split()[4] for line in lines)
+    places = (line.split()[4] for line in lines)
+    return frozenset(place for place in places if place.startswith(f"{folder.absolute()}/"))
 
 
 def temporary_files(folder: Path) -> list[str]:

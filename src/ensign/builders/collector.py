@@ -160,7 +160,7 @@ class Collector:
             text = Path(f"/proc/{process}/stat").read_text()
         except PermissionError:
             return None
-        except OSError:
+        except (FileNotFoundError, ProcessLookupError):
             raise ConnectionError from None  # it is gone
         image = _Image((status.st_dev, status.st_ino), text.rpartition(")")[2].split()[_STACK])
         if image.file != self._recorder:

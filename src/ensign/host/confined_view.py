@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ensign.host.confinement import INSIDE, Bind, Link, View
+from ensign.host.files import is_file, is_folder
 
 _ROOT = Path("/")
 _OWN = frozenset({INSIDE, "/proc", "/dev"})
@@ -120,7 +121,7 @@ def rustup_home(path: str) -> str:
     """The folder of Rust's toolchains, where a PATH leads to them by way of rustup; else empty."""
     for folder in map(Path, filter(os.path.isabs, path.split(os.pathsep))):
         home = folder.parent.parent / _RUSTUP
-        if (folder / "rustup").exists() and (home / "toolchains").is_dir():
+        if is_file(folder / "rustup") and is_folder(home / "toolchains"):
             return str(home)
     return ""
 
@@ -187,7 +188,12 @@ class _Showing:
     def show_programs(self, folder: Path) -> None:
         """Show a folder of programs, and what belongs to them in the folders beside it."""
         real = self._follow(folder)
-        if real is None or not real.is_dir() or real in self.prefixes or not self._is_private(real):
+        if (
+            real is None
+            or not is_folder(real)
+            or real in self.prefixes
+            or not self._is_private(real)
+        ):
             return
         self.prefixes.add(real)
         self.show(folder)

@@ -79,10 +79,8 @@ class LocalPrograms:
     def matching(self, pattern: str) -> tuple[str, ...]:
         """See `Programs.matching`."""
         wanted = re.compile(pattern)
-        names: set[str] = set()
-        for folder in self._path.split(os.pathsep):
-            if os.path.isdir(folder):  # noqa: PTH112  # '' is no folder here, Path('') is
-                names.update(name for name in os.listdir(folder) if wanted.fullmatch(name))  # noqa: PTH208
+        found = (names_in(folder) for folder in self._path.split(os.pathsep))
+        names = {name for each in found for name in each if wanted.fullmatch(name)}
         return tuple(sorted((name for name in names if self.find(name)), key=_natural))
 
     def ask(self, argv: Sequence[str]) -> Answer:
@@ -104,6 +102,14 @@ class LocalPrograms:
 
     def _env(self) -> dict[str, str]:
         return {**os.environ, "PATH": self._path, "LC_ALL": "C"}
+
+
+def names_in(folder: str) -> tuple[str, ...]:
+    """What is in a folder of a search path; nothing where there is none that may be read."""
+    try:
+        return tuple(os.listdir(folder)) if folder else ()  # noqa: PTH208  # names are wanted
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return ()
 
 
 @dataclass(frozen=True, slots=True)

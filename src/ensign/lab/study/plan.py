@@ -160,9 +160,13 @@ def _planned(variant: Variant, ahead: Outlook, *, is_baseline: bool) -> PlannedV
 
 def _racing(file: StudyFile) -> Work:
     done, total = _trials(file)
-    left = 1.0 if total is None else 1 - done / total
-    wall_s = parse_duration_ns(file.study.race.budget) / 1e9 * left
-    return Work("trials", None if total is None else total - done, done, wall_s, 0, "budget")
+    budget_s = parse_duration_ns(file.study.race.budget) / 1e9
+    if total is None:
+        return Work("trials", None, done, budget_s, 0, "budget")
+    # More are there than planned where every variant failed in the first of them.
+    waiting = max(0, total - done)
+    left_s = budget_s * waiting / total if total else 0.0
+    return Work("trials", waiting, done, left_s, 0, "budget")
 
 
 def _trials(file: StudyFile) -> tuple[int, int | None]:
