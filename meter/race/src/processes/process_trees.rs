@@ -108,6 +108,12 @@ impl ProcessTrees {
         self.limits[tree].entrances()
     }
 
+    /// How many tasks the user of a tree's processes may have in all; None where the kernel limits
+    /// the tree.
+    pub(crate) fn most_tasks(&mut self, tree: usize, uid: libc::uid_t) -> Option<u64> {
+        self.limits[tree].most_tasks(uid)
+    }
+
     fn is_born_frozen(&self, tree: usize) -> bool {
         matches!(self.kind, Kind::Cgroup(_)) && self.trees[tree].is_frozen()
     }
