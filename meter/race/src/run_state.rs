@@ -225,6 +225,7 @@ impl RunState {
             Waited::TimeOut => Reason::Deadline,
             Waited::Beyond(limit) => limit.reason(),
         };
+        self.process_trees.look_last(process.tree);
         if reason != Reason::Exited {
             self.process_trees.kill(process.tree, process.group);
         }

@@ -134,6 +134,17 @@ impl ProcessTrees {
         })
     }
 
+    /// Looks once more before what is left is ended: by then it may be too late to see.
+    pub(crate) fn look_last(&mut self, tree: usize) {
+        if self.limits[tree].next_look_ns().is_some() {
+            let members = &mut self.trees[tree];
+            let left: Vec<_> = (GROUPS.iter())
+                .flat_map(|&group| members.members(group))
+                .collect();
+            self.limits[tree].look_at(&left);
+        }
+    }
+
     /// Limits of a tree that were met since this was last asked.
     pub(crate) fn take_met(&mut self, tree: usize) -> Vec<Limit> {
         self.limits[tree].take_met()

@@ -152,19 +152,23 @@ impl TreeLimits {
         if self.next_look_ns().is_none_or(|next| start < next) {
             return None;
         }
-        let members = members();
-        let looking = self.bounds.iter_mut();
-        let over = looking
-            .filter(|bound| matches!(bound.by, By::Looking))
-            .find(|bound| bound.is_exceeded(&members));
-        let found = over.map(|bound| {
-            bound.found = true;
-            bound.limit
-        });
+        let found = self.look_at(&members());
         let now = clock::now_ns();
         self.next_ns =
             now + ((now - start) * PAUSE_PER_LOOK).clamp(SHORTEST_PAUSE_NS, LONGEST_PAUSE_NS);
         found
+    }
+
+    /// Looks at these processes, whatever the time.
+    pub(crate) fn look_at(&mut self, members: &[pid_t]) -> Option<Limit> {
+        let looking = self.bounds.iter_mut();
+        let over = looking
+            .filter(|bound| matches!(bound.by, By::Looking))
+            .find(|bound| bound.is_exceeded(members));
+        over.map(|bound| {
+            bound.found = true;
+            bound.limit
+        })
     }
 
     /// Limits that were met since this was last asked.
