@@ -111,7 +111,8 @@ LOOK = """
 tell() { echo "SAW $*"; }
 for secret in $SECRETS; do cat $secret >/dev/null 2>&1 && tell secret $secret; done
 cat /etc/shadow >/dev/null 2>&1 && tell shadow
-for place in $PLACES / /etc /usr /usr/local /var /opt /run /dev /sys /sys/fs/cgroup; do
+for place in $PLACES; do (echo x > $place/ensign-was-here) 2>/dev/null; done
+for place in / /etc /usr /usr/local /var /opt /run /dev /sys /sys/fs/cgroup; do
     (echo x > $place/ensign-was-here) 2>/dev/null && tell wrote $place
 done
 (echo 0 > /proc/sys/kernel/randomize_va_space) 2>/dev/null && tell sysctl
@@ -170,7 +171,8 @@ def test_nothing_private_is_seen_and_nothing_outside_is_changed(hostile: Hostile
     assert set(line.split()[1:]) <= VARIABLES
     made = {"cache", "source", "study.toml", "study.lock.json", ".ensign"}
     assert {each.name for each in hostile.folder.iterdir()} - set(before) <= made
-    assert not (Path.home() / "ensign-was-here").exists()
+    for place in (hostile.folder, home, hostile.cache, Path.home()):
+        assert not (place / "ensign-was-here").exists()
 
 
 @confined

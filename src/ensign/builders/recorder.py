@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from ensign.host.files import write_atomically
 from ensign.host.json_text import read_json
+from ensign.host.programs import names_in
 from ensign.meter.command_lines import command_line
 from ensign.model.calls import Call, LinkInput, Output
 from ensign.model.errors import InputError
@@ -94,10 +95,9 @@ def recorded_programs(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
 
 def _versioned(path: str) -> Iterator[tuple[str, str]]:
     """Compilers on PATH whose names say a version, with their roles."""
-    for folder in map(Path, filter(None, path.split(os.pathsep))):
+    for folder in path.split(os.pathsep):
         # Names alone are sorted, the few that match: paths compare slowly, and folders are large.
-        names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
-        found = filter(None, map(_VERSIONED.fullmatch, names))
+        found = filter(None, map(_VERSIONED.fullmatch, names_in(folder)))
         for match in sorted(found, key=itemgetter(0)):
             yield match[0], _OTHER_DRIVERS[match[1]]
 
