@@ -111,7 +111,8 @@ LOOK = """
 tell() { echo "SAW $*"; }
 for secret in $SECRETS; do cat $secret >/dev/null 2>&1 && tell secret $secret; done
 cat /etc/shadow >/dev/null 2>&1 && tell shadow
-for place in $PLACES / /etc /usr /usr/local /var /opt /run /dev /sys /sys/fs/cgroup; do
+for place in $PLACES; do (echo x > $place/ensign-was-here) 2>/dev/null; done
+for place in / /etc /usr /usr/local /var /opt /run /dev /sys /sys/fs/cgroup; do
     (echo x > $place/ensign-was-here) 2>/dev/null && tell wrote $place
 done
 (echo 0 > /proc/sys/kernel/randomize_va_space) 2>/dev/null && tell sysctl
@@ -170,7 +171,8 @@ def test_nothing_private_is_seen_and_nothing_outside_is_changed(hostile: Hostile
     assert set(line.split()[1:]) <= VARIABLES
     made = {"cache", "source", "study.toml", "study.lock.json", ".ensign"}
     assert {each.name for each in hostile.folder.iterdir()} - set(before) <= made
-    assert not (Path.home() / "ensign-was-here").exists()
+    for place in (hostile.folder, home, hostile.cache, Path.home()):
+        assert not (place / "ensign-was-here").exists()
 
 
 @confined
@@ -292,7 +294,7 @@ def test_a_program_with_the_rights_of_its_owner_is_kept_without_them(hostile: Ho
     done = hostile.run(f"{GOOD}; chmod 6777 program; mkdir -m 0 dark; touch -d @0 program")
     assert done.status == 0, done.err
     (kept,) = hostile.cache.glob("entries/program-*/files/program")
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o755
+    assert stat.S_IMODE(kept.stat().st_mode) in (0o555, 0o755)
     assert kept.stat().st_uid == os.geteuid()
 
 
@@ -369,3 +371,26 @@ def test_what_a_study_names_may_be_reached(hostile: Hostile) -> None:
     for word in ("known", "connected", "a-token"):
         assert word in said.split()
     assert (place / "file").read_text() == "mine\n"
+
+
+def test_a_root_who_keeps_files_to_itself_builds_as_well(hostile: Hostile) -> None:
+    before = os.umask(0o077)
+    try:
+        done = hostile.run(GOOD)
+    finally:
+        os.umask(before)
+    assert done.status == 0, done.err
+    (kept,) = hostile.cache.glob("entries/program-*/files/program")
+    assert stat.S_IMODE(kept.stat().st_mode) in (0o555, 0o755)
+
+
+@confined
+@pytest.mark.parametrize(
+    ("act", "key"),
+    [
+        ("echo x > /usr/x", "sandbox.write"),
+        ("echo 'Could not resolve host: example.org'; exit 1", "sandbox.network"),
+    ],
+)
+def test_who_needs_more_is_told_how_to_get_it(hostile: Hostile, act: str, key: str) -> None:
+    assert key in hostile.refused(act)

@@ -139,7 +139,7 @@ def test_plan_and_doctor_take_nothing_from_a_search_path_of_the_study(trapped: T
         assert "not tried" in done.stdout, done.stdout + done.stderr
         assert "'gcc'" in done.stdout
     trapped.look("doctor", str(study), "--no-race", path=paths(trapped)[3])
-    trapped.look("doctor", "--no-race", path=paths(trapped)[0])
+    trapped.look("doctor", path=paths(trapped)[0])
 
 
 def test_a_study_may_not_name_any_program_as_its_compiler(trapped: Trapped) -> None:

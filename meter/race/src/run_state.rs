@@ -13,7 +13,7 @@ use crate::limited::Waited;
 use crate::processes::freezer::Group;
 use crate::processes::process_trees::{Kind, ProcessTrees};
 use crate::processes::procfs;
-use crate::processes::spawn::{self, Inherited};
+use crate::processes::spawn::{self, Command, Inherited, Resource};
 use crate::processes::user::User;
 use crate::run::{Run, MARKER};
 use ensign_host::wait::Waiter;
@@ -143,12 +143,25 @@ impl RunState {
         let (mut command, argv, sinks) = prepared;
         command.cpus = command.cpus.or(self.cpus);
         command.entrances = self.process_trees.entrances(launch.tree);
+        self.limit_tasks(launch.tree, &mut command);
         let admission = self.process_trees.tree(launch.tree).admission(launch.group);
         self.first_spawn_ns.get_or_insert_with(clock::now_ns);
         let child = spawn::spawn(&command, admission, self.inherited)?;
         self.process_trees
             .admitted(launch.tree, launch.group, child.pid)?;
         Ok(Process::new(&launch, argv, sinks, child))
+    }
+
+    fn limit_tasks(&mut self, tree: usize, command: &mut Command) {
+        let own = rustix::process::getuid().as_raw();
+        let uid = command.user.map_or(own, |user| user.uid);
+        let asked = |&(resource, _): &(Resource, u64)| resource == libc::RLIMIT_NPROC;
+        if command.limits.iter().any(asked) {
+            return;
+        }
+        if let Some(most) = self.process_trees.most_tasks(tree, uid) {
+            command.limits.push((libc::RLIMIT_NPROC, most));
+        }
     }
 
     /// The process that takes output begins with the first command, on the meter's CPUs.
@@ -212,6 +225,7 @@ impl RunState {
             Waited::TimeOut => Reason::Deadline,
             Waited::Beyond(limit) => limit.reason(),
         };
+        self.process_trees.look_last(process.tree);
         if reason != Reason::Exited {
             self.process_trees.kill(process.tree, process.group);
         }

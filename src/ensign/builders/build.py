@@ -40,6 +40,7 @@ from ensign.builders.shown import (
     sandbox_key,
     shown_to_builds,
     tree_limits,
+    way_out,
 )
 from ensign.builders.stage_facts import StageFacts, cached_stage, reader
 from ensign.builders.stages import Plan
@@ -95,7 +96,9 @@ def build_variants(
     try:
         ends, cached = Graph(plan, context, build_context, on_event).run()
     except CommandFailed as failed:
-        raise CommandFailed(f"{failed}{_hint(source)}") from None
+        raise CommandFailed(
+            f"{failed}{_hint(source)}{way_out(str(failed), sandboxes.confinement)}"
+        ) from None
     remember_costs(known, plan.stages, ends)
     build = request.study.build
     results = tuple(

@@ -144,7 +144,8 @@ def set_up(
         "remove": changes.remove,
     }
     write_atomically(folder / "settings.json", json.dumps(settings).encode(), mode=0o444)
-    (folder / "bin").chmod(0o555)
+    for name, mode in (("settings.json", 0o444), ("bin", 0o555)):  # whatever the umask is
+        (folder / name).chmod(mode)
 
 
 def environment(seen_as: str, path: str) -> dict[str, str]:

@@ -107,6 +107,7 @@ class Bubblewrap:
             tree, temporary, recorder = (folder / each for each in ("tree", "tmp", "recorder"))
             temporary.mkdir()
             recorder.mkdir()
+            recorder.chmod(0o755)  # whatever the umask of root is
             binds = (
                 Bind(str(tree), self.build_path, writable=True),
                 Bind(str(temporary), self.temporary_path, writable=True),

@@ -26,6 +26,14 @@ _CREDENTIALS = frozenset(
      ".password-store", ".pki", "keyrings", "credentials", "credentials.toml", "gcloud")
 )  # fmt: skip
 RESULTS = ".ensign"
+_OFFLINE = "builds have no network: fetch what is needed beforehand, or set sandbox.network = true"
+_WAYS_OUT = {
+    "Read-only file system": "builds may write to their own tree, HOME and TMPDIR alone; "
+    "sandbox.write = [...] names more",
+    "Temporary failure in name resolution": _OFFLINE,
+    "Could not resolve host": _OFFLINE,
+    "Network is unreachable": _OFFLINE,
+}
 
 
 def confinement_of(request: BuildRequest, ports: BuildPorts) -> Confinement:
@@ -74,6 +82,13 @@ def shown_to_checks(study: Study, folder: Path, env: Mapping[str, str]) -> tuple
     inside = (folder / word for word in words if word and not PurePosixPath(word).is_absolute())
     may_be = (each for each in inside if _may_be_shown(each, env) and _is_there(each))
     return (*whole, *paths_in(words, env), *may_be)
+
+
+def way_out(said: str, confinement: Confinement) -> str:
+    """Which key of the study would let a command do what it complained of; empty for others."""
+    if not confinement.works:
+        return ""
+    return next((f"\n{text}" for sign, text in _WAYS_OUT.items() if sign in said), "")
 
 
 def given_env(sandbox: SandboxSection, env: Mapping[str, str]) -> dict[str, str]:

@@ -148,7 +148,7 @@ def _entries_of_root() -> tuple[tuple[str, ...], dict[str, Link]]:
             continue
         if path.is_symlink():
             links[str(path)] = Link(str(path), str(path.readlink()))
-        elif path.is_dir() or path.is_file():
+        elif is_folder(path) or is_file(path):
             entries.append(str(path))
     return tuple(entries), links
 
@@ -162,7 +162,7 @@ def _private_places(request: ConfinementRequest) -> set[str]:
 
 def _real(paths: Iterable[str]) -> set[str]:
     there = (os.path.realpath(each) for each in paths if Path(each).is_absolute())
-    return {each for each in there if Path(each).is_dir()}
+    return {each for each in there if is_folder(Path(each))}
 
 
 @dataclass
@@ -180,7 +180,7 @@ class _Showing:
         if real is None or real == _ROOT:
             return
         self._open_way(real)
-        if not writable and real.is_dir() and not self._may(real, 5):
+        if not writable and is_folder(real) and not self._may(real, 5):
             self._show_entries(real)
         elif writable or str(real) not in self.binds:
             self.binds[str(real)] = Bind(str(real), str(real), writable)
@@ -188,12 +188,9 @@ class _Showing:
     def show_programs(self, folder: Path) -> None:
         """Show a folder of programs, and what belongs to them in the folders beside it."""
         real = self._follow(folder)
-        if (
-            real is None
-            or not is_folder(real)
-            or real in self.prefixes
-            or not self._is_private(real)
-        ):
+        if real is None or not is_folder(real) or real in self.prefixes:
+            return
+        if not self._is_private(real):
             return
         self.prefixes.add(real)
         self.show(folder)
@@ -244,7 +241,7 @@ class _Showing:
                 self._follow(path)
             elif str(path) in self.hidden:
                 continue
-            elif (path.is_dir() and self._may(path, 5)) or (path.is_file() and self._may(path, 4)):
+            elif (is_folder(path) and self._may(path, 5)) or (is_file(path) and self._may(path, 4)):
                 self.binds.setdefault(str(path), Bind(str(path), str(path)))
 
     def _open_way(self, real: Path) -> None:
@@ -295,13 +292,13 @@ def _beside(folder: Path, programs: list[str]) -> Iterator[Path]:
                 if _OF_SHARE.fullmatch(each.name) or _belongs(each.name, named):
                     yield each
             continue
-        is_wanted = _OF_PREFIX.fullmatch(path.name) if path.is_dir() else _is_file_of_prefix(path)
+        is_wanted = _OF_PREFIX.fullmatch(path.name) if is_folder(path) else _is_file_of_prefix(path)
         if is_wanted:
             yield path
 
 
 def _is_file_of_prefix(path: Path) -> bool:
-    return path.name in _FILES_OF_PREFIX and path.is_file()
+    return path.name in _FILES_OF_PREFIX and is_file(path)
 
 
 def _belongs(name: str, programs: tuple[str, ...]) -> bool:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -32,6 +33,8 @@ _MOST_LOG_BYTES = 2**28
 _LOCALE = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+|TZ")
 _Change = Callable[[Json], Json]
 _FEWEST_PARTS = 3  # of a path: what lies in the root is no one study's
+_COUNTS_APART = (5, 14)  # the Linux since which each user namespace has its own count
+_OF_THE_METER = 16
 _FILES = ("stdin", "stdout", "stderr")
 TMP_PREFIX = "ensign-tmp-"
 _MADE_ANEW = ("/proc", "/dev", "/sys")
@@ -118,21 +121,36 @@ class Sandboxed:
             "tmp_bytes": self.rules.tmp_bytes,
             "marks": False,
         }
-        changed = with_processes(request, self._process)
+        own = self._own_count(len(cast("Sequence[Json]", request.get("variants", ()))))
+        changed = with_processes(request, partial(self._process, own=own))
         return {**changed, "scratch": WORK, "containment": contained}
 
-    def _process(self, process: Json) -> Json:
-        own = cast("Mapping[str, str]", process.get("env", {}))
+    def _own_count(self, variants: int) -> int | None:
+        """How many processes all of a run may have together, where the kernel counts those alone.
+
+        It does where they have a user namespace of their own. Elsewhere this would count all of the
+        user's.
+        """
+        most = self.rules.limits.tree_processes
+        release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+        counts = release is not None and (int(release[1]), int(release[2])) >= _COUNTS_APART
+        if most is None or self.confinement.root or not counts:
+            return None
+        return most * max(1, variants) + _OF_THE_METER
+
+    def _process(self, process: Json, own: int | None) -> Json:
+        env = cast("Mapping[str, str]", process.get("env", {}))
         limits = cast("Json", process.get("limits", {}))
         held = {
             "tree_processes": self.rules.limits.tree_processes,
             "tree_memory_bytes": self.rules.limits.tree_memory_bytes,
+            "processes": own,
         }
         words = cast("Sequence[str]", process["argv"])
         return {
             **process,
             "argv": [_held_file().sub(rf"{WORK}/log-\1/log", word) for word in words],
-            "env": {**self._env_of_program(), **own},
+            "env": {**self._env_of_program(), **env},
             "clear_env": True,
             "limits": {**{key: most for key, most in held.items() if most is not None}, **limits},
         }

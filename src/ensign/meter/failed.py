@@ -1,4 +1,4 @@
-"""What it means that `ensign-meter` ended without saying how: killed, or a fault of its own."""
+"""What it means that `ensign-meter` ended without having said how: killed, or its own fault."""
 
 from __future__ import annotations
 

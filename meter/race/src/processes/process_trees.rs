@@ -108,6 +108,12 @@ impl ProcessTrees {
         self.limits[tree].entrances()
     }
 
+    /// How many tasks the user of a tree's processes may have in all; None where the kernel limits
+    /// the tree.
+    pub(crate) fn most_tasks(&mut self, tree: usize, uid: libc::uid_t) -> Option<u64> {
+        self.limits[tree].most_tasks(uid)
+    }
+
     fn is_born_frozen(&self, tree: usize) -> bool {
         matches!(self.kind, Kind::Cgroup(_)) && self.trees[tree].is_frozen()
     }
@@ -126,6 +132,17 @@ impl ProcessTrees {
                 .flat_map(|&group| members.members(group))
                 .collect()
         })
+    }
+
+    /// Looks once more before what is left is ended: by then it may be too late to see.
+    pub(crate) fn look_last(&mut self, tree: usize) {
+        if self.limits[tree].next_look_ns().is_some() {
+            let members = &mut self.trees[tree];
+            let left: Vec<_> = (GROUPS.iter())
+                .flat_map(|&group| members.members(group))
+                .collect();
+            self.limits[tree].look_at(&left);
+        }
     }
 
     /// Limits of a tree that were met since this was last asked.

@@ -83,6 +83,16 @@ impl Size {
     }
 }
 
+/// How many tasks run with this user's id, as far as this namespace shows them.
+pub(crate) fn tasks_of(uid: libc::uid_t) -> u64 {
+    let of = |pid: pid_t| {
+        let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let own = status_value(&text, "Uid:") == u64::from(uid) && text.contains("Uid:");
+        own.then(|| status_value(&text, "Threads:"))
+    };
+    pids().into_iter().filter_map(of).sum()
+}
+
 /// Its memory, with what it shares counted in proportion.
 pub(crate) fn proportional_bytes(pid: pid_t) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;

@@ -10,7 +10,7 @@ use crate::processes::usage::{Exit, Usage};
 use ensign_host::clock::{self, Naps};
 use libc::pid_t;
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::rc::Rc;
@@ -94,26 +94,40 @@ impl SignalTree {
             procfs::pids()
         };
         let before = self.members.len();
+        let mut groups: HashMap<pid_t, Group> = self.groups();
         // Again while it finds some: a child may have a lower number than its parent.
-        while candidates.iter().any(|&pid| self.claim(pid)) {}
+        let mut found = true;
+        while found {
+            found = false;
+            for &pid in &candidates {
+                found |= self.claim(pid, &mut groups);
+            }
+        }
         if self.members.iter().all(|member| member.stopped) {
             self.seen = last;
         }
         self.members.len() > before
     }
 
-    fn claim(&mut self, pid: pid_t) -> bool {
+    fn groups(&self) -> HashMap<pid_t, Group> {
+        let known = self.members.iter();
+        known.map(|member| (member.pid, member.group)).collect()
+    }
+
+    fn claim(&mut self, pid: pid_t, groups: &mut HashMap<pid_t, Group>) -> bool {
         if self.known.borrow().contains(&pid) {
             return false;
         }
         let Some(stat) = Stat::of(pid) else {
             return false;
         };
-        let parent = self.members.iter().find(|member| member.pid == stat.ppid);
-        match parent.map(|member| member.group) {
-            Some(group) => self.add(pid, group),
+        match groups.get(&stat.ppid) {
+            Some(&group) => self.add(pid, group),
             None if stat.ppid == self.worker => self.adopt(pid, stat),
             None => return false,
+        }
+        if let Some(member) = self.members.last().filter(|member| member.pid == pid) {
+            groups.insert(pid, member.group);
         }
         self.known.borrow().contains(&pid)
     }

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 /// Looking takes less than this part of a CPU, and is not needed more often than that.
 const PAUSE_PER_LOOK: u64 = 100;
 const SHORTEST_PAUSE_NS: u64 = 10_000_000;
+/// On a busy machine a look takes long without using much of a CPU.
+const LONGEST_PAUSE_NS: u64 = 250_000_000;
 
 /// Where groups with a controller can be made: version 1 has a hierarchy for each.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +77,8 @@ struct Bound {
 pub(crate) struct TreeLimits {
     bounds: Vec<Bound>,
     next_ns: u64,
+    /// Tasks that the user had before the first of this tree.
+    others: Option<u64>,
 }
 
 impl TreeLimits {
@@ -102,7 +106,19 @@ impl TreeLimits {
         TreeLimits {
             bounds: bounds.into_iter().flatten().collect(),
             next_ns: 0,
+            others: None,
         }
+    }
+
+    /// How many tasks the user of this tree may have in all, where nothing but looking limits it:
+    /// what multiplies faster than one looks ends there.
+    pub(crate) fn most_tasks(&mut self, uid: libc::uid_t) -> Option<u64> {
+        let looked_at =
+            |bound: &&Bound| bound.limit == Limit::Processes && matches!(bound.by, By::Looking);
+        let most = self.bounds.iter().find(looked_at)?.most;
+        let others = *self.others.get_or_insert_with(|| procfs::tasks_of(uid));
+        // Twice, so that one look finds more than there may be.
+        Some(others.saturating_add(most.saturating_mul(2)))
     }
 
     /// Files into which a process writes "0" to come under the limits, before it does anything.
@@ -136,18 +152,23 @@ impl TreeLimits {
         if self.next_look_ns().is_none_or(|next| start < next) {
             return None;
         }
-        let members = members();
+        let found = self.look_at(&members());
+        let now = clock::now_ns();
+        self.next_ns =
+            now + ((now - start) * PAUSE_PER_LOOK).clamp(SHORTEST_PAUSE_NS, LONGEST_PAUSE_NS);
+        found
+    }
+
+    /// Looks at these processes, whatever the time.
+    pub(crate) fn look_at(&mut self, members: &[pid_t]) -> Option<Limit> {
         let looking = self.bounds.iter_mut();
         let over = looking
             .filter(|bound| matches!(bound.by, By::Looking))
-            .find(|bound| bound.is_exceeded(&members));
-        let found = over.map(|bound| {
+            .find(|bound| bound.is_exceeded(members));
+        over.map(|bound| {
             bound.found = true;
             bound.limit
-        });
-        let now = clock::now_ns();
-        self.next_ns = now + ((now - start) * PAUSE_PER_LOOK).max(SHORTEST_PAUSE_NS);
-        found
+        })
     }
 
     /// Limits that were met since this was last asked.
@@ -323,6 +344,9 @@ mod tests {
         assert_eq!(limits.look(|| own.clone()), Some(Limit::Memory));
         assert_eq!(limits.take_met(), [Limit::Memory]);
         assert_eq!(limits.look(|| panic!("too early")), None);
+        // SAFETY: no memory is involved.
+        let uid = unsafe { libc::getuid() };
+        assert!(limits.most_tasks(uid).unwrap() > 2_000);
         let mut wide = TreeLimits::new(&asked(1_000_000, 1 << 50), None, &none, "0");
         assert_eq!(wide.look(|| own), None);
         assert_eq!(

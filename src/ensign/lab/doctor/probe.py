@@ -102,7 +102,9 @@ def examine(ports: DoctorPorts, *, race: bool) -> Examination:
     programs = tuple(_programs(ports.programs))
     abilities = _abilities(ports)
     can_race = race and isinstance(abilities, MeterAbilities)
-    noise = measure_noise(ports.meter, "gzip", cpus) if can_race else None
+    # By its path: the meter would find one of the current folder, where PATH has that.
+    gzip = str(ports.programs.find("gzip") or "/usr/bin/gzip")
+    noise = measure_noise(ports.meter, gzip, cpus) if can_race else None
     after = read_activity(ports.root)
     existing = _existing(ports.cache_folder)
     return Examination(
