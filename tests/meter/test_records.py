@@ -125,6 +125,11 @@ def test_a_meter_that_was_ended_from_elsewhere_is_a_failure() -> None:
         next(found)
 
 
+def test_a_command_whose_meter_is_ended_is_interrupted() -> None:
+    with pytest.raises(Interrupted, match="was ended by a signal"):
+        outcome_of([{"type": "end", "status": "interrupted"}])
+
+
 def test_what_the_meter_says_of_itself_is_passed_on() -> None:
     said = {"type": "error", "code": "system", "text": "cannot make /x: No space left on device"}
     with pytest.raises(CommandFailed, match="No space left"):

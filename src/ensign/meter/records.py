@@ -268,10 +268,11 @@ def outcome_of(records: Iterable[Record]) -> OutcomeLine:
 
 
 def ended_of(records: Iterable[Record]) -> ExecEnd:
-    """All that the records of an `exec` request say of its end."""
+    """All that the records of an `exec` request say of its end; Interrupted where it was ended."""
     outcome: OutcomeLine | None = None
     error: DoubtLine | None = None
     left: list[str] = []
+    interrupted = False
     for record in records:
         match record.get("type"):
             case "outcome":
@@ -280,6 +281,10 @@ def ended_of(records: Iterable[Record]) -> ExecEnd:
                 error = DoubtLine.of(record)
             case "warning":
                 left += WarningLine.of(record).ended
+            case "end":
+                interrupted = record.get("status") == "interrupted"
+    if interrupted and outcome is None and error is None:
+        raise Interrupted("ensign-meter was ended by a signal")
     return ExecEnd(outcome, error, tuple(dict.fromkeys(left)))
 
 
