@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from ensign.builders.recorder import CALLS, COMPILE_COMMANDS, read_calls
 from ensign.host.files import copy_tree, tree_entries
 from ensign.host.processes import Processes, ProcessRequest, read_tail
+from ensign.host.temporary import temporary_folder
 from ensign.meter.client import find_meter
 from ensign.meter.command_lines import calls_of
 from ensign.model.calls import AskedCall, Call
@@ -172,10 +172,10 @@ def _readable(file: Path) -> Iterator[None]:
 
 def _dry_run(folder: Path, processes: Processes) -> tuple[TreePlace, tuple[Call, ...]]:
     """Ask make what it would do, in a copy: even a dry run may make included files again."""
-    with tempfile.TemporaryDirectory(prefix="ensign-doctor-") as scratch:
-        copy, log = Path(scratch) / "tree", Path(scratch) / "log"
+    with temporary_folder("doctor") as scratch:
+        copy, log = scratch / "tree", scratch / "log"
         copy_tree(folder, copy, exclude=(".git",))
-        env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": scratch}
+        env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": str(scratch)}
         argv = ("make", "-n", "-B", "-w")
         processes.run(ProcessRequest(argv, env, copy, log=log, deadline_ns=_DEADLINE_NS))
         # What was built in the folder says the folder's own path.
