@@ -9,12 +9,12 @@ Bitcode is read by the `llvm-nm` beside the compiler, which reads what its compi
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.host.processes import Processes, ProcessRequest
+from ensign.host.temporary import temporary_folder
 from ensign.proof.bounded_elf import BoundedElf, data_of
 
 _TABLE = ".gnu.lto_.symtab."
@@ -70,11 +70,11 @@ def bitcode_symbols(path: Path, compiler: str, processes: Processes) -> Mapping[
     nm = None if found is None else Path(found).resolve().parent / "llvm-nm"
     if nm is None or not nm.is_file():
         raise UnreadError(f"the objects hold LLVM's bitcode, and there is no llvm-nm by {compiler}")
-    with tempfile.TemporaryDirectory(prefix="ensign-nm-") as scratch:
-        table = Path(scratch) / "symbols"
+    with temporary_folder("nm") as scratch:
+        table = scratch / "symbols"
         argv = (str(nm), "--format=posix", "--print-file-name", str(path))
         request = ProcessRequest(
-            argv, {"LC_ALL": "C"}, Path(scratch), stdout=table, deadline_ns=_DEADLINE_NS
+            argv, {"LC_ALL": "C"}, scratch, stdout=table, deadline_ns=_DEADLINE_NS
         )
         outcome = processes.run(request)
         if not outcome.ok:

@@ -6,17 +6,17 @@ A Makefile may run programs while it is read, so that this happens only where so
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement import Bind
 from ensign.host.confinement_probe import probe_confinement
 from ensign.host.disk_watch import DiskLimit, used_bytes
-from ensign.host.files import copy_tree, remove_tree
+from ensign.host.files import copy_tree
 from ensign.host.foreign_files import hand_over
 from ensign.host.processes import Processes, ProcessLimits, ProcessRequest, read_tail
 from ensign.host.search_path import apart_from
+from ensign.host.temporary import temporary_folder
 from ensign.meter.client import find_meter
 from ensign.meter.command_lines import calls_of
 from ensign.model.calls import Call
@@ -30,8 +30,7 @@ _MOST_WRITTEN_BYTES = 1 << 30
 
 def dry_run_of(folder: Path, processes: Processes) -> tuple[TreePlace, tuple[Call, ...]]:
     """The calls that `make -n` prints; even a dry run may make included files again."""
-    scratch = Path(tempfile.mkdtemp(prefix="ensign-doctor-"))
-    try:
+    with temporary_folder("doctor") as scratch:
         copy, log = scratch / "tree", scratch / "log"
         copy_tree(folder, copy, exclude=(".git",))
         home = scratch / "home"
@@ -58,5 +57,3 @@ def dry_run_of(folder: Path, processes: Processes) -> tuple[TreePlace, tuple[Cal
         own = str(folder.resolve())
         text = read_tail(log, _LONGEST_BYTES).replace(str(copy), own)
         return TreePlace(folder, own), calls_of(find_meter(), asked_of_dry_run(text, own))
-    finally:
-        remove_tree(scratch)

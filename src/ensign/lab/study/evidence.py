@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from ensign import __version__
 from ensign.host.files import file_sha256, storage_errors, write_atomically
 from ensign.host.signatures import BadSignatureError, Signer, sign, signer_of
+from ensign.host.temporary import temporary_folder
 from ensign.lab.compare.evidence import FILE as COMPARISON
 from ensign.lab.compare.evidence import read_bundled
 from ensign.lab.figures import FIGURES, Verified, figures_of
@@ -114,13 +114,13 @@ def opened(path: Path) -> Iterator[StudyEvidence | BundledComparison]:
         file = open_study(path)
         yield StudyEvidence(path, file, folder_of(file).root / "report.html")
         return
-    with tempfile.TemporaryDirectory(prefix="ensign-bundle-") as folder:
-        manifest = unpack(path, Path(folder))
+    with temporary_folder("bundle") as folder:
+        manifest = unpack(path, folder)
         if manifest.study == COMPARISON:
-            yield BundledComparison(path, Path(folder))
+            yield BundledComparison(path, folder)
             return
-        expand = partial(expanded_again, Path(folder) / _EXPANDED)
-        file = read_study(Path(folder) / manifest.study, expand=expand)
+        expand = partial(expanded_again, folder / _EXPANDED)
+        file = read_study(folder / manifest.study, expand=expand)
         yield StudyEvidence(path, file, path.with_suffix(".html"))
 
 
