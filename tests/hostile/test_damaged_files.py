@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,7 +28,10 @@ from fuzz.targets import TARGETS
 CPU_S = 30
 MEMORY_BYTES = 3 << 30
 SECTION = struct.Struct("<IIQQQQIIQQ")
-NAMES = b"\0.comment\0.debug_info\0.debug_abbrev\0.symtab\0.strtab\0.names\0"
+NAMES = (
+    b"\0.comment\0.debug_info\0.debug_abbrev\0.symtab\0.strtab\0.names"
+    b"\0.zdebug_info\0.zdebug_abbrev\0"
+)
 
 
 def ensign(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -177,3 +181,15 @@ def test_damaged_columns_of_a_trial_are_not_read() -> None:
     whole = from_bytes(data)
     damaged = data[:8] + b"\xff" * 200 + data[208:]
     assert from_bytes(damaged) == whole
+
+
+def old_form() -> bytes:
+    packed = zlib.compress(bytes(200 << 20), 9)
+    data = b"ZLIB" + (200 << 20).to_bytes(8, "big") + packed
+    return elf((".zdebug_info", 1, 0, data, 0), (".zdebug_abbrev", 1, 0, data, 0))
+
+
+def test_what_unpacks_to_more_than_debug_information_does(tmp_path: Path) -> None:
+    (tmp_path / "program").write_bytes(old_form())
+    done = ensign(tmp_path, "doctor", "program")
+    assert done.returncode == 2, done.stderr
