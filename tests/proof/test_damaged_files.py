@@ -80,3 +80,16 @@ def test_damaged_files_harm_nobody(
     path = tmp_path / name
     path.write_bytes(data)
     reader(path)
+
+
+@pytest.mark.parametrize("flags", [(), ("-gz",)])
+def test_debug_information_is_read_in_each_form(flags: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
+    build = ("gcc-12", "-g", "-O2", *flags, "-o", "program", "main.c")
+    subprocess.run(build, cwd=tmp_path, check=True)
+    alone = ("objcopy", "--only-keep-debug", "program", "alone")
+    subprocess.run(alone, cwd=tmp_path, check=True)
+    for name in ("program", "alone"):
+        binary = read_binary(tmp_path / name)
+        assert binary is not None
+        assert [unit.compiler for unit in binary.units] == ["GCC 12.2.0"]
