@@ -55,7 +55,7 @@ USUAL = {
 FOR_PROGRAMS = {
     "ENSIGN_METER": "the run of the meter that started the process",
     "ENSIGN_VARIANT": "the variant that the process belongs to",
-    "ENSIGN_PADDING": "of random length (0 to 4095 bytes), so that the stack begins elsewhere in "
+    "PADDING": "of random length (0 to 4095 bytes), so that the stack begins elsewhere in "
     "each execution",
     "ENSIGN_METER_SCOPE": "set while the meter starts itself again in a control group of its own",
     "ENSIGN_RECORDED": "set below a recorded call, so that what it runs in turn is not recorded",

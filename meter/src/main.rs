@@ -3,6 +3,8 @@
 //! It reads one request from standard input and writes records to standard output; both are
 //! described in docs/reference/meter-protocol.md.
 
+#![forbid(unsafe_code)]
+
 use clap::{Parser, Subcommand};
 use ensign_protocol::records::{last_words, Status};
 use ensign_protocol::request::{Request, Verb};
@@ -36,6 +38,17 @@ enum Action {
     Probe,
     /// Runs a program and says what it and its children executed, mapped and wrote.
     Follow(Followed),
+    /// Runs a program as another user, without groups, capabilities or a way to get them.
+    AsUser(AsUser),
+}
+
+#[derive(clap::Args)]
+struct AsUser {
+    /// The numbers of the user and of its group, `UID:GID`.
+    user: String,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
 }
 
 #[derive(clap::Args)]
@@ -72,6 +85,7 @@ fn main() {
             println!("{}", ensign_race::probe(in_scope));
             0
         }
+        Action::AsUser(asked) => ensign_race::as_user(&asked.user, &asked.command),
         Action::Follow(asked) => {
             ensign_race::follow(asked.command, &asked.log, asked.cpu_clock_rate)
         }
@@ -87,7 +101,7 @@ fn serve(verb: Verb) -> i32 {
         Ok(request) => request,
         Err(text) => return refuse(Code::Request, &text),
     };
-    ensign_race::guard(&request).unwrap_or_else(|error| refuse(Code::System, &error.to_string()))
+    ensign_race::guard(&request).unwrap_or_else(|refusal| refuse(refusal.code, &refusal.text))
 }
 
 fn check(question: &str) -> Result<String, String> {

@@ -360,3 +360,83 @@ fn bytes_that_json_cannot_hold_are_sent() {
     let wrong = json!([{"argv": ["RESTORE", "{hex:0}"]}]);
     driven(&server, json!({"commands": wrong})).assert_failed(2, "request");
 }
+
+/// Servers that never send a whole reply, each in its way: the drive ends by its deadline.
+#[test]
+fn what_never_becomes_a_whole_reply_ends_by_the_deadline() {
+    let endless = |head: &'static [u8], more: &'static [u8]| {
+        FakeServer::start(move |_, _| Answer::Endless(head.to_vec(), more.repeat(10_000), 0))
+    };
+    let drip =
+        FakeServer::start(|_, _| Answer::Endless(b"$1000000\r\n".to_vec(), b"x".to_vec(), 20));
+    let cases = [
+        ("drip", drip),
+        ("array", endless(b"*4000000000\r\n", b":1\r\n")),
+        ("pushes", endless(b"", b">2\r\n+a\r\n+b\r\n")),
+        ("attributes", endless(b"", b"|1\r\n+a\r\n+b\r\n")),
+        ("nested", endless(b"", b"*1\r\n")),
+        ("line", endless(b"+", b"x")),
+        ("number", endless(b"$", b"0")),
+        ("text", endless(b"$4000000000\r\n", b"x")),
+    ];
+    for (name, server) in cases {
+        for threads in [1, 2] {
+            let change = json!({"deadline_ns": DEADLINE_NS, "threads": threads});
+            let records = driven(&server, change);
+            assert_eq!(records.status, Some(3), "{name}: {:#?}", records.all);
+            let text = records.only("error")["text"].as_str().unwrap();
+            assert!(
+                !text.contains('\n') && text.contains("`GET k"),
+                "{name}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_flood_does_not_keep_a_drive_from_being_interrupted() {
+    const LONG_NS: u64 = 3_600_000_000_000;
+    let flood = FakeServer::start(|_, _| {
+        Answer::Endless(
+            b"*4000000000\r\n".to_vec(),
+            b"$1\r\nx\r\n".repeat(10_000),
+            0,
+        )
+    });
+    for protocol in [2, 3] {
+        let before = flood.count();
+        let change = json!({"deadline_ns": LONG_NS, "protocol": protocol});
+        let mut meter = start("drive", &request(flood.address, change));
+        meter.worker();
+        common::await_that("it has begun", || flood.count() > before);
+        meter.signal(libc::SIGTERM);
+        let records = meter.finish();
+        assert_eq!(records.status, Some(4), "{:#?}", records.all);
+    }
+}
+
+#[test]
+fn a_drive_of_slow_replies_ends_within_its_time() {
+    let slow = FakeServer::start(|_, _| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        reply("+OK\r\n")
+    });
+    let change = json!({"within_ns": DEADLINE_NS, "operations": 100_000, "pipeline": 1});
+    let text = failure(&slow, change, "deadline");
+    assert!(
+        text.starts_with("the drive did not end within 0.2 s; "),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_long_string_has_its_deadline_for_each_stretch() {
+    let long = FakeServer::start(|_, _| {
+        let mut bytes = b"$200000000\r\n".to_vec();
+        bytes.resize(bytes.len() + 200_000_000, b'x');
+        bytes.extend(b"\r\n");
+        reply(bytes)
+    });
+    let change = json!({"connections": 1, "operations": 2, "pipeline": 1});
+    driven(&long, change).assert_complete();
+}

@@ -24,7 +24,8 @@ def commands(processes: PlainProcesses) -> list[list[str]]:
     found = []
     for each in processes.requests:
         argv = list(each.argv)
-        argv = argv[argv.index("--") + 1 :] if "--" in argv else argv
+        while "--" in argv:  # bubblewrap, and who drops root's privileges in it
+            argv = argv[argv.index("--") + 1 :]
         if argv[0] == "make":
             found.append(argv)
     return found

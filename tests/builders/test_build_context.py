@@ -9,8 +9,11 @@ from ensign.builders.build_context import Bounds, BuildContext, Runner
 from ensign.builders.sandboxes import Bubblewrap, Sandbox
 from ensign.host.cache import Cache
 from ensign.host.clock import FakeClock
+from ensign.host.confined_view import ConfinementRequest
+from ensign.host.confinement_probe import Confinement
 from ensign.host.processes import FakeProcesses, Outcome
 
+CONFINED = (Confinement("bwrap"), ConfinementRequest("/bin"))
 DONE = Outcome(0, None, "exited")
 
 
@@ -26,7 +29,7 @@ def processes() -> FakeProcesses:
 
 @pytest.fixture
 def runner(tmp_path: Path, cache: Cache, clock: FakeClock, processes: FakeProcesses) -> Runner:
-    build_context = BuildContext(processes, cache, Bubblewrap(cache, "bwrap"), clock, "/bin")
+    build_context = BuildContext(processes, cache, Bubblewrap(cache, *CONFINED), clock, "/bin")
     argv = ("enter", "--")
     sandbox = Sandbox(
         tmp_path / "tree", tmp_path / "tmp", tmp_path, argv, recorder=tmp_path / "recorder"

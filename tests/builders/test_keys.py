@@ -16,6 +16,8 @@ from ensign.builders.plan import plan_builds
 from ensign.builders.sandboxes import Bubblewrap
 from ensign.host.cache import Cache
 from ensign.host.clock import SystemClock
+from ensign.host.confined_view import ConfinementRequest
+from ensign.host.confinement_probe import Confinement
 from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
@@ -76,9 +78,8 @@ def test_checks_keep_their_keys(tmp_path: Path, cache: Cache) -> None:
         build_s=0.0, size_bytes=0, text_bytes=0, loadable_sha256="loadable", log_path="",
     )  # fmt: skip
     result = BuildResult(facts, tmp_path / "program", tmp_path, {"tool": tmp_path / "tool"})
-    build_context = BuildContext(
-        PlainProcesses(), cache, Bubblewrap(cache, "bwrap"), SystemClock(), "/bin"
-    )
+    sandboxes = Bubblewrap(cache, Confinement("bwrap"), ConfinementRequest("/bin"))
+    build_context = BuildContext(PlainProcesses(), cache, sandboxes, SystemClock(), "/bin")
     check = CheckSection.model_validate(asked.check)
     context = CheckContext(asked, check, tmp_path, "source", tmp_path, result, build_context)
     assert check_key(context, result)[:16] == "7a8d989849b44ebb"

@@ -32,7 +32,8 @@ def test_every_variable_of_the_sources_has_a_meaning() -> None:
     sources = (*(ROOT / "src").rglob("*.py"), *(ROOT / "meter").rglob("src/**/*.rs"))
     texts = [path.read_text(encoding="utf-8") for path in sources]
     found = {name for text in texts for name in re.findall(r"\bENSIGN_[A-Z_]+\b", text)}
-    assert found == {*MADE["FOR_USERS"], *MADE["FOR_PROGRAMS"]}
+    # The one whose name says nothing of ensign.
+    assert found | {"PADDING"} == {*MADE["FOR_USERS"], *MADE["FOR_PROGRAMS"]}
 
 
 def test_every_error_ends_with_a_status_that_has_a_meaning() -> None:

@@ -30,7 +30,7 @@ __all__ = ["compilers_found_once", "found_compilers"]  # fixtures
 
 SOURCES = Path(__file__).parent / "programs"
 _CALL = "from ensign.cli.main import main; main()"
-_GROUP = re.compile(r"ensign-(\d+)-\d+")
+_GROUP = re.compile(r"ensign-(\d+)-[0-9a-f]{16}")
 # For tests that are about something else than time: a second or two on an idle machine, and as
 # long as it takes on a busy one.
 SOON = ("--budget", "20s", "--precision", "60%")
@@ -203,7 +203,7 @@ def _dead_groups() -> list[Path]:
         for place, names, _ in os.walk(folder):  # which does not mind that groups come and go
             for name in names:
                 match = _GROUP.fullmatch(name)
-                if match is not None and not Path(f"/proc/{match[1]}").exists():
+                if match is not None and not Path(f"/proc/{int(match[1])}").exists():
                     found.append(Path(place) / name)
     return found
 

@@ -16,6 +16,7 @@ from ensign.meter.checking import RequestProblem
 from ensign.meter.documents import exec_json, race_json
 from ensign.meter.following import GAPS, Followed
 from ensign.meter.requests import (
+    Containment,
     DriveLoad,
     ExecRequest,
     Load,
@@ -52,6 +53,7 @@ DRIVE = Drive.model_validate(
         "expiry_s": [5, 6],
     }
 )
+CONTAINED = Containment((5, 6), 7, marks=False)
 CLOSED = DRIVE.model_copy(update={"rate_per_s": None})
 PROGRAM = ProcessSpec(
     ("server", "{port}"),
@@ -64,7 +66,7 @@ PROGRAM = ProcessSpec(
     deadline_ns=10**9,
     sink=Sink.NULL,
     digest=True,
-    limits=ProcessLimits(1, 2, 3, 4, 5),
+    limits=ProcessLimits(1, 2, 3, 4, 5, 6, 7),
 )
 BATCH = VariantSpec(
     "batch",
@@ -76,9 +78,11 @@ BATCH = VariantSpec(
     operations=3,
     operations_pattern="n=(.*)",
     score=Score("s=(.*)", "ops/s", Better.HIGHER),
+    reads=("d",),
+    writes=("e",),
 )
 READY = Readiness("listens", 10**9)
-FILLED = (PROGRAM, DriveLoad(CLOSED, None, 3))
+FILLED = (PROGRAM, DriveLoad(CLOSED, None, 3, deadline_ns=10**12))
 LOADED = VariantSpec(
     "loaded",
     PROGRAM,
@@ -86,7 +90,9 @@ LOADED = VariantSpec(
     ready=READY,
     preload=FILLED,
 )
-DRIVEN = VariantSpec("driven", PROGRAM, load=DriveLoad(CLOSED, 100, 3, (0,), 7), preload=FILLED)
+DRIVEN = VariantSpec(
+    "driven", PROGRAM, load=DriveLoad(CLOSED, 100, 3, (0,), 7, 10**9), preload=FILLED
+)
 WEIGHTED = DRIVE.model_copy(
     update={"data": DRIVE.data.model_validate({"weighted": [[1, 2], [3, 0]]})}
 )
@@ -107,6 +113,7 @@ def race(mode: Mode, *variants: VariantSpec) -> RaceRequest:
         scratch="/scratch",
         budget_ns=10**9,
         observe=True,
+        containment=CONTAINED,
     )
 
 
@@ -115,7 +122,10 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "loaded": ("race", race_json(race(Mode.ALTERNATING, LOADED))),
     "driven": ("race", race_json(race(Mode.DRIVEN, DRIVEN))),
     "open": ("race", race_json(race(Mode.DRIVEN, OPEN, PLAIN))),
-    "exec": ("exec", exec_json(ExecRequest(PROGRAM, observe=True, scratch="/scratch"))),
+    "exec": (
+        "exec",
+        exec_json(ExecRequest(PROGRAM, observe=True, scratch="/scratch", containment=CONTAINED)),
+    ),
 }
 # What the meter can be asked and Python does not ask.
 UNASKED = {
@@ -126,8 +136,9 @@ UNASKED = {
     ("exec", "hold"),
     ("exec", "inherit_fd"),
     ("exec", "freezer"),
-    ("race.variants.load.drive", "deadline_ns"),
-    ("race.variants.preload.drive", "deadline_ns"),
+    # A command that is run alone names what it needs.
+    ("exec.containment", "reads"),
+    ("exec.containment", "writes"),
     # A preload is done as fast as can be, all connections together.
     ("race.variants.preload.drive", "at_once"),
 }
@@ -170,7 +181,7 @@ def test_the_keys_of_drives_are_those_of_the_meter_with_types_and_bounds() -> No
     said = shape(ours, ours)
     read = shape(theirs["$defs"]["Drive"], theirs)
     # Of the meter alone: how it drives, which is not what it sends.
-    for key in ("at_once", "deadline_ns"):
+    for key in ("at_once", "deadline_ns", "within_ns"):
         del read[key]
     # A study's is a number that TOML and JSON have exactly.
     assert said.pop("seed") == {"integer": {"minimum": 0, "maximum": 2**53 - 1}}
@@ -270,7 +281,7 @@ def test_modes_that_are_read_are_those_that_are_asked_for() -> None:
 def test_codes_that_mean_something_are_written() -> None:
     definitions = PROTOCOL["record"]["$defs"]
     errors = shape(definitions["Code"], PROTOCOL["record"])["words"]
-    assert set(errors) >= records.INPUT_CODES | {"system", "deadline"}
+    assert set(errors) >= records.INPUT_CODES | {"internal", "system", "deadline"}
     warnings = shape(definitions["WarningCode"], PROTOCOL["record"])["words"]
     assert set(warnings) == set(records.WARNINGS)
     assert {"interrupted"} <= set(shape(definitions["Status"], PROTOCOL["record"])["words"])

@@ -14,6 +14,7 @@ from ensign.builders.build import WrongBaseline, build_variants
 from ensign.builders.outcomes import BuildReport
 from ensign.builders.request import BuildPorts
 from ensign.model.findings import Severity
+from ensign.model.study_sandbox import SandboxSection
 from ensign.model.variants import Variant
 from small_studies import request
 
@@ -40,15 +41,18 @@ def shell(folder: Path, line: str) -> None:
 def built(
     tmp_path: Path, ports: BuildPorts, line: str, variant: str = "-O2", **build: object
 ) -> BuildReport:
-    shape: dict[str, object] = {
+    asked = request(tmp_path, Variant("v", "gcc-12", variant), **(of_line(line) | build))
+    return build_variants(asked, ports)
+
+
+def of_line(line: str) -> dict[str, object]:
+    return {
         "dependencies": [],
         "commands": [["sh", "-e", "-c", line]],
         "own_flags": [],
         "tool_commands": [],
         "tools": {},
     }
-    asked = request(tmp_path, Variant("v", "gcc-12", variant), **(shape | build))
-    return build_variants(asked, ports)
 
 
 STALE = "gcc-11 -O0 -c hot.c"
@@ -279,9 +283,14 @@ def test_what_nobody_saw_is_not_judged(tmp_path: Path, recording_ports: BuildPor
 @pytest.mark.usefixtures("source")
 @pytest.mark.skipif(shutil.which("ccache") is None, reason="needs ccache")
 def test_a_hit_of_ccache_is_a_compile_call(tmp_path: Path, recording_ports: BuildPorts) -> None:
+    (tmp_path / "ccache").mkdir()
+    (tmp_path / "ccache").chmod(0o777)  # builds of root's run as somebody else
     line = f"ccache {ALL.replace('&& ', '&& ccache ')} && {LINK} hot.o"
     for level in ("-O2", "-O2 ", "-O3"):
         env = {"CCACHE_DIR": str(tmp_path / "ccache"), "AGAIN": level}
-        report = built(tmp_path, recording_ports, line, level.strip(), env=env)
+        asked = request(tmp_path, Variant("v", "gcc-12", level.strip()), **of_line(line), env=env)
+        sandbox = SandboxSection(write=["ccache"])
+        study = asked.study.model_copy(update={"sandbox": sandbox})
+        report = build_variants(replace(asked, study=study), recording_ports)
         assert [each.text for each in report.findings] == []
         assert any("2 objects come from" in each for each in report.results[0].facts.evidence)

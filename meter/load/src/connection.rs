@@ -16,6 +16,13 @@ const COMPARED_ONE_IN: u64 = 64;
 /// Requests that are kept for messages, when there is never a moment without replies to come.
 const MOST_KEPT_BYTES: usize = 1 << 20;
 
+/// Read at a time from one connection: others, and the signal to end, have their turn in between.
+const MOST_READS: usize = 4;
+/// What one reply may have, pushes before it included.
+const MOST_REPLY_BYTES: u64 = 1 << 32;
+/// A long string has its deadline for each so many bytes of it.
+const STRETCH_BYTES: u64 = 64 << 20;
+
 /// `*2`, `$20`, twenty digits, and their ends of lines.
 const MOST_CURSOR_BYTES: usize = 40;
 
@@ -42,6 +49,9 @@ pub(crate) enum Pace {
 /// What the connections of a thread have in common while they are driven.
 pub(crate) struct Journal {
     pub now_ns: u64,
+    /// Grows with each whole reply, and with each long stretch of one.
+    pub progress: u64,
+    pub bytes_received: u64,
     pub pace: Pace,
     pub pipeline: u64,
     pub latencies: Option<Latencies>,
@@ -74,6 +84,8 @@ pub(crate) struct Connection {
     /// The beginning of a reply that starts with a cursor.
     head: Vec<u8>,
     values: u64,
+    /// Received since the last reply was whole.
+    reply_bytes: u64,
     operations_sent: u64,
     operations_left: u64,
     sent_ns: u64,
@@ -102,6 +114,7 @@ impl Connection {
             spare: Vec::new(),
             head: Vec::new(),
             values: 0,
+            reply_bytes: 0,
             operations_sent: 0,
             operations_left: 0,
             sent_ns: 0,
@@ -241,20 +254,22 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what is there, through `buffer`.
+    /// Reads what is there, or a part of it where that is much, through `buffer`.
     pub(crate) fn receive(
         &mut self,
         plan: &Plan,
         buffer: &mut [u8],
         journal: &mut Journal,
     ) -> Result<(), DriveError> {
-        loop {
+        for _ in 0..MOST_READS {
             match self.socket.read(buffer) {
                 Ok(0) => return Err(self.lost("the server closed it")),
                 Ok(length) => {
                     self.bytes_received += length as u64;
+                    journal.bytes_received += length as u64;
                     journal.now_ns = clock::now_ns();
                     self.read_replies(plan, &buffer[..length], journal)?;
+                    self.book(length as u64, journal)?;
                     if length < buffer.len() {
                         return Ok(());
                     }
@@ -264,6 +279,26 @@ impl Connection {
                 Err(error) => return Err(self.lost(&error.to_string())),
             }
         }
+        Ok(())
+    }
+
+    /// Bounds what has come of a reply that is not whole.
+    fn book(&mut self, bytes: u64, journal: &mut Journal) -> Result<(), DriveError> {
+        if !self.parser.is_inside() && self.reply_bytes == 0 {
+            return Ok(());
+        }
+        let before = self.reply_bytes;
+        self.reply_bytes += bytes;
+        if self.reply_bytes > MOST_REPLY_BYTES {
+            let gib = MOST_REPLY_BYTES >> 30;
+            let text = format!("the reply to {} has more than {gib} GiB", self.request());
+            return Err(DriveError::reply(text));
+        }
+        let stretches = |bytes: u64| bytes / STRETCH_BYTES;
+        if stretches(self.reply_bytes) > stretches(before) && self.parser.is_inside_long_text() {
+            journal.progress += 1;
+        }
+        Ok(())
     }
 
     fn read_replies(
@@ -354,6 +389,8 @@ impl Connection {
                 .take()
                 .unwrap_or_else(|| std::mem::take(&mut self.spare));
         }
+        journal.progress += 1;
+        self.reply_bytes = 0;
         self.replies_read += 1;
         if self.replies_read == replies.len() {
             if let Some(latencies) = &mut journal.latencies {

@@ -5,8 +5,9 @@ use crate::error::DriveError;
 use crate::keys::part;
 use crate::latency::Latencies;
 use crate::opening::Opening;
-use crate::share::{Share, Stint};
+use crate::share::{Length, Share, Stint};
 use crate::stream::{Plan, Stream};
+use ensign_host::clock;
 use ensign_host::cpus;
 use ensign_host::wait::Waiter;
 use ensign_protocol::drive::Drive;
@@ -26,6 +27,9 @@ pub struct Driver {
     cpus: Option<Vec<usize>>,
     /// What counts, once more of the same was asked for.
     counted: Option<Report>,
+    within_ns: u64,
+    /// How much of it was driven.
+    driven_ns: u64,
 }
 
 /// One run: from the first send to the last reply, all threads together.
@@ -79,6 +83,8 @@ impl Driver {
             operations: drive.operations,
             cpus: cpus.map(<[usize]>::to_vec),
             counted: None,
+            within_ns: drive.within_ns,
+            driven_ns: 0,
         };
         driver.allow();
         Ok(driver)
@@ -99,19 +105,36 @@ impl Driver {
 
     /// Sends for `slice_ns` from the first send on, or until all operations are sent, then waits
     /// for all replies: nothing is in flight on return. `at_once` of a drive is for slices: a run
-    /// without a length sends by all. Its threads live no longer than the call.
+    /// without a length sends by all. Its threads live no longer than the call, which ends within
+    /// `limit_ns`, and within what the drive has left of its own time.
     ///
     /// # Errors
-    /// A reply that is not as it must be, a lost connection, silence; then the driver is of no
-    /// more use.
-    pub fn run(&mut self, slice_ns: Option<u64>) -> Result<Burst, DriveError> {
+    /// A reply that is not as it must be, a lost connection, silence, too long a time; then the
+    /// driver is of no more use.
+    pub fn run(
+        &mut self,
+        slice_ns: Option<u64>,
+        limit_ns: Option<u64>,
+    ) -> Result<Burst, DriveError> {
         let halted = AtomicBool::new(false);
+        let started_ns = clock::now_ns();
+        let left_ns = self.within_ns.saturating_sub(self.driven_ns);
+        let limit_ns = limit_ns.unwrap_or(u64::MAX).min(left_ns);
+        let length = Length {
+            slice_ns,
+            end_ns: started_ns.saturating_add(limit_ns),
+            within_ns: if limit_ns == left_ns {
+                self.within_ns
+            } else {
+                limit_ns
+            },
+        };
         let (plan, cpus) = (&self.plan, self.cpus.as_deref());
         let unfinished = self.shares.iter_mut().filter(|share| !share.is_finished());
         let stints: Vec<Result<Stint, DriveError>> = thread::scope(|scope| {
             let halted = &halted;
             let start = |share| {
-                let work = move || run_share(share, plan, cpus, slice_ns, halted);
+                let work = move || run_share(share, plan, cpus, length, halted);
                 thread::Builder::new().spawn_scoped(scope, work)
             };
             let threads: Vec<_> = unfinished.map(start).collect();
@@ -119,11 +142,12 @@ impl Driver {
                 halted.store(true, Ordering::Relaxed);
             }
             let join = |thread: std::io::Result<thread::ScopedJoinHandle<_>>| {
-                let died = |_| DriveError::failed(Code::System, "a thread of the drive died");
+                let died = |_| DriveError::failed(Code::Internal, "a thread of the drive died");
                 thread?.join().map_err(died)?
             };
             threads.into_iter().map(join).collect()
         });
+        self.driven_ns += clock::now_ns() - started_ns;
         stints.into_iter().collect::<Result<Vec<_>, _>>().map(sum)
     }
 
@@ -134,6 +158,7 @@ impl Driver {
     /// More of the same, as many operations again, which count nowhere.
     pub fn refill(&mut self) {
         self.counted = Some(self.report());
+        self.driven_ns = 0;
         self.allow();
     }
 
@@ -162,7 +187,7 @@ fn run_share(
     share: &mut Share,
     plan: &Plan,
     cpus: Option<&[usize]>,
-    slice_ns: Option<u64>,
+    length: Length,
     halted: &AtomicBool,
 ) -> Result<Stint, DriveError> {
     if let Some(cpus) = cpus {
@@ -171,7 +196,7 @@ fn run_share(
             DriveError::failed(Code::Request, format!("`cpus` {cpus:?}: {error}"))
         })?;
     }
-    share.run(plan, slice_ns, halted)
+    share.run(plan, length, halted)
 }
 
 fn sum(stints: Vec<Stint>) -> Burst {

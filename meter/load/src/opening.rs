@@ -15,6 +15,8 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 const CONNECT_PIECE: Duration = Duration::from_millis(100);
+/// All connections together have the deadline, and so much more for each.
+const CONNECT_NS: u64 = 10_000_000;
 
 /// How a server is spoken to before it is driven.
 pub(crate) struct Opening<'a> {
@@ -27,8 +29,11 @@ impl Opening<'_> {
     /// All connections, ready for the first operation.
     pub(crate) fn open(&self) -> Result<Vec<TcpStream>, DriveError> {
         let count = self.drive.connections;
+        let until_ns = clock::now_ns()
+            .saturating_add(self.drive.deadline_ns)
+            .saturating_add(count as u64 * CONNECT_NS);
         let sockets: Vec<TcpStream> = (0..count)
-            .map(|index| self.connect(index))
+            .map(|index| self.connect(index, until_ns))
             .collect::<Result<_, _>>()?;
         let anything = Expectation::default();
         for argv in &self.drive.init {
@@ -51,15 +56,14 @@ impl Opening<'_> {
     /// Waits until the server has looked at a connection: any reply will do.
     fn settle(&self, socket: &TcpStream) -> Result<(), DriveError> {
         let ping = request(&["PING"]);
-        let until_ns = clock::now_ns() + self.drive.deadline_ns;
+        let until_ns = self.deadline();
         self.write(socket, &ping, until_ns)?;
         self.reply(socket, &ping, &mut Parser::new(), None, until_ns)?;
         Ok(())
     }
 
-    fn connect(&self, index: usize) -> Result<TcpStream, DriveError> {
+    fn connect(&self, index: usize, until_ns: u64) -> Result<TcpStream, DriveError> {
         let address = self.address;
-        let until_ns = clock::now_ns() + self.drive.deadline_ns;
         let failed = |error: io::Error| match error.raw_os_error() {
             Some(libc::EMFILE) => {
                 let text = format!("`connections`: only {index} may be open here (`ulimit -n`)");
@@ -84,7 +88,8 @@ impl Opening<'_> {
         socket.set_nonblocking(true)?;
         if self.drive.protocol == 3 {
             let map = Expectation::any_of(&[Wanted::Array]);
-            self.ask(&socket, &request(&["HELLO", "3"]), &map, None)?;
+            let until_ns = until_ns.min(self.deadline());
+            self.ask_until(&socket, &request(&["HELLO", "3"]), (&map, None), until_ns)?;
         }
         Ok(socket)
     }
@@ -97,7 +102,20 @@ impl Opening<'_> {
         expectation: &Expectation,
         text: Option<&[u8]>,
     ) -> Result<(), DriveError> {
-        let until_ns = clock::now_ns() + self.drive.deadline_ns;
+        self.ask_until(socket, request, (expectation, text), self.deadline())
+    }
+
+    fn deadline(&self) -> u64 {
+        clock::now_ns().saturating_add(self.drive.deadline_ns)
+    }
+
+    fn ask_until(
+        &self,
+        socket: &TcpStream,
+        request: &[u8],
+        (expectation, text): (&Expectation, Option<&[u8]>),
+        until_ns: u64,
+    ) -> Result<(), DriveError> {
         self.write(socket, request, until_ns)?;
         let mut parser = Parser::new();
         let reply = self.reply(socket, request, &mut parser, text, until_ns)?;
@@ -121,9 +139,10 @@ impl Opening<'_> {
                 Ok(length) => written += length,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if !self.waiter.writable(socket.as_raw_fd(), Some(until_ns))? {
-                        return Err(self.silence(request));
+                        return Err(self.silence(request, 0));
                     }
                 }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(lost(request, &error.to_string())),
             }
         }
@@ -139,17 +158,25 @@ impl Opening<'_> {
         until_ns: u64,
     ) -> Result<Reply, DriveError> {
         let mut buffer = [0u8; 4096];
+        let mut received = 0;
         loop {
             let fd = [socket.as_raw_fd()];
-            if self.waiter.readable(&fd, Some(until_ns))?.is_none() {
-                return Err(self.silence(request));
+            // Who sends without end is always ready.
+            let ready = self.waiter.readable(&fd, Some(until_ns))?.is_some();
+            if !ready || clock::now_ns() >= until_ns {
+                return Err(self.silence(request, received));
             }
             let length = match socket.read(&mut buffer) {
                 Ok(0) => return Err(lost(request, "the server closed it")),
                 Ok(length) => length,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+                {
+                    continue
+                }
                 Err(error) => return Err(lost(request, &error.to_string())),
             };
+            received += length;
             let mut bytes = &buffer[..length];
             while !bytes.is_empty() {
                 let (taken, reply) = parser.feed(bytes, text).map_err(|malformed| {
@@ -164,10 +191,14 @@ impl Opening<'_> {
         }
     }
 
-    fn silence(&self, request: &[u8]) -> DriveError {
+    /// After so many bytes without a whole reply.
+    fn silence(&self, request: &[u8], bytes: usize) -> DriveError {
         let seconds = self.drive.deadline_ns as f64 / 1e9;
         let request = describe(request, 0);
-        let text = format!("no reply to {request} within {seconds} s");
+        let text = match bytes {
+            0 => format!("no reply to {request} within {seconds} s"),
+            _ => format!("no whole reply to {request} within {seconds} s, only {bytes} bytes"),
+        };
         DriveError::failed(Code::Deadline, text)
     }
 }

@@ -37,6 +37,10 @@ const MOST_TEXT_BYTES: u64 = 1 << 32;
 const MOST_ELEMENTS: u64 = 1 << 32;
 const MOST_NESTED: usize = 64;
 const MOST_DIGITS: u8 = 19;
+const MOST_LINE_BYTES: u64 = 1 << 20;
+/// Pushes and attributes before one reply.
+const MOST_ASIDES: u64 = 1 << 20;
+const LONG_TEXT_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -70,6 +74,8 @@ pub(crate) struct Parser {
     line_bytes: u64,
     open: Vec<Open>,
     asides: usize,
+    /// Those that are whole, since the last reply.
+    asides_read: u64,
     reply: Reply,
     compared: usize,
     error: Vec<u8>,
@@ -88,6 +94,7 @@ impl Parser {
             line_bytes: 0,
             open: Vec::with_capacity(MOST_NESTED),
             asides: 0,
+            asides_read: 0,
             reply: Reply::default(),
             compared: 0,
             error: Vec::new(),
@@ -110,11 +117,15 @@ impl Parser {
         while at < input.len() {
             let (taken, whole) = self.step(&input[at..], expected)?;
             at += taken;
+            if self.asides_read > MOST_ASIDES {
+                return Err(Malformed("pushes without end before it".into()));
+            }
             if whole && self.close() {
                 let reply = &mut self.reply;
                 let text = matches!(reply.kind, Kind::Status | Kind::Bulk);
                 let all = expected.is_none_or(|expected| text && self.compared == expected.len());
                 reply.matches &= all;
+                self.asides_read = 0;
                 return Ok((at, Some(*reply)));
             }
         }
@@ -159,6 +170,12 @@ impl Parser {
     /// Whether a reply has begun and not ended.
     pub(crate) fn is_inside(&self) -> bool {
         self.state != State::Begin || !self.open.is_empty()
+    }
+
+    /// Whether it is a long string of a reply that comes now.
+    pub(crate) fn is_inside_long_text(&self) -> bool {
+        let text = matches!(self.state, State::Text { .. });
+        text && self.asides == 0 && self.number >= LONG_TEXT_BYTES
     }
 
     /// The beginning of the error in the last reply that had one.
@@ -275,6 +292,8 @@ impl Parser {
         if left > 0 {
             self.open.push(Open { left, aside });
             self.asides += usize::from(aside);
+        } else {
+            self.asides_read += u64::from(aside);
         }
         Ok(left == 0 && !aside)
     }
@@ -283,6 +302,9 @@ impl Parser {
         let end = input.iter().position(|&byte| byte == b'\r');
         let text = &input[..end.unwrap_or(input.len())];
         self.line_bytes += text.len() as u64;
+        if self.line_bytes > MOST_LINE_BYTES {
+            return Err(Malformed("a line without end".into()));
+        }
         let good = match self.tag {
             b'_' => self.line_bytes == 0,
             b'#' => self.line_bytes <= 1 && text.iter().all(|byte| b"tf".contains(byte)),
@@ -334,6 +356,7 @@ impl Parser {
             self.open.pop();
             if aside {
                 self.asides -= 1;
+                self.asides_read += 1;
                 return false;
             }
         }

@@ -32,6 +32,16 @@ pub(crate) struct Share {
     deadline_ns: u64,
 }
 
+/// How long one call may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Length {
+    /// No operation is sent later than that.
+    pub slice_ns: Option<u64>,
+    /// When all replies must be there, as a time and as it is said.
+    pub end_ns: u64,
+    pub within_ns: u64,
+}
+
 /// What one thread did between its first send and its last reply.
 pub(crate) struct Stint {
     pub operations: u64,
@@ -61,6 +71,8 @@ impl Share {
             buffer: vec![0; BUFFER_BYTES],
             journal: Journal {
                 now_ns: 0,
+                progress: 0,
+                bytes_received: 0,
                 pace: Pace::Closed,
                 pipeline: drive.pipeline,
                 latencies: drive.latency.then(Latencies::new),
@@ -93,18 +105,19 @@ impl Share {
         done.sum()
     }
 
-    /// Sends for `slice_ns`, or until nothing is left, and waits for all replies. Gives up when
+    /// Sends for a slice, or until nothing is left, and waits for all replies. Gives up when
     /// another thread has `halted`, and says so to the others when it fails itself.
     pub(crate) fn run(
         &mut self,
         plan: &Plan,
-        slice_ns: Option<u64>,
+        length: Length,
         halted: &AtomicBool,
     ) -> Result<Stint, DriveError> {
         let cpu_ns = clock::thread_cpu_ns();
         let operations = self.operations_done();
         let started_ns = clock::now_ns();
-        let until_ns = slice_ns.map_or(u64::MAX, |ns| started_ns.saturating_add(ns));
+        let slice = length.slice_ns;
+        let until_ns = slice.map_or(u64::MAX, |ns| started_ns.saturating_add(ns));
         self.journal.now_ns = started_ns;
         self.journal.pace = match self.interval_ns {
             None => Pace::Closed,
@@ -113,7 +126,7 @@ impl Share {
                 origin_ns: started_ns.wrapping_sub(self.driven_ns),
             },
         };
-        let result = self.drive(plan, until_ns, halted);
+        let result = self.drive(plan, until_ns, length, halted);
         if result.is_err() {
             halted.store(true, Ordering::Relaxed);
         }
@@ -128,9 +141,16 @@ impl Share {
         })
     }
 
-    fn drive(&mut self, plan: &Plan, until_ns: u64, halted: &AtomicBool) -> Result<(), DriveError> {
+    fn drive(
+        &mut self,
+        plan: &Plan,
+        until_ns: u64,
+        length: Length,
+        halted: &AtomicBool,
+    ) -> Result<(), DriveError> {
         self.begin(plan, until_ns)?;
         let mut progress_ns = self.journal.now_ns;
+        let mut before = (self.journal.progress, self.journal.bytes_received);
         let mut due_ns = self.next_due_ns(until_ns);
         loop {
             let busy = self.in_flight > 0;
@@ -142,11 +162,15 @@ impl Share {
                 return Ok(());
             }
             self.journal.now_ns = clock::now_ns();
-            let received = self.serve(plan, until_ns)?;
-            if received || !busy {
+            self.serve(plan, until_ns)?;
+            if self.journal.progress != before.0 || !busy {
                 progress_ns = self.journal.now_ns;
-            } else if self.journal.now_ns - progress_ns > self.deadline_ns {
-                return Err(self.silence());
+                before = (self.journal.progress, self.journal.bytes_received);
+            } else if self.journal.now_ns.saturating_sub(progress_ns) > self.deadline_ns {
+                return Err(self.silence(self.journal.bytes_received - before.1));
+            }
+            if self.journal.now_ns > length.end_ns {
+                return Err(self.too_long(length.within_ns));
             }
             if self.interval_ns.is_some() {
                 due_ns = self.send_due(plan, until_ns)?;
@@ -176,14 +200,14 @@ impl Share {
         Ok(())
     }
 
-    /// Serves the connections that are ready; true when any had something to read.
-    fn serve(&mut self, plan: &Plan, until_ns: u64) -> Result<bool, DriveError> {
-        let mut received = false;
+    /// Serves the connections that are ready.
+    fn serve(&mut self, plan: &Plan, until_ns: u64) -> Result<(), DriveError> {
+        let mut events = (0..self.poller.ready()).map(|index| self.poller.event(index));
+        if events.any(|event| event.token == SIGNALS) {
+            return Err(DriveError::Interrupted);
+        }
         for index in 0..self.poller.ready() {
             let event = self.poller.event(index);
-            if event.token == SIGNALS {
-                return Err(DriveError::Interrupted);
-            }
             let token = event.token as usize;
             let connection = &mut self.connections[token];
             if event.writable {
@@ -194,7 +218,6 @@ impl Share {
                 }
             }
             if event.readable {
-                received = true;
                 let before = connection.in_flight();
                 connection.receive(plan, &mut self.buffer, &mut self.journal)?;
                 self.in_flight -= before - connection.in_flight();
@@ -203,7 +226,7 @@ impl Share {
                 }
             }
         }
-        Ok(received)
+        Ok(())
     }
 
     fn send(&mut self, token: usize, plan: &Plan) -> Result<(), DriveError> {
@@ -248,15 +271,28 @@ impl Share {
         Ok(self.poller.wait(timeout_ns, due_ns.is_some())?)
     }
 
-    fn silence(&self) -> DriveError {
-        let waiting = self.connections.iter().find(|one| one.in_flight() > 0);
-        let request = waiting.map_or(String::new(), Connection::request);
+    /// After so many bytes without a whole reply.
+    fn silence(&self, bytes: u64) -> DriveError {
         let seconds = self.deadline_ns as f64 / 1e9;
-        let text = format!(
-            "the server sent nothing for {seconds} s; {} operations wait, one for the reply to {request}",
-            self.in_flight
-        );
-        DriveError::failed(Code::Deadline, text)
+        let did = match bytes {
+            0 => format!("the server sent nothing for {seconds} s"),
+            _ => format!("the server sent {bytes} bytes and no whole reply for {seconds} s"),
+        };
+        self.overdue(&did)
+    }
+
+    fn too_long(&self, within_ns: u64) -> DriveError {
+        let seconds = within_ns as f64 / 1e9;
+        self.overdue(&format!("the drive did not end within {seconds} s"))
+    }
+
+    fn overdue(&self, why: &str) -> DriveError {
+        let waiting = self.connections.iter().find(|one| one.in_flight() > 0);
+        let waits = waiting.map_or(String::new(), |one| {
+            let (count, request) = (self.in_flight, one.request());
+            format!("; {count} operations wait, one for the reply to {request}")
+        });
+        DriveError::failed(Code::Deadline, format!("{why}{waits}"))
     }
 }
 

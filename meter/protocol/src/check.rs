@@ -47,6 +47,12 @@ impl Request {
         checker.require(schema == SCHEMA, Range, "schema", || {
             format!("`schema` is {schema}; this meter knows {SCHEMA}")
         });
+        let user = self.containment().user;
+        let usable = |id: u32| id != 0 && id != u32::MAX;
+        let unprivileged = user.is_none_or(|user| usable(user.uid) && usable(user.gid));
+        checker.require(unprivileged, Range, "containment", || {
+            "`user` must be one other than root".into()
+        });
         match self {
             Request::Race(race) => race.check(checker),
             Request::Exec(exec) => checker.at("process", |checker| exec.process.check(checker)),

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::io::ErrorKind;
 
 /// What a reader of the records finds in `code` of an `error`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -18,16 +19,36 @@ pub enum Code {
     LoadFailed,
     OperationsUnknown,
     Reply,
+    /// A limit of memory, of processes, or of what is written.
+    Limit,
+    /// The disk is full.
+    Storage,
+    // The system refused something else: no memory, files or processes are left.
     System,
+    // A fault of the meter.
+    Internal,
 }
 
 impl Code {
-    /// 2: the request cannot be carried out as it stands; 3: a command failed; 5: the meter did.
+    /// 2: the request cannot be carried out as it stands; 3: a command failed, or the system
+    /// refused something; 5: the meter failed.
     pub fn exit_status(self) -> i32 {
         match self {
             Code::Request | Code::NotFound | Code::NotExecutable | Code::PortInUse => 2,
-            Code::System => 5,
+            Code::Internal => 5,
             _ => 3,
+        }
+    }
+}
+
+impl Code {
+    /// What a refusal of the system is: `Storage` where the disk is full, else `other`.
+    pub fn of_refusal(error: &std::io::Error, other: Code) -> Code {
+        let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+        if full.contains(&error.kind()) {
+            Code::Storage
+        } else {
+            other
         }
     }
 }

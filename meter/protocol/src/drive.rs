@@ -52,6 +52,10 @@ pub struct Drive {
     #[serde(default = "ten_seconds")]
     #[schemars(range(min = 1, max = MOST_DEADLINE_NS))]
     pub deadline_ns: u64,
+    /// For all of it, from the first operation to the last reply.
+    #[serde(default = "one_hour")]
+    #[schemars(range(min = 1, max = MOST_DEADLINE_NS))]
+    pub within_ns: u64,
     #[serde(default)]
     pub init: Vec<Vec<String>>,
     #[serde(default)]
@@ -227,6 +231,9 @@ fn one() -> u64 {
 }
 fn one_thread() -> usize {
     1
+}
+fn one_hour() -> u64 {
+    3_600_000_000_000
 }
 fn ten_seconds() -> u64 {
     10_000_000_000

@@ -26,6 +26,31 @@ pub enum Reason {
     Deadline,
     Ended,
     Filler,
+    /// It, or its whole tree, was ended for memory.
+    Memory,
+    /// It failed after its tree was refused another process, or was ended for having too many.
+    Processes,
+    /// It was ended for what it wrote below `{tmp}`.
+    Disk,
+}
+
+/// A limit of a whole tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Limit {
+    Memory,
+    Processes,
+    Disk,
+}
+
+impl Limit {
+    pub fn reason(self) -> Reason {
+        match self {
+            Limit::Memory => Reason::Memory,
+            Limit::Processes => Reason::Processes,
+            Limit::Disk => Reason::Disk,
+        }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -167,6 +192,9 @@ pub struct Outcome {
     pub exit: Option<i32>,
     pub signal: Option<i32>,
     pub reason: Reason,
+    /// Limits of its tree that were met while it ran, also where it went on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits_met: Vec<Limit>,
     pub user_ns: u64,
     pub system_ns: u64,
     pub active_wall_ns: u64,

@@ -77,6 +77,8 @@ pub struct Race {
     /// What `"output": "inherit"` means: a file that the caller left open for it.
     #[serde(default)]
     pub inherit_fd: Option<i32>,
+    #[serde(default)]
+    pub containment: Containment,
     #[schemars(length(min = 1))]
     pub variants: Vec<Variant>,
 }
@@ -99,6 +101,52 @@ pub struct Exec {
     pub keep_output: bool,
     #[serde(default)]
     pub inherit_fd: Option<i32>,
+    #[serde(default)]
+    pub containment: Containment,
+}
+
+/// What holds for all processes of a run.
+#[derive(Deserialize, JsonSchema, Clone, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Containment {
+    /// As whom they run, without any privilege; None is as the meter itself.
+    #[serde(default)]
+    pub user: Option<UserIds>,
+    /// How much a variant may write below its `{tmp}`; None does not limit it.
+    #[serde(default)]
+    pub tmp_bytes: Option<u64>,
+    /// Whether they get variables that name the run and the variant.
+    #[serde(default = "yes")]
+    pub marks: bool,
+    /// Files and folders that they need, besides those that the request names: for whoever makes
+    /// the sandbox in which the meter runs. The meter itself has no use for them.
+    #[serde(default)]
+    pub reads: Vec<String>,
+    /// The same of those that they write to.
+    #[serde(default)]
+    pub writes: Vec<String>,
+}
+
+impl Default for Containment {
+    fn default() -> Containment {
+        Containment {
+            user: None,
+            tmp_bytes: None,
+            marks: true,
+            reads: Vec::new(),
+            writes: Vec::new(),
+        }
+    }
+}
+
+/// A user and its group, by number; neither is root.
+#[derive(Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct UserIds {
+    #[schemars(range(min = 1))]
+    pub uid: u32,
+    #[schemars(range(min = 1))]
+    pub gid: u32,
 }
 
 #[derive(Deserialize, JsonSchema, Debug)]
@@ -252,6 +300,16 @@ pub struct Limits {
     pub open_files: Option<u64>,
     pub cpu_s: Option<u64>,
     pub processes: Option<u64>,
+    /// Of the whole tree that the process belongs to, all its processes and threads together.
+    pub tree_processes: Option<u64>,
+    /// Of the whole tree: memory of all its processes together.
+    pub tree_memory_bytes: Option<u64>,
+}
+
+impl Limits {
+    fn are_of_tree(&self) -> bool {
+        self.tree_processes.is_some() || self.tree_memory_bytes.is_some()
+    }
 }
 
 fn yes() -> bool {
@@ -309,6 +367,25 @@ impl Request {
             Request::Race(race) => race.inherit_fd,
             Request::Exec(exec) => exec.inherit_fd,
             Request::Drive(_) => None,
+        }
+    }
+
+    pub fn containment(&self) -> Containment {
+        match self {
+            Request::Race(race) => race.containment.clone(),
+            Request::Exec(exec) => exec.containment.clone(),
+            Request::Drive(_) => Containment::default(),
+        }
+    }
+
+    /// Whether any whole tree has a limit of its own.
+    pub fn limits_trees(&self) -> bool {
+        match self {
+            Request::Race(race) => {
+                (race.variants.iter()).any(|variant| variant.program.limits.are_of_tree())
+            }
+            Request::Exec(exec) => exec.process.limits.are_of_tree(),
+            Request::Drive(_) => false,
         }
     }
 

@@ -6,4 +6,6 @@ pub(crate) mod launch;
 pub(crate) mod lookup;
 pub(crate) mod said;
 pub(crate) mod scratch;
+pub(crate) mod tmp_limit;
+pub(crate) mod trees;
 pub(crate) mod verdict;

@@ -15,7 +15,7 @@ pub(crate) fn drive(run_state: &mut RunState, request: &DriveRequest) -> (u64, R
 fn run(run_state: &mut RunState, request: &DriveRequest) -> Result<(), Halt> {
     let cpus = request.cpus.as_deref();
     let driven = Driver::connect(&request.drive, request.address, cpus, &run_state.waiter)
-        .and_then(|mut driver| Ok((driver.run(None)?, driver.report())));
+        .and_then(|mut driver| Ok((driver.run(None, None)?, driver.report())));
     let (burst, report) = driven.map_err(|error| Halt::of_drive(error, ""))?;
     let total = DriveTotal {
         operations: report.operations,

@@ -20,8 +20,10 @@ pub(crate) fn exec(run_state: &mut RunState, request: &Exec) -> (u64, Result<(),
 }
 
 fn run(run_state: &mut RunState, request: &Exec) -> Result<(), Halt> {
-    let tree = run_state.process_trees.add_tree(false)?;
-    let tmp = run_state.scratch.variant_tmp(0, tree)?;
+    let tree = run_state
+        .process_trees
+        .add_tree(false, &request.process.limits)?;
+    let tmp = run_state.variant_tmp(tree)?;
     let names = Names {
         tmp: tmp.to_string_lossy().into_owned(),
         ..Names::default()

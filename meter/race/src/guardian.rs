@@ -4,17 +4,18 @@
 use crate::processes::kill::kill;
 use crate::processes::spawn;
 use crate::processes::usage::Exit;
-use crate::run::Run;
+use crate::run::{Groups, Place, Run};
 use crate::worker;
 use ensign_host::clock;
 use ensign_host::wait::{ending_signals, interest, poll};
 use ensign_protocol::records::{last_words, Status};
-use ensign_protocol::request::Request;
+use ensign_protocol::request::{FreezerChoice, Request};
 use ensign_protocol::Code;
 use rustix::pipe::{pipe_with, PipeFlags};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
 
 const CLEAN_UP_WITHIN_NS: u64 = 5_000_000_000;
 /// How long a caller that does not read its records can delay our exit.
@@ -23,23 +24,73 @@ const READ_WITHIN_NS: u64 = 2_000_000_000;
 const MOST_PENDING_BYTES: usize = 1 << 20;
 /// What a pipe takes without blocking once it is writable.
 const CHUNK_BYTES: usize = 4096;
+const KILLED: &str =
+    "the worker of ensign-meter was killed, and everything it ran was ended; if nobody \
+    did that, the machine ran out of memory";
 const STDIN: RawFd = 0;
 const STDOUT: RawFd = 1;
 
+/// Why there was no run at all.
+pub struct Refusal {
+    pub code: Code,
+    pub text: String,
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Refusal {
+        Refusal {
+            code: Code::System,
+            text: error.to_string(),
+        }
+    }
+}
+
+fn no_folder(scratch: Option<&str>, error: &io::Error) -> Refusal {
+    let (parent, advice) = match scratch {
+        Some(parent) => (PathBuf::from(parent), ""),
+        None => (std::env::temp_dir(), "; TMPDIR names another"),
+    };
+    let code = Code::of_refusal(error, Code::Request);
+    let (why, advice) = match code {
+        Code::Storage => ("the disk is full".into(), ""),
+        _ => (error.to_string(), advice),
+    };
+    Refusal {
+        code,
+        text: format!(
+            "cannot make a folder in {}: {why}{advice}",
+            parent.display()
+        ),
+    }
+}
+
 /// Runs a request to its end; gives the exit status.
-pub fn guard(request: &Request) -> io::Result<i32> {
-    let run = Run::new(request.scratch());
+pub fn guard(request: &Request) -> Result<i32, Refusal> {
+    let groups = Groups {
+        for_freezing: request.freezer() != FreezerChoice::Signal,
+        for_limits: request.limits_trees(),
+        nameless: !request.containment().marks,
+    };
+    let place = Place {
+        folder: request.scratch(),
+        passable: request.containment().user.is_some(),
+    };
+    let begun = Run::begin(place, groups);
+    let (run, life) = begun.map_err(|error| no_folder(request.scratch(), &error))?;
     // SAFETY: no memory is involved.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
     let signals = ending_signals()?;
-    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
+    let (ours, theirs) = pipe_with(flags).map_err(io::Error::from)?;
     // SAFETY: no memory is involved; this process has one thread.
     let (own, pid) = unsafe { (libc::getpid(), libc::fork()) };
     if pid < 0 {
-        return Err(io::Error::last_os_error());
+        return Err(io::Error::last_os_error().into());
     }
     if pid == 0 {
-        drop((signals, ours));
+        // What the worker starts may stand still before it has closed what it inherits: a lock of
+        // theirs would outlive both of us.
+        drop((signals, ours, life));
         let work = || worker::work(&run, request, theirs, own);
         let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         std::process::exit(status.unwrap_or(101));
@@ -201,21 +252,26 @@ impl Guardian {
         let mut status = status.filter(|_| orderly);
         if !orderly {
             let interrupted = self.told_ns.is_some();
-            let error = (!interrupted).then_some((
-                Code::System,
-                "the worker of ensign-meter was killed; everything it ran was ended",
-            ));
+            let error =
+                (!interrupted).then_some(if exit.is_some_and(|exit| exit.code().is_none()) {
+                    (Code::System, KILLED)
+                } else {
+                    (
+                        Code::Internal,
+                        "the worker of ensign-meter failed; everything it ran was ended",
+                    )
+                });
             let said = if interrupted {
                 Status::Interrupted
             } else {
                 Status::Failed
             };
             last_words(&mut self.pending, error, said);
-            status = interrupted.then_some(worker::INTERRUPTED);
+            status = Some(error.map_or(worker::INTERRUPTED, |(code, _)| code.exit_status()));
         }
         self.whole = self.pending.len();
         self.drain();
-        status.unwrap_or(Code::System.exit_status())
+        status.unwrap_or(Code::Internal.exit_status())
     }
 
     fn drain(&mut self) {

@@ -18,7 +18,13 @@ pub(crate) struct Failure {
 impl Failure {
     /// Whether it is one variant's own, and no mistake of the request or the meter.
     pub(crate) fn is_of_a_variant(&self) -> bool {
-        let others = [Code::Request, Code::PortInUse, Code::System];
+        let others = [
+            Code::Request,
+            Code::PortInUse,
+            Code::Storage,
+            Code::System,
+            Code::Internal,
+        ];
         self.variant.is_some() && !others.contains(&self.code)
     }
 }
@@ -57,6 +63,11 @@ impl Halt {
     pub(crate) fn system(text: impl Into<String>) -> Halt {
         Halt::failed(Code::System, "", text)
     }
+
+    /// A fault of the meter.
+    pub(crate) fn internal(text: impl Into<String>) -> Halt {
+        Halt::failed(Code::Internal, "", text)
+    }
 }
 
 impl From<wait::Error> for Halt {
@@ -70,6 +81,10 @@ impl From<wait::Error> for Halt {
 
 impl From<io::Error> for Halt {
     fn from(error: io::Error) -> Halt {
-        Halt::system(error.to_string())
+        Halt::failed(
+            Code::of_refusal(&error, Code::System),
+            "",
+            error.to_string(),
+        )
     }
 }

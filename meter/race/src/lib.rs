@@ -6,13 +6,18 @@
 //! requested, `variant` is one variant of a race, `follow` says what a program did.
 
 mod activity;
+mod as_user;
 mod commands;
 mod drive;
 mod emitter;
 mod exec;
 mod follow;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod guardian;
 mod halt;
+mod lease;
+mod limited;
 mod ports;
 mod probe;
 mod processes;
@@ -25,10 +30,12 @@ mod score;
 mod server;
 mod totals;
 mod turns;
+mod user_folder;
 mod variant;
 mod worker;
 
+pub use as_user::as_user;
 pub use follow::follow;
-pub use guardian::{guard, read_request};
+pub use guardian::{guard, read_request, Refusal};
 pub use probe::probe;
 pub use scope::enter as enter_scope;

@@ -8,4 +8,6 @@ pub(crate) mod process_trees;
 pub(crate) mod procfs;
 pub(crate) mod signals;
 pub(crate) mod spawn;
+pub(crate) mod tree_limits;
 pub(crate) mod usage;
+pub(crate) mod user;

@@ -5,22 +5,26 @@ use crate::commands::counters::Available;
 use crate::commands::drain::Drain;
 use crate::commands::launch::{self, Keep, Launch, Names, Outlets, Process};
 use crate::commands::scratch::Scratch;
+use crate::commands::tmp_limit::TmpLimit;
 use crate::commands::verdict::verdict;
 use crate::emitter::Emitter;
 use crate::halt::{Failure, Halt};
+use crate::limited::Waited;
 use crate::processes::freezer::Group;
 use crate::processes::process_trees::{Kind, ProcessTrees};
 use crate::processes::procfs;
 use crate::processes::spawn::{self, Inherited};
+use crate::processes::user::User;
 use crate::run::{Run, MARKER};
 use ensign_host::wait::Waiter;
 use ensign_host::{clock, cpus};
 use ensign_protocol::records::{Outcome, Reason, Record, Role, VariantFailure, Warning};
-use ensign_protocol::request;
+use ensign_protocol::request::{self, Containment};
 use ensign_protocol::WarningCode;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 
 /// Names the variant of a process; of one width, because the environment's length moves the stack.
 const VARIANT_MARKER: &str = "ENSIGN_VARIANT";
@@ -38,6 +42,11 @@ pub(crate) struct RunState {
     /// Whether the states of tasks are looked at while a variant runs.
     pub observes: bool,
     pub inherit_fd: Option<i32>,
+    /// The `{tmp}` of each tree.
+    pub tmps: Vec<PathBuf>,
+    pub tmp_limit: Option<TmpLimit>,
+    user: Option<User>,
+    marks: bool,
     drain: Option<Drain>,
     inherited: Inherited,
     cpus: Option<libc::cpu_set_t>,
@@ -56,14 +65,20 @@ impl RunState {
         waiter: Waiter,
         out: Emitter,
         counters: &[String],
+        containment: &Containment,
     ) -> Result<RunState, Halt> {
+        let user = containment.user.and_then(|ids| User::new(ids.uid, ids.gid));
         let place = run.scratch.display();
-        let scratch = Scratch::create(&run.scratch)
-            .map_err(|error| Halt::system(format!("cannot make {place}: {error}")))?;
+        let scratch = Scratch::in_folder(&run.scratch, user)
+            .map_err(|error| Halt::system(format!("cannot use {place}: {error}")))?;
         Ok(RunState {
             run_id: run.id.clone(),
             waiter,
-            process_trees: ProcessTrees::new(kind),
+            process_trees: ProcessTrees::new(kind, run.legacy.clone()),
+            tmps: Vec::new(),
+            tmp_limit: (containment.tmp_bytes).map(|most| TmpLimit::new(most, &scratch.dir)),
+            user,
+            marks: containment.marks,
             scratch,
             out,
             counters: Available::probe(counters),
@@ -109,24 +124,30 @@ impl RunState {
 
     /// Starts a process; it stands still where its tree is frozen.
     pub(crate) fn launch(&mut self, mut launch: Launch) -> Result<Process, Halt> {
-        let marker = (MARKER.to_string(), self.run_id.clone());
-        launch.extra_env.push(marker);
-        launch
-            .extra_env
-            .push((VARIANT_MARKER.into(), format!("{:03}", launch.tree)));
+        if self.marks {
+            let variant = format!("{:03}", launch.tree);
+            let marks = [
+                (MARKER.into(), self.run_id.clone()),
+                (VARIANT_MARKER.into(), variant),
+            ];
+            launch.extra_env.extend(marks);
+        }
         self.start_drain()?;
         let outlets = Outlets {
             drain: self.drain.as_ref().expect("it was just started"),
             inherit_fd: self.inherit_fd,
+            user: self.user,
+            file_bytes: self.tmp_limit.as_ref().map(TmpLimit::most),
         };
         let prepared = launch::prepare(&launch, &self.base_env, &outlets)?;
         let (mut command, argv, sinks) = prepared;
         command.cpus = command.cpus.or(self.cpus);
+        command.entrances = self.process_trees.entrances(launch.tree);
         let admission = self.process_trees.tree(launch.tree).admission(launch.group);
         self.first_spawn_ns.get_or_insert_with(clock::now_ns);
         let child = spawn::spawn(&command, admission, self.inherited)?;
         self.process_trees
-            .admitted(launch.tree, launch.group, child.pid);
+            .admitted(launch.tree, launch.group, child.pid)?;
         Ok(Process::new(&launch, argv, sinks, child))
     }
 
@@ -172,28 +193,30 @@ impl RunState {
     pub(crate) fn await_observed_exit(
         &mut self,
         process: &mut Process,
-        observer: Option<&mut Observer>,
+        mut observer: Option<&mut Observer>,
     ) -> Result<Reason, Halt> {
         let started = process.child.forked_ns;
         let until = process.left_ns().map(|left| started + left);
         let fds = [process.child.pidfd.as_raw_fd()];
-        let ready = match observer {
-            None => self.waiter.readable(&fds, until)?,
-            Some(observer) => {
-                let (waiter, process_trees) = (&self.waiter, &mut self.process_trees);
-                observer.watch(waiter, process_trees, (process.tree, false), &fds, until)?
+        let place = (process.tree, false);
+        let waited = self.wait_limited(process.tree, until, |run_state, until| {
+            let (waiter, process_trees) = (&run_state.waiter, &mut run_state.process_trees);
+            match observer.as_mut() {
+                None => Ok(waiter.readable(&fds, until)?),
+                Some(observer) => observer.watch(waiter, process_trees, place, &fds, until),
             }
-        };
+        })?;
         process.active_ns += clock::now_ns() - started;
-        if ready.is_none() {
+        let reason = match waited {
+            Waited::Ready => Reason::Exited,
+            Waited::TimeOut => Reason::Deadline,
+            Waited::Beyond(limit) => limit.reason(),
+        };
+        if reason != Reason::Exited {
             self.process_trees.kill(process.tree, process.group);
         }
         self.process_trees.collect();
-        Ok(if ready.is_some() {
-            Reason::Exited
-        } else {
-            Reason::Deadline
-        })
+        Ok(reason)
     }
 
     /// Keeps the outcome of an ended process; a failure halts.
@@ -204,7 +227,8 @@ impl RunState {
         reason: Reason,
     ) -> Result<(), Halt> {
         let outcome = self.outcome(&mut process, variant, reason);
-        let failure = verdict(&outcome, &mut process);
+        let most = |limit| self.most(process.tree, limit);
+        let failure = verdict(&outcome, &mut process.child, process.ignore_failure, most);
         self.outcomes.push(outcome);
         failure.map_or(Ok(()), |failure| Err(Halt::Failed(failure)))
     }
@@ -224,7 +248,14 @@ impl RunState {
             self.process_trees.collect();
         }
         let exit = self.process_trees.take_exit(pid).unwrap_or_default();
-        process.outcome((self.execution, variant), &exit, reason)
+        let failed = reason == Reason::Exited && exit.code() != Some(0);
+        let met = self.limits_met(process.tree, reason, failed);
+        // What failed beyond a limit failed by it.
+        let reason = match met.first() {
+            Some(limit) if failed => limit.reason(),
+            _ => reason,
+        };
+        process.outcome((self.execution, variant), &exit, reason, met)
     }
 
     /// Writes what was kept during the execution.

@@ -1,7 +1,6 @@
 //! As a normal user, control groups can be made in a scope that systemd delegates.
 
-use crate::processes::cgroup;
-use crate::run::Run;
+use crate::run;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -34,15 +33,7 @@ pub fn enter() -> bool {
 }
 
 fn has_cgroups() -> bool {
-    let run = Run::new(None);
-    let Some(dir) = run.cgroup else {
-        return false;
-    };
-    let made = cgroup::create(&dir).is_ok();
-    if made {
-        cgroup::destroy(&dir);
-    }
-    made
+    run::try_group().is_ok()
 }
 
 /// After the exec there is no way back, so it is tried first.

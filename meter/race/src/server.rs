@@ -114,7 +114,7 @@ fn fill(variant: &Variant, run_state: &mut RunState, drive: &Drive) -> Result<()
         .and_then(|load| load.cpus.as_deref());
     let mut driver =
         Driver::connect(drive, variant.address()?, cpus, &run_state.waiter).map_err(halt)?;
-    let ran = driver.run(None);
+    let ran = driver.run(None, None);
     if ran.is_err() {
         // Closed connections could be what it dies of: they stay open until that is known.
         variant.let_it_end(run_state)?;
@@ -137,6 +137,10 @@ fn start_once(variant: &mut Variant, run_state: &mut RunState) -> Result<Start, 
         let ended = run_state.waiter.readable(&[pidfd], Some(look))?.is_some();
         if ended {
             return ended_early(variant, run_state, server);
+        }
+        if let Some(limit) = run_state.look_at_limits(variant.tree) {
+            variant.server = Some(server);
+            return Err(variant.beyond(run_state, limit));
         }
         match &output {
             Some(pattern) if said(&server, pattern) => break,
@@ -191,7 +195,8 @@ fn ended_early(
     let outcome = run_state.outcome(&mut server, variant.name(), Reason::Exited);
     run_state.process_trees.kill(variant.tree, Group::Main);
     let retry = variant.names.port.is_some() && complains_of_port(&outcome);
-    let failure = verdict(&outcome, &mut server);
+    let most = |limit| run_state.most(server.tree, limit);
+    let failure = verdict(&outcome, &mut server.child, server.ignore_failure, most);
     run_state.outcomes.push(outcome);
     match failure {
         _ if retry => Ok(Start::PortTaken),

@@ -9,7 +9,12 @@ use ensign_load::Report;
 use ensign_protocol::records::Activity;
 use ensign_protocol::request;
 use ensign_protocol::Code;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// A load generator's file is not larger.
+const MOST_JSON_BYTES: u64 = 16 << 20;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Total {
@@ -81,7 +86,7 @@ impl Printed<'_> {
             let why = format!("nothing that {who} printed matches '{pattern}'");
             (self.count(pattern), why)
         } else if let Some(written) = written {
-            let text = fs::read_to_string(names.expand(&written.file)).unwrap_or_default();
+            let text = written_text(&names.expand(&written.file)).unwrap_or_default();
             let why = format!(
                 "the load generator wrote no number '{}' into '{}'",
                 written.pointer, written.file
@@ -117,6 +122,20 @@ impl Printed<'_> {
         let text = format!("variant {name:?}: {what}");
         Halt::failed(Code::OperationsUnknown, name, text)
     }
+}
+
+/// Of a plain file: no link, and nothing that could be waited for.
+fn written_text(path: &str) -> io::Result<String> {
+    let mut options = File::options();
+    let file = (options.read(true))
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut text = String::new();
+    file.take(MOST_JSON_BYTES).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn count_in_json(text: &str, pointer: &str) -> Option<u64> {

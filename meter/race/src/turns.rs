@@ -1,6 +1,7 @@
 //! Slices: one variant runs, all others stand still.
 
 use crate::halt::Halt;
+use crate::limited::Waited;
 use crate::run_state::RunState;
 use crate::totals::Reading;
 use crate::variant::Variant;
@@ -57,19 +58,12 @@ impl Turns {
         run_state.process_trees.tree(variant.tree).thaw()?;
         let end = limit.map(|limit| start + limit);
         let wake = end.map(|end| end - (self.lateness_ns as u64).min(end - start));
-        let woken = if run_state.observes {
-            let place = (variant.tree, variant.spec.load.is_some());
-            let (waiter, process_trees) = (&run_state.waiter, &mut run_state.process_trees);
-            variant
-                .observer
-                .watch(waiter, process_trees, place, &fds, wake)?
-        } else if length_ns.is_none() && variant.server.is_none() {
-            variant.watch(run_state, &fds, wake)?
-        } else {
-            run_state.waiter.readable(&fds, wake)?
-        };
+        let whole = length_ns.is_none();
+        let waited = run_state.wait_limited(variant.tree, wake, |run_state, wake| {
+            variant.wait(run_state, &fds, wake, whole)
+        })?;
         let stop = clock::now_ns();
-        if let (None, Some(end)) = (woken, end) {
+        if let (Waited::TimeOut, Some(end)) = (waited, end) {
             self.learn_lateness(stop as f64 - end as f64);
         }
         run_state.process_trees.tree(variant.tree).freeze()?;
@@ -78,6 +72,9 @@ impl Turns {
         run_state.process_trees.collect();
         self.book(run_state, variant, (start, now - start), filler)?;
         variant.look(run_state);
+        if let Waited::Beyond(limit) = waited {
+            return Err(variant.beyond(run_state, limit));
+        }
         variant.ran(run_state, now - start)?;
         Ok(now - start)
     }
@@ -111,6 +108,9 @@ impl Turns {
             row.operations = Some(burst.operations);
         }
         variant.look(run_state);
+        if let Some(limit) = run_state.look_at_limits(variant.tree) {
+            return Err(variant.beyond(run_state, limit));
+        }
         variant.drove(run_state, burst.wall_ns)?;
         Ok(burst.wall_ns)
     }

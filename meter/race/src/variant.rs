@@ -27,6 +27,9 @@ mod looking;
 mod readings;
 mod runner;
 
+/// The variable that moves the stack; its name says nothing of a measurement.
+const PADDING: &str = "PADDING";
+
 /// How far a variant has come in an execution.
 enum State {
     /// What it uses counts.
@@ -68,7 +71,7 @@ impl<'a> Variant<'a> {
     ) -> Result<Variant<'a>, Halt> {
         Ok(Variant {
             spec,
-            tree: process_trees.add_tree(spec.load.is_some())?,
+            tree: process_trees.add_tree(spec.load.is_some(), &spec.program.limits)?,
             names: Names::default(),
             program: None,
             files: None,
@@ -117,9 +120,7 @@ impl<'a> Variant<'a> {
         self.driven = Usage::default();
         self.padding = padding;
         self.own_files(run_state)?;
-        let tmp = run_state
-            .scratch
-            .variant_tmp(run_state.execution, self.tree)?;
+        let tmp = run_state.variant_tmp(self.tree)?;
         self.names = Names {
             variant: Some(self.spec.name.clone()),
             port: None,
@@ -158,7 +159,7 @@ impl<'a> Variant<'a> {
     fn extra_env(&self) -> Vec<(String, String)> {
         let padding = self
             .padding
-            .map(|length| ("ENSIGN_PADDING".into(), "x".repeat(length)));
+            .map(|length| (PADDING.into(), "x".repeat(length)));
         padding.into_iter().collect()
     }
 

@@ -19,11 +19,13 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 pub(crate) const INTERRUPTED: i32 = 4;
+/// The worker could not say how it ended; its guardian does.
+const UNTOLD: i32 = 100;
 
 /// Does the work and gives the exit status. `guardian` is the parent as it was before the fork.
 pub(crate) fn work(run: &Run, request: &Request, pipe: OwnedFd, guardian: libc::pid_t) -> i32 {
-    if become_worker(guardian).is_err() {
-        return Code::System.exit_status();
+    if let Err(error) = become_worker(guardian) {
+        return say_end(&mut Emitter::new(pipe), None, 0, &Err(error.into()));
     }
     // Set-up may fail with the pipe in its hands; the end is to be told all the same.
     let spare = pipe.try_clone().ok();
@@ -37,7 +39,7 @@ pub(crate) fn work(run: &Run, request: &Request, pipe: OwnedFd, guardian: libc::
     let execution = run_state.as_ref().map(|run_state| run_state.execution);
     let told = out.or(run_state.map(|run_state| run_state.out));
     let Some(mut out) = told.or(spare.map(Emitter::new)) else {
-        return Code::System.exit_status();
+        return UNTOLD;
     };
     say_end(&mut out, execution, valid, &result)
 }
@@ -64,13 +66,19 @@ fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<Run
     let waiter = Waiter::new()?;
     run::clear(run);
     let kind = choose_freezer(run, request.freezer())?;
+    if let (Kind::Cgroup(dir), true) = (&kind, request.limits_trees()) {
+        // SAFETY: no memory is involved.
+        let ours = unsafe { [libc::getpid(), libc::getppid()] };
+        cgroup::delegate_controllers(dir, |pid| ours.contains(&pid));
+    }
     let none = Vec::new();
     let counters = match request {
         Request::Race(race) => &race.counters,
         Request::Exec(_) | Request::Drive(_) => &none,
     };
-    let emitter = out.take().ok_or_else(|| Halt::system("no way out"))?;
-    let mut run_state = RunState::new(run, kind, waiter, emitter, counters)?;
+    let containment = request.containment();
+    let emitter = out.take().ok_or_else(|| Halt::internal("no way out"))?;
+    let mut run_state = RunState::new(run, kind, waiter, emitter, counters, &containment)?;
     run_state.inherit_fd = request.inherit_fd();
     if let Request::Race(race) = request {
         run_state.observes = race.observe;
@@ -110,8 +118,8 @@ fn choose_freezer(run: &Run, choice: FreezerChoice) -> Result<Kind, Halt> {
         return Ok(Kind::Signal);
     }
     let tried = match &run.cgroup {
-        Some(dir) => cgroup::create(dir).map(|()| Kind::Cgroup(dir.clone())),
-        None => Err("there is no cgroup v2 hierarchy".to_string()),
+        Ok(dir) => cgroup::check(dir).map(|()| Kind::Cgroup(dir.clone())),
+        Err(obstacle) => Err(obstacle.clone()),
     };
     match (tried, choice) {
         (Ok(kind), _) => Ok(kind),

@@ -1,6 +1,10 @@
 //! The recorder of compiler calls (docs/reference/recorder.md).
 
+#![forbid(unsafe_code)]
+
 mod call;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod hashing;
 mod inputs;
 mod line;

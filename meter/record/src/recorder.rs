@@ -24,7 +24,7 @@ const OWN_NAME: &str = "ensign-meter";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+pub(crate) struct Settings {
     schema: u32,
     /// Where records go: to a file, or to who listens on a socket; nowhere without either.
     #[serde(default)]
@@ -215,11 +215,15 @@ impl Asked {
 fn read_settings() -> Result<(Settings, String), String> {
     let path = PathBuf::from(std::env::var_os(SETTINGS).unwrap_or_default());
     let text = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let settings: Settings =
-        serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let settings = settings_of(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok((settings, hashing::of_bytes(&text)))
+}
+
+pub(crate) fn settings_of(text: &[u8]) -> Result<Settings, String> {
+    let settings: Settings = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     match settings.schema {
-        1 => Ok((settings, hashing::of_bytes(&text))),
-        other => Err(format!("{}: schema {other} is not known", path.display())),
+        1 => Ok(settings),
+        other => Err(format!("schema {other} is not known")),
     }
 }
 

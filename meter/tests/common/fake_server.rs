@@ -12,6 +12,8 @@ pub enum Answer {
     /// Then the connection is closed.
     Last(Vec<u8>),
     Nothing,
+    /// Some bytes, and then the same ones again and again, with a pause (ms) after each.
+    Endless(Vec<u8>, Vec<u8>, u64),
 }
 
 pub fn reply(bytes: impl AsRef<[u8]>) -> Answer {
@@ -117,10 +119,21 @@ fn serve(socket: &TcpStream, mut answer: impl FnMut(&[String]) -> Answer) {
             Answer::Reply(bytes) => (bytes, false),
             Answer::Last(bytes) => (bytes, true),
             Answer::Nothing => continue,
+            Answer::Endless(head, again, pause_ms) => {
+                return endless(writer, &head, &again, pause_ms);
+            }
         };
         if writer.write_all(&bytes).is_err() || last {
             return;
         }
+    }
+}
+
+fn endless(mut writer: &TcpStream, head: &[u8], again: &[u8], pause_ms: u64) {
+    let mut sent = writer.write_all(head);
+    while sent.is_ok() {
+        sent = writer.write_all(again);
+        std::thread::sleep(std::time::Duration::from_millis(pause_ms));
     }
 }
 

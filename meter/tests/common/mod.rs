@@ -119,7 +119,7 @@ pub fn pids_where(matches: impl Fn(&str) -> bool) -> Vec<i32> {
 }
 
 fn cgroups_of(pid: u32) -> Vec<PathBuf> {
-    let prefix = format!("ensign-{pid}-");
+    let prefix = format!("ensign-{pid:07}-");
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
     while let Some(folder) = folders.pop() {

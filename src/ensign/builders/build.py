@@ -34,6 +34,13 @@ from ensign.builders.plan import BuildPlace, plan_builds, variant_flags
 from ensign.builders.profiles import files_named
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.sandboxes import Sandboxes, choose_sandboxes
+from ensign.builders.shown import (
+    confinement_of,
+    given_env,
+    sandbox_key,
+    shown_to_builds,
+    tree_limits,
+)
 from ensign.builders.stage_facts import StageFacts, cached_stage, reader
 from ensign.builders.stages import Plan
 from ensign.host.cache import Cache, key_of
@@ -74,7 +81,7 @@ def build_variants(
     if request.baseline in complaints:
         raise CommandFailed(f"the baseline cannot be built: {complaints[request.baseline]}")
     source = obtain_source(request, ports, on_event)
-    sandboxes = choose_sandboxes(ports.cache, ports.processes)
+    sandboxes = sandboxes_of(request, ports, toolchains)
     place = place_of(source.sha256, sandboxes, request, ports)
     buildable = [each for each in request.variants if each.name not in complaints]
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
@@ -82,7 +89,7 @@ def build_variants(
     expected_s = expected_seconds(known, plan.stages)
     context = GraphContext(source, plan.stage_of[request.baseline], ports.cores, expected_s)
     build_context = replace(
-        build_context_of(ports, sandboxes, place),
+        build_context_of(request, ports, sandboxes, place),
         source_again=partial(obtain_source, replace(request, update_lock=False), ports, ignore),
     )
     try:
@@ -107,8 +114,9 @@ def build_variants(
     results = _check(request, source, build_context, results, ports.cores, on_event)
     return BuildReport(
         results=results,
-        findings=(*findings, *check_findings(results)),
+        findings=(*sandboxes.confinement.findings(), *findings, *check_findings(results)),
         source=source.facts,
+        confinement=sandboxes.confinement.said,
         toolchains=tuple((each.name, describe_toolchain(each)) for each in toolchains.values()),
     )
 
@@ -178,16 +186,16 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     Without a lock file nothing is taken to be in the cache. InputError as `build_variants`.
     """
     lock = read_lock(lock_path(request.path))
-    sandboxes = choose_sandboxes(ports.cache, ports.processes)
-    place = place_of("" if lock is None else lock.tree_sha256, sandboxes, request, ports)
     toolchains = find_toolchains(request, ports)
+    sandboxes = sandboxes_of(request, ports, toolchains)
+    place = place_of("" if lock is None else lock.tree_sha256, sandboxes, request, ports)
     left_out = complaints_of(request, ports, toolchains)
     built = [variant for variant in request.variants if variant.name not in left_out]
     plan = plan_builds(request.study, built, request.baseline, toolchains, place)
     checks = (0, 0)
     check = request.study.check or CheckSection()
     if check.commands or compared_workloads(request.study, check):
-        build_context = build_context_of(ports, sandboxes, place)
+        build_context = build_context_of(request, ports, sandboxes, place)
         results = _cached_results(request, built, plan, toolchains, ports.cache)
         checks = _count_checks(request, check, place, build_context, results)
         checks = (checks[0] + len(built) - len(results), checks[1])
@@ -238,7 +246,19 @@ def _count_checks(
     return count_missing(context, results)
 
 
-def build_context_of(ports: BuildPorts, sandboxes: Sandboxes, place: BuildPlace) -> BuildContext:
+def sandboxes_of(
+    request: BuildRequest, ports: BuildPorts, toolchains: Mapping[str, Toolchain]
+) -> Sandboxes:
+    """Where a request is built: confined, if that is wanted and works here. InputError."""
+    confinement = confinement_of(request, ports)
+    return choose_sandboxes(
+        ports.cache, confinement, shown_to_builds(request, ports, toolchains, confinement.user)
+    )
+
+
+def build_context_of(
+    request: BuildRequest, ports: BuildPorts, sandboxes: Sandboxes, place: BuildPlace
+) -> BuildContext:
     """Where a request's stages are carried out."""
     return BuildContext(
         processes=ports.processes,
@@ -248,6 +268,9 @@ def build_context_of(ports: BuildPorts, sandboxes: Sandboxes, place: BuildPlace)
         path=place.path,
         meter=ports.meter,
         trainer=ports.trainer,
+        given_env=given_env(request.study.sandbox, ports.env),
+        sandbox_key=place.sandbox_key,
+        limits=tree_limits(request.study.sandbox),
     )
 
 
@@ -263,6 +286,7 @@ def place_of(
         path=ports.env.get("PATH", "/usr/bin:/bin"),
         recorder_path=f"{sandboxes.recorder_path}/bin" if recorded else "",
         training_sha256=_training_sha256(request),
+        sandbox_key=sandbox_key(request.study.sandbox, ports.env),
     )
 
 

@@ -6,17 +6,20 @@ import os
 import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ensign.builders.sandboxes import Sandbox, Sandboxes
 from ensign.builders.training import Trainer
 from ensign.host.cache import Cache
 from ensign.host.clock import Clock
+from ensign.host.confined_view import rustup_home
 from ensign.host.disk_watch import DiskLimit, used_bytes
 from ensign.host.entry import CacheChanged
 from ensign.host.files import copy_tree, remove_tree, storage_errors, tree_sha256
+from ensign.host.foreign_files import hand_over, remove_special
 from ensign.host.processes import Outcome, Processes, ProcessLimits, ProcessRequest
+from ensign.model.units import format_size
 
 _TRIES = 3
 
@@ -26,7 +29,9 @@ class BuildContext:
     """All that a stage or a check needs besides its plan; `path` is the PATH of its commands.
 
     `meter` is the program that records calls; without it none are recorded. `trainer` runs what
-    collects profiles. `source_again` puts the source into the cache once more, at the same path.
+    collects profiles. `given_env` are the caller's variables that commands get; `sandbox_key`
+    hashes what they may reach, where that is not the usual. `source_again` puts the source into the
+    cache once more, at the same path. `limits` are each command's.
     """
 
     processes: Processes
@@ -36,7 +41,10 @@ class BuildContext:
     path: str
     meter: Path | None = None
     trainer: Trainer | None = None
+    given_env: Mapping[str, str] = field(default_factory=dict)
+    sandbox_key: str = ""
     source_again: Callable[[], object] | None = None
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
 
     def new_log(self, kind: str, key: str) -> Path:
         """An empty log for what is being made, which stays there if that fails.
@@ -76,8 +84,11 @@ class BuildContext:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What every command sees: the same on any machine, but for PATH."""
+        """What every command sees: the same on any machine, but for PATH and what is asked for."""
+        rust = rustup_home(self.path)
         return {
+            **({"RUSTUP_HOME": rust} if rust else {}),
+            **self.given_env,
             "PATH": self.path,
             "HOME": self.sandboxes.temporary_path,
             "TMPDIR": self.sandboxes.temporary_path,
@@ -88,16 +99,21 @@ class BuildContext:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What several commands may take together; `deadline_ns` is a moment of the monotonic clock."""
+    """What several commands may take together; `deadline_ns` is a moment of the monotonic clock.
+
+    `seeming_bytes` is what files in the sandbox seemed to have before.
+    """
 
     deadline_ns: int
     disk: DiskLimit
+    seeming_bytes: int = 0
 
     @classmethod
     def of(cls, sandbox: Sandbox, deadline_ns: int, disk_bytes: int) -> Bounds:
         """For commands that add at most so many bytes to what is in the sandbox now."""
-        folders = (sandbox.tree, sandbox.temporary)
-        return cls(deadline_ns, DiskLimit(folders, disk_bytes, used_bytes(folders)))
+        folders = sandbox.folders
+        limit = DiskLimit(folders, disk_bytes, used_bytes(folders))
+        return cls(deadline_ns, limit, remove_special(folders))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +167,41 @@ class Runner:
         """Run a command that is not the user's and that the log does not show; else as `run`."""
         return self._run(ProcessRequest(argv))
 
+    def limit_met(self, outcome: Outcome) -> str:
+        """Which key of the study set the limit that ended a command; empty if none did."""
+        limits = self.build_context.limits
+        if outcome.reason == "disk":
+            return f" ('build.disk' is {format_size(self.bounds.disk.size_bytes)})"
+        if outcome.reason == "memory" and limits.tree_memory_bytes is not None:
+            return f" ('sandbox.memory' is {format_size(limits.tree_memory_bytes)})"
+        if outcome.reason == "processes":
+            return f" ('sandbox.processes' is {limits.tree_processes})"
+        return ""
+
     def _run(self, request: ProcessRequest) -> Outcome:
         left_ns = self.left_ns
         if left_ns <= 0:
             return Outcome(None, None, "deadline")
         if request.deadline_ns is not None:
             left_ns = min(left_ns, request.deadline_ns)
-        return self.build_context.processes.run(
-            replace(
-                request,
-                argv=(*self.sandbox.argv, *request.argv),
-                env=self.env,
-                cwd=self.sandbox.cwd,
-                deadline_ns=left_ns,
-                limits=ProcessLimits(file_bytes=self.bounds.disk.size_bytes),
-                disk=self.bounds.disk,
-            )
+        sandbox = self.sandbox
+        if sandbox.user is not None:
+            hand_over(sandbox.folders, sandbox.user)
+        request = replace(
+            request,
+            argv=(*sandbox.argv, *request.argv),
+            env=self.env,
+            cwd=sandbox.cwd,
+            deadline_ns=left_ns,
+            limits=replace(self.build_context.limits, file_bytes=self.bounds.disk.size_bytes),
+            disk=self.bounds.disk,
         )
+        seeming_bytes = 0
+        try:
+            outcome = self.build_context.processes.run(request)
+        finally:
+            seeming_bytes = remove_special(sandbox.folders)
+        # Files with holes take little of the disk, until they are copied.
+        if seeming_bytes - self.bounds.seeming_bytes > self.bounds.disk.size_bytes:
+            return replace(outcome, exit=None, signal=None, reason="disk")
+        return outcome

@@ -31,6 +31,7 @@ from ensign.builders.stage_facts import (
 from ensign.builders.stages import Stage
 from ensign.builders.taking import TakingError, made_libraries, take
 from ensign.host.files import copy_tree, remove_tree
+from ensign.host.foreign_files import copy_regular, take_over
 from ensign.host.processes import read_tail
 from ensign.model.calls import Call
 from ensign.proof.leftovers import FILE as BEFORE
@@ -116,6 +117,7 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildC
                 copy_tree(built, folder / BUILD_TREE)
             if stage.strip and facts.program is not None:
                 facts = replace(facts, program=_stripped(run, folder, facts.program))
+            take_over(folder)
             return as_json(facts)
 
     try:
@@ -346,9 +348,12 @@ def _stripped(run: Run, folder: Path, program: ProgramFacts) -> ProgramFacts:
     stripped = []
     for each in program.taken.files:
         if each.loaded:
-            shutil.copy2(files / each.path, inside)
+            kept = files / each.path
+            inside.unlink(missing_ok=True)
+            shutil.copy2(kept, inside)
             run.commands((("strip", seen_as),))
-            shutil.copy2(inside, files / each.path)
+            kept.unlink()
+            copy_regular(inside, kept, run.stage.disk_bytes)
         stripped.append(read_built(files / each.path, each.path) if each.loaded else each)
     taken = replace(program.taken, files=tuple(stripped))
     return replace(program, taken=taken, artifact=_artifact(files / run.stage.artifact))

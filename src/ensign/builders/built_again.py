@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
 from ensign.builders.sandboxes import Sandbox
 from ensign.host.files import file_sha256
+from ensign.host.foreign_files import read_regular
+from ensign.meter.following import FollowedFile, read_followed
+from ensign.model.errors import CommandFailed
+from ensign.proof.bounded_elf import DamagedFile, data_of, elf_of
 from ensign.proof.loaded_bytes import code_sections, read_artifact
 
 _SHOWN = 3
+_LONGEST_LOG_BYTES = 256 * 2**20
 # What an installation may change in a program without building it: RPATH, symbols, notes.
 _CONTENTS = (".rodata", ".data.rel.ro")
 
@@ -82,17 +83,17 @@ def what_ran(
     own, judged, built, foreign = False, True, list[str](), list[str]()
     for log in logs:
         try:
-            said = json.loads(log.read_bytes())
-        except (OSError, ValueError):
+            said = read_followed(read_regular(log, _LONGEST_LOG_BYTES))
+        except (OSError, CommandFailed):  # the commands could write there
             judged = False
             continue
-        judged = judged and not {"not-allowed", "architecture"}.intersection(said["not_judged"])
-        for each in said["mapped"]:
-            path, is_inside = _outside(str(each["path"]), inside)
+        judged = judged and said.saw_anything
+        for each in said.mapped:
+            path, is_inside = _outside(each.path, inside)
             if not any(PurePosixPath(name).name == path.name for name in seen.placed):
                 continue
             gone = _replaced(path, each)
-            now = None if each["deleted"] or gone else _identity(path)
+            now = None if each.deleted or gone else _identity(path)
             if now is not None and _is_known(path.name, now, seen):
                 own = True
             elif is_inside:
@@ -107,10 +108,10 @@ def what_ran(
     return Ran(own or None if not judged else own)
 
 
-def _replaced(path: Path, mapped: Mapping[str, object]) -> bool:
+def _replaced(path: Path, mapped: FollowedFile) -> bool:
     """Whether another file ran than now lies at its place, such as one that was there meanwhile."""
     try:
-        return mapped["inode"] != path.stat().st_ino
+        return mapped.inode != path.stat().st_ino
     except OSError:
         return False
 
@@ -169,14 +170,13 @@ def _identity(path: Path) -> Identity | None:
 
 def _code_sha256(path: Path) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        try:
-            elf = ELFFile(file)
+    try:
+        with elf_of(path) as elf:
             for section in code_sections(elf):
-                digest.update(section.data())
+                digest.update(data_of(section))
             for name in _CONTENTS:
                 constants = elf.get_section_by_name(name)
-                digest.update(b"" if constants is None else constants.data())
-        except (ELFError, ValueError):
-            return ""
+                digest.update(b"" if constants is None else data_of(constants))
+    except DamagedFile:
+        return ""
     return digest.hexdigest()

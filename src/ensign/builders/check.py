@@ -32,14 +32,14 @@ from ensign.host.processes import Outcome, read_tail
 from ensign.model.placeholders import fill_all, program_values
 from ensign.model.study import longest_run_ns
 from ensign.model.study_workload import Workload
-from ensign.model.units import format_size, parse_duration_ns, parse_size_bytes
+from ensign.model.units import parse_duration_ns, parse_size_bytes
 
 _KIND = "check"
 _LOG = "log.txt"
 _OUTPUTS = "outputs"
 _FOLLOWED = "followed-{}.json"
 # What ends a command at a limit says as much about this machine as about the program.
-_NOT_KEPT = ("deadline", "disk", "ended")
+_NOT_KEPT = ("deadline", "disk", "ended", "memory", "processes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,11 +324,9 @@ class _Run:
         deadline = f"'check.deadline' is {self.context.check.deadline}"
         if workload is not None:
             deadline += f", its own {workload.deadline}"
-        limit = {
-            "deadline": f" ({deadline})",
-            "disk": f" ('build.disk' is {format_size(self.runner.bounds.disk.size_bytes)})",
-        }
-        failed = f"'{called}' {outcome.describe()}{limit.get(outcome.reason, '')}"
+        limit = f" ({deadline})" if outcome.reason == "deadline" else ""
+        limit = limit or self.runner.limit_met(outcome)
+        failed = f"'{called}' {outcome.describe()}{limit}"
         if outcome.reason in _NOT_KEPT:
             raise _LimitMetError(failed, out=workload is not None)
         return failed

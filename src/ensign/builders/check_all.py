@@ -12,8 +12,7 @@ from ensign.builders.check_context import CheckContext, check_key
 from ensign.builders.estimate import check_cost
 from ensign.builders.order import jobs_for
 from ensign.builders.outcomes import BuildResult
-from ensign.builders.sandboxes import Alone, Sandboxes
-from ensign.host.processes import Processes
+from ensign.builders.shown import shown_to_checks
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.builds import BuildFacts, CheckStatus
 from ensign.model.errors import CommandFailed, InputError, Interrupted
@@ -35,7 +34,8 @@ def check_variants(
     Variants with equal bytes are checked once. CommandFailed if the baseline fails: a check that
     it does not pass says nothing about the others. Interrupted on Ctrl-C.
     """
-    sandboxes = alone(context.build_context.sandboxes, context.build_context.processes)
+    shown = shown_to_checks(context.study, context.folder)
+    sandboxes = context.build_context.sandboxes.for_checks(*shown)
     context = replace(context, build_context=replace(context.build_context, sandboxes=sandboxes))
     checks = _Checks(context, cores, on_event)
     baseline = checks.run([context.baseline], None)[0]
@@ -91,19 +91,6 @@ def count_missing(context: CheckContext, results: Sequence[BuildResult]) -> tupl
     keys = {check_key(context, result) for result in results}
     there = sum(cached_check(context, key) is not None for key in keys)
     return len(keys) - there, there
-
-
-def alone(sandboxes: Sandboxes, processes: Processes) -> Sandboxes:
-    """The same sandboxes without a network but their own loopback, so that no ports collide.
-
-    Where that is not to be had, checks share the network and take turns.
-    """
-    apart = Alone(sandboxes, network=False)
-    with apart.sandbox() as sandbox:
-        sandbox.tree.mkdir()
-        if apart.works(sandbox, processes):
-            return apart
-    return Alone(sandboxes, network=True)
 
 
 def _name(result: BuildResult) -> str:

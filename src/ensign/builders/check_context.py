@@ -50,11 +50,12 @@ class CheckContext:
 
 def check_key(context: CheckContext, result: BuildResult) -> str:
     """The hash of all that decides how the check of a variant ends."""
-    named = _named(context)
+    named, sandbox = _named(context), context.build_context.sandbox_key
     return key_of(
         {
             **({"named": named} if named else {}),
             **_of_tree(context, result),
+            **({"sandbox": sandbox} if sandbox else {}),
             "schema": _SCHEMA,
             "source": context.source_sha256,
             "place": context.build_context.sandboxes.build_path,

@@ -133,8 +133,8 @@ class Graph:
         self._progress.started_ns[stage.key] = self._build_context.clock.monotonic_ns()
         self._tell("started", stage, 0.0)
         thread = threading.Thread(target=self._work, args=(stage, inputs, jobs), daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     def _work(self, stage: Stage, inputs: Inputs, jobs: int) -> None:
         try:

@@ -80,6 +80,7 @@ class BuildReport:
     findings: tuple[Finding, ...]
     source: tuple[tuple[str, str], ...]
     toolchains: tuple[tuple[str, str], ...]
+    confinement: str = ""
 
     def result(self, variant: str) -> BuildResult:
         """Return the result of that variant; KeyError if it was not asked for."""

@@ -48,7 +48,8 @@ class BuildPlace:
 
     `processor` identifies the one of this machine, for code that is made for it. `path` is the
     builds' PATH; `training_sha256` hashes the files that the training names; `recorder_path` is the
-    folder in which builds see recorded programs, empty if nothing is recorded.
+    folder in which builds see recorded programs, empty if nothing is recorded; `sandbox_key` hashes
+    what they may reach of the machine, where that is not the usual.
     """
 
     source_sha256: str
@@ -57,6 +58,7 @@ class BuildPlace:
     path: str = ""
     recorder_path: str = ""
     training_sha256: str = ""
+    sandbox_key: str = ""
 
 
 def plan_builds(
@@ -279,6 +281,7 @@ class _CompilerContext:
                 if variant is None
                 else toolchain.identity_for(variant),
                 "processor": self.place.processor if native else "",
+                **({"sandbox": self.place.sandbox_key} if self.place.sandbox_key else {}),
                 **inputs,
             }
         )

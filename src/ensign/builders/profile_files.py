@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import stat
 from pathlib import Path
 
 from ensign.builders.profiles import FUNCTIONS
 from ensign.host.files import tree_entries
+from ensign.host.foreign_files import open_text, visit
 from ensign.model.profile_coverage import ProfileCoverage
 from ensign.toolchains.profiling import (
     FDATA,
@@ -22,14 +24,16 @@ from ensign.toolchains.profiling import (
 def lay(profile: Path, tree: Path) -> None:
     """Copy the files of a profile to their places in a tree."""
     for name, path in tree_entries(profile):
-        if path.is_file():
+        if path.is_file() and not path.is_symlink():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, tree / name)
 
 
 def left_something(counts: Path) -> bool:
     """Whether a trained program wrote any count."""
-    return any(path.is_file() and path.stat().st_size for _, path in tree_entries(counts))
+    return any(
+        stat.S_ISREG(each.status.st_mode) and each.status.st_size for each in visit([counts])
+    )
 
 
 def merged_coverage(profile: Path, counts: Path, log: Path) -> tuple[ProfileCoverage, ...] | None:
@@ -40,7 +44,7 @@ def merged_coverage(profile: Path, counts: Path, log: Path) -> tuple[ProfileCove
     if (profile / PROFDATA).exists():
         count = profdata_count(log.read_text(errors="replace"))
     elif (counts / FUNCTIONS).exists():
-        with (counts / FUNCTIONS).open(errors="replace") as lines:
+        with open_text(counts / FUNCTIONS) as lines:
             count = gcov_count(lines)
     if count is None:
         return (ProfileCoverage("PGO"),)
@@ -49,7 +53,7 @@ def merged_coverage(profile: Path, counts: Path, log: Path) -> tuple[ProfileCove
 
 def taken_branches(fdata: Path) -> bool:
     """Whether any branch or call in a profile of BOLT's was taken; its lines end in the count."""
-    with fdata.open(errors="replace") as lines:
+    with open_text(fdata) as lines:
         return any(line.rsplit(" ", 1)[-1].strip() not in ("", "0") for line in lines)
 
 

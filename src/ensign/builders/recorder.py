@@ -13,6 +13,7 @@ from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from ensign.host.files import write_atomically
+from ensign.host.json_text import read_json
 from ensign.meter.command_lines import command_line
 from ensign.model.calls import Call, LinkInput, Output
 from ensign.model.errors import InputError
@@ -95,7 +96,10 @@ def _versioned(path: str) -> Iterator[tuple[str, str]]:
     """Compilers on PATH whose names say a version, with their roles."""
     for folder in map(Path, filter(None, path.split(os.pathsep))):
         # Names alone are sorted, the few that match: paths compare slowly, and folders are large.
-        names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+        try:
+            names = [each.name for each in folder.iterdir()]
+        except OSError:  # what is not there, or not for this user to see
+            names = []
         found = filter(None, map(_VERSIONED.fullmatch, names))
         for match in sorted(found, key=itemgetter(0)):
             yield match[0], _OTHER_DRIVERS[match[1]]
@@ -157,8 +161,8 @@ def read_calls(file: Path, skip: int = 0) -> tuple[Call, ...]:
         return ()
     try:
         with file.open() as lines:
-            return tuple(_call(json.loads(line)) for line in islice(lines, skip, None))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+            return tuple(_call(read_json(line)) for line in islice(lines, skip, None))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         text = f"{file} is damaged; delete {file.parent}, and it is built again"
         raise InputError(text) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from ensign.builders import layouts
 from ensign.builders.layouts import LinkCommand, Relinks
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, remove_tree
+from ensign.host.foreign_files import copy_regular
 from ensign.host.processes import Outcome
 from ensign.model.calls import Call
 from ensign.proof.archives import intermediate
@@ -18,6 +18,7 @@ from ensign.proof.link import TreePlace
 from ensign.proof.loaded_bytes import read_artifact
 
 FOLDER = "layouts"
+_LARGEST_BYTES = 2**36
 # mold 1.10 goes round for ever on some orders; a link that ends takes about as long as the first.
 _TIMES_ITS_LINK, _LEAST_NS = 10, 10_000_000_000
 
@@ -199,7 +200,7 @@ def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _Fo
             for name, path in made.items():
                 target = folder / str(len(found)) / name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(path, target)
+                copy_regular(path, target, _LARGEST_BYTES)
             found[digest] = None
         for path in made.values():
             path.unlink()

@@ -16,16 +16,15 @@ from ensign.builders.stage_facts import ProfileFacts, StageEntry
 from ensign.builders.stages import Stage
 from ensign.builders.taking import Taken
 from ensign.builders.training import TrainingRun
-from ensign.host.files import remove_tree
-from ensign.host.processes import Outcome
+from ensign.host.files import copy_tree, remove_tree
 from ensign.model.calls import Call
-from ensign.model.units import format_size
 from ensign.proof.link import TreePlace
 from ensign.proof.read import link_of
 from ensign.proof.relink import MAP, command_for_map, read_map
 from ensign.toolchains.profiling import FDATA
 
 TREE = "tree"
+_BUBBLEWRAP = "bwrap"  # it waits for what is left
 
 
 class StageFailedError(Exception):
@@ -110,26 +109,25 @@ class Run:
         """Run them one after the other. StageFailedError."""
         for argv in commands:
             outcome = self.runner.run(argv)
-            self.left_running.extend(outcome.left_running)
+            left = (name for name in outcome.left_running if name != _BUBBLEWRAP)
+            self.left_running.extend(left)
             if not outcome.ok:
-                raise StageFailedError(f"'{argv[0]}' {outcome.describe()}{self._limit(outcome)}")
-
-    def _limit(self, outcome: Outcome) -> str:
-        if outcome.reason == "disk":
-            return f" ('build.disk' is {format_size(self.stage.disk_bytes)})"
-        return ""
+                raise StageFailedError(
+                    f"'{argv[0]}' {outcome.describe()}{self.runner.limit_met(outcome)}"
+                )
 
     def collect(
         self, training_steps: TrainingSteps, inputs: Inputs, profile: Path
     ) -> tuple[ProfileFacts, dict[str, str]]:
-        """Train the program of this sandbox; its profile goes to a new folder.
+        """Train the program of this sandbox; its profile goes to the new folder `profile`.
 
         What is known of that, and which files could not take part.
         """
-        counts = self.runner.sandbox.temporary / "counts"
-        for folder in (counts, profile):
+        temporary = self.runner.sandbox.temporary
+        counts, made = temporary / "counts", temporary / "profile"
+        for folder in (counts, made):
             folder.mkdir()
-        folders = {COUNTS: str(counts), PROFILE: str(profile)}
+        folders = {COUNTS: str(counts), PROFILE: str(made)}
         self.commands(with_folders(training_steps.instrument, folders))
         instrumented, unable = self._instrument_files(training_steps, inputs, folders)
         try:
@@ -153,6 +151,7 @@ class Run:
             merged = self._tried(of_file(training_steps.merge_file, name, number), folders)
             if merged:
                 unable[name] = "the training left no counts of it"
+        copy_tree(made, profile)
         coverage = merged_coverage(profile, counts, self.runner.log)
         if coverage is None:
             raise StageFailedError("the profile is empty: no function ran in the training")
@@ -194,6 +193,7 @@ class Run:
                 wrapper=with_folders((training_steps.wrapper,), placed)[0],
                 root=tree,
                 libraries=tuple(str(tree / each) for each in inputs.taken.folders),
+                writes=self.runner.sandbox.folders,
             )
             self._train(run)
 

@@ -1,14 +1,12 @@
-"""One constant path for every build, so that equal inputs give equal bytes.
+"""One constant path for every build, so that equal inputs give equal bytes; and nothing else.
 
-With bubblewrap each build sees its own tree at `/ensign/build` and may run beside others: the root
-is made anew from binds of what is in `/`. Where bubblewrap is missing or not allowed, builds take
+With bubblewrap each build sees its own tree at `/ensign/build`, the machine read-only and without
+what is private, and may run beside others. Where bubblewrap is missing or not allowed, builds take
 turns in one folder of the cache, under a lock. The path is part of every key.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,16 +14,20 @@ from pathlib import Path
 from typing import Protocol
 
 from ensign.host.cache import Cache
+from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser
+from ensign.host.confinement import INSIDE, Bind
+from ensign.host.confinement_probe import Confinement
 from ensign.host.files import locked, remove_tree
-from ensign.host.processes import Processes, ProcessRequest
 
-_INSIDE = "/ensign"
+# What the meter and the recorder tell those that they start, and nobody else is to see.
+_OF_THE_METER = ("ENSIGN_METER", "ENSIGN_METER_SCOPE", "ENSIGN_VARIANT")
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
     """Where one stage is built. `tree` is to be filled; `argv` goes before each command.
 
+    `user` is who commands run as, where that is another one: all that is in here is to be theirs.
     Commands see the folder `recorder`, but may not write to it.
     """
 
@@ -33,7 +35,13 @@ class Sandbox:
     temporary: Path
     cwd: Path
     argv: tuple[str, ...] = ()
+    user: UnprivilegedUser | None = None
     recorder: Path = field(kw_only=True)
+
+    @property
+    def folders(self) -> tuple[Path, Path]:
+        """All that commands may write to."""
+        return self.tree, self.temporary
 
 
 class Sandboxes(Protocol):
@@ -45,49 +53,83 @@ class Sandboxes(Protocol):
     build_path: str
     temporary_path: str
     recorder_path: str
-    concurrent: bool
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether there may be several at a time."""
+        ...
+
+    @property
+    def confinement(self) -> Confinement:
+        """What confines the commands."""
+        ...
 
     def sandbox(self) -> AbstractContextManager[Sandbox]:
         """Lend a sandbox; it is removed afterwards. Waits for its turn if not `concurrent`."""
         ...
 
+    def for_checks(self, *read: Path) -> Sandboxes:
+        """The same for commands that run what was built, and read these files and folders.
+
+        Those that share a network take turns: what listens on a port is in the others' way.
+        """
+        ...
+
 
 class Bubblewrap:
-    """A mount namespace for each command."""
+    """A view of the machine of its own for each command: see `host.confinement`.
 
-    build_path = f"{_INSIDE}/build"
-    temporary_path = f"{_INSIDE}/scratch"
-    recorder_path = f"{_INSIDE}/recorder"
-    concurrent = True
+    `shown` is what is seen of the machine; trees are added.
+    """
 
-    def __init__(self, cache: Cache, program: str) -> None:
+    build_path = f"{INSIDE}/build"
+    temporary_path = f"{INSIDE}/scratch"
+    recorder_path = f"{INSIDE}/recorder"
+
+    def __init__(
+        self,
+        cache: Cache,
+        confinement: Confinement,
+        shown: ConfinementRequest,
+        *,
+        takes_turns: bool = False,
+    ) -> None:
         self._cache = cache
-        self._program = program
+        self._shown = shown
+        self.confinement = confinement
+        self.concurrent = not takes_turns
 
     @contextmanager
     def sandbox(self) -> Iterator[Sandbox]:
         """See `Sandboxes.sandbox`."""
         with self._cache.temporary() as folder:
+            folder.chmod(0o700)
             tree, temporary, recorder = (folder / each for each in ("tree", "tmp", "recorder"))
             temporary.mkdir()
             recorder.mkdir()
-            argv = self._argv(tree, temporary, recorder)
-            yield Sandbox(tree, temporary, folder, argv, recorder=recorder)
+            binds = (
+                Bind(str(tree), self.build_path, writable=True),
+                Bind(str(temporary), self.temporary_path, writable=True),
+                # Programs that count themselves write there, in a training elsewhere.
+                Bind(str(temporary), str(temporary), writable=True),
+                Bind(str(recorder), self.recorder_path),
+            )
+            request = replace(
+                self._shown,
+                binds=binds,
+                cwd=self.build_path,
+                unset=_OF_THE_METER,
+                # What a command leaves running is to be named: the meter ends it.
+                ends_with_parent=False,
+            )
+            argv = self.confinement.argv(request)
+            user = self.confinement.user
+            yield Sandbox(tree, temporary, folder, argv, user, recorder=recorder)
 
-    def _argv(self, tree: Path, temporary: Path, recorder: Path) -> tuple[str, ...]:
-        argv = [self._program]
-        for entry in sorted(Path("/").iterdir()):
-            if str(entry) == _INSIDE:
-                continue
-            if entry.is_symlink():
-                argv += ["--symlink", str(entry.readlink()), str(entry)]
-            else:
-                argv += ["--dev-bind", str(entry), str(entry)]
-        argv += ["--bind", str(tree), self.build_path]
-        argv += ["--bind", str(temporary), self.temporary_path]
-        argv += ["--ro-bind", str(recorder), self.recorder_path]
-        argv += ["--unshare-uts", "--hostname", "ensign", "--die-with-parent"]
-        return (*argv, "--chdir", self.build_path, "--")
+    def for_checks(self, *read: Path) -> Sandboxes:
+        """See `Sandboxes.for_checks`."""
+        shown = replace(self._shown, read=(*self._shown.read, *read))
+        return Bubblewrap(self._cache, self.confinement, shown, takes_turns=shown.network)
 
 
 class OneFolder:
@@ -95,8 +137,9 @@ class OneFolder:
 
     concurrent = False
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: Cache, confinement: Confinement) -> None:
         self._folder = cache.folder / "build"
+        self.confinement = confinement
         self.build_path = str(self._folder / "build")
         self.temporary_path = str(self._folder / "tmp")
         self.recorder_path = str(self._folder / "recorder")
@@ -118,47 +161,16 @@ class OneFolder:
                 for left in (tree, temporary, recorder):
                     remove_tree(left)
 
-
-class Alone:
-    """The sandboxes of another kind, each with a loopback of its own where there is no network.
-
-    Commands that share a network take turns: what listens on a port is in the others' way.
-    """
-
-    def __init__(self, sandboxes: Sandboxes, *, network: bool) -> None:
-        self._sandboxes = sandboxes
-        self._network = network
-        self.build_path = sandboxes.build_path
-        self.temporary_path = sandboxes.temporary_path
-        self.recorder_path = sandboxes.recorder_path
-        self.concurrent = sandboxes.concurrent and not network
-
-    @contextmanager
-    def sandbox(self) -> Iterator[Sandbox]:
-        """See `Sandboxes.sandbox`."""
-        with self._sandboxes.sandbox() as sandbox:
-            if self._network or not sandbox.argv:
-                yield sandbox
-            else:
-                yield replace(sandbox, argv=(*sandbox.argv[:-1], "--unshare-net", sandbox.argv[-1]))
-
-    def works(self, sandbox: Sandbox, processes: Processes) -> bool:
-        """Whether commands can be run so in a sandbox whose tree is there."""
-        return bool(sandbox.argv) and _runs(sandbox, processes)
+    def for_checks(self, *read: Path) -> Sandboxes:
+        """See `Sandboxes.for_checks`: they see everything."""
+        del read
+        return self
 
 
-def choose_sandboxes(cache: Cache, processes: Processes) -> Sandboxes:
+def choose_sandboxes(
+    cache: Cache, confinement: Confinement, shown: ConfinementRequest
+) -> Sandboxes:
     """Take bubblewrap if it works here, else one folder."""
-    program = shutil.which("bwrap")
-    if program is None:
-        return OneFolder(cache)
-    bubblewrap = Bubblewrap(cache, program)
-    with bubblewrap.sandbox() as sandbox:
-        sandbox.tree.mkdir()
-        return bubblewrap if _runs(sandbox, processes) else OneFolder(cache)
-
-
-def _runs(sandbox: Sandbox, processes: Processes) -> bool:
-    env = {"PATH": os.environ.get("PATH", os.defpath)}
-    request = ProcessRequest((*sandbox.argv, "true"), env, sandbox.cwd, deadline_ns=10**10)
-    return processes.run(request).ok
+    if confinement.works:
+        return Bubblewrap(cache, confinement, shown)
+    return OneFolder(cache, confinement)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 import posixpath
 import re
-import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from ensign.builders.stages import Stage
 from ensign.host.files import tree_entries
+from ensign.host.foreign_files import HostileFileError, copy_regular, open_regular
 from ensign.model.built_files import BuiltFile, MadeLibrary
 from ensign.proof.link import TreePlace
 from ensign.proof.loaded_bytes import read_built, read_dynamic
@@ -21,6 +22,7 @@ from ensign.proof.loader import library_folders
 _MOST_LINKS = 40
 _LIBRARY = re.compile(r"\.so(\.[0-9A-Za-z_.-]+)?$")
 _LONGEST_WRAPPER_BYTES = 100_000
+_MOST_BYTES = 2**62
 
 
 class TakingError(Exception):
@@ -45,7 +47,7 @@ def take(stage: Stage, place: TreePlace, files: Path) -> Taken:
 
     Links stay links, and bring what they lead to; a library also brings the links that lead to it.
     """
-    taker = _Taker(place, files)
+    taker = _Taker(place, files, stage.disk_bytes)
     taker.bring_named(stage.artifact)
     for pattern in stage.runtime_files:
         matches = sorted(str(path.relative_to(place.tree)) for path in place.tree.glob(pattern))
@@ -106,13 +108,14 @@ def _made(tree: Path, source: Path) -> Iterator[MadeLibrary]:
 
 
 def _is_pristine(path: Path, source: Path) -> bool:
-    return source.is_file() and source.read_bytes() == path.read_bytes()
+    return source.is_file() and filecmp.cmp(source, path, shallow=False)
 
 
 @dataclass
 class _Taker:
     place: TreePlace
     files: Path
+    most_bytes: int
     brought: set[str] = field(default_factory=set)
 
     def bring(self, name: str) -> str:
@@ -164,7 +167,10 @@ class _Taker:
         elif source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
             if not target.exists():
-                shutil.copy2(source, target)
+                try:
+                    copy_regular(source, target, self.most_bytes)
+                except HostileFileError as error:
+                    raise TakingError(f"what the build made cannot be kept: {error}") from None
 
     def _follow(self, name: str) -> str:
         """The name behind all links of a name, which are made anew on the way; empty if outside."""
@@ -209,9 +215,11 @@ def _link(path: Path, target: Path) -> None:
 
 def _no_program(name: str, tree: Path) -> str:
     """What to say of an artifact that no loader can run."""
-    path = tree / name
-    with path.open("rb") as file:
-        start = file.read(_LONGEST_WRAPPER_BYTES)
+    try:
+        with os.fdopen(open_regular(tree / name, _MOST_BYTES), "rb") as file:
+            start = file.read(_LONGEST_WRAPPER_BYTES)
+    except HostileFileError as error:
+        return str(error)
     if start.startswith(b"#!") and b"libtool" in start:
         return f"'{name}' is libtool's wrapper script, not a program{_elsewhere(name, tree)}"
     if start.startswith(b"#!"):

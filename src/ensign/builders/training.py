@@ -17,7 +17,7 @@ class TrainingRun:
     `env` is added to the environment of the program alone, not to that of what loads it, and
     `wrapper` goes in front of its command. `tools` are the programs behind `{NAME}` placeholders.
     `deadline_ns` is what is left for this profile. `root` is the tree in which the program lies,
-    `libraries` are folders in which its loader is to look first.
+    `libraries` are folders in which its loader is to look first. It may write to `writes`.
     """
 
     program: Path
@@ -28,6 +28,7 @@ class TrainingRun:
     wrapper: tuple[str, ...] = ()
     root: Path | None = None
     libraries: tuple[str, ...] = ()
+    writes: tuple[Path, ...] = ()
 
 
 class Trainer(Protocol):

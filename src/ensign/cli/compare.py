@@ -191,6 +191,14 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     share_machine: Annotated[
         bool, typer.Option("--share-machine", help="Do not wait for other races on this machine.")
     ] = False,
+    confine: Annotated[
+        bool,
+        typer.Option(
+            "--confine",
+            help="Run the commands without network, home folders and other processes, all files "
+            "read-only but {tmp}.",
+        ),
+    ] = False,
 ) -> None:
     """Race two or more commands (or servers); the first is the baseline.
 
@@ -251,6 +259,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         bundle=bundle,
         details=details,
         share_machine=share_machine,
+        confine=confine,
     )
     if status:
         raise typer.Exit(status)

@@ -10,6 +10,7 @@ from ensign.cli.machine_lock import machine_lock
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import CompareProgress, StatusLine
 from ensign.host.files import check_writable
+from ensign.lab.compare.confining import confined_commands
 from ensign.lab.compare.options import Options, command_variants
 from ensign.lab.compare.run import CompareSteps
 from ensign.lab.ports import Ports
@@ -25,6 +26,7 @@ def run_compare(  # noqa: PLR0913  # what the command line says
     bundle: Path | None = None,
     details: bool = False,
     share_machine: bool = False,
+    confine: bool = False,
 ) -> int:
     """Races, prints, exports. Returns the exit status; errors pass."""
     outputs.check()
@@ -34,6 +36,8 @@ def run_compare(  # noqa: PLR0913  # what the command line says
         raise InputError(f"--input {options.input} is a folder; name a file in it")
     commands = command_variants(options)
     ports = Ports(race_lock=machine_lock(share=share_machine))
+    if confine:
+        ports = confined_commands(ports)
     with StatusLine(sys.stderr) as line:
         progress = CompareProgress(line, sys.stderr)
         steps = CompareSteps(options, commands, ports, progress.show, progress.expect, redo, bundle)

@@ -62,6 +62,10 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
     share_machine: Annotated[
         bool, typer.Option("--share-machine", help="Do not wait for other races on this machine.")
     ] = False,
+    unconfined: Annotated[
+        bool,
+        typer.Option("--unconfined", help="Run the study's programs as they are, not confined."),
+    ] = False,
 ) -> None:
     """Build what is missing, verify, race what is missing, say what came out; resumable.
 
@@ -87,6 +91,7 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
         failing,
         details=details,
         update_lock=update_lock,
+        confined=not unconfined,
     )
     _end(status)
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from ensign.cli.experiment import carry_out, show
-from ensign.cli.output import complain, say
+from ensign.cli.output import complain, say, write
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import BuildProgress, RoundsProgress, StatusLine, screen_of
 from ensign.host.files import check_writable, write_atomically
@@ -21,6 +21,7 @@ from ensign.lab.study.plan import expectation
 from ensign.lab.study.prepare import open_cache, open_study
 from ensign.lab.study.progress import ProgressCallbacks
 from ensign.lab.study.run import StudySteps, folder_of
+from ensign.lab.study.surroundings import confined_ports
 from ensign.lab.study.verify import keep_figures
 from ensign.lab.study_file import LimitOptions
 from ensign.model.results import Result
@@ -47,14 +48,16 @@ def run(  # noqa: PLR0913  # what the command line says
     *,
     details: bool,
     update_lock: bool,
+    confined: bool = True,
 ) -> int:
     """See `ensign.cli.study.run`. Returns the exit status; errors pass."""
     outputs.check()
     ports = Ports(race_lock=lock)
     file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
+    file = file if confined else file.unconfined()
     folder = folder_of(file)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
-        sys.stderr.write(as_plan.before_run(expectation(file, cache, ports)) + "\n")
+        write(sys.stderr, as_plan.before_run(expectation(file, cache, ports)) + "\n")
         rounds = RoundsProgress(line, sys.stderr)
         progress = ProgressCallbacks(
             build=BuildProgress(line, sys.stderr).show,
@@ -62,7 +65,7 @@ def run(  # noqa: PLR0913  # what the command line says
             plan=rounds.expect,
             trial=rounds.show,
         )
-        context = StudyContext(cache, ports, folder, progress)
+        context = StudyContext(cache, confined_ports(file, ports), folder, progress)
         steps = StudySteps(file, context, update_lock)
 
         def keep(result: Result) -> str:

@@ -26,7 +26,7 @@ from typing import Any, Self, TypeVar, overload
 import platformdirs
 
 from ensign.host.clock import Clock, SystemClock
-from ensign.host.entry import META, OWN_FILES, USED, Entry, Facts, finish, read_meta
+from ensign.host.entry import OWN_FILES, USED, Entry, Facts, finish, read_meta, size_of
 from ensign.host.files import (
     DISK_FULL,
     locked,
@@ -39,6 +39,8 @@ from ensign.host.files import (
 from ensign.host.quarantine import Quarantine
 from ensign.host.seal import Contents, contents_of, difference
 from ensign.model.errors import InputError, StorageFailed
+from ensign.model.quoting import visible
+from ensign.model.units import format_size
 
 DEFAULT_LIMIT_BYTES = 10 * 2**30
 
@@ -46,6 +48,7 @@ Fill = Callable[[Path], Facts]
 F = TypeVar("F")
 _TRIES = 3
 
+_MOST_LEFT = 10
 _TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# Made by ensign; everything here can be made again. 'ensign clean' empties it.\n"
@@ -95,6 +98,7 @@ class Cache:
         self._sealed: dict[Path, Contents] = {}
         self._quarantine = Quarantine(folder / "quarantine")
         self._lock = threading.Lock()
+        self._left: list[str] = []
         with _usable(folder):
             for name in ("entries", "temporary", "logs"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
@@ -210,13 +214,16 @@ class Cache:
             os.utime(folder / USED, (now, now))
             place = self._place(kind, key)
             for _ in range(_TRIES):  # another ensign's may be there, and damaged
-                if self._put(folder, place, read):
+                is_new = self._put(folder, place, read)
+                if is_new:
                     with self._lock:
                         self._sealed[place] = contents
                 entry = self.get(kind, key, read)
                 if entry is not None:
                     return entry
-        raise FileNotFoundError(place)
+                if is_new:
+                    break
+        raise StorageFailed(f"what was just written to {place} cannot be read: is its disk sound?")
 
     def _put(self, folder: Path, place: Path, read: Callable[[Facts], object]) -> bool:
         """Move a new entry to its place, held from then on; False where there is one already."""
@@ -234,7 +241,7 @@ class Cache:
         """Lend a folder on the cache's disk; it is removed at the end, or by the next opening."""
         work = self.folder / "temporary" / f"{os.getpid()}-{secrets.token_hex(6)}"
         with storage_errors(work), locked(self.folder / "lock"):
-            work.mkdir()
+            work.mkdir(0o700)
             descriptor = try_lock(work, shared=False)
         try:
             with storage_errors(work):
@@ -272,9 +279,13 @@ class Cache:
         return freed
 
     def clean(self, older_than_s: float | None = None) -> int:
-        """Remove all entries, or those not used for so long; not those in use. Bytes freed."""
+        """Remove all entries, or those not used for so long; not those in use. Bytes freed.
+
+        StorageFailed, after all else is removed, where some of it could not be.
+        """
         now = self._clock.unix_s()
         freed = 0
+        self._left.clear()
         for each in self._stored():
             if older_than_s is None or now - each.used_unix_s > older_than_s:
                 freed += self._remove(each)
@@ -282,8 +293,15 @@ class Cache:
             for name in ("logs", "memory", "quarantine"):
                 if (self.folder / name).exists():
                     freed += tree_size_bytes(self.folder / name)
-                    remove_tree(self.folder / name)
-            (self.folder / "logs").mkdir(exist_ok=True)
+                    self._left += remove_tree(self.folder / name)
+            self._remove_unlocked(unreadable=True)
+            with suppress(OSError):
+                (self.folder / "logs").mkdir(exist_ok=True)
+        if self._left:
+            said = "\n".join(map(visible, self._left[:_MOST_LEFT]))
+            raise StorageFailed(
+                f"freed {format_size(freed)}, but some of the cache could not be removed:\n{said}"
+            )
         return freed
 
     def size_bytes(self) -> int:
@@ -347,37 +365,46 @@ class Cache:
         stored = []
         for folder in (self.folder / "entries").iterdir():
             try:
-                size_bytes = int(json.loads((folder / META).read_text())["size_bytes"])
+                size_bytes = size_of(folder)
                 used_unix_s = (folder / USED).stat().st_mtime
-            except (OSError, ValueError, KeyError):
+            except (OSError, ValueError, KeyError, TypeError):
                 size_bytes, used_unix_s = 0, 0.0
             stored.append(_Stored(folder, used_unix_s, size_bytes))
         return stored
 
     def _remove(self, stored: _Stored) -> int:
-        with suppress(FileNotFoundError):
+        descriptor = None
+        try:
             descriptor = try_lock(stored.folder, shared=False)
             if descriptor is None:
                 return 0
-            try:
-                doomed = self.folder / "temporary" / f"evicted-{secrets.token_hex(6)}"
-                with locked(self.folder / "lock"):
-                    stored.folder.rename(doomed)
-                remove_tree(doomed)
-            finally:
+            doomed = self.folder / "temporary" / f"evicted-{secrets.token_hex(6)}"
+            with locked(self.folder / "lock"):
+                stored.folder.rename(doomed)
+        except FileNotFoundError:
+            return 0
+        except (OSError, StorageFailed):
+            doomed = stored.folder  # no folder, or one without permissions: nobody can be using it
+        try:
+            self._left += remove_tree(doomed)
+        finally:
+            if descriptor is not None:
                 os.close(descriptor)
-            return stored.size_bytes
-        return 0
+        return stored.size_bytes
 
-    def _remove_unlocked(self) -> None:
-        """Remove what dead processes left under temporary names."""
+    def _remove_unlocked(self, *, unreadable: bool = False) -> None:
+        """Remove what dead processes left under temporary names; also what cannot be opened."""
         with locked(self.folder / "lock"):
             for left in (self.folder / "temporary").iterdir():
-                with suppress(FileNotFoundError, PermissionError):
+                try:
                     descriptor = try_lock(left, shared=False)
-                    if descriptor is not None:
-                        remove_tree(left)
-                        os.close(descriptor)
+                except OSError:
+                    if unreadable:
+                        self._left += remove_tree(left)
+                    continue
+                if descriptor is not None:
+                    self._left += remove_tree(left)
+                    os.close(descriptor)
 
 
 @contextmanager

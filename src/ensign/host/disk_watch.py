@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from ensign.host.foreign_files import open_up, visit
+from ensign.host.held_files import held_bytes
 
 _LEAST_PAUSE_S = 0.1
 _PAUSES_PER_LOOK = 20  # looking takes at most 5 % of one CPU, however large the trees are
@@ -29,31 +31,19 @@ class DiskLimit:
 
 def used_bytes(folders: Iterable[Path]) -> int:
     """Bytes on disk below folders that change meanwhile; what vanishes or is closed counts 0."""
-    return sum(_used_below(str(folder)) for folder in folders)
-
-
-def _used_below(folder: str) -> int:
-    total = 0
-    try:
-        entries = list(os.scandir(folder))
-    except OSError:
-        return 0
-    for entry in entries:
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except OSError:
-            continue
-        total += status.st_blocks * 512
-        if stat.S_ISDIR(status.st_mode):
-            total += _used_below(entry.path)
-    return total
+    return sum(each.status.st_blocks * 512 for each in visit(folders))
 
 
 class DiskWatch:
-    """Looks again and again in a thread of its own; without a limit it does nothing."""
+    """Looks again and again in a thread of its own; without a limit it does nothing.
 
-    def __init__(self, limit: DiskLimit | None) -> None:
+    `files` elsewhere count as well: what a command says may fill a disk, too.
+    """
+
+    def __init__(self, limit: DiskLimit | None, files: Iterable[Path] = ()) -> None:
         self._limit = limit
+        self._files = tuple(files)
+        self._free_bytes = _free_bytes(() if limit is None else limit.folders)
         self._exceeded = threading.Event()
         self._over = threading.Event()
 
@@ -90,6 +80,32 @@ class DiskWatch:
             pause_s = max(_LEAST_PAUSE_S, _PAUSES_PER_LOOK * (time.monotonic() - started_s))
 
     def _look(self, limit: DiskLimit) -> bool:
-        if used_bytes(limit.folders) - limit.before_bytes >= limit.size_bytes:
+        said = sum(map(_size_on_disk, self._files))
+        grown = used_bytes(limit.folders) - limit.before_bytes + said
+        if grown < limit.size_bytes and self._lost(limit) >= limit.size_bytes:
+            # The disk has that much less: it may be in what no walk sees.
+            open_up(limit.folders)
+            grown = used_bytes(limit.folders) - limit.before_bytes + said
+            grown += held_bytes(limit.folders)
+        if grown >= limit.size_bytes:
             self._exceeded.set()
         return self._exceeded.is_set()
+
+    def _lost(self, limit: DiskLimit) -> int:
+        return self._free_bytes - _free_bytes(limit.folders)
+
+
+def _size_on_disk(file: Path) -> int:
+    try:
+        return file.lstat().st_blocks * 512
+    except OSError:
+        return 0
+
+
+def _free_bytes(folders: Iterable[Path]) -> int:
+    """Of the file system on which folders lie; they lie on one."""
+    for folder in folders:
+        with suppress(OSError):
+            status = os.statvfs(folder)
+            return status.f_bfree * status.f_frsize
+    return 0

@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ensign.host.files import tree_size_bytes, write_atomically
+from ensign.host.json_text import read_json
+from ensign.host.regular_file import read_regular
 from ensign.host.seal import Contents, contents_of, make_read_only, seal_of
 from ensign.model.errors import CommandFailed
 
@@ -18,6 +20,7 @@ F = TypeVar("F")
 META = "meta.json"
 USED = "used"
 OWN_FILES = (META, USED)
+_LARGEST_META_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,21 @@ def finish(folder: Path, kind: str, key: str, facts: Facts) -> Contents:
 def read_meta(folder: Path, read: Callable[[Facts], F]) -> Meta[F] | None:
     """What is recorded of an entry; None where that is damaged, or `read` raises ValueError."""
     try:
-        content = json.loads((folder / META).read_text())
+        content = _content(folder)
         if content.pop("seal") != seal_of(content):
             return None
         return Meta(read(content["facts"]), int(content["size_bytes"]), content["contents"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def size_of(folder: Path) -> int:
+    """The size in bytes that is on record. OSError, ValueError, KeyError, TypeError."""
+    return int(_content(folder)["size_bytes"])
+
+
+def _content(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = read_json(
+        read_regular(folder / META, _LARGEST_META_BYTES, follow=False)
+    )
+    return found

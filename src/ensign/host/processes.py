@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 from ensign.host.disk_watch import DiskLimit
 from ensign.model.errors import Interrupted
 
-Reason = Literal["exited", "deadline", "disk", "ended", "not-found"]
+Reason = Literal["exited", "deadline", "disk", "ended", "memory", "not-found", "processes"]
 
 TAIL_BYTES = 2000
 
@@ -23,13 +23,20 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
-    """Resource limits of a process and its children; None is no limit."""
+    """Resource limits; None is no limit.
+
+    Each process has those of the first group for itself, but `processes`, which counts all of its
+    user. Those of a tree are of all its processes together: their number (threads count), and
+    their memory.
+    """
 
     file_bytes: int | None = None
     address_space_bytes: int | None = None
     open_files: int | None = None
     cpu_s: int | None = None
     processes: int | None = None
+    tree_processes: int | None = None
+    tree_memory_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,8 @@ class Outcome:
 
     Times count the whole process tree; `wall_ns` is from start to end. `tail` holds the last
     bytes of the log, or of standard output and error where there was no log. `left_running` names
-    the background processes that it left behind, which were ended.
+    the background processes that it left behind, which were ended. `limits_met` are limits of the
+    tree that were met while it ran (`memory`, `processes`), also where it went on.
     """
 
     exit: int | None
@@ -72,6 +80,7 @@ class Outcome:
     tail: str = ""
     stdout: str = ""
     left_running: tuple[str, ...] = ()
+    limits_met: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -80,14 +89,8 @@ class Outcome:
 
     def describe(self) -> str:
         """How it ended, in a few words: `ended with status 2`."""
-        if self.reason == "not-found":
-            return "was not found"
-        if self.reason == "deadline":
-            return "ran past its deadline"
-        if self.reason == "disk":
-            return "wrote more than it may, and was stopped"
-        if self.reason == "ended":
-            return "was ended"
+        if self.reason != "exited":
+            return _ENDS[self.reason]
         if self.signal is not None:
             return f"died of signal {self.signal}"
         # A shell or a sandbox around it passes a signal on as this status.
@@ -96,6 +99,14 @@ class Outcome:
         return f"ended with status {self.exit}{by}"
 
 
+_ENDS: Mapping[Reason, str] = {
+    "deadline": "ran past its deadline",
+    "disk": "wrote more than it may, and was stopped",
+    "ended": "was ended",
+    "memory": "took more memory than it may, and was stopped",
+    "not-found": "was not found",
+    "processes": "failed when it had as many processes as it may",
+}
 _BY_SIGNAL = 128
 _LAST_SIGNAL = 64
 

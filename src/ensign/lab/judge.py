@@ -166,6 +166,7 @@ def result_of_record(experiment: Experiment, record: Record) -> Result:
         budget_s=None if experiment.budget_ns is None else experiment.budget_ns / 1e9,
         used_s=record.used_s,
         seed=experiment.seed,
+        confinement=record.confinement,
     )
 
 

@@ -35,7 +35,7 @@ class Record:
     told after the first few rounds, where it was. `budget` and `precision` are those that it was
     raced with, which the command line may have set; empty in older records. The spread of the
     `first` rounds decided how many there were (`PairRule.first`). `metric` is the cost that was
-    compared; empty where it is what the study says.
+    compared; empty where it is what the study says. `confinement` says what confined the programs.
 
     Of commands that were compared: `mode` is how they were to take turns, `early` has what failed
     before the race, `seen` what each ran in a traced execution, `measured` what is known where
@@ -74,6 +74,7 @@ class Record:
     withheld: str = ""
     stopped: Stopped | None = None
     used_s: float | None = None
+    confinement: str = ""
 
 
 _RECORD = TypeAdapter(Record)

@@ -25,8 +25,8 @@ _SLICE_NS = 5_000_000
 _FEW = 3
 _NO_RECORD = "the traced execution left no record"
 # The meter's folder, where `{tmp}` is.
-_COPY = re.compile(r"/ensign-meter-\d+-\d+/files-\d+/")
-_OWN_SCRATCH = re.compile(r"/ensign-meter-\d+-\d+/")
+_COPY = re.compile(r"/(ensign-meter|run)-\d{7,}-[0-9a-f]{16}/files-\d+/")
+_OWN_SCRATCH = re.compile(r"/(ensign-meter|run)-\d{7,}-[0-9a-f]{16}/")
 _DELETED = "files that ran were gone, or others, afterwards"
 
 

@@ -12,16 +12,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from ensign.host.json_text import read_json
 from ensign.host.signals import signals_deferred
-from ensign.model.errors import InputError, InternalError, Interrupted
+from ensign.meter.failed import ended_early
+from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
 
 Json = Mapping[str, object]
 Verb = Literal["race", "exec"]
+
+_CHUNK = 4096  # what a pipe takes whole
 
 
 class Meter(Protocol):
@@ -48,6 +52,36 @@ def find_meter() -> Path:
     raise InternalError("ensign-meter is not installed beside ensign; run 'make setup'")
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """How a run is started: words in front of the meter, its request, and its environment.
+
+    None is the environment of ensign.
+    """
+
+    request: Json
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] | None = None
+
+
+class Surroundings(Protocol):
+    """In what runs of the meter take place."""
+
+    def placed(self, meter: Path, request: Json) -> AbstractContextManager[Placed]:
+        """For one run of this executable; what was made for it goes with the block."""
+        ...
+
+
+class AsItIs:
+    """Runs take place where ensign runs."""
+
+    @contextmanager
+    def placed(self, meter: Path, request: Json) -> Iterator[Placed]:
+        """See `Surroundings.placed`."""
+        del meter
+        yield Placed(request)
+
+
 class StoppableMeter(Meter, Protocol):
     """A meter whose runs may be ended from another thread."""
 
@@ -66,23 +100,32 @@ class LocalMeter:
     The meter ends by itself when its standard input closes, also when ensign is killed.
     """
 
-    def __init__(self, executable: Path | None = None, *, end_within_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        executable: Path | None = None,
+        *,
+        end_within_s: float = 10.0,
+        surroundings: Surroundings | None = None,
+    ) -> None:
         self._executable = executable
         self._end_within_s = end_within_s
+        self._surroundings = surroundings or AsItIs()
         self._running: dict[subprocess.Popen[bytes], Json] = {}
         self._lock = threading.Lock()
         self._interrupted = False
 
     def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
-        """See `Meter.run`. InternalError where the meter itself fails."""
-        process, said = self._start(verb, request)
-        try:
-            yield from self._records(process, said)
-        finally:
-            with signals_deferred():
-                with self._lock:
-                    self._running.pop(process, None)
-                self._end(process)
+        """See `Meter.run`. CommandFailed where the meter is killed, InternalError where it fails."""
+        executable = self._executable or find_meter()
+        with self._surroundings.placed(executable, request) as placed:
+            process, said = self._start((*placed.argv, str(executable), verb), placed, request)
+            try:
+                yield from self._records(process, said, confined=bool(placed.argv))
+            finally:
+                with signals_deferred():
+                    with self._lock:
+                        self._running.pop(process, None)
+                    self._end(process)
 
     def interrupt(self, only: Json | None = None) -> None:
         """See `StoppableMeter.interrupt`."""
@@ -90,45 +133,61 @@ class LocalMeter:
             self._interrupted = self._interrupted or only is None
             for process, request in self._running.items():
                 if only is None or request is only:
-                    process.terminate()
+                    _close_input(process)
 
-    def _start(self, verb: Verb, request: Json) -> tuple[subprocess.Popen[bytes], Json]:
-        executable = self._executable or find_meter()
+    def _start(
+        self, argv: tuple[str, ...], placed: Placed, asked: Json
+    ) -> tuple[subprocess.Popen[bytes], Json]:
         # With the lock: whoever interrupts finds the process, or it is never there.
         with self._lock:
             if self._interrupted:
                 raise Interrupted("interrupted")
-            with _own_output(request) as (fds, request_with_fd):
+            with _own_output(placed.request) as (fds, request_with_fd):
                 process = subprocess.Popen(
-                    [str(executable), verb],
+                    argv,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
+                    env=placed.env,
                     start_new_session=True,
                     pass_fds=fds,
                 )
-            self._running[process] = request
+            self._running[process] = asked
         return process, request_with_fd
 
-    def _records(self, process: subprocess.Popen[bytes], request: Json) -> Iterator[Json]:
-        assert process.stdin is not None  # noqa: S101  # both are pipes
-        assert process.stdout is not None  # noqa: S101
-        try:
-            process.stdin.write(json.dumps({**request, "hold": True}).encode() + b"\n")
-            process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it ended at once; its records, or their absence, say why
+    def _records(
+        self, process: subprocess.Popen[bytes], request: Json, *, confined: bool
+    ) -> Iterator[Json]:
+        assert process.stdout is not None  # noqa: S101  # it is a pipe
+        self._ask(process, json.dumps({**request, "hold": True}).encode() + b"\n")
         ended = False
         for line in process.stdout:
-            record: Json = json.loads(line)
+            record = record_of_line(line)
             ended = ended or record.get("type") == "end"
             yield record
         if not ended:
-            raise InternalError(f"ensign-meter ended without a message (exit {process.wait()})")
+            status = process.wait()
+            if confined:
+                # Its programs may end all that is in there, the meter included.
+                text = f"the sandbox of the race was ended, or could not be made (exit {status})"
+                raise CommandFailed(text)
+            raise ended_early(status)
+
+    def _ask(self, process: subprocess.Popen[bytes], text: bytes) -> None:
+        """With what is left of the request: who interrupts meanwhile closes the pipe."""
+        assert process.stdin is not None  # noqa: S101  # it is a pipe
+        written = 0
+        while written < len(text):
+            with self._lock:
+                if process.stdin.closed:
+                    raise Interrupted("interrupted")
+                try:
+                    written += os.write(process.stdin.fileno(), text[written : written + _CHUNK])
+                except BrokenPipeError:
+                    return  # it ended at once; its records, or their absence, say why
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        if process.stdin is not None:
-            with suppress(BrokenPipeError):
-                process.stdin.close()
+        with self._lock:
+            _close_input(process)
         try:
             process.wait(self._end_within_s)
         except subprocess.TimeoutExpired:
@@ -136,6 +195,24 @@ class LocalMeter:
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def record_of_line(line: bytes) -> Json:
+    """One record. InternalError where the meter said something else."""
+    try:
+        record = read_json(line)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict):
+        raise InternalError(f"ensign-meter said {line[:80]!r}; run 'make setup'")
+    return record
+
+
+def _close_input(process: subprocess.Popen[bytes]) -> None:
+    """The end for a meter: signals do not come through a sandbox."""
+    if process.stdin is not None and not process.stdin.closed:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from ensign.meter.requests import (
+    Containment,
     DriveLoad,
     ExecRequest,
     Load,
@@ -19,6 +20,7 @@ from ensign.model.drive import drive_json
 Json = dict[str, object]
 
 SCHEMA = 1
+_LONGEST_REPLY_NS = 10 * 10**9
 
 
 def race_json(request: RaceRequest) -> Json:
@@ -38,6 +40,11 @@ def race_json(request: RaceRequest) -> Json:
         "budget_ns": request.budget_ns,
         "counters": list(request.counters),
         "observe": request.observe,
+        "containment": {
+            **_containment_json(request.containment),
+            "reads": [path for variant in request.variants for path in variant.reads],
+            "writes": [path for variant in request.variants for path in variant.writes],
+        },
         "variants": [_variant_json(variant) for variant in request.variants],
     }
 
@@ -69,7 +76,13 @@ def exec_json(request: ExecRequest) -> Json:
         "observe": request.observe,
         "keep_output": request.keep_output,
         "scratch": request.scratch,
+        "containment": _containment_json(request.containment),
     }
+
+
+def _containment_json(asked: Containment) -> Json:
+    user = None if asked.user is None else {"uid": asked.user[0], "gid": asked.user[1]}
+    return {"user": user, "tmp_bytes": asked.tmp_bytes, "marks": asked.marks}
 
 
 def _variant_json(variant: VariantSpec) -> Json:
@@ -103,7 +116,12 @@ def _preload_json(step: ProcessSpec | DriveLoad) -> Json:
 
 def _drive(load: DriveLoad) -> Json:
     said = drive_json(load.drive, operations=load.operations, seed=load.seed)
-    return said if load.at_once is None else {**said, "at_once": load.at_once}
+    if load.at_once is not None:
+        said["at_once"] = load.at_once
+    if load.deadline_ns is not None:
+        said["within_ns"] = load.deadline_ns
+        said["deadline_ns"] = min(load.deadline_ns, _LONGEST_REPLY_NS)
+    return said
 
 
 def _load_json(load: Load | DriveLoad) -> Json:

@@ -13,10 +13,16 @@ from ensign.meter.client import Json, StoppableMeter
 from ensign.meter.documents import exec_json
 from ensign.meter.records import ended_of
 from ensign.meter.requests import ExecRequest, ProcessSpec
-from ensign.model.errors import InternalError, Interrupted
+from ensign.model.errors import CommandFailed, InternalError, Interrupted
 
 _NOT_STARTED = ("not-found", "not-executable")
-_REASONS: dict[str, Reason] = {"exited": "exited", "deadline": "deadline"}
+_REASONS: dict[str, Reason] = {
+    "exited": "exited",
+    "deadline": "deadline",
+    "disk": "disk",
+    "memory": "memory",
+    "processes": "processes",
+}
 
 
 class MeterProcesses:
@@ -31,7 +37,8 @@ class MeterProcesses:
         """See `Processes.run`. InternalError where the meter itself fails."""
         if self._stopped.is_set():
             raise Interrupted("interrupted")
-        watch = DiskWatch(request.disk)
+        files = (_part(request.log), request.stdout)
+        watch = DiskWatch(request.disk, filter(None, files))
         records = self._run(request, watch)
         if self._stopped.is_set():
             raise Interrupted("interrupted")
@@ -46,10 +53,10 @@ class MeterProcesses:
         self._meter.interrupt()
 
     def _run(self, request: ProcessRequest, watch: DiskWatch) -> tuple[Json, ...]:
-        if request.log is None:
+        part = _part(request.log)
+        if request.log is None or part is None:
             return self._records(self._as_json(request, None), watch)
         # The meter empties the files it writes; the log holds earlier commands too.
-        part = request.log.with_name(f"{request.log.name}.part")
         try:
             return self._records(self._as_json(request, str(part)), watch)
         finally:
@@ -77,6 +84,10 @@ class MeterProcesses:
         return exec_json(ExecRequest(process, scratch=_text(self._scratch)))
 
 
+def _part(log: Path | None) -> Path | None:
+    return None if log is None else log.with_name(f"{log.name}.part")
+
+
 def _text(path: Path | None) -> str | None:
     return None if path is None else str(path)
 
@@ -88,7 +99,9 @@ def _outcome(request: ProcessRequest, records: Iterable[Json]) -> Outcome:
         return Outcome(None, None, "not-found", tail=error.text)
     if line is None:
         what = "no outcome was reported" if error is None else error.text
-        raise InternalError(f"ensign-meter could not run '{request.argv[0]}': {what}")
+        refused = error is not None and error.code != "internal"
+        kind = CommandFailed if refused else InternalError
+        raise kind(f"ensign-meter could not run '{request.argv[0]}': {what}")
     return Outcome(
         exit=line.exit,
         signal=line.signal,
@@ -100,4 +113,5 @@ def _outcome(request: ProcessRequest, records: Iterable[Json]) -> Outcome:
         tail=line.stdout_tail + line.stderr_tail if request.log is None else read_tail(request.log),
         stdout=line.stdout_tail,
         left_running=ended.left_running,
+        limits_met=line.limits_met,
     )

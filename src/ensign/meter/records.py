@@ -7,7 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel, ConfigDict
 
-from ensign.model.errors import CommandFailed, DeadlineMet, InputError, InternalError, Interrupted
+from ensign.model.errors import (
+    CommandFailed,
+    DeadlineMet,
+    InputError,
+    InternalError,
+    Interrupted,
+    StorageFailed,
+)
 from ensign.model.finding_kinds.builds import LEFT_RUNNING
 from ensign.model.finding_kinds.race import (
     ESCAPE,
@@ -118,6 +125,7 @@ class OutcomeLine(_Line):
     peak_memory_bytes: int = 0
     stderr_tail: str = ""
     stdout_tail: str = ""
+    limits_met: tuple[str, ...] = ()
     digest: str | None = None
     cpu_wait_ns: int | None = None
     activity: TaskActivity | None = None
@@ -229,8 +237,10 @@ def _raised(
     text = ": ".join(part for part in (workload, variant, said) if part)
     if line.code in INPUT_CODES:
         return InputError(text)
-    if line.code == "system":
+    if line.code == "internal":
         return InternalError(text)
+    if line.code == "storage":
+        return StorageFailed(text)
     return (DeadlineMet if line.code == "deadline" else CommandFailed)(text)
 
 

@@ -49,6 +49,20 @@ class ProcessSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Containment:
+    """What holds for all processes of a run.
+
+    They run as `user` (its number and its group's), without any privilege; None is as ensign.
+    Each variant may write `tmp_bytes` below its `{tmp}`; None does not limit it. With `marks` they
+    get variables that name the run and the variant.
+    """
+
+    user: tuple[int, int] | None = None
+    tmp_bytes: int | None = None
+    marks: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ExecRequest:
     """One command run alone. `observe` looks at what its tasks do.
 
@@ -60,6 +74,7 @@ class ExecRequest:
     observe: bool = False
     keep_output: bool = True
     scratch: str | None = None
+    containment: Containment = Containment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +102,8 @@ class Load:
 class DriveLoad:
     """What the meter's own load generator sends, how often, and with which seed.
 
-    `at_once` of the connections send in one slice, by turns; None: all of them.
+    `at_once` of the connections send in one slice, by turns; None: all of them. What is not done
+    after `deadline_ns` hangs; None: after an hour, or ten seconds without a reply.
     """
 
     drive: Drive
@@ -95,6 +111,7 @@ class DriveLoad:
     seed: int
     cpus: tuple[int, ...] | None = None
     at_once: int | None = None
+    deadline_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +136,8 @@ class VariantSpec:
     variant that `fills` runs again, uncounted, while others are not done, and is cut off then. The
     failure of a variant that is `required` ends the race, that of another one the variant alone.
     `operations` (or a pattern in what it prints) are those of one run of a batch program.
+    `reads` and `writes` are files and folders that it needs, besides those that are named here,
+    where it is confined.
     """
 
     name: str
@@ -137,6 +156,8 @@ class VariantSpec:
     operations: int | None = None
     operations_pattern: str | None = None
     score: Score | None = None
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +182,7 @@ class RaceRequest:
     budget_ns: int | None = None
     counters: tuple[str, ...] = ("instructions", "cycles")
     observe: bool = False
+    containment: Containment = Containment()
 
     def without(self, variants: Collection[str]) -> RaceRequest:
         """The same race without these variants."""

@@ -198,6 +198,7 @@ class Result:
     budget_s: float | None = None
     used_s: float | None = None
     seed: int = 0
+    confinement: str = ""
     trials: tuple[Trial, ...] = ()
 
     @property

@@ -10,6 +10,7 @@ from pydantic import Field
 from ensign.model.study_axes import Axes, Choice, Layouts, Section
 from ensign.model.study_build import Build, CheckSection, Ship
 from ensign.model.study_race import Cpus, Race
+from ensign.model.study_sandbox import SandboxSection
 from ensign.model.study_source import Source
 from ensign.model.study_suite import Suite, Tests
 from ensign.model.study_values import Duration, Name
@@ -50,6 +51,9 @@ class Study(Section):
     exclude: list[Choice] = Field(default_factory=list, description="combinations left out")
     include: list[Choice] = Field(default_factory=list, description="variants added")
     baseline: Choice = Field(description="the variant that all others are compared with")
+    sandbox: SandboxSection = Field(
+        default=SandboxSection(), description="what its programs may reach of the machine"
+    )
     training: Training | None = Field(default=None, description="what PGO and BOLT are trained on")
     check: CheckSection | None = Field(default=None, description="what a variant must pass")
     layouts: Layouts | None = Field(default=None, description="relinks of a variant")

@@ -48,6 +48,12 @@ def _no_dash(text: str) -> str:
     return text
 
 
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("a path has no NUL")
+    return text
+
+
 def _pattern(text: str) -> str:
     try:
         groups = re.compile(text).groups
@@ -110,6 +116,8 @@ SliceText = Annotated[
 ]
 Share = Annotated[str, _positive(parse_share), Field(examples=["0.5%"])]
 SizeText = Annotated[str, _positive(parse_size_bytes), Field(examples=["4GiB"])]
+PathText = Annotated[str, AfterValidator(_no_nul), Field(min_length=1)]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.+-]*$", max_length=60)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Argv = Annotated[list[str], Field(min_length=1)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ensign.host.foreign_files import HostileFileError, read_regular
 from ensign.model.calls import Call
 from ensign.proof.flags import lto_of
 
+_LONGEST_MAP_BYTES = 2**30
 _LONGEST_NS = 20 * 10**9
 MAP, _OUTPUT = "link.map", "relinked"
 
@@ -27,5 +29,7 @@ def command_for_map(call: Call | None, folder: str) -> tuple[str, ...]:
 
 def read_map(folder: Path) -> str | None:
     """The map that the command wrote; None if there is none."""
-    path = folder / MAP
-    return path.read_text(errors="replace") if path.is_file() else None
+    try:
+        return read_regular(folder / MAP, _LONGEST_MAP_BYTES).decode(errors="replace")
+    except HostileFileError:
+        return None

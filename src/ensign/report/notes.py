@@ -67,7 +67,12 @@ def _of_rounds(result: Result) -> tuple[Note, ...]:
         *([Note("By estimates alone", said)] if (said := _by_estimates(result)) else []),
         *([Note("No workload slower", _non_inferior(result.margin))] if several else []),
         *([Note("A/A twin", _TWIN)] if result.twin else []),
+        *([Note("Confinement", _confinement(result))] if result.confinement else []),
     )
+
+
+def _confinement(result: Result) -> str:
+    return f"Programs ran {clean(result.confinement)}."
 
 
 def _measured(result: Result) -> str:

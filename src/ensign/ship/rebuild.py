@@ -9,10 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from ensign.builders.build import build_context_of, find_toolchains, obtain_source, place_of
+from ensign.builders.build import (
+    build_context_of,
+    find_toolchains,
+    obtain_source,
+    place_of,
+    sandboxes_of,
+)
 from ensign.builders.build_context import BuildContext
 from ensign.builders.build_stage import SOURCE_DATE_EPOCH, perform_stage
-from ensign.builders.check_all import alone
 from ensign.builders.commands import Commands, filled_all
 from ensign.builders.outcomes import BuildResult, seen_of, seen_of_files
 from ensign.builders.plan import BuildPlace, plan_builds
@@ -20,7 +25,6 @@ from ensign.builders.profiles import files_named
 from ensign.builders.recorder import Recorded, recorded_programs
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.running import Inputs
-from ensign.builders.sandboxes import choose_sandboxes
 from ensign.builders.stage_facts import cached_stage, program_of
 from ensign.builders.stages import Stage
 from ensign.host.cache import key_of
@@ -63,9 +67,9 @@ def ship_variant(
     variant, flags = seen.request.variant, without_evidence(seen.request.flags)
     toolchains = find_toolchains(request, ports)
     source = obtain_source(request, ports, on_event)
-    sandboxes = choose_sandboxes(ports.cache, ports.processes)
+    sandboxes = sandboxes_of(request, ports, toolchains)
     place = place_of(source.sha256, sandboxes, request, ports)
-    build_context = build_context_of(ports, sandboxes, place)
+    build_context = build_context_of(request, ports, sandboxes, place)
     shipping = _Shipping(
         request, variant, flags, toolchains, source, build_context, on_event, ports.cores
     )
@@ -137,7 +141,7 @@ class _Shipping:
             deadline_ns=sum(each.deadline_ns for each in steps.stages),
             disk_bytes=sum(each.disk_bytes for each in steps.stages),
         )
-        sandboxes = alone(self.build_context.sandboxes, self.build_context.processes)
+        sandboxes = self.build_context.sandboxes.for_checks()
         made = self._built(stage, furnish, replace(self.build_context, sandboxes=sandboxes))
         root = sandboxes.build_path
         seen = moved(made.seen, f"{root}/{_WORK}/tree", root)
@@ -220,12 +224,14 @@ class _Shipping:
         build = self.request.study.build
         watched = _watched(self.toolchain, self.build_context.path)
         programs = [(each.name, os.path.realpath(each.program)) for each in watched]
+        sandbox = self.build_context.sandbox_key
         inputs = {
             "schema": _SCHEMA,
             "source": self.source.sha256,
             "place": self.build_context.sandboxes.build_path,
             "programs": programs,
             "toolchains": [each.identity for each in self.toolchains.values()],
+            **({"sandbox": sandbox} if sandbox else {}),
             "shipped": [shipped, commands, artifact, build.runtime_files],
         }
         return Stage(

@@ -10,6 +10,7 @@ from pathlib import Path
 from ensign.host.cache import Cache
 from ensign.host.entry import CacheChanged, Entry, Facts
 from ensign.host.files import copy_tree, tree_sha256, write_atomically
+from ensign.host.json_text import read_json
 from ensign.host.processes import Processes
 from ensign.model.errors import InputError
 from ensign.model.study_source import ArchiveSource, DebianSource, GitSource, PathSource, Source
@@ -74,7 +75,7 @@ def lock_path(study: Path) -> Path:
 def read_lock(path: Path) -> Lock | None:
     """Read a lock file; None if there is none. InputError if it is not one."""
     try:
-        content = json.loads(path.read_text())
+        content = read_json(path.read_text())
         return Lock(content["request"], content["resolved"], str(content["tree_sha256"]))
     except FileNotFoundError:
         return None

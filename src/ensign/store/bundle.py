@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +14,9 @@ from typing import IO
 
 from pydantic import BaseModel, ConfigDict
 
+from ensign.host.archive_errors import archive_errors
 from ensign.host.files import storage_errors
+from ensign.host.json_text import read_json
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.units import format_size
@@ -36,17 +36,6 @@ _MANIFEST_LIMIT_BYTES = 64 << 20
 _SIGNATURE_LIMIT_BYTES = 64 << 10
 _LARGEST_DIRECTORY_BYTES = 1 << 20
 _NAME_BYTES = 160  # of a file in the list, with what is said of it
-_DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    RuntimeError,
-    NotImplementedError,
-    ValueError,
-    struct.error,
-    OverflowError,
-    UnicodeError,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,16 +155,16 @@ def read_signed(path: Path, limits: BundleLimits = BundleLimits()) -> Signed:
 def _archive(path: Path, limits: BundleLimits) -> Iterator[zipfile.ZipFile]:
     """Opens it. InputError where it is no archive, or larger than any bundle."""
     try:
-        with path.open("rb") as file:
-            _require_bounded(path, file, limits)
-            with zipfile.ZipFile(file) as archive:
-                yield archive
+        file = path.open("rb")
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
-    except _DAMAGED as error:
-        raise InputError(
-            f"{path} is not a complete bundle of ensign ({error}); copy or make it again"
-        ) from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    damaged = f"{path} is not a complete bundle of ensign; copy or make it again"
+    with archive_errors(damaged), file:
+        _require_bounded(path, file, limits)
+        with zipfile.ZipFile(file) as archive:
+            yield archive
 
 
 def _require_bounded(path: Path, file: IO[bytes], limits: BundleLimits) -> None:
@@ -199,7 +188,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo | None
     if info is None or info.file_size > _MANIFEST_LIMIT_BYTES or not _is_plain(info):
         raise InputError(f"{path} is no bundle of ensign: it has no {_MANIFEST}")
     try:
-        said = json.loads(archive.read(info))
+        said = read_json(archive.read(info))
         schema = said["schema_version"]
         if isinstance(schema, int) and schema != SCHEMA:
             other = "a newer" if schema > SCHEMA else "the older"
@@ -208,7 +197,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo | None
                 f"ensign reads schema {SCHEMA}: use {other} one"
             )
         return Manifest.model_validate(said)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is damaged: its {_MANIFEST} cannot be read") from None
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ensign.host.files import storage_errors, write_atomically
+from ensign.host.json_text import read_json
 from ensign.model.errors import InputError
 from ensign.model.trials import Trial
 from ensign.model.units import format_size
@@ -58,12 +59,11 @@ class StudyFolder:
         try:
             with path.open("rb") as file:
                 data = file.read(_LARGEST_JSON_BYTES + 1)
-            if len(data) > _LARGEST_JSON_BYTES:
-                raise ValueError(f"larger than {format_size(_LARGEST_JSON_BYTES)}")  # noqa: TRY301
-            value = json.loads(data)
+            _require_small(data)
+            value = read_json(data)
         except FileNotFoundError:
             return None
-        except (ValueError, RecursionError, OSError) as error:
+        except (ValueError, OSError) as error:
             raise InputError(f"{path} is damaged ({error}); delete it and run again") from None
         if not isinstance(value, dict):
             raise InputError(f"{path} is damaged; delete it and run again")
@@ -125,6 +125,11 @@ class StudyFolder:
 
     def _hashes(self, plan: str) -> Path:
         return self.root / "trials" / f"{plan}.sha256"
+
+
+def _require_small(data: bytes) -> None:
+    if len(data) > _LARGEST_JSON_BYTES:
+        raise ValueError(f"larger than {format_size(_LARGEST_JSON_BYTES)}")
 
 
 def _read(path: Path) -> Trial:

@@ -13,6 +13,7 @@ from dataclasses import replace
 import polars as pl
 from pydantic import TypeAdapter
 
+from ensign.host.json_text import read_json
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.trials import SliceRecord, Trial
@@ -65,7 +66,7 @@ def from_bytes(data: bytes, *, with_slices: bool = True) -> Trial:
     It may be a stranger's: nothing in it is believed before it was looked at.
     """
     try:
-        header = json.loads(pl.read_parquet_metadata(io.BytesIO(data))[_KEY])
+        header = read_json(pl.read_parquet_metadata(io.BytesIO(data))[_KEY])
         if header["schema"] != SCHEMA:
             schema = quoted(header["schema"])[:_SHOWN]
             raise InputError(f"a trial of schema {schema}; this ensign reads {SCHEMA}")

@@ -47,13 +47,13 @@ fn slices_leave_nothing_in_flight_and_add_up() {
         let mut driver = connect(&server, json!({"threads": threads, "operations": 5_003}));
         let mut sum = 0;
         while !driver.is_finished() {
-            let burst = driver.run(Some(SLICE_NS)).unwrap();
+            let burst = driver.run(Some(SLICE_NS), None).unwrap();
             sum += burst.operations;
             assert_eq!(server.count(), sum);
             assert!(burst.wall_ns > 0 && burst.load_cpu_ns > 0);
         }
         assert_eq!((sum, driver.report().operations), (5_003, 5_003));
-        let more = driver.run(Some(SLICE_NS)).unwrap();
+        let more = driver.run(Some(SLICE_NS), None).unwrap();
         assert_eq!((more.operations, more.wall_ns), (0, 0));
     }
 }
@@ -66,7 +66,7 @@ fn connections_send_in_turn() {
         let mut driver = connect(&server, change);
         let mut bursts = Vec::new();
         while !driver.is_finished() {
-            bursts.push(driver.run(Some(1)).unwrap().operations);
+            bursts.push(driver.run(Some(1), None).unwrap().operations);
         }
         // 40 operations are 8 for each of the 5 connections, 4 at a time.
         let senders: Vec<u64> = bursts.iter().map(|operations| operations / 4).collect();
@@ -81,7 +81,7 @@ fn connections_send_in_turn() {
 fn few_operations_are_whole_batches_of_some_connections() {
     let lengths = |change: Value| {
         let server = FakeServer::store();
-        connect(&server, change).run(None).unwrap();
+        connect(&server, change).run(None, None).unwrap();
         let mut lengths: Vec<usize> = server.requests().iter().map(Vec::len).collect();
         lengths.resize(5, 0);
         lengths
@@ -98,7 +98,7 @@ fn few_operations_are_whole_batches_of_some_connections() {
 fn a_slice_ends_though_operations_are_left() {
     let server = FakeServer::store();
     let mut driver = connect(&server, json!({"operations": 1u64 << 40}));
-    let burst = driver.run(Some(SLICE_NS)).unwrap();
+    let burst = driver.run(Some(SLICE_NS), None).unwrap();
     assert!(burst.operations > 0 && burst.wall_ns >= SLICE_NS && !driver.is_finished());
 }
 
@@ -108,7 +108,7 @@ fn what_a_connection_sends_does_not_depend_on_timing() {
         let server = FakeServer::store();
         let mut driver = connect(&server, change);
         while !driver.is_finished() {
-            driver.run(slice_ns).unwrap();
+            driver.run(slice_ns, None).unwrap();
         }
         server.requests()
     };
@@ -128,7 +128,7 @@ fn parallel_connections_write_each_key_once() {
     let keys = json!({"prefix": "k", "last": 1002, "pattern": "parallel"});
     let commands = json!([{"argv": ["SET", "{key}", "{data}"], "keys": keys}]);
     connect(&server, json!({"commands": commands, "threads": 2}))
-        .run(None)
+        .run(None, None)
         .unwrap();
     let mut keys: Vec<String> = server
         .requests()
@@ -145,13 +145,13 @@ fn parallel_connections_write_each_key_once() {
 fn more_of_the_same_counts_nowhere() {
     let server = FakeServer::store();
     let mut driver = connect(&server, json!({"latency": true}));
-    driver.run(None).unwrap();
+    driver.run(None, None).unwrap();
     let report = driver.report();
     assert_eq!(report.latency_ns.unwrap().count, 1003);
     for _ in 0..2 {
         driver.refill();
         assert!(!driver.is_finished());
-        assert_eq!(driver.run(None).unwrap().operations, 1003);
+        assert_eq!(driver.run(None, None).unwrap().operations, 1003);
     }
     assert_eq!(driver.report(), report);
     assert_eq!(server.count(), 3 * 1003);
@@ -170,10 +170,10 @@ fn large_values_arrive_whole_both_ways() {
     let set = json!({"argv": ["SET", "{key}", "{data}"], "keys": keys});
     let get = json!({"argv": ["GET", "{key}"], "keys": keys, "value": true});
     let mut writer = connect(&server, change(set));
-    writer.run(None).unwrap();
+    writer.run(None, None).unwrap();
     assert!(writer.report().bytes_sent > 12_000_000);
     let mut reader = connect(&server, change(get));
-    reader.run(None).unwrap();
+    reader.run(None, None).unwrap();
     assert!(reader.report().bytes_received > 12_000_000);
 }
 
@@ -183,7 +183,7 @@ fn an_open_loop_keeps_to_its_times() {
     let mut driver = connect(&server, json!({"operations": 41, "rate_per_s": 2000}));
     let mut wall_ns = 0;
     while !driver.is_finished() {
-        wall_ns += driver.run(Some(SLICE_NS)).unwrap().wall_ns;
+        wall_ns += driver.run(Some(SLICE_NS), None).unwrap().wall_ns;
         // The clock of intended times stands still meanwhile.
         clock::sleep_ns(5_000_000);
     }
@@ -204,7 +204,7 @@ fn an_open_loop_counts_the_waiting_that_a_stall_causes() {
         "connections": 1, "pipeline": 1, "operations": 20, "rate_per_s": 1000, "latency": true,
     });
     let mut driver = connect(&server, change);
-    driver.run(None).unwrap();
+    driver.run(None, None).unwrap();
     // Operation 10 was due after 10 ms, and cannot be sent before 50 ms.
     let latency = driver.report().latency_ns.unwrap();
     assert!(latency.p50 >= 39_000_000, "{latency:?}");
@@ -215,8 +215,8 @@ fn a_server_that_closes_between_slices_is_noticed() {
     let server = FakeServer::start(|_, _| Answer::Last(b"+OK\r\n".to_vec()));
     let change = json!({"connections": 1, "pipeline": 1, "operations": 2});
     let mut driver = connect(&server, change);
-    driver.run(Some(1)).unwrap();
-    let error = text(driver.run(Some(1)).unwrap_err());
+    driver.run(Some(1), None).unwrap();
+    let error = text(driver.run(Some(1), None).unwrap_err());
     assert!(
         error.contains("the connection was lost before the reply to `SET"),
         "{error}"
@@ -230,6 +230,6 @@ fn one_thread_that_fails_ends_the_others() {
         reply(if wrong { "-ERR wrong\r\n" } else { "+OK\r\n" })
     });
     let change = json!({"connections": 2, "threads": 2, "operations": 1u64 << 40});
-    let error = text(connect(&server, change).run(None).unwrap_err());
+    let error = text(connect(&server, change).run(None, None).unwrap_err());
     assert!(error.ends_with("got an error: ERR wrong"), "{error}");
 }

@@ -56,6 +56,7 @@ impl Drive {
         }
         within("operations", self.operations, MOST_OPERATIONS);
         within("deadline_ns", self.deadline_ns, MOST_DEADLINE_NS);
+        within("within_ns", self.within_ns, MOST_DEADLINE_NS);
         checker.require(matches!(self.protocol, 2 | 3), Range, "protocol", || {
             "`protocol` must be 2 or 3".into()
         });

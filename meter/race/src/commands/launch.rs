@@ -8,8 +8,9 @@ use crate::halt::Halt;
 use crate::processes::freezer::Group;
 use crate::processes::spawn::{self, Child, Command, Resource};
 use crate::processes::usage::Exit;
+use crate::processes::user::User;
 use ensign_host::cpus;
-use ensign_protocol::records::{Outcome, Reason, Role};
+use ensign_protocol::records::{Limit, Outcome, Reason, Role};
 use ensign_protocol::request::{self, Output};
 use ensign_protocol::Code;
 use std::ffi::{CString, OsString};
@@ -118,6 +119,7 @@ impl Process {
         at: (u64, Option<&str>),
         exit: &Exit,
         reason: Reason,
+        limits_met: Vec<Limit>,
     ) -> Outcome {
         self.stdout.finish();
         self.stderr.finish();
@@ -134,6 +136,7 @@ impl Process {
             exit: exit.code(),
             signal: exit.signal(),
             reason,
+            limits_met,
             user_ns: exit.usage.user_ns,
             system_ns: exit.usage.system_ns,
             active_wall_ns: self.active_ns,
@@ -151,6 +154,10 @@ impl Process {
 pub(crate) struct Outlets<'a> {
     pub drain: &'a Drain,
     pub inherit_fd: Option<i32>,
+    /// As whom files are opened, and the process runs.
+    pub user: Option<User>,
+    /// No file may grow beyond this.
+    pub file_bytes: Option<u64>,
 }
 
 /// What can be read of both outputs.
@@ -196,7 +203,9 @@ pub(crate) fn prepare(
         env,
         cwd: cwd.map(spawn::c_string).transpose()?,
         cpus: spec.cpus.as_deref().map(cpus::cpu_set),
-        limits: limits(&spec.limits),
+        limits: limits(&spec.limits, outlets.file_bytes),
+        user: outlets.user,
+        entrances: Vec::new(),
         stdin,
         stdout,
         stderr,
@@ -278,18 +287,20 @@ fn files(
         .stdin
         .as_ref()
         .map_or_else(|| PathBuf::from("/dev/null"), place);
-    let stdin = spawn::open_input(&input).map_err(|error| told(&input, error))?;
+    let as_user = |open: &dyn Fn() -> io::Result<File>| User::opens(outlets.user, open);
+    let stdin = as_user(&|| spawn::open_input(&input)).map_err(|error| told(&input, error))?;
     // A filler must not overwrite the files of the run that counted.
     let file = |asked: &Option<String>| {
         let path = asked.as_ref().map(place);
         path.filter(|path| launch.keep != Keep::Nothing || path.starts_with("/dev"))
     };
     let open = |path: PathBuf| -> Result<Opened, String> {
-        let file = spawn::open_output(&path).map_err(|error| told(&path, error))?;
-        let said = if path.is_file() {
-            Said::File(path)
-        } else {
-            Said::Nothing
+        let file = as_user(&|| spawn::open_output(&path)).map_err(|error| told(&path, error))?;
+        let is_file = file.metadata().is_ok_and(|data| data.is_file());
+        // What it wrote is read from the same file, whatever has its name by then.
+        let said = match file.try_clone() {
+            Ok(same) if is_file => Said::File(same),
+            _ => Said::Nothing,
         };
         Ok((file, said))
     };
@@ -298,7 +309,11 @@ fn files(
         if out == err {
             let (stdout, said) = open(out.clone())?;
             let stderr = stdout.try_clone().map_err(|error| told(err, error))?;
-            return Ok((stdin, (stdout, said), (stderr, Said::File(err.clone()))));
+            let complained = match &said {
+                Said::File(file) => Said::File(file.try_clone().map_err(|error| told(err, error))?),
+                _ => Said::Nothing,
+            };
+            return Ok((stdin, (stdout, said), (stderr, complained)));
         }
     }
     let stdout = match out_path {
@@ -337,9 +352,9 @@ fn stream(outlets: &Outlets, text: bool, digest: bool) -> Result<Opened, String>
     Ok((file, stream.map_or(Said::Nothing, Said::Stream)))
 }
 
-fn limits(limits: &request::Limits) -> Vec<(Resource, u64)> {
+fn limits(limits: &request::Limits, file_bytes: Option<u64>) -> Vec<(Resource, u64)> {
     let all = [
-        (libc::RLIMIT_FSIZE, limits.file_bytes),
+        (libc::RLIMIT_FSIZE, limits.file_bytes.or(file_bytes)),
         (libc::RLIMIT_AS, limits.address_space_bytes),
         (libc::RLIMIT_NOFILE, limits.open_files),
         (libc::RLIMIT_CPU, limits.cpu_s),

@@ -1,8 +1,10 @@
 //! The meter's own folder: folders of variants, copies of executables.
 
-use crate::commands::lookup;
+use crate::commands::{lookup, trees};
+use crate::processes::user::User;
 use ensign_host::clock;
 use ensign_protocol::request::Files;
+use ensign_protocol::Code;
 use sha2::{Digest, Sha256};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,16 +12,23 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub(crate) const TAIL_BYTES: u64 = 2000;
+const LONGEST_PATH: usize = 4095;
 
 pub(crate) struct Scratch {
-    dir: PathBuf,
+    pub dir: PathBuf,
+    /// Who writes into the folders of variants, where that is not the meter's user.
+    user: Option<User>,
 }
 
 impl Scratch {
-    pub(crate) fn create(dir: &Path) -> io::Result<Scratch> {
-        DirBuilder::new().mode(0o700).create(dir)?;
+    /// In a folder that is there. Folders of variants are the `user`'s, if there is one.
+    pub(crate) fn in_folder(dir: &Path, user: Option<User>) -> io::Result<Scratch> {
+        if user.is_some() {
+            fs::set_permissions(dir, Permissions::from_mode(0o711))?;
+        }
         Ok(Scratch {
             dir: fs::canonicalize(dir)?,
+            user,
         })
     }
 
@@ -27,7 +36,14 @@ impl Scratch {
     /// length of arguments moves the stack.
     pub(crate) fn variant_tmp(&self, execution: u64, variant: usize) -> io::Result<PathBuf> {
         let dir = self.dir.join(format!("tmp-{execution:05}-{variant:03}"));
-        fs::create_dir(&dir)?;
+        let make = || match self.user {
+            None => fs::create_dir(&dir),
+            Some(user) => {
+                DirBuilder::new().mode(0o700).create(&dir)?;
+                std::os::unix::fs::chown(&dir, Some(user.uid), Some(user.gid))
+            }
+        };
+        make().map_err(|error| refused(&format!("make {}", dir.display()), error))?;
         Ok(dir)
     }
 
@@ -35,7 +51,8 @@ impl Scratch {
     pub(crate) fn copy_files(&self, variant: usize, files: &Files) -> io::Result<PathBuf> {
         let to = self.dir.join(format!("files-{variant:03}"));
         for folder in &files.folders {
-            copy_folder(Path::new(folder), &to, Path::new(""), &files.without)?;
+            trees::copy(Path::new(folder), &to, &files.without, self.user.is_some())
+                .map_err(|error| refused(&format!("copy {folder} to {}", to.display()), error))?;
         }
         Ok(to)
     }
@@ -43,15 +60,31 @@ impl Scratch {
     /// A variant's own copy of an executable: another inode, so other page-cache pages.
     pub(crate) fn copy_executable(&self, variant: usize, from: &Path) -> io::Result<PathBuf> {
         let dir = self.dir.join(format!("bin-{variant:03}"));
-        fs::create_dir_all(&dir)?;
         let to = dir.join(from.file_name().unwrap_or(from.as_os_str()));
-        if to.exists() {
-            fs::remove_file(&to)?;
-        }
-        write_copy(from, &to)?;
-        fs::set_permissions(&to, Permissions::from_mode(0o755))?;
+        let copy = || {
+            fs::create_dir_all(&dir)?;
+            if self.user.is_some() {
+                fs::set_permissions(&dir, Permissions::from_mode(0o755))?;
+            }
+            if to.exists() {
+                fs::remove_file(&to)?;
+            }
+            write_copy(from, &to)?;
+            fs::set_permissions(&to, Permissions::from_mode(0o755))
+        };
+        let doing = || format!("copy {} to {}", from.display(), to.display());
+        copy().map_err(|error| refused(&doing(), error))?;
         Ok(to)
     }
+}
+
+/// The same error with what it refused.
+fn refused(doing: &str, error: io::Error) -> io::Error {
+    let why = match Code::of_refusal(&error, Code::System) {
+        Code::Storage => "the disk is full".into(),
+        _ => error.to_string(),
+    };
+    io::Error::new(error.kind(), format!("cannot {doing}: {why}"))
 }
 
 /// Written, not cloned: a clone could share its blocks with the original.
@@ -59,59 +92,35 @@ fn write_copy(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut File::open(from)?, &mut File::create_new(to)?).map(drop)
 }
 
-fn copy_folder(from: &Path, to: &Path, inside: &Path, without: &[String]) -> io::Result<()> {
-    let folder = from.join(inside);
-    fs::create_dir_all(to.join(inside))?;
-    for entry in fs::read_dir(&folder)? {
-        let entry = entry?;
-        let name = inside.join(entry.file_name());
-        let (source, target) = (entry.path(), to.join(&name));
-        let kind = entry.file_type()?;
-        if without.iter().any(|each| Path::new(each) == name) {
-            continue;
-        }
-        if kind.is_dir() {
-            copy_folder(from, to, &name, without)?;
-            continue;
-        }
-        match fs::remove_file(&target) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
-        } else if kind.is_file() {
-            let mode = fs::metadata(&source)?.permissions().mode();
-            write_copy(&source, &target)?;
-            // Never set-user-id, and always to be removed by its maker.
-            fs::set_permissions(&target, Permissions::from_mode(mode & 0o777 | 0o600))?;
-        }
-    }
-    Ok(())
-}
-
 /// Whether a file system forbids to execute what is below a folder; false where nothing is.
 pub(crate) fn forbids_execution(dir: &Path) -> bool {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        let path = entry.path();
-        let mode = fs::metadata(&path).map_or(0, |data| data.permissions().mode());
-        if kind.is_dir() && forbids_execution(&path) {
-            return true;
-        }
-        if kind.is_file() && mode & 0o111 != 0 {
-            return !lookup::may_execute(&path);
+    let mut folders = vec![dir.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let path = entry.path();
+            // What no path reaches, nothing executes.
+            if path.as_os_str().len() > LONGEST_PATH {
+                continue;
+            }
+            if kind.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let mode = fs::symlink_metadata(&path).map_or(0, |data| data.permissions().mode());
+            if kind.is_file() && mode & 0o111 != 0 {
+                return !lookup::may_execute(&path);
+            }
         }
     }
     false
 }
 
 /// The last bytes of a file as text, or an empty one.
-pub(crate) fn tail(path: &Path) -> String {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
+pub(crate) fn tail(mut file: &File) -> String {
+    let mut read = || -> io::Result<Vec<u8>> {
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
         let mut bytes = Vec::new();
@@ -133,9 +142,10 @@ pub(crate) fn tail_text(bytes: &[u8]) -> String {
 }
 
 /// The hash of a file, in hexadecimal digits.
-pub(crate) fn digest(path: &Path) -> Option<String> {
+pub(crate) fn digest(mut file: &File) -> Option<String> {
     let mut hash = Sha256::new();
-    io::copy(&mut File::open(path).ok()?, &mut hash).ok()?;
+    file.rewind().ok()?;
+    io::copy(&mut file, &mut hash).ok()?;
     let digits = hash.finalize();
     Some(digits.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -143,24 +153,17 @@ pub(crate) fn digest(path: &Path) -> Option<String> {
 /// Removes a folder whatever its permissions; processes that are ending may still write into it.
 pub(crate) fn remove(dir: &Path) {
     for _ in 0..20 {
-        match fs::remove_dir_all(dir) {
+        match trees::remove(dir) {
             Ok(()) => return,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(_) => open_up(dir),
+            Err(_) => clock::sleep_ns(10_000_000),
         }
-        clock::sleep_ns(10_000_000);
     }
 }
 
-fn open_up(dir: &Path) {
-    if !fs::symlink_metadata(dir).is_ok_and(|data| data.is_dir()) {
-        return;
-    }
-    // What cannot be opened up cannot be removed either, and shows there.
-    let _ = fs::set_permissions(dir, Permissions::from_mode(0o700));
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        open_up(&entry.path());
-    }
+/// As `remove`, of what nobody uses any more: what other users own in it may stay.
+pub(crate) fn remove_once(dir: &Path) {
+    let _ = trees::remove(dir);
 }
 
 #[cfg(test)]
@@ -175,13 +178,13 @@ mod tests {
     fn a_tail_is_short_and_whole_text() {
         let path = folder("tail");
         fs::write(&path, "ä".repeat(3000)).unwrap();
-        let text = tail(&path);
+        let read = |path: &Path| tail(&File::open(path).unwrap());
+        let text = read(&path);
         assert_eq!(text.chars().count(), 1000);
         assert!(text.chars().all(|c| c == 'ä'));
         fs::write(&path, format!("x{}", "ä".repeat(3000))).unwrap();
-        assert!(tail(&path).chars().all(|c| c == 'ä'));
+        assert!(read(&path).chars().all(|c| c == 'ä'));
         fs::remove_file(&path).unwrap();
-        assert_eq!(tail(&path), "");
     }
 
     #[test]
@@ -197,7 +200,8 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         std::os::unix::fs::symlink("x.so.1", dir.join("a/lib/x.so")).unwrap();
-        let scratch = Scratch::create(&dir.join("scratch")).unwrap();
+        fs::create_dir(dir.join("scratch")).unwrap();
+        let scratch = Scratch::in_folder(&dir.join("scratch"), None).unwrap();
         let named = |name: &str| dir.join(name).to_string_lossy().into_owned();
         let files = Files {
             folders: vec![named("a"), named("b")],

@@ -37,6 +37,57 @@ fn own_folder(mountinfo: &str, own: &str) -> Option<PathBuf> {
     })
 }
 
+/// This process' own group in the hierarchy of version 1 that has a controller.
+pub(crate) fn legacy_folder(mountinfo: &str, own: &str, controller: &str) -> Option<PathBuf> {
+    let has = |list: &str| list.split(',').any(|name| name == controller);
+    let path = own.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        has(controllers).then_some(path)
+    })?;
+    mountinfo.lines().find_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let mut kind = right.split(' ');
+        if kind.next() != Some("cgroup") || !has(kind.nth(1)?) {
+            return None;
+        }
+        let mut fields = left.split(' ').skip(3);
+        let (root, mount) = (fields.next()?, fields.next()?);
+        let below = path.strip_prefix(root.trim_end_matches('/'))?;
+        Some(Path::new(mount).join(below.trim_start_matches('/')))
+    })
+}
+
+/// Lets the trees of a run have controllers for their limits, as far as that is possible: where it
+/// is not, another way is taken.
+pub(crate) fn delegate_controllers(run: &Path, is_ours: impl Fn(pid_t) -> bool) {
+    let Some(parent) = run.parent() else { return };
+    let given = fs::read_to_string(parent.join("cgroup.subtree_control")).unwrap_or_default();
+    let has = |name| given.split_ascii_whitespace().any(|each| each == name);
+    if !has("pids") || !has("memory") {
+        vacate(parent, is_ours);
+    }
+    for dir in [parent, run] {
+        for controller in ["+pids", "+memory"] {
+            let _ = fs::write(dir.join("cgroup.subtree_control"), controller);
+        }
+    }
+}
+
+/// A group with processes of its own cannot give controllers away: in a scope of ours they move.
+fn vacate(group: &Path, is_ours: impl Fn(pid_t) -> bool) {
+    let members = read_pids(&group.join("cgroup.procs"));
+    // The root of all groups has no such rule, and no such file.
+    let is_root = !group.join("cgroup.type").exists();
+    if is_root || members.is_empty() || !members.iter().all(|&pid| is_ours(pid)) {
+        return;
+    }
+    let aside = group.join("ensign-aside");
+    let _ = fs::create_dir(&aside);
+    for pid in members {
+        let _ = fs::write(aside.join("cgroup.procs"), pid.to_string());
+    }
+}
+
 /// What kind of hierarchy a folder of `parent` belongs to, for people.
 pub(crate) fn hierarchy(dir: &Path) -> &'static str {
     let hybrid = Path::new("/sys/fs/cgroup/unified");
@@ -47,14 +98,9 @@ pub(crate) fn hierarchy(dir: &Path) -> &'static str {
     }
 }
 
-/// Makes the run's group and tries whether freezing and accounting work there for real.
-pub(crate) fn create(dir: &Path) -> Result<(), String> {
-    fs::create_dir(dir).map_err(|error| format!("cannot make {}: {error}", dir.display()))?;
-    let tried = try_out(dir);
-    if tried.is_err() {
-        destroy(dir);
-    }
-    tried.map_err(|error| format!("{} is of no use: {error}", dir.display()))
+/// Tries whether freezing and accounting work for real in the run's group; why not, where not.
+pub(crate) fn check(dir: &Path) -> Result<(), String> {
+    try_out(dir).map_err(|error| format!("{} is of no use: {error}", dir.display()))
 }
 
 fn try_out(dir: &Path) -> io::Result<()> {
@@ -83,7 +129,11 @@ fn try_out(dir: &Path) -> io::Result<()> {
 
 /// Kills all that is in a group and below, then removes them.
 pub(crate) fn destroy(dir: &Path) {
-    let until = clock::now_ns() + DEAD_WITHIN_NS;
+    destroy_until(dir, clock::now_ns() + DEAD_WITHIN_NS);
+}
+
+/// As `destroy`; it is tried once whatever the time.
+pub(crate) fn destroy_until(dir: &Path, until: u64) {
     loop {
         kill_all(dir);
         remove_below(dir);
@@ -361,6 +411,35 @@ mod tests {
             own_folder(HYBRID, "0::/\n").unwrap(),
             Path::new("/sys/fs/cgroup/unified")
         );
+    }
+
+    #[test]
+    fn controllers_are_asked_for_and_only_our_own_scope_is_vacated() {
+        let parent = std::env::temp_dir().join(format!("delegate-{}", std::process::id()));
+        let run = parent.join("run");
+        fs::create_dir_all(&run).unwrap();
+        fs::write(parent.join("cgroup.type"), "domain").unwrap();
+        fs::write(parent.join("cgroup.procs"), "5\n6\n").unwrap();
+        delegate_controllers(&run, |pid| pid == 5);
+        assert!(!parent.join("ensign-aside").exists());
+        delegate_controllers(&run, |_| true);
+        let moved = fs::read_to_string(parent.join("ensign-aside/cgroup.procs")).unwrap();
+        assert_eq!(moved, "6");
+        for dir in [&parent, &run] {
+            assert!(dir.join("cgroup.subtree_control").exists());
+        }
+        fs::remove_dir_all(parent).unwrap();
+    }
+
+    #[test]
+    fn a_controller_of_version_1_has_a_hierarchy() {
+        let own = "9:name=systemd:/\n4:memory:/a/b\n3:cpu,pids:/\n0::/\n";
+        let mounts = "40 31 0:30 / /c/memory rw - cgroup cgroup rw,memory\n\
+            41 31 0:31 / /c/cpu,pids rw - cgroup cgroup rw,cpu,pids\n";
+        let found = |controller| legacy_folder(mounts, own, controller);
+        assert_eq!(found("memory").unwrap(), Path::new("/c/memory/a/b"));
+        assert_eq!(found("pids").unwrap(), Path::new("/c/cpu,pids"));
+        assert_eq!(found("freezer"), None);
     }
 
     #[test]

@@ -5,11 +5,15 @@ use crate::processes::freezer::{Group, Tree, GROUPS};
 use crate::processes::kill::kill;
 use crate::processes::procfs::{self, Footprint};
 use crate::processes::signals::{Known, SignalTree};
+use crate::processes::tree_limits::{Legacy, TreeLimits};
 use crate::processes::usage::{self, Exit};
+use ensign_protocol::records::Limit;
+use ensign_protocol::request::Limits;
 use libc::pid_t;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -40,6 +44,9 @@ pub(crate) struct ProcessTrees {
     kind: Kind,
     known: Known,
     trees: Vec<Box<dyn Tree>>,
+    limits: Vec<TreeLimits>,
+    /// Where groups of version 1 are made.
+    legacy: Legacy,
     orphans: Vec<Orphans>,
     roots: HashMap<pid_t, (usize, Group)>,
     exits: HashMap<pid_t, Exit>,
@@ -50,11 +57,13 @@ pub(crate) struct ProcessTrees {
 }
 
 impl ProcessTrees {
-    pub(crate) fn new(kind: Kind) -> ProcessTrees {
+    pub(crate) fn new(kind: Kind, legacy: Legacy) -> ProcessTrees {
         ProcessTrees {
             kind,
             known: Known::default(),
             trees: Vec::new(),
+            limits: Vec::new(),
+            legacy,
             orphans: Vec::new(),
             roots: HashMap::new(),
             exits: HashMap::new(),
@@ -67,15 +76,20 @@ impl ProcessTrees {
         self.kind.name()
     }
 
-    /// One more tree; its number counts from 0.
-    pub(crate) fn add_tree(&mut self, with_load: bool) -> io::Result<usize> {
+    /// One more tree, with what limits it; its number counts from 0.
+    pub(crate) fn add_tree(&mut self, with_load: bool, limits: &Limits) -> io::Result<usize> {
         let index = self.trees.len();
+        let name = index.to_string();
         let tree: Box<dyn Tree> = match &self.kind {
-            Kind::Cgroup(dir) => {
-                Box::new(CgroupTree::create(&dir.join(index.to_string()), with_load)?)
-            }
+            Kind::Cgroup(dir) => Box::new(CgroupTree::create(&dir.join(&name), with_load)?),
             Kind::Signal => Box::new(SignalTree::new(self.known.clone())),
         };
+        let unified = match &self.kind {
+            Kind::Cgroup(dir) => Some(dir.join(&name)),
+            Kind::Signal => None,
+        };
+        let limits = TreeLimits::new(limits, unified.as_deref(), &self.legacy, &name);
+        self.limits.push(limits);
         self.trees.push(tree);
         self.orphans.push(Orphans::default());
         Ok(index)
@@ -85,11 +99,54 @@ impl ProcessTrees {
         &mut *self.trees[index]
     }
 
+    /// What a new process of a tree has to enter by itself: nothing where it is born standing still,
+    /// and `admitted` does it.
+    pub(crate) fn entrances(&self, tree: usize) -> Vec<RawFd> {
+        if self.is_born_frozen(tree) {
+            return Vec::new();
+        }
+        self.limits[tree].entrances()
+    }
+
+    fn is_born_frozen(&self, tree: usize) -> bool {
+        matches!(self.kind, Kind::Cgroup(_)) && self.trees[tree].is_frozen()
+    }
+
+    /// When a tree has to be looked at for its limits.
+    pub(crate) fn next_look_ns(&self, tree: usize) -> Option<u64> {
+        self.limits[tree].next_look_ns()
+    }
+
+    /// A limit that a tree is beyond, where it is the meter's to find out and time to look.
+    pub(crate) fn look(&mut self, tree: usize) -> Option<Limit> {
+        let members = &mut self.trees[tree];
+        self.limits[tree].look(|| {
+            GROUPS
+                .iter()
+                .flat_map(|&group| members.members(group))
+                .collect()
+        })
+    }
+
+    /// Limits of a tree that were met since this was last asked.
+    pub(crate) fn take_met(&mut self, tree: usize) -> Vec<Limit> {
+        self.limits[tree].take_met()
+    }
+
+    /// How much a limit of a tree allows.
+    pub(crate) fn most(&self, tree: usize, limit: Limit) -> Option<u64> {
+        self.limits[tree].most(limit)
+    }
+
     /// A child of ours was started; its exit will be kept until it is taken.
-    pub(crate) fn admitted(&mut self, tree: usize, group: Group, pid: pid_t) {
+    pub(crate) fn admitted(&mut self, tree: usize, group: Group, pid: pid_t) -> io::Result<()> {
         self.roots.insert(pid, (tree, group));
         self.exits.remove(&pid);
         self.trees[tree].admitted(group, pid);
+        match self.is_born_frozen(tree) {
+            true => self.limits[tree].admit(pid),
+            false => Ok(()),
+        }
     }
 
     /// A child of the meter's own, which no variant may claim.

@@ -61,6 +61,34 @@ impl Stat {
     }
 }
 
+/// How large a process is.
+pub(crate) struct Size {
+    pub threads: u64,
+    pub resident_bytes: u64,
+}
+
+impl Size {
+    pub(crate) fn of(pid: pid_t) -> Option<Size> {
+        let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let close = text.iter().rposition(|&byte| byte == b')')?;
+        let rest = std::str::from_utf8(text.get(close + 2..)?).ok()?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().take(22).collect();
+        let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        // SAFETY: no memory is involved.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64;
+        Some(Size {
+            threads: number(17)?,
+            resident_bytes: number(21)? * page,
+        })
+    }
+}
+
+/// Its memory, with what it shares counted in proportion.
+pub(crate) fn proportional_bytes(pid: pid_t) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    Some(status_value(&text, "Pss:") * 1024)
+}
+
 /// What a task used so far (ns), by its folder; 0 where the kernel does not tell.
 pub(crate) fn task_cpu_ns(task: &Path) -> u64 {
     let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
@@ -186,10 +214,6 @@ fn steal_ticks(stat: &str) -> u64 {
     let all = stat.lines().next().unwrap_or_default();
     let steal = all.split_ascii_whitespace().nth(8);
     steal.and_then(|number| number.parse().ok()).unwrap_or(0)
-}
-
-pub(crate) fn start_ticks(pid: pid_t) -> Option<u64> {
-    Stat::of(pid).map(|stat| stat.start_ticks)
 }
 
 pub(crate) fn is_alive(pid: pid_t) -> bool {

@@ -13,13 +13,16 @@ impl Variant<'_> {
         let Some(spec) = self.spec.files.as_ref().filter(|_| self.files.is_none()) else {
             return Ok(());
         };
-        let failed = |text: String| Halt::failed(Code::Request, &self.spec.name, text);
-        let copy = (run_state.scratch.copy_files(self.tree, spec))
-            .map_err(|error| failed(format!("cannot copy {}: {error}", spec.folders.join(", "))))?;
+        let failed = |code, text: String| Halt::failed(code, &self.spec.name, text);
+        let copied = run_state.scratch.copy_files(self.tree, spec);
+        let copy = copied.map_err(|error| {
+            let code = Code::of_refusal(&error, Code::Request);
+            failed(code, error.to_string())
+        })?;
         if scratch::forbids_execution(&copy) {
             let [only] = spec.folders.as_slice() else {
                 let text = "the scratch folder forbids execution; set TMPDIR to one that allows it";
-                return Err(failed(text.into()));
+                return Err(failed(Code::Request, text.into()));
             };
             let text = format!("{only} is used as it is: the scratch folder forbids execution");
             self.files = Some(PathBuf::from(only));

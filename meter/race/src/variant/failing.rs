@@ -1,10 +1,12 @@
 //! A variant that fails ends, and the race goes on without it.
 
 use super::{State, Variant};
+use crate::commands::verdict::{beyond, last_line};
 use crate::halt::Halt;
 use crate::processes::freezer::GROUPS;
 use crate::run_state::RunState;
-use ensign_protocol::records::Reason;
+use ensign_protocol::records::{Limit, Reason};
+use ensign_protocol::Code;
 
 impl Variant<'_> {
     pub(crate) fn is_out(&self) -> bool {
@@ -29,6 +31,27 @@ impl Variant<'_> {
             }
             done => done.map(Some),
         }
+    }
+
+    /// Ends all of it, for it is beyond a limit.
+    pub(crate) fn beyond(&mut self, run_state: &mut RunState, limit: Limit) -> Halt {
+        for group in GROUPS {
+            run_state.process_trees.kill(self.tree, group);
+        }
+        let mut last = String::new();
+        for mut process in self
+            .runner
+            .take_process_if(|_| true)
+            .into_iter()
+            .chain(self.server.take())
+        {
+            let outcome = run_state.outcome(&mut process, self.name(), limit.reason());
+            last = last_line(&outcome);
+            run_state.outcomes.push(outcome);
+        }
+        let name = &self.spec.name;
+        let said = beyond(limit, run_state.most(self.tree, limit));
+        Halt::failed(Code::Limit, name, format!("variant {name:?}: {said}{last}"))
     }
 
     /// Ends all that still runs of it, at once.

@@ -46,6 +46,26 @@ impl Variant<'_> {
         }
     }
 
+    /// Waits for the end of its processes, or until a time; a `whole` execution has no slices.
+    pub(crate) fn wait(
+        &mut self,
+        run_state: &mut RunState,
+        fds: &[RawFd],
+        until_ns: Option<u64>,
+        whole: bool,
+    ) -> Result<Option<usize>, Halt> {
+        if run_state.observes {
+            let place = (self.tree, self.spec.load.is_some());
+            let (waiter, process_trees) = (&run_state.waiter, &mut run_state.process_trees);
+            self.observer
+                .watch(waiter, process_trees, place, fds, until_ns)
+        } else if whole && self.server.is_none() {
+            self.watch(run_state, fds, until_ns)
+        } else {
+            Ok(run_state.waiter.readable(fds, until_ns)?)
+        }
+    }
+
     /// Waits as a waiter does, and looks meanwhile, so rarely that it costs nothing: a batch
     /// program in a whole execution never stands still.
     pub(crate) fn watch(

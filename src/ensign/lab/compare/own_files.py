@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ensign.lab.compare.options import CommandVariant, Options
+from ensign.lab.confined import TMP_PREFIX
 from ensign.meter.requests import ProcessSpec
 from ensign.model.trials import TWIN
 
@@ -46,7 +47,7 @@ def lasting_tmp(
     if not any(TMP in word for argv in around for word in argv):
         yield options, commands
         return
-    with tempfile.TemporaryDirectory(prefix="ensign-tmp-") as folder:
+    with tempfile.TemporaryDirectory(prefix=TMP_PREFIX) as folder:
         for variant in (*(command.variant for command in commands), TWIN):
             Path(folder, variant).mkdir()
         own = f"{folder}/{{variant}}"
@@ -59,7 +60,7 @@ def passing_tmp(*texts: str) -> Iterator[str | None]:
     if not any(TMP in text for text in texts):
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="ensign-tmp-") as folder:
+    with tempfile.TemporaryDirectory(prefix=TMP_PREFIX) as folder:
         yield folder
 
 

@@ -21,7 +21,7 @@ class Raced:
     """A race that ended, not judged yet.
 
     `so_far` has who took part, `early` the commands that failed before it, `planned` what was seen
-    of each workload; `withheld` is why nothing may be said.
+    of each workload; `withheld` is why nothing may be said, `confinement` what confined it.
     """
 
     experiment: Experiment
@@ -36,6 +36,7 @@ class Raced:
     early: tuple[Ended, ...] = ()
     shared: tuple[Finding, ...] = ()
     withheld: str = ""
+    confinement: str = ""
 
     @property
     def trials(self) -> tuple[Trial, ...]:

@@ -49,6 +49,7 @@ def compare_record(options: Options, raced: Raced) -> Record:
         toolchains=(),
         source=(),
         version=__version__,
+        confinement=raced.confinement,
         made_at=raced.made_at,
         complete=True,
         metric=raced.experiment.metric,

@@ -321,6 +321,7 @@ class CompareSteps:
             machine_findings=(*planned.findings, *planned.before.findings_until(after)),
             made_at=datetime.now(tz=UTC).isoformat(timespec="seconds"),
             withheld="" if experiment else seen.withheld,
+            confinement=self.ports.confinement,
         )
 
 

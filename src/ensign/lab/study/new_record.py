@@ -38,6 +38,7 @@ def started(study: Study, programs: BuiltPrograms, plan: RoundPlan, before: Mach
         budget=study.race.budget,
         precision=study.race.precision or "",
         metric=plan.metric,
+        confinement=report.confinement,
     )
 
 

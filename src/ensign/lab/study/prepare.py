@@ -16,6 +16,7 @@ from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.cache import Cache, cache_folder
 from ensign.host.entry import CacheChanged
 from ensign.lab.ports import Ports
+from ensign.lab.study.surroundings import confined_ports
 from ensign.lab.study.train import MeterTrainer
 from ensign.lab.study.trees import ProgramTree
 from ensign.lab.study_file import StudyFile, read_study
@@ -193,7 +194,7 @@ def build_ports(file: StudyFile, cache: Cache, ports: Ports) -> BuildPorts:
         cores=cores,
         env=ports.env,
         meter=find_meter(),
-        trainer=MeterTrainer(ports.meter, file.study, file.folder),
+        trainer=MeterTrainer(confined_ports(file, ports).meter, file.study, file.folder),
     )
 
 

@@ -11,6 +11,7 @@ from ensign.lab.study.fixed import plan_key
 from ensign.lab.study.layouts import rotating
 from ensign.lab.study.new_record import with_checks_of
 from ensign.lab.study.prepare import BuiltPrograms
+from ensign.lab.study.surroundings import inherited_library_path
 from ensign.lab.study.variants import RacedVariants
 from ensign.lab.study_file import StudyFile
 from ensign.model.findings import Finding
@@ -36,7 +37,7 @@ def race_setup(file: StudyFile, programs: BuiltPrograms) -> RaceSetup:
         cpus=cpus,
         folder=str(file.folder),
         trees=programs.trees,
-        library_path=os.environ.get("LD_LIBRARY_PATH", ""),
+        library_path=inherited_library_path(file.study.sandbox, os.environ),
     )
     variants = rotating(file.study, natural, programs.relinks)
     facts = [result.facts for result in programs.report.results]

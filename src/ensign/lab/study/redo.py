@@ -27,6 +27,8 @@ def with_redo(
     chosen = () if every else result.workload_names
     options = [word for name in chosen for word in ("--workload", name)]
     options += _limits(file, raced)
+    own = (file.own or file.study).sandbox
+    options += ["--unconfined"] if own.confined and not file.study.sandbox.confined else []
     said = {"redo": _redo(file, options, bundle), "redo_with": _redo_with(file, result.version)}
     return replace(result, extra={**result.extra, **said})
 

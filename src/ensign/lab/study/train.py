@@ -12,6 +12,7 @@ from pathlib import Path
 from ensign.builders.training import TrainingRun
 from ensign.host.topology import allowed_cpus
 from ensign.lab.cpu_plan import CpuPlan
+from ensign.lab.study.surroundings import inherited_library_path
 from ensign.lab.study.trees import ProgramTree
 from ensign.lab.study.variants import RacedVariants, training_request
 from ensign.meter.client import Meter
@@ -45,7 +46,7 @@ class MeterTrainer:
             cpus=CpuPlan(cpus, cpus, cpus),
             folder=str(self.folder),
             trees=_trees(run),
-            library_path=os.environ.get("LD_LIBRARY_PATH", ""),
+            library_path=inherited_library_path(self.study.sandbox, os.environ),
         )
         request = training_request(self.study, variants, run)
         with closing(self.meter.run("race", race_json(request))) as stream:

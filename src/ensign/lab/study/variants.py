@@ -181,8 +181,9 @@ def training_request(study: Study, variants: RacedVariants, run: TrainingRun) ->
     elif isinstance(variant.load, Load):
         process = replace(variant.load.process, deadline_ns=deadline_ns)
         variant = replace(variant, load=replace(variant.load, process=process))
+    variant = replace(variant, program=program, writes=tuple(map(str, run.writes)))
     return RaceRequest(
-        variants=(replace(variant, program=program, ask_to_stop=True),),
+        variants=(replace(variant, ask_to_stop=True),),
         mode=Mode.ALTERNATING,
         slice_ns=parse_duration_ns(study.race.slice),
         executions=1,
@@ -216,7 +217,9 @@ def _variant(
     if tree is None:
         return variant
     env = tree.environment(dict(variant.program.env), variants.library_path)
-    return replace(variant, program=replace(variant.program, env=env), files=tree.files)
+    reads = tree.folders if tree.in_place else ()
+    program = replace(variant.program, env=env)
+    return replace(variant, program=program, files=tree.files, reads=reads)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,3 +92,10 @@ SHARED_MACHINE = FindingKind(
     "the other's intervals.",
     "Leave `--share-machine` out, and the races wait for each other.",
 )
+NOT_CONFINED = FindingKind(
+    "not-confined",
+    Severity.WARNING,
+    "Builds, checks and programs that others wrote ran with all rights of the user who started "
+    "ensign: files, network and processes were in their reach. Worst where that was root.",
+    "Install bubblewrap, and let it make namespaces; until then run only what you trust.",
+)

@@ -1,0 +1,159 @@
+"""What builds and checks of a study are shown of the machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.host.cache import key_of
+from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser
+from ensign.host.confinement_probe import Confinement, probe_confinement, unconfined
+from ensign.host.processes import ProcessLimits
+from ensign.host.usable_memory import usable_memory_bytes
+from ensign.model.errors import InputError
+from ensign.model.study import Study
+from ensign.model.study_sandbox import SandboxSection
+from ensign.model.units import parse_size_bytes
+from ensign.toolchains.find import Toolchain
+
+_PATH = re.compile(r"(?:^|[=:,;\s'\"]|-[ILBl])(/[^\s:,;='\"]+)")
+# Where programs keep what opens other machines; named in a command it is not shown all the same.
+_CREDENTIALS = frozenset(
+    (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials",
+     ".password-store", ".pki", "keyrings", "credentials", "credentials.toml", "gcloud")
+)  # fmt: skip
+RESULTS = ".ensign"
+_FEWEST_PARTS = 4  # a home folder, such as /home/me, has three
+
+
+def confinement_of(request: BuildRequest, ports: BuildPorts) -> Confinement:
+    """What confines the programs of a study: what works here, if the study wants any."""
+    if not request.study.sandbox.confined:
+        return unconfined("the study, or an option, asked for that")
+    return probe_confinement(ports.processes, ports.env, ports.meter)
+
+
+def shown_to_builds(
+    request: BuildRequest,
+    ports: BuildPorts,
+    toolchains: Mapping[str, Toolchain],
+    user: UnprivilegedUser | None,
+) -> ConfinementRequest:
+    """The machine as builds see it, without their trees; `user` is who they run as.
+
+    InputError where a path of the study is missing, or is not theirs to change.
+    """
+    sandbox, folder = request.study.sandbox, request.path.absolute().parent
+    programs = {program for each in toolchains.values() for program in _programs(each)}
+    meter = () if ports.meter is None else (ports.meter,)
+    return ConfinementRequest(
+        path=ports.env.get("PATH", ""),
+        home=ports.env.get("HOME", ""),
+        programs=tuple(sorted(programs)),
+        read=(
+            *meter,
+            *paths_in(_words(request.study)),
+            *sandbox_paths(sandbox.read, folder, "read"),
+        ),
+        write=writable(sandbox, folder, user),
+        hidden=(ports.cache.folder, folder / RESULTS),
+        network=sandbox.network,
+    )
+
+
+def shown_to_checks(study: Study, folder: Path) -> tuple[Path, ...]:
+    """What checks see besides: the study's folder, and what its workloads name."""
+    words = [word for each in study.workloads for word in (each.command or [])]
+    words += [text for each in study.workloads for text in each.env.values()]
+    words += [each.stdin for each in study.workloads if each.stdin is not None]
+    if study.check is not None:
+        words += [word for argv in study.check.commands for word in argv]
+    whole = () if len(folder.parts) < _FEWEST_PARTS else (folder,)
+    inside = (folder / word for word in words if word and not PurePosixPath(word).is_absolute())
+    return (*whole, *paths_in(words), *filter(_is_there, inside))
+
+
+def given_env(sandbox: SandboxSection, env: Mapping[str, str]) -> dict[str, str]:
+    """The caller's variables that the study's programs get."""
+    return {name: env[name] for name in sandbox.env if name in env}
+
+
+def tree_limits(sandbox: SandboxSection) -> ProcessLimits:
+    """What each command may take, with all that it starts."""
+    memory_bytes = (
+        usable_memory_bytes() if sandbox.memory is None else parse_size_bytes(sandbox.memory)
+    )
+    return ProcessLimits(tree_processes=sandbox.processes, tree_memory_bytes=memory_bytes or None)
+
+
+def sandbox_key(sandbox: SandboxSection, env: Mapping[str, str]) -> str:
+    """A hash of what may decide the result of a command; empty where all is as usual."""
+    usual = SandboxSection()
+    decisive = (sandbox.read, sandbox.write, sandbox.network, sandbox.env)
+    if decisive == (usual.read, usual.write, usual.network, usual.env):
+        return ""
+    return key_of([*decisive, sorted(given_env(sandbox, env).items())])
+
+
+def paths_in(words: Iterable[str]) -> tuple[Path, ...]:
+    """The absolute paths in words of commands; never a home folder, nor credentials."""
+    found = (Path(each) for word in words for each in _PATH.findall(word))
+    return tuple(
+        path
+        for path in dict.fromkeys(found)
+        if len(path.parts) >= _FEWEST_PARTS and not _CREDENTIALS.intersection(path.parts)
+    )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a word that is too long for a name
+        return False
+
+
+def _words(study: Study) -> Iterator[str]:
+    build = study.build
+    for argv in (*build.clean, *build.dependencies, *build.commands, *build.tool_commands):
+        yield from argv
+    yield from build.env.values()
+    yield from (*build.rewrite.compile, *build.rewrite.link)
+    if study.ship is not None:
+        yield from (word for argv in study.ship.commands for word in argv)
+
+
+def _programs(toolchain: Toolchain) -> Iterator[Path]:
+    tools = (toolchain.cc, toolchain.cxx, toolchain.ar, toolchain.ranlib, toolchain.nm)
+    profilers = toolchain.profilers
+    used = (profilers.profdata, profilers.gcov_dump, profilers.bolt, profilers.merge_fdata)
+    for each in (*tools, toolchain.ld, *used, profilers.perf):
+        if each:
+            yield Path(each)
+    for linker in toolchain.linkers:
+        if linker.folder:
+            yield Path(linker.folder) / f"ld.{linker.name}"
+
+
+def writable(
+    sandbox: SandboxSection, folder: Path, user: UnprivilegedUser | None
+) -> tuple[Path, ...]:
+    """What programs of a study may change. InputError where they could not."""
+    paths = sandbox_paths(sandbox.write, folder, "write")
+    for name, path in zip(sandbox.write, paths, strict=True):
+        if user is not None and not user.may(path.stat(), 0o2):
+            raise InputError(
+                f"sandbox.write names '{name}', which programs of the study may not change: "
+                f"started by root they run as user {user.uid}; chown {user.uid} {path}"
+            )
+    return paths
+
+
+def sandbox_paths(names: Iterable[str], folder: Path, key: str) -> tuple[Path, ...]:
+    """The paths of one key of the section. InputError where one is not there."""
+    paths = tuple(folder / name for name in names)
+    for name, path in zip(names, paths, strict=True):
+        if not _is_there(path):
+            raise InputError(f"sandbox.{key} names '{name}', but {path} is not there")
+    return paths

@@ -1,0 +1,295 @@
+"""What of this machine a confined process tree is shown: read-only, without what is private."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ensign.host.confinement import INSIDE, Bind, Link, View
+
+_ROOT = Path("/")
+_OWN = frozenset({INSIDE, "/proc", "/dev"})
+_PRIVATE = ("/root", "/home", "/run", "/mnt", "/media", "/srv")
+_SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # these are made anew
+# A home folder that is one of these, as a container's may be, is shown.
+_SYSTEM = re.compile(r"/|/(bin|boot|dev|etc|lib\w*|nix|opt|proc|sbin|sys|usr|var)(/(bin|lib))?")
+_OF_PREFIX = re.compile(
+    r"s?bin|libx?\d*|libexec|include|shims|versions|toolchains|installs|plugins|sysroot|"
+    r"[\w.]+-[\w.-]*(linux|elf|eabi)[\w.-]*"
+)
+_FILES_OF_PREFIX = ("pyvenv.cfg", "version")
+_RUSTUP = ".rustup"
+_OF_RUSTUP = ("toolchains", "settings.toml")
+_SOCKETS = Path("/proc/net/unix")
+_OF_SHARE = re.compile(r"(aclocal|autoconf|automake|cmake|pkgconfig|pipx|uv)([-\d.].*)?")
+_PROGRAM_FOLDERS = frozenset({"bin", "sbin", "shims"})
+_CGROUPS = Path("/sys/fs/cgroup")
+_MOST_LINKS = 40
+_MOST_ENTRIES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class UnprivilegedUser:
+    """Who runs foreign code where root started ensign."""
+
+    uid: int
+    gid: int
+
+    def may(self, status: os.stat_result, bits: int) -> bool:
+        """Whether the permissions of a file or folder have all these bits (of 7) for it."""
+        mode = stat.S_IMODE(status.st_mode)
+        if status.st_uid == self.uid:
+            mode >>= 6
+        elif status.st_gid == self.gid:
+            mode >>= 3
+        return mode & bits == bits
+
+
+@dataclass(frozen=True, slots=True)
+class ConfinementRequest:
+    """What a process tree needs.
+
+    `path` is its PATH. Programs of private places are shown with the folders of their prefix:
+    those on PATH and `programs`. `read` and `write` are shown at their places, `binds` elsewhere.
+    `hidden` is private besides what always is. `home` is the home folder of who started ensign.
+    `cgroups`: who starts programs in there makes control groups of the machine for them.
+    """
+
+    path: str
+    home: str = ""
+    programs: tuple[Path, ...] = ()
+    read: tuple[Path, ...] = ()
+    write: tuple[Path, ...] = ()
+    binds: tuple[Bind, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    cwd: str = "/"
+    network: bool = False
+    unset: tuple[str, ...] = ()
+    ends_with_parent: bool = True
+    cgroups: bool = False
+
+
+def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) -> View:
+    """The view for a request; `user` is who it is for, None for who started ensign."""
+    entries, links = _entries_of_root()
+    showing = _Showing(user, _private_places(request), _real(_SCRATCH))
+    showing.links.update(links)
+    for path in request.read:
+        showing.show(path)
+    for path in (*request.write, *((_CGROUPS,) if request.cgroups else ())):
+        showing.show(path, writable=True)
+    for folder in filter(os.path.isabs, request.path.split(os.pathsep)):
+        showing.show_programs(Path(folder))
+    for program in request.programs:
+        showing.show_programs(program.parent)
+        showing.show(program)
+    showing.close_sockets()
+    placed = {bind.target: bind for bind in request.binds}
+    return View(
+        entries=entries,
+        links=tuple(showing.visible_links()),
+        hidden=tuple(sorted(showing.hidden)),
+        scratch=tuple(sorted(showing.scratch)),
+        binds=tuple((showing.binds | placed).values()),
+        cwd=request.cwd,
+        network=request.network,
+        unset=request.unset,
+        ends_with_parent=request.ends_with_parent,
+        cgroups=request.cgroups,
+    )
+
+
+def rustup_home(path: str) -> str:
+    """The folder of Rust's toolchains, where a PATH leads to them by way of rustup; else empty."""
+    for folder in map(Path, filter(os.path.isabs, path.split(os.pathsep))):
+        home = folder.parent.parent / _RUSTUP
+        if (folder / "rustup").exists() and (home / "toolchains").is_dir():
+            return str(home)
+    return ""
+
+
+def _listening() -> Iterator[Path]:
+    """Sockets that are files, of this network; what the kernel cannot say is passed over."""
+    try:
+        lines = _SOCKETS.read_bytes().splitlines()[1:]
+    except OSError:
+        return
+    for line in lines:
+        name = os.fsdecode(line.split(maxsplit=7)[7]) if line.count(b"/") else ""
+        path = Path(name)
+        with suppress(OSError, ValueError):
+            if path.is_absolute() and path.is_socket():
+                yield Path(os.path.realpath(path))
+
+
+def _entries_of_root() -> tuple[tuple[str, ...], dict[str, Link]]:
+    entries: list[str] = []
+    links: dict[str, Link] = {}
+    for path in sorted(_ROOT.iterdir()):
+        if str(path) in _OWN:
+            continue
+        if path.is_symlink():
+            links[str(path)] = Link(str(path), str(path.readlink()))
+        elif path.is_dir() or path.is_file():
+            entries.append(str(path))
+    return tuple(entries), links
+
+
+def _private_places(request: ConfinementRequest) -> set[str]:
+    wanted = (*_PRIVATE, request.home, *map(str, request.hidden))
+    return {each for each in _real(wanted) if not _SYSTEM.fullmatch(each)}
+
+
+def _real(paths: Iterable[str]) -> set[str]:
+    there = (os.path.realpath(each) for each in paths if Path(each).is_absolute())
+    return {each for each in there if Path(each).is_dir()}
+
+
+@dataclass
+class _Showing:
+    user: UnprivilegedUser | None
+    hidden: set[str]
+    scratch: set[str]
+    binds: dict[str, Bind] = field(default_factory=dict)
+    links: dict[str, Link] = field(default_factory=dict)
+    prefixes: set[Path] = field(default_factory=set)
+
+    def show(self, path: Path, *, writable: bool = False) -> None:
+        """Show a file or folder at its place, with the links on the way; nothing if it is gone."""
+        real = self._follow(path)
+        if real is None or real == _ROOT:
+            return
+        self._open_way(real)
+        if not writable and real.is_dir() and not self._may(real, 5):
+            self._show_entries(real)
+        elif writable or str(real) not in self.binds:
+            self.binds[str(real)] = Bind(str(real), str(real), writable)
+
+    def show_programs(self, folder: Path) -> None:
+        """Show a folder of programs, and what belongs to them in the folders beside it."""
+        real = self._follow(folder)
+        if real is None or not real.is_dir() or real in self.prefixes or not self._is_private(real):
+            return
+        self.prefixes.add(real)
+        self.show(folder)
+        names = [each.name for each in _entries(real)]
+        if real.name in _PROGRAM_FOLDERS:
+            for path in _beside(real, names):
+                self.show(path)
+        for name in names:
+            path = real / name
+            if path.is_symlink():
+                self._show_target(path)
+        if "rustup" in names:
+            for name in _OF_RUSTUP:
+                self.show(real.parent.parent / _RUSTUP / name)
+
+    def close_sockets(self) -> None:
+        """Put nothing in the place of sockets that programs of the machine listen on."""
+        for path in _listening():
+            if not self._is_private(path):
+                self.binds.setdefault(str(path), Bind(os.devnull, str(path)))
+
+    def visible_links(self) -> Iterator[Link]:
+        """Links at places that are empty but for what is shown; elsewhere they are there."""
+        for link in self.links.values():
+            folder = Path(link.place).parent
+            places = {*self.hidden, *self.scratch, *self.binds}
+            over = max(
+                (each for each in places if folder.is_relative_to(each)), key=len, default=""
+            )
+            in_root = folder == _ROOT
+            if link.place not in places and (in_root or (over and over not in self.binds)):
+                yield link
+
+    def _show_target(self, path: Path) -> None:
+        """Show what a link to a program leads to."""
+        target = self._follow(path)
+        if target is None or not self._is_private(target):
+            return
+        if target.parent.name in _PROGRAM_FOLDERS:
+            self.show_programs(target.parent)
+        self.show(target)
+
+    def _show_entries(self, folder: Path) -> None:
+        """Show what may be read in a folder that its owner alone may enter."""
+        self.hidden.add(str(folder))
+        for path in _entries(folder):
+            if path.is_symlink():
+                self._follow(path)
+            elif str(path) in self.hidden:
+                continue
+            elif (path.is_dir() and self._may(path, 5)) or (path.is_file() and self._may(path, 4)):
+                self.binds.setdefault(str(path), Bind(str(path), str(path)))
+
+    def _open_way(self, real: Path) -> None:
+        """Let the user come to it, where a folder on the way is its owner's alone."""
+        for above in reversed(real.parents):
+            if not self._may(above, 1) and str(above) not in self.scratch:
+                self.hidden.add(str(above))
+
+    def _may(self, path: Path, bits: int) -> bool:
+        return self.user is None or self.user.may(path.stat(), bits)
+
+    def _is_private(self, real: Path) -> bool:
+        if any(real.is_relative_to(each) for each in (*self.hidden, *self.scratch)):
+            return True
+        return not all(self._may(above, 1) for above in real.parents)
+
+    def _follow(self, path: Path) -> Path | None:
+        """The real path; links on the way are kept. None where nothing is there."""
+        done, waiting = _ROOT, list(reversed(path.absolute().parts[1:]))
+        left = _MOST_LINKS
+        while waiting:
+            part = waiting.pop()
+            here = done.parent if part == ".." else done / part
+            try:
+                status = here.lstat()
+                if not stat.S_ISLNK(status.st_mode):
+                    done = here
+                    continue
+                target = here.readlink()
+            except OSError:
+                return None
+            left -= 1
+            if left < 0:
+                return None
+            self.links[str(here)] = Link(str(here), str(target))
+            if target.is_absolute():
+                done = _ROOT
+            waiting += reversed(target.parts[target.is_absolute() :])
+        return done
+
+
+def _beside(folder: Path, programs: list[str]) -> Iterator[Path]:
+    """What programs of a folder such as `X/bin` need of X: no other files, nothing hidden."""
+    named = tuple(each for each in programs if len(each) > 1)
+    for path in _entries(folder.parent):
+        if path.name == "share":
+            for each in _entries(path):
+                if _OF_SHARE.fullmatch(each.name) or _belongs(each.name, named):
+                    yield each
+            continue
+        is_wanted = _OF_PREFIX.fullmatch(path.name) if path.is_dir() else _is_file_of_prefix(path)
+        if is_wanted:
+            yield path
+
+
+def _is_file_of_prefix(path: Path) -> bool:
+    return path.name in _FILES_OF_PREFIX and path.is_file()
+
+
+def _belongs(name: str, programs: tuple[str, ...]) -> bool:
+    return any(name == each or name.startswith(f"{each}-") for each in programs)
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())[:_MOST_ENTRIES]
+    except OSError:
+        return []

@@ -1,0 +1,156 @@
+"""What a confined process tree sees of the machine, and how bubblewrap is told. Pure.
+
+`confined_view` finds out what to show; `confinement_probe` whether it works here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+INSIDE = "/ensign"  # where binds go that have no place of their own on the machine
+HOSTNAME = "ensign"
+SCRATCH_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A file or folder of the machine at a place of the view; read-only unless `writable`."""
+
+    source: str
+    target: str
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A symbolic link at a place of the view."""
+
+    place: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that a confined process tree sees.
+
+    `entries` of the machine's root are shown read-only, `links` in it made anew. `hidden` places
+    are there, but empty and read-only; `scratch` places are empty, and take `scratch_bytes` each.
+    Both must be there on the machine. `binds` lie over all that, the deeper one over the other.
+    Process numbers, IPC, host name and, without `network`, the network are its own; so are control
+    groups, unless `cgroups` are the machine's.
+    `unset` are names of variables that it does not get. `ends_with_parent` kills the whole tree
+    with the process that started it. `without_capabilities` is for root that is no host's root.
+    """
+
+    entries: tuple[str, ...]
+    links: tuple[Link, ...] = ()
+    hidden: tuple[str, ...] = ()
+    scratch: tuple[str, ...] = ()
+    binds: tuple[Bind, ...] = ()
+    cwd: str = "/"
+    network: bool = False
+    unset: tuple[str, ...] = ()
+    scratch_bytes: int = SCRATCH_BYTES
+    ends_with_parent: bool = True
+    without_capabilities: bool = False
+    cgroups: bool = False
+
+
+def bubblewrap_argv(program: str, view: View) -> tuple[str, ...]:
+    """What goes before a command, for it to see that view alone."""
+    return (
+        program,
+        *_root(view),
+        *_mounts(view),
+        *_namespaces(view),
+        "--chdir",
+        view.cwd,
+        "--",
+    )
+
+
+def _root(view: View) -> Iterable[str]:
+    for entry in view.entries:
+        if entry not in (*view.hidden, *view.scratch):
+            yield from ("--ro-bind", entry, entry)
+    yield from ("--proc", "/proc", "--dev", "/dev")
+
+
+def _mounts(view: View) -> Iterable[str]:
+    """Parents before what lies in them; what a user owns of it is made read-only at the end."""
+    empty = dict.fromkeys(view.hidden, "0755") | dict.fromkeys(view.scratch, "1777")
+    binds = {bind.target: bind for bind in view.binds}
+    made: list[str] = []
+    for place in sorted({*empty, *binds}, key=_depth):
+        bind = binds.get(place)
+        if bind is not None:
+            yield from _way_to(place, made, empty)
+            yield from _bind(bind, view, made)
+        elif _covering(place, made) not in empty or place in view.scratch:
+            size = str(view.scratch_bytes)
+            yield from ("--perms", empty[place], "--size", size, "--tmpfs", place)
+        else:
+            continue
+        made.append(place)
+    for link in view.links:
+        yield from ("--symlink", link.target, link.place)
+    read_only = [place for place in made if place in view.hidden and place not in binds]
+    for place in (*read_only, "/dev", "/"):
+        yield from ("--remount-ro", place)
+
+
+def _way_to(place: str, made: list[str], empty: Collection[str]) -> Iterable[str]:
+    """Folders that anybody may enter, down to a place in an empty one."""
+    over = _covering(place, made)
+    if over is None and place.startswith(f"{INSIDE}/"):
+        over = "/"
+    elif over is None or over not in empty:
+        return
+    for folder in reversed(PurePosixPath(place).parents):
+        if folder.is_relative_to(over) and str(folder) != over:
+            yield from ("--dir", str(folder))
+
+
+def _bind(bind: Bind, view: View, made: list[str]) -> Iterable[str]:
+    if not bind.writable and _is_shown(bind, view, made):
+        return
+    yield from ("--bind" if bind.writable else "--ro-bind", bind.source, bind.target)
+
+
+def _is_shown(bind: Bind, view: View, made: list[str]) -> bool:
+    """Whether it is at its place already, and read-only."""
+    over = _covering(bind.target, made)
+    if over is None:
+        return bind.source == bind.target and _covering(bind.target, [*view.entries]) is not None
+    above = next((each for each in view.binds if each.target == over), None)
+    if above is None or above.writable:
+        return False
+    inside = PurePosixPath(bind.target).relative_to(over)
+    return str(PurePosixPath(above.source) / inside) == bind.source
+
+
+def _namespaces(view: View) -> Iterable[str]:
+    yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts")
+    if not view.cgroups:
+        yield "--unshare-cgroup-try"
+    if not view.network:
+        yield "--unshare-net"
+    yield from ("--hostname", HOSTNAME, "--new-session")
+    if view.ends_with_parent:
+        yield "--die-with-parent"
+    if view.without_capabilities:
+        yield from ("--cap-drop", "ALL")
+    for name in view.unset:
+        yield from ("--unsetenv", name)
+
+
+def _depth(place: str) -> tuple[int, str]:
+    return len(PurePosixPath(place).parts), place
+
+
+def _covering(place: str, made: list[str]) -> str | None:
+    """The deepest of these places in which it lies."""
+    path = PurePosixPath(place)
+    return max((each for each in made if path.is_relative_to(each)), key=_depth, default=None)

@@ -1,0 +1,221 @@
+"""Files that foreign programs made: handed to them, and read as if they meant harm.
+
+Nothing here follows a link, opens what is no regular file, or goes down by names: a path may be
+longer than the system takes, and a tree deeper than Python's stack.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from ensign.host.confined_view import UnprivilegedUser
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CHUNK_BYTES = 2**20
+
+
+class HostileFileError(OSError):
+    """A file is none that may be read; the text says what it is instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """An entry below a folder: its name in the open folder `parent`, and what it is."""
+
+    parent: int
+    name: str
+    status: os.stat_result
+
+
+def visit(folders: Iterable[Path]) -> Iterator[Visited]:
+    """Everything below folders, however deep; a folder before what is in it.
+
+    What vanishes meanwhile, or may not be looked at, is passed over.
+    """
+    for folder in folders:
+        try:
+            root = os.open(folder, _FOLDER)
+        except OSError:
+            continue
+        yield from _below(root)
+
+
+def _below(root: int) -> Iterator[Visited]:
+    """Closes `root`. One folder is open at a time: the way back up is by `..`, and checked."""
+    here = root
+    above: list[tuple[list[str], tuple[int, int]]] = []
+    try:
+        found = _entries(here)
+        yield from found
+        left = _folders(found)
+        while left or above:
+            if left:
+                down = _open_below(here, left.pop())
+                if down is None:
+                    continue
+                above.append((left, _identity(here)))
+                os.close(here)
+                here = down
+                found = _entries(here)
+                yield from found
+                left = _folders(found)
+            else:
+                left, expected = above.pop()
+                up = os.open("..", _FOLDER, dir_fd=here)
+                os.close(here)
+                here = up
+                if _identity(here) != expected:
+                    return  # somebody moved it
+    except OSError:
+        return
+    finally:
+        os.close(here)
+
+
+def _entries(folder: int) -> list[Visited]:
+    visited: list[Visited] = []
+    with suppress(OSError), os.scandir(folder) as found:
+        for each in found:
+            with suppress(OSError):
+                visited.append(Visited(folder, each.name, each.stat(follow_symlinks=False)))
+    return visited
+
+
+def _folders(found: Iterable[Visited]) -> list[str]:
+    return [each.name for each in found if stat.S_ISDIR(each.status.st_mode)]
+
+
+def _open_below(folder: int, name: str) -> int | None:
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except OSError:
+        return None
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def hand_over(folders: Iterable[Path], user: UnprivilegedUser) -> None:
+    """Let a user own folders and all below them: what root put there, theirs to build with."""
+    folders = tuple(folders)
+    for folder in folders:
+        os.chown(folder, user.uid, user.gid, follow_symlinks=False)
+    for each in visit(folders):
+        if (each.status.st_uid, each.status.st_gid) != (user.uid, user.gid):
+            with suppress(OSError):
+                os.chown(each.name, user.uid, user.gid, dir_fd=each.parent, follow_symlinks=False)
+
+
+def open_up(folders: Iterable[Path]) -> None:
+    """Give their owner back the folders that it may not look into itself; ours they must be."""
+    for each in visit(folders):
+        mode = each.status.st_mode
+        if stat.S_ISDIR(mode) and mode & 0o700 != 0o700:  # noqa: PLR2004
+            with suppress(OSError):
+                os.chmod(each.name, 0o700, dir_fd=each.parent)
+
+
+def take_over(folder: Path) -> None:
+    """Make a folder and all below it ours: readable by everybody, writable by us alone.
+
+    What is neither file, folder nor link is removed.
+    """
+    own = (os.geteuid(), os.getegid())
+    remove_special((folder,))
+    os.chown(folder, *own, follow_symlinks=False)
+    folder.chmod(0o755)
+    for each in visit((folder,)):
+        with suppress(OSError):
+            os.chown(each.name, *own, dir_fd=each.parent, follow_symlinks=False)
+            if not stat.S_ISLNK(each.status.st_mode):
+                os.chmod(each.name, _kept_mode(each.status.st_mode), dir_fd=each.parent)
+
+
+def _kept_mode(mode: int) -> int:
+    return 0o755 if stat.S_ISDIR(mode) or mode & 0o111 else 0o644
+
+
+def remove_special(folders: Iterable[Path]) -> int:
+    """Remove pipes, sockets and devices: no file that is kept is one, and reading one may hang.
+
+    What the regular files seem to have, in bytes: whoever reads or copies them gets so many.
+    """
+    apparent_bytes = 0
+    for each in visit(folders):
+        mode = each.status.st_mode
+        if stat.S_ISREG(mode):
+            apparent_bytes += each.status.st_size
+        elif not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+            with suppress(OSError):
+                os.unlink(each.name, dir_fd=each.parent)
+    return apparent_bytes
+
+
+def open_regular(path: Path, most_bytes: int) -> int:
+    """A descriptor of a regular file of at most so many bytes. HostileFileError, OSError."""
+    try:
+        descriptor = os.open(path, _FILE)
+    except OSError as error:
+        said = "is a link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
+        raise HostileFileError(f"'{path.name}' {said}") from None
+    refusal = _refusal(os.fstat(descriptor), most_bytes)
+    if refusal:
+        os.close(descriptor)
+        raise HostileFileError(f"'{path.name}' {refusal}")
+    return descriptor
+
+
+def _refusal(status: os.stat_result, most_bytes: int) -> str:
+    if not stat.S_ISREG(status.st_mode):
+        return f"is {_kind(status.st_mode)}, not a file"
+    if status.st_size > most_bytes:
+        return f"has {status.st_size} bytes, more than it may"
+    return ""
+
+
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """The content of such a file. Errors as `open_regular`."""
+    with os.fdopen(open_regular(path, most_bytes), "rb") as file:
+        return file.read(most_bytes)
+
+
+def open_text(path: Path, most_bytes: int = 2**32) -> TextIO:
+    """Such a file to read lines from. Errors as `open_regular`."""
+    return os.fdopen(open_regular(path, most_bytes), "r", errors="replace")
+
+
+def copy_regular(source: Path, target: Path, most_bytes: int) -> int:
+    """Copy such a file to a new one of ours; its size. Errors as `open_regular`.
+
+    Its times stay, and whether it may be executed; no other permission does.
+    """
+    with os.fdopen(open_regular(source, most_bytes), "rb") as file:
+        status = os.fstat(file.fileno())
+        with target.open("xb") as copy:
+            left = status.st_size
+            while left > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
+                copy.write(chunk)
+                left -= len(chunk)
+            os.fchmod(copy.fileno(), _kept_mode(status.st_mode))
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    return status.st_size
+
+
+def _kind(mode: int) -> str:
+    kinds: tuple[tuple[Callable[[int], bool], str], ...] = (
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISLNK, "a link"),
+    )
+    return next((said for is_it, said in kinds if is_it(mode)), "a device")
