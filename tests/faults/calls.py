@@ -1,4 +1,4 @@
-"""Carrying out a command of ensign in a folder of its own, and all that is to be known of its end."""
+"""Carrying out a command of ensign in a folder of its own, and what is to be known of its end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TESTS = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How a command ended; `status` is None where its deadline came first. `left` is what it left."""
+    """How a command ended; `status` is None where its deadline came first, `left` what it left."""
 
     status: int | None
     out: str
@@ -45,6 +45,18 @@ class Done:
     def counts(self) -> dict[str, int]:
         """How often each call site was met."""
         return next((each["counts"] for each in self.injected if "counts" in each), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What a command meets: a `fault`, or a `counted` one without; what strace is to do to one run
+    of the `meter` (`meter_tracing.install`); a time of day that jumps by `jump_s`.
+    """
+
+    fault: Fault | None = None
+    counted: bool = False
+    meter: dict[str, Any] | None = None
+    jump_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,24 +99,23 @@ class Launcher:
         folder: Path,
         argv: Sequence[str],
         *,
-        fault: Fault | None = None,
-        counted: bool = False,
-        meter: dict[str, Any] | None = None,
-        jump_s: float = 0.0,
+        trouble: Trouble | None = None,
         meanwhile: Callable[[Running], None] = lambda _: None,
-        **env: str,
     ) -> Done:
         """Carry out one command to its end; `meanwhile` is called when it was started."""
+        trouble = trouble or Trouble()
         logs = folder.parent / f"{folder.name}.said"
         shutil.rmtree(logs, ignore_errors=True)
         logs.mkdir()
         if self.user is not None:
             os.chown(logs, self.user, self.user)
+        fault = trouble.fault
         call = {
-            "argv": list(argv), "folder": str(folder), "env": environment(folder) | env,
+            "argv": list(argv), "folder": str(folder), "env": environment(folder),
             "out": str(logs / "out"), "err": str(logs / "err"), "log": str(logs / "log"),
-            "fault": asdict(fault) if fault else {} if counted else None,
-            "meter": meter, "jump_s": jump_s, "group": None if self.group is None else str(self.group), "user": self.user,
+            "fault": asdict(fault) if fault else {} if trouble.counted else None,
+            "meter": trouble.meter, "jump_s": trouble.jump_s, "user": self.user,
+            "group": None if self.group is None else str(self.group),
         }  # fmt: skip
         process = self._started()
         began = time.monotonic()
@@ -198,7 +209,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def new_place(root: Path, user: int | None = None) -> Iterator[Path]:
+def new_place(root: Path) -> Iterator[Path]:
     """A folder in which a command finds everything that it may change; gone afterwards."""
     root.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(dir=root))

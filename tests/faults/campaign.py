@@ -25,7 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from faults.calls import Done, Launcher, give_to, new_place
+from faults.calls import Done, Launcher, Trouble, give_to, new_place
 from faults.injection import KINDS, Fault
 from faults.oracle import other_outcome, stored_trials, wrong_afterwards, wrong_with_fault
 from faults.scenarios import SCENARIOS, Json, Scenario
@@ -75,7 +75,9 @@ class Campaign:
         with new_place(self.scratch) as folder:
             self._prepare(folder)
             shutil.copytree(folder, self.template, symlinks=True)
-            done = self.launcher.run(folder, self.scenario.argv, counted=self.counted)
+            done = self.launcher.run(
+                folder, self.scenario.argv, trouble=Trouble(counted=self.counted)
+            )
             assert done.status == 0, done.err
             self.counts, self.took_s = done.counts, done.took_s
             self.total = sum(self.counts.values())
@@ -110,9 +112,10 @@ class Campaign:
         with new_place(self.scratch) as folder:
             shutil.copytree(self.template, folder, symlinks=True, dirs_exist_ok=True)
             give_to(self.launcher.user, folder.parent)
-            done = self.launcher.run(folder, self.scenario.argv, fault=fault)
+            done = self.launcher.run(folder, self.scenario.argv, trouble=Trouble(fault))
             struck = done.struck or {"struck": "", "kind": ""}
-            wrong = list(wrong_with_fault(done, folder, struck["kind"]))
+            mute = fault.lasting and struck["kind"] in KINDS["write"]
+            wrong = list(wrong_with_fault(done, folder, struck["kind"], mute=mute))
             if done.status == 0:
                 wrong += other_outcome(self.scenario, folder, self.reference)
             trials = stored_trials(folder)

@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import ensign
 
@@ -124,7 +124,7 @@ class Injector:
         _raw_write(self.log, _line({"total": self.total, "counts": self.counts}))
 
 
-_raw_write = os.write
+_raw_write, _fstat = os.write, os.fstat
 
 
 def _line(said: object) -> bytes:
@@ -186,77 +186,14 @@ def install(injector: Injector) -> None:
 
 
 def _wrap_opening(hit: Callable[..., None]) -> None:
-    os_open, fstat = os.open, os.fstat
+    os_open = os.open
 
     def open_descriptor(path: Any, flags: int, *args: Any, **named: Any) -> int:
         hit("create" if flags & os.O_CREAT else "open", path)
         return os_open(path, flags, *args, **named)
 
-    class CountedFile(io.FileIO):
-        def __init__(self, file: Any, mode: str, closefd: bool = True, opener: Any = None) -> None:  # noqa: FBT001, FBT002
-            if not isinstance(file, int):
-                hit("open" if mode == "r" else "create", file)
-            super().__init__(file, mode, closefd, opener)
-            self.counts = stat.S_ISREG(fstat(self.fileno()).st_mode)
-
-        def _count(self, operation: str) -> None:
-            if self.counts:
-                hit(operation)
-
-        def write(self, data: Any) -> int:
-            self._count("write")
-            return super().write(data)
-
-        def readinto(self, buffer: Any) -> int:
-            self._count("read")
-            return super().readinto(buffer)
-
-        def readall(self) -> bytes:
-            self._count("read")
-            return super().readall()
-
-        def read(self, size: int | None = -1) -> bytes:
-            self._count("read")
-            return super().read(-1 if size is None else size)
-
-        def truncate(self, size: int | None = None) -> int:
-            self._count("write")
-            return super().truncate(size)
-
-        def close(self) -> None:
-            was_open = not self.closed
-            super().close()
-            if was_open and self.mode != "rb":
-                self._count("close")
-
-    def open_file(  # noqa: PLR0913  # as Python has it
-        file: Any,
-        mode: str = "r",
-        buffering: int = -1,
-        encoding: str | None = None,
-        errors: str | None = None,
-        newline: str | None = None,
-        closefd: bool = True,  # noqa: FBT001, FBT002
-        opener: Any = None,
-    ) -> Any:
-        plain = mode.replace("t", "").replace("b", "")
-        raw = CountedFile(file, plain, closefd, opener)
-        try:
-            if buffering == 0:
-                return raw
-            size = buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE
-            kind: Any = io.BufferedReader if plain == "r" else io.BufferedWriter
-            buffered = (io.BufferedRandom if "+" in plain else kind)(raw, size)
-            if "b" in mode:
-                return buffered
-            text = io.TextIOWrapper(buffered, encoding, errors, newline, buffering == 1)
-            text.mode = mode  # type: ignore[misc]
-        except BaseException:
-            raw.close()
-            raise
-        return text
-
     os.open = open_descriptor
+    CountedFile.hit = staticmethod(hit)
     builtins.open = io.open = open_file
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -264,3 +201,74 @@ def _wrap_opening(hit: Callable[..., None]) -> None:
         text = io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, stream.errors)
         text.mode = "w"  # type: ignore[misc]
         setattr(sys, name, text)
+
+
+class CountedFile(io.FileIO):
+    """A file whose calls are counted, where it is a regular one."""
+
+    hit: ClassVar[Callable[..., None]]
+
+    def __init__(self, file: Any, mode: str, closefd: bool = True, opener: Any = None) -> None:  # noqa: FBT001, FBT002
+        if not isinstance(file, int):
+            type(self).hit("open" if mode == "r" else "create", file)
+        super().__init__(file, mode, closefd, opener)
+        self.counts = stat.S_ISREG(_fstat(self.fileno()).st_mode)
+
+    def _count(self, operation: str) -> None:
+        if self.counts:
+            type(self).hit(operation)
+
+    def write(self, data: Any) -> int:
+        self._count("write")
+        return super().write(data)
+
+    def readinto(self, buffer: Any) -> int:
+        self._count("read")
+        return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        self._count("read")
+        return super().readall()
+
+    def read(self, size: int | None = -1) -> bytes:
+        self._count("read")
+        return super().read(-1 if size is None else size)
+
+    def truncate(self, size: int | None = None) -> int:
+        self._count("write")
+        return super().truncate(size)
+
+    def close(self) -> None:
+        was_open = not self.closed
+        super().close()
+        if was_open and self.mode != "rb":
+            self._count("close")
+
+
+def open_file(  # noqa: PLR0913, PLR0917  # as Python has it
+    file: Any,
+    mode: str = "r",
+    buffering: int = -1,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    closefd: bool = True,  # noqa: FBT001, FBT002
+    opener: Any = None,
+) -> Any:
+    """As `open`, of files whose calls are counted."""
+    plain = mode.replace("t", "").replace("b", "")
+    raw = CountedFile(file, plain, closefd, opener)
+    try:
+        if buffering == 0:
+            return raw
+        size = buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE
+        kind: Any = io.BufferedReader if plain == "r" else io.BufferedWriter
+        buffered = (io.BufferedRandom if "+" in plain else kind)(raw, size)
+        if "b" in mode:
+            return buffered
+        text = io.TextIOWrapper(buffered, encoding, errors, newline, buffering == 1)
+        text.mode = mode  # type: ignore[misc]
+    except BaseException:
+        raw.close()
+        raise
+    return text

@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from faults.calls import Launcher, give_to, new_place
+from faults.calls import Launcher, Trouble, give_to, new_place
 from faults.campaign import OUT, Campaign, done_before, revision, said_by, table
 from faults.meter_tracing import calls, injected
 from faults.oracle import other_outcome, stored_trials, wrong_afterwards, wrong_with_fault
@@ -126,7 +126,7 @@ def faults(campaign: Campaign) -> Iterator[MeterFault]:
         traces = folder.parent / "traces"
         traces.mkdir()
         asked = {"nth": 0, "options": ["-e", f"trace={_traced()}"], "folder": str(traces)}
-        done = campaign.launcher.run(folder, campaign.scenario.argv, meter=asked)
+        done = campaign.launcher.run(folder, campaign.scenario.argv, trouble=Trouble(meter=asked))
         assert done.status == 0, done.err
         runs = calls(traces)
     seen: set[tuple[str, str, int]] = set()
@@ -157,7 +157,7 @@ def inject(campaign: Campaign, fault: MeterFault) -> MeterFinding:
         traces.mkdir()
         give_to(campaign.launcher.user, folder.parent)
         asked = {"nth": fault.run, "options": fault.options, "folder": str(traces)}
-        done = campaign.launcher.run(folder, scenario.argv, meter=asked)
+        done = campaign.launcher.run(folder, scenario.argv, trouble=Trouble(meter=asked))
         wrong = list(wrong_with_fault(done, folder, ""))
         if done.status == 0:
             wrong += other_outcome(scenario, folder, campaign.reference)

@@ -37,8 +37,11 @@ def stored_trials(folder: Path) -> Trials:
     }
 
 
-def wrong_with_fault(done: Done, folder: Path, kind: str) -> Iterator[str]:
-    """What a command did wrong that met a fault of that kind (empty: any)."""
+def wrong_with_fault(done: Done, folder: Path, kind: str, *, mute: bool = False) -> Iterator[str]:
+    """What a command did wrong that met a fault of that kind (empty: any).
+
+    A `mute` one could not write to standard error either: its status is all that it can say.
+    """
     if done.status is None:
         yield "never ended"
     elif done.status not in _DOCUMENTED:
@@ -46,10 +49,15 @@ def wrong_with_fault(done: Done, folder: Path, kind: str) -> Iterator[str]:
     yield from (f"says {text!r}" for text in _TRACES if text in done.err + done.out)
     yield from (f"left {each}" for each in done.left)
     complaints = [line for line in done.err.splitlines() if line.startswith("ensign: ")]
-    if done.status not in (0, None) and not 0 < len(complaints) <= _MOST_LINES:
+    if done.status not in (0, None) and not mute and not 0 < len(complaints) <= _MOST_LINES:
         yield f"{len(complaints)} complaints"
     # A build's own words follow the complaint.
-    if done.status in (2, 3) and kind and not any(map(names(kind), done.err.splitlines())):
+    if (
+        done.status in (2, 3)
+        and kind
+        and not mute
+        and not any(map(names(kind), done.err.splitlines()))
+    ):
         yield f"the reason ({kind}) is not told"
     path = folder / "results.json"
     if path.exists():

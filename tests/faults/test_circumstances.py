@@ -1,4 +1,4 @@
-"""Machines on which something is as it should not be: clocks that jump, homes that are read-only."""
+"""Machines on which something is not as it should be: clocks that jump, small and full disks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.calls import Launcher, new_place
+from faults.calls import Launcher, Trouble, new_place
 from faults.campaign import Campaign
 from faults.scenarios import SCENARIOS
 from faults.surroundings import temporary_files
@@ -33,7 +33,7 @@ def test_a_clock_that_jumps_changes_nothing(study: Campaign, jump_s: float) -> N
     with new_place(study.scratch) as folder:
         shutil.copytree(study.template, folder, symlinks=True, dirs_exist_ok=True)
         for _ in range(2):
-            done = study.launcher.run(folder, study.scenario.argv, jump_s=jump_s)
+            done = study.launcher.run(folder, study.scenario.argv, trouble=Trouble(jump_s=jump_s))
             assert done.status == 0, done.err
             assert done.left == ()
             outcome = study.scenario.outcome(folder)
