@@ -3,6 +3,8 @@
 //! It reads one request from standard input and writes records to standard output; both are
 //! described in docs/reference/meter-protocol.md.
 
+#![forbid(unsafe_code)]
+
 use clap::{Parser, Subcommand};
 use ensign_protocol::records::{last_words, Status};
 use ensign_protocol::request::{Request, Verb};

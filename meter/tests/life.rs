@@ -57,7 +57,7 @@ fn a_killed_worker_is_cleaned_up_after() {
         let (meter, worker) = under_way(&place, freezer, true);
         signal_to(worker, libc::SIGKILL);
         let records = meter.finish();
-        records.assert_failed(5, "system");
+        records.assert_failed(3, "system");
         place.assert_nothing_left(records.pid);
     }
 }

@@ -30,7 +30,10 @@ def processes() -> FakeProcesses:
 @pytest.fixture
 def runner(tmp_path: Path, cache: Cache, clock: FakeClock, processes: FakeProcesses) -> Runner:
     build_context = BuildContext(processes, cache, Bubblewrap(cache, *CONFINED), clock, "/bin")
-    sandbox = Sandbox(tmp_path / "tree", tmp_path / "tmp", tmp_path, ("enter", "--"))
+    argv = ("enter", "--")
+    sandbox = Sandbox(
+        tmp_path / "tree", tmp_path / "tmp", tmp_path, argv, recorder=tmp_path / "recorder"
+    )
     sandbox.tree.mkdir()
     (sandbox.tree / "source.c").write_bytes(b"x" * 5000)
     bounds = Bounds.of(sandbox, 1000, 300)

@@ -9,6 +9,7 @@ import pytest
 from ensign.builders.build import build_variants
 from ensign.builders.recorder import (
     Changes,
+    Place,
     Recorded,
     compile_commands,
     read_calls,
@@ -49,11 +50,14 @@ def test_the_variants_compiler_is_called_cc_and_plain_ar_stays_what_it_is(tmp_pa
 
 def test_settings_are_what_the_recorder_reads(tmp_path: Path) -> None:
     programs = [Recorded("cc", "cc", "/usr/bin/gcc")]
-    set_up(tmp_path / "r", "/seen", Path("/m"), programs, Changes(("-O3",), (), ("-g",)))
-    assert (tmp_path / "r/bin/cc").readlink() == Path("/m")
+    place = Place(tmp_path / "r", "/seen")
+    set_up(place, Path("/bin/true"), programs, Changes(("-O3",), (), ("-g",)))
+    assert (tmp_path / "r/bin/cc").readlink() == Path("../recorder")
+    assert (tmp_path / "r/recorder").stat().st_mode & 0o777 == 0o111
     assert json.loads((tmp_path / "r/settings.json").read_text()) == {
         "schema": 1,
-        "log": "/seen/calls.jsonl",
+        "socket": "/seen/socket",
+        "untraceable": True,
         "tools": {"cc": {"tool": "cc", "program": "/usr/bin/gcc"}},
         "compile": ["-O3"],
         "link": [],

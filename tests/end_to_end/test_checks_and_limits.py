@@ -62,8 +62,8 @@ def test_a_baseline_that_fails_its_check_ends_the_study(ensign: Ensign) -> None:
 
 def test_checks_have_a_network_of_their_own(ensign: Ensign) -> None:
     listen = (
-        'import socket, time; s = socket.create_server(("127.0.0.1", 7)); time.sleep(0.3); '
-        'socket.create_connection(("127.0.0.1", 7))'
+        'import socket, time; s = socket.create_server(("127.0.0.1", 7007)); time.sleep(0.3); '
+        'socket.create_connection(("127.0.0.1", 7007))'
     )
     write_study(ensign.folder, f"check.commands = [['python3', '-c', '{listen}']]\n" + BATCH)
     done = ensign("run", "study.toml")

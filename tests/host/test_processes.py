@@ -10,7 +10,7 @@ from ensign.host.disk_watch import DiskLimit
 from ensign.host.processes import ProcessLimits, ProcessRequest, read_tail
 from ensign.meter.client import FakeMeter, Json, Verb
 from ensign.meter.processes import MeterProcesses
-from ensign.model.errors import InternalError, Interrupted
+from ensign.model.errors import CommandFailed, Interrupted
 
 OUTCOME: Json = {
     "type": "outcome", "role": "command", "exit": 0, "signal": None, "reason": "exited",
@@ -78,7 +78,7 @@ def test_a_program_that_is_not_there_is_an_outcome() -> None:
 
 def test_an_answer_without_outcome_is_the_meters_fault() -> None:
     meter = FakeMeter([[{"type": "error", "code": "system", "text": "no more cgroups"}]])
-    with pytest.raises(InternalError, match="'make': no more cgroups"):
+    with pytest.raises(CommandFailed, match="'make': no more cgroups"):
         MeterProcesses(meter).run(ProcessRequest(("make",)))
 
 

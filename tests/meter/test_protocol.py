@@ -82,7 +82,7 @@ BATCH = VariantSpec(
     writes=("e",),
 )
 READY = Readiness("listens", 10**9)
-FILLED = (PROGRAM, DriveLoad(CLOSED, None, 3))
+FILLED = (PROGRAM, DriveLoad(CLOSED, None, 3, deadline_ns=10**12))
 LOADED = VariantSpec(
     "loaded",
     PROGRAM,
@@ -90,7 +90,9 @@ LOADED = VariantSpec(
     ready=READY,
     preload=FILLED,
 )
-DRIVEN = VariantSpec("driven", PROGRAM, load=DriveLoad(CLOSED, 100, 3, (0,), 7), preload=FILLED)
+DRIVEN = VariantSpec(
+    "driven", PROGRAM, load=DriveLoad(CLOSED, 100, 3, (0,), 7, 10**9), preload=FILLED
+)
 WEIGHTED = DRIVE.model_copy(
     update={"data": DRIVE.data.model_validate({"weighted": [[1, 2], [3, 0]]})}
 )
@@ -137,10 +139,6 @@ UNASKED = {
     # A command that is run alone names what it needs.
     ("exec.containment", "reads"),
     ("exec.containment", "writes"),
-    ("race.variants.load.drive", "deadline_ns"),
-    ("race.variants.preload.drive", "deadline_ns"),
-    ("race.variants.load.drive", "within_ns"),
-    ("race.variants.preload.drive", "within_ns"),
     # A preload is done as fast as can be, all connections together.
     ("race.variants.preload.drive", "at_once"),
 }
@@ -283,7 +281,7 @@ def test_modes_that_are_read_are_those_that_are_asked_for() -> None:
 def test_codes_that_mean_something_are_written() -> None:
     definitions = PROTOCOL["record"]["$defs"]
     errors = shape(definitions["Code"], PROTOCOL["record"])["words"]
-    assert set(errors) >= records.INPUT_CODES | {"system", "deadline"}
+    assert set(errors) >= records.INPUT_CODES | {"internal", "system", "deadline"}
     warnings = shape(definitions["WarningCode"], PROTOCOL["record"])["words"]
     assert set(warnings) == set(records.WARNINGS)
     assert {"interrupted"} <= set(shape(definitions["Status"], PROTOCOL["record"])["words"])

@@ -66,7 +66,8 @@ def test_an_invalid_execution_is_no_trial_and_leaves_nothing_behind() -> None:
         ("crashed", CommandFailed),
         ("not-ready", CommandFailed),
         ("storage", StorageFailed),
-        ("system", InternalError),
+        ("system", CommandFailed),
+        ("internal", InternalError),
     ],
 )
 def test_an_error_is_raised_by_whose_fault_it_was(code: str, kind: type[Exception]) -> None:
@@ -126,5 +127,5 @@ def test_a_meter_that_was_ended_from_elsewhere_is_a_failure() -> None:
 
 def test_what_the_meter_says_of_itself_is_passed_on() -> None:
     said = {"type": "error", "code": "system", "text": "cannot make /x: No space left on device"}
-    with pytest.raises(InternalError, match="No space left"):
+    with pytest.raises(CommandFailed, match="No space left"):
         outcome_of([said, {"type": "end", "status": "failed"}])

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import io
 import subprocess
 from pathlib import Path
 
 import pytest
-from elftools.elf.elffile import ELFFile
 
+from ensign.proof.bounded_elf import elf_of
 from ensign.proof.lto_symbols import (
     LtoSymbols,
     UnreadError,
@@ -37,7 +36,8 @@ def compiled(folder: Path, compiler: str, *flags: str) -> Path:
 @pytest.mark.parametrize("flags", [(), ("-fcommon",), ("-ffat-lto-objects",)])
 def test_gccs_table_is_read(compiler: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     part = compiled(tmp_path, compiler, "-flto", *flags)
-    assert gcc_symbols(ELFFile(io.BytesIO(part.read_bytes()))) == EXPECTED
+    with elf_of(part) as elf:
+        assert gcc_symbols(elf) == EXPECTED
 
 
 def test_inline_functions_of_cxx_have_a_group_and_are_defined(tmp_path: Path) -> None:
@@ -46,8 +46,8 @@ def test_inline_functions_of_cxx_have_a_group_and_are_defined(tmp_path: Path) ->
     )
     argv = ("g++-12", "-O2", "-flto", "-c", "part.cc", "-o", "part.o")
     subprocess.run(argv, cwd=tmp_path, check=True)
-    content = io.BytesIO((tmp_path / "part.o").read_bytes())
-    assert gcc_symbols(ELFFile(content)) == LtoSymbols(frozenset({"f", "_Z5twicei"}))
+    with elf_of(tmp_path / "part.o") as elf:
+        assert gcc_symbols(elf) == LtoSymbols(frozenset({"f", "_Z5twicei"}))
 
 
 @pytest.mark.parametrize("flags", [("-flto",), ("-flto=thin",), ("-flto", "-fcommon")])

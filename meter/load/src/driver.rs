@@ -142,7 +142,7 @@ impl Driver {
                 halted.store(true, Ordering::Relaxed);
             }
             let join = |thread: std::io::Result<thread::ScopedJoinHandle<_>>| {
-                let died = |_| DriveError::failed(Code::System, "a thread of the drive died");
+                let died = |_| DriveError::failed(Code::Internal, "a thread of the drive died");
                 thread?.join().map_err(died)?
             };
             threads.into_iter().map(join).collect()

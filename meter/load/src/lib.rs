@@ -9,6 +9,8 @@ mod data;
 mod driver;
 mod error;
 mod expect;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod keys;
 mod latency;
 mod opening;

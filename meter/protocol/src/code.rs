@@ -23,15 +23,19 @@ pub enum Code {
     Limit,
     /// The disk is full.
     Storage,
+    // The system refused something else: no memory, files or processes are left.
     System,
+    // A fault of the meter.
+    Internal,
 }
 
 impl Code {
-    /// 2: the request cannot be carried out as it stands; 3: a command failed; 5: the meter did.
+    /// 2: the request cannot be carried out as it stands; 3: a command failed, or the system
+    /// refused something; 5: the meter failed.
     pub fn exit_status(self) -> i32 {
         match self {
             Code::Request | Code::NotFound | Code::NotExecutable | Code::PortInUse => 2,
-            Code::System => 5,
+            Code::Internal => 5,
             _ => 3,
         }
     }

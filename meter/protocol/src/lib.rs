@@ -1,6 +1,8 @@
 //! What the meter is asked and what it answers (docs/reference/meter-protocol.md, docs/reference/drive.md): data, and what
 //! must hold for them. Pure.
 
+#![forbid(unsafe_code)]
+
 mod check;
 mod code;
 pub mod drive;

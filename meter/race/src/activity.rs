@@ -137,7 +137,7 @@ fn writes_to(pid: pid_t, pipes: &[u64]) -> bool {
 }
 
 /// The descriptor that the system call under way writes into.
-fn written_fd(call: &str) -> Option<u64> {
+pub(crate) fn written_fd(call: &str) -> Option<u64> {
     let mut fields = call.split_ascii_whitespace();
     let number: libc::c_long = fields.next()?.parse().ok()?;
     let place = match number {
@@ -174,7 +174,7 @@ fn count(pid: pid_t, states: &mut States) {
     }
 }
 
-fn state(stat: &[u8]) -> Option<u8> {
+pub(crate) fn state(stat: &[u8]) -> Option<u8> {
     let close = stat.iter().rposition(|&byte| byte == b')')?;
     stat.get(close + 2).copied()
 }

@@ -7,5 +7,5 @@ pub(crate) mod lookup;
 pub(crate) mod said;
 pub(crate) mod scratch;
 pub(crate) mod tmp_limit;
-pub(crate) mod tree_walk;
+pub(crate) mod trees;
 pub(crate) mod verdict;

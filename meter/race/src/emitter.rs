@@ -24,7 +24,8 @@ impl Emitter {
     }
 
     pub(crate) fn put(&mut self, waiter: &Waiter, record: &Record) -> Result<(), Halt> {
-        serde_json::to_writer(&mut self.buffer, record).map_err(|e| Halt::system(e.to_string()))?;
+        serde_json::to_writer(&mut self.buffer, record)
+            .map_err(|e| Halt::internal(e.to_string()))?;
         self.buffer.push(b'\n');
         if self.buffer.len() >= FLUSH_BYTES {
             self.flush(waiter)?;

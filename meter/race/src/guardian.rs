@@ -4,7 +4,7 @@
 use crate::processes::kill::kill;
 use crate::processes::spawn;
 use crate::processes::usage::Exit;
-use crate::run::{Groups, Run};
+use crate::run::{Groups, Place, Run};
 use crate::worker;
 use ensign_host::clock;
 use ensign_host::wait::{ending_signals, interest, poll};
@@ -24,6 +24,9 @@ const READ_WITHIN_NS: u64 = 2_000_000_000;
 const MOST_PENDING_BYTES: usize = 1 << 20;
 /// What a pipe takes without blocking once it is writable.
 const CHUNK_BYTES: usize = 4096;
+const KILLED: &str =
+    "the worker of ensign-meter was killed, and everything it ran was ended; if nobody \
+    did that, the machine ran out of memory";
 const STDIN: RawFd = 0;
 const STDOUT: RawFd = 1;
 
@@ -68,7 +71,11 @@ pub fn guard(request: &Request) -> Result<i32, Refusal> {
         for_limits: request.limits_trees(),
         nameless: !request.containment().marks,
     };
-    let begun = Run::begin(request.scratch(), groups);
+    let place = Place {
+        folder: request.scratch(),
+        passable: request.containment().user.is_some(),
+    };
+    let begun = Run::begin(place, groups);
     let (run, life) = begun.map_err(|error| no_folder(request.scratch(), &error))?;
     // SAFETY: no memory is involved.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
@@ -245,21 +252,26 @@ impl Guardian {
         let mut status = status.filter(|_| orderly);
         if !orderly {
             let interrupted = self.told_ns.is_some();
-            let error = (!interrupted).then_some((
-                Code::System,
-                "the worker of ensign-meter was killed; everything it ran was ended",
-            ));
+            let error =
+                (!interrupted).then_some(if exit.is_some_and(|exit| exit.code().is_none()) {
+                    (Code::System, KILLED)
+                } else {
+                    (
+                        Code::Internal,
+                        "the worker of ensign-meter failed; everything it ran was ended",
+                    )
+                });
             let said = if interrupted {
                 Status::Interrupted
             } else {
                 Status::Failed
             };
             last_words(&mut self.pending, error, said);
-            status = interrupted.then_some(worker::INTERRUPTED);
+            status = Some(error.map_or(worker::INTERRUPTED, |(code, _)| code.exit_status()));
         }
         self.whole = self.pending.len();
         self.drain();
-        status.unwrap_or(Code::System.exit_status())
+        status.unwrap_or(Code::Internal.exit_status())
     }
 
     fn drain(&mut self) {

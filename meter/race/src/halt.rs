@@ -18,7 +18,13 @@ pub(crate) struct Failure {
 impl Failure {
     /// Whether it is one variant's own, and no mistake of the request or the meter.
     pub(crate) fn is_of_a_variant(&self) -> bool {
-        let others = [Code::Request, Code::PortInUse, Code::Storage, Code::System];
+        let others = [
+            Code::Request,
+            Code::PortInUse,
+            Code::Storage,
+            Code::System,
+            Code::Internal,
+        ];
         self.variant.is_some() && !others.contains(&self.code)
     }
 }
@@ -56,6 +62,11 @@ impl Halt {
 
     pub(crate) fn system(text: impl Into<String>) -> Halt {
         Halt::failed(Code::System, "", text)
+    }
+
+    /// A fault of the meter.
+    pub(crate) fn internal(text: impl Into<String>) -> Halt {
+        Halt::failed(Code::Internal, "", text)
     }
 }
 

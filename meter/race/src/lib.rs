@@ -12,6 +12,8 @@ mod drive;
 mod emitter;
 mod exec;
 mod follow;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod guardian;
 mod halt;
 mod lease;

@@ -125,7 +125,7 @@ impl Racing<'_> {
         }
         if result.is_ok() && self.variants.iter().all(Variant::is_out) {
             let last = run_state.failures.pop();
-            result = Err(last.map_or_else(|| Halt::system("no variant is left"), Halt::Failed));
+            result = Err(last.map_or_else(|| Halt::internal("no variant is left"), Halt::Failed));
         }
         self.longest_ns = self.longest_ns.max(wall_ns);
         self.tell(run_state, &turns, result.is_ok())?;
@@ -209,7 +209,7 @@ impl Racing<'_> {
                 |index| !is_done(&self.variants[index]),
                 |index| self.variants[index].fills(),
             ) else {
-                return Err(Halt::system("no variant can run"));
+                return Err(Halt::internal("no variant can run"));
             };
             let ran = self.variants[index].attempt(run_state, |variant, run_state| {
                 run(variant, run_state, slice_ns)

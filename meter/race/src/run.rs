@@ -45,6 +45,14 @@ pub(crate) struct Groups {
     pub nameless: bool,
 }
 
+/// Below which folder a run's scratch folder is made: one that is there, or the user's own.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Place<'a> {
+    pub folder: Option<&'a str>,
+    /// Whether processes of another user are to reach what is theirs below it.
+    pub passable: bool,
+}
+
 /// A run is alive as long as this is held: to be kept by the guardian alone.
 pub(crate) struct Life {
     _locks: Vec<OwnedFd>,
@@ -53,12 +61,12 @@ pub(crate) struct Life {
 impl Run {
     /// Makes the run's scratch folder, and its control groups where `groups` says so and where that
     /// is possible. To be called by the guardian.
-    pub(crate) fn begin(scratch_parent: Option<&str>, groups: Groups) -> io::Result<(Run, Life)> {
+    pub(crate) fn begin(place: Place, groups: Groups) -> io::Result<(Run, Life)> {
         let mut tries = 0;
         loop {
-            match begin_once(scratch_parent, groups) {
+            match begin_once(place, groups) {
                 // Somebody took it for a leftover, or removed the folder that was empty.
-                Err(error) if tries < TRIES && is_lost(&error, scratch_parent) => tries += 1,
+                Err(error) if tries < TRIES && is_lost(&error, place) => tries += 1,
                 begun => return begun,
             }
         }
@@ -94,10 +102,10 @@ impl Run {
     }
 }
 
-fn begin_once(scratch_parent: Option<&str>, groups: Groups) -> io::Result<(Run, Life)> {
-    let parent = match scratch_parent {
-        Some(parent) => PathBuf::from(parent),
-        None => user_folder::below(&std::env::temp_dir())?,
+fn begin_once(place: Place, groups: Groups) -> io::Result<(Run, Life)> {
+    let parent = match place.folder {
+        Some(folder) => PathBuf::from(folder),
+        None => user_folder::below(&std::env::temp_dir(), place.passable)?,
     };
     let id = new_id()?;
     let prefix = if groups.nameless {
@@ -147,8 +155,8 @@ pub(crate) fn try_group() -> Result<(), String> {
     tried
 }
 
-fn is_lost(error: &io::Error, scratch_parent: Option<&str>) -> bool {
-    let removed = scratch_parent.is_none() && error.kind() == io::ErrorKind::NotFound;
+fn is_lost(error: &io::Error, place: Place) -> bool {
+    let removed = place.folder.is_none() && error.kind() == io::ErrorKind::NotFound;
     error.kind() == lease::LOST || error.kind() == io::ErrorKind::AlreadyExists || removed
 }
 
@@ -276,7 +284,11 @@ mod tests {
         let parent = std::env::temp_dir().join(format!("run-test-{}", std::process::id()));
         std::fs::create_dir(&parent).unwrap();
         let none = Groups::default();
-        let begin = || Run::begin(parent.to_str(), none).unwrap();
+        let place = Place {
+            folder: parent.to_str(),
+            passable: false,
+        };
+        let begin = || Run::begin(place, none).unwrap();
         let ((living, life), (dead, death)) = (begin(), begin());
         let (next, _life) = begin();
         drop(death);

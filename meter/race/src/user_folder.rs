@@ -1,7 +1,7 @@
 //! The folder of this user below which temporary folders are made.
 
 use crate::lease;
-use rustix::fs::{fchmod, Mode};
+use rustix::fs::{fchmod, fstat, Mode};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -10,9 +10,12 @@ use std::path::{Path, PathBuf};
 /// `ensign-UID` below `base`, made where it is missing. Where somebody else has that name it is
 /// `base` itself: what is made there has a name that nobody can foresee, and mode 0700.
 ///
+/// `passable` lets processes of another user through to what is theirs in it. It stays so: others
+/// of this user may be at work there.
+///
 /// # Errors
 /// What making a folder may end with.
-pub(crate) fn below(base: &Path) -> io::Result<PathBuf> {
+pub(crate) fn below(base: &Path, passable: bool) -> io::Result<PathBuf> {
     let dir = base.join(format!("ensign-{}", rustix::process::geteuid().as_raw()));
     match DirBuilder::new().mode(0o700).create(&dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -21,7 +24,10 @@ pub(crate) fn below(base: &Path) -> io::Result<PathBuf> {
     let Some(folder) = lease::open_own(&dir) else {
         return Ok(base.to_path_buf());
     };
-    fchmod(&folder, Mode::RWXU)?;
+    let through = Mode::XGRP | Mode::XOTH;
+    let mode = Mode::from_raw_mode(fstat(&folder)?.st_mode);
+    let kept = if passable { through } else { mode & through };
+    fchmod(&folder, Mode::RWXU | kept)?;
     Ok(dir)
 }
 
@@ -50,12 +56,18 @@ mod tests {
     #[test]
     fn it_is_private_and_goes_when_it_is_empty() {
         let base = place("private");
-        let dir = below(&base).unwrap();
-        fs::set_permissions(&dir, Permissions::from_mode(0o777)).unwrap();
-        assert_eq!(below(&base).unwrap(), dir);
+        let dir = below(&base, false).unwrap();
+        fs::set_permissions(&dir, Permissions::from_mode(0o766)).unwrap();
+        assert_eq!(below(&base, false).unwrap(), dir);
         assert_eq!(
             fs::metadata(&dir).unwrap().permissions().mode() & 0o777,
             0o700
+        );
+        below(&base, true).unwrap();
+        below(&base, false).unwrap();
+        assert_eq!(
+            fs::metadata(&dir).unwrap().permissions().mode() & 0o777,
+            0o711
         );
         fs::write(dir.join("in-use"), "").unwrap();
         remove_if_empty(&dir);
@@ -75,12 +87,12 @@ mod tests {
         fs::create_dir(&victim).unwrap();
         let name = format!("ensign-{}", rustix::process::geteuid().as_raw());
         std::os::unix::fs::symlink(&victim, base.join(name)).unwrap();
-        assert_eq!(below(&base).unwrap(), base);
+        assert_eq!(below(&base, false).unwrap(), base);
         fs::remove_dir_all(&base).unwrap();
     }
 
     #[test]
     fn without_a_base_there_is_none() {
-        assert!(below(Path::new("/missing/base")).is_err());
+        assert!(below(Path::new("/missing/base"), false).is_err());
     }
 }

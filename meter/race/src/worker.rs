@@ -19,11 +19,13 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 pub(crate) const INTERRUPTED: i32 = 4;
+/// The worker could not say how it ended; its guardian does.
+const UNTOLD: i32 = 100;
 
 /// Does the work and gives the exit status. `guardian` is the parent as it was before the fork.
 pub(crate) fn work(run: &Run, request: &Request, pipe: OwnedFd, guardian: libc::pid_t) -> i32 {
-    if become_worker(guardian).is_err() {
-        return Code::System.exit_status();
+    if let Err(error) = become_worker(guardian) {
+        return say_end(&mut Emitter::new(pipe), None, 0, &Err(error.into()));
     }
     // Set-up may fail with the pipe in its hands; the end is to be told all the same.
     let spare = pipe.try_clone().ok();
@@ -37,7 +39,7 @@ pub(crate) fn work(run: &Run, request: &Request, pipe: OwnedFd, guardian: libc::
     let execution = run_state.as_ref().map(|run_state| run_state.execution);
     let told = out.or(run_state.map(|run_state| run_state.out));
     let Some(mut out) = told.or(spare.map(Emitter::new)) else {
-        return Code::System.exit_status();
+        return UNTOLD;
     };
     say_end(&mut out, execution, valid, &result)
 }
@@ -75,7 +77,7 @@ fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<Run
         Request::Exec(_) | Request::Drive(_) => &none,
     };
     let containment = request.containment();
-    let emitter = out.take().ok_or_else(|| Halt::system("no way out"))?;
+    let emitter = out.take().ok_or_else(|| Halt::internal("no way out"))?;
     let mut run_state = RunState::new(run, kind, waiter, emitter, counters, &containment)?;
     run_state.inherit_fd = request.inherit_fd();
     if let Request::Race(race) = request {

@@ -199,12 +199,16 @@ pub(crate) fn expanded(arguments: &[String]) -> Vec<String> {
 }
 
 fn said_by(argument: &str) -> Option<Vec<String>> {
-    let text = std::fs::read_to_string(argument.strip_prefix('@')?).ok()?;
+    let path = Path::new(argument.strip_prefix('@')?);
+    // What a pipe says is said once, and a device has no end.
+    let text = path
+        .is_file()
+        .then(|| std::fs::read_to_string(path).ok())??;
     Some(split(&text))
 }
 
 /// Words of a response file: blanks separate, quotes and backslashes keep together.
-fn split(text: &str) -> Vec<String> {
+pub(crate) fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;

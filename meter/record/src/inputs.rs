@@ -95,7 +95,11 @@ impl Search {
     }
 
     fn file(&mut self, path: &Path) {
-        if !path.is_file() || !self.seen.insert(path.to_path_buf()) {
+        // By its real place: a script may name itself in ever other words.
+        let Ok(real) = path.canonicalize() else {
+            return;
+        };
+        if !real.is_file() || !self.seen.insert(real) {
             return;
         }
         let Ok(data) = std::fs::read(path) else {
@@ -140,6 +144,14 @@ impl Search {
                 }
             }
         }
+    }
+}
+
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz(data: &[u8], path: &Path) {
+    let _ = members(data, path);
+    if kind_of(data).is_none() {
+        Search::new(Path::new("/nonexistent")).script(data, path);
     }
 }
 
@@ -209,7 +221,11 @@ fn members(data: &[u8], path: &Path) -> io::Result<Vec<Member>> {
         }
         let sha256 = if thin {
             let file = path.parent().unwrap_or(Path::new("")).join(&name);
-            hashing::of_bytes(&std::fs::read(file)?)
+            // A device has no end, and at a pipe one would wait.
+            if !file.is_file() {
+                return Err(broken());
+            }
+            hashing::of_file(&file)?.0
         } else {
             hashing::of_bytes(content)
         };

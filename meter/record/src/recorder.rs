@@ -7,13 +7,12 @@ use crate::call::{self, Tool};
 use crate::hashing;
 use crate::inputs::{self, Input};
 use crate::line::Line;
+use crate::sink::Sink;
 use ensign_host::clock;
-use rustix::fs::{flock, FlockOperation};
+use rustix::process::{set_dumpable_behavior, DumpableBehavior};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -25,9 +24,16 @@ const OWN_NAME: &str = "ensign-meter";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+pub(crate) struct Settings {
     schema: u32,
-    log: PathBuf,
+    /// Where records go: to a file, or to who listens on a socket; nowhere without either.
+    #[serde(default)]
+    log: Option<PathBuf>,
+    #[serde(default)]
+    socket: Option<PathBuf>,
+    /// Whether the build is kept from tracing this process, and so from writing in its place.
+    #[serde(default)]
+    untraceable: bool,
     tools: BTreeMap<String, Program>,
     #[serde(default)]
     compile: Vec<String>,
@@ -88,7 +94,10 @@ pub fn record(name: &str) -> i32 {
 }
 
 fn run(name: &str) -> Result<i32, String> {
-    let settings = read_settings()?;
+    let (settings, settings_sha256) = read_settings()?;
+    if settings.untraceable {
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| error.to_string())?;
+    }
     let program = settings
         .tools
         .get(name)
@@ -154,8 +163,8 @@ fn run(name: &str) -> Result<i32, String> {
         outputs,
         line: call.tool.has_line().then_some(line),
     };
-    append(&settings.log, &record)
-        .map_err(|error| format!("cannot record to {}: {error}", settings.log.display()))?;
+    let sink = Sink::of(settings.socket.as_deref(), settings.log.as_deref());
+    sink.write(&record, &settings_sha256)?;
     Ok(ended(status))
 }
 
@@ -202,14 +211,19 @@ impl Asked {
     }
 }
 
-fn read_settings() -> Result<Settings, String> {
+/// What they say, and their hash: who collects the records knows which ones he gave.
+fn read_settings() -> Result<(Settings, String), String> {
     let path = PathBuf::from(std::env::var_os(SETTINGS).unwrap_or_default());
     let text = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let settings: Settings =
-        serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let settings = settings_of(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok((settings, hashing::of_bytes(&text)))
+}
+
+pub(crate) fn settings_of(text: &[u8]) -> Result<Settings, String> {
+    let settings: Settings = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     match settings.schema {
         1 => Ok(settings),
-        other => Err(format!("{}: schema {other} is not known", path.display())),
+        other => Err(format!("schema {other} is not known")),
     }
 }
 
@@ -239,16 +253,6 @@ fn written(cwd: &Path, names: &[String]) -> Vec<Output> {
             })
         })
         .collect()
-}
-
-/// One line, whole, however many calls end at once.
-fn append(log: &Path, record: &Record) -> io::Result<()> {
-    let mut line = serde_json::to_vec(record)?;
-    line.push(b'\n');
-    let mut file = OpenOptions::new().create(true).append(true).open(log)?;
-    // The lock goes with the descriptor.
-    flock(&file, FlockOperation::LockExclusive)?;
-    file.write_all(&line)
 }
 
 /// As a shell gives it: a signal is 128 and its number.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ensign.builders.build_context import BuildContext
@@ -31,7 +32,6 @@ from ensign.builders.outcomes import (
 )
 from ensign.builders.plan import BuildPlace, plan_builds, variant_flags
 from ensign.builders.profiles import files_named
-from ensign.builders.recorder import FOLDER
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.sandboxes import Sandboxes, choose_sandboxes
 from ensign.builders.shown import (
@@ -40,6 +40,7 @@ from ensign.builders.shown import (
     sandbox_key,
     shown_to_builds,
     tree_limits,
+    way_out,
 )
 from ensign.builders.stage_facts import StageFacts, cached_stage, reader
 from ensign.builders.stages import Plan
@@ -87,12 +88,17 @@ def build_variants(
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
     known = Known(request.study.name, ports.cache, source_size(source.tree))
     expected_s = expected_seconds(known, plan.stages)
-    context = GraphContext(source.tree, plan.stage_of[request.baseline], ports.cores, expected_s)
-    build_context = build_context_of(request, ports, sandboxes, place)
+    context = GraphContext(source, plan.stage_of[request.baseline], ports.cores, expected_s)
+    build_context = replace(
+        build_context_of(request, ports, sandboxes, place),
+        source_again=partial(obtain_source, replace(request, update_lock=False), ports, ignore),
+    )
     try:
         ends, cached = Graph(plan, context, build_context, on_event).run()
     except CommandFailed as failed:
-        raise CommandFailed(f"{failed}{_hint(source)}") from None
+        raise CommandFailed(
+            f"{failed}{_hint(source)}{way_out(str(failed), sandboxes.confinement)}"
+        ) from None
     remember_costs(known, plan.stages, ends)
     build = request.study.build
     results = tuple(
@@ -267,6 +273,7 @@ def build_context_of(
         trainer=ports.trainer,
         given_env=given_env(request.study.sandbox, ports.env),
         sandbox_key=place.sandbox_key,
+        caller=ports.env,
         limits=tree_limits(request.study.sandbox),
     )
 
@@ -281,7 +288,7 @@ def place_of(
         build_path=sandboxes.build_path,
         processor=read_processor().identity,
         path=ports.env.get("PATH", "/usr/bin:/bin"),
-        recorder_path=f"{sandboxes.temporary_path}/{FOLDER}/bin" if recorded else "",
+        recorder_path=f"{sandboxes.recorder_path}/bin" if recorded else "",
         training_sha256=_training_sha256(request),
         sandbox_key=sandbox_key(request.study.sandbox, ports.env),
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,10 +15,13 @@ from ensign.host.cache import Cache
 from ensign.host.clock import Clock
 from ensign.host.confined_view import rustup_home
 from ensign.host.disk_watch import DiskLimit, used_bytes
-from ensign.host.files import storage_errors
+from ensign.host.entry import CacheChanged
+from ensign.host.files import copy_tree, remove_tree, storage_errors, tree_sha256
 from ensign.host.foreign_files import hand_over, remove_special
 from ensign.host.processes import Outcome, Processes, ProcessLimits, ProcessRequest
 from ensign.model.units import format_size
+
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,9 @@ class BuildContext:
 
     `meter` is the program that records calls; without it none are recorded. `trainer` runs what
     collects profiles. `given_env` are the caller's variables that commands get; `sandbox_key`
-    hashes what they may reach, where that is not the usual. `limits` are each command's.
+    hashes what they may reach, where that is not the usual. `source_again` puts the source into the
+    cache once more, at the same path. `limits` are each command's. `caller` is the environment of
+    who started ensign, which no command gets.
     """
 
     processes: Processes
@@ -38,6 +44,8 @@ class BuildContext:
     trainer: Trainer | None = None
     given_env: Mapping[str, str] = field(default_factory=dict)
     sandbox_key: str = ""
+    caller: Mapping[str, str] = field(default_factory=dict)
+    source_again: Callable[[], object] | None = None
     limits: ProcessLimits = field(default_factory=ProcessLimits)
 
     def new_log(self, kind: str, key: str) -> Path:
@@ -50,6 +58,31 @@ class BuildContext:
         with storage_errors(log):
             log.write_bytes(b"")
         return log
+
+    def copy_pinned(
+        self, tree: Path, target: Path, sha256: str, again: Callable[[], object] | None = None
+    ) -> None:
+        """Copy a tree of the cache to the new folder `target`, which is what `sha256` says then.
+
+        The copy is judged, not the original: an earlier build may have written to that since it was
+        judged, where nothing keeps builds from it. `again` makes the entry anew; without it, and
+        where that does not help, CacheChanged. An empty hash is not looked at.
+        """
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):  # another stage has just moved it out of use
+                copy_tree(tree, target)
+                if not sha256 or tree_sha256(target) == sha256:
+                    return
+            remove_tree(target)
+            if tree.parent.exists():
+                self.cache.quarantine(tree.parent, f"'{tree.name}' was changed while it was used")
+            if again is None:
+                break
+            again()
+        raise CacheChanged(
+            f"{tree.parent.name[:40]} in the cache was changed by something else while it was used "
+            "(a build without a sandbox may do that); it is out of use now: run again"
+        )
 
     @property
     def environment(self) -> dict[str, str]:

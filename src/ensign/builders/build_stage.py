@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ensign.builders import recorder, relink
 from ensign.builders.build_context import Bounds, BuildContext, Runner
+from ensign.builders.call_log import CallLog, recorded
 from ensign.builders.commands import with_jobs
 from ensign.builders.layouts import bolt_call
 from ensign.builders.profile_files import bolt_coverage, lay, warnings_in
@@ -64,10 +65,13 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildC
     log = build_context.new_log(stage.kind, stage.key)
 
     def fill(folder: Path) -> Mapping[str, object]:
-        with build_context.sandboxes.sandbox() as sandbox:
+        with (
+            build_context.sandboxes.sandbox() as sandbox,
+            recorded(stage, sandbox, build_context) as call_log,
+        ):
             began_unix_ns = inputs.began_unix_ns or int(build_context.clock.unix_s() * 1e9)
-            copy_tree(inputs.tree, sandbox.tree)
-            set_up_recorder(stage, sandbox, build_context)
+            again = build_context.source_again if inputs.parent is None else None
+            build_context.copy_pinned(inputs.tree, sandbox.tree, inputs.tree_sha256, again)
             start = partial(_start, stage, sandbox, build_context, log)
             start().commands(stage.clean)
             before = _leftovers(sandbox, folder, inputs)
@@ -78,7 +82,7 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildC
             run = start()
             profile, unable = _main_part(run, inputs, jobs, folder)
             build_s = (build_context.clock.monotonic_ns() - started_ns) / 1e9
-            calls = recorder.read_calls(_calls_log(sandbox))
+            calls = call_log.calls()
             relinked = bolted or _relinks(stage, start, (*inputs.dependency_calls, *calls), folder)
             if relinked is not None:
                 # What relinks took is not the build's: what is left of it begins anew.
@@ -97,8 +101,8 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildC
             if relinked is not None:
                 made, relink_s = relinked
                 facts = replace(facts, relinked=made, relink_s=relink_s)
-            calls += recorder.read_calls(_calls_log(sandbox), skip=len(calls))
-            _keep_calls(sandbox, calls, folder, inputs)
+            calls += call_log.calls(skip=len(calls))
+            _keep_calls(call_log, calls, folder, inputs)
             if stage.kind == "dependencies":
                 sandbox.tree.rename(folder / TREE)
             elif stage.kind != "profile":
@@ -158,7 +162,7 @@ def environment_of(stage: Stage, build_context: BuildContext) -> dict[str, str]:
     recording: dict[str, str] = {}
     if build_context.meter is not None:
         path = dict(stage.env).get("PATH", build_context.path)
-        recording = recorder.environment(f"{sandboxes.temporary_path}/{recorder.FOLDER}", path)
+        recording = recorder.environment(sandboxes.recorder_path, path)
     return {
         **build_context.environment,
         "SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH,
@@ -168,19 +172,7 @@ def environment_of(stage: Stage, build_context: BuildContext) -> dict[str, str]:
     }
 
 
-def set_up_recorder(stage: Stage, sandbox: Sandbox, build_context: BuildContext) -> None:
-    """Put the recorder where the commands of a stage find it, if there is one."""
-    if build_context.meter is not None:
-        seen_as = f"{build_context.sandboxes.temporary_path}/{recorder.FOLDER}"
-        place = sandbox.temporary / recorder.FOLDER
-        recorder.set_up(place, seen_as, build_context.meter, stage.recorded, stage.changes)
-
-
-def _calls_log(sandbox: Sandbox) -> Path:
-    return sandbox.temporary / recorder.FOLDER / recorder.CALLS
-
-
-def _keep_calls(sandbox: Sandbox, calls: Sequence[Call], folder: Path, inputs: Inputs) -> None:
+def _keep_calls(call_log: CallLog, calls: Sequence[Call], folder: Path, inputs: Inputs) -> None:
     """Put the calls of this stage into its folder, and those of its dependencies beside them.
 
     What BOLT makes has the calls of the link.
@@ -196,7 +188,7 @@ def _keep_calls(sandbox: Sandbox, calls: Sequence[Call], folder: Path, inputs: I
         if before.is_file():
             shutil.copyfile(before, folder / recorder.DEPENDENCY_CALLS)
     if calls:
-        shutil.copyfile(_calls_log(sandbox), folder / recorder.CALLS)
+        shutil.copyfile(call_log.path, folder / recorder.CALLS)
         commands = json.dumps(recorder.compile_commands(calls), indent=1)
         (folder / recorder.COMPILE_COMMANDS).write_text(commands + "\n")
 

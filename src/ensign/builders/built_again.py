@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-from pydantic import TypeAdapter
-
 from ensign.builders.sandboxes import Sandbox
 from ensign.host.files import file_sha256
 from ensign.host.foreign_files import read_regular
+from ensign.meter.following import FollowedFile, read_followed
+from ensign.model.errors import CommandFailed
+from ensign.proof.bounded_elf import DamagedFile, data_of, elf_of
 from ensign.proof.loaded_bytes import code_sections, read_artifact
 
 _SHOWN = 3
@@ -66,22 +65,6 @@ def changes(sandbox: Sandbox, seen: TreeBefore) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mapped:
-    path: str
-    inode: int
-    deleted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Followed:
-    not_judged: tuple[str, ...]
-    mapped: tuple[_Mapped, ...]
-
-
-_FOLLOWED = TypeAdapter(_Followed)
-
-
-@dataclass(frozen=True, slots=True)
 class Ran:
     """What the commands of a check ran, as far as they were followed.
 
@@ -99,12 +82,13 @@ def what_ran(
     """Read what `ensign-meter follow` wrote. `inside` has folders as commands see them."""
     own, judged, built, foreign = False, True, list[str](), list[str]()
     for log in logs:
-        followed = _followed(log)
-        if followed is None:
+        try:
+            said = read_followed(read_regular(log, _LONGEST_LOG_BYTES))
+        except (OSError, CommandFailed):  # the commands could write there
             judged = False
             continue
-        judged = judged and not {"not-allowed", "architecture"}.intersection(followed.not_judged)
-        for each in followed.mapped:
+        judged = judged and said.saw_anything
+        for each in said.mapped:
             path, is_inside = _outside(each.path, inside)
             if not any(PurePosixPath(name).name == path.name for name in seen.placed):
                 continue
@@ -124,15 +108,7 @@ def what_ran(
     return Ran(own or None if not judged else own)
 
 
-def _followed(log: Path) -> _Followed | None:
-    """None for what the commands damaged: they could write there."""
-    try:
-        return _FOLLOWED.validate_json(read_regular(log, _LONGEST_LOG_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
-def _replaced(path: Path, mapped: _Mapped) -> bool:
+def _replaced(path: Path, mapped: FollowedFile) -> bool:
     """Whether another file ran than now lies at its place, such as one that was there meanwhile."""
     try:
         return mapped.inode != path.stat().st_ino
@@ -194,14 +170,13 @@ def _identity(path: Path) -> Identity | None:
 
 def _code_sha256(path: Path) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        try:
-            elf = ELFFile(file)
+    try:
+        with elf_of(path) as elf:
             for section in code_sections(elf):
-                digest.update(section.data())
+                digest.update(data_of(section))
             for name in _CONTENTS:
                 constants = elf.get_section_by_name(name)
-                digest.update(b"" if constants is None else constants.data())
-        except (ELFError, ValueError):
-            return ""
+                digest.update(b"" if constants is None else data_of(constants))
+    except DamagedFile:
+        return ""
     return digest.hexdigest()

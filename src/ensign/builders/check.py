@@ -15,16 +15,16 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ensign.builders.build_context import Bounds, Runner
-from ensign.builders.build_stage import BUILD_TREE, environment_of, set_up_recorder
+from ensign.builders.build_stage import BUILD_TREE, environment_of
 from ensign.builders.built_again import Ran, TreeBefore, changes, look, what_ran
+from ensign.builders.call_log import set_up_recorder
 from ensign.builders.check_context import CheckContext, kept
 from ensign.builders.estimate import remember_check
 from ensign.builders.outcomes import BuildResult
 from ensign.builders.same_output import difference
 from ensign.builders.sandboxes import Sandbox
-from ensign.host.cache import Entry, Facts
+from ensign.host.entry import Entry, Facts
 from ensign.host.files import (
-    copy_tree,
     storage_errors,
     tree_entries,
 )
@@ -168,10 +168,15 @@ def _furnish(context: CheckContext, result: BuildResult, sandbox: Sandbox) -> No
     if own is None:
         raise FileNotFoundError(f"{result.facts.variant} was not built")
     if context.check.in_build_tree and result.stage is not None:
-        copy_tree(own.parent / BUILD_TREE, sandbox.tree)
+        context.build_context.copy_pinned(
+            own.parent / BUILD_TREE, sandbox.tree, result.build_tree_sha256
+        )
         set_up_recorder(result.stage, sandbox, context.build_context)
     else:
-        copy_tree(context.source, sandbox.tree)
+        again = context.build_context.source_again
+        context.build_context.copy_pinned(
+            context.source, sandbox.tree, context.source_sha256, again
+        )
     for name, path in context.baseline.tools.items():
         _put(path, sandbox.tree / build.tools[name])
     if build.runtime_files:

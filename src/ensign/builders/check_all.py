@@ -34,7 +34,7 @@ def check_variants(
     Variants with equal bytes are checked once. CommandFailed if the baseline fails: a check that
     it does not pass says nothing about the others. Interrupted on Ctrl-C.
     """
-    shown = shown_to_checks(context.study, context.folder)
+    shown = shown_to_checks(context.study, context.folder, context.build_context.caller)
     sandboxes = context.build_context.sandboxes.for_checks(*shown)
     context = replace(context, build_context=replace(context.build_context, sandboxes=sandboxes))
     checks = _Checks(context, cores, on_event)

@@ -16,18 +16,19 @@ from ensign.builders.stage_facts import cached_stage
 from ensign.builders.stages import Plan, Stage
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.errors import CommandFailed, Interrupted
+from ensign.sources.obtain import SourceTree
 
 _WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread
 
 
 @dataclass(frozen=True, slots=True)
 class GraphContext:
-    """Where a plan is performed: the source's tree, the cores, what stages are expected to take.
+    """Where a plan is performed: the source, the cores, what stages are expected to take.
 
     `baseline` is the key of the stage without which the rest is of no use.
     """
 
-    source: Path
+    source: SourceTree
     baseline: str
     cores: int
     expected_s: Mapping[str, float]
@@ -123,14 +124,17 @@ class Graph:
             entry = made[source.key]
             if entry is not None:
                 tools = {name: entry.folder / "files" / path for name, path in source.tools}
-        return Inputs(self._context.source, made.get(stage.parent), made.get(stage.profile), tools)
+        pinned = self._context.source
+        return Inputs(
+            pinned.tree, pinned.sha256, made.get(stage.parent), made.get(stage.profile), tools
+        )
 
     def _start(self, stage: Stage, inputs: Inputs, jobs: int) -> None:
         self._progress.started_ns[stage.key] = self._build_context.clock.monotonic_ns()
         self._tell("started", stage, 0.0)
         thread = threading.Thread(target=self._work, args=(stage, inputs, jobs), daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     def _work(self, stage: Stage, inputs: Inputs, jobs: int) -> None:
         try:

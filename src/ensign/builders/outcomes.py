@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders.build_stage import Made
+from ensign.builders.build_stage import BUILD_TREE, Made
 from ensign.builders.recorder import CALLS, DEPENDENCY_CALLS, read_calls
 from ensign.builders.relink import FOLDER, Relinked
 from ensign.builders.stage_facts import StageEntry, StageFacts, program_of, proof_of
@@ -51,8 +51,9 @@ class BuildResult:
     in folders that are laid over `files`; not each has a program of its own. `seen` is what its
     flags are proved from, `others` the same of each file that is loaded with it, `findings` what
     came of that. A loader is to look in `libraries`, relative to `files`; `made` are libraries that
-    were built and not kept. `stage` is what made it; `check_ran` is False
-    where its check never ran it. `not_compared` has workloads, and why their output was not.
+    were built and not kept. `stage` is what made it, `build_tree_sha256` what its tree was then,
+    where that was kept; `check_ran` is False where its check never ran it. `not_compared` has
+    workloads, and why their output was not.
     """
 
     facts: BuildFacts
@@ -66,6 +67,7 @@ class BuildResult:
     libraries: tuple[str, ...] = ()
     made: tuple[MadeLibrary, ...] = ()
     stage: Stage | None = None
+    build_tree_sha256: str = ""
     check_ran: bool = True
     not_compared: tuple[tuple[str, str], ...] = ()
 
@@ -165,6 +167,7 @@ def result_of(
         libraries=taken.folders,
         made=program.made,
         stage=stage,
+        build_tree_sha256=entry.contents.get(BUILD_TREE, ""),
     )
 
 

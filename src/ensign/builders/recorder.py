@@ -13,13 +13,16 @@ from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from ensign.host.files import write_atomically
+from ensign.host.json_text import read_json
+from ensign.host.programs import names_in
 from ensign.meter.command_lines import command_line
 from ensign.model.calls import Call, LinkInput, Output
 from ensign.model.errors import InputError
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Family
 
-FOLDER = "recorder"
+SOCKET = "socket"
+PROGRAM = "recorder"
 CALLS = "calls.jsonl"
 DEPENDENCY_CALLS = "dependency-calls.jsonl"
 COMPILE_COMMANDS = "compile_commands.json"
@@ -92,31 +95,57 @@ def recorded_programs(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
 
 def _versioned(path: str) -> Iterator[tuple[str, str]]:
     """Compilers on PATH whose names say a version, with their roles."""
-    for folder in map(Path, filter(None, path.split(os.pathsep))):
+    for folder in path.split(os.pathsep):
         # Names alone are sorted, the few that match: paths compare slowly, and folders are large.
-        names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
-        found = filter(None, map(_VERSIONED.fullmatch, names))
+        found = filter(None, map(_VERSIONED.fullmatch, names_in(folder)))
         for match in sorted(found, key=itemgetter(0)):
             yield match[0], _OTHER_DRIVERS[match[1]]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a recorder is: a folder, and the path by which builds see it."""
+
+    folder: Path
+    seen_as: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Whether calls are recorded, and whether builds are confined, so that nobody forges them."""
+
+    records: bool = True
+    confined: bool = True
+
+
 def set_up(
-    place: Path, seen_as: str, meter: Path, programs: Iterable[Recorded], changes: Changes
+    place: Place,
+    meter: Path,
+    programs: Iterable[Recorded],
+    changes: Changes,
+    keeping: Keeping = Keeping(),
 ) -> None:
-    """Make the folder of links and the settings in `place`, which builds see as `seen_as`."""
-    (place / "bin").mkdir(parents=True)
-    programs = tuple(programs)
+    """Make the folder of links, the program that they lead to, and its settings."""
+    folder, programs = place.folder, tuple(programs)
+    (folder / "bin").mkdir(parents=True)
+    shutil.copyfile(meter, folder / PROGRAM)
+    # What cannot be read cannot be traced from its start, not by who may execute it either.
+    hidden = keeping.records and keeping.confined
+    (folder / PROGRAM).chmod(0o111 if hidden else 0o555)
     for each in programs:
-        (place / "bin" / each.name).symlink_to(meter)
+        (folder / "bin" / each.name).symlink_to(f"../{PROGRAM}")
     settings = {
         "schema": _SCHEMA,
-        "log": f"{seen_as}/{CALLS}",
+        **({"socket": f"{place.seen_as}/{SOCKET}"} if keeping.records else {}),
+        "untraceable": hidden,
         "tools": {each.name: {"tool": each.tool, "program": each.program} for each in programs},
         "compile": changes.compile,
         "link": changes.link,
         "remove": changes.remove,
     }
-    write_atomically(place / "settings.json", json.dumps(settings).encode())
+    write_atomically(folder / "settings.json", json.dumps(settings).encode(), mode=0o444)
+    for name, mode in (("settings.json", 0o444), ("bin", 0o555)):  # whatever the umask is
+        (folder / name).chmod(mode)
 
 
 def environment(seen_as: str, path: str) -> dict[str, str]:
@@ -130,8 +159,8 @@ def read_calls(file: Path, skip: int = 0) -> tuple[Call, ...]:
         return ()
     try:
         with file.open() as lines:
-            return tuple(_call(json.loads(line)) for line in islice(lines, skip, None))
-    except (ValueError, KeyError, TypeError):
+            return tuple(_call(read_json(line)) for line in islice(lines, skip, None))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         text = f"{file} is damaged; delete {file.parent}, and it is built again"
         raise InputError(text) from None
 

@@ -24,6 +24,7 @@ from ensign.proof.relink import MAP, command_for_map, read_map
 from ensign.toolchains.profiling import FDATA
 
 TREE = "tree"
+_BUBBLEWRAP = "bwrap"  # it waits for what is left
 
 
 class StageFailedError(Exception):
@@ -32,9 +33,13 @@ class StageFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a stage is made from: the source's tree, or its parent's; a profile; tools by name."""
+    """What a stage is made from: the source's tree, or its parent's; a profile; tools by name.
+
+    Without `source_sha256` the source is nobody else's, and is not looked at.
+    """
 
     source: Path
+    source_sha256: str = ""
     parent: StageEntry | None = None
     profile: StageEntry | None = None
     tools: Mapping[str, Path] = field(default_factory=dict)
@@ -44,7 +49,19 @@ class Inputs:
         """The tree that the stage gets a copy of: of a program, the files that were kept."""
         if self.parent is None:
             return self.source
-        return self.parent.folder / (TREE if self.parent.kind == "dependencies" else "files")
+        return self.parent.folder / self._name
+
+    @property
+    def tree_sha256(self) -> str:
+        """What that tree must be; empty where it is not known."""
+        if self.parent is None:
+            return self.source_sha256
+        return self.parent.contents.get(self._name, "")
+
+    @property
+    def _name(self) -> str:
+        is_tree = self.parent is not None and self.parent.kind == "dependencies"
+        return TREE if is_tree else "files"
 
     @property
     def linked(self) -> StageEntry | None:
@@ -92,7 +109,8 @@ class Run:
         """Run them one after the other. StageFailedError."""
         for argv in commands:
             outcome = self.runner.run(argv)
-            self.left_running.extend(outcome.left_running)
+            left = (name for name in outcome.left_running if name != _BUBBLEWRAP)
+            self.left_running.extend(left)
             if not outcome.ok:
                 raise StageFailedError(
                     f"'{argv[0]}' {outcome.describe()}{self.runner.limit_met(outcome)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from ensign.host.confinement_probe import Confinement
 from ensign.host.files import locked, remove_tree
 
 # What the meter and the recorder tell those that they start, and nobody else is to see.
-_OF_THE_METER = ("ENSIGN_METER", "ENSIGN_METER_SCOPE")
+_OF_THE_METER = ("ENSIGN_METER", "ENSIGN_METER_SCOPE", "ENSIGN_VARIANT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Sandbox:
     """Where one stage is built. `tree` is to be filled; `argv` goes before each command.
 
     `user` is who commands run as, where that is another one: all that is in here is to be theirs.
+    Commands see the folder `recorder`, but may not write to it.
     """
 
     tree: Path
@@ -35,6 +36,7 @@ class Sandbox:
     cwd: Path
     argv: tuple[str, ...] = ()
     user: UnprivilegedUser | None = None
+    recorder: Path = field(kw_only=True)
 
     @property
     def folders(self) -> tuple[Path, Path]:
@@ -43,10 +45,14 @@ class Sandbox:
 
 
 class Sandboxes(Protocol):
-    """Gives stages their sandboxes. `build_path` and `temporary_path` are what commands see."""
+    """Gives stages their sandboxes.
+
+    `build_path`, `temporary_path` and `recorder_path` are what commands see.
+    """
 
     build_path: str
     temporary_path: str
+    recorder_path: str
 
     @property
     def concurrent(self) -> bool:
@@ -78,6 +84,7 @@ class Bubblewrap:
 
     build_path = f"{INSIDE}/build"
     temporary_path = f"{INSIDE}/scratch"
+    recorder_path = f"{INSIDE}/recorder"
 
     def __init__(
         self,
@@ -97,17 +104,28 @@ class Bubblewrap:
         """See `Sandboxes.sandbox`."""
         with self._cache.temporary() as folder:
             folder.chmod(0o700)
-            tree, temporary = folder / "tree", folder / "tmp"
+            tree, temporary, recorder = (folder / each for each in ("tree", "tmp", "recorder"))
             temporary.mkdir()
+            recorder.mkdir()
+            recorder.chmod(0o755)  # whatever the umask of root is
             binds = (
                 Bind(str(tree), self.build_path, writable=True),
                 Bind(str(temporary), self.temporary_path, writable=True),
                 # Programs that count themselves write there, in a training elsewhere.
                 Bind(str(temporary), str(temporary), writable=True),
+                Bind(str(recorder), self.recorder_path),
             )
-            request = replace(self._shown, binds=binds, cwd=self.build_path, unset=_OF_THE_METER)
+            request = replace(
+                self._shown,
+                binds=binds,
+                cwd=self.build_path,
+                unset=_OF_THE_METER,
+                # What a command leaves running is to be named: the meter ends it.
+                ends_with_parent=False,
+            )
             argv = self.confinement.argv(request)
-            yield Sandbox(tree, temporary, folder, argv, self.confinement.user)
+            user = self.confinement.user
+            yield Sandbox(tree, temporary, folder, argv, user, recorder=recorder)
 
     def for_checks(self, *read: Path) -> Sandboxes:
         """See `Sandboxes.for_checks`."""
@@ -125,20 +143,23 @@ class OneFolder:
         self.confinement = confinement
         self.build_path = str(self._folder / "build")
         self.temporary_path = str(self._folder / "tmp")
+        self.recorder_path = str(self._folder / "recorder")
         self._folder.mkdir(exist_ok=True)
 
     @contextmanager
     def sandbox(self) -> Iterator[Sandbox]:
         """See `Sandboxes.sandbox`."""
         tree, temporary = Path(self.build_path), Path(self.temporary_path)
+        recorder = Path(self.recorder_path)
         with locked(self._folder / "lock"):
-            for left in (tree, temporary):
+            for left in (tree, temporary, recorder):
                 remove_tree(left)
             temporary.mkdir()
+            recorder.mkdir()
             try:
-                yield Sandbox(tree, temporary, tree)
+                yield Sandbox(tree, temporary, tree, recorder=recorder)
             finally:
-                for left in (tree, temporary):
+                for left in (tree, temporary, recorder):
                     remove_tree(left)
 
     def for_checks(self, *read: Path) -> Sandboxes:

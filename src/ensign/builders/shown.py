@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.cache import key_of
-from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser
+from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser, is_someones_home
 from ensign.host.confinement_probe import Confinement, probe_confinement, unconfined
 from ensign.host.processes import ProcessLimits
 from ensign.host.usable_memory import usable_memory_bytes
@@ -25,7 +26,14 @@ _CREDENTIALS = frozenset(
      ".password-store", ".pki", "keyrings", "credentials", "credentials.toml", "gcloud")
 )  # fmt: skip
 RESULTS = ".ensign"
-_FEWEST_PARTS = 4  # a home folder, such as /home/me, has three
+_OFFLINE = "builds have no network: fetch what is needed beforehand, or set sandbox.network = true"
+_WAYS_OUT = {
+    "Read-only file system": "builds may write to their own tree, HOME and TMPDIR alone; "
+    "sandbox.write = [...] names more",
+    "Temporary failure in name resolution": _OFFLINE,
+    "Could not resolve host": _OFFLINE,
+    "Network is unreachable": _OFFLINE,
+}
 
 
 def confinement_of(request: BuildRequest, ports: BuildPorts) -> Confinement:
@@ -54,7 +62,7 @@ def shown_to_builds(
         programs=tuple(sorted(programs)),
         read=(
             *meter,
-            *paths_in(_words(request.study)),
+            *paths_in(_words(request.study), ports.env),
             *sandbox_paths(sandbox.read, folder, "read"),
         ),
         write=writable(sandbox, folder, user),
@@ -63,16 +71,24 @@ def shown_to_builds(
     )
 
 
-def shown_to_checks(study: Study, folder: Path) -> tuple[Path, ...]:
+def shown_to_checks(study: Study, folder: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
     """What checks see besides: the study's folder, and what its workloads name."""
     words = [word for each in study.workloads for word in (each.command or [])]
     words += [text for each in study.workloads for text in each.env.values()]
     words += [each.stdin for each in study.workloads if each.stdin is not None]
     if study.check is not None:
         words += [word for argv in study.check.commands for word in argv]
-    whole = () if len(folder.parts) < _FEWEST_PARTS else (folder,)
+    whole = () if is_someones_home(folder, env.get("HOME", "")) else (folder,)
     inside = (folder / word for word in words if word and not PurePosixPath(word).is_absolute())
-    return (*whole, *paths_in(words), *filter(_is_there, inside))
+    may_be = (each for each in inside if _may_be_shown(each, env) and _is_there(each))
+    return (*whole, *paths_in(words, env), *may_be)
+
+
+def way_out(said: str, confinement: Confinement) -> str:
+    """Which key of the study would let a command do what it complained of; empty for others."""
+    if not confinement.works:
+        return ""
+    return next((f"\n{text}" for sign, text in _WAYS_OUT.items() if sign in said), "")
 
 
 def given_env(sandbox: SandboxSection, env: Mapping[str, str]) -> dict[str, str]:
@@ -97,13 +113,18 @@ def sandbox_key(sandbox: SandboxSection, env: Mapping[str, str]) -> str:
     return key_of([*decisive, sorted(given_env(sandbox, env).items())])
 
 
-def paths_in(words: Iterable[str]) -> tuple[Path, ...]:
+def paths_in(words: Iterable[str], env: Mapping[str, str]) -> tuple[Path, ...]:
     """The absolute paths in words of commands; never a home folder, nor credentials."""
     found = (Path(each) for word in words for each in _PATH.findall(word))
-    return tuple(
-        path
-        for path in dict.fromkeys(found)
-        if len(path.parts) >= _FEWEST_PARTS and not _CREDENTIALS.intersection(path.parts)
+    return tuple(path for path in dict.fromkeys(found) if _may_be_shown(path, env))
+
+
+def _may_be_shown(path: Path, env: Mapping[str, str]) -> bool:
+    """Neither as it is written nor where its links lead it is a home folder or credentials."""
+    return not any(
+        is_someones_home(Path(each), env.get("HOME", ""))
+        or _CREDENTIALS.intersection(Path(each).parts)
+        for each in (os.path.normpath(path), os.path.realpath(path))
     )
 
 

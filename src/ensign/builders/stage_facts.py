@@ -11,7 +11,8 @@ from pydantic import ConfigDict, TypeAdapter
 from ensign.builders.relink import Relinked
 from ensign.builders.stages import Stage
 from ensign.builders.taking import Taken
-from ensign.host.cache import Cache, Entry, Facts
+from ensign.host.cache import Cache
+from ensign.host.entry import Entry, Facts
 from ensign.model.built_files import MadeLibrary
 from ensign.model.profile_coverage import ProfileCoverage
 from ensign.proof.facts import Proof

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from ensign.cli.output import say
+from ensign.cli.output import say_in_colour, write
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import screen_of
 from ensign.host.signals import signals_deferred
@@ -38,7 +38,7 @@ def carry_out(
         kept = keep(outcome.result)
         show(outcome.result, outputs, details=details)
         if kept:
-            (sys.stderr.write if outputs.to_standard_output else say)(kept)
+            write(sys.stderr if outputs.to_standard_output else sys.stdout, kept)
     return _status(outcome, fail_on)
 
 
@@ -47,7 +47,9 @@ def show(result: Result, outputs: Outputs, *, details: bool, every_workload: boo
     outputs.write(result)
     if not outputs.to_standard_output:
         screen = screen_of(sys.stdout)
-        say(as_terminal.render(result, screen, details=details, every_workload=every_workload))
+        say_in_colour(
+            as_terminal.render(result, screen, details=details, every_workload=every_workload)
+        )
 
 
 def _status(outcome: ExperimentOutcome, fail_on: FailOn) -> int:

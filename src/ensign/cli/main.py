@@ -12,7 +12,7 @@ from ensign import __version__
 from ensign.cli.argv import plain_options
 from ensign.cli.compare import compare
 from ensign.cli.doctor import doctor
-from ensign.cli.output import complain, say, write
+from ensign.cli.output import complain, say, settle, write
 from ensign.cli.schema import schema
 from ensign.cli.ship import ship
 from ensign.cli.study import (
@@ -25,6 +25,7 @@ from ensign.cli.study import (
     unbundle,
 )
 from ensign.cli.suites import suites
+from ensign.host.refusals import refusal
 from ensign.host.signals import stopped_by_signals
 from ensign.model.errors import (
     CommandFailed,
@@ -40,13 +41,14 @@ _STATUS: tuple[tuple[type[EnsignError], int], ...] = (
     (Interrupted, 4),
     (InternalError, 5),
 )
-_INPUT, _INTERRUPTED, _INTERNAL = 2, 4, 5
+_INPUT, _FAILED, _INTERRUPTED, _INTERNAL = 2, 3, 4, 5
 EXIT_STATUSES: dict[int, str] = {
     0: "done",
     1: "done, and a condition given by --fail-on holds; "
     "or a shipped change lacks an effect that was measured",
     _INPUT: "wrong use, or wrong input",
-    3: "a command failed: a build, a program under test, or a load generator",
+    _FAILED: "a command failed: a build, a program under test, or a load generator; or the system "
+    "refused what ensign needs (a disk is full, no memory is left, a file cannot be read …)",
     _INTERRUPTED: "interrupted",
     _INTERNAL: "an error in ensign itself; please report it",
 }
@@ -82,6 +84,7 @@ def main() -> None:
     """The program `ensign`."""
     with stopped_by_signals():
         status = run_command_line(sys.argv[1:])
+    settle()
     sys.exit(status)
 
 
@@ -101,7 +104,11 @@ def run_command_line(argv: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         status = _TYPER_INTERRUPTED
     except Exception as error:  # noqa: BLE001  # a bug, whatever it is: never the status of 'slower'
-        traceback.print_exc()
+        refused = refusal(error)
+        if refused is not None:
+            complain(refused)
+            return _FAILED
+        write(sys.stderr, traceback.format_exc())
         complain(f"this should not have happened, please report it: {error!r}")
         return _INTERNAL
     if status == _TYPER_INTERRUPTED:

@@ -11,11 +11,12 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
-from ensign.cli.output import write
+from ensign.cli.output import rewrite, write
 from ensign.lab.compare.run import Expected, Progress
 from ensign.lab.study.racing import RoundPlan, RoundProgress
 from ensign.model.build_events import BuildEvent
 from ensign.model.comparisons import Comparison
+from ensign.model.quoting import visible
 from ensign.model.units import format_duration, format_percent, format_size, speedup
 from ensign.report.terminal_page import Screen
 
@@ -47,13 +48,13 @@ class StatusLine:
         if not self._live:
             return
         width = shutil.get_terminal_size((80, 24)).columns - 1
-        write(self._stream, f"\r\x1b[K{text[:width]}")
+        rewrite(self._stream, visible(text)[:width])
         self._last_ns = time.monotonic_ns()
 
     def clear(self) -> None:
         """Removes the line."""
         if self._live:
-            write(self._stream, "\r\x1b[K")
+            rewrite(self._stream, "")
 
     def clear_first(self, _: object) -> str:
         """Removes the line before a result is printed; nothing is kept."""
@@ -161,7 +162,8 @@ class BuildProgress:
         else:
             self._working.pop(event.label, None)
             self._line.clear()
-            took = "" if event.kind == "cached" else f" in {format_duration(event.elapsed_s * 1e9)}"
+            at_once = event.kind in ("cached", "replaced")
+            took = "" if at_once else f" in {format_duration(event.elapsed_s * 1e9)}"
             why = f": {event.text}" if event.text else ""
             write(self._stream, f"{event.label}: {_HAPPENED[event.kind]}{took}{why}\n")
         if self._working:
@@ -172,4 +174,9 @@ class BuildProgress:
             self._line.show(f"building {', '.join(parts)}")
 
 
-_HAPPENED = {"finished": "done", "cached": "already there", "failed": "FAILED"}
+_HAPPENED = {
+    "finished": "done",
+    "cached": "already there",
+    "failed": "FAILED",
+    "replaced": "found damaged",
+}

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from ensign.cli.experiment import carry_out, show
-from ensign.cli.output import complain, say
+from ensign.cli.output import complain, say, write
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import BuildProgress, RoundsProgress, StatusLine, screen_of
 from ensign.host.files import check_writable, write_atomically
@@ -56,7 +56,7 @@ def run(  # noqa: PLR0913  # what the command line says
     file = file if confined else file.unconfined()
     folder = folder_of(file)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
-        sys.stderr.write(as_plan.before_run(expectation(file, cache, ports)) + "\n")
+        write(sys.stderr, as_plan.before_run(expectation(file, cache, ports)) + "\n")
         rounds = RoundsProgress(line, sys.stderr)
         progress = ProgressCallbacks(
             build=BuildProgress(line, sys.stderr).show,

@@ -4,6 +4,9 @@ An entry is a folder `entries/KIND-KEY` with `meta.json` and whatever its maker 
 made under a temporary name and renamed, so it is there whole or not at all. Whoever uses an entry
 holds a shared lock on its folder, whoever makes one an exclusive lock on the temporary folder;
 the kernel drops a lock with its process. So what is unlocked may be evicted or removed.
+
+What is used is what was put in: an entry's hashes are recorded when it is made (`seal`), and looked
+at before its first use by a `Cache`. One that differs is moved to `quarantine`, and made again.
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 import platformdirs
 
 from ensign.host.clock import Clock, SystemClock
+from ensign.host.entry import OWN_FILES, USED, Entry, Facts, finish, read_meta, size_of
 from ensign.host.files import (
     DISK_FULL,
     locked,
@@ -32,16 +36,19 @@ from ensign.host.files import (
     try_lock,
     write_atomically,
 )
+from ensign.host.quarantine import Quarantine
+from ensign.host.seal import Contents, contents_of, difference
 from ensign.model.errors import InputError, StorageFailed
+from ensign.model.quoting import visible
+from ensign.model.units import format_size
 
 DEFAULT_LIMIT_BYTES = 10 * 2**30
 
-Facts = Mapping[str, object]
 Fill = Callable[[Path], Facts]
 F = TypeVar("F")
+_TRIES = 3
 
-_META = "meta.json"
-_USED = "used"
+_MOST_LEFT = 10
 _TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# Made by ensign; everything here can be made again. 'ensign clean' empties it.\n"
@@ -58,23 +65,6 @@ def key_of(inputs: object) -> str:
     """SHA-256 of the canonical JSON of all inputs, in hexadecimal."""
     text = json.dumps(inputs, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Entry(Generic[F]):
-    """Something in the cache. `facts` is what its maker recorded, `folder` where its files are."""
-
-    kind: str
-    key: str
-    folder: Path
-    facts: F
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Meta(Generic[F]):
-    facts: F
-    size_bytes: int
 
 
 def _as_they_are(facts: Facts) -> Facts:
@@ -105,7 +95,10 @@ class Cache:
         self._limit_bytes = limit_bytes
         self._clock = clock or SystemClock()
         self._held: dict[Path, int] = {}
+        self._sealed: dict[Path, Contents] = {}
+        self._quarantine = Quarantine(folder / "quarantine")
         self._lock = threading.Lock()
+        self._left: list[str] = []
         with _usable(folder):
             for name in ("entries", "temporary", "logs"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
@@ -130,31 +123,64 @@ class Cache:
             for descriptor in self._held.values():
                 os.close(descriptor)
             self._held.clear()
+            self._sealed.clear()
         self.evict()
 
     @overload
-    def get(self, kind: str, key: str) -> Entry[Facts] | None: ...
+    def get(self, kind: str, key: str, *, pinned: str = "") -> Entry[Facts] | None: ...
     @overload
-    def get(self, kind: str, key: str, read: Callable[[Facts], F]) -> Entry[F] | None: ...
     def get(
-        self, kind: str, key: str, read: Callable[[Facts], object] = _as_they_are
+        self, kind: str, key: str, read: Callable[[Facts], F], *, pinned: str = ""
+    ) -> Entry[F] | None: ...
+    def get(
+        self,
+        kind: str,
+        key: str,
+        read: Callable[[Facts], object] = _as_they_are,
+        *,
+        pinned: str = "",
     ) -> Entry[Any] | None:
         """Return the entry, held until `close`; None if it is not there.
 
         One that is damaged is not there: `read`, which makes its facts of their JSON, raises
-        ValueError, and what is made in its place replaces it.
+        ValueError, or what it holds is not what was put in (`replaced` says so); what is made in
+        its place replaces it. `pinned` names what in it must have the key as its hash, whatever is
+        recorded.
         """
         folder = self._place(kind, key)
         if not self._hold(folder):
             return None
-        meta = _meta(folder, read)
+        meta = read_meta(folder, read)
         if meta is None:
             self._release(folder)
             return None
+        contents = {**meta.contents, pinned: key} if pinned else meta.contents
+        if not self._is_sealed(folder, contents):
+            return None
         with suppress(OSError):
             now = self._clock.unix_s()
-            os.utime(folder / _USED, (now, now))
-        return Entry(kind, key, folder, meta.facts, meta.size_bytes)
+            os.utime(folder / USED, (now, now))
+        return Entry(kind, key, folder, meta.facts, meta.size_bytes, contents)
+
+    def recheck(self, kind: str) -> bool:
+        """Whether all entries of a kind that are in use still hold what they held at first.
+
+        Those that do not are gone from the cache, as if `get` had found it.
+        """
+        with self._lock:
+            own = [each for each in self._sealed if each.name.startswith(f"{kind}-")]
+        found = [self._is_sealed(each, again=True) for each in own]
+        return all(found)
+
+    def quarantine(self, folder: Path, what: str) -> None:
+        """Move an entry out of use; `replaced` tells. StorageFailed."""
+        self._release(folder)
+        with locked(self.folder / "lock"):
+            self._quarantine.take(folder, what)
+
+    def replaced(self) -> tuple[str, ...]:
+        """What was moved out of use since this was asked last, in sentences."""
+        return self._quarantine.said()
 
     @overload
     def facts(self, kind: str, key: str) -> Facts | None: ...
@@ -164,7 +190,7 @@ class Cache:
         self, kind: str, key: str, read: Callable[[Facts], object] = _as_they_are
     ) -> object | None:
         """Return what was recorded of an entry, which is no use of it; None if it is not there."""
-        meta = _meta(self._place(kind, key), read)
+        meta = read_meta(self._place(kind, key), read)
         return None if meta is None else meta.facts
 
     @overload
@@ -183,23 +209,32 @@ class Cache:
             folder = work / "entry"
             folder.mkdir()
             facts = dict(fill(folder))
-            size_bytes = tree_size_bytes(folder)
-            content = {"kind": kind, "key": key, "size_bytes": size_bytes, "facts": facts}
-            text = json.dumps(content, indent=1, sort_keys=True) + "\n"
-            write_atomically(folder / _META, text.encode())
-            write_atomically(folder / _USED, b"")
+            contents = finish(folder, kind, key, facts)
             now = self._clock.unix_s()
-            os.utime(folder / _USED, (now, now))
+            os.utime(folder / USED, (now, now))
             place = self._place(kind, key)
-            with locked(self.folder / "lock"):
-                if place.exists() and _meta(place, read) is None:
-                    remove_tree(place)
-                if not place.exists():
-                    folder.rename(place)
+            for _ in range(_TRIES):  # another ensign's may be there, and damaged
+                is_new = self._put(folder, place, read)
+                if is_new:
+                    with self._lock:
+                        self._sealed[place] = contents
                 entry = self.get(kind, key, read)
-        if entry is None:
-            raise FileNotFoundError(place)
-        return entry
+                if entry is not None:
+                    return entry
+                if is_new:
+                    break
+        raise StorageFailed(f"what was just written to {place} cannot be read: is its disk sound?")
+
+    def _put(self, folder: Path, place: Path, read: Callable[[Facts], object]) -> bool:
+        """Move a new entry to its place, held from then on; False where there is one already."""
+        with locked(self.folder / "lock"):
+            if place.exists() and read_meta(place, read) is None:
+                remove_tree(place)
+            is_new = not place.exists()
+            if is_new:
+                folder.rename(place)
+            self._hold(place)
+        return is_new
 
     @contextmanager
     def temporary(self) -> Iterator[Path]:
@@ -217,10 +252,10 @@ class Cache:
                 os.close(descriptor)
 
     def recall(self, question: str) -> str | None:
-        """Return what `remember` was told under that key."""
+        """Return what `remember` was told under that key: a hint, nothing vouches for it."""
         try:
             return (self.folder / "memory" / question).read_text()
-        except FileNotFoundError:
+        except (OSError, UnicodeDecodeError):
             return None
 
     def remember(self, question: str, answer: str) -> None:
@@ -244,18 +279,29 @@ class Cache:
         return freed
 
     def clean(self, older_than_s: float | None = None) -> int:
-        """Remove all entries, or those not used for so long; not those in use. Bytes freed."""
+        """Remove all entries, or those not used for so long; not those in use. Bytes freed.
+
+        StorageFailed, after all else is removed, where some of it could not be.
+        """
         now = self._clock.unix_s()
         freed = 0
+        self._left.clear()
         for each in self._stored():
             if older_than_s is None or now - each.used_unix_s > older_than_s:
                 freed += self._remove(each)
         if older_than_s is None:
-            for name in ("logs", "memory"):
+            for name in ("logs", "memory", "quarantine"):
                 if (self.folder / name).exists():
                     freed += tree_size_bytes(self.folder / name)
-                    remove_tree(self.folder / name)
-            (self.folder / "logs").mkdir(exist_ok=True)
+                    self._left += remove_tree(self.folder / name)
+            self._remove_unlocked(unreadable=True)
+            with suppress(OSError):
+                (self.folder / "logs").mkdir(exist_ok=True)
+        if self._left:
+            said = "\n".join(map(visible, self._left[:_MOST_LEFT]))
+            raise StorageFailed(
+                f"freed {format_size(freed)}, but some of the cache could not be removed:\n{said}"
+            )
         return freed
 
     def size_bytes(self) -> int:
@@ -285,8 +331,32 @@ class Cache:
                 os.close(descriptor)
             return same
 
+    def _is_sealed(
+        self, folder: Path, expected: Contents | None = None, *, again: bool = False
+    ) -> bool:
+        """Whether an entry holds what it should, looked at once unless `again`; else it is gone."""
+        with self._lock:
+            first = self._sealed.get(folder)
+        if first is not None and expected not in (None, first):
+            self.quarantine(folder, "what is recorded of it was changed")
+            return False
+        if first is not None and not again:
+            return True
+        expected = first or expected or {}
+        try:
+            what = difference(folder, expected, contents_of(folder, OWN_FILES))
+        except OSError as error:
+            what = error.strerror or str(error)
+        if what:
+            self.quarantine(folder, what)
+            return False
+        with self._lock:
+            self._sealed[folder] = dict(expected)
+        return True
+
     def _release(self, folder: Path) -> None:
         with self._lock:
+            self._sealed.pop(folder, None)
             descriptor = self._held.pop(folder, None)
             if descriptor is not None:
                 os.close(descriptor)
@@ -295,45 +365,46 @@ class Cache:
         stored = []
         for folder in (self.folder / "entries").iterdir():
             try:
-                size_bytes = int(json.loads((folder / _META).read_text())["size_bytes"])
-                used_unix_s = (folder / _USED).stat().st_mtime
-            except (OSError, ValueError, KeyError):
+                size_bytes = size_of(folder)
+                used_unix_s = (folder / USED).stat().st_mtime
+            except (OSError, ValueError, KeyError, TypeError):
                 size_bytes, used_unix_s = 0, 0.0
             stored.append(_Stored(folder, used_unix_s, size_bytes))
         return stored
 
     def _remove(self, stored: _Stored) -> int:
-        with suppress(FileNotFoundError):
+        descriptor = None
+        try:
             descriptor = try_lock(stored.folder, shared=False)
             if descriptor is None:
                 return 0
-            try:
-                doomed = self.folder / "temporary" / f"evicted-{secrets.token_hex(6)}"
-                with locked(self.folder / "lock"):
-                    stored.folder.rename(doomed)
-                remove_tree(doomed)
-            finally:
+            doomed = self.folder / "temporary" / f"evicted-{secrets.token_hex(6)}"
+            with locked(self.folder / "lock"):
+                stored.folder.rename(doomed)
+        except FileNotFoundError:
+            return 0
+        except (OSError, StorageFailed):
+            doomed = stored.folder  # no folder, or one without permissions: nobody can be using it
+        try:
+            self._left += remove_tree(doomed)
+        finally:
+            if descriptor is not None:
                 os.close(descriptor)
-            return stored.size_bytes
-        return 0
+        return stored.size_bytes
 
-    def _remove_unlocked(self) -> None:
-        """Remove what dead processes left under temporary names."""
+    def _remove_unlocked(self, *, unreadable: bool = False) -> None:
+        """Remove what dead processes left under temporary names; also what cannot be opened."""
         with locked(self.folder / "lock"):
             for left in (self.folder / "temporary").iterdir():
-                with suppress(FileNotFoundError, PermissionError):
+                try:
                     descriptor = try_lock(left, shared=False)
-                    if descriptor is not None:
-                        remove_tree(left)
-                        os.close(descriptor)
-
-
-def _meta(folder: Path, read: Callable[[Facts], F]) -> _Meta[F] | None:
-    try:
-        content = json.loads((folder / _META).read_text())
-        return _Meta(read(content["facts"]), int(content["size_bytes"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+                except OSError:
+                    if unreadable:
+                        self._left += remove_tree(left)
+                    continue
+                if descriptor is not None:
+                    self._left += remove_tree(left)
+                    os.close(descriptor)
 
 
 @contextmanager

@@ -11,10 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ensign.host.confinement import INSIDE, Bind, Link, View
+from ensign.host.files import is_file, is_folder
 
 _ROOT = Path("/")
 _OWN = frozenset({INSIDE, "/proc", "/dev"})
 _PRIVATE = ("/root", "/home", "/run", "/mnt", "/media", "/srv")
+# Empty also where the home folder itself is shown because somebody asked for that.
+_CREDENTIALS = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".password-store",
+    ".local/share/keyrings",
+)  # fmt: skip
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # these are made anew
 # A home folder that is one of these, as a container's may be, is shown.
 _SYSTEM = re.compile(r"/|/(bin|boot|dev|etc|lib\w*|nix|opt|proc|sbin|sys|usr|var)(/(bin|lib))?")
@@ -104,11 +110,18 @@ def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) ->
     )
 
 
+def is_someones_home(path: Path, home: str) -> bool:
+    """Whether it is a home folder, or a place where those or other private things are kept."""
+    kept = {*_PRIVATE, *_SCRATCH, home}
+    around = any(Path(each).is_relative_to(path) for each in kept if each)
+    return around or str(path.parent) == "/home"
+
+
 def rustup_home(path: str) -> str:
     """The folder of Rust's toolchains, where a PATH leads to them by way of rustup; else empty."""
     for folder in map(Path, filter(os.path.isabs, path.split(os.pathsep))):
         home = folder.parent.parent / _RUSTUP
-        if (folder / "rustup").exists() and (home / "toolchains").is_dir():
+        if is_file(folder / "rustup") and is_folder(home / "toolchains"):
             return str(home)
     return ""
 
@@ -135,19 +148,21 @@ def _entries_of_root() -> tuple[tuple[str, ...], dict[str, Link]]:
             continue
         if path.is_symlink():
             links[str(path)] = Link(str(path), str(path.readlink()))
-        elif path.is_dir() or path.is_file():
+        elif is_folder(path) or is_file(path):
             entries.append(str(path))
     return tuple(entries), links
 
 
 def _private_places(request: ConfinementRequest) -> set[str]:
-    wanted = (*_PRIVATE, request.home, *map(str, request.hidden))
+    homes = ("/root", *filter(None, [request.home]))
+    credentials = (f"{home}/{name}" for home in homes for name in _CREDENTIALS)
+    wanted = (*_PRIVATE, request.home, *credentials, *map(str, request.hidden))
     return {each for each in _real(wanted) if not _SYSTEM.fullmatch(each)}
 
 
 def _real(paths: Iterable[str]) -> set[str]:
     there = (os.path.realpath(each) for each in paths if Path(each).is_absolute())
-    return {each for each in there if Path(each).is_dir()}
+    return {each for each in there if is_folder(Path(each))}
 
 
 @dataclass
@@ -162,10 +177,10 @@ class _Showing:
     def show(self, path: Path, *, writable: bool = False) -> None:
         """Show a file or folder at its place, with the links on the way; nothing if it is gone."""
         real = self._follow(path)
-        if real is None or real == _ROOT:
+        if real is None or real == _ROOT or any(real.is_relative_to(each) for each in _OWN):
             return
         self._open_way(real)
-        if not writable and real.is_dir() and not self._may(real, 5):
+        if not writable and is_folder(real) and not self._may(real, 5):
             self._show_entries(real)
         elif writable or str(real) not in self.binds:
             self.binds[str(real)] = Bind(str(real), str(real), writable)
@@ -173,7 +188,9 @@ class _Showing:
     def show_programs(self, folder: Path) -> None:
         """Show a folder of programs, and what belongs to them in the folders beside it."""
         real = self._follow(folder)
-        if real is None or not real.is_dir() or real in self.prefixes or not self._is_private(real):
+        if real is None or not is_folder(real) or real in self.prefixes:
+            return
+        if not self._is_private(real):
             return
         self.prefixes.add(real)
         self.show(folder)
@@ -224,7 +241,7 @@ class _Showing:
                 self._follow(path)
             elif str(path) in self.hidden:
                 continue
-            elif (path.is_dir() and self._may(path, 5)) or (path.is_file() and self._may(path, 4)):
+            elif (is_folder(path) and self._may(path, 5)) or (is_file(path) and self._may(path, 4)):
                 self.binds.setdefault(str(path), Bind(str(path), str(path)))
 
     def _open_way(self, real: Path) -> None:
@@ -275,13 +292,13 @@ def _beside(folder: Path, programs: list[str]) -> Iterator[Path]:
                 if _OF_SHARE.fullmatch(each.name) or _belongs(each.name, named):
                     yield each
             continue
-        is_wanted = _OF_PREFIX.fullmatch(path.name) if path.is_dir() else _is_file_of_prefix(path)
+        is_wanted = _OF_PREFIX.fullmatch(path.name) if is_folder(path) else _is_file_of_prefix(path)
         if is_wanted:
             yield path
 
 
 def _is_file_of_prefix(path: Path) -> bool:
-    return path.name in _FILES_OF_PREFIX and path.is_file()
+    return path.name in _FILES_OF_PREFIX and is_file(path)
 
 
 def _belongs(name: str, programs: tuple[str, ...]) -> bool:

@@ -82,12 +82,15 @@ def _mounts(view: View) -> Iterable[str]:
     """Parents before what lies in them; what a user owns of it is made read-only at the end."""
     empty = dict.fromkeys(view.hidden, "0755") | dict.fromkeys(view.scratch, "1777")
     binds = {bind.target: bind for bind in view.binds}
+    empty = {place: mode for place, mode in empty.items() if place not in binds}
     made: list[str] = []
     for place in sorted({*empty, *binds}, key=_depth):
         bind = binds.get(place)
         if bind is not None:
             yield from _way_to(place, made, empty)
             yield from _bind(bind, view, made)
+        elif _is_of_root(place, view):
+            yield from ("--dir", place)
         elif _covering(place, made) not in empty or place in view.scratch:
             size = str(view.scratch_bytes)
             yield from ("--perms", empty[place], "--size", size, "--tmpfs", place)
@@ -96,9 +99,15 @@ def _mounts(view: View) -> Iterable[str]:
         made.append(place)
     for link in view.links:
         yield from ("--symlink", link.target, link.place)
-    read_only = [place for place in made if place in view.hidden and place not in binds]
+    hidden = (place for place in made if place in view.hidden and place not in binds)
+    read_only = (place for place in hidden if not _is_of_root(place, view))
     for place in (*read_only, "/dev", "/"):
         yield from ("--remount-ro", place)
+
+
+def _is_of_root(place: str, view: View) -> bool:
+    """Whether it is a folder of `/`, which is made anew anyway and read-only in the end."""
+    return place not in view.scratch and str(PurePosixPath(place).parent) == "/"
 
 
 def _way_to(place: str, made: list[str], empty: Collection[str]) -> Iterable[str]:

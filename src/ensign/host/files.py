@@ -7,16 +7,23 @@ import fcntl
 import hashlib
 import os
 import secrets
-import shutil
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from fnmatch import fnmatch
 from pathlib import Path
 
-from ensign.model.errors import InputError, StorageFailed
+from ensign.host.storage import DISK_FULL, storage_errors
+from ensign.host.tree_copy import copy_tree, tree_sha256, tree_size_bytes
+from ensign.host.tree_removal import TreeRemoval
+from ensign.host.tree_walk import walk
+from ensign.model.errors import InputError
 
-DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+__all__ = [
+    "DISK_FULL", "check_writable", "copy_tree", "file_sha256", "is_file", "is_folder", "locked",
+    "remove_tree", "storage_errors", "tree_entries", "tree_sha256", "tree_size_bytes", "try_lock",
+    "write_atomically",
+]  # fmt: skip
+
+_LONGEST_PATH_BYTES = 4095
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -37,20 +44,6 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-
-
-@contextmanager
-def storage_errors(path: Path) -> Iterator[None]:
-    """Turn the system's refusal to write into a StorageFailed that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in DISK_FULL:
-            advice = "make space there ('ensign clean' empties ensign's own cache)"
-            raise StorageFailed(f"cannot write {path}: the disk is full; {advice}") from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO):
-            raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
-        raise
 
 
 def check_writable(path: Path) -> None:
@@ -83,19 +76,19 @@ def tree_entries(root: Path, exclude: Sequence[str] = ()) -> Iterator[tuple[str,
 
     `exclude` has glob patterns; one without a slash is matched against each last component, one
     with a slash against the whole relative name, with or without a slash before it. What is below
-    an excluded folder is left out.
+    an excluded folder is left out, and so is what has a path that no call takes, being too long.
+    OSError, whose `filename` can be shown, where a folder cannot be read.
     """
-    yield from _walk(root, "", tuple(pattern.rstrip("/") for pattern in exclude))
+    room = _LONGEST_PATH_BYTES - len(os.fsencode(root))
+    for entry in walk(root, exclude, on_error=_unless_too_long):
+        name = entry.name
+        if len(os.fsencode(name)) < room:
+            yield name, root / name
 
 
-def _walk(folder: Path, prefix: str, exclude: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
-    for path in sorted(folder.iterdir()):
-        relative = prefix + path.name
-        if any(fnmatch(relative if "/" in p else path.name, p.lstrip("/")) for p in exclude):
-            continue
-        yield relative, path
-        if path.is_dir() and not path.is_symlink():
-            yield from _walk(path, relative + "/", exclude)
+def _unless_too_long(error: OSError) -> None:
+    if error.errno != errno.ENAMETOOLONG:
+        raise error
 
 
 def is_file(path: Path) -> bool:
@@ -114,78 +107,15 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def tree_sha256(root: Path, exclude: Sequence[str] = ()) -> str:
-    """SHA-256 over names, kinds, contents, link targets and the executable bit of a tree.
+def remove_tree(root: Path) -> tuple[str, ...]:
+    """Remove a folder and all below it, also where a build took away its own permissions.
 
-    Times and owners do not count, nor do the other permission bits, which depend on the umask of
-    whoever unpacked it.
+    Any depth, any name; links are not followed. What could not be removed, in a few lines, each
+    with the reason: `PATH: REASON`. Raises nothing.
     """
-    digest = hashlib.sha256()
-    for name, path in tree_entries(root, exclude):
-        status = path.lstat()
-        if stat.S_ISLNK(status.st_mode):
-            kind, content = b"link", os.fsencode(path.readlink())
-        elif stat.S_ISDIR(status.st_mode):
-            kind, content = b"folder", b""
-        elif stat.S_ISREG(status.st_mode):
-            executable = status.st_mode & stat.S_IXUSR
-            kind = b"program" if executable else b"file"
-            content = file_sha256(path).encode()
-        else:
-            kind, content = b"special", b""
-        for part in (os.fsencode(name), kind, content):
-            digest.update(len(part).to_bytes(8, "big") + part)
-    return digest.hexdigest()
-
-
-def copy_tree(source: Path, target: Path, exclude: Sequence[str] = ()) -> None:
-    """Copy a tree into a new folder: links stay links, times stay, files get their own inodes.
-
-    Sockets, pipes and devices are left out. StorageFailed when the disk is full.
-    """
-    with storage_errors(target):
-        target.mkdir(parents=True)
-        folders = [(source, target)]
-        for name, path in tree_entries(source, exclude):
-            copy = target / name
-            mode = path.lstat().st_mode
-            if stat.S_ISLNK(mode):
-                copy.symlink_to(path.readlink())
-            elif stat.S_ISDIR(mode):
-                copy.mkdir()
-                folders.append((path, copy))
-            elif stat.S_ISREG(mode):
-                shutil.copy2(path, copy)
-        for original, copy in reversed(folders):
-            shutil.copystat(original, copy)
-
-
-def tree_size_bytes(root: Path) -> int:
-    """Return the bytes that a tree takes on disk; a file with several names counts once."""
-    seen: set[int] = set()
-    total = 0
-    for _, path in tree_entries(root):
-        status = path.lstat()
-        if status.st_ino not in seen:
-            seen.add(status.st_ino)
-            total += status.st_blocks * 512
-    return total
-
-
-def remove_tree(root: Path) -> None:
-    """Remove a folder and all below it, also where a build took away its own permissions."""
-
-    def allow(function: object, path: str, error: object) -> None:
-        del function, error
-        Path(path).parent.chmod(0o700)
-        if Path(path).is_dir() and not Path(path).is_symlink():
-            Path(path).chmod(0o700)
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            Path(path).unlink(missing_ok=True)
-
-    if root.exists():
-        shutil.rmtree(root, onerror=allow)
+    removal = TreeRemoval()
+    removal.remove(root)
+    return tuple(removal.left)
 
 
 def try_lock(path: Path, *, shared: bool) -> int | None:
@@ -193,7 +123,9 @@ def try_lock(path: Path, *, shared: bool) -> int | None:
 
     The lock ends with the process that holds it, also when it is killed.
     """
-    descriptor = os.open(path, os.O_RDONLY)
+    # Of a stranger's pipe or link it would wait for somebody, or lock something else.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags)
     try:
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

@@ -20,6 +20,7 @@ from ensign.host.confined_view import UnprivilegedUser
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK_BYTES = 2**20
+_OWNERS = 0o700
 
 
 class HostileFileError(OSError):
@@ -120,9 +121,18 @@ def open_up(folders: Iterable[Path]) -> None:
     """Give their owner back the folders that it may not look into itself; ours they must be."""
     for each in visit(folders):
         mode = each.status.st_mode
-        if stat.S_ISDIR(mode) and mode & 0o700 != 0o700:  # noqa: PLR2004
-            with suppress(OSError):
-                os.chmod(each.name, 0o700, dir_fd=each.parent)
+        if stat.S_ISDIR(mode) and mode & _OWNERS != _OWNERS:
+            _open_up(each)
+
+
+def _open_up(folder: Visited) -> None:
+    """By a descriptor: somebody may put a link in its place meanwhile, to a folder of ours."""
+    with suppress(OSError):
+        here = os.open(folder.name, os.O_PATH | _FOLDER, dir_fd=folder.parent)
+        try:
+            Path(f"/proc/self/fd/{here}").chmod(stat.S_IMODE(folder.status.st_mode) | _OWNERS)
+        finally:
+            os.close(here)
 
 
 def take_over(folder: Path) -> None:
@@ -148,13 +158,16 @@ def _kept_mode(mode: int) -> int:
 def remove_special(folders: Iterable[Path]) -> int:
     """Remove pipes, sockets and devices: no file that is kept is one, and reading one may hang.
 
-    What the regular files seem to have, in bytes: whoever reads or copies them gets so many.
+    Folders that their owner may not look into are opened to it. What the regular files seem to
+    have, in bytes: whoever reads or copies them gets so many.
     """
     apparent_bytes = 0
     for each in visit(folders):
         mode = each.status.st_mode
         if stat.S_ISREG(mode):
             apparent_bytes += each.status.st_size
+        elif stat.S_ISDIR(mode) and mode & _OWNERS != _OWNERS:
+            _open_up(each)
         elif not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
             with suppress(OSError):
                 os.unlink(each.name, dir_fd=each.parent)

@@ -59,8 +59,7 @@ class LocalPrograms:
         wanted = re.compile(pattern)
         names: set[str] = set()
         for folder in self._path.split(os.pathsep):
-            if os.path.isdir(folder):  # noqa: PTH112  # '' is no folder here, Path('') is
-                names.update(name for name in os.listdir(folder) if wanted.fullmatch(name))  # noqa: PTH208
+            names.update(name for name in names_in(folder) if wanted.fullmatch(name))
         return tuple(sorted((name for name in names if self.find(name)), key=_natural))
 
     def ask(self, argv: Sequence[str]) -> Answer:
@@ -121,6 +120,14 @@ class FakePrograms:
     def packages(self) -> frozenset[str]:
         """See `Programs.packages`."""
         return self.known_packages
+
+
+def names_in(folder: str) -> list[str]:
+    """Names of what is in a folder of a search path; none where it cannot be read."""
+    try:
+        return os.listdir(folder) if folder else []  # noqa: PTH208  # names alone are quick
+    except OSError:
+        return []
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

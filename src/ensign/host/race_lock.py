@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensign.host.json_text import read_json
 from ensign.model.finding_kinds.machine import NO_RACE_LOCK, SHARED_MACHINE
 from ensign.model.findings import Finding
 
@@ -150,7 +151,7 @@ def _write(descriptor: int, text: str) -> None:
 
 def _holder(descriptor: int) -> Holder:
     try:
-        said = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
+        said = read_json(os.pread(descriptor, _MOST_BYTES, 0))
         holder = Holder(int(said["pid"]), str(said["command"]), str(said["since"]))
     except (OSError, ValueError, KeyError, TypeError):
         return Holder()

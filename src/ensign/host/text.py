@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from itertools import islice
 from pathlib import Path
 
+from ensign.host.regular_file import read_regular
 from ensign.model.errors import InputError
+from ensign.model.quoting import visible
 
+_MOST_NEIGHBOURS = 10_000
 _LARGEST_BYTES = 10 * 2**20
 
 
@@ -16,8 +21,7 @@ def read_text(path: Path, *, largest_bytes: int = _LARGEST_BYTES) -> str:
     or empty.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(largest_bytes + 1)
+        data = read_regular(path, largest_bytes + 1)
     except FileNotFoundError:
         raise InputError(f"there is no such file{_neighbours(path)}") from None
     except IsADirectoryError:
@@ -38,7 +42,9 @@ def read_text(path: Path, *, largest_bytes: int = _LARGEST_BYTES) -> str:
 
 def _neighbours(path: Path) -> str:
     try:
-        found = sorted(entry.name for entry in path.parent.glob("*.toml"))[:3]
+        with os.scandir(path.parent) as entries:
+            names = (entry.name for entry in islice(entries, _MOST_NEIGHBOURS))
+            found = sorted(name for name in names if name.endswith(".toml"))[:3]
     except OSError:
         return ""
-    return f"; nearby: {', '.join(found)}" if found else ""
+    return f"; nearby: {', '.join(map(visible, found))}" if found else ""

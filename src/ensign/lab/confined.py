@@ -206,7 +206,7 @@ def named_paths(request: Json, home: str, folder: Path | None = None) -> NamedPa
             found.programs += _program(words[0], cwd)
         texts = [*words[1:], *cast("Mapping[str, str]", process.get("env", {})).values()]
         texts += [each for each in (process.get("stdin"),) if isinstance(each, str)]
-        found.read += paths_in(text for text in texts if "{" not in text)
+        found.read += paths_in((text for text in texts if "{" not in text), {"HOME": home})
         if cwd is not None and "{" not in cwd:
             found.read.append(Path(cwd))
         return process

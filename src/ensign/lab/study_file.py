@@ -11,6 +11,7 @@ from pathlib import Path
 from ensign.host.text import read_text
 from ensign.lab.toml_positions import Positions, find_positions
 from ensign.model.errors import InputError, StudyError
+from ensign.model.quoting import shortened
 from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
 from ensign.model.study_problems import Problem, Where, check_shape, suggestion
@@ -24,6 +25,7 @@ from ensign.workloads.inputs import split_inputs
 from ensign.workloads.rules import workload_problems
 
 _MOST_PROBLEMS = 10
+_LONGEST = 1000
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -209,9 +211,10 @@ def _combined(problems: Sequence[Problem], positions: Positions, path: Path) -> 
     ordered = sorted(problems, key=lambda problem: line(problem.where) or 0)
     shown = ordered if len(ordered) <= _MOST_PROBLEMS else ordered[: _MOST_PROBLEMS - 1]
     errors = [
-        StudyError(problem.text, path=str(path), line=line(problem.where)) for problem in shown
+        StudyError(shortened(problem.text, _LONGEST), path=str(path), line=line(problem.where))
+        for problem in shown
     ]
-    lines = [ordered[0].text, *(str(error) for error in errors[1:])]
+    lines = [shortened(ordered[0].text, _LONGEST), *(str(error) for error in errors[1:])]
     if len(shown) < len(ordered):
         lines.append(f"{path}: … and {len(ordered) - len(shown)} more")
     return StudyError("\n".join(lines), path=str(path), line=errors[0].line)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from ensign.host.archive_errors import archive_errors
 from ensign.host.cache import Cache
 from ensign.host.text import read_text
 from ensign.lab.ports import Ports
@@ -85,17 +86,14 @@ def find_tests(suite: Suite, study: Path, cache: Cache, ports: Ports) -> dict[st
 
 
 def _in_wheel(wheel: Path) -> Iterator[tuple[str, Source]]:
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            for member in archive.infolist():
-                path = PurePosixPath(member.filename)
-                if not is_test(path) or path.parent.name not in FOLDERS:
-                    continue
-                if member.file_size > _LARGEST_FILE_BYTES:
-                    raise InputError(f"{path.name} is larger than any test should be")
-                yield path.stem, Source(path.name, archive.read(member).decode())
-    except (zipfile.BadZipFile, UnicodeDecodeError) as error:
-        raise InputError(f"the wheel cannot be read: {error}") from None
+    with archive_errors("the wheel cannot be read"), zipfile.ZipFile(wheel) as archive:
+        for member in archive.infolist():
+            path = PurePosixPath(member.filename)
+            if not is_test(path) or path.parent.name not in FOLDERS:
+                continue
+            if member.file_size > _LARGEST_FILE_BYTES:
+                raise InputError(f"{path.name} is larger than any test should be")
+            yield path.stem, Source(path.name, archive.read(member).decode())
 
 
 def _in_folder(folder: Path) -> Iterator[tuple[str, Source]]:

@@ -52,7 +52,10 @@ class Tracer(Protocol):
 
 @dataclass(slots=True)
 class Identities:
-    """Identities of files; each is read once, as long as it stays the same."""
+    """Identities of files; each is read once, as long as it stays the same.
+
+    Its change time tells, which no user can set; a modification time can be put back.
+    """
 
     _known: dict[tuple[str, int, int, int], str] = field(default_factory=dict)
 
@@ -62,7 +65,7 @@ class Identities:
             status = Path(path).stat()
             if inode is not None and status.st_ino != inode:
                 return ""
-            key = (path, status.st_mtime_ns, status.st_ino, status.st_size)
+            key = (path, status.st_ctime_ns, status.st_ino, status.st_size)
             if key not in self._known:
                 self._known[key] = _identity(Path(path))
         except OSError:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ensign.model.errors import InternalError
+from ensign.host.refusals import refusal
+from ensign.meter.failed import ended_early
+from ensign.model.errors import DeadlineMet, InternalError
 
 _DEADLINE_S = 10.0
 
@@ -38,7 +40,10 @@ class ProbeLine(BaseModel):
 
 
 def read_abilities(executable: Path) -> MeterAbilities:
-    """Ask the meter. InternalError where it does not answer."""
+    """Ask the meter. InternalError where it does not answer.
+
+    CommandFailed where it is killed or does not end, OSError where the system refuses to start it.
+    """
     try:
         done = subprocess.run(
             [str(executable), "probe"],
@@ -47,8 +52,14 @@ def read_abilities(executable: Path) -> MeterAbilities:
             timeout=_DEADLINE_S,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired as error:
+        raise DeadlineMet(f"{executable} probe: {error}; run it again") from None
+    except OSError as error:
+        if refusal(error) is not None:
+            raise
         raise InternalError(f"{executable} probe: {error}") from None
+    if done.returncode < 0:
+        raise ended_early(done.returncode)
     return parse_abilities(done.stdout.decode(errors="replace"))
 
 

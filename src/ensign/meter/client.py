@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from ensign.host.json_text import read_json
 from ensign.host.signals import signals_deferred
+from ensign.meter.failed import ended_early
 from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
 
 Json = Mapping[str, object]
@@ -113,7 +115,7 @@ class LocalMeter:
         self._interrupted = False
 
     def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
-        """See `Meter.run`. InternalError where the meter itself fails."""
+        """See `Meter.run`. CommandFailed where it is killed, InternalError where it fails itself."""
         executable = self._executable or find_meter()
         with self._surroundings.placed(executable, request) as placed:
             process, said = self._start((*placed.argv, str(executable), verb), placed, request)
@@ -159,7 +161,7 @@ class LocalMeter:
         self._ask(process, json.dumps({**request, "hold": True}).encode() + b"\n")
         ended = False
         for line in process.stdout:
-            record: Json = json.loads(line)
+            record = record_of_line(line)
             ended = ended or record.get("type") == "end"
             yield record
         if not ended:
@@ -168,7 +170,7 @@ class LocalMeter:
                 # Its programs may end all that is in there, the meter included.
                 text = f"the sandbox of the race was ended, or could not be made (exit {status})"
                 raise CommandFailed(text)
-            raise InternalError(f"ensign-meter ended without a message (exit {status})")
+            raise ended_early(status)
 
     def _ask(self, process: subprocess.Popen[bytes], text: bytes) -> None:
         """With what is left of the request: who interrupts meanwhile closes the pipe."""
@@ -193,6 +195,17 @@ class LocalMeter:
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def record_of_line(line: bytes) -> Json:
+    """One record. InternalError where the meter said something else."""
+    try:
+        record = read_json(line)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict):
+        raise InternalError(f"ensign-meter said {line[:80]!r}; run 'make setup'")
+    return record
 
 
 def _close_input(process: subprocess.Popen[bytes]) -> None:

@@ -20,6 +20,7 @@ from ensign.model.drive import drive_json
 Json = dict[str, object]
 
 SCHEMA = 1
+_LONGEST_REPLY_NS = 10 * 10**9
 
 
 def race_json(request: RaceRequest) -> Json:
@@ -115,7 +116,12 @@ def _preload_json(step: ProcessSpec | DriveLoad) -> Json:
 
 def _drive(load: DriveLoad) -> Json:
     said = drive_json(load.drive, operations=load.operations, seed=load.seed)
-    return said if load.at_once is None else {**said, "at_once": load.at_once}
+    if load.at_once is not None:
+        said["at_once"] = load.at_once
+    if load.deadline_ns is not None:
+        said["within_ns"] = load.deadline_ns
+        said["deadline_ns"] = min(load.deadline_ns, _LONGEST_REPLY_NS)
+    return said
 
 
 def _load_json(load: Load | DriveLoad) -> Json:

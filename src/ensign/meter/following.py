@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ensign.model.errors import InternalError
+from ensign.model.errors import CommandFailed
 from ensign.model.traced import Way
 
 GAPS = {
@@ -82,8 +82,14 @@ class Followed(_Part):
 
 
 def read_followed(text: bytes) -> Followed:
-    """The document as it was written. InternalError where it is no such document."""
+    """The document as it was written.
+
+    CommandFailed where it is no such document: the program may have written into it.
+    """
     try:
         return Followed.model_validate_json(text)
     except ValidationError as error:
-        raise InternalError(f"ensign-meter follow wrote something else: {error}") from None
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        said = f"{where}: {first['msg']}" if where else first["msg"]
+        raise CommandFailed(f"what was seen of a program was overwritten ({said})") from None

@@ -13,7 +13,7 @@ from ensign.meter.client import Json, StoppableMeter
 from ensign.meter.documents import exec_json
 from ensign.meter.records import ended_of
 from ensign.meter.requests import ExecRequest, ProcessSpec
-from ensign.model.errors import InternalError, Interrupted
+from ensign.model.errors import CommandFailed, InternalError, Interrupted
 
 _NOT_STARTED = ("not-found", "not-executable")
 _REASONS: dict[str, Reason] = {
@@ -99,7 +99,9 @@ def _outcome(request: ProcessRequest, records: Iterable[Json]) -> Outcome:
         return Outcome(None, None, "not-found", tail=error.text)
     if line is None:
         what = "no outcome was reported" if error is None else error.text
-        raise InternalError(f"ensign-meter could not run '{request.argv[0]}': {what}")
+        refused = error is not None and error.code != "internal"
+        kind = CommandFailed if refused else InternalError
+        raise kind(f"ensign-meter could not run '{request.argv[0]}': {what}")
     return Outcome(
         exit=line.exit,
         signal=line.signal,

@@ -237,7 +237,7 @@ def _raised(
     text = ": ".join(part for part in (workload, variant, said) if part)
     if line.code in INPUT_CODES:
         return InputError(text)
-    if line.code == "system":
+    if line.code == "internal":
         return InternalError(text)
     if line.code == "storage":
         return StorageFailed(text)

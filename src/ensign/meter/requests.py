@@ -102,7 +102,8 @@ class Load:
 class DriveLoad:
     """What the meter's own load generator sends, how often, and with which seed.
 
-    `at_once` of the connections send in one slice, by turns; None: all of them.
+    `at_once` of the connections send in one slice, by turns; None: all of them. What is not done
+    after `deadline_ns` hangs; None: after an hour, or ten seconds without a reply.
     """
 
     drive: Drive
@@ -110,6 +111,7 @@ class DriveLoad:
     seed: int
     cpus: tuple[int, ...] | None = None
     at_once: int | None = None
+    deadline_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

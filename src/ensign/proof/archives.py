@@ -5,19 +5,22 @@ Thin archives name their members' files, which lie beside them.
 
 from __future__ import annotations
 
-import io
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-from elftools.elf.elffile import ELFFile
-
-from ensign.proof.elf import READ_ERRORS, symbols
+from ensign.proof.bounded_elf import DamagedFile, damage_told, data_of, elf_of, opened_file
+from ensign.proof.elf import symbols
 from ensign.proof.lto_symbols import gcc_symbols
 
 _MAGIC, _THIN = b"!<arch>\n", b"!<thin>\n"
 _HEADER_BYTES = 60
+# Objects are smaller; a file without content may claim any size.
+_LARGEST_MEMBER_BYTES = 1 << 30
+_SPECIAL = ("/", "//", "/SYM64/")
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 
 
@@ -61,57 +64,88 @@ class Archive:
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file begins like an archive."""
+    """Whether a file begins like an archive. OSError."""
     with path.open("rb") as file:
         return file.read(8) in (_MAGIC, _THIN)
 
 
 def read_archive(path: Path) -> Archive | None:
     """Read members and index; None if this is no archive, or a broken one."""
+    index: frozenset[str] | None = None
+    members = []
     try:
-        data = path.read_bytes()
-        if data[:8] not in (_MAGIC, _THIN):
-            return None
-        index: frozenset[str] | None = None
-        members = []
-        for name, content in _entries(data, path):
-            if name in ("/", "/SYM64/"):
-                index = (index or frozenset()) | frozenset(_index(content, wide=name != "/"))
-            else:
-                members.append(_member(name, content))
-    except (*READ_ERRORS, struct.error):
+        with damage_told(), opened_file(path) as file:
+            magic = file.read(8)
+            if magic not in (_MAGIC, _THIN):
+                return None
+            for name, content in _entries(file, path):
+                if name in ("/", "/SYM64/"):
+                    index = (index or frozenset()) | frozenset(_index(content, wide=name != "/"))
+                else:
+                    members.append(_member(name, content))
+    except DamagedFile:
         return None
-    return Archive(tuple(members), index, thin=data[:8] == _THIN)
+    return Archive(tuple(members), index, thin=magic == _THIN)
 
 
 def contents(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and bytes of an archive's members. READ_ERRORS where it, or a named file, is broken."""
-    for name, content in _entries(path.read_bytes(), path):
-        if name not in ("/", "/SYM64/"):
-            yield name, content
+    """Names and bytes of an archive's members. DamagedFile where it, or a named file, is broken."""
+    with damage_told(), opened_file(path) as file:
+        for name, content in _entries(file, path):
+            if name not in ("/", "/SYM64/"):
+                yield name, content
 
 
-def _entries(data: bytes, path: Path) -> Iterator[tuple[str, bytes]]:
-    thin = data[:8] == _THIN
+def _entries(file: BinaryIO, path: Path) -> Iterator[tuple[str, bytes]]:
+    end = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    thin = file.read(8) == _THIN
     long_names = b""
-    at = 8
-    while at + _HEADER_BYTES <= len(data):
-        header = data[at : at + _HEADER_BYTES]
-        raw, size = header[:16].decode().rstrip(), int(header[48:58])
-        at += _HEADER_BYTES
-        special = raw in ("/", "//", "/SYM64/")
-        content = data[at : at + size] if special or not thin else b""
-        at += len(content) + (len(content) % 2)
+    seen: set[tuple[int, int]] = set()
+    while len(header := file.read(_HEADER_BYTES)) == _HEADER_BYTES:
+        raw, size = header[:16].decode().rstrip(), _number(header[48:58])
+        special = raw in _SPECIAL
+        content = b""
+        if special or not thin:
+            if size > min(end - file.tell(), _LARGEST_MEMBER_BYTES):
+                raise DamagedFile(f"'{raw}' in it is cut off, or too large")
+            content = file.read(size)
+            file.seek(size % 2, os.SEEK_CUR)
         if raw == "//":
             long_names = content
             continue
-        name = raw
-        if raw[:1] == "/" and raw[1:].isdigit():
-            name = long_names[int(raw[1:]) :].split(b"\n", 1)[0].decode()
-        name = name if special else name.rstrip("/")
+        name = raw if special else _name(raw, long_names)
         if thin and not special:
-            content = (path.parent / name).read_bytes()
+            beside = _beside(path.parent / name, seen)
+            if beside is None:
+                continue
+            content = beside
         yield name, content
+
+
+def _number(digits: bytes) -> int:
+    text = digits.rstrip()
+    if not text.isdigit():
+        raise DamagedFile(f"a size in it is {digits!r}")
+    return int(text)
+
+
+def _name(raw: str, long_names: bytes) -> str:
+    if raw[:1] == "/" and raw[1:].isascii() and raw[1:].isdigit():
+        raw = long_names[int(raw[1:]) :].split(b"\n", 1)[0].decode()
+    return raw.rstrip("/")
+
+
+def _beside(path: Path, seen: set[tuple[int, int]]) -> bytes | None:
+    """The file that a thin archive names; None for the second time."""
+    with opened_file(path) as file:
+        status = os.fstat(file.fileno())
+        if (status.st_dev, status.st_ino) in seen:
+            return None
+        seen.add((status.st_dev, status.st_ino))
+        if status.st_size > _LARGEST_MEMBER_BYTES:
+            raise DamagedFile(f"{path} is too large for an object")
+        return file.read(_LARGEST_MEMBER_BYTES)
 
 
 def _index(content: bytes, *, wide: bool) -> Iterator[str]:
@@ -126,34 +160,43 @@ def _member(name: str, content: bytes) -> Member:
     found = intermediate(content)
     try:
         defines, needs = symbols_of(content, found)
-    except READ_ERRORS:
+    except DamagedFile:
         defines, needs = frozenset(), frozenset()
     return Member(name, found.slim, defines, needs)
 
 
-def symbols_of(content: bytes, found: Intermediate) -> tuple[frozenset[str], frozenset[str]]:
-    """Global symbols that an object defines and needs; none of bitcode. READ_ERRORS for others."""
+def symbols_of(source: Path | bytes, found: Intermediate) -> tuple[frozenset[str], frozenset[str]]:
+    """Global symbols that an object defines and needs; none of bitcode. DamagedFile for others."""
     if found.slim == "llvm":
         return frozenset(), frozenset()
-    if found.slim == "gcc":
-        read = gcc_symbols(ELFFile(io.BytesIO(content)))
-        return read.defines, read.needs
-    return symbols(io.BytesIO(content))
+    with elf_of(source) as elf:
+        if found.slim == "gcc":
+            read = gcc_symbols(elf)
+            return read.defines, read.needs
+        return symbols(elf)
 
 
-def intermediate(content: bytes) -> Intermediate:
+def intermediate(source: Path | bytes) -> Intermediate:
     """Which intermediate language an object file holds."""
-    if content[:4] in _BITCODE:
-        return Intermediate("llvm")
     try:
-        elf = ELFFile(io.BytesIO(content))
-        names = {section.name: section["sh_size"] for section in elf.iter_sections()}
-    except READ_ERRORS:
+        if _start(source) in _BITCODE:
+            return Intermediate("llvm")
+        with elf_of(source) as elf:
+            names = {section.name for section in elf.iter_sections()}
+            if ".llvm.lto" in names:
+                return Intermediate("llvm", fat=True)
+            if not any(name.startswith(".gnu.lto_") for name in names):
+                return Intermediate()
+            # A slim object says so by a symbol of this name.
+            texts = elf.get_section_by_name(".strtab")
+            slim = texts is not None and b"__gnu_lto_slim" in data_of(texts)
+            return Intermediate("gcc", fat=not slim)
+    except (DamagedFile, OSError):
         return Intermediate()
-    if ".llvm.lto" in names:
-        return Intermediate("llvm", fat=True)
-    if not any(name.startswith(".gnu.lto_") for name in names):
-        return Intermediate()
-    # A slim object says so by a symbol of this name.
-    slim = b"__gnu_lto_slim" in content
-    return Intermediate("gcc", fat=not slim)
+
+
+def _start(source: Path | bytes) -> bytes:
+    if isinstance(source, bytes):
+        return source[:4]
+    with opened_file(source) as file:
+        return file.read(4)

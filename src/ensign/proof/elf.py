@@ -6,21 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
-from elftools.common.exceptions import DWARFError, ELFError
 from elftools.elf.dynamic import DynamicSection
-from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
+from ensign.proof.bounded_elf import BoundedElf, DamagedFile, data_of, elf_of
 from ensign.proof.facts import Binary, Hardening, Unit, UnitKind
-
-# Damage shows as whatever the library stumbles over: it believes lengths and offsets that it reads.
-READ_ERRORS = (
-    ELFError, DWARFError, ArithmeticError, AssertionError, LookupError, MemoryError, OSError,
-    ValueError,
-)  # fmt: skip
 
 _GNU = re.compile(r"GNU (\S+) (\d+(?:\.\d+)*)(?: \S*prerelease\S*)?\S*")
 _CLANG = re.compile(r"clang version (\d+(?:\.\d+)*)")
@@ -42,16 +34,15 @@ _EXECUTABLE = 0x1
 def read_binary(path: Path) -> Binary | None:
     """Read a program or shared library; None for anything else."""
     try:
-        with path.open("rb") as file:
-            elf = ELFFile(file)
+        with elf_of(path) as elf:
             if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
                 return None
             return _binary(elf, path)
-    except READ_ERRORS:
+    except DamagedFile:
         return None
 
 
-def _binary(elf: ELFFile, path: Path) -> Binary:
+def _binary(elf: BoundedElf, path: Path) -> Binary:
     dynamic = _dynamic_tags(elf)
     flags_1 = dynamic.get("DT_FLAGS_1", 0)
     interpreter = any(elf.iter_segments("PT_INTERP"))
@@ -87,14 +78,14 @@ def _binary(elf: ELFFile, path: Path) -> Binary:
     )  # fmt: skip
 
 
-def _dynamic_tags(elf: ELFFile) -> dict[str, int]:
+def _dynamic_tags(elf: BoundedElf) -> dict[str, int]:
     for section in elf.iter_sections():
         if isinstance(section, DynamicSection):
             return {str(tag.entry.d_tag): int(tag.entry.d_val) for tag in section.iter_tags()}
     return {}
 
 
-def _dynamic_symbols(elf: ELFFile) -> tuple[frozenset[str], frozenset[str]]:
+def _dynamic_symbols(elf: BoundedElf) -> tuple[frozenset[str], frozenset[str]]:
     """Names imported, and names defined and exported."""
     table = elf.get_section_by_name(".dynsym")
     if not isinstance(table, SymbolTableSection):
@@ -104,7 +95,7 @@ def _dynamic_symbols(elf: ELFFile) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(imports - {""}), frozenset(exports)
 
 
-def _jump_slots(elf: ELFFile) -> Iterator[str]:
+def _jump_slots(elf: BoundedElf) -> Iterator[str]:
     wanted = _JUMP_SLOT.get(elf["e_machine"])
     for section in elf.iter_sections():
         if isinstance(section, RelocationSection) and section.name in (".rela.plt", ".rel.plt"):
@@ -116,7 +107,7 @@ def _jump_slots(elf: ELFFile) -> Iterator[str]:
                     yield table.get_symbol(relocation["r_info_sym"]).name
 
 
-def _cet(elf: ELFFile) -> bool:
+def _cet(elf: BoundedElf) -> bool:
     section = elf.get_section_by_name(".note.gnu.property")
     if not isinstance(section, NoteSection):
         return False
@@ -128,21 +119,21 @@ def _cet(elf: ELFFile) -> bool:
     return False
 
 
-def comments(elf: ELFFile) -> tuple[str, ...]:
+def comments(elf: BoundedElf) -> tuple[str, ...]:
     """The versions in `.comment`: of compilers that made any part, of the linker."""
     section = elf.get_section_by_name(".comment")
     if section is None:
         return ()
-    parts = section.data().split(b"\0")
+    parts = data_of(section).split(b"\0")
     return tuple(sorted({part.decode(errors="replace") for part in parts if part}))
 
 
-def units_of(elf: ELFFile) -> Iterator[Unit]:
+def units_of(elf: BoundedElf) -> Iterator[Unit]:
     """The compile units in the debug information of a program, a library or an object."""
     if not elf.has_dwarf_info():
         return
     relocatable = elf["e_type"] == "ET_REL"
-    for unit in elf.get_dwarf_info(relocate_dwarf_sections=relocatable).iter_CUs():
+    for unit in elf.debug_information(relocate=relocatable).iter_CUs():
         top = unit.get_top_DIE()
         if top.tag != "DW_TAG_compile_unit":
             continue
@@ -162,7 +153,7 @@ def units_of(elf: ELFFile) -> Iterator[Unit]:
         yield replace(read, kind=UnitKind.ASSEMBLER, flags=None) if assembled else read
 
 
-def recorded_units(elf: ELFFile, name: str = "") -> Iterator[Unit]:
+def recorded_units(elf: BoundedElf, name: str = "") -> Iterator[Unit]:
     """Units by debug information, else by the command lines that `.GCC.command.line` keeps.
 
     Of those that say no source, `name` and a number is the name.
@@ -172,7 +163,7 @@ def recorded_units(elf: ELFFile, name: str = "") -> Iterator[Unit]:
     if units or section is None:
         yield from units
         return
-    lines = [each.decode(errors="replace") for each in section.data().split(b"\0") if each]
+    lines = [each.decode(errors="replace") for each in data_of(section).split(b"\0") if each]
     for number, line in enumerate(lines, 1):
         unit = _unit_of_line(line)
         if unit is not None:
@@ -219,9 +210,8 @@ def unit_of(producer: str, name: str, folder: str) -> Unit:
     return Unit(name, folder, kind, f"GCC {gnu[2]}", words)
 
 
-def symbols(file: BinaryIO) -> tuple[frozenset[str], frozenset[str]]:
+def symbols(elf: BoundedElf) -> tuple[frozenset[str], frozenset[str]]:
     """Global symbols that an object or program defines, and those it needs."""
-    elf = ELFFile(file)
     table = elf.get_section_by_name(".symtab")
     if not isinstance(table, SymbolTableSection):
         return frozenset(), frozenset()
@@ -238,7 +228,7 @@ def symbols(file: BinaryIO) -> tuple[frozenset[str], frozenset[str]]:
 def exported(path: Path) -> frozenset[str]:
     """What a shared library offers; nothing if it is not one (a linker script, for instance)."""
     try:
-        with path.open("rb") as file:
-            return _dynamic_symbols(ELFFile(file))[1]
-    except READ_ERRORS:
+        with elf_of(path) as elf:
+            return _dynamic_symbols(elf)[1]
+    except DamagedFile:
         return frozenset()

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from ensign.host.files import file_sha256, tree_entries
 from ensign.model.errors import InputError
 from ensign.proof.archives import contents
-from ensign.proof.elf import READ_ERRORS
+from ensign.proof.bounded_elf import DamagedFile
 
 FILE = "before.json"
 PROGRAM = "program or library"
@@ -82,7 +82,7 @@ def _members(path: Path) -> Iterator[tuple[str, str]]:
     try:
         for name, content in contents(path):
             yield name, hashlib.sha256(content).hexdigest()
-    except READ_ERRORS:
+    except DamagedFile:
         return
 
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from ensign.host.processes import Processes
 from ensign.model.calls import Call, LinkWord, is_shared
 from ensign.proof.archives import intermediate, is_archive, read_archive, symbols_of
-from ensign.proof.elf import READ_ERRORS, exported
+from ensign.proof.bounded_elf import DamagedFile, elf_of
+from ensign.proof.elf import exported
 from ensign.proof.facts import LinkFacts, OrderFact
 from ensign.proof.flags import lto_of
 from ensign.proof.link_line import (
@@ -147,11 +147,10 @@ def _input(word: LinkWord, link: Call, place: TreePlace) -> LineInput:
             )
         if is_shared(path.name):
             return LineInput(word, str(path), "shared", _offered(path))
-        content = path.read_bytes()
-        found = intermediate(content)
-        defines, needs = symbols_of(content, found)
+        found = intermediate(path)
+        defines, needs = symbols_of(path, found)
         return LineInput(word, str(path), "object", defines, needs, language=found.slim)
-    except READ_ERRORS:
+    except (DamagedFile, OSError):
         return LineInput(word, str(path), "other")
 
 
@@ -183,8 +182,8 @@ def _library(word: LinkWord, link: Call, place: TreePlace) -> Path | None:
 def defined_names(artifact: Path) -> frozenset[str]:
     """All names that the artifact's symbol table defines, local ones too."""
     try:
-        with artifact.open("rb") as file:
-            table = ELFFile(file).get_section_by_name(".symtab")
+        with elf_of(artifact) as elf:
+            table = elf.get_section_by_name(".symtab")
             if not isinstance(table, SymbolTableSection):
                 return frozenset()
             return frozenset(
@@ -192,5 +191,5 @@ def defined_names(artifact: Path) -> frozenset[str]:
                 for each in table.iter_symbols()
                 if each["st_shndx"] != "SHN_UNDEF" and each["st_info"]["type"] != "STT_FILE"
             )
-    except READ_ERRORS:
+    except DamagedFile:
         return frozenset()

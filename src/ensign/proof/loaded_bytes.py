@@ -10,15 +10,15 @@ from typing import Literal
 
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.dynamic import DynamicSegment
-from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 from elftools.elf.segments import NoteSegment
 
 from ensign.host.files import file_sha256
 from ensign.model.built_files import BuiltFile
-from ensign.proof.elf import READ_ERRORS
+from ensign.proof.bounded_elf import BoundedElf, DamagedFile, elf_of
 
 _WIDE_BITS = 64
+_PIECE_BYTES = 1 << 20
 _FLAGS_1_PIE = 0x0800_0000
 _TEXTS = {
     "DT_SONAME": "soname",
@@ -46,14 +46,13 @@ class Artifact:
 
 def read_artifact(path: Path) -> Artifact | None:
     """Sizes and hash of an ELF file; None if it is not one."""
-    with path.open("rb") as file:
-        try:
-            elf = ELFFile(file)
+    size_bytes = path.stat().st_size
+    try:
+        with elf_of(path) as elf:
             text_bytes = sum(int(each["sh_size"]) for each in code_sections(elf))
-            digest = _loadable_sha256(elf)
-        except READ_ERRORS:
-            return None
-        return Artifact(path.stat().st_size, text_bytes, digest)
+            return Artifact(size_bytes, text_bytes, _loadable_sha256(elf))
+    except DamagedFile:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +71,15 @@ class Dynamic:
 def read_dynamic(path: Path) -> Dynamic | None:
     """What a loader reads of a program or shared library; None for anything else."""
     try:
-        with path.open("rb") as file:
-            elf = ELFFile(file)
+        with elf_of(path) as elf:
             if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
                 return None
             return _dynamic(elf)
-    except READ_ERRORS:
+    except DamagedFile:
         return None
 
 
-def _dynamic(elf: ELFFile) -> Dynamic:
+def _dynamic(elf: BoundedElf) -> Dynamic:
     is_program = elf["e_type"] == "ET_EXEC" or any(elf.iter_segments("PT_INTERP"))
     texts: dict[str, list[str]] = {}
     for segment in elf.iter_segments("PT_DYNAMIC"):
@@ -122,13 +120,14 @@ def _is_object(path: Path) -> bool:
     with path.open("rb") as file:
         if file.read(len(_ARCHIVES[0])) in _ARCHIVES:
             return True
-        try:
-            return bool(ELFFile(file)["e_type"] == "ET_REL")
-        except READ_ERRORS:
-            return False
+    try:
+        with elf_of(path) as elf:
+            return bool(elf["e_type"] == "ET_REL")
+    except DamagedFile:
+        return False
 
 
-def code_sections(elf: ELFFile) -> Iterator[Section]:
+def code_sections(elf: BoundedElf) -> Iterator[Section]:
     """Every executable section that is loaded."""
     loaded_code = SH_FLAGS.SHF_ALLOC | SH_FLAGS.SHF_EXECINSTR
     for section in elf.iter_sections():
@@ -136,7 +135,7 @@ def code_sections(elf: ELFFile) -> Iterator[Section]:
             yield section
 
 
-def _loadable_sha256(elf: ELFFile) -> str:
+def _loadable_sha256(elf: BoundedElf) -> str:
     """Hash each loaded segment's address, size, rights and bytes.
 
     Left out are the build-id note, which changes with a flag that changes nothing else, and the
@@ -146,17 +145,20 @@ def _loadable_sha256(elf: ELFFile) -> str:
     digest = hashlib.sha256()
     for segment in elf.iter_segments("PT_LOAD"):
         start = segment["p_offset"]
-        data = bytearray(segment.data())
-        for low, high in blank:
-            first, last = max(low - start, 0), min(high - start, len(data))
-            if first < last:
-                data[first:last] = bytes(last - first)
-        shape = (segment["p_vaddr"], segment["p_memsz"], segment["p_flags"], len(data))
-        digest.update(repr(shape).encode() + data)
+        size = max(min(segment["p_filesz"], elf.size_bytes - start), 0)
+        shape = (segment["p_vaddr"], segment["p_memsz"], segment["p_flags"], size)
+        digest.update(repr(shape).encode())
+        for at in range(start, start + size, _PIECE_BYTES):
+            data = bytearray(elf.piece(at, min(_PIECE_BYTES, start + size - at)))
+            for low, high in blank:
+                first, last = max(low - at, 0), min(high - at, len(data))
+                if first < last:
+                    data[first:last] = bytes(last - first)
+            digest.update(data)
     return digest.hexdigest()
 
 
-def _blank_ranges(elf: ELFFile) -> Iterator[tuple[int, int]]:
+def _blank_ranges(elf: BoundedElf) -> Iterator[tuple[int, int]]:
     wide = elf.elfclass == _WIDE_BITS
     # e_shoff; then e_shnum and e_shstrndx, which follow e_shentsize.
     yield (40, 48) if wide else (32, 36)

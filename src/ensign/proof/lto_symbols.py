@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.elf.elffile import ELFFile
-
 from ensign.host.processes import Processes, ProcessRequest
+from ensign.proof.bounded_elf import BoundedElf, data_of
 
 _TABLE = ".gnu.lto_.symtab."
 _FIXED_BYTES = 1 + 1 + 8 + 4
@@ -36,13 +35,13 @@ class UnreadError(Exception):
     """The symbols cannot be read; the text completes "unknown, because …"."""
 
 
-def gcc_symbols(elf: ELFFile) -> LtoSymbols:
+def gcc_symbols(elf: BoundedElf) -> LtoSymbols:
     """Of an object of GCC's. ValueError where a table is cut off."""
     defines: set[str] = set()
     needs: set[str] = set()
     for section in elf.iter_sections():
         if section.name.startswith(_TABLE):
-            for name, kind in _records(section.data()):
+            for name, kind in _records(data_of(section)):
                 if kind == _UNDEFINED:
                     needs.add(name)
                 elif kind != _WEAK_UNDEFINED:

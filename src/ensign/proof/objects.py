@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from ensign.proof.archives import contents, intermediate, is_archive
-from ensign.proof.elf import FORTIFIED, READ_ERRORS, comments, recorded_units
+from ensign.proof.bounded_elf import BoundedElf, DamagedFile, data_of, elf_of
+from ensign.proof.elf import FORTIFIED, comments, recorded_units
 from ensign.proof.facts import Binary, Hardening, Unit, UnitKind, compiler_of_comment
 
 _OPTION = re.compile(r"'([^']*)'")
@@ -36,9 +35,7 @@ def objects_below(names: dict[str, Path]) -> tuple[ObjectFacts, ...]:
 
     What cannot be read is left out.
     """
-    plain = [
-        _object(name, path.read_bytes()) for name, path in names.items() if name.endswith(".o")
-    ]
+    plain = [_object(name, path) for name, path in names.items() if name.endswith(".o")]
     if not plain:
         plain = [
             _object(f"{name}({member})", content)
@@ -54,34 +51,34 @@ def members_of(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         if is_archive(path):
             yield from contents(path)
-    except READ_ERRORS:
+    except DamagedFile:
         return
 
 
-def _object(name: str, data: bytes) -> ObjectFacts | None:
-    language = intermediate(data).language
+def _object(name: str, source: Path | bytes) -> ObjectFacts | None:
+    language = intermediate(source).language
     try:
-        elf = ELFFile(io.BytesIO(data))
-        units = tuple(recorded_units(elf, name)) or tuple(_lto_units(elf, name))
-        said = tuple(filter(None, map(compiler_of_comment, comments(elf))))
-        table = elf.get_section_by_name(".symtab")
-        needs = frozenset(
-            each.name
-            for each in (table.iter_symbols() if isinstance(table, SymbolTableSection) else ())
-            if each["st_shndx"] == "SHN_UNDEF"
-        )
-    except READ_ERRORS:
+        with elf_of(source) as elf:
+            units = tuple(recorded_units(elf, name)) or tuple(_lto_units(elf, name))
+            said = tuple(filter(None, map(compiler_of_comment, comments(elf))))
+            table = elf.get_section_by_name(".symtab")
+            needs = frozenset(
+                each.name
+                for each in (table.iter_symbols() if isinstance(table, SymbolTableSection) else ())
+                if each["st_shndx"] == "SHN_UNDEF"
+            )
+    except DamagedFile:
         return ObjectFacts(name, (), (), language, frozenset(), frozenset()) if language else None
     checked = frozenset(each for each in needs if each.endswith("_chk"))
     return ObjectFacts(name, units, said, language, checked, needs & FORTIFIED)
 
 
-def _lto_units(elf: ELFFile, name: str) -> Iterator[Unit]:
+def _lto_units(elf: BoundedElf, name: str) -> Iterator[Unit]:
     """GCC keeps the options of an LTO object for the link."""
     section = elf.get_section_by_name(".gnu.lto_.opts")
     if section is None:
         return
-    words = tuple(_OPTION.findall(section.data().decode(errors="replace")))
+    words = tuple(_OPTION.findall(data_of(section).decode(errors="replace")))
     compiler = next(filter(None, map(compiler_of_comment, comments(elf))), "GCC")
     yield Unit(name, "", UnitKind.EARLY, compiler, words)
 

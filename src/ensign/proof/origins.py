@@ -6,19 +6,17 @@ was moved, renamed or put into archives meanwhile.
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from elftools.elf.elffile import ELFFile
-
 from ensign.host.files import file_sha256
 from ensign.model.calls import Call, LinkInput
 from ensign.proof.archives import contents
-from ensign.proof.elf import READ_ERRORS, comments, units_of
+from ensign.proof.bounded_elf import DamagedFile, elf_of
+from ensign.proof.elf import comments, units_of
 from ensign.proof.facts import FileOrigins, Stray, Unit, UnitKind, Why
 from ensign.proof.leftovers import Leftover
 from ensign.proof.link import TreePlace
@@ -223,16 +221,16 @@ def _read(path: Path, member: str) -> tuple[tuple[Unit, ...], tuple[str, ...]]:
     """Units and compilers of an object that is still there; nothing where it cannot be read."""
     try:
         for data in _data(path, member):
-            elf = ELFFile(io.BytesIO(data))
-            return tuple(units_of(elf)), comments(elf)
-    except READ_ERRORS:
+            with elf_of(data) as elf:
+                return tuple(units_of(elf)), comments(elf)
+    except DamagedFile:
         pass
     return (), ()
 
 
-def _data(path: Path, member: str) -> Iterator[bytes]:
+def _data(path: Path, member: str) -> Iterator[Path | bytes]:
     if not member:
-        yield path.read_bytes()
+        yield path
         return
     for name, content in contents(path):
         if name == member:

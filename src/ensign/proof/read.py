@@ -70,7 +70,7 @@ def read_tree(tree: Path) -> tuple[Objects, tuple[UnindexedArchive, ...]]:
         if path.is_symlink() or not path.is_file():
             continue
         if name.endswith(".o"):
-            found = intermediate(path.read_bytes())
+            found = intermediate(path)
             languages.append((found.language, found.fat))
         elif name.endswith(".a"):
             archive = unindexed_archive(path, name)

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from ensign.model.checkup import ArtifactCheckup
 from ensign.model.finding_kinds.proof import NOT_JUDGED
 from ensign.model.findings import Severity
+from ensign.model.quoting import json_visible
 
 _MARKS = {Severity.NOTE: "-", Severity.WARNING: "!", Severity.ERROR: "✗"}
 
@@ -40,7 +41,7 @@ def terminal(checkup: ArtifactCheckup, width: int = 80) -> str:
 
 def as_json(checkup: ArtifactCheckup) -> str:
     """`{"path": …, "examined": […], "sources": […], "findings": […]}`."""
-    return json.dumps(asdict(checkup), indent=2, ensure_ascii=False) + "\n"
+    return json_visible(json.dumps(asdict(checkup), indent=2, ensure_ascii=False)) + "\n"
 
 
 def _wrapped(label: str, text: str, width: int) -> list[str]:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ensign.model.comparisons import Comparison, OtherMetric
+from ensign.model.quoting import visible_lines
 from ensign.model.results import Result, VariantFacts
 from ensign.report.confirmation import confirmed
 from ensign.report.layouts import within_spread
@@ -25,6 +26,7 @@ _COLUMNS = (
 )  # fmt: skip
 _FACTS = 8
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 _INSIDE = {None: "", False: "false", True: "true"}
 
 Cell = str | int | float
@@ -142,5 +144,19 @@ def _written(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows([_as_text(cell) for cell in row] for row in rows)
     return buffer.getvalue()
+
+
+def _as_text(cell: Cell) -> Cell:
+    """A text that a spreadsheet would take for a formula gets a mark before it; no number does."""
+    if not isinstance(cell, str):
+        return cell
+    text = visible_lines(cell)
+    if not text.startswith(_FORMULA):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text

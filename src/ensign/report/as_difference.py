@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from ensign.model.differences import RatioChange, StudyDifference
+from ensign.model.quoting import json_visible
 from ensign.report import github
 from ensign.report.difference import Table, answer, difference_view
 from ensign.report.github import safe
@@ -74,7 +75,7 @@ def as_json(found: StudyDifference) -> str:
         "only_b": found.only_b,
         "findings": [asdict(each) for each in found.findings],
     }
-    return json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_visible(json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def _change(each: RatioChange, found: StudyDifference) -> dict[str, object]:

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from ensign.model.checkup import Checkup, CheckupLine, Status
 from ensign.model.findings import Finding
+from ensign.model.quoting import json_visible
 
 _MARKS = {Status.GOOD: "✓", Status.POOR: "~", Status.MISSING: "✗"}
 _INDENT = "      "
@@ -39,7 +40,7 @@ def as_json(checkup: Checkup) -> str:
         "machine": dict(checkup.machine.facts),
         "findings": [asdict(finding) for finding in checkup.findings],
     }
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    return json_visible(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
 
 
 def _check(check: CheckupLine, width: int) -> list[str]:

@@ -12,6 +12,7 @@ from ensign.model.comparisons import Comparison, OtherMetric, TimeShares
 from ensign.model.effects import Effect
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
+from ensign.model.quoting import json_visible
 from ensign.model.results import Confirmation, LayoutFacts, Result, VariantFacts
 from ensign.model.trials import SliceRecord, Trial, VariantFailure, VariantTotals
 from ensign.report.layouts import within_spread
@@ -378,4 +379,4 @@ def _rows(value: Json) -> str:
 
 
 def _dumped(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return json_visible(json.dumps(value, ensure_ascii=False, allow_nan=False))

@@ -13,7 +13,7 @@ from ensign.model.results import Result, SuiteComparison
 from ensign.model.shipment import Shipment
 from ensign.report import as_markdown
 from ensign.report.confirmation import confirmed, exploration_text, findings_of
-from ensign.report.github import safe
+from ensign.report.github import code_block, safe
 from ensign.report.layouts import beside_spread, scope
 from ensign.report.verdict import suite_sentence, unshown_claim, verdict_of, what_hurts
 from ensign.report.words import clean, plain_share
@@ -133,4 +133,4 @@ def _code(text: str) -> str:
 
 
 def _block(lines: Iterable[str]) -> str:
-    return "\n".join(("```", *map(clean, lines), "```"))
+    return code_block(lines)

@@ -6,11 +6,13 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from ensign.model.findings import Severity
+from ensign.model.quoting import visible_lines
 from ensign.report import plot, words
 from ensign.report.findings import Told
 from ensign.report.notes import Note
@@ -34,6 +36,18 @@ class Screen:
 PLAIN = Screen()
 
 
+@dataclass(frozen=True, slots=True)
+class _Visible:
+    """Anything, without characters that a terminal takes for commands; colours are rich's own."""
+
+    item: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self.item, options):
+            if not segment.control:
+                yield Segment(visible_lines(segment.text), segment.style)
+
+
 class Page:
     """Collects renderables; nothing is written but to a string."""
 
@@ -54,7 +68,7 @@ class Page:
 
     def show(self, item: RenderableType) -> None:
         """Adds what rich can render."""
-        self._console.print(item)
+        self._console.print(_Visible(item))
 
     def blank(self) -> None:
         """An empty line."""

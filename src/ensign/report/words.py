@@ -11,10 +11,11 @@ the cost itself, r − 1: 43 % more time is a speedup of −30 %.
 from __future__ import annotations
 
 import math
-import unicodedata
+import re
 from dataclasses import dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
+from ensign.model.quoting import visible
 from ensign.model.trials import Metric, Mode
 from ensign.model.units import counted, speedup
 
@@ -198,7 +199,7 @@ def listed(names: tuple[str, ...], limit: int = 6) -> str:
 
 def clean(text: str) -> str:
     """One line of text without control or direction-changing characters, safe for a terminal."""
-    return "".join(_visible(character) for character in text)
+    return visible(_WHITESPACE.sub(" ", text))
 
 
 def clean_block(text: str) -> str:
@@ -206,13 +207,7 @@ def clean_block(text: str) -> str:
     return "\n".join(clean(line) for line in text.splitlines())
 
 
-def _visible(character: str) -> str:
-    if character in "\n\t\r":
-        return " "
-    return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(character) in _HIDDEN else character
-
-
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_WHITESPACE = re.compile(r"[\n\t\r]")
 
 
 def _end(share: float, digits: int) -> str:

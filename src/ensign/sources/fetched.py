@@ -35,7 +35,7 @@ class Fetcher:
 
     def cached_download(self, sha256: str) -> Path | None:
         """Return a file of that content that was downloaded earlier."""
-        entry = self.cache.get("download", sha256)
+        entry = self.cache.get("download", sha256, pinned="file")
         return None if entry is None else entry.folder / "file"
 
     def keep_download(self, sha256: str, file: Path) -> Path:
@@ -45,8 +45,7 @@ class Fetcher:
             file.rename(folder / "file")
             return {"label": file.name}
 
-        entry = self.cache.make("download", sha256, fill)
-        return entry.folder / "file"
+        return self.cache.make("download", sha256, fill).folder / "file"
 
 
 @dataclass(frozen=True, slots=True)

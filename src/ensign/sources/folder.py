@@ -40,7 +40,9 @@ def _ignored(tree: Path, fetcher: Fetcher) -> Iterator[str]:
     repositories += [path.parent for _, path in tree_entries(tree) if path.name == ".git"]
     for root in dict.fromkeys(repositories):
         found = fetcher.work / "ignored"
-        command = 'exec git -C "$1" ls-files -z -o -i --exclude-standard --directory > "$2"'
+        # A stranger's repository may name a program that tells git what has changed.
+        asked = "ls-files -z -o -i --exclude-standard --directory"
+        command = f'exec git -C "$1" -c core.fsmonitor=false {asked} > "$2"'
         outcome = fetcher.run("sh", "-c", command, "sh", str(root), str(found))
         names = os.fsdecode(found.read_bytes()).split("\0") if outcome.ok else []
         # A folder that is itself ignored by a repository around it is not that one's source.

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.host.cache import Cache, Entry, Facts
+from ensign.host.cache import Cache
+from ensign.host.entry import CacheChanged, Entry, Facts
 from ensign.host.files import copy_tree, tree_sha256, write_atomically
+from ensign.host.json_text import read_json
 from ensign.host.processes import Processes
 from ensign.model.errors import InputError
 from ensign.model.study_source import ArchiveSource, DebianSource, GitSource, PathSource, Source
@@ -19,6 +21,7 @@ from ensign.sources.folder import fetch_folder
 from ensign.sources.git import fetch_git
 from ensign.sources.patches import patched, request_of
 
+_TREE = "tree"
 _UPDATE = "run again with --update-lock if that is intended"
 
 
@@ -71,7 +74,7 @@ def lock_path(study: Path) -> Path:
 def read_lock(path: Path) -> Lock | None:
     """Read a lock file; None if there is none. InputError if it is not one."""
     try:
-        content = json.loads(path.read_text())
+        content = read_json(path.read_text())
         return Lock(content["request"], content["resolved"], str(content["tree_sha256"]))
     except FileNotFoundError:
         return None
@@ -91,7 +94,7 @@ def obtain(source: Source, study: Path, ports: SourcePorts, *, update_lock: bool
     if lock is not None and lock.request != request:
         raise InputError(f"[source] of {study} is not what {path.name} pins; {_UPDATE}")
     if lock is not None and not isinstance(source, PathSource):
-        entry = ports.cache.get("source", lock.tree_sha256)
+        entry = ports.cache.get("source", lock.tree_sha256, pinned=_TREE)
         if entry is not None:
             return _tree(entry, request, lock)
     with ports.cache.temporary() as work:
@@ -101,7 +104,8 @@ def obtain(source: Source, study: Path, ports: SourcePorts, *, update_lock: bool
         digest = tree_sha256(fetched.tree, fetched.exclude)
         if lock is not None and lock.tree_sha256 != digest:
             raise InputError(f"the source has changed since {path} was written; {_UPDATE}")
-        entry = ports.cache.get("source", digest) or _keep(fetched, digest, ports.cache)
+        entry = ports.cache.get("source", digest, pinned=_TREE)
+        entry = entry or _keep(fetched, digest, ports.cache)
     fresh = Lock(request, dict(fetched.resolved), digest)
     if lock is None and read_lock_text(path) != fresh.as_text():
         write_atomically(path, fresh.as_text().encode())
@@ -127,10 +131,16 @@ def _fetch(source: Source, fetcher: Fetcher) -> Fetched:
 
 def _keep(fetched: Fetched, digest: str, cache: Cache) -> Entry[Facts]:
     def fill(folder: Path) -> Mapping[str, object]:
-        copy_tree(fetched.tree, folder / "tree", fetched.exclude)
+        copy_tree(fetched.tree, folder / _TREE, fetched.exclude)
+        if tree_sha256(folder / _TREE) != digest:
+            raise InputError(f"the source {fetched.tree} changed while it was copied; run again")
         return {"label": "source"}
 
-    return cache.make("source", digest, fill)
+    cache.make("source", digest, fill)
+    entry = cache.get("source", digest, pinned=_TREE)
+    if entry is None:
+        raise CacheChanged(f"the source {digest[:12]} was changed as soon as it was in the cache")
+    return entry
 
 
 def _tree(
@@ -141,4 +151,4 @@ def _tree(
 ) -> SourceTree:
     asked = [(name, str(value)) for name, value in request.items()]
     facts = (*asked, *sorted(lock.resolved.items()), ("tree_sha256", entry.key))
-    return SourceTree(entry.folder / "tree", entry.key, facts, left_behind)
+    return SourceTree(entry.folder / _TREE, entry.key, facts, left_behind)

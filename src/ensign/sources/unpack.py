@@ -1,131 +1,179 @@
-"""Unpacking archives of strangers: nothing lands outside the folder, modes are plain."""
+"""Unpacking archives of strangers: nothing lands outside the folder, modes are plain, all ends."""
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
 import stat
-import tarfile
-import time
-import zipfile
-import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
-from lzma import LZMAError
 from pathlib import Path
 from typing import IO
 
-from ensign.host.files import storage_errors
+from ensign.host.archive_errors import archive_errors
+from ensign.host.files import remove_tree, storage_errors
 from ensign.model.errors import InputError
+from ensign.model.quoting import quoted
+from ensign.sources.archive_members import ArchiveMember, members_of
+from ensign.sources.archive_stream import Allowance, UnpackLimits
+
+_CHUNK_BYTES = 1 << 16
+_DEEPEST = 200
+_LIMITS = UnpackLimits()
 
 
-@dataclass(frozen=True, slots=True)
-class _ArchiveMember:
-    name: str
-    kind: str  # file, folder, link or hard
-    executable: bool
-    mtime_s: float
-    link: str = ""
-    content: IO[bytes] | None = None
-
-
-def unpack(archive: Path, target: Path, strip: int, title: str) -> None:
+def unpack(
+    archive: Path, target: Path, strip: int, title: str, limits: UnpackLimits = _LIMITS
+) -> None:
     """Unpack a tar (plain, gz, bz2, xz) or zip archive into a new folder, dropping components.
 
-    InputError, naming `title`, if it is neither, or if a member would land outside the folder.
+    InputError, naming `title`, if it is neither, damaged or beyond the limits, or if a member would
+    land outside the folder; StorageFailed where it cannot be written. Nothing is left then.
     Python's own filter for this is not in every Python 3.11, so it is done by hand.
     """
+    allowance = Allowance(title, archive.stat().st_size, limits)
     target.mkdir(parents=True)
-    folders: list[tuple[Path, float]] = []
     try:
-        with storage_errors(target):
-            for member in _members(archive, title):
-                parts = Path(member.name).parts[strip:]
-                if parts:
-                    _place(member, target, parts, strip, title)
-                    if member.kind == "folder":
-                        folders.append((target.joinpath(*parts), member.mtime_s))
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, LZMAError, zlib.error) as error:
-        raise InputError(f"{title} cannot be unpacked: {error}") from error
-    for folder, mtime_s in reversed(folders):
-        os.utime(folder, (mtime_s, mtime_s))
-    if not any(target.iterdir()):
-        raise InputError(f"{title} holds nothing after dropping {strip} leading path components")
+        with archive_errors(f"{title} cannot be unpacked"), storage_errors(target):
+            tree = _Unpacking(target, strip, title, allowance)
+            for member in members_of(archive, title, allowance):
+                tree.place(member)
+            tree.finish()
+    except BaseException:
+        remove_tree(target)
+        raise
 
 
-def _members(archive: Path, title: str) -> Iterator[_ArchiveMember]:
-    if zipfile.is_zipfile(archive):
-        yield from _zip_members(archive)
-    elif tarfile.is_tarfile(archive):
-        yield from _tar_members(archive)
-    else:
-        raise InputError(f"{title} is neither a tar nor a zip archive that can be read here")
+class _Unpacking:
+    """A folder that is being filled. It never goes through a link, and never removes a folder."""
 
+    def __init__(self, root: Path, strip: int, title: str, allowance: Allowance) -> None:
+        self._root = root
+        self._strip = strip
+        self._title = title
+        self._allowance = allowance
+        self._folders: dict[tuple[str, ...], float] = {}
+        self._links: list[tuple[str, ...]] = []
+        # Folders that are known to be some, from the root down to where the last member went.
+        self._known: tuple[str, ...] = ()
 
-def _tar_members(archive: Path) -> Iterator[_ArchiveMember]:
-    with tarfile.open(archive) as tar:
-        for info in tar:
-            executable = bool(info.mode & stat.S_IXUSR)
-            if info.isdir():
-                yield _ArchiveMember(info.name, "folder", executable, info.mtime)
-            elif info.issym():
-                yield _ArchiveMember(info.name, "link", executable, info.mtime, info.linkname)
-            elif info.islnk():
-                yield _ArchiveMember(info.name, "hard", executable, info.mtime, info.linkname)
-            elif info.isreg():
-                content = tar.extractfile(info)
-                yield _ArchiveMember(info.name, "file", executable, info.mtime, content=content)
+    def place(self, member: ArchiveMember) -> None:
+        """Put a member where it belongs."""
+        self._allowance.in_time()
+        parts = Path(member.name).parts[self._strip :]
+        if not parts:
+            return
+        if Path(member.name).is_absolute() or ".." in parts:
+            raise self._outside(member)
+        if len(parts) > _DEEPEST:
+            raise InputError(f"{self._title} is nested too deeply: {quoted(member.name)}")
+        path = self._root.joinpath(*parts)
+        try:
+            self._enter(parts if member.kind == "folder" else parts[:-1], member)
+            if member.kind == "folder":
+                self._folders[parts] = member.mtime_s
+                return
+            _make_room(path)
+            self._put(member, path, parts)
+        except OSError as error:
+            if error.errno in (errno.ENAMETOOLONG, errno.EISDIR, errno.EEXIST, errno.EILSEQ):
+                shown = quoted(member.name)
+                raise InputError(
+                    f"{self._title} has a member that cannot be unpacked: {shown}: {error.strerror}"
+                ) from error
+            raise
 
-
-def _zip_members(archive: Path) -> Iterator[_ArchiveMember]:
-    with zipfile.ZipFile(archive) as file:
-        for info in file.infolist():
-            mode = info.external_attr >> 16
-            mtime_s = time.mktime((*info.date_time, 0, 0, -1))
-            if info.is_dir():
-                yield _ArchiveMember(info.filename, "folder", executable=True, mtime_s=mtime_s)
-            elif stat.S_ISLNK(mode):
-                link = os.fsdecode(file.read(info))
-                yield _ArchiveMember(
-                    info.filename, "link", executable=False, mtime_s=mtime_s, link=link
+    def finish(self) -> None:
+        """Look again where links lead, now that all is there; give folders their times."""
+        for parts in self._links:
+            self._allowance.in_time()
+            if not self._is_inside(self._root.joinpath(*parts)):
+                raise InputError(
+                    f"{self._title} has a link out of its folder: {quoted('/'.join(parts))}"
                 )
-            else:
-                with file.open(info) as content:
-                    executable = bool(mode & stat.S_IXUSR)
-                    yield _ArchiveMember(
-                        info.filename, "file", executable, mtime_s, content=content
-                    )
+        for parts, mtime_s in reversed(self._folders.items()):
+            os.utime(self._root.joinpath(*parts), (mtime_s, mtime_s))
+        if not any(self._root.iterdir()):
+            raise InputError(
+                f"{self._title} holds nothing after dropping {self._strip} leading path components"
+            )
+
+    def _put(self, member: ArchiveMember, path: Path, parts: tuple[str, ...]) -> None:
+        if member.kind == "link":
+            if Path(member.link).is_absolute() or not self._is_inside(path.parent / member.link):
+                raise self._leading_out(member)
+            path.symlink_to(member.link)
+            self._links.append(parts)
+        elif member.kind == "hard":
+            with self._original(member).open("rb") as content:
+                _write(path, content, self._allowance)
+                mode = os.fstat(content.fileno()).st_mode
+            path.chmod(stat.S_IMODE(mode))
+            os.utime(path, (member.mtime_s, member.mtime_s))
+        elif member.content is not None:
+            _write(path, member.content, self._allowance)
+            path.chmod(0o755 if member.executable else 0o644)
+            os.utime(path, (member.mtime_s, member.mtime_s))
+
+    def _enter(self, parts: tuple[str, ...], member: ArchiveMember) -> None:
+        """Make the folders, each unless it is there; a link in the place of one is refused."""
+        same = 0
+        while same < min(len(parts), len(self._known)) and parts[same] == self._known[same]:
+            same += 1
+        for count in range(same + 1, len(parts) + 1):
+            folder = self._root.joinpath(*parts[:count])
+            try:
+                folder.mkdir()
+                self._allowance.member("", 0)
+            except FileExistsError:
+                mode = folder.lstat().st_mode
+                if stat.S_ISLNK(mode):
+                    raise InputError(
+                        f"{self._title} has a member behind a link of its own: "
+                        f"{quoted(member.name)}"
+                    ) from None
+                if not stat.S_ISDIR(mode):
+                    raise
+        self._known = parts
+
+    def _original(self, member: ArchiveMember) -> Path:
+        """The file that a hard link names: a member before it, not behind a link."""
+        named = Path(member.link)
+        parts = named.parts[self._strip :]
+        if named.is_absolute() or ".." in parts or not parts or len(parts) > _DEEPEST:
+            raise self._leading_out(member)
+        path = self._root
+        for part in parts[:-1]:
+            path /= part
+            if path.is_symlink():
+                raise self._leading_out(member)
+        path /= parts[-1]
+        if path.is_symlink() or not path.is_file():
+            raise self._leading_out(member)
+        return path
+
+    def _is_inside(self, path: Path) -> bool:
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self._root))
+
+    def _outside(self, member: ArchiveMember) -> InputError:
+        return InputError(f"{self._title} has a member outside its folder: {quoted(member.name)}")
+
+    def _leading_out(self, member: ArchiveMember) -> InputError:
+        return InputError(f"{self._title} has a link out of its folder: {quoted(member.name)}")
 
 
-def _place(
-    member: _ArchiveMember, root: Path, parts: tuple[str, ...], strip: int, title: str
-) -> None:
-    path = root.joinpath(*parts)
-    if Path(member.name).is_absolute() or ".." in parts or not _inside(path.parent, root):
-        raise InputError(f"{title} has a member outside its folder: '{member.name}'")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if member.kind == "folder":
-        path.mkdir(exist_ok=True)
-        return
-    if path.is_symlink() or path.is_file():
+def _make_room(path: Path) -> None:
+    """Of two members of one name the later one counts, as tar itself has it; but no folder goes."""
+    try:
         path.unlink()
-    if member.kind == "link":
-        if Path(member.link).is_absolute() or not _inside(path.parent / member.link, root):
-            raise InputError(f"{title} has a link out of its folder: '{member.name}'")
-        path.symlink_to(member.link)
-        return
-    if member.kind == "hard":
-        original = root.joinpath(*Path(member.link).parts[strip:])
-        if not _inside(original, root) or not original.is_file():
-            raise InputError(f"{title} has a link out of its folder: '{member.name}'")
-        shutil.copy2(original, path)
-        return
-    if member.content is not None:
-        with path.open("wb") as file:
-            shutil.copyfileobj(member.content, file)
-    path.chmod(0o755 if member.executable else 0o644)
-    os.utime(path, (member.mtime_s, member.mtime_s))
+    except FileNotFoundError:
+        pass
+    except PermissionError as error:
+        if path.is_dir():  # how some systems say that it is one
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)) from error
+        raise
 
 
-def _inside(path: Path, root: Path) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+def _write(path: Path, content: IO[bytes], allowance: Allowance) -> None:
+    with path.open("xb") as file:
+        while chunk := content.read(_CHUNK_BYTES):
+            allowance.wrote(len(chunk))
+            file.write(chunk)

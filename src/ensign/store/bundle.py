@@ -6,14 +6,15 @@ import hashlib
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict
 
+from ensign.host.archive_errors import archive_errors
 from ensign.host.files import storage_errors
+from ensign.host.json_text import read_json
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.units import format_size
@@ -99,23 +100,23 @@ def unpack(path: Path, folder: Path, limits: BundleLimits = BundleLimits()) -> M
     of the folder; names and sizes are judged before anything is written.
     """
     try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            infos = {info.filename: info for info in archive.infolist()}
-            if len(infos) != len(archive.infolist()):
-                raise InputError(f"{path} is damaged: it has two files of one name")
-            manifest = _manifest(path, archive, infos.pop(_MANIFEST, None))
-            _check_members(path, manifest, infos, limits)
-            for name, info in infos.items():
-                data = archive.read(info)
-                if hashlib.sha256(data).hexdigest() != manifest.members[name].sha256:
-                    raise _changed(path, name)
-                _write(folder / name, data)
+        file = path.open("rb")
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise InputError(
-            f"{path} is not a complete bundle of ensign ({error}); copy or make it again"
-        ) from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    damaged = f"{path} is not a complete bundle of ensign; copy or make it again"
+    with archive_errors(damaged), file, zipfile.ZipFile(file) as archive:
+        infos = {info.filename: info for info in archive.infolist()}
+        if len(infos) != len(archive.infolist()):
+            raise InputError(f"{path} is damaged: it has two files of one name")
+        manifest = _manifest(path, archive, infos.pop(_MANIFEST, None))
+        _check_members(path, manifest, infos, limits)
+        for name, info in infos.items():
+            data = archive.read(info)
+            if hashlib.sha256(data).hexdigest() != manifest.members[name].sha256:
+                raise _changed(path, name)
+            _write(folder / name, data)
     return manifest
 
 
@@ -123,7 +124,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo | None
     if info is None or info.file_size > _MANIFEST_LIMIT_BYTES or not _is_plain(info):
         raise InputError(f"{path} is no bundle of ensign: it has no {_MANIFEST}")
     try:
-        said = json.loads(archive.read(info))
+        said = read_json(archive.read(info))
         schema = said["schema_version"]
         if isinstance(schema, int) and schema != SCHEMA:
             other = "a newer" if schema > SCHEMA else "the older"
@@ -132,7 +133,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo | None
                 f"ensign reads schema {SCHEMA}: use {other} one"
             )
         return Manifest.model_validate(said)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is damaged: its {_MANIFEST} cannot be read") from None
 
 

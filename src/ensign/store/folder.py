@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ensign.host.files import storage_errors, write_atomically
+from ensign.host.json_text import read_json
 from ensign.model.errors import InputError
 from ensign.model.trials import Trial
 from ensign.store.trial_file import from_bytes, to_bytes
@@ -52,7 +53,7 @@ class StudyFolder:
         """The object in `NAME.json`, or None if there is none. InputError if it is broken."""
         path = self.json_file(name)
         try:
-            value = json.loads(path.read_bytes())
+            value = read_json(path.read_bytes())
         except FileNotFoundError:
             return None
         except ValueError as error:

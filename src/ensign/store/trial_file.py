@@ -13,6 +13,7 @@ from dataclasses import replace
 import polars as pl
 from pydantic import TypeAdapter
 
+from ensign.host.json_text import read_json
 from ensign.model.errors import InputError
 from ensign.model.trials import SliceRecord, Trial
 
@@ -44,7 +45,7 @@ def to_bytes(trial: Trial) -> bytes:
 def from_bytes(data: bytes, *, with_slices: bool = True) -> Trial:
     """The trial of a Parquet file. InputError where it is none, or of another schema."""
     try:
-        header = json.loads(pl.read_parquet_metadata(io.BytesIO(data))[_KEY])
+        header = read_json(pl.read_parquet_metadata(io.BytesIO(data))[_KEY])
         if header["schema"] != SCHEMA:
             raise InputError(f"a trial of schema {header['schema']}; this ensign reads {SCHEMA}")
         trial = _TRIAL.validate_python(header["trial"])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ensign.host.files import file_sha256
 from ensign.host.processes import Outcome, Processes, ProcessRequest
-from ensign.host.programs import LocalPrograms
+from ensign.host.programs import LocalPrograms, names_in
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
 from ensign.toolchains.packages import advice
@@ -200,9 +200,8 @@ class ToolchainFinder:
         versions = [
             int(match[1])
             for folder in self._path.split(os.pathsep)
-            if folder and Path(folder).is_dir()
-            for entry in Path(folder).iterdir()
-            if (match := numbered.fullmatch(entry.name))
+            for entry in names_in(folder)
+            if (match := numbered.fullmatch(entry))
         ]
         return self._first((name, *(f"{name}-{n}" for n in sorted(versions, reverse=True))))
 
@@ -316,10 +315,9 @@ def installed_compilers(path: str) -> list[str]:
     """Names of the C compilers in the folders of `path`, such as gcc-12."""
     names: set[str] = set()
     for folder in path.split(os.pathsep):
-        if folder and Path(folder).is_dir():
-            names.update(
-                entry.name
-                for entry in Path(folder).iterdir()
-                if _COMPILER.fullmatch(entry.name) and os.access(entry, os.X_OK)
-            )
+        names.update(
+            name
+            for name in names_in(folder)
+            if _COMPILER.fullmatch(name) and os.access(Path(folder, name), os.X_OK)
+        )
     return sorted(names, key=lambda name: (name.split("-")[0], len(name), name))

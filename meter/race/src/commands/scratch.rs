@@ -1,17 +1,18 @@
 //! The meter's own folder: folders of variants, copies of executables.
 
-use crate::commands::{lookup, tree_walk};
+use crate::commands::{lookup, trees};
 use crate::processes::user::User;
 use ensign_host::clock;
 use ensign_protocol::request::Files;
 use ensign_protocol::Code;
 use sha2::{Digest, Sha256};
-use std::fs::{self, DirBuilder, File, FileType, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub(crate) const TAIL_BYTES: u64 = 2000;
+const LONGEST_PATH: usize = 4095;
 
 pub(crate) struct Scratch {
     pub dir: PathBuf,
@@ -20,7 +21,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// In a folder that is there, for processes of that user.
+    /// In a folder that is there. Folders of variants are the `user`'s, if there is one.
     pub(crate) fn in_folder(dir: &Path, user: Option<User>) -> io::Result<Scratch> {
         if user.is_some() {
             fs::set_permissions(dir, Permissions::from_mode(0o711))?;
@@ -50,13 +51,7 @@ impl Scratch {
     pub(crate) fn copy_files(&self, variant: usize, files: &Files) -> io::Result<PathBuf> {
         let to = self.dir.join(format!("files-{variant:03}"));
         for folder in &files.folders {
-            let copy = Copy {
-                from: Path::new(folder),
-                to: &to,
-                without: &files.without,
-                readable: self.user.is_some(),
-            };
-            copy.folder(Path::new(""))
+            trees::copy(Path::new(folder), &to, &files.without, self.user.is_some())
                 .map_err(|error| refused(&format!("copy {folder} to {}", to.display()), error))?;
         }
         Ok(to)
@@ -97,73 +92,27 @@ fn write_copy(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut File::open(from)?, &mut File::create_new(to)?).map(drop)
 }
 
-/// Of a folder, laid over what is there.
-struct Copy<'a> {
-    from: &'a Path,
-    to: &'a Path,
-    without: &'a [String],
-    /// For whoever it is: it is run by another user than this one.
-    readable: bool,
-}
-
-impl Copy<'_> {
-    fn folder(&self, inside: &Path) -> io::Result<()> {
-        let to = self.to.join(inside);
-        fs::create_dir_all(&to)?;
-        if self.readable {
-            fs::set_permissions(&to, Permissions::from_mode(0o755))?;
-        }
-        for entry in fs::read_dir(self.from.join(inside))? {
-            let entry = entry?;
-            let name = inside.join(entry.file_name());
-            let kind = entry.file_type()?;
-            if self.without.iter().any(|each| Path::new(each) == name) {
+/// Whether a file system forbids to execute what is below a folder; false where nothing is.
+pub(crate) fn forbids_execution(dir: &Path) -> bool {
+    let mut folders = vec![dir.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let path = entry.path();
+            // What no path reaches, nothing executes.
+            if path.as_os_str().len() > LONGEST_PATH {
                 continue;
             }
             if kind.is_dir() {
-                self.folder(&name)?;
+                folders.push(path);
                 continue;
             }
-            self.file(&entry.path(), &self.to.join(&name), kind)?;
-        }
-        Ok(())
-    }
-
-    fn file(&self, source: &Path, target: &Path, kind: FileType) -> io::Result<()> {
-        match fs::remove_file(target) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        if kind.is_symlink() {
-            return std::os::unix::fs::symlink(fs::read_link(source)?, target);
-        }
-        if !kind.is_file() {
-            return Ok(());
-        }
-        let mode = fs::metadata(source)?.permissions().mode();
-        write_copy(source, target)?;
-        // Never set-user-id, and always to be removed by its maker.
-        let mut mode = mode & 0o777 | 0o600;
-        if self.readable {
-            mode |= 0o044 | (mode & 0o100) >> 3 | (mode & 0o100) >> 6;
-        }
-        fs::set_permissions(target, Permissions::from_mode(mode))
-    }
-}
-
-/// Whether a file system forbids to execute what is below a folder; false where nothing is.
-pub(crate) fn forbids_execution(dir: &Path) -> bool {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        let path = entry.path();
-        let mode = fs::metadata(&path).map_or(0, |data| data.permissions().mode());
-        if kind.is_dir() && forbids_execution(&path) {
-            return true;
-        }
-        if kind.is_file() && mode & 0o111 != 0 {
-            return !lookup::may_execute(&path);
+            let mode = fs::symlink_metadata(&path).map_or(0, |data| data.permissions().mode());
+            if kind.is_file() && mode & 0o111 != 0 {
+                return !lookup::may_execute(&path);
+            }
         }
     }
     false
@@ -204,17 +153,17 @@ pub(crate) fn digest(mut file: &File) -> Option<String> {
 /// Removes a folder whatever its permissions; processes that are ending may still write into it.
 pub(crate) fn remove(dir: &Path) {
     for _ in 0..20 {
-        if tree_walk::remove(dir) {
-            return;
+        match trees::remove(dir) {
+            Ok(()) => return,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(_) => clock::sleep_ns(10_000_000),
         }
-        clock::sleep_ns(10_000_000);
     }
 }
 
-/// As `remove`, of what nobody uses any more.
+/// As `remove`, of what nobody uses any more: what other users own in it may stay.
 pub(crate) fn remove_once(dir: &Path) {
-    // What other users own in it stays.
-    let _ = tree_walk::remove(dir);
+    let _ = trees::remove(dir);
 }
 
 #[cfg(test)]

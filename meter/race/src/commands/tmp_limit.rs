@@ -1,6 +1,6 @@
 //! What programs write below their `{tmp}`, so that it cannot fill the disk.
 
-use crate::commands::tree_walk;
+use crate::commands::trees;
 use ensign_host::clock;
 use libc::pid_t;
 use std::collections::BTreeSet;
@@ -62,7 +62,7 @@ impl TmpLimit {
 
     /// The same, whatever the time and the free space.
     pub(crate) fn holds_too_much(&self, tmp: &Path, members: &[pid_t]) -> bool {
-        let named = tree_walk::used_bytes(tmp, self.most);
+        let named = trees::used_bytes(tmp, self.most);
         named >= self.most || named + removed_bytes(tmp, members) >= self.most
     }
 }

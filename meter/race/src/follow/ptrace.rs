@@ -120,7 +120,7 @@ pub(super) fn sender(pid: pid_t) -> Option<(c_int, pid_t)> {
 }
 
 pub(super) fn read(pid: pid_t, address: u64, into: &mut [u8]) -> Option<usize> {
-    let (local, remote) = vectors(into, address);
+    let (local, remote) = vectors(into.as_mut_ptr(), into.len(), address);
     // SAFETY: the local vector is `into`; the remote one is the kernel's to check.
     let count = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
     usize::try_from(count).ok()
@@ -128,7 +128,7 @@ pub(super) fn read(pid: pid_t, address: u64, into: &mut [u8]) -> Option<usize> {
 
 /// Also where the program itself may only read; that takes longer.
 pub(super) fn write(pid: pid_t, address: u64, from: &[u8]) -> bool {
-    let (local, remote) = vectors(from, address);
+    let (local, remote) = vectors(from.as_ptr().cast_mut(), from.len(), address);
     // SAFETY: `from` is only read; the remote vector is the kernel's to check.
     let count = unsafe { libc::process_vm_writev(pid, &local, 1, &remote, 1, 0) };
     if usize::try_from(count) == Ok(from.len()) {
@@ -138,14 +138,14 @@ pub(super) fn write(pid: pid_t, address: u64, from: &[u8]) -> bool {
     memory.is_ok_and(|memory| memory.write_all_at(from, address).is_ok())
 }
 
-fn vectors(local: &[u8], address: u64) -> (libc::iovec, libc::iovec) {
+fn vectors(local: *mut u8, length: usize, address: u64) -> (libc::iovec, libc::iovec) {
     let own = libc::iovec {
-        iov_base: local.as_ptr().cast_mut().cast(),
-        iov_len: local.len(),
+        iov_base: local.cast(),
+        iov_len: length,
     };
     let other = libc::iovec {
         iov_base: address as *mut c_void,
-        iov_len: local.len(),
+        iov_len: length,
     };
     (own, other)
 }

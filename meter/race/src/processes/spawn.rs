@@ -112,7 +112,8 @@ struct CloneArguments {
 pub(crate) unsafe fn fork(admission: Admission) -> io::Result<(pid_t, bool)> {
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
     let Admission::Join { folder, procs } = admission else {
-        return checked(libc::fork()).map(|pid| (pid, true));
+        // SAFETY: the caller's promise.
+        return checked(unsafe { libc::fork() }).map(|pid| (pid, true));
     };
     let arguments = CloneArguments {
         flags: CLONE_INTO_CGROUP,
@@ -121,14 +122,18 @@ pub(crate) unsafe fn fork(admission: Admission) -> io::Result<(pid_t, bool)> {
         ..CloneArguments::default()
     };
     let size = std::mem::size_of::<CloneArguments>();
-    let pid = libc::syscall(libc::SYS_clone3, &arguments, size) as pid_t;
+    // SAFETY: the structure is as large as said; without CLONE_VM this is a fork: the caller's promise.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &arguments, size) } as pid_t;
     if pid >= 0 {
         return Ok((pid, true));
     }
     // An old kernel, or a filter of system calls.
-    let pid = checked(libc::fork())?;
-    let joined = pid != 0 || libc::write(procs, c"0".as_ptr().cast(), 1) == 1;
-    Ok((pid, joined))
+    // SAFETY: the caller's promise; the text is static, and longer than what is written of it.
+    unsafe {
+        let pid = checked(libc::fork())?;
+        let joined = pid != 0 || libc::write(procs, c"0".as_ptr().cast(), 1) == 1;
+        Ok((pid, joined))
+    }
 }
 
 fn checked(pid: pid_t) -> io::Result<pid_t> {
@@ -245,61 +250,84 @@ impl Plan<'_> {
         }
     }
 
-    unsafe fn default_signals(&self) {
+    fn default_signals(&self) {
         // By the system call: the C library keeps two signals to itself, ignored as inherited.
         let default = [0u64; 4];
         for signal in 1..=64 {
-            libc::syscall(libc::SYS_rt_sigaction, signal, &default, 0, 8);
+            // SAFETY: the kernel's sigaction is of four words; all zero it is SIG_DFL.
+            unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, &default, 0, 8) };
         }
         let mut none = std::mem::MaybeUninit::uninit();
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+        // SAFETY: the set is filled in by sigemptyset before it is read.
+        unsafe {
+            libc::sigemptyset(none.as_mut_ptr());
+            libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+        }
     }
 
     /// Standard files, and nothing else: a child that stops before exec would hold whatever the
     /// fork copied, in spite of close-on-exec.
+    ///
+    /// # Safety
+    /// In the child alone: the descriptors of whoever forked it are closed.
     unsafe fn files(&self) {
         let command = self.command;
-        self.check(0, libc::dup2(command.stdin.as_raw_fd(), 0));
-        self.check(0, libc::dup2(command.stdout.as_raw_fd(), 1));
-        self.check(0, libc::dup2(command.stderr.as_raw_fd(), 2));
-        close_all_but(self.report);
+        let files = [&command.stdin, &command.stdout, &command.stderr];
+        for (number, file) in files.into_iter().enumerate() {
+            // SAFETY: the file is open; the child has nothing else at the standard numbers.
+            self.check(0, unsafe { libc::dup2(file.as_raw_fd(), number as c_int) });
+        }
+        // SAFETY: the child goes on to exec or _exit, by the caller's promise.
+        unsafe { close_all_but(self.report) };
     }
 
-    unsafe fn bounds(&self) {
+    fn bounds(&self) {
         if let Some(cpus) = &self.command.cpus {
             let size = std::mem::size_of::<libc::cpu_set_t>();
-            self.check(1, libc::sched_setaffinity(0, size, cpus));
+            // SAFETY: the set is as large as said.
+            self.check(1, unsafe { libc::sched_setaffinity(0, size, cpus) });
         }
         for &(resource, most) in &self.command.limits {
             let limit = libc::rlimit {
                 rlim_cur: most,
                 rlim_max: most,
             };
-            self.check(2, libc::setrlimit(resource, &limit));
+            // SAFETY: the limit outlives the call.
+            self.check(2, unsafe { libc::setrlimit(resource, &limit) });
         }
     }
 
+    /// # Safety
+    /// In the child alone, which has one thread.
     unsafe fn change_user(&self) {
         let Some(user) = self.command.user else {
             return;
         };
-        self.check(5, user.assume());
-        // Another user's process does not keep it.
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::getppid() != self.parent {
-            libc::_exit(127);
+        // SAFETY: the child of a fork has one thread.
+        self.check(5, unsafe { user.assume() });
+        // SAFETY: no memory is involved. Another user's process does not keep the signal.
+        let parent = unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::getppid()
+        };
+        if parent != self.parent {
+            // SAFETY: the child of a fork has nothing to clean up.
+            unsafe { libc::_exit(127) };
         }
     }
 
     /// Reports the step and errno, and ends the child, where a call failed.
-    unsafe fn check(&self, step: i32, status: c_int) {
+    fn check(&self, step: i32, status: c_int) {
         if status >= 0 {
             return;
         }
-        let report = [step, *libc::__errno_location()];
-        libc::write(self.report, report.as_ptr().cast(), 8);
-        libc::_exit(127);
+        // SAFETY: the C library's errno of this thread; the report is of eight bytes; the child of a
+        // fork has nothing to clean up.
+        unsafe {
+            let report = [step, *libc::__errno_location()];
+            libc::write(self.report, report.as_ptr().cast(), 8);
+            libc::_exit(127);
+        }
     }
 }
 
@@ -308,18 +336,20 @@ impl Plan<'_> {
 /// # Safety
 /// Nothing may use the descriptors afterwards: for a child that will not return.
 pub(crate) unsafe fn close_all_but(kept: RawFd) {
-    close_range(3, kept - 1);
-    close_range(kept + 1, RawFd::MAX);
+    // SAFETY: the caller's promise.
+    unsafe {
+        close_range(3, kept - 1);
+        close_range(kept + 1, RawFd::MAX);
+    }
 }
 
+/// # Safety
+/// As `close_all_but`.
 unsafe fn close_range(first: RawFd, last: RawFd) {
     if first <= last {
-        libc::syscall(
-            libc::SYS_close_range,
-            first as libc::c_uint,
-            last as libc::c_uint,
-            0,
-        );
+        let (first, last) = (first as libc::c_uint, last as libc::c_uint);
+        // SAFETY: no memory is involved; the descriptors are nobody's, by the caller's promise.
+        unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     }
 }
 

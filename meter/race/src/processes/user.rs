@@ -71,44 +71,49 @@ impl User {
     /// # Safety
     /// For a process with one thread, which alone changes. Async-signal-safe.
     pub(crate) unsafe fn assume(self) -> c_int {
-        // By system calls: the C library would tell all threads of a process, of which a child
-        // after fork has one. First what needs privileges.
-        for capability in 0..CAPABILITIES {
-            if libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) < 0 {
-                if *libc::__errno_location() != libc::EINVAL {
-                    return -1;
-                }
-                break;
-            }
-        }
-        // Not every kernel has keyrings; those of root are then not there, either.
-        libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, 0, 0, 0, 0);
         let none: *const libc::gid_t = std::ptr::null();
         let (uid, gid) = (self.uid, self.gid);
-        if libc::syscall(libc::SYS_setgroups, 0, none) < 0
-            || libc::syscall(libc::SYS_setresgid, gid, gid, gid) < 0
-            || libc::syscall(libc::SYS_setresuid, uid, uid, uid) < 0
-            || no_capabilities() < 0
-            || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
-        {
-            return -1;
+        // SAFETY: no memory is involved: of no groups there is no list to read. By system calls: the
+        // C library would tell all threads of a process, of which a child after fork has one.
+        unsafe {
+            // First what needs privileges.
+            if no_bounding_set() < 0 {
+                return -1;
+            }
+            // Not every kernel has keyrings; those of root are then not there, either.
+            libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, 0, 0, 0, 0);
+            if libc::syscall(libc::SYS_setgroups, 0, none) < 0
+                || libc::syscall(libc::SYS_setresgid, gid, gid, gid) < 0
+                || libc::syscall(libc::SYS_setresuid, uid, uid, uid) < 0
+                || no_capabilities() < 0
+                || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+            {
+                return -1;
+            }
+            libc::umask(0o022);
         }
-        libc::umask(0o022);
         0
     }
 }
 
-/// Neither effective, permitted and inheritable ones nor ambient ones.
-unsafe fn no_capabilities() -> c_int {
-    let ambient = libc::prctl(
-        libc::PR_CAP_AMBIENT,
-        libc::PR_CAP_AMBIENT_CLEAR_ALL,
-        0,
-        0,
-        0,
-    );
+/// What no file that is executed can give back. -1 with errno.
+fn no_bounding_set() -> c_int {
+    for capability in 0..CAPABILITIES {
+        // SAFETY: no memory is involved.
+        if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) } < 0 {
+            return if errno() == libc::EINVAL { 0 } else { -1 };
+        }
+    }
+    0
+}
+
+/// Neither effective, permitted and inheritable ones nor ambient ones. -1 with errno.
+fn no_capabilities() -> c_int {
+    let clear = libc::PR_CAP_AMBIENT_CLEAR_ALL;
+    // SAFETY: no memory is involved.
+    let ambient = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, clear, 0, 0, 0) };
     // Before Linux 4.3 there are none.
-    if ambient < 0 && *libc::__errno_location() != libc::EINVAL {
+    if ambient < 0 && errno() != libc::EINVAL {
         return -1;
     }
     let header = CapabilityHeader {
@@ -120,7 +125,13 @@ unsafe fn no_capabilities() -> c_int {
         permitted: 0,
         inheritable: 0,
     }; 2];
-    libc::syscall(libc::SYS_capset, &header, &nothing) as c_int
+    // SAFETY: both are what this version of the call reads, and outlive it.
+    unsafe { libc::syscall(libc::SYS_capset, &header, &nothing) as c_int }
+}
+
+fn errno() -> c_int {
+    // SAFETY: the C library's errno of this thread.
+    unsafe { *libc::__errno_location() }
 }
 
 fn number(text: &str) -> Option<u32> {

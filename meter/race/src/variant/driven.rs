@@ -20,14 +20,14 @@ impl Variant<'_> {
         let port = self
             .names
             .port
-            .ok_or_else(|| Halt::system("a driven server has no port"))?;
+            .ok_or_else(|| Halt::internal("a driven server has no port"))?;
         Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
     }
 
     /// Connects the meter's own load to the server, which stands still afterwards.
     pub(crate) fn connect(&mut self, run_state: &mut RunState) -> Result<(), Halt> {
         let Some((load, drive)) = self.spec.load.as_ref().zip(self.spec.drive()) else {
-            return Err(Halt::system("a variant without a drive is to be driven"));
+            return Err(Halt::internal("a variant without a drive is to be driven"));
         };
         run_state.process_trees.tree(self.tree).thaw()?;
         let address = self.address()?;
@@ -48,7 +48,7 @@ impl Variant<'_> {
         let limit_ns = self.server.as_ref().and_then(Process::left_ns);
         let Runner::Drive(driver) = &mut self.runner else {
             return Err(DriveError::failed(
-                Code::System,
+                Code::Internal,
                 "a variant is to be driven that is not connected",
             ));
         };

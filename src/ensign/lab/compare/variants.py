@@ -112,7 +112,13 @@ def _load_of(command: CommandVariant, options: Options, cpus: CpuPlan) -> Load |
     if options.drive is not None:
         said = _operations(options)[0]
         operations = options.drive.operations or said or _OPERATIONS_OF_A_DRIVE
-        return DriveLoad(options.drive, operations, options.seed, cpus.load or None)
+        return DriveLoad(
+            options.drive,
+            operations,
+            options.seed,
+            cpus.load or None,
+            deadline_ns=options.run_deadline_ns,
+        )
     return None if command.load is None else _load(command.load, options, cpus)
 
 

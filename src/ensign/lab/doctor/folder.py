@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -14,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from ensign.builders.recorder import CALLS, COMPILE_COMMANDS, read_calls
 from ensign.host.files import copy_tree, tree_entries
+from ensign.host.json_text import read_json
 from ensign.host.processes import Processes, ProcessRequest, read_tail
 from ensign.meter.client import find_meter
 from ensign.meter.command_lines import calls_of
@@ -90,7 +90,7 @@ def _calls(
     asked: list[AskedCall] = []
     for name in listed[:1]:
         with _readable(files[name]):
-            asked += asked_of_commands(json.loads(files[name].read_text()))
+            asked += asked_of_commands(read_json(files[name].read_text()))
     found = calls_of(find_meter(), asked)
     linking = calls_of(find_meter(), (*_cmake_links(folder, files), *_ninja_links(files)))
     linked = [call for call in linking if call.is_compiler and call.line.links]

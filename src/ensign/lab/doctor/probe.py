@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ensign.host.cache import cache_folder
+from ensign.host.confined_view import ConfinementRequest
+from ensign.host.confinement_probe import Confinement
 from ensign.host.cpu_times import BusyProcess, busy_processes, read_activity, steal_share
 from ensign.host.machine import Machine, read_machine
 from ensign.host.programs import LocalPrograms, Programs
@@ -149,7 +151,9 @@ def _runtimes(root: Path, programs: Iterable[Program]) -> Iterable[tuple[str, st
 def _sandbox(programs: Programs) -> SandboxFacts:
     if programs.find("bwrap") is None:
         return SandboxFacts(found=False, works=False, said="")
-    answer = programs.ask(("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "true"))
+    confinement = Confinement("bwrap", root=os.geteuid() == 0)
+    argv = confinement.argv(ConfinementRequest(os.defpath, os.environ.get("HOME", "")))
+    answer = programs.ask((*argv, "true"))
     return SandboxFacts(found=True, works=answer.success, said=answer.line)
 
 

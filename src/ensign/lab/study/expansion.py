@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from ensign.host.json_text import read_json
 from ensign.model.errors import InputError
 from ensign.model.study import Study, Training
 from ensign.model.study_workload import Workload
@@ -20,7 +21,7 @@ def expansion(study: Study) -> bytes:
 def expanded_again(path: Path, study: Study) -> Study:
     """The study with the workloads and the training of such a file. InputError without one."""
     try:
-        said = json.loads(path.read_bytes())
+        said = read_json(path.read_bytes())
         training = said["training"] and Training.model_validate(said["training"])
         workloads = [Workload.model_validate(each) for each in said["workloads"]]
     except (OSError, ValueError, KeyError, TypeError):

@@ -14,6 +14,7 @@ from ensign.builders.build import build_variants
 from ensign.builders.outcomes import BuildReport
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.cache import Cache, cache_folder
+from ensign.host.entry import CacheChanged
 from ensign.lab.ports import Ports
 from ensign.lab.study.surroundings import confined_ports
 from ensign.lab.study.train import MeterTrainer
@@ -21,8 +22,9 @@ from ensign.lab.study.trees import ProgramTree
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.lab.suites import expand_study
 from ensign.meter.client import find_meter
-from ensign.model.build_events import OnEvent, ignore
+from ensign.model.build_events import BuildEvent, OnEvent, ignore
 from ensign.model.errors import InputError
+from ensign.model.finding_kinds.builds import CACHE_REPLACED
 from ensign.model.placeholders import names_in
 from ensign.model.study import Study
 from ensign.model.study_build import Build
@@ -82,10 +84,31 @@ def build_programs(
     """Builds what is missing. CommandFailed if the baseline fails; see `build_variants`."""
     request = BuildRequest(file.study, file.path, file.variants, file.variants[0].name, update_lock)
     with compilers_by_line(file):
-        report = build_variants(request, build_ports(file, cache, ports), on_event)
+        report = _built(request, build_ports(file, cache, ports), on_event)
     relinks = {result.facts.variant: tuple(map(str, result.layouts)) for result in report.results}
     raced = _raced(report, file.variants[0].name)
     return BuiltPrograms(report, *raced, relinks, dict(_trees(report, file.study.build)))
+
+
+def _built(request: BuildRequest, ports: BuildPorts, on_event: OnEvent) -> BuildReport:
+    """The builds, with what of the cache was made again for them.
+
+    Builds and checks are foreign code: what is raced is looked at once more after all of them.
+    """
+    report = build_variants(request, ports, on_event)
+    if not ports.cache.recheck("program"):
+        report = build_variants(replace(request, update_lock=False), ports, on_event)
+        if not ports.cache.recheck("program"):
+            raise CacheChanged(
+                "programs in the cache are changed by something else as soon as they are built: "
+                f"{'; '.join(ports.cache.replaced())}"
+            )
+    replaced = ports.cache.replaced()
+    for text in replaced:
+        on_event(BuildEvent("replaced", "cache", 0.0, 0.0, text))
+    return replace(
+        report, findings=(*report.findings, *(CACHE_REPLACED.found(each) for each in replaced))
+    )
 
 
 def _trees(report: BuildReport, build: Build) -> Iterator[tuple[str, ProgramTree]]:

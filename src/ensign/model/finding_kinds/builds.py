@@ -17,6 +17,14 @@ BUILT_FILES_IN_SOURCE = FindingKind(
     "earlier build.",
     "If the build uses any of them, remove them first: `build.clean`, or `source.exclude`.",
 )
+CACHE_REPLACED = FindingKind(
+    "cache-replaced",
+    Severity.WARNING,
+    "Something in the cache (a source, a download, a build) was not what was put there. It was not "
+    "used: it was moved to the cache's folder `quarantine`, and fetched or built again.",
+    "Find out who wrote there: another user, a disk that fails, or a build that ran without a "
+    "sandbox. What this study used is right.",
+)
 LEFT_RUNNING = FindingKind(
     "left-running",
     Severity.WARNING,

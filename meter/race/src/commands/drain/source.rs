@@ -76,12 +76,17 @@ const LONG_NS: u64 = 300_000;
 fn receive(socket: RawFd) -> io::Result<Option<Source>> {
     let mut message = Message::new(&[0]);
     let mut header = message.header();
-    // SAFETY: the message lives during the call; what was received is ours.
+    // SAFETY: the message lives during the call, and its control data while it is read; without
+    // truncation it is what the other end sent, two descriptors, which are ours now.
     unsafe {
         let received = libc::recvmsg(socket, &mut header, libc::MSG_CMSG_CLOEXEC);
         let first = libc::CMSG_FIRSTHDR(&header);
         if received <= 0 || first.is_null() {
             return Ok(None);
+        }
+        // Where this process may have no more files, fewer come.
+        if header.msg_flags & libc::MSG_CTRUNC != 0 {
+            return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
         let mut fds: [RawFd; 2] = [-1; 2];
         std::ptr::copy_nonoverlapping(libc::CMSG_DATA(first).cast(), fds.as_mut_ptr(), 2);

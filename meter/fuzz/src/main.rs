@@ -1,0 +1,13 @@
+//! One target for libFuzzer: `ENSIGN_FUZZ=NAME ensign-fuzz FOLDER [OPTION...]`.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+
+static RUN: LazyLock<fn(&[u8])> = LazyLock::new(|| {
+    let name = std::env::var("ENSIGN_FUZZ").unwrap_or_default();
+    ensign_fuzz::target(&name).unwrap_or_else(|| panic!("ENSIGN_FUZZ: no target {name:?}"))
+});
+
+fuzz_target!(|data: &[u8]| RUN(data));

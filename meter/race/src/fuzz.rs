@@ -1,0 +1,20 @@
+//! What is fuzzed here: numbers in what programs print, and texts of the kernel.
+
+use crate::processes::procfs::Stat;
+use crate::{activity, score};
+
+/// What a program printed, after a line with the pattern.
+pub fn printed(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Some((pattern, text)) = text.split_once('\n') {
+        let _ = score::number(text, pattern);
+        let _ = score::number(text, r"([\d.,_' eE+-]+)");
+    }
+}
+
+/// Lines of /proc/PID/stat and /proc/PID/syscall.
+pub fn kernel(data: &[u8]) {
+    let _ = Stat::parse(data);
+    let _ = activity::state(data);
+    let _ = activity::written_fd(&String::from_utf8_lossy(data));
+}

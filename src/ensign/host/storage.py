@@ -1,0 +1,105 @@
+"""What the system's refusal to write, or to give a descriptor or memory, means for the user."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ensign.model.errors import StorageFailed
+from ensign.model.quoting import visible
+from ensign.model.units import format_size
+
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_REFUSED = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO, errno.ELOOP,
+     errno.ENAMETOOLONG, errno.EFBIG, errno.ESTALE, errno.ENODEV, errno.ENXIO}
+)  # fmt: skip
+_SHORT = {
+    errno.EMFILE: "too many files are open; raise the limit ('ulimit -n')",
+    errno.ENFILE: "too many files are open on this machine",
+    errno.ENOMEM: "there is not enough memory; end other programs, or give it more",
+    errno.EAGAIN: "no more processes may be started; raise the limit ('ulimit -u')",
+}
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn the system's refusal to write into a StorageFailed that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        failed = storage_failure(error, path)
+        if failed is None:
+            raise
+        raise failed from error
+
+
+def storage_failure(error: OSError, path: Path | None = None) -> StorageFailed | None:
+    """The error for the user where the machine lacks something, or None where it is another.
+
+    `path` is what was to be written; without it the path that the error itself names.
+    """
+    named = path if path is not None else _named(error)
+    what = "cannot write" if named is None else f"cannot write {visible(str(named))}"
+    if error.errno in DISK_FULL:
+        return StorageFailed(f"{what}: {_full(error, named)}")
+    if error.errno in _SHORT:
+        return StorageFailed(f"{what}: {_SHORT[error.errno]}")
+    if error.errno in _REFUSED and named is not None:
+        return StorageFailed(f"{what}: {error.strerror}")
+    return None
+
+
+def full_file_system(path: Path) -> str:
+    """Says which file system is full, if the one that a path is on has no room left; else ""."""
+    found = _existing(path)
+    try:
+        room = os.statvfs(found)
+    except OSError:
+        return ""
+    if room.f_blocks and room.f_bavail == 0:
+        return _full(OSError(errno.ENOSPC, ""), path)
+    return _full(OSError(errno.ENOSPC, ""), path) if room.f_files and not room.f_favail else ""
+
+
+def _named(error: OSError) -> Path | None:
+    # Of two names, as of renaming, the second is the one that is written.
+    name = error.filename2 or error.filename
+    return Path(os.fsdecode(name)) if isinstance(name, str | bytes) else None
+
+
+def _full(error: OSError, path: Path | None) -> str:
+    if error.errno == errno.EDQUOT:
+        return "the disk is full (your quota is used up); make space there"
+    if path is None:
+        return "the disk is full; make space there"
+    mount = _mount_of(path)
+    advice = "make space there ('ensign clean' empties ensign's own cache)"
+    try:
+        room = os.statvfs(mount)
+    except OSError:
+        return f"the disk is full; {advice}"
+    size = f", {format_size(room.f_blocks * room.f_frsize)}" if room.f_blocks else ""
+    lack = " has no room for more files" if room.f_files and not room.f_favail else " is full"
+    return f"the disk is full (file system {visible(str(mount))}{size},{lack}); {advice}"
+
+
+def _existing(path: Path) -> Path:
+    found = path.absolute()
+    while not os.path.lexists(found) and found != found.parent:
+        found = found.parent
+    return found
+
+
+def _mount_of(path: Path) -> Path:
+    found = _existing(path)
+    try:
+        device = found.stat().st_dev
+        while found != found.parent and found.parent.stat().st_dev == device:
+            found = found.parent
+    except OSError:
+        pass
+    return found

@@ -1,0 +1,201 @@
+"""Texts that others wrote, or programs that others made: documents, logs, tables of the kernel."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from ensign.builders.built_again import TreeBefore, what_ran
+from ensign.builders.profile_files import taken_branches, warnings_in
+from ensign.builders.recorder import compile_commands, read_calls
+from ensign.builders.sandboxes import Sandbox
+from ensign.builders.stage_facts import reader
+from ensign.host.cpu_times import read_activity
+from ensign.host.entry import read_meta
+from ensign.host.machine import read_machine
+from ensign.host.processor import processor_of
+from ensign.lab.compare.drive_file import read_drive
+from ensign.lab.compare.evidence import read_bundled
+from ensign.lab.doctor.folder import _readable
+from ensign.lab.record import read_record
+from ensign.lab.study_file import parse_study
+from ensign.lab.suites import list_tests
+from ensign.lab.toml_positions import find_positions
+from ensign.meter.abilities import parse_abilities
+from ensign.meter.client import record_of_line
+from ensign.meter.following import read_followed
+from ensign.meter.records import TrialPlace, ended_of, outcome_of, trials
+from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
+from ensign.proof.dry_run import asked_of_commands, asked_of_dry_run
+from ensign.proof.elf import unit_of
+from ensign.proof.leftovers import read_leftovers
+from ensign.proof.link_line import files_in_map, used_by_map
+from ensign.proof.lto_symbols import symbols_by_member
+from ensign.proof.rules_log import unknown_lto
+from ensign.sources.apt import (
+    parse_deb822,
+    parse_one_line,
+    parse_revisions,
+    source_list,
+    upstream_version,
+)
+from ensign.sources.obtain import read_lock
+from ensign.store.folder import StudyFolder
+from ensign.toolchains.profiling import bolt_count, gcov_count, profdata_count
+from ensign.workloads.redis_specification.redis_versions import parse_version
+from ensign.workloads.redis_specification.suite_file import Source
+from fuzz.attempt import Target
+
+_PLACE = TrialPlace("workload", first_round=0, seed=1, slice_ns=5_000_000)
+_BEFORE = TreeBefore({}, frozenset())
+
+
+def _text(parse: Callable[[str], object]) -> Callable[[bytes, Path], None]:
+    """Of texts that ensign decodes with replacements."""
+
+    def run(data: bytes, _folder: Path) -> None:
+        parse(data.decode(errors="replace"))
+
+    return run
+
+
+def _in_file(read: Callable[[Path], object], name: str = "file") -> Callable[[bytes, Path], None]:
+    def run(data: bytes, folder: Path) -> None:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        read(path)
+
+    return run
+
+
+def _study(data: bytes, folder: Path) -> None:
+    text = data.decode(errors="replace").replace("\r", "")
+    parse_study(text, folder / "study.toml", machine_cpus=frozenset(range(4)))
+
+
+def _positions(text: str) -> None:
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return
+    find_positions(text).line(("a", 0, "b"))
+
+
+def _suite(data: bytes, _folder: Path) -> None:
+    source = Source("memtier_benchmark-a.yml", data.decode(errors="replace"))
+    list_tests({"memtier_benchmark-a": source}, parse_version("7.2.0"))
+
+
+def _record(path: Path) -> None:
+    folder = StudyFolder(path.parent)
+    folder.read_json("study")
+    read_record(folder)
+
+
+def _comparison(path: Path) -> None:
+    read_bundled(path.parent).result()
+
+
+def _cached(path: Path) -> None:
+    for kind in ("program", "bolt", "dependencies"):
+        read_meta(path.parent, reader(kind))
+
+
+def _apt(text: str) -> None:
+    source_list(parse_deb822(text))
+    source_list(parse_one_line(text))
+    for revision in parse_revisions(text):
+        upstream_version(revision.version)
+        revision.orig("0")
+
+
+def _profile(path: Path) -> None:
+    text = path.read_text(errors="replace")
+    profdata_count(text)
+    bolt_count(text)
+    with path.open(errors="replace") as lines:
+        gcov_count(lines)
+    taken_branches(path)
+    warnings_in(path)
+
+
+def _said(text: str) -> None:
+    """What compilers and linkers said."""
+    unknown_lto(text)
+    used_by_map(text)
+    files_in_map(text)
+    symbols_by_member(text, "libx.a")
+    unit_of(text[:4000], "x.c", "/src")
+    asked_of_dry_run(text, "/src")
+
+
+def _commands(path: Path) -> None:
+    with _readable(path):
+        asked_of_commands(json.loads(path.read_text()))
+
+
+def _kernel(data: bytes, folder: Path) -> None:
+    """One text in the place of each that is read of the kernel."""
+    for name in ("stat", "cpuinfo", "meminfo", "loadavg", "sys/kernel/osrelease"):
+        path = folder / "proc" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    for name in ("online", "cpu0/topology/thread_siblings_list", "cpu0/cpu_capacity"):
+        path = folder / "sys/devices/system/cpu" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    (folder / "etc").mkdir()
+    (folder / "etc/os-release").write_bytes(data)
+    read_machine(folder, libc="glibc 2.36")
+    read_activity(folder)
+    processor_of(data.decode(errors="replace"))
+
+
+def _followed(data: bytes, folder: Path) -> None:
+    path = folder / "log"
+    path.write_bytes(data)
+    (folder / "tree").mkdir()
+    what_ran((path,), Sandbox(folder / "tree", folder, folder, recorder=folder), _BEFORE, {})
+    read_followed(data)
+
+
+def _records(data: bytes, _folder: Path) -> None:
+    lines = tuple(map(record_of_line, data.splitlines()))
+    for read in (lambda: list(trials(lines, _PLACE)), lambda: outcome_of(lines)):
+        with suppress(InputError, CommandFailed, InternalError, Interrupted):
+            read()
+    ended_of(lines)
+
+
+def _recorded(path: Path) -> None:
+    calls = read_calls(path)
+    compile_commands(calls)
+    for call in calls:
+        call.is_compiler, call.has_linked  # noqa: B018
+
+
+_OURS = (InputError, CommandFailed, InternalError)
+TEXT_TARGETS = (
+    Target("study", _study, "toml"),
+    Target("toml-positions", _text(_positions), "toml", corpus="study"),
+    Target("drive-file", _in_file(read_drive), "toml"),
+    Target("suite", _suite, "yaml"),
+    Target("lock", _in_file(read_lock), "json"),
+    Target("record", _in_file(_record, "study.json"), "json"),
+    Target("comparison", _in_file(_comparison, "comparison.json"), "json"),
+    Target("cached", _in_file(_cached, "meta.json"), "json"),
+    Target("leftovers", _in_file(read_leftovers), "json"),
+    Target("apt", _text(_apt), "text"),
+    Target("profile", _in_file(_profile), "text"),
+    Target("said", _text(_said), "text"),
+    Target("compile-commands", _in_file(_commands), "json"),
+    Target("kernel", _kernel, "text"),
+    Target("followed", _followed, "json", _OURS),
+    Target("probed", _text(parse_abilities), "json", _OURS),
+    Target("records", _records, "lines", _OURS),
+    Target("recorded", _in_file(_recorded), "lines"),
+)
