@@ -21,6 +21,8 @@ from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
+from ensign.host.archive_errors import is_shortage
+
 # Programs, libraries and objects take a fraction of that: 0.1 reads and 1 byte for each of theirs.
 _READS = 50_000
 _READS_PER_BYTE = 0.5
@@ -153,12 +155,14 @@ def data_of(section: Section) -> bytes:
 
 @contextmanager
 def damage_told() -> Iterator[None]:
-    """Whatever reading raises is a DamagedFile."""
+    """Whatever reading raises is a DamagedFile, save that the system has no more files to give."""
     try:
         yield
     except DamagedFile:
         raise
     except Exception as error:
+        if is_shortage(error):
+            raise
         raise DamagedFile(f"it cannot be read: {error!r}"[:200]) from error
 
 
