@@ -21,7 +21,7 @@ from ensign.builders.shown import paths_in
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement import Bind
 from ensign.host.confinement_probe import NOBODY, Confinement
-from ensign.host.foreign_files import HostileFileError, hand_over, read_regular
+from ensign.host.foreign_files import HostileFileError, hand_over, read_foreign
 from ensign.host.processes import ProcessLimits
 from ensign.host.temporary import TEMPORARY_NAME, temporary_folder
 from ensign.meter.client import AsItIs, Json, Placed, Surroundings
@@ -292,7 +292,7 @@ def _logs_of(request: Json) -> tuple[int, ...]:
 def _take_log(path: Path, descriptor: int) -> None:
     """Copies what was written; what is no plain file, or too much, is nothing."""
     with suppress(HostileFileError):
-        os.pwrite(descriptor, read_regular(path / "log", _MOST_LOG_BYTES), 0)
+        os.pwrite(descriptor, read_foreign(path / "log", _MOST_LOG_BYTES), 0)
 
 
 class StudySurroundings:
