@@ -13,11 +13,8 @@ from ensign.builders.recorder import compile_commands, read_calls
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import reader
 from ensign.host.cpu_times import read_activity
-<<<<<<< HEAD
 from ensign.host.entry import read_meta
-=======
 from ensign.host.json_text import read_json
->>>>>>> fuzz
 from ensign.host.machine import read_machine
 from ensign.host.processor import processor_of
 from ensign.lab.compare.drive_file import read_drive
