@@ -115,7 +115,7 @@ class LocalMeter:
         self._interrupted = False
 
     def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
-        """See `Meter.run`. CommandFailed where it is killed, InternalError where it fails itself."""
+        """See `Meter.run`. CommandFailed where it is killed, InternalError where it fails."""
         executable = self._executable or find_meter()
         with self._surroundings.placed(executable, request) as placed:
             process, said = self._start((*placed.argv, str(executable), verb), placed, request)
