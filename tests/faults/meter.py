@@ -4,7 +4,8 @@
     python tests/faults/meter.py --scenario compare --run 3 --call openat --nth 2 --kind EMFILE
 
 The meter is a static program: strace makes its real calls fail. Runs of the meter that make the
-same calls are one: each kind of run, of call, of failure, for the first n and some at random.
+same calls are one: each kind of run, of call, of failure, for the first n and some at random. A
+meter inside a sandbox is out of reach: races of a study are, its builds and pilots' commands not.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def install(asked: dict[str, Any]) -> None:
     class Started(subprocess.Popen[Any]):
         def __init__(self, args: Any, **named: Any) -> None:
             nonlocal count
-            if isinstance(args, list) and os.path.basename(args[0]) == "ensign-meter":  # noqa: PTH119
+            if isinstance(args, (list, tuple)) and os.path.basename(args[0]) == "ensign-meter":  # noqa: PTH119
                 with lock:
                     count += 1
                     number = count

@@ -11,7 +11,7 @@ from faults.calls import Launcher
 from faults.campaign import Campaign
 from faults.injection import Fault
 from faults.kills import Shot, shoot
-from faults.meter import MeterFault
+from faults.meter import faults as faults_of_meter
 from faults.meter import inject as inject_into_meter
 from faults.scenarios import SCENARIOS
 
@@ -60,7 +60,7 @@ def test_a_study_goes_on_after_a_fault(
     finding = study.inject(Fault(site(study, file, operation), 1, kind))
     assert finding.struck
     assert finding.wrong == ()
-    assert finding.status in (0, 3), finding.said
+    assert finding.status in (0, 2, 3), finding.said
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,14 @@ def test_a_disk_that_stays_full(study: Campaign) -> None:
     assert finding.status == 3
 
 
-@pytest.mark.parametrize(("call", "kind"), [("mkdir", "ENOSPC"), ("pipe2", "EMFILE")])
-def test_the_meter_says_what_was_refused(compare: Campaign, call: str, kind: str) -> None:
-    finding = inject_into_meter(compare, MeterFault(3, call, 1, kind))
-    assert finding.struck
-    assert finding.wrong == ()
+def test_the_meter_says_what_was_refused(compare: Campaign) -> None:
+    possible = list(faults_of_meter(compare))
+    for call, kind in (("mkdir", "ENOSPC"), ("pipe2", "EMFILE")):
+        # Another libc makes a folder by another call.
+        fault = next(f for f in possible if f.call.startswith(call) and f.kind == kind)
+        finding = inject_into_meter(compare, fault)
+        assert finding.struck, fault
+        assert finding.wrong == ()
 
 
 @pytest.mark.parametrize("role", ["ensign", "worker"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.resources import files
 from itertools import count
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ensign import __version__
@@ -148,10 +149,15 @@ def _digest_tag(result: Result) -> Markup:
     return Markup('<meta name="ensign-result" content="{}">').format(sha256)
 
 
+def _template(name: str) -> str:
+    # Jinja2's own loader of packages takes whatever cannot be read for missing.
+    return files("ensign.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
 @cache  # compiling its template takes as long as drawing two charts
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("ensign.report"),
+        loader=FunctionLoader(_template),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
