@@ -11,7 +11,7 @@ export CARGO_NET_RETRY ?= 5
 WORKERS ?= 4
 PYTEST ?=
 
-.PHONY: study test test-circumstances setup packages test-packages lint unit meter-test lowest coverage wheel wheel-aarch64 schema reference bench docs faults kills clean
+.PHONY: study test test-circumstances setup lock packages test-packages lint unit meter-test fuzz faults kills lowest coverage wheel wheel-aarch64 schema reference bench docs clean
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
@@ -83,6 +83,16 @@ lint:
 
 meter-test:
 	cd meter && cargo test --locked --workspace
+
+# Every parser of others' bytes for TIME seconds together: what is found lies in build/fuzz. `make test` has a short part of it.
+# TARGETS names some (tests/fuzz/targets.py), METER_TARGETS some of the meter's (meter/fuzz/corpus).
+TIME ?= 3600
+TARGETS ?=
+METER_TARGETS ?=
+fuzz: setup
+	$(INSTALL) --requirement requirements-fuzz.lock
+	PYTHONPATH=tests $(BIN)/python -m fuzz.run $$(($(TIME) * 3 / 4)) $(TARGETS)
+	PYTHONPATH=tests $(BIN)/python -m fuzz.meter $$(($(TIME) / 4)) $(METER_TARGETS)
 
 unit:
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST)

@@ -18,7 +18,8 @@ fi
 # A target that is named keeps RUSTFLAGS from what runs while building.
 export CARGO_BUILD_TARGET="$target" CARGO_TARGET_DIR="$PWD/meter/target" RUSTFLAGS="-C target-feature=+crt-static"
 rm -rf dist/ensign-*.tar.gz dist/ensign-*"$architecture".whl
-.venv/bin/python -m build --sdist --outdir dist . >/dev/null
-.venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist \
+# By what requirements-build.lock has installed, which is all that builds anything here.
+.venv/bin/python -m build --sdist --no-isolation --outdir dist . >/dev/null
+.venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist \
     --config-settings="--build-option=--plat-name=manylinux_2_17_$architecture" dist/ensign-*.tar.gz
 ls -l dist

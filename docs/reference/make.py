@@ -41,14 +41,15 @@ Ratios are cost ratios: below 1 is faster. What is infinite or unknown is null. 
 # The names are those of the sources, as a test sees to; what they mean is said here alone.
 FOR_USERS = {
     "ENSIGN_CACHE": "the folder of sources and builds (default: in the user's cache folder)",
-    "ENSIGN_RACE_LOCK": "the lock file by which one race at a time runs on a machine",
+    "ENSIGN_RACE_LOCK": "the lock file by which one race at a time runs on a machine, for all "
+    "users and all containers that share it",
     "ENSIGN_METER_PROGRAM": "the executable `ensign-meter` (default: that beside ensign, else "
     "on `PATH`)",
     "ENSIGN_RECORDER": "the settings of the [recorder](recorder.md); ensign sets it for builds",
 }
 USUAL = {
     "PATH": "where compilers, profilers and commands are looked for",
-    "TMPDIR": "where scratch folders are made",
+    "TMPDIR": "where scratch folders are made, in `ensign-UID` of mode 0700 (default: `/tmp`)",
     "XDG_CACHE_HOME": "where the user's cache folder is",
     "COLUMNS": "the width of reports in the terminal",
 }

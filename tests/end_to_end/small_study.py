@@ -78,6 +78,11 @@ deadline = "6s"
 ANYWAY = ("--despite", "regressions")
 
 
+def with_shared_folder(text: str) -> str:
+    """The study with programs that may write to its folder, as what is to be noticed there does."""
+    return f"{text}\n[sandbox]\nconfined = false\n"
+
+
 def write_study(folder: Path, text: str = BATCH, *changes: tuple[str, str]) -> Path:
     """The study in `folder/study.toml` with its source beside it, each change made once."""
     for before, after in changes:

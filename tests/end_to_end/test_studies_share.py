@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.conftest import Ensign
-from end_to_end.small_study import BATCH, SERVER, write_study
+from end_to_end.small_study import BATCH, SERVER, with_shared_folder, write_study
 
 _SHORT = 'name = "short"\ncommand = ["{artifact}", "1000000"]\n'
 _SCRIPT = 'name = "short"\ncommand = ["sh", "-c", "{script}"]\n'
@@ -41,7 +41,7 @@ def kept_files(folder: Path) -> list[Path]:
 def test_a_lock_that_all_variants_take_and_one_of_their_own(
     ensign: Ensign, script: str, count: int
 ) -> None:
-    write_study(ensign.folder, BATCH, with_script(script))
+    write_study(ensign.folder, with_shared_folder(BATCH), with_script(script))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     found = shared(ensign)
@@ -56,7 +56,7 @@ def test_nothing_is_traced_twice(ensign: Ensign) -> None:
     count = ensign.folder / "count"
     script = with_script(_COUNTED.replace("COUNT", str(count)))
     counted = (script[0], f"{script[1]}operations = 1\n")
-    unchecked = "check.same_output = []\n" + BATCH
+    unchecked = "check.same_output = []\n" + with_shared_folder(BATCH)
     write_study(ensign.folder, unchecked, counted, (_LONG, ""))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
@@ -83,7 +83,8 @@ def test_what_was_seen_is_kept_with_the_plan(ensign: Ensign) -> None:
 def test_servers_that_take_one_lock_are_not_there_at_once(ensign: Ensign) -> None:
     lock = str(ensign.folder / "lock")
     command = f'command = ["flock", "-n", "-F", "-E", "9", "{lock}", "{{artifact}}", "{{port}}"]'
-    write_study(ensign.folder, SERVER, ('command = ["{artifact}", "{port}"]', command))
+    served = with_shared_folder(SERVER)
+    write_study(ensign.folder, served, ('command = ["{artifact}", "{port}"]', command))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     (found,) = shared(ensign)

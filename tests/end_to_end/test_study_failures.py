@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.conftest import Ensign
-from end_to_end.small_study import BATCH, SERVER, write_study
+from end_to_end.small_study import BATCH, SERVER, with_shared_folder, write_study
 from end_to_end.test_study import results, trials
 
 # Variants differ in their optimisation only; what -O2 defines is planted.
@@ -55,7 +55,7 @@ def planted(ensign: Ensign, flags: str, text: str = BATCH) -> Path:
     """A study of three variants, one of which has a fault; its runs are counted."""
     return write_study(
         ensign.folder,
-        text,
+        with_shared_folder(text),
         THREE,
         ("{cc} {cflags} -DWORK=1 -o spin spin.c", f"{PLANTED} -o spin fault.c"),
         ("FLAGS", flags),

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -108,6 +109,7 @@ def guided(campaign: Campaign, seconds: int, corpus: Path) -> None:
         if time.monotonic() > until:
             tell(campaign, "guided")
             sys.stdout.flush()
+            shutil.rmtree(campaign.folder)
             os._exit(0)  # libFuzzer would take an orderly end for a fault
 
     # Its own clock is that of the wall; hangs are judged by CPU time, in `attempt`.

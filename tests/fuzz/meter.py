@@ -54,7 +54,7 @@ def fuzzed(program: Path, name: str, seconds: int) -> bool:
     corpus.mkdir(parents=True, exist_ok=True)
     argv = [str(program), str(corpus), str(_METER / "fuzz" / "corpus" / name), *_OPTIONS]
     argv += [f"-max_total_time={seconds}", f"-artifact_prefix={_OUT}/meter-{name}-"]
-    env = {**os.environ, "ENSIGN_FUZZ": name}
+    env = {**os.environ, "FUZZ_TARGET": name}
     done = subprocess.run(
         argv, env=env, capture_output=True, text=True, errors="replace", check=False
     )

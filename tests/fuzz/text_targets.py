@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +14,7 @@ from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import reader
 from ensign.host.cpu_times import read_activity
 from ensign.host.entry import read_meta
+from ensign.host.json_text import read_json
 from ensign.host.machine import read_machine
 from ensign.host.processor import processor_of
 from ensign.lab.compare.drive_file import read_drive
@@ -135,7 +135,7 @@ def _said(text: str) -> None:
 
 def _commands(path: Path) -> None:
     with _readable(path):
-        asked_of_commands(json.loads(path.read_text()))
+        asked_of_commands(read_json(path.read_text()))
 
 
 def _kernel(data: bytes, folder: Path) -> None:

@@ -129,6 +129,12 @@ def test_home_folders_are_not_shown_because_they_are_named(path: str) -> None:
     assert not is_someones_home(Path("/x/home/study"), "/x/home")
 
 
+def test_devices_are_the_view_s_own_though_they_are_named() -> None:
+    request = ConfinementRequest("/bin", read=(Path("/dev/zero"), Path("/proc/self/maps")))
+    targets = {each.target for each in confined_view(request, None).binds}
+    assert not [each for each in targets if each.startswith(("/dev/zero", "/proc"))]
+
+
 def test_why_there_is_no_confinement_is_said_with_the_way_out(tmp_path: Path) -> None:
     env = {"PATH": str(tmp_path)}
     missing = probe_confinement(FakeProcesses(lambda _: Outcome(0, None, "exited")), env)

@@ -11,9 +11,9 @@ import pytest
 from ensign.host.disk_watch import used_bytes
 from ensign.host.foreign_files import (
     HostileFileError,
-    copy_regular,
-    open_text,
-    read_regular,
+    copy_foreign,
+    open_foreign_text,
+    read_foreign,
     remove_special,
     take_over,
     visit,
@@ -63,14 +63,14 @@ def test_only_regular_files_are_read_and_copied(tmp_path: Path) -> None:
         ("pipe", "is a pipe"), ("none", "cannot be read"),
     ):  # fmt: skip
         with pytest.raises(HostileFileError, match=said):
-            copy_regular(tmp_path / name, tmp_path / "copy", 100)
+            copy_foreign(tmp_path / name, tmp_path / "copy", 100)
         with pytest.raises(HostileFileError, match=said):
-            read_regular(tmp_path / name, 100)
+            read_foreign(tmp_path / name, 100)
     with pytest.raises(HostileFileError, match="7 bytes, more than it may"):
-        copy_regular(tmp_path / "file", tmp_path / "copy", 6)
+        copy_foreign(tmp_path / "file", tmp_path / "copy", 6)
     assert not (tmp_path / "copy").exists()
-    assert read_regular(tmp_path / "file", 7) == b"content"
-    with open_text(tmp_path / "file") as lines:
+    assert read_foreign(tmp_path / "file", 7) == b"content"
+    with open_foreign_text(tmp_path / "file") as lines:
         assert list(lines) == ["content"]
 
 
@@ -80,7 +80,7 @@ def test_a_copy_keeps_no_permission_but_to_be_executed(tmp_path: Path) -> None:
         source.write_bytes(b"x")
         source.chmod(mode)
         os.utime(source, ns=(5, 7))
-        assert copy_regular(source, copy, 10) == 1
+        assert copy_foreign(source, copy, 10) == 1
         assert stat.S_IMODE(copy.stat().st_mode) == kept
         assert copy.stat().st_mtime_ns == 7
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from ensign.host.race_lock import Holder, RaceLock
+from ensign.meter.client import find_meter
 
 NOBODY = 65534
 _PATIENCE_S = 120.0
@@ -322,3 +323,28 @@ def test_a_holder_that_stands_still_is_waited_for_until_ctrl_c(shared: Path) -> 
 
         with pytest.raises(KeyboardInterrupt), RaceLock(path, on_wait=press).held():
             pass
+
+
+@pytest.mark.parametrize("freezer", ["auto", "signal"])
+def test_who_shares_no_lock_file_is_told_by_what_waited_for_a_cpu(freezer: str) -> None:
+    """As two containers with a /tmp of their own, with control groups and without."""
+    cpu = min(os.sched_getaffinity(0))
+    argv = ["sh", "-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"]
+    program = {"argv": argv, "cpus": [cpu]}
+    request = {
+        "schema": 1, "freezer": freezer, "executions": 1,
+        "variants": [{"name": name, "program": program} for name in ("a", "b")],
+    }  # fmt: skip
+    other = subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"])
+    try:
+        done = subprocess.run(
+            [str(find_meter()), "race"], input=json.dumps(request), capture_output=True,
+            text=True, timeout=_PATIENCE_S, check=True,
+        )  # fmt: skip
+    finally:
+        other.kill()
+        other.wait()
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    for each in (record for record in records if record["type"] == "variant"):
+        assert each["cpu_wait_ns"] is not None
+        assert each["cpu_wait_ns"] > 0.05 * each["wall_ns"]

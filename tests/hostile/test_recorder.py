@@ -14,6 +14,7 @@ import pytest
 from build_fixtures import cache, ports, processes, project, recording_ports
 from ensign.builders.build import build_variants
 from ensign.builders.collector import Collector, RecordLimits
+from ensign.builders.outcomes import BuildReport
 from ensign.builders.recorder import Changes, Place, Recorded, read_calls, set_up
 from ensign.builders.request import BuildPorts
 from ensign.meter.client import find_meter
@@ -70,6 +71,13 @@ def only_o3(script: str) -> list[str]:
 EVIL = only_o3("python3 evil.py")
 
 
+def failure(report: BuildReport) -> str:
+    """Why a variant was not built; one line."""
+    (text,) = [each.text for each in report.findings if each.code == "build-failed"]
+    assert "\n" not in text
+    return text
+
+
 @pytest.fixture(params=["bubblewrap", "one-folder"])
 def build_ports(request: pytest.FixtureRequest, recording_ports: BuildPorts) -> BuildPorts:
     if request.param == "one-folder":
@@ -97,8 +105,7 @@ def test_a_build_that_connects_to_the_collector_itself(
     usual, forger = (each.facts for each in report.results)
     assert usual.status == "built"
     assert forger.status == "failed"
-    assert "the build's record is damaged: " in report.findings[0].text
-    assert "\n" not in report.findings[0].text
+    assert "the build's record is damaged: " in failure(report)
 
 
 @pytest.mark.usefixtures("project")
@@ -120,7 +127,7 @@ def test_a_build_that_writes_to_its_log(
     usual, other = report.results
     assert usual.facts.status == "built"
     if other.facts.status == "failed":
-        assert "the build's record is damaged: " in report.findings[0].text
+        assert "the build's record is damaged: " in failure(report)
     else:  # it could not reach it
         assert other.files is not None
         calls = read_calls(other.files.parent / "calls.jsonl")
@@ -159,7 +166,7 @@ def test_a_recorder_with_other_settings_is_found_out(
     report = build_variants(asked, build_ports)
     assert report.results[0].facts.status == "built"
     assert report.results[1].facts.status == "failed"
-    assert "damaged: the recorder was given other settings" in report.findings[0].text
+    assert "damaged: the recorder was given other settings" in failure(report)
 
 
 @pytest.mark.usefixtures("project")

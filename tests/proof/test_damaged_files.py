@@ -5,6 +5,7 @@ The same damage each time (`derandomize`), for a few seconds.
 
 from __future__ import annotations
 
+import resource
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -80,3 +81,26 @@ def test_damaged_files_harm_nobody(
     path = tmp_path / name
     path.write_bytes(data)
     reader(path)
+
+
+@pytest.mark.parametrize("flags", [(), ("-gz",)])
+def test_debug_information_is_read_in_each_form(flags: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
+    build = ("gcc-12", "-g", "-O2", *flags, "-o", "program", "main.c")
+    subprocess.run(build, cwd=tmp_path, check=True)
+    alone = ("objcopy", "--only-keep-debug", "program", "alone")
+    subprocess.run(alone, cwd=tmp_path, check=True)
+    for name in ("program", "alone"):
+        binary = read_binary(tmp_path / name)
+        assert binary is not None
+        assert [unit.compiler for unit in binary.units] == ["GCC 12.2.0"]
+
+
+def test_want_of_files_is_not_taken_for_damage(files: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            read_binary(files / "program")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

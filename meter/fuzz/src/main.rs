@@ -1,4 +1,4 @@
-//! One target for libFuzzer: `ENSIGN_FUZZ=NAME ensign-fuzz FOLDER [OPTION...]`.
+//! One target for libFuzzer: `FUZZ_TARGET=NAME ensign-fuzz FOLDER [OPTION...]`.
 
 #![no_main]
 
@@ -6,8 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
 static RUN: LazyLock<fn(&[u8])> = LazyLock::new(|| {
-    let name = std::env::var("ENSIGN_FUZZ").unwrap_or_default();
-    ensign_fuzz::target(&name).unwrap_or_else(|| panic!("ENSIGN_FUZZ: no target {name:?}"))
+    let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
+    ensign_fuzz::target(&name).unwrap_or_else(|| panic!("FUZZ_TARGET: no target {name:?}"))
 });
 
 fuzz_target!(|data: &[u8]| RUN(data));

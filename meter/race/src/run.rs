@@ -114,7 +114,8 @@ fn begin_once(place: Place, groups: Groups) -> io::Result<(Run, Life)> {
         SCRATCH_PREFIX
     };
     let scratch = parent.join(format!("{prefix}{id}"));
-    let mut locks = vec![lease::make(&scratch)?];
+    let made = lease::make(&scratch).inspect_err(|_| user_folder::remove_if_empty(&parent));
+    let mut locks = vec![made?];
     let cgroup = match groups.for_freezing {
         true => begin_group(&id, &mut locks),
         false => Err("it was not asked for".into()),

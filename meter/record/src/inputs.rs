@@ -252,4 +252,26 @@ mod tests {
         assert_eq!(found[0].sha256, hashing::of_bytes(b"abc"));
         assert!(members(&text.as_bytes()[..text.len() - 1], Path::new("x.a")).is_err());
     }
+
+    #[test]
+    fn a_script_that_names_itself_in_many_words_is_read_once() {
+        let folder = std::env::temp_dir().join(format!("ensign-inputs-{}", std::process::id()));
+        for name in ["a", "b"] {
+            std::fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        std::fs::write(folder.join("x.so"), "INPUT(a/../x.so b/../x.so /dev/zero)").unwrap();
+        let mut search = Search::new(&folder);
+        search.file(&folder.join("x.so"));
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((search.found.len(), search.seen.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_thin_archive_of_a_device_is_broken() {
+        let names = "/dev/zero/\n\n";
+        let mut text = String::from("!<thin>\n");
+        text += &format!("{:<48}{:<10}`\n{names}", "//", names.len());
+        text += &format!("{:<48}{:<10}`\n", "/0", 8);
+        assert!(members(text.as_bytes(), Path::new("x.a")).is_err());
+    }
 }

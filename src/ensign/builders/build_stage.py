@@ -31,7 +31,7 @@ from ensign.builders.stage_facts import (
 from ensign.builders.stages import Stage
 from ensign.builders.taking import TakingError, made_libraries, take
 from ensign.host.files import copy_tree, remove_tree
-from ensign.host.foreign_files import copy_regular, take_over
+from ensign.host.foreign_files import copy_foreign, take_over
 from ensign.host.processes import read_tail
 from ensign.model.calls import Call
 from ensign.proof.leftovers import FILE as BEFORE
@@ -353,7 +353,7 @@ def _stripped(run: Run, folder: Path, program: ProgramFacts) -> ProgramFacts:
             shutil.copy2(kept, inside)
             run.commands((("strip", seen_as),))
             kept.unlink()
-            copy_regular(inside, kept, run.stage.disk_bytes)
+            copy_foreign(inside, kept, run.stage.disk_bytes)
         stripped.append(read_built(files / each.path, each.path) if each.loaded else each)
     taken = replace(program.taken, files=tuple(stripped))
     return replace(program, taken=taken, artifact=_artifact(files / run.stage.artifact))

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from ensign.builders.sandboxes import Sandbox
 from ensign.host.files import file_sha256
-from ensign.host.foreign_files import read_regular
+from ensign.host.foreign_files import read_foreign
 from ensign.meter.following import FollowedFile, read_followed
 from ensign.model.errors import CommandFailed
 from ensign.proof.bounded_elf import DamagedFile, data_of, elf_of
@@ -83,7 +83,7 @@ def what_ran(
     own, judged, built, foreign = False, True, list[str](), list[str]()
     for log in logs:
         try:
-            said = read_followed(read_regular(log, _LONGEST_LOG_BYTES))
+            said = read_followed(read_foreign(log, _LONGEST_LOG_BYTES))
         except (OSError, CommandFailed):  # the commands could write there
             judged = False
             continue

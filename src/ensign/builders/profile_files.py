@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ensign.builders.profiles import FUNCTIONS
 from ensign.host.files import tree_entries
-from ensign.host.foreign_files import open_text, visit
+from ensign.host.foreign_files import open_foreign_text, visit
 from ensign.model.profile_coverage import ProfileCoverage
 from ensign.toolchains.profiling import (
     FDATA,
@@ -44,7 +44,7 @@ def merged_coverage(profile: Path, counts: Path, log: Path) -> tuple[ProfileCove
     if (profile / PROFDATA).exists():
         count = profdata_count(log.read_text(errors="replace"))
     elif (counts / FUNCTIONS).exists():
-        with open_text(counts / FUNCTIONS) as lines:
+        with open_foreign_text(counts / FUNCTIONS) as lines:
             count = gcov_count(lines)
     if count is None:
         return (ProfileCoverage("PGO"),)
@@ -53,7 +53,7 @@ def merged_coverage(profile: Path, counts: Path, log: Path) -> tuple[ProfileCove
 
 def taken_branches(fdata: Path) -> bool:
     """Whether any branch or call in a profile of BOLT's was taken; its lines end in the count."""
-    with open_text(fdata) as lines:
+    with open_foreign_text(fdata) as lines:
         return any(line.rsplit(" ", 1)[-1].strip() not in ("", "0") for line in lines)
 
 

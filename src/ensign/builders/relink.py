@@ -10,7 +10,7 @@ from ensign.builders import layouts
 from ensign.builders.layouts import LinkCommand, Relinks
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, remove_tree
-from ensign.host.foreign_files import copy_regular
+from ensign.host.foreign_files import copy_foreign
 from ensign.host.processes import Outcome
 from ensign.model.calls import Call
 from ensign.proof.archives import intermediate
@@ -200,7 +200,7 @@ def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _Fo
             for name, path in made.items():
                 target = folder / str(len(found)) / name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                copy_regular(path, target, _LARGEST_BYTES)
+                copy_foreign(path, target, _LARGEST_BYTES)
             found[digest] = None
         for path in made.values():
             path.unlink()

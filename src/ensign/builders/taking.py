@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from ensign.builders.stages import Stage
 from ensign.host.files import tree_entries
-from ensign.host.foreign_files import HostileFileError, copy_regular, open_regular
+from ensign.host.foreign_files import HostileFileError, copy_foreign, open_foreign
 from ensign.model.built_files import BuiltFile, MadeLibrary
 from ensign.proof.link import TreePlace
 from ensign.proof.loaded_bytes import read_built, read_dynamic
@@ -168,7 +168,7 @@ class _Taker:
             target.parent.mkdir(parents=True, exist_ok=True)
             if not target.exists():
                 try:
-                    copy_regular(source, target, self.most_bytes)
+                    copy_foreign(source, target, self.most_bytes)
                 except HostileFileError as error:
                     raise TakingError(f"what the build made cannot be kept: {error}") from None
 
@@ -216,7 +216,7 @@ def _link(path: Path, target: Path) -> None:
 def _no_program(name: str, tree: Path) -> str:
     """What to say of an artifact that no loader can run."""
     try:
-        with os.fdopen(open_regular(tree / name, _MOST_BYTES), "rb") as file:
+        with os.fdopen(open_foreign(tree / name, _MOST_BYTES), "rb") as file:
             start = file.read(_LONGEST_WRAPPER_BYTES)
     except HostileFileError as error:
         return str(error)

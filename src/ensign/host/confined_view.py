@@ -177,7 +177,7 @@ class _Showing:
     def show(self, path: Path, *, writable: bool = False) -> None:
         """Show a file or folder at its place, with the links on the way; nothing if it is gone."""
         real = self._follow(path)
-        if real is None or real == _ROOT:
+        if real is None or real == _ROOT or any(real.is_relative_to(each) for each in _OWN):
             return
         self._open_way(real)
         if not writable and is_folder(real) and not self._may(real, 5):

@@ -79,10 +79,10 @@ def tree_entries(root: Path, exclude: Sequence[str] = ()) -> Iterator[tuple[str,
     an excluded folder is left out, and so is what has a path that no call takes, being too long.
     OSError, whose `filename` can be shown, where a folder cannot be read.
     """
-    room = _LONGEST_PATH_BYTES - len(os.fsencode(root))
+    longest = _LONGEST_PATH_BYTES - len(os.fsencode(root))
     for entry in walk(root, exclude, on_error=_unless_too_long):
         name = entry.name
-        if len(os.fsencode(name)) < room:
+        if len(os.fsencode(name)) < longest:
             yield name, root / name
 
 

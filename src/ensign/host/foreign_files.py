@@ -6,7 +6,6 @@ longer than the system takes, and a tree deeper than Python's stack.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -16,9 +15,10 @@ from pathlib import Path
 from typing import TextIO
 
 from ensign.host.confined_view import UnprivilegedUser
+from ensign.host.regular_file import open_regular
+from ensign.host.tree_walk import walk
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NO_LINK = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK_BYTES = 2**20
 _OWNERS = 0o700
 
@@ -42,68 +42,13 @@ def visit(folders: Iterable[Path]) -> Iterator[Visited]:
     What vanishes meanwhile, or may not be looked at, is passed over.
     """
     for folder in folders:
-        try:
-            root = os.open(folder, _FOLDER)
-        except OSError:
-            continue
-        yield from _below(root)
+        with suppress(OSError):  # it is not there, or somebody moved what is gone through
+            for entry in walk(folder, on_error=_passed_over, longest_bytes=None):
+                yield Visited(entry.place.descriptor, entry.base, entry.status)
 
 
-def _below(root: int) -> Iterator[Visited]:
-    """Closes `root`. One folder is open at a time: the way back up is by `..`, and checked."""
-    here = root
-    above: list[tuple[list[str], tuple[int, int]]] = []
-    try:
-        found = _entries(here)
-        yield from found
-        left = _folders(found)
-        while left or above:
-            if left:
-                down = _open_below(here, left.pop())
-                if down is None:
-                    continue
-                above.append((left, _identity(here)))
-                os.close(here)
-                here = down
-                found = _entries(here)
-                yield from found
-                left = _folders(found)
-            else:
-                left, expected = above.pop()
-                up = os.open("..", _FOLDER, dir_fd=here)
-                os.close(here)
-                here = up
-                if _identity(here) != expected:
-                    return  # somebody moved it
-    except OSError:
-        return
-    finally:
-        os.close(here)
-
-
-def _entries(folder: int) -> list[Visited]:
-    visited: list[Visited] = []
-    with suppress(OSError), os.scandir(folder) as found:
-        for each in found:
-            with suppress(OSError):
-                visited.append(Visited(folder, each.name, each.stat(follow_symlinks=False)))
-    return visited
-
-
-def _folders(found: Iterable[Visited]) -> list[str]:
-    return [each.name for each in found if stat.S_ISDIR(each.status.st_mode)]
-
-
-def _open_below(folder: int, name: str) -> int | None:
-    try:
-        return os.open(name, _FOLDER, dir_fd=folder)
-    except OSError:
-        return None
-
-
-def _identity(descriptor: int) -> tuple[int, int]:
-    status = os.fstat(descriptor)
-    return status.st_dev, status.st_ino
+def _passed_over(error: OSError) -> None:
+    del error
 
 
 def hand_over(folders: Iterable[Path], user: UnprivilegedUser) -> None:
@@ -128,7 +73,7 @@ def open_up(folders: Iterable[Path]) -> None:
 def _open_up(folder: Visited) -> None:
     """By a descriptor: somebody may put a link in its place meanwhile, to a folder of ours."""
     with suppress(OSError):
-        here = os.open(folder.name, os.O_PATH | _FOLDER, dir_fd=folder.parent)
+        here = os.open(folder.name, os.O_PATH | _NO_LINK, dir_fd=folder.parent)
         try:
             Path(f"/proc/self/fd/{here}").chmod(stat.S_IMODE(folder.status.st_mode) | _OWNERS)
         finally:
@@ -174,45 +119,46 @@ def remove_special(folders: Iterable[Path]) -> int:
     return apparent_bytes
 
 
-def open_regular(path: Path, most_bytes: int) -> int:
+def open_foreign(path: Path, most_bytes: int) -> int:
     """A descriptor of a regular file of at most so many bytes. HostileFileError, OSError."""
     try:
-        descriptor = os.open(path, _FILE)
+        descriptor = open_regular(path, follow=False)
     except OSError as error:
-        said = "is a link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
-        raise HostileFileError(f"'{path.name}' {said}") from None
-    refusal = _refusal(os.fstat(descriptor), most_bytes)
-    if refusal:
+        raise HostileFileError(f"'{path.name}' {_refusal(path, error)}") from None
+    size_bytes = os.fstat(descriptor).st_size
+    if size_bytes > most_bytes:
         os.close(descriptor)
-        raise HostileFileError(f"'{path.name}' {refusal}")
+        raise HostileFileError(f"'{path.name}' has {size_bytes} bytes, more than it may")
     return descriptor
 
 
-def _refusal(status: os.stat_result, most_bytes: int) -> str:
-    if not stat.S_ISREG(status.st_mode):
-        return f"is {_kind(status.st_mode)}, not a file"
-    if status.st_size > most_bytes:
-        return f"has {status.st_size} bytes, more than it may"
-    return ""
+def _refusal(path: Path, error: OSError) -> str:
+    with suppress(OSError):
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return "is a link"
+        if not stat.S_ISREG(mode):
+            return f"is {_kind(mode)}, not a file"
+    return f"cannot be read: {error.strerror}"
 
 
-def read_regular(path: Path, most_bytes: int) -> bytes:
-    """The content of such a file. Errors as `open_regular`."""
-    with os.fdopen(open_regular(path, most_bytes), "rb") as file:
+def read_foreign(path: Path, most_bytes: int) -> bytes:
+    """The content of such a file. Errors as `open_foreign`."""
+    with os.fdopen(open_foreign(path, most_bytes), "rb") as file:
         return file.read(most_bytes)
 
 
-def open_text(path: Path, most_bytes: int = 2**32) -> TextIO:
-    """Such a file to read lines from. Errors as `open_regular`."""
-    return os.fdopen(open_regular(path, most_bytes), "r", errors="replace")
+def open_foreign_text(path: Path, most_bytes: int = 2**32) -> TextIO:
+    """Such a file to read lines from. Errors as `open_foreign`."""
+    return os.fdopen(open_foreign(path, most_bytes), "r", errors="replace")
 
 
-def copy_regular(source: Path, target: Path, most_bytes: int) -> int:
-    """Copy such a file to a new one of ours; its size. Errors as `open_regular`.
+def copy_foreign(source: Path, target: Path, most_bytes: int) -> int:
+    """Copy such a file to a new one of ours; its size. Errors as `open_foreign`.
 
     Its times stay, and whether it may be executed; no other permission does.
     """
-    with os.fdopen(open_regular(source, most_bytes), "rb") as file:
+    with os.fdopen(open_foreign(source, most_bytes), "rb") as file:
         status = os.fstat(file.fileno())
         with target.open("xb") as copy:
             left = status.st_size

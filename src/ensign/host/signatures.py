@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.host.leased_folder import leased_folder
+from ensign.host.temporary import temporary_folder
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 
@@ -52,7 +52,7 @@ def signer_of(data: bytes, signature: bytes, signers: Path | None = None) -> Sig
     """
     if signers is not None and not signers.is_file():
         raise InputError(f"there is no list of signers {signers} (allowed_signers of ssh-keygen)")
-    with leased_folder() as folder:
+    with temporary_folder("signature") as folder:
         file = folder / "signature"
         file.write_bytes(signature)
         sound = _ssh_keygen(data, "check-novalidate", "-s", str(file))

@@ -63,12 +63,12 @@ def full_file_system(path: Path, said: str = "") -> str:
     """
     complains = any(each in said for each in _COMPLAINTS)
     try:
-        room = os.statvfs(_existing(path))
+        free = os.statvfs(_existing(path))
     except OSError:
         return ""
     least_bytes = _GIVEN_BACK_BYTES if complains else _NOTHING_BYTES
-    lacks_space = room.f_blocks and room.f_bavail * room.f_frsize < least_bytes
-    lacks_files = room.f_files and room.f_favail == 0
+    lacks_space = free.f_blocks and free.f_bavail * free.f_frsize < least_bytes
+    lacks_files = free.f_files and free.f_favail == 0
     return _full(OSError(errno.ENOSPC, ""), path) if lacks_space or lacks_files else ""
 
 
@@ -86,11 +86,11 @@ def _full(error: OSError, path: Path | None) -> str:
     mount = _mount_of(path)
     advice = "make space there ('ensign clean' empties ensign's own cache)"
     try:
-        room = os.statvfs(mount)
+        free = os.statvfs(mount)
     except OSError:
         return f"the disk is full; {advice}"
-    size = f", {format_size(room.f_blocks * room.f_frsize)}" if room.f_blocks else ""
-    lack = " has no room for more files" if room.f_files and not room.f_favail else " is full"
+    size = f", {format_size(free.f_blocks * free.f_frsize)}" if free.f_blocks else ""
+    lack = " can hold no more files" if free.f_files and not free.f_favail else " is full"
     return f"the disk is full (file system {visible(str(mount))}{size},{lack}); {advice}"
 
 

@@ -66,13 +66,17 @@ Refused = Callable[[OSError], None]
 
 
 def walk(
-    root: Path, exclude: Sequence[str] = (), on_error: Refused | None = None
+    root: Path,
+    exclude: Sequence[str] = (),
+    on_error: Refused | None = None,
+    *,
+    longest_bytes: int | None = LONGEST_NAME_BYTES,
 ) -> Iterator[TreeEntry]:
     """Everything below a folder, each folder before what is in it; names in their order.
 
     `exclude` is as for `tree_entries`. Without `on_error`, what cannot be looked at is an OSError
-    whose `filename` can be shown; with it, that is told and left out. The same where a name has
-    more than 16 KiB.
+    whose `filename` can be shown; with it, that is told and left out. The same where a name is
+    longer than `longest_bytes` (None: there is no such limit).
     """
     told = on_error or _raise
     patterns = tuple(pattern.rstrip("/") for pattern in exclude)
@@ -95,14 +99,20 @@ def walk(
             yield TreeEntry(base, status, place)
             if stat.S_ISDIR(status.st_mode):
                 try:
+                    _require_short(place, base, longest_bytes)
                     pending.append(_entered(place, base))
                 except OSError as error:
                     told(error)
 
 
-def _entered(place: Descent, base: str) -> list[str]:
-    if place.depth % 64 == 0 and len(os.fsencode(place.name(base))) > LONGEST_NAME_BYTES:
+def _require_short(place: Descent, base: str, longest_bytes: int | None) -> None:
+    if longest_bytes is None or place.depth % 64:
+        return
+    if len(os.fsencode(place.name(base))) > longest_bytes:
         raise OSError(errno.ENAMETOOLONG, "is nested too deeply", place.shown(base))
+
+
+def _entered(place: Descent, base: str) -> list[str]:
     place.down(base)
     try:
         return _listed(place)

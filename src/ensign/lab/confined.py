@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,9 +21,9 @@ from ensign.builders.shown import paths_in
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement import Bind
 from ensign.host.confinement_probe import NOBODY, Confinement
-from ensign.host.foreign_files import HostileFileError, hand_over, read_regular
-from ensign.host.leased_folder import leased_folder
+from ensign.host.foreign_files import HostileFileError, hand_over, read_foreign
 from ensign.host.processes import ProcessLimits
+from ensign.host.temporary import TEMPORARY_NAME, temporary_folder
 from ensign.meter.client import AsItIs, Json, Placed, Surroundings
 
 WORK = "/tmp/work"  # noqa: S108  # of the sandbox alone
@@ -36,7 +35,6 @@ _FEWEST_PARTS = 3  # of a path: what lies in the root is no one study's
 _COUNTS_APART = (5, 14)  # the Linux since which each user namespace has its own count
 _OF_THE_METER = 16
 _FILES = ("stdin", "stdout", "stderr")
-TMP_PREFIX = "ensign-tmp-"
 _MADE_ANEW = ("/proc", "/dev", "/sys")
 
 
@@ -71,7 +69,7 @@ class Sandboxed:
     @contextmanager
     def placed(self, meter: Path, request: Json) -> Iterator[Placed]:
         """See `Surroundings.placed`."""
-        with leased_folder() as folder:
+        with temporary_folder("work") as folder:
             folder.chmod(0o711)
             self._hand_over(request)
             logs = _logs_of(request)
@@ -235,7 +233,7 @@ def may_be_shown(path: Path, home: str) -> bool:
 def _folders_of_ensign(request: Json) -> tuple[Path, ...]:
     """Folders that ensign made for `{tmp}` of commands that are run one after the other."""
     found: list[Path] = []
-    made = re.compile(rf"{re.escape(tempfile.gettempdir())}/{TMP_PREFIX}[^/\s'\"]+")
+    made = re.compile(rf"/[^\s'\"=:,]*/(?:{TEMPORARY_NAME.pattern})(?![^/\s'\"])")
 
     def take(process: Json) -> Json:
         texts = [*cast("Sequence[str]", process["argv"])]
@@ -294,7 +292,7 @@ def _logs_of(request: Json) -> tuple[int, ...]:
 def _take_log(path: Path, descriptor: int) -> None:
     """Copies what was written; what is no plain file, or too much, is nothing."""
     with suppress(HostileFileError):
-        os.pwrite(descriptor, read_regular(path / "log", _MOST_LOG_BYTES), 0)
+        os.pwrite(descriptor, read_foreign(path / "log", _MOST_LOG_BYTES), 0)
 
 
 class StudySurroundings:

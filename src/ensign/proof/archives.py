@@ -179,8 +179,9 @@ def symbols_of(source: Path | bytes, found: Intermediate) -> tuple[frozenset[str
 def intermediate(source: Path | bytes) -> Intermediate:
     """Which intermediate language an object file holds."""
     try:
-        if _start(source) in _BITCODE:
-            return Intermediate("llvm")
+        with damage_told():
+            if _start(source) in _BITCODE:
+                return Intermediate("llvm")
         with elf_of(source) as elf:
             names = {section.name for section in elf.iter_sections()}
             if ".llvm.lto" in names:
@@ -191,7 +192,7 @@ def intermediate(source: Path | bytes) -> Intermediate:
             texts = elf.get_section_by_name(".strtab")
             slim = texts is not None and b"__gnu_lto_slim" in data_of(texts)
             return Intermediate("gcc", fat=not slim)
-    except (DamagedFile, OSError):
+    except DamagedFile:
         return Intermediate()
 
 

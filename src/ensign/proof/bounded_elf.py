@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from typing import BinaryIO, cast
 from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
+
+from ensign.host.archive_errors import is_shortage
 
 # Programs, libraries and objects take a fraction of that: 0.1 reads and 1 byte for each of theirs.
 _READS = 50_000
@@ -30,6 +33,8 @@ _LONGEST_NUMBER = 1000
 _CONTINUES = b"\x80"
 # Debug information compresses to a fifth or so.
 _MOST_PER_COMPRESSED_BYTE = 100
+_MOST_ABSENT_BYTES = 64 << 20
+_OLD_HEADER_BYTES = 12
 _DEBUG = (".debug_", ".zdebug_", ".eh_frame", ".gnu_debugaltlink")
 
 
@@ -128,11 +133,17 @@ class BoundedElf(ELFFile):
 def check_size(section: Section) -> None:
     """DamagedFile where a section's content would be more than its bytes in the file can be."""
     size, kept = section.data_size, section["sh_size"]
-    if section["sh_type"] == "SHT_NOBITS" or section.name.startswith(".zdebug_"):
-        # Nothing, or of a length that nothing checks; no compiler of today writes the latter.
-        raise DamagedFile(f"{section.name} has no content that could be read")
-    if section.compressed and size > kept * _MOST_PER_COMPRESSED_BYTE:
+    # A file of debug information alone says so much of each section that is elsewhere.
+    absent = section["sh_type"] == "SHT_NOBITS"
+    most = _MOST_ABSENT_BYTES if absent else kept * _MOST_PER_COMPRESSED_BYTE
+    if (absent or section.compressed) and size > most:
         raise DamagedFile(f"{section.name} would be of {size} bytes")
+    if section.name.startswith(".zdebug_"):
+        # The old form, whose own length is looked at after it is unpacked.
+        unpacking = zlib.decompressobj()
+        unpacking.decompress(section.data()[_OLD_HEADER_BYTES:], kept * _MOST_PER_COMPRESSED_BYTE)
+        if unpacking.unconsumed_tail:
+            raise DamagedFile(f"{section.name} would be too large")
 
 
 def data_of(section: Section) -> bytes:
@@ -144,12 +155,14 @@ def data_of(section: Section) -> bytes:
 
 @contextmanager
 def damage_told() -> Iterator[None]:
-    """Whatever reading raises is a DamagedFile."""
+    """Whatever reading raises is a DamagedFile, save that the system has no more files to give."""
     try:
         yield
     except DamagedFile:
         raise
     except Exception as error:
+        if is_shortage(error):
+            raise
         raise DamagedFile(f"it cannot be read: {error!r}"[:200]) from error
 
 

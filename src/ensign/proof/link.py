@@ -13,7 +13,7 @@ from elftools.elf.sections import SymbolTableSection
 from ensign.host.processes import Processes
 from ensign.model.calls import Call, LinkWord, is_shared
 from ensign.proof.archives import intermediate, is_archive, read_archive, symbols_of
-from ensign.proof.bounded_elf import DamagedFile, elf_of
+from ensign.proof.bounded_elf import DamagedFile, damage_told, elf_of
 from ensign.proof.elf import exported
 from ensign.proof.facts import LinkFacts, OrderFact
 from ensign.proof.flags import lto_of
@@ -137,7 +137,9 @@ def _input(word: LinkWord, link: Call, place: TreePlace) -> LineInput:
     path = _library(word, link, place) if word.text.startswith("-l") else None
     path = path or place.find(word.text, link.cwd)
     try:
-        if is_archive(path):
+        with damage_told():
+            archived = is_archive(path)
+        if archived:
             archive = read_archive(path)
             members = archive.members if archive is not None else ()
             language = next((each.language for each in members if each.language), "")
@@ -146,11 +148,12 @@ def _input(word: LinkWord, link: Call, place: TreePlace) -> LineInput:
                 word, str(path), "archive", members=members, language=language, thin=thin
             )
         if is_shared(path.name):
-            return LineInput(word, str(path), "shared", _offered(path))
+            with damage_told():
+                return LineInput(word, str(path), "shared", _offered(path))
         found = intermediate(path)
         defines, needs = symbols_of(path, found)
         return LineInput(word, str(path), "object", defines, needs, language=found.slim)
-    except (DamagedFile, OSError):
+    except DamagedFile:
         return LineInput(word, str(path), "other")
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.host.leased_folder import leased_folder
 from ensign.host.processes import Processes, ProcessRequest
+from ensign.host.temporary import temporary_folder
 from ensign.proof.bounded_elf import BoundedElf, data_of
 
 _TABLE = ".gnu.lto_.symtab."
@@ -70,7 +70,7 @@ def bitcode_symbols(path: Path, compiler: str, processes: Processes) -> Mapping[
     nm = None if found is None else Path(found).resolve().parent / "llvm-nm"
     if nm is None or not nm.is_file():
         raise UnreadError(f"the objects hold LLVM's bitcode, and there is no llvm-nm by {compiler}")
-    with leased_folder() as scratch:
+    with temporary_folder("nm") as scratch:
         table = scratch / "symbols"
         argv = (str(nm), "--format=posix", "--print-file-name", str(path))
         request = ProcessRequest(

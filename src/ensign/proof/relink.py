@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ensign.host.foreign_files import HostileFileError, read_regular
+from ensign.host.foreign_files import HostileFileError, read_foreign
 from ensign.model.calls import Call
 from ensign.proof.flags import lto_of
 
@@ -30,6 +30,6 @@ def command_for_map(call: Call | None, folder: str) -> tuple[str, ...]:
 def read_map(folder: Path) -> str | None:
     """The map that the command wrote; None if there is none."""
     try:
-        return read_regular(folder / MAP, _LONGEST_MAP_BYTES).decode(errors="replace")
+        return read_foreign(folder / MAP, _LONGEST_MAP_BYTES).decode(errors="replace")
     except HostileFileError:
         return None

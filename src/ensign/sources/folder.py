@@ -41,10 +41,9 @@ def _ignored(tree: Path, fetcher: Fetcher) -> Iterator[str]:
     repositories += [path.parent for _, path in tree_entries(tree) if path.name == ".git"]
     for root in dict.fromkeys(repositories):
         found = fetcher.work / "ignored"
-        command = (
-            'to=$1; shift; exec git "$@" ls-files -z -o -i --exclude-standard --directory > "$to"'
-        )
-        git = (*RUN_NOTHING, "-C", str(root))
+        listing = ("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
+        git = (*RUN_NOTHING, "-C", str(root), *listing)
+        command = 'to=$1; shift; exec git "$@" > "$to"'
         outcome = fetcher.run("sh", "-c", command, "sh", str(found), *git)
         names = os.fsdecode(found.read_bytes()).split("\0") if outcome.ok else []
         # A folder that is itself ignored by a repository around it is not that one's source.

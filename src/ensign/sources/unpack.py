@@ -71,7 +71,7 @@ class _Unpacking:
             if member.kind == "folder":
                 self._folders[parts] = member.mtime_s
                 return
-            _make_room(path)
+            _clear_the_way(path)
             self._put(member, path, parts)
         except OSError as error:
             if error.errno in (errno.ENAMETOOLONG, errno.EISDIR, errno.EEXIST, errno.EILSEQ):
@@ -160,7 +160,7 @@ class _Unpacking:
         return InputError(f"{self._title} has a link out of its folder: {quoted(member.name)}")
 
 
-def _make_room(path: Path) -> None:
+def _clear_the_way(path: Path) -> None:
     """Of two members of one name the later one counts, as tar itself has it; but no folder goes."""
     try:
         path.unlink()

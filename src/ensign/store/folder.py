@@ -61,8 +61,7 @@ class StudyFolder:
         try:
             with os.fdopen(open_regular(path), "rb") as file:
                 data = file.read(_LARGEST_JSON_BYTES + 1)
-            if len(data) > _LARGEST_JSON_BYTES:
-                raise ValueError(f"larger than {format_size(_LARGEST_JSON_BYTES)}")  # noqa: TRY301
+            _require_small(data)
             value = read_json(data)
         except FileNotFoundError:
             return None
@@ -128,6 +127,11 @@ class StudyFolder:
 
     def _hashes(self, plan: str) -> Path:
         return self.root / "trials" / f"{plan}.sha256"
+
+
+def _require_small(data: bytes) -> None:
+    if len(data) > _LARGEST_JSON_BYTES:
+        raise ValueError(f"larger than {format_size(_LARGEST_JSON_BYTES)}")
 
 
 def _read(path: Path) -> Trial:

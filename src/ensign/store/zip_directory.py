@@ -6,7 +6,7 @@ import os
 import struct
 from typing import IO
 
-_ENTRY = b"PK\x01\x02"
+_MEMBER = b"PK\x01\x02"
 _END, _LOCATOR, _END_64 = b"PK\x05\x06", b"PK\x06\x07", b"PK\x06\x06"
 _END_BYTES, _LOCATOR_BYTES, _END_64_BYTES = 22, 20, 56
 _LONGEST_COMMENT_BYTES = 1 << 16
@@ -30,9 +30,9 @@ def listed_files(file: IO[bytes], most_bytes: int) -> int | None:
         data = before + file.read(min(left, _CHUNK_BYTES))
         if len(data) == len(before):
             break
-        found += data.count(_ENTRY)
+        found += data.count(_MEMBER)
         left -= len(data) - len(before)
-        before = data[-(len(_ENTRY) - 1) :]
+        before = data[-(len(_MEMBER) - 1) :]
     return found
 
 

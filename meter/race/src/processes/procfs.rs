@@ -106,6 +106,20 @@ pub(crate) fn task_cpu_ns(task: &Path) -> u64 {
     used.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
+/// How long each task of a process ran, and waited for a CPU (ns).
+pub(crate) fn scheduled(pid: pid_t) -> Vec<(pid_t, (u64, u64))> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    tasks
+        .filter_map(|task| {
+            let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            let mut numbers = text.split_ascii_whitespace().map(str::parse);
+            let (run_ns, wait_ns) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+            Some((task.file_name().to_str()?.parse().ok()?, (run_ns, wait_ns)))
+        })
+        .collect()
+}
+
 /// Every process that this process can see.
 pub(crate) fn pids() -> Vec<pid_t> {
     let Ok(entries) = fs::read_dir("/proc") else {

@@ -18,9 +18,34 @@ use std::rc::Rc;
 const STILL_WITHIN_NS: u64 = 1_000_000_000;
 const DEAD_WITHIN_NS: u64 = 5_000_000_000;
 const MOST_NEW_PIDS: pid_t = 4096;
+/// More take too long to look at after each slice.
+const MOST_TASKS: usize = 32;
 
 /// Processes known to any variant, so that no variant claims another's.
 pub(crate) type Known = Rc<RefCell<HashSet<pid_t>>>;
+
+/// What looks at the tasks of a group have seen.
+#[derive(Default)]
+struct Looks {
+    /// Run time and wait of each, when last seen.
+    tasks: HashMap<pid_t, (u64, u64)>,
+    run_ns: u64,
+    /// Of the task that waited longest between two looks: several wait at the same time.
+    wait_ns: u64,
+}
+
+impl Looks {
+    fn take(&mut self, tasks: HashMap<pid_t, (u64, u64)>) {
+        let mut longest_ns = 0;
+        for (tid, (run_ns, wait_ns)) in &tasks {
+            let (ran_ns, waited_ns) = self.tasks.get(tid).copied().unwrap_or_default();
+            self.run_ns += run_ns.saturating_sub(ran_ns);
+            longest_ns = longest_ns.max(wait_ns.saturating_sub(waited_ns));
+        }
+        self.wait_ns += longest_ns;
+        self.tasks = tasks;
+    }
+}
 
 struct Member {
     pid: pid_t,
@@ -37,6 +62,7 @@ pub(crate) struct SignalTree {
     /// Every process with a number up to here has been looked at.
     seen: pid_t,
     gone: [Usage; 3],
+    looks: [Looks; 3],
     frozen: bool,
     escaped: Vec<String>,
 }
@@ -52,6 +78,7 @@ impl SignalTree {
             known,
             seen: procfs::last_pid().unwrap_or(0),
             gone: [Usage::default(); 3],
+            looks: Default::default(),
             frozen: false,
             escaped: Vec::new(),
         }
@@ -257,9 +284,20 @@ impl Tree for SignalTree {
         Ok(sum)
     }
 
-    /// `schedstat` of a process is lost when it ends: nothing that could be added up.
-    fn cpu_wait_ns(&mut self, _group: Group) -> Option<u64> {
-        None
+    /// `schedstat` of a task is lost when it ends: it tells where looks saw nearly all that ran.
+    fn cpu_wait_ns(&mut self, group: Group) -> Option<u64> {
+        let mut tasks = HashMap::new();
+        for member in self.members.iter().filter(|member| member.group == group) {
+            tasks.extend(procfs::scheduled(member.pid));
+            if tasks.len() > MOST_TASKS {
+                return None;
+            }
+        }
+        let looks = &mut self.looks[group as usize];
+        looks.take(tasks);
+        let (seen_ns, waited_ns) = (looks.run_ns + 2 * self.tick_ns, looks.wait_ns);
+        let used_ns = self.usage(group).ok()?.cpu_ns;
+        (seen_ns >= used_ns / 10 * 9).then_some(waited_ns)
     }
 
     fn members(&mut self, group: Group) -> Vec<pid_t> {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from ensign.host.temporary import temporary_folder
 from ensign.lab.compare.options import CommandVariant, Options
-from ensign.lab.confined import TMP_PREFIX
 from ensign.meter.requests import ProcessSpec
 from ensign.model.trials import TWIN
 
@@ -47,7 +46,7 @@ def lasting_tmp(
     if not any(TMP in word for argv in around for word in argv):
         yield options, commands
         return
-    with tempfile.TemporaryDirectory(prefix=TMP_PREFIX) as folder:
+    with temporary_folder("tmp") as folder:
         for variant in (*(command.variant for command in commands), TWIN):
             Path(folder, variant).mkdir()
         own = f"{folder}/{{variant}}"
@@ -60,8 +59,8 @@ def passing_tmp(*texts: str) -> Iterator[str | None]:
     if not any(TMP in text for text in texts):
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix=TMP_PREFIX) as folder:
-        yield folder
+    with temporary_folder("tmp") as folder:
+        yield str(folder)
 
 
 def _options(options: Options, tmp: str) -> Options:

@@ -14,9 +14,9 @@ from ensign.host.confinement_probe import probe_confinement
 from ensign.host.disk_watch import DiskLimit, used_bytes
 from ensign.host.files import copy_tree
 from ensign.host.foreign_files import hand_over
-from ensign.host.leased_folder import leased_folder
 from ensign.host.processes import Processes, ProcessLimits, ProcessRequest, read_tail
 from ensign.host.search_path import apart_from
+from ensign.host.temporary import temporary_folder
 from ensign.meter.client import find_meter
 from ensign.meter.command_lines import calls_of
 from ensign.model.calls import Call
@@ -30,7 +30,7 @@ _MOST_WRITTEN_BYTES = 1 << 30
 
 def dry_run_of(folder: Path, processes: Processes) -> tuple[TreePlace, tuple[Call, ...]]:
     """The calls that `make -n` prints; even a dry run may make included files again."""
-    with leased_folder() as scratch:
+    with temporary_folder("doctor") as scratch:
         copy, log = scratch / "tree", scratch / "log"
         copy_tree(folder, copy, exclude=(".git",))
         home = scratch / "home"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensign.host.temporary import temporary_folder
 from ensign.host.topology import CpuChoice
 from ensign.meter.client import Meter
 from ensign.meter.racing import race
@@ -91,7 +91,7 @@ def _data() -> Iterator[Path]:
     chance = random.Random(1)  # noqa: S311  # data, not secrets
     words = [chance.randbytes(chance.randint(2, 9)).hex().encode() for _ in range(_WORDS)]
     text = b" ".join(chance.choices(words, k=_DATA_BYTES // 11))
-    with tempfile.NamedTemporaryFile(prefix="ensign-doctor-") as file:
-        file.write(text)
-        file.flush()
-        yield Path(file.name)
+    with temporary_folder("doctor") as folder:
+        file = folder / "data"
+        file.write_bytes(text)
+        yield file

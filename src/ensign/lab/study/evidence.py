@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 
 from ensign import __version__
 from ensign.host.files import file_sha256, storage_errors, write_atomically
-from ensign.host.leased_folder import leased_folder
 from ensign.host.signatures import BadSignatureError, Signer, sign, signer_of
+from ensign.host.temporary import temporary_folder
 from ensign.lab.compare.evidence import FILE as COMPARISON
 from ensign.lab.compare.evidence import read_bundled
 from ensign.lab.figures import FIGURES, Verified, figures_of
@@ -114,7 +114,7 @@ def opened(path: Path) -> Iterator[StudyEvidence | BundledComparison]:
         file = open_study(path)
         yield StudyEvidence(path, file, folder_of(file).root / "report.html")
         return
-    with leased_folder() as folder:
+    with temporary_folder("bundle") as folder:
         manifest = unpack(path, folder)
         if manifest.study == COMPARISON:
             yield BundledComparison(path, folder)

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ensign.builders.outcomes import BuildResult
 from ensign.host.files import copy_tree
-from ensign.host.leased_folder import leased_folder
+from ensign.host.temporary import temporary_folder
 from ensign.lab.ports import Ports
 from ensign.lab.study.prepare import BuiltPrograms
 from ensign.lab.study.ran import Judged, judge_ran
@@ -147,8 +147,8 @@ class LaidOut:
 @contextmanager
 def laid_out(variants: RacedVariants, name: str, variant: str = "") -> Iterator[LaidOut]:
     """The variant of that name, in a copy of its files."""
-    with leased_folder() as scratch:
-        root = scratch / "files"
+    with temporary_folder("ran") as scratch:
+        root = scratch.resolve() / "files"
         one = _in_place(variants, name, dict(variants.artifacts)[name], root)
         yield LaidOut(one, root, variant or name)
 

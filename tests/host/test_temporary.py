@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ensign.host.temporary import temporary_folder
+from ensign.model.errors import InputError, StorageFailed
+
+_KILLED = """
+import os, signal
+from ensign.host.temporary import temporary_folder
+with temporary_folder("x") as folder:
+    (folder / "deep" / "er").mkdir(parents=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+def test_a_folder_is_private_and_nothing_is_left(base: Path) -> None:
+    with temporary_folder("a") as one, temporary_folder("a") as two:
+        assert one != two
+        assert one.parent == two.parent == base / f"ensign-{os.geteuid()}"
+        assert {path.stat().st_mode & 0o777 for path in (one, one.parent)} == {0o700}
+    assert list(base.iterdir()) == []
+
+
+def test_what_a_killed_process_left_goes_with_the_next_and_the_living_stays(base: Path) -> None:
+    assert list(base.iterdir()) == []
+    with temporary_folder("living") as living:
+        subprocess.run([sys.executable, "-c", _KILLED], check=False)
+        assert len(list(living.parent.iterdir())) == 2
+        with temporary_folder("next") as folder:
+            assert set(living.parent.iterdir()) == {living, folder}
+
+
+def test_a_link_in_the_place_of_the_folder_is_not_followed(base: Path) -> None:
+    victim = base / "victim"
+    victim.mkdir(mode=0o755)
+    link = base / f"ensign-{os.geteuid()}"
+    link.symlink_to(victim)
+    with temporary_folder("a") as folder:
+        assert folder.parent == base
+    assert set(base.iterdir()) == {victim, link}
+    assert list(victim.iterdir()) == []
+
+
+def test_a_folder_that_is_missing_is_the_users_mistake(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(base / "missing"))
+    with pytest.raises(InputError, match=r"TMPDIR: .* is no folder"), temporary_folder("a"):
+        pass
+
+
+def test_a_full_disk_is_told_as_one(base: Path) -> None:
+    del base
+    with pytest.raises(StorageFailed, match="full"), temporary_folder("a"):
+        Path("/dev/full").write_bytes(b"x" * 100_000)
