@@ -211,8 +211,9 @@ def drawn(kills: int, others: int, observer: Observer, seed: str) -> Iterator[Sh
     """Shots at random moments, roles in turn."""
     chance = random.Random(seed)  # noqa: S311
     gentle = [(s, role) for s, hit in _SIGNALS.items() if s != "KILL" for role in hit]
+    there = [role for role in ROLES if observer.seen.get(_seen_for(role))]
     for number in range(kills + others):
-        name, role = "KILL", ROLES[number % len(ROLES)]
+        name, role = "KILL", there[number % len(there)]
         if number >= kills:
             name, role = gentle[(number - kills) % len(gentle)]
         nth = chance.randint(1, observer.most(role))
