@@ -52,12 +52,14 @@ def test_settings_are_what_the_recorder_reads(tmp_path: Path) -> None:
     programs = [Recorded("cc", "cc", "/usr/bin/gcc")]
     place = Place(tmp_path / "r", "/seen")
     set_up(place, Path("/bin/true"), programs, Changes(("-O3",), (), ("-g",)))
-    assert (tmp_path / "r/bin/cc").readlink() == Path("../recorder")
+    assert (tmp_path / "r/bin/cc").readlink() == Path("../front")
+    assert (tmp_path / "r/front").stat().st_mode & 0o777 == 0o555
     assert (tmp_path / "r/recorder").stat().st_mode & 0o777 == 0o111
     assert json.loads((tmp_path / "r/settings.json").read_text()) == {
         "schema": 1,
         "socket": "/seen/socket",
         "untraceable": True,
+        "recorder": "/seen/recorder",
         "tools": {"cc": {"tool": "cc", "program": "/usr/bin/gcc"}},
         "compile": ["-O3"],
         "link": [],

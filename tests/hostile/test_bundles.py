@@ -306,12 +306,12 @@ def a_trial(**changes: object) -> Trial:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"cpu_ns": -1}, "cpu_ns of baseline is -1"),
-        ({"operations": 0}, "completed no operation"),
-        ({"cpu_wait_ns": 10**30}, "cpu_wait_ns of baseline"),
-        ({"score": float("nan")}, "score of baseline is nan"),
-        ({"running_share": float("inf")}, "running_share of set is inf"),
-        ({"started_unix_s": float("nan")}, "started_unix_s of set is nan"),
+        ({"cpu_ns": -1}, "variants.0.cpu_ns: Input should be greater"),
+        ({"operations": 0}, "variants.0.operations: Input should be greater"),
+        ({"cpu_wait_ns": 10**30}, "a number of 31 digits"),
+        ({"score": float("nan")}, "variants.0.score: Input should be a finite number"),
+        ({"running_share": float("inf")}, "running_share: Input should be a finite number"),
+        ({"started_unix_s": float("nan")}, "started_unix_s: Input should be a finite number"),
         ({"round_index": 10**9}, "it is of round 1,000,000,000"),
         ({"workload": "a\x1b]0;x\x07"}, "a name is"),
         ({"variant": "x" * 10_000}, "a name is"),

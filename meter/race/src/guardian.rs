@@ -4,7 +4,7 @@
 use crate::processes::kill::kill;
 use crate::processes::spawn;
 use crate::processes::usage::Exit;
-use crate::run::{Groups, Place, Run};
+use crate::run::{Groups, Life, Place, Run};
 use crate::worker;
 use ensign_host::clock;
 use ensign_host::wait::{ending_signals, interest, poll};
@@ -77,6 +77,11 @@ pub fn guard(request: &Request) -> Result<i32, Refusal> {
     };
     let begun = Run::begin(place, groups);
     let (run, life) = begun.map_err(|error| no_folder(request.scratch(), &error))?;
+    // Refused before its worker watches over it, it has its groups and its folder already.
+    guard_run(request, &run, life).inspect_err(|_| run.end())
+}
+
+fn guard_run(request: &Request, run: &Run, life: Life) -> Result<i32, Refusal> {
     // SAFETY: no memory is involved.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
     let signals = ending_signals()?;
@@ -91,7 +96,7 @@ pub fn guard(request: &Request) -> Result<i32, Refusal> {
         // What the worker starts may stand still before it has closed what it inherits: a lock of
         // theirs would outlive both of us.
         drop((signals, ours, life));
-        let work = || worker::work(&run, request, theirs, own);
+        let work = || worker::work(run, request, theirs, own);
         let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         std::process::exit(status.unwrap_or(101));
     }
@@ -108,7 +113,7 @@ pub fn guard(request: &Request) -> Result<i32, Refusal> {
         told_ns: None,
     };
     let exit = guardian.watch();
-    Ok(guardian.conclude(&run, exit))
+    Ok(guardian.conclude(run, exit))
 }
 
 struct Guardian {

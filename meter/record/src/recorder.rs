@@ -13,6 +13,7 @@ use rustix::process::{set_dumpable_behavior, DumpableBehavior};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -34,6 +35,10 @@ pub(crate) struct Settings {
     /// Whether the build is kept from tracing this process, and so from writing in its place.
     #[serde(default)]
     untraceable: bool,
+    /// The copy of this program that records, where links lead to another one. Build systems want to
+    /// read a compiler, and what can be read can be traced from its start.
+    #[serde(default)]
+    recorder: Option<PathBuf>,
     tools: BTreeMap<String, Program>,
     #[serde(default)]
     compile: Vec<String>,
@@ -110,6 +115,10 @@ fn run(name: &str) -> Result<i32, String> {
     if std::env::var_os(BENEATH).is_some() {
         let error = command(&program.program, &arguments).exec();
         return Err(format!("{}: {error}", program.program.display()));
+    }
+    if let Some(recorder) = settings.recorder.as_deref().filter(|path| !is_this(path)) {
+        let error = Command::new(recorder).arg0(name).args(&arguments).exec();
+        return Err(format!("{}: {error}", recorder.display()));
     }
     let cwd = std::env::current_dir().map_err(|error| error.to_string())?;
     let call = Asked::new(name, program, &arguments, &settings);
@@ -209,6 +218,13 @@ impl Asked {
     fn behind(&self, arguments: &[String]) -> Vec<String> {
         [&self.launcher, arguments].concat()
     }
+}
+
+/// Whether a file is the one that this process executes.
+fn is_this(path: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).map(|data| (data.dev(), data.ino()));
+    let own = identity(Path::new("/proc/self/exe"));
+    own.is_ok_and(|own| identity(path).is_ok_and(|other| own == other))
 }
 
 /// What they say, and their hash: who collects the records knows which ones he gave.

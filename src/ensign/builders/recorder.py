@@ -23,6 +23,7 @@ from ensign.toolchains.table import Family
 
 SOCKET = "socket"
 PROGRAM = "recorder"
+_FRONT = "front"
 CALLS = "calls.jsonl"
 DEPENDENCY_CALLS = "dependency-calls.jsonl"
 COMPILE_COMMANDS = "compile_commands.json"
@@ -129,15 +130,21 @@ def set_up(
     folder, programs = place.folder, tuple(programs)
     (folder / "bin").mkdir(parents=True)
     shutil.copyfile(meter, folder / PROGRAM)
-    # What cannot be read cannot be traced from its start, not by who may execute it either.
+    # What cannot be read cannot be traced from its start, not by who may execute it either; but
+    # build systems such as CMake want to read a compiler.
     hidden = keeping.records and keeping.confined
     (folder / PROGRAM).chmod(0o111 if hidden else 0o555)
+    front = _FRONT if hidden else PROGRAM
+    if hidden:
+        shutil.copyfile(meter, folder / front)
+        (folder / front).chmod(0o555)
     for each in programs:
-        (folder / "bin" / each.name).symlink_to(f"../{PROGRAM}")
+        (folder / "bin" / each.name).symlink_to(f"../{front}")
     settings = {
         "schema": _SCHEMA,
         **({"socket": f"{place.seen_as}/{SOCKET}"} if keeping.records else {}),
         "untraceable": hidden,
+        **({"recorder": f"{place.seen_as}/{PROGRAM}"} if hidden else {}),
         "tools": {each.name: {"tool": each.tool, "program": each.program} for each in programs},
         "compile": changes.compile,
         "link": changes.link,
