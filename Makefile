@@ -31,6 +31,7 @@ $(LOWEST)/.ready: pyproject.toml | setup
 	$(BIN)/uv pip compile --quiet --resolution lowest-direct --output-file $(LOWEST)/requirements.txt pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(LOWEST) -r $(LOWEST)/requirements.txt hypothesis jsonschema pytest pytest-timeout
 	ln -s $(CURDIR)/$(BIN)/ensign-meter $(LOWEST)/bin/
+	cp -r $(VENV)/lib/python3.*/site-packages/ensign-*.dist-info $(LOWEST)/lib/python3.*/site-packages/
 	touch $@
 
 QUICK := meter model report/test_golden.py report/test_as_html.py stats/test_pair.py store toolchains variants workloads lab/test_study_file.py \
