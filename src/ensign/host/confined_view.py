@@ -62,7 +62,8 @@ class ConfinementRequest:
 
     `path` is its PATH. Programs of private places are shown with the folders of their prefix:
     those on PATH and `programs`. `read` and `write` are shown at their places, `binds` elsewhere.
-    `hidden` is private besides what always is. `home` is the home folder of who started ensign.
+    `hidden` is private besides what always is, and so are the folders `begun`, in which programs
+    begin all the same. `home` is the home folder of who started ensign.
     `cgroups`: who starts programs in there makes control groups of the machine for them.
     """
 
@@ -73,6 +74,7 @@ class ConfinementRequest:
     write: tuple[Path, ...] = ()
     binds: tuple[Bind, ...] = ()
     hidden: tuple[Path, ...] = ()
+    begun: tuple[Path, ...] = ()
     cwd: str = "/"
     network: bool = False
     unset: tuple[str, ...] = ()
@@ -94,6 +96,8 @@ def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) ->
     for program in request.programs:
         showing.show_programs(program.parent)
         showing.show(program)
+    for place in (*map(str, request.begun), *(bind.target for bind in request.binds)):
+        showing.open_way(Path(place))
     showing.close_sockets()
     placed = {bind.target: bind for bind in request.binds}
     return View(
@@ -102,6 +106,7 @@ def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) ->
         hidden=tuple(sorted(showing.hidden)),
         scratch=tuple(sorted(showing.scratch)),
         binds=tuple((showing.binds | placed).values()),
+        begun=tuple(sorted(_real(map(str, request.begun)) & showing.hidden)),
         cwd=request.cwd,
         network=request.network,
         unset=request.unset,
@@ -156,7 +161,13 @@ def _entries_of_root() -> tuple[tuple[str, ...], dict[str, Link]]:
 def _private_places(request: ConfinementRequest) -> set[str]:
     homes = ("/root", *filter(None, [request.home]))
     credentials = (f"{home}/{name}" for home in homes for name in _CREDENTIALS)
-    wanted = (*_PRIVATE, request.home, *credentials, *map(str, request.hidden))
+    wanted = (
+        *_PRIVATE,
+        request.home,
+        *credentials,
+        *map(str, request.hidden),
+        *map(str, request.begun),
+    )
     return {each for each in _real(wanted) if not _SYSTEM.fullmatch(each)}
 
 
@@ -179,7 +190,7 @@ class _Showing:
         real = self._follow(path)
         if real is None or real == _ROOT or any(real.is_relative_to(each) for each in _OWN):
             return
-        self._open_way(real)
+        self.open_way(real)
         if not writable and is_folder(real) and not self._may(real, 5):
             self._show_entries(real)
         elif writable or str(real) not in self.binds:
@@ -244,9 +255,11 @@ class _Showing:
             elif (is_folder(path) and self._may(path, 5)) or (is_file(path) and self._may(path, 4)):
                 self.binds.setdefault(str(path), Bind(str(path), str(path)))
 
-    def _open_way(self, real: Path) -> None:
+    def open_way(self, real: Path) -> None:
         """Let the user come to it, where a folder on the way is its owner's alone."""
         for above in reversed(real.parents):
+            if not is_folder(above):
+                return  # a place that is the view's own
             if not self._may(above, 1) and str(above) not in self.scratch:
                 self.hidden.add(str(above))
 

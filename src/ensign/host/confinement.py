@@ -37,7 +37,8 @@ class View:
 
     `entries` of the machine's root are shown read-only, `links` in it made anew. `hidden` places
     are there, but empty and read-only; `scratch` places are empty, and take `scratch_bytes` each.
-    Both must be there on the machine. `binds` lie over all that, the deeper one over the other.
+    Both must be there on the machine. `begun` of the hidden ones are there in any case, for whoever
+    begins there. `binds` lie over all that, the deeper one over the other.
     Process numbers, IPC, host name and, without `network`, the network are its own; so are control
     groups, unless `cgroups` are the machine's.
     `unset` are names of variables that it does not get. `ends_with_parent` kills the whole tree
@@ -49,6 +50,7 @@ class View:
     hidden: tuple[str, ...] = ()
     scratch: tuple[str, ...] = ()
     binds: tuple[Bind, ...] = ()
+    begun: tuple[str, ...] = ()
     cwd: str = "/"
     network: bool = False
     unset: tuple[str, ...] = ()
@@ -97,6 +99,8 @@ def _mounts(view: View) -> Iterable[str]:
         else:
             continue
         made.append(place)
+    for place in (each for each in view.begun if each not in made):
+        yield from (*_way_to(place, made, empty), "--dir", place)
     for link in view.links:
         yield from ("--symlink", link.target, link.place)
     hidden = (place for place in made if place in view.hidden and place not in binds)

@@ -104,6 +104,7 @@ class Sandboxed:
                 Bind(str(folder), WORK, writable=True),
             ),
             hidden=rules.hidden,
+            begun=tuple(named.empty),
             cwd=str(cwd or "/"),
             network=rules.network,
             ends_with_parent=False,
@@ -188,6 +189,8 @@ class NamedPaths:
     programs: list[Path] = field(default_factory=list)
     read: list[Path] = field(default_factory=list)
     copied: list[str] = field(default_factory=list)
+    # Where processes begin, but of which nothing is shown for that.
+    empty: list[Path] = field(default_factory=list)
 
 
 def named_paths(request: Json, home: str, folder: Path | None = None) -> NamedPaths:
@@ -208,12 +211,15 @@ def named_paths(request: Json, home: str, folder: Path | None = None) -> NamedPa
         found.read += paths_in(plain, {"HOME": home})
         if cwd is not None and "{" not in cwd:
             found.read.append(Path(cwd))
+            found.empty.append(Path(cwd))
         return process
 
     with_processes(request, take)
     for variant in cast("Sequence[Json]", request.get("variants", ())):
         files = cast("Mapping[str, Sequence[str]] | None", variant.get("files"))
         found.copied += files["folders"] if files else ()
+    begins = dict.fromkeys(found.empty)
+    found.empty = [each for each in begins if not may_be_shown(each, home)]
     found.read = [each for each in dict.fromkeys(found.read) if may_be_shown(each, home)]
     return found
 
