@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is 
 SPIN = "2000000"
 
 
-def prying(folder: Path, programs: Programs, secret: Path, port: int) -> str:
+def prying(folder: Path, secret: Path, port: int) -> str:
     """A program that works, and fails with a status of its own wherever it gets at something."""
     path = folder / "prying"
     path.write_text(
@@ -26,7 +26,7 @@ def prying(folder: Path, programs: Programs, secret: Path, port: int) -> str:
         f"(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && exit 23\n"
         'test -n "$A_TOKEN" && exit 24\n'
         'echo x > "$1/own" || exit 25\n'
-        f"exec {programs.cheap} {SPIN}\n"
+        'shift; exec "$@"\n'
     )
     path.chmod(0o755)
     return str(path)
@@ -42,10 +42,10 @@ def test_a_command_of_others_reaches_its_own_folder_alone(
     monkeypatch.setenv("A_TOKEN", "t0ken")
     monkeypatch.delenv("PYTHONHOME", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        bad = prying(ensign.folder, programs, home / "secret", server.getsockname()[1])
+        bad = prying(ensign.folder, home / "secret", server.getsockname()[1])
         done = ensign(
-            "compare", "--confine", f"{bad} {{tmp}}", f"{programs.dear} {SPIN}", "--budget", "4s",
-            "--json", "out.json",
+            "compare", "--confine", f"{bad} {{tmp}} {programs.cheap} {SPIN}",
+            f"{programs.dear} {SPIN}", "--budget", "4s", "--json", "out.json",
         )  # fmt: skip
     assert done.status == 0, done.err
     assert not (ensign.folder / "written").exists()

@@ -116,15 +116,10 @@ fn begin_once(place: Place, groups: Groups) -> io::Result<(Run, Life)> {
     let scratch = parent.join(format!("{prefix}{id}"));
     let made = lease::make(&scratch).inspect_err(|_| user_folder::remove_if_empty(&parent));
     let mut locks = vec![made?];
-    let cgroup = match groups.for_freezing {
-        true => begin_group(&id, &mut locks),
-        false => Err("it was not asked for".into()),
-    };
-    let mut legacy = Legacy::default();
-    if groups.for_limits {
-        legacy = Legacy::of_run(&format!("{CGROUP_PREFIX}{id}"));
-        legacy.keep(|dir| lease::make(dir).map(|lock| locks.push(lock)).is_ok());
-    }
+    let (cgroup, legacy) = begin_groups(&id, groups, &mut locks).inspect_err(|_| {
+        // Empty, and under a name that nobody uses.
+        let _ = std::fs::remove_dir(&scratch);
+    })?;
     let life = Life { _locks: locks };
     Ok((
         Run {
@@ -137,20 +132,65 @@ fn begin_once(place: Place, groups: Groups) -> io::Result<(Run, Life)> {
     ))
 }
 
-/// A group without a lock would be a leftover to others: then there is none.
-fn begin_group(id: &str, locks: &mut Vec<OwnedFd>) -> Result<PathBuf, String> {
-    let parent = cgroup::parent().ok_or("there is no cgroup v2 hierarchy")?;
+/// Those that can be had here. Of the kind `LOST` where somebody takes this run for a dead one: he
+/// ends whatever has its name, so that it needs another.
+fn begin_groups(
+    id: &str,
+    groups: Groups,
+    locks: &mut Vec<OwnedFd>,
+) -> io::Result<(Result<PathBuf, String>, Legacy)> {
+    let cgroup = match groups.for_freezing {
+        true => begin_group(id, locks)?,
+        false => Err("it was not asked for".into()),
+    };
+    let mut legacy = Legacy::default();
+    let mut lost = None;
+    if groups.for_limits {
+        legacy = Legacy::of_run(&format!("{CGROUP_PREFIX}{id}"));
+        legacy.keep(|dir| match lease::make(dir) {
+            Ok(lock) => {
+                locks.push(lock);
+                true
+            }
+            Err(error) => {
+                lost = lost
+                    .take()
+                    .or(Some(error).filter(|it| it.kind() == lease::LOST));
+                false
+            }
+        });
+    }
+    let Some(error) = lost else {
+        return Ok((cgroup, legacy));
+    };
+    for dir in cgroup.iter().map(PathBuf::as_path).chain(legacy.folders()) {
+        cgroup::destroy(dir);
+    }
+    Err(error)
+}
+
+/// A group without a lock would be a leftover to others: then there is none, and why.
+fn begin_group(id: &str, locks: &mut Vec<OwnedFd>) -> io::Result<Result<PathBuf, String>> {
+    let Some(parent) = cgroup::parent() else {
+        return Ok(Err("there is no cgroup v2 hierarchy".into()));
+    };
     let dir = parent.join(format!("{CGROUP_PREFIX}{id}"));
-    let made = lease::make(&dir);
-    locks.push(made.map_err(|error| format!("cannot make {}: {error}", dir.display()))?);
-    Ok(dir)
+    match lease::make(&dir) {
+        Ok(lock) => {
+            locks.push(lock);
+            Ok(Ok(dir))
+        }
+        Err(error) if error.kind() == lease::LOST => Err(error),
+        Err(error) => Ok(Err(format!("cannot make {}: {error}", dir.display()))),
+    }
 }
 
 /// Whether runs can have control groups here, by making one; why not, where not.
 pub(crate) fn try_group() -> Result<(), String> {
     let id = new_id().map_err(|error| error.to_string())?;
     let mut locks = Vec::new();
-    let dir = begin_group(&id, &mut locks)?;
+    let begun = begin_group(&id, &mut locks).map_err(|error| error.to_string())?;
+    let dir = begun?;
     let tried = cgroup::check(&dir);
     cgroup::destroy(&dir);
     tried
