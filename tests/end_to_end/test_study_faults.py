@@ -133,7 +133,9 @@ def test_a_race_goes_on_where_it_was_stopped(ensign: Ensign) -> None:
         done = ensign.end(process)
         assert done.status == status, (victim, done.err)
         assert victim == "ensign" or done.complaint
-        ensign.nothing_left()
+        # The folder of a killed ensign's sandbox goes with the next run: see the next victim.
+        if victim != "ensign":
+            ensign.nothing_left()
         now = _times(ensign)
         assert len(now) < 28, "it ended too early for this test"
         assert stored.items() <= now.items(), victim
