@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ensign.cli.output import say
-from ensign.lab.figures import Verified
+from ensign.lab.figures import Verification
 from ensign.lab.study import evidence
 from ensign.model.errors import InputError
 
@@ -20,7 +20,7 @@ def verify(path: Path, signers: Path | None) -> int:
             with evidence.opened(path) as opened:
                 found += opened.verified()
         except evidence.BundleChanged as changed:
-            found += Verified((), (str(changed),))
+            found += Verification((), (str(changed),))
     return _told(path, found)
 
 
@@ -31,36 +31,36 @@ def verify_bundle(path: Path, signers: Path | None) -> int:
     found = _of_bundle(path, signers, must=True)
     try:
         with evidence.opened(path):
-            whole = Verified(("no file in it is missing, changed or added",), ())
+            whole = Verification(("no file in it is missing, changed or added",), ())
     except evidence.BundleChanged as changed:
-        whole = Verified((), (str(changed),))
+        whole = Verification((), (str(changed),))
     return _told(path, found + whole)
 
 
-def _of_bundle(path: Path, signers: Path | None, *, must: bool) -> Verified:
+def _of_bundle(path: Path, signers: Path | None, *, must: bool) -> Verification:
     """Who signed it; that nobody did is wrong where it `must` be signed."""
     if not evidence.is_bundle(path):
         if signers is not None:
             raise InputError(f"{path} is not a bundle: --signers is about those")
-        return Verified((), ())
+        return Verification((), ())
     try:
         signer = evidence.signer_of_bundle(path, signers)
     except evidence.BadSignatureError as error:
         why = f"{path} was changed after it was signed, or its signature was ({error})"
-        return Verified((), (why,))
+        return Verification((), (why,))
     if signer is None:
         unsigned = f"{path} is not signed: nobody vouches for it"
-        return Verified((), (unsigned,)) if must else Verified((unsigned,), ())
+        return Verification((), (unsigned,)) if must else Verification((unsigned,), ())
     if signer.trusted is False:
         unknown = f"{path} is signed with the key {signer.key}, which none of {signers} has"
-        return Verified((), (unknown,))
+        return Verification((), (unknown,))
     if signer.trusted:
-        return Verified((f"signed by {signer.name}, with the key {signer.key}",), ())
+        return Verification((f"signed by {signer.name}, with the key {signer.key}",), ())
     whose = "whose that is, --signers FILE says (an allowed_signers file of ssh-keygen)"
-    return Verified((f"signed with the key {signer.key}; {whose}",), ())
+    return Verification((f"signed with the key {signer.key}; {whose}",), ())
 
 
-def _told(path: Path, found: Verified) -> int:
+def _told(path: Path, found: Verification) -> int:
     for text in found.checked:
         say(f"{text}\n")
     for text in found.differs:

@@ -10,13 +10,12 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from ensign.host.confined_view import UnprivilegedUser
 from ensign.host.regular_file import open_regular
-from ensign.host.tree_walk import walk
+from ensign.host.tree_walk import TreeEntry, passed_over, walk
 
 _NO_LINK = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK_BYTES = 2**20
@@ -27,28 +26,14 @@ class HostileFileError(OSError):
     """A file is none that may be read; the text says what it is instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Visited:
-    """An entry below a folder: its name in the open folder `parent`, and what it is."""
-
-    parent: int
-    name: str
-    status: os.stat_result
-
-
-def visit(folders: Iterable[Path]) -> Iterator[Visited]:
+def visit(folders: Iterable[Path]) -> Iterator[TreeEntry]:
     """Everything below folders, however deep; a folder before what is in it.
 
     What vanishes meanwhile, or may not be looked at, is passed over.
     """
     for folder in folders:
         with suppress(OSError):  # it is not there, or somebody moved what is gone through
-            for entry in walk(folder, on_error=_passed_over, longest_bytes=None):
-                yield Visited(entry.place.descriptor, entry.base, entry.status)
-
-
-def _passed_over(error: OSError) -> None:
-    del error
+            yield from walk(folder, on_error=passed_over, longest_bytes=None)
 
 
 def hand_over(folders: Iterable[Path], user: UnprivilegedUser) -> None:
@@ -59,7 +44,13 @@ def hand_over(folders: Iterable[Path], user: UnprivilegedUser) -> None:
     for each in visit(folders):
         if (each.status.st_uid, each.status.st_gid) != (user.uid, user.gid):
             with suppress(OSError):
-                os.chown(each.name, user.uid, user.gid, dir_fd=each.parent, follow_symlinks=False)
+                os.chown(
+                    each.base,
+                    user.uid,
+                    user.gid,
+                    dir_fd=each.place.descriptor,
+                    follow_symlinks=False,
+                )
 
 
 def open_up(folders: Iterable[Path]) -> None:
@@ -70,10 +61,10 @@ def open_up(folders: Iterable[Path]) -> None:
             _open_up(each)
 
 
-def _open_up(folder: Visited) -> None:
+def _open_up(folder: TreeEntry) -> None:
     """By a descriptor: somebody may put a link in its place meanwhile, to a folder of ours."""
     with suppress(OSError):
-        here = os.open(folder.name, os.O_PATH | _NO_LINK, dir_fd=folder.parent)
+        here = os.open(folder.base, os.O_PATH | _NO_LINK, dir_fd=folder.place.descriptor)
         try:
             Path(f"/proc/self/fd/{here}").chmod(stat.S_IMODE(folder.status.st_mode) | _OWNERS)
         finally:
@@ -91,9 +82,9 @@ def take_over(folder: Path) -> None:
     folder.chmod(0o755)
     for each in visit((folder,)):
         with suppress(OSError):
-            os.chown(each.name, *own, dir_fd=each.parent, follow_symlinks=False)
+            os.chown(each.base, *own, dir_fd=each.place.descriptor, follow_symlinks=False)
             if not stat.S_ISLNK(each.status.st_mode):
-                os.chmod(each.name, _kept_mode(each.status.st_mode), dir_fd=each.parent)
+                os.chmod(each.base, _kept_mode(each.status.st_mode), dir_fd=each.place.descriptor)
 
 
 def _kept_mode(mode: int) -> int:
@@ -115,7 +106,7 @@ def remove_special(folders: Iterable[Path]) -> int:
             _open_up(each)
         elif not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
             with suppress(OSError):
-                os.unlink(each.name, dir_fd=each.parent)
+                os.unlink(each.base, dir_fd=each.place.descriptor)
     return apparent_bytes
 
 

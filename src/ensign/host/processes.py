@@ -129,7 +129,7 @@ def read_tail(log: Path, size_bytes: int = TAIL_BYTES) -> str:
         with log.open("rb") as file:
             start = max(0, file.seek(0, 2) - size_bytes)
             file.seek(start)
-            data = file.read()
+            data = file.read(size_bytes)
     except FileNotFoundError:
         return ""
     if start and b"\n" in data:

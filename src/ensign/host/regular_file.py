@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -32,3 +37,47 @@ def read_regular(path: Path, most_bytes: int, *, follow: bool = True) -> bytes:
     if data is None:  # one of the kernel's, in which nothing is to be read yet
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return data
+
+
+class _Sized(io.RawIOBase):
+    """A file up to the size that it has now: some of the kernel's, and those that grow, have none.
+
+    Libraries read to the end of a file, which in /proc/kcore never comes.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._size_bytes = os.fstat(descriptor).st_size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size_bytes}[whence]
+        if start + offset < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._at = start + offset
+        return self._at
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        view = memoryview(buffer)[: max(0, self._size_bytes - self._at)]
+        read = os.preadv(self._descriptor, [view], self._at)
+        self._at += read
+        return read
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
+
+
+def open_sized(path: Path) -> IO[bytes]:
+    """A regular file for libraries that read to its end. OSError as `open_regular`."""
+    return io.BufferedReader(_Sized(open_regular(path)))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ensign.host.descent import Descent
 from ensign.host.storage import storage_errors
-from ensign.host.tree_walk import TreeEntry, walk
+from ensign.host.tree_walk import TreeEntry, passed_over, walk
 from ensign.model.errors import InputError
 from ensign.model.quoting import visible
 from ensign.model.units import format_size
@@ -169,7 +169,7 @@ def tree_size_bytes(root: Path) -> int:
     seen: set[tuple[int, int]] = set()
     total = 0
     try:
-        for entry in walk(root, on_error=_passed_over):
+        for entry in walk(root, on_error=passed_over):
             status = entry.status
             if status.st_nlink > 1 and not entry.is_folder:
                 identity = status.st_dev, status.st_ino
@@ -180,10 +180,6 @@ def tree_size_bytes(root: Path) -> int:
     except OSError:
         pass  # moved meanwhile: what was seen
     return total
-
-
-def _passed_over(error: OSError) -> None:
-    del error
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import os
 import stat
 import time
 from pathlib import Path
+from typing import Protocol
 
 from ensign.host.descent import Descent
 
@@ -105,12 +106,7 @@ class TreeRemoval:
 
     def _unlink(self, place: Descent, name: str) -> None:
         try:
-            try:
-                os.unlink(name, dir_fd=place.descriptor)
-            except OSError as error:
-                if error.errno not in _REFUSED or not _unlocked(place.descriptor, name):
-                    raise
-                os.unlink(name, dir_fd=place.descriptor)
+            _unlocking(os.unlink, place.descriptor, name)
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -118,12 +114,7 @@ class TreeRemoval:
 
     def _remove_folder(self, place: Descent, name: str) -> None:
         try:
-            try:
-                os.rmdir(name, dir_fd=place.descriptor)
-            except OSError as error:
-                if error.errno not in _REFUSED or not _unlocked(place.descriptor, name):
-                    raise
-                os.rmdir(name, dir_fd=place.descriptor)
+            _unlocking(os.rmdir, place.descriptor, name)
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -135,6 +126,20 @@ class TreeRemoval:
     def _keep(self, said: str) -> None:
         if len(self.left) < _MOST_NAMED:
             self.left.append(said)
+
+
+class _Remove(Protocol):
+    def __call__(self, path: str, /, *, dir_fd: int) -> None: ...
+
+
+def _unlocking(remove: _Remove, folder: int, name: str) -> None:
+    """Remove a name; where that is refused, once more without what forbids it. OSError."""
+    try:
+        remove(name, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in _REFUSED or not _unlocked(folder, name):
+            raise
+        remove(name, dir_fd=folder)
 
 
 def _open_up(name: str, folder: int | None) -> None:

@@ -18,14 +18,14 @@ _SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class Verification:
     """`checked` says in sentences what was held against what, `differs` what is not as told."""
 
     checked: tuple[str, ...]
     differs: tuple[str, ...]
 
-    def __add__(self, other: Verified) -> Verified:
-        return Verified((*self.checked, *other.checked), (*self.differs, *other.differs))
+    def __add__(self, other: Verification) -> Verification:
+        return Verification((*self.checked, *other.checked), (*self.differs, *other.differs))
 
 
 def figures_of(result: Result) -> dict[str, object]:
@@ -34,17 +34,17 @@ def figures_of(result: Result) -> dict[str, object]:
     return said
 
 
-def verified_figures(kept: Mapping[str, object] | None, result: Result, basis: str) -> Verified:
+def verified_figures(kept: Mapping[str, object] | None, result: Result, basis: str) -> Verification:
     """Holds the figures that were kept (None: none were) against a result, made anew. Pure."""
     if kept is None:
         said = f"no figures were kept to compare with: they are computed anew from the {basis}"
-        return Verified((said,), ())
+        return Verification((said,), ())
     found = figures_of(result)
     differs = list(differences(kept, found))
     told = [f"{where}: it says {a}, but {b} follows" for where, a, b in differs[:_MOST_TOLD]]
     if len(differs) > _MOST_TOLD:
         told.append(f"and {len(differs) - _MOST_TOLD} more figures")
-    return Verified((f"{_count(found)} figures are judged anew from the {basis}",), tuple(told))
+    return Verification((f"{_count(found)} figures are judged anew from the {basis}",), tuple(told))
 
 
 def differences(a: object, b: object, where: str = "") -> Iterator[tuple[str, str, str]]:

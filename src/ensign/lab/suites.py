@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from ensign.host.archive_errors import archive_errors
 from ensign.host.cache import Cache
+from ensign.host.regular_file import open_sized
 from ensign.host.text import read_text
 from ensign.lab.ports import Ports
 from ensign.model.errors import InputError
@@ -86,7 +87,11 @@ def find_tests(suite: Suite, study: Path, cache: Cache, ports: Ports) -> dict[st
 
 
 def _in_wheel(wheel: Path) -> Iterator[tuple[str, Source]]:
-    with archive_errors("the wheel cannot be read"), zipfile.ZipFile(wheel) as archive:
+    with (
+        archive_errors("the wheel cannot be read"),
+        open_sized(wheel) as file,
+        zipfile.ZipFile(file) as archive,
+    ):
         for member in archive.infolist():
             path = PurePosixPath(member.filename)
             if not is_test(path) or path.parent.name not in FOLDERS:

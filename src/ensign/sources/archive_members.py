@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
+from ensign.host.regular_file import open_sized
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.sources.archive_stream import Allowance, BoundedStream, is_packed, unpacked_stream
@@ -42,9 +43,11 @@ def members_of(archive: Path, title: str, allowance: Allowance) -> Iterator[Arch
     InputError, naming `title`, where it is neither a tar nor a zip archive, or beyond what the
     allowance has.
     """
-    if not is_packed(archive) and zipfile.is_zipfile(archive):
-        yield from _zip_members(archive, title, allowance)
-        return
+    if not is_packed(archive):
+        with open_sized(archive) as opened:
+            if zipfile.is_zipfile(opened):
+                yield from _zip_members(opened, title, allowance)
+                return
     with unpacked_stream(archive, allowance) as stream:
         yield from _tar_members(stream, title, allowance)
 
@@ -88,8 +91,8 @@ class _Directory:
         return self._file.read(size)
 
 
-def _zip_members(archive: Path, title: str, allowance: Allowance) -> Iterator[ArchiveMember]:
-    with archive.open("rb") as opened, zipfile.ZipFile(_Directory(opened)) as file:
+def _zip_members(opened: IO[bytes], title: str, allowance: Allowance) -> Iterator[ArchiveMember]:
+    with zipfile.ZipFile(_Directory(opened)) as file:
         _check_apart(file, title)
         for info in file.infolist():
             allowance.member(info.filename, info.file_size)

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from ensign.host.cache import Cache
-from ensign.host.tree_walk import TreeEntry, walk
+from ensign.host.tree_walk import TreeEntry, passed_over, walk
 from ensign.model.study_source import PathSource, Source
 
 # Seconds of one core for a file, and lines per second beyond that, at -O2. Redis' 200,000 lines of
@@ -38,7 +38,7 @@ class SourceSize:
 def source_size(root: Path) -> SourceSize:
     """The size of a tree; of a very large one as if it were 20,000 files."""
     files, lines, seconds = 0, 0, _TOOLS_S
-    for entry in islice(walk(root, (".*",), on_error=_passed_over), _MOST_ENTRIES):
+    for entry in islice(walk(root, (".*",), on_error=passed_over), _MOST_ENTRIES):
         rate = _LANGUAGES.get(Path(entry.base).suffix)
         if rate is None or files >= _MOST_FILES or not stat.S_ISREG(entry.status.st_mode):
             continue
@@ -65,8 +65,3 @@ def _lines(entry: TreeEntry) -> int:
             return file.read(_LARGEST_BYTES).count(b"\n")
     except OSError:
         return 0
-
-
-def _passed_over(error: OSError) -> None:
-    """What cannot be read counts nothing in an estimate."""
-    del error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from ensign.host.archive_errors import archive_errors
 from ensign.host.files import storage_errors
 from ensign.host.json_text import read_json
-from ensign.host.regular_file import open_regular, read_regular
+from ensign.host.regular_file import open_sized, read_regular
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.units import format_size
@@ -156,7 +155,7 @@ def read_signed(path: Path, limits: BundleLimits = BundleLimits()) -> Signed:
 def _archive(path: Path, limits: BundleLimits) -> Iterator[zipfile.ZipFile]:
     """Opens it. InputError where it is no archive, or larger than any bundle."""
     try:
-        file = os.fdopen(open_regular(path), "rb")
+        file = open_sized(path)
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
     except OSError as error:

@@ -41,7 +41,7 @@ def _end_of(file: IO[bytes]) -> tuple[int, int]:
     whole = file.seek(0, os.SEEK_END)
     start = max(0, whole - _END_BYTES - _LONGEST_COMMENT_BYTES)
     file.seek(start)
-    tail = file.read()
+    tail = file.read(whole - start)
     plain = tail[-_END_BYTES:]
     if plain.startswith(_END) and plain.endswith(b"\0\0"):
         at = len(tail) - _END_BYTES

@@ -15,7 +15,7 @@ from ensign.host.signatures import BadSignatureError, Signer, sign, signer_of
 from ensign.host.temporary import temporary_folder
 from ensign.lab.compare.evidence import FILE as COMPARISON
 from ensign.lab.compare.evidence import read_bundled
-from ensign.lab.figures import FIGURES, Verified, figures_of
+from ensign.lab.figures import FIGURES, Verification, figures_of
 from ensign.lab.record import STUDY, read_record
 from ensign.lab.study.confirm_plan import plan_name, read_plan, record_name
 from ensign.lab.study.expansion import expanded_again, expansion
@@ -62,7 +62,7 @@ class StudyEvidence:
     file: StudyFile
     page: Path
 
-    def verified(self) -> Verified:
+    def verified(self) -> Verification:
         """Whether what was told of it follows from its raw trials. InputError as `result`."""
         return verify_study(self.file)
 
@@ -81,7 +81,7 @@ class BundledComparison:
     path: Path
     folder: Path
 
-    def verified(self) -> Verified:
+    def verified(self) -> Verification:
         """Whether what was told of it follows from what was measured. InputError as `result`."""
         return verify_comparison(self.folder)
 

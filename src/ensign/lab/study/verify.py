@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ensign.lab.compare.evidence import read_bundled
-from ensign.lab.figures import FIGURES, Verified, figures_of, verified_figures
+from ensign.lab.figures import FIGURES, Verification, figures_of, verified_figures
 from ensign.lab.record import Record, read_record
 from ensign.lab.study.confirm_plan import read_plan, record_name
 from ensign.lab.study.longer_slices import longer_key
@@ -29,7 +29,7 @@ def keep_figures(folder: StudyFolder, result: Result) -> None:
         folder.write_json(FIGURES, figures)
 
 
-def verify_study(file: StudyFile) -> Verified:
+def verify_study(file: StudyFile) -> Verification:
     """Trials against their hashes and plans, and the figures that were told against the trials.
 
     InputError where nothing is measured, or where the study is damaged.
@@ -42,10 +42,10 @@ def verify_study(file: StudyFile) -> Verified:
     except InputError as error:
         if not raced.differs:
             raise
-        return raced + Verified((), (str(error),))
+        return raced + Verification((), (str(error),))
 
 
-def verify_comparison(folder: Path) -> Verified:
+def verify_comparison(folder: Path) -> Verification:
     """Of the bundle of a comparison, unpacked there. InputError where it is damaged."""
     result = read_bundled(folder).result()
     kept = StudyFolder(folder).read_json(FIGURES)
@@ -64,7 +64,7 @@ def changed_trials(folder: StudyFolder, record: Record) -> tuple[str, ...]:
     return tuple(text for key in raced_keys(folder, record) for text in folder.changed_trials(key))
 
 
-def _verified_trials(folder: StudyFolder, file: StudyFile, record: Record) -> Verified:
+def _verified_trials(folder: StudyFolder, file: StudyFile, record: Record) -> Verification:
     changed = changed_trials(folder, record)
     known = {each.name for each in file.study.workloads}
     unplanned = list(_unplanned(folder, record, known))
@@ -73,7 +73,7 @@ def _verified_trials(folder: StudyFolder, file: StudyFile, record: Record) -> Ve
     plan = read_plan(folder, record.key)
     if plan is not None:
         said.append(f"the confirmation's plan is the one that was hashed ({plan.sha256[:12]}…)")
-    return Verified(tuple(said), (*changed, *unplanned))
+    return Verification(tuple(said), (*changed, *unplanned))
 
 
 def _unplanned(folder: StudyFolder, record: Record, workloads: set[str]) -> Iterator[str]:
