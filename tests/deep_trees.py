@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+from ensign.host.files import remove_tree
+
+
+@pytest.fixture
+def no_deep_tree_left(tmp_path: Path) -> Iterator[None]:
+    """Whatever fails: the test runner cannot remove such trees."""
+    yield
+    remove_tree(tmp_path)
 
 
 def deep_tree(root: Path, depth: int, name: str = "d") -> Path:

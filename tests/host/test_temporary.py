@@ -1,17 +1,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from ensign.host import temporary
+from ensign.host.files import remove_tree
 from ensign.host.temporary import temporary_folder
 from ensign.model.errors import InputError, StorageFailed
 
 _KILLED = """
 import os, signal
+from ensign.host import temporary
+from ensign.host.files import remove_tree
 from ensign.host.temporary import temporary_folder
 with temporary_folder("x") as folder:
     (folder / "deep" / "er").mkdir(parents=True)
@@ -65,3 +70,33 @@ def test_a_full_disk_is_told_as_one(base: Path) -> None:
     del base
     with pytest.raises(StorageFailed, match="full"), temporary_folder("a"):
         Path("/dev/full").write_bytes(b"x" * 100_000)
+
+
+def test_ctrl_c_while_it_is_removed_leaves_nothing(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = remove_tree
+
+    def pressed(folder: Path) -> object:
+        signal.raise_signal(signal.SIGINT)
+        return real(folder)
+
+    monkeypatch.setattr(temporary, "remove_tree", pressed)
+    with pytest.raises(KeyboardInterrupt), temporary_folder("test"):
+        pass
+    assert list(base.iterdir()) == []
+
+
+def test_ctrl_c_while_it_is_made_leaves_nothing(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = temporary._made
+
+    def pressed(place: Path, purpose: str) -> tuple[Path, int]:
+        signal.raise_signal(signal.SIGINT)
+        return real(place, purpose)
+
+    monkeypatch.setattr(temporary, "_made", pressed)
+    with pytest.raises(KeyboardInterrupt), temporary_folder("test"):
+        pytest.fail("it was lent")
+    assert list(base.iterdir()) == []

@@ -14,13 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from deep_trees import deep_tree
+from deep_trees import deep_tree, no_deep_tree_left
 from ensign.host.cache import Cache
 from ensign.host.files import copy_tree, remove_tree, tree_entries, tree_sha256, tree_size_bytes
 from ensign.host.regular_file import read_regular
 from ensign.host.tree_copy import TreeLimits
 from ensign.model.errors import InputError, StorageFailed
 
+__all__ = ["no_deep_tree_left"]
+pytestmark = pytest.mark.usefixtures("no_deep_tree_left")
 DEEP = 3000
 LONG = "n" * 200
 

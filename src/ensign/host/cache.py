@@ -17,7 +17,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +38,7 @@ from ensign.host.files import (
 )
 from ensign.host.quarantine import Quarantine
 from ensign.host.seal import Contents, contents_of, difference
+from ensign.host.signals import signals_deferred
 from ensign.model.errors import InputError, StorageFailed
 from ensign.model.quoting import visible
 from ensign.model.units import format_size
@@ -240,16 +241,12 @@ class Cache:
     def temporary(self) -> Iterator[Path]:
         """Lend a folder on the cache's disk; it is removed at the end, or by the next opening."""
         work = self.folder / "temporary" / f"{os.getpid()}-{secrets.token_hex(6)}"
-        with storage_errors(work), locked(self.folder / "lock"):
-            work.mkdir(0o700)
-            descriptor = try_lock(work, shared=False)
-        try:
+        with ExitStack() as stack:
+            with storage_errors(work), locked(self.folder / "lock"), signals_deferred():
+                work.mkdir(0o700)
+                stack.callback(_given_back, work, try_lock(work, shared=False))
             with storage_errors(work):
                 yield work
-        finally:
-            remove_tree(work)
-            if descriptor is not None:
-                os.close(descriptor)
 
     def recall(self, question: str) -> str | None:
         """Return what `remember` was told under that key: a hint, nothing vouches for it."""
@@ -405,6 +402,13 @@ class Cache:
                 if descriptor is not None:
                     self._left += remove_tree(left)
                     os.close(descriptor)
+
+
+def _given_back(work: Path, descriptor: int | None) -> None:
+    with signals_deferred():
+        remove_tree(work)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ class _Interrupter:
     """Raises KeyboardInterrupt at the first signal; those that follow soon change nothing.
 
     Else the second press of Ctrl-C would cut off the saving that the first one began. After ten
-    seconds, or when armed anew, the next one counts again.
+    seconds, or when told to heed again, the next one counts again.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class _Interrupter:
             self._deaf_until_s = now_s + _IMPATIENCE_S
             raise KeyboardInterrupt
 
-    def variant(self) -> None:
+    def heed_again(self) -> None:
         self._deaf_until_s = 0.0
 
 
@@ -55,7 +55,7 @@ def heed_signals_again() -> None:
     """Lets the next signal interrupt, also soon after the one before: something may take long."""
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, _Interrupter):
-        handler.variant()
+        handler.heed_again()
 
 
 @contextmanager

@@ -12,10 +12,11 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ensign.host.files import remove_tree
+from ensign.host.signals import signals_deferred
 from ensign.host.storage import storage_errors
 from ensign.model.errors import InputError
 
@@ -35,13 +36,17 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
     base = Path(os.environ.get("TMPDIR") or "/tmp").absolute()  # noqa: S108  # safely, see below
     if not base.is_dir():
         raise InputError(f"TMPDIR: {base} is no folder; name another one, or leave it out")
-    with storage_errors(base):
-        folder, descriptor = _made(base, purpose)
-    try:
+    with ExitStack() as stack:
+        with signals_deferred(), storage_errors(base):
+            folder, descriptor = _made(base, purpose)
+            stack.callback(_given_back, base, folder, descriptor)
         _remove_unlocked(folder.parent)
         with storage_errors(folder):
             yield folder
-    finally:
+
+
+def _given_back(base: Path, folder: Path, descriptor: int) -> None:
+    with signals_deferred():
         remove_tree(folder)
         os.close(descriptor)
         if folder.parent != base:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ensign.host.disk_watch import DiskWatch
 from ensign.host.processes import Outcome, ProcessRequest, Reason, read_tail
+from ensign.host.signals import signals_deferred
 from ensign.meter.client import Json, StoppableMeter
 from ensign.meter.documents import exec_json
 from ensign.meter.records import ended_of
@@ -61,7 +62,7 @@ class MeterProcesses:
             return self._records(self._as_json(request, str(part)), watch)
         finally:
             if part.exists():
-                with part.open("rb") as new, request.log.open("ab") as log:
+                with signals_deferred(), part.open("rb") as new, request.log.open("ab") as log:
                     shutil.copyfileobj(new, log)
                 part.unlink()
 
