@@ -197,6 +197,14 @@ def test_a_comparison_is_verified_too(ensign: Ensign) -> None:
     done = ensign("compare", "true", "sleep 0", "--runs", "3", "--bundle", "c.zip")
     assert done.status == 0, done.err
     assert ensign("report", "c.zip", "--verify").status == 0
+    own = key_in(ensign.folder, "own")
+    trusted = str(signers(ensign.folder, own))
+    assert "bundle already" in complained(ensign("bundle", "c.zip"))
+    assert ensign("bundle", "c.zip", "--sign", str(own), "-o", "signed.zip").status == 0
+    for command in ("bundle", "report"):
+        assert ensign(command, "signed.zip", "--verify", "--signers", trusted).status == 0
+        assert ensign(command, "c.zip", "--verify", "--signers", trusted).status == 1
+    assert "signed already" in complained(ensign("bundle", "signed.zip", "--sign", str(own)))
 
     def longer(said: object) -> None:
         assert isinstance(said, dict)
@@ -209,6 +217,9 @@ def test_a_comparison_is_verified_too(ensign: Ensign) -> None:
         honest=True,
     )
     assert ensign("report", "c.zip", "--verify").status == 1
+    before = (ensign.folder / "c.zip").read_bytes()
+    assert "not all of it follows" in complained(ensign("bundle", "c.zip", "--sign", str(own)))
+    assert (ensign.folder / "c.zip").read_bytes() == before
 
 
 @pytest.fixture

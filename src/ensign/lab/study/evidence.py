@@ -127,11 +127,14 @@ def opened(path: Path) -> Iterator[StudyEvidence | BundledComparison]:
 def bundle(path: Path, target: Path | None, key: Path | None = None) -> Bundled:
     """Writes what the report follows from: study, lock file and patches, record, plans, trials.
 
-    `target` is a file, None for `NAME.bundle.zip` beside the study; `key` signs it. InputError
+    `target` is a file, None for `NAME.bundle.zip` beside the study; `key` signs it. A bundle that
+    is there already, a comparison's too, is signed, in its place without `target`. InputError
     where nothing is measured yet, or something else than was measured is there, StorageFailed.
     """
     if is_bundle(path):
-        raise InputError(f"{path} is a bundle already")
+        if key is None:
+            raise InputError(f"{path} is a bundle already; --sign KEY signs it")
+        return _write(target or path, _signed(path, key))
     file = open_study(path)
     result = stored_result(file)
     _require_as_raced(file)
@@ -142,8 +145,26 @@ def bundle(path: Path, target: Path | None, key: Path | None = None) -> Bundled:
     figures = json.dumps(figures_of(result), indent=1, sort_keys=True) + "\n"
     members[f".ensign/{file.study.name}/{FIGURES}.json"] = figures.encode()
     data = pack(path.name, __version__, members, None if key is None else partial(sign, key=key))
+    return _write(target, data)
+
+
+def _write(target: Path, data: bytes) -> Bundled:
     write_atomically(target.absolute(), data)
     return Bundled(target, len(data), file_sha256(target))
+
+
+def _signed(path: Path, key: Path) -> bytes:
+    """The same bundle with a signature. InputError where it has one, or does not follow."""
+    if read_signed(path).signature is not None:
+        raise InputError(f"{path} is signed already; 'ensign bundle {path} --verify' says by whom")
+    with opened(path) as evidence:
+        differs = evidence.verified().differs
+    if differs:
+        raise InputError(f"{path} is not signed, because not all of it follows: {differs[0]}")
+    with temporary_folder("bundle") as folder:
+        manifest = unpack(path, folder)
+        members = {name: (folder / name).read_bytes() for name in manifest.members}
+    return pack(manifest.study, manifest.ensign, members, partial(sign, key=key))
 
 
 def _require_as_raced(file: StudyFile) -> None:
