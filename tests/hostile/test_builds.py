@@ -223,7 +223,8 @@ def test_writing_elsewhere_ends_at_the_size_of_the_place(hostile: Hostile) -> No
     said = hostile.refused(act)
     for place in ("/tmp", "/var/tmp", "/dev/shm"):  # noqa: S108  # those of the build
         (line,) = (line for line in said.splitlines() if line.strip().startswith(f"{place} "))
-        assert int(line.split()[1]) <= 257
+        # Of 256 MiB; the kernel counts the pages of each CPU apart, and finds out a little late.
+        assert int(line.split()[1]) <= 256 + 16
 
 
 def test_a_fork_bomb_ends_and_is_called_one(hostile: Hostile) -> None:

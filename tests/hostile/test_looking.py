@@ -190,10 +190,17 @@ def test_other_commands_that_look_run_nothing_of_the_study(trapped: Trapped) -> 
         trapped.look(*arguments, path=path)
 
 
+KERNELS = ("/dev/zero", "/dev/stdin", "/proc/self/mem", "/proc/kmsg", "/proc/kcore",
+           "/proc/self/environ", "/proc/self/pagemap", "/proc", "/sys")  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "name", ["pipe", "/dev/zero", "/dev/stdin", "/proc/self/mem", "/proc/kmsg", "/proc/kcore",
-             "/proc/self/environ", "/proc", "/sys", "loop", "empty", "holes", "text", "missing/x"]
-)  # fmt: skip
+    "name",
+    [
+        *("pipe", "loop", "empty", "holes", "text", "missing/x"),
+        *(each for each in KERNELS if Path(each).exists()),  # not every kernel has all of them
+    ],
+)
 def test_doctor_of_anything_ends_soon_with_one_line(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
@@ -201,8 +208,6 @@ def test_doctor_of_anything_ends_soon_with_one_line(tmp_path: Path, name: str) -
     (tmp_path / "text").write_text("hello\n" * 1000)
     with (tmp_path / "holes").open("wb") as file:
         file.truncate(1 << 43)
-    if name.startswith("/") and not Path(name).exists():
-        pytest.skip(f"there is no {name} here")
     for command in ("doctor", "plan", "report", "unbundle"):
         more = ("out",) if command == "unbundle" else ()
         done = subprocess.run(
