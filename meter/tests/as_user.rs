@@ -46,6 +46,35 @@ fn nothing_is_left_of_root() {
     assert_eq!(status["Umask"], ["0022"]);
 }
 
+/// What perl reads of a key: 6 bytes of it, or -1.
+fn read_by(command: &mut Command, key: i64) -> String {
+    const READ: u32 = 11;
+    let call = libc::SYS_keyctl;
+    let script = format!("$b = '-' x 6; print syscall({call}, {READ}, {key}, $b, 6)");
+    let output = command.args(["perl", "-e", &script]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_same_user_has_no_keys_of_the_session() {
+    const SESSION: libc::c_long = -3;
+    let secret = "secret";
+    // SAFETY: the strings end with a zero, and the secret is as long as said.
+    let key = unsafe {
+        let (kind, name) = (c"user".as_ptr(), c"ensign-test".as_ptr());
+        let (data, length) = (secret.as_ptr(), secret.len());
+        libc::syscall(libc::SYS_add_key, kind, name, data, length, SESSION)
+    };
+    if key < 0 {
+        return; // no kernel without keyrings has keys to hide
+    }
+    assert_eq!(read_by(&mut Command::new("env"), key), "6");
+    let mut same = Command::new(env!("CARGO_BIN_EXE_ensign-meter"));
+    same.args(["as-user", "same", "--"]);
+    assert_eq!(read_by(&mut same, key), "-1");
+}
+
 #[test]
 fn the_status_is_that_of_the_command_or_says_why_there_is_none() {
     if !is_root() {

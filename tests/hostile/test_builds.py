@@ -195,6 +195,7 @@ WRITING = {
         'for n in 3 4 5 6; do eval "exec $n>gone"; rm gone; head -c 10M /dev/zero >&$n; done; '
         "sleep 60"
     ),
+    "many empty files": "for n in $(seq 9000); do : > $n; done; sleep 60",
     "in a folder that nobody may look into": (
         "mkdir dark; for n in $(seq 4); do head -c 10M /dev/zero > dark/$n; done; chmod 0 dark; "
         "sleep 60"

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 from ensign.model.errors import EnsignError, InputError
 
-_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO})
 
 
 def is_shortage(error: Exception) -> bool:
-    """Whether it says nothing of the file that was read, but that the system lacks something."""
+    """Whether it says nothing of the file, but that the system lacks something or a disk fails."""
     return isinstance(error, OSError) and error.errno in _SHORTAGES
 
 

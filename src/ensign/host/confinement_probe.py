@@ -37,7 +37,8 @@ class Confinement:
     """What confines here; `program` is bubblewrap, empty where there is none: see `reason`.
 
     `user` is who foreign code runs as where root started ensign, and `as_user` what goes before a
-    command for that. `root` says whether root did, `remedy` how to get what is missing.
+    command for that, or to take the keys of the session away. `root` says whether root did,
+    `remedy` how to get what is missing.
     """
 
     program: str = ""
@@ -70,7 +71,8 @@ class Confinement:
         view = confined_view(request, self.user)
         if self.root and self.user is None:
             view = replace(view, without_capabilities=True)
-        return (*bubblewrap_argv(self.program, view), *(self.as_user if as_user else ()))
+        before = self.as_user if as_user or not self.root else ()
+        return (*bubblewrap_argv(self.program, view), *before)
 
     def findings(self) -> tuple[Finding, ...]:
         """A warning where there is none."""
@@ -108,7 +110,9 @@ def probe_confinement(
 
 def _ways(program: str, *, root: bool, meter: Path | None) -> tuple[Confinement, ...]:
     if not root:
-        return (Confinement(program),)
+        # The same user, but without the keys of its session, which no namespace hides.
+        without_keys = () if meter is None else (str(meter), "as-user", "same", "--")
+        return (Confinement(program, as_user=without_keys),)
     ids = f"{NOBODY.uid}:{NOBODY.gid}"
     as_user: tuple[str, ...] = (str(meter), "as-user", ids, "--")
     if meter is None:

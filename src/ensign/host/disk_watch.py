@@ -13,6 +13,8 @@ from pathlib import Path
 from ensign.host.foreign_files import open_up, visit
 from ensign.host.held_files import held_bytes
 
+# What a file takes at least, where all is counted: an empty one has a name and an inode, too.
+_LEAST_FILE_BYTES = 4096
 _LEAST_PAUSE_S = 0.1
 _PAUSES_PER_LOOK = 20  # looking takes at most 5 % of one CPU, however large the trees are
 
@@ -30,8 +32,11 @@ class DiskLimit:
 
 
 def used_bytes(folders: Iterable[Path]) -> int:
-    """Bytes on disk below folders that change meanwhile; what vanishes or is closed counts 0."""
-    return sum(each.status.st_blocks * 512 for each in visit(folders))
+    """Bytes on disk below folders that change meanwhile; what vanishes or is closed counts 0.
+
+    Each file and folder counts 4 KiB at least.
+    """
+    return sum(max(each.status.st_blocks * 512, _LEAST_FILE_BYTES) for each in visit(folders))
 
 
 class DiskWatch:
@@ -107,5 +112,5 @@ def _free_bytes(folders: Iterable[Path]) -> int:
     for folder in folders:
         with suppress(OSError):
             status = os.statvfs(folder)
-            return status.f_bfree * status.f_frsize
+            return status.f_bfree * status.f_frsize + status.f_ffree * _LEAST_FILE_BYTES
     return 0

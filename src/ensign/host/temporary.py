@@ -33,9 +33,7 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
     name. InputError where `TMPDIR` is no folder that can be used, StorageFailed where its disk is
     full.
     """
-    base = Path(os.environ.get("TMPDIR") or "/tmp").absolute()  # noqa: S108  # safely, see below
-    if not base.is_dir():
-        raise InputError(f"TMPDIR: {base} is no folder; name another one, or leave it out")
+    base = temporary_base()
     with ExitStack() as stack:
         with signals_deferred(), storage_errors(base):
             folder, descriptor = _made(base, purpose)
@@ -43,6 +41,14 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
         _remove_unlocked(folder.parent)
         with storage_errors(folder):
             yield folder
+
+
+def temporary_base() -> Path:
+    """Where temporary files of everybody go. InputError where `TMPDIR` is no folder."""
+    base = Path(os.environ.get("TMPDIR") or "/tmp").absolute()  # noqa: S108  # safely, see above
+    if not base.is_dir():
+        raise InputError(f"TMPDIR: {base} is no folder; name another one, or leave it out")
+    return base
 
 
 def _given_back(base: Path, folder: Path, descriptor: int) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ensign.host.files import file_sha256
+from ensign.host.temporary import temporary_base
 from ensign.meter.client import Meter, find_meter
 from ensign.meter.following import Followed, FollowedFile, read_followed
 from ensign.meter.racing import race
@@ -93,7 +94,7 @@ class MeterTracer:
     def trace(self, variant: VariantSpec, wish: TraceWish = TraceWish()) -> TracedExecution:
         """See `Tracer.trace`; a server's load runs as in the race, and is not traced."""
         # A file without a name cannot be left behind, whatever kills this process.
-        with tempfile.TemporaryFile() as file:
+        with tempfile.TemporaryFile(dir=temporary_base()) as file:
             log = f"/proc/{os.getpid()}/fd/{file.fileno()}"
             done: tuple[Trial, ...] = ()
             trouble = ""

@@ -158,7 +158,7 @@ def damage_told() -> Iterator[None]:
     """Whatever reading raises is a DamagedFile, save that the system has no more files to give."""
     try:
         yield
-    except DamagedFile:
+    except (DamagedFile, MemoryError):  # what is asked for is bounded: the machine lacks it
         raise
     except Exception as error:
         if is_shortage(error):

@@ -67,9 +67,10 @@ impl TmpLimit {
     }
 }
 
+/// How much may be written, in files of any size: both blocks and inodes run out.
 fn free_bytes(path: &Path) -> Option<u64> {
     let stat = rustix::fs::statvfs(path).ok()?;
-    Some(stat.f_bfree * stat.f_frsize)
+    Some(stat.f_bfree * stat.f_frsize + stat.f_ffree * trees::LEAST_FILE)
 }
 
 /// Files without a name that processes still have open, on the file system of a folder.
@@ -113,6 +114,19 @@ mod tests {
         assert!(limit.holds_too_much(&dir, &[]));
         fs::remove_file(dir.join("below/file")).unwrap();
         assert!(!limit.holds_too_much(&dir, &[]) && limit.holds_too_much(&dir, &own));
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn empty_files_count() {
+        let dir = std::env::temp_dir().join(format!("tmp-files-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let limit = TmpLimit::new(1 << 20, &dir);
+        for number in 0..256 {
+            assert!(!limit.holds_too_much(&dir, &[]), "{number}");
+            File::create(dir.join(number.to_string())).unwrap();
+        }
+        assert!(limit.holds_too_much(&dir, &[]));
         fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -211,8 +211,11 @@ fn copy_file(
     Ok(fs::fchmod(&to, Mode::from_raw_mode(mode))?)
 }
 
-/// Bytes on disk below a folder, a file with several names once for each; it may stop counting
-/// beyond `enough`. What cannot be read counts 0.
+/// What a file takes at least, where all is counted: an empty one has a name and an inode, too.
+pub(crate) const LEAST_FILE: u64 = 4096;
+
+/// Bytes on disk below a folder, a file with several names once for each, and each `LEAST_FILE` at
+/// least; it may stop counting beyond `enough`. What cannot be read counts 0.
 pub(crate) fn used_bytes(root: &Path, enough: u64) -> u64 {
     let mut sum = 0;
     // A tree that changes meanwhile counts as far as it was seen.
@@ -234,7 +237,7 @@ fn add_used(root: &Path, enough: u64, sum: &mut u64) -> io::Result<()> {
         let Ok(status) = status_of(place.here()?, &name) else {
             continue;
         };
-        *sum += status.st_blocks as u64 * 512;
+        *sum += (status.st_blocks as u64 * 512).max(LEAST_FILE);
         if *sum > enough {
             return Ok(());
         }

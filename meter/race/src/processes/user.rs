@@ -80,8 +80,7 @@ impl User {
             if no_bounding_set() < 0 {
                 return -1;
             }
-            // Not every kernel has keyrings; those of root are then not there, either.
-            libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, 0, 0, 0, 0);
+            leave_keys();
             if libc::syscall(libc::SYS_setgroups, 0, none) < 0
                 || libc::syscall(libc::SYS_setresgid, gid, gid, gid) < 0
                 || libc::syscall(libc::SYS_setresuid, uid, uid, uid) < 0
@@ -94,6 +93,14 @@ impl User {
         }
         0
     }
+}
+
+/// Leaves the session's keyring for an empty one: whoever is in it may read its keys, whatever
+/// namespace or user it is. Async-signal-safe.
+pub(crate) fn leave_keys() {
+    // Not every kernel has keyrings; keys are then not there, either.
+    // SAFETY: no memory is involved.
+    unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, 0, 0, 0, 0) };
 }
 
 /// What no file that is executed can give back. -1 with errno.
