@@ -115,7 +115,9 @@ class Campaign:
             done = self.launcher.run(folder, self.scenario.argv, trouble=Trouble(fault))
             struck = done.struck or {"struck": "", "kind": ""}
             mute = fault.lasting and struck["kind"] in KINDS["write"]
-            wrong = list(wrong_with_fault(done, folder, struck["kind"], mute=mute))
+            # Of those that last, the first may be overcome, and the next one told.
+            later = fault.kind if fault.lasting else ""
+            wrong = list(wrong_with_fault(done, folder, struck["kind"], later=later, mute=mute))
             if done.status == 0:
                 wrong += other_outcome(self.scenario, folder, self.reference)
             trials = stored_trials(folder)

@@ -37,8 +37,10 @@ def stored_trials(folder: Path) -> Trials:
     }
 
 
-def wrong_with_fault(done: Done, folder: Path, kind: str, *, mute: bool = False) -> Iterator[str]:
-    """What a command did wrong that met a fault of that kind (empty: any).
+def wrong_with_fault(
+    done: Done, folder: Path, kind: str, *, later: str = "", mute: bool = False
+) -> Iterator[str]:
+    """What a command did wrong that met a fault of that kind (empty: any), or a `later` one.
 
     A `mute` one could not write to standard error either: its status is all that it can say.
     """
@@ -56,7 +58,7 @@ def wrong_with_fault(done: Done, folder: Path, kind: str, *, mute: bool = False)
         done.status in (2, 3)
         and kind
         and not mute
-        and not any(map(names(kind), done.err.splitlines()))
+        and not any(names(each)(line) for each in {kind, later} for line in done.err.splitlines())
     ):
         yield f"the reason ({kind}) is not told"
     path = folder / "results.json"
