@@ -121,6 +121,8 @@ class Collector:
                 answer = self._damage = str(error)
             except TimeoutError:
                 answer = self._damage = "a call was never wholly told"
+            except MemoryError:
+                answer = self._damage = "there is no memory left to take a call"
             except OSError as error:
                 # Whoever was there is gone: of a call that is killed nothing is known, or all.
                 answer = "" if isinstance(error, ConnectionError) else str(error)
@@ -149,7 +151,10 @@ class Collector:
         if not 0 < size_bytes <= self._limits.line_bytes:
             raise RecordDamagedError(f"a call takes {size_bytes} bytes to tell")
         record = stream.exactly(size_bytes)
-        if self._image_of(peer) != before:
+        after = self._image_of(peer)
+        if after is None and before is not None:
+            raise RecordDamagedError(f"process {peer} hides what it is by now (permission denied)")
+        if after != before:
             raise RecordDamagedError(f"process {peer} became another program while it told a call")
         return record
 
