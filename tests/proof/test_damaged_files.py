@@ -5,6 +5,7 @@ The same damage each time (`derandomize`), for a few seconds.
 
 from __future__ import annotations
 
+import errno
 import resource
 import subprocess
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ensign.proof import bounded_elf
 from ensign.proof.archives import read_archive
 from ensign.proof.elf import exported, read_binary
 from ensign.proof.loaded_bytes import read_artifact, read_built, read_dynamic
@@ -104,3 +106,27 @@ def test_want_of_files_is_not_taken_for_damage(files: Path) -> None:
             read_binary(files / "program")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("refusal", [OSError(errno.EIO, "Input/output error"), MemoryError()])
+def test_a_read_that_the_system_refuses_is_no_damage(
+    files: Path, monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    """Whichever it is of the reads: what was read of a file would be that of another one."""
+    whole, reads = bounded_elf._BoundedStream.read, 0
+    refused = 0
+
+    def read(self: bounded_elf._BoundedStream, size: int | None = -1, /) -> bytes:
+        nonlocal reads
+        reads += 1
+        if reads == refused:
+            raise refusal
+        return whole(self, size)
+
+    monkeypatch.setattr(bounded_elf._BoundedStream, "read", read)
+    assert read_artifact(files / "program") is not None
+    total = reads
+    for refused in (*range(1, 40), *range(40, total, total // 20)):
+        reads = 0
+        with pytest.raises(type(refusal)):
+            read_artifact(files / "program")

@@ -155,15 +155,28 @@ def data_of(section: Section) -> bytes:
 
 @contextmanager
 def damage_told() -> Iterator[None]:
-    """Whatever reading raises is a DamagedFile, save that the system has no more files to give."""
+    """Whatever reading raises is a DamagedFile, save what the system refused."""
     try:
         yield
-    except (DamagedFile, MemoryError):  # what is asked for is bounded: the machine lacks it
+    except DamagedFile:
         raise
     except Exception as error:
-        if is_shortage(error):
-            raise
+        shortage = _shortage_behind(error)
+        if shortage is not None:
+            raise shortage from None
         raise DamagedFile(f"it cannot be read: {error!r}"[:200]) from error
+
+
+def _shortage_behind(error: BaseException | None) -> Exception | None:
+    """What the system refused while it was handled: readers raise what they like after that.
+
+    Memory, too: what is asked for is bounded, so that the machine lacks it.
+    """
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and is_shortage(error)):
+            return error
+        error = error.__context__
+    return None
 
 
 @contextmanager
