@@ -126,7 +126,7 @@ def test_a_read_that_the_system_refuses_is_no_damage(
     monkeypatch.setattr(bounded_elf._BoundedStream, "read", read)
     assert read_artifact(files / "program") is not None
     total = reads
-    for refused in (*range(1, 40), *range(40, total, total // 20)):
-        reads = 0
+    for number in (*range(1, 40), *range(40, total, total // 20)):
+        refused, reads = number, 0
         with pytest.raises(type(refusal)):
             read_artifact(files / "program")
