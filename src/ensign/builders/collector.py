@@ -152,8 +152,8 @@ class Collector:
             raise RecordDamagedError(f"a call takes {size_bytes} bytes to tell")
         record = stream.exactly(size_bytes)
         after = self._image_of(peer)
-        if after is None and before is not None:
-            raise RecordDamagedError(f"process {peer} hides what it is by now (permission denied)")
+        if (after is None) != (before is None):
+            raise RecordDamagedError(f"process {peer} hides at times what it is (permission denied)")
         if after != before:
             raise RecordDamagedError(f"process {peer} became another program while it told a call")
         return record
