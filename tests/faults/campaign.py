@@ -180,7 +180,8 @@ def _asked(arguments: argparse.Namespace, campaign: Campaign) -> list[Fault]:
     pattern = re.compile(arguments.sites)
     wanted = [each for each in campaign.sites() if pattern.match(each.site)]
     wanted = [] if arguments.no_sites else wanted
-    return [*wanted, *campaign.drawn(count)]
+    part, parts = (int(each) for each in arguments.part.split("/"))
+    return [*wanted, *campaign.drawn(count)][part - 1 :: parts]
 
 
 def main() -> int:
@@ -194,6 +195,7 @@ def main() -> int:
     parser.add_argument("--lasting", action="store_true", help="and all calls that follow")
     parser.add_argument("--random", type=int, help="how many calls drawn at random")
     parser.add_argument("--no-sites", action="store_true", help="only calls drawn at random")
+    parser.add_argument("--part", default="1/1", help="as 2/3: for several at once")
     parser.add_argument("--again", action="store_true", help="those again that were wrong")
     parser.add_argument("--user", type=int, help="as this user; needs root")
     parser.add_argument("--python", default=sys.executable, help="that this user may read")

@@ -153,7 +153,7 @@ class Collector:
         record = stream.exactly(size_bytes)
         after = self._image_of(peer)
         if (after is None) != (before is None):
-            raise RecordDamagedError(f"process {peer} hides at times what it is (permission denied)")
+            raise RecordDamagedError(f"process {peer} hides, at times: permission denied")
         if after != before:
             raise RecordDamagedError(f"process {peer} became another program while it told a call")
         return record
