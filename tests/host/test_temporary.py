@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -100,3 +102,42 @@ def test_ctrl_c_while_it_is_made_leaves_nothing(
     with pytest.raises(KeyboardInterrupt), temporary_folder("test"):
         pytest.fail("it was lent")
     assert list(base.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone can give folders away")
+def test_what_was_given_away_is_swept_too(base: Path) -> None:
+    """As a traced program's folder is, whose ensign was killed."""
+    own = base / "ensign-0"
+    left = own / f"ran-{0x123:016x}"
+    (left / "files").mkdir(parents=True)
+    own.chmod(0o700)
+    os.chown(left, 65534, 65534)
+    with temporary_folder("test"):
+        assert not left.exists()
+    assert list(base.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_locked_or_opened_is_not_left(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(folder: Path, *, anybodys: bool = False) -> None:
+        del folder, anybodys
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(temporary, "_lock", refused)
+    monkeypatch.setattr(os, "open", refused_open(os.open))
+    with pytest.raises(StorageFailed), temporary_folder("test"):
+        pytest.fail("it was lent")
+    monkeypatch.undo()
+    assert [path for path in base.rglob("*") if path.name.startswith("test-")] == []
+
+
+def refused_open(real: Callable[..., int]) -> Callable[..., int]:
+    """`os.open`, but not of a temporary folder itself."""
+
+    def call(path: Path, *arguments: int, **more: int) -> int:
+        if Path(path).name.startswith("test-"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path, *arguments, **more)
+
+    return call

@@ -65,16 +65,27 @@ def _made(base: Path, purpose: str) -> tuple[Path, int]:
     for _ in range(_TRIES):
         folder = _folder_of_user(base) / f"{purpose}-{secrets.token_hex(8)}"
         # Somebody may have removed the empty folder above it, or taken it for a leftover.
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), ExitStack() as unused:
             folder.mkdir(0o700)
-            try:
-                descriptor = _lock(folder)
-            except OSError:
-                # Where folders cannot be locked, nobody finds this one unlocked either.
-                return folder, os.open(folder, _OPEN)
+            unused.callback(_remove_empty, folder)
+            descriptor = _kept(folder)
             if descriptor is not None:
+                unused.pop_all()
                 return folder, descriptor
     raise InputError(f"TMPDIR: no folder can be kept in {base}")
+
+
+def _kept(folder: Path) -> int | None:
+    """Its lock; where folders cannot be locked, nobody finds it unlocked either."""
+    try:
+        return _lock(folder)
+    except OSError:
+        return os.open(folder, _OPEN)
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _folder_of_user(base: Path) -> Path:
@@ -93,21 +104,24 @@ def _folder_of_user(base: Path) -> Path:
     return folder
 
 
-def _own(folder: Path) -> int | None:
-    """An open folder, no link to one, of this user; others are not opened."""
-    with suppress(OSError):
+def _own(folder: Path, *, anybodys: bool = False) -> int | None:
+    """An open folder, no link to one, of this user (or of anybody); others are not opened.
+
+    OSError where the system refuses to look.
+    """
+    with suppress(FileNotFoundError, PermissionError, NotADirectoryError):
         named = folder.lstat()
-        if stat.S_ISDIR(named.st_mode) and named.st_uid == os.geteuid():
+        if stat.S_ISDIR(named.st_mode) and (anybodys or named.st_uid == os.geteuid()):
             return os.open(folder, _OPEN)
     return None
 
 
-def _lock(folder: Path) -> int | None:
-    """The lock of a folder of this user; None where somebody else has it, or it is another by now.
+def _lock(folder: Path, *, anybodys: bool = False) -> int | None:
+    """The lock of a folder of this user (or of anybody).
 
-    OSError where folders cannot be locked.
+    None where somebody else has it, or it is another one by now. OSError where folders cannot be locked.
     """
-    descriptor = _own(folder)
+    descriptor = _own(folder, anybodys=anybodys)
     if descriptor is None:
         return None
     try:
@@ -132,7 +146,8 @@ def _remove_unlocked(parent: Path) -> None:
         if not TEMPORARY_NAME.fullmatch(left.name):
             continue
         with suppress(OSError):
-            descriptor = _lock(left)
+            # Nobody else can have made it; it may have been given to whom programs run as.
+            descriptor = _lock(left, anybodys=True)
             if descriptor is None:
                 continue
             try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from ensign.host.archive_errors import is_shortage
 from ensign.host.files import file_sha256
 from ensign.host.temporary import temporary_base
 from ensign.meter.client import Meter, find_meter
@@ -69,7 +70,9 @@ class Identities:
             key = (path, status.st_ctime_ns, status.st_ino, status.st_size)
             if key not in self._known:
                 self._known[key] = _identity(Path(path))
-        except OSError:
+        except OSError as error:
+            if is_shortage(error):
+                raise
             return ""
         return self._known[key]
 

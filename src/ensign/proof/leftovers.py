@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from ensign.host.archive_errors import is_shortage
 from ensign.host.files import file_sha256, tree_entries
 from ensign.model.errors import InputError
 from ensign.proof.archives import contents
@@ -64,7 +65,9 @@ def kind_of(path: Path) -> str:
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
-    except OSError:
+    except OSError as error:
+        if is_shortage(error):
+            raise
         return ""
     if head[:8] in _ARCHIVES:
         return "archive"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from ensign.host.archive_errors import is_shortage
 from ensign.host.files import file_sha256
 from ensign.model.calls import Call, LinkInput
 from ensign.proof.archives import contents
@@ -198,7 +199,9 @@ class _Tracer:
         """Whether a file was written before the build began, and only moved or unpacked by it."""
         try:
             return path.stat().st_mtime_ns < self._evidence.began_unix_ns - _CLOCKS_APART_NS
-        except OSError:
+        except OSError as error:
+            if is_shortage(error):
+                raise
             return False
 
     def _inside(self, path: str) -> bool:
