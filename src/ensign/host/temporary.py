@@ -119,7 +119,8 @@ def _own(folder: Path, *, anybodys: bool = False) -> int | None:
 def _lock(folder: Path, *, anybodys: bool = False) -> int | None:
     """The lock of a folder of this user (or of anybody).
 
-    None where somebody else has it, or it is another one by now. OSError where folders cannot be locked.
+    None where somebody else has it, or it is another one by now. OSError where folders cannot be
+    locked.
     """
     descriptor = _own(folder, anybodys=anybodys)
     if descriptor is None:
