@@ -316,8 +316,10 @@ fn timers_of_cpu_time_are_counted_and_ring_earlier_if_asked() {
             words.map(|word| word.parse().unwrap()).collect()
         };
         let (usual, faster) = (milliseconds(&[]), milliseconds(&["--cpu-clock-rate", "10"]));
-        assert!((400..2_000).contains(&usual[0]), "{how}: {usual:?}");
-        assert!((30..200).contains(&faster[0]), "{how}: {faster:?}");
+        // The kernel charges whole ticks to whoever runs at their end: on a busy machine a timer of
+        // 50 ms was seen to ring after 29.
+        assert!((200..3_000).contains(&usual[0]), "{how}: {usual:?}");
+        assert!((5..200).contains(&faster[0]), "{how}: {faster:?}");
         // It sees neither what it asked for change, nor less left (ticks of the kernel are added).
         assert_eq!(faster[3], 500, "{how}");
         for left in [faster[1], faster[2]] {
