@@ -170,7 +170,7 @@ def bundle(
 ) -> None:
     """Put a study and all that its report follows from into one file, for `report` anywhere.
 
-    With --sign, also of a bundle that is there, such as one of `compare --bundle`.
+    With --sign, a bundle that is there is signed, such as one that `compare` wrote.
 
     Exit status: 0 done, 1 where --verify finds it changed, unsigned, or signed by another than the
     signers, 2 wrong input.
