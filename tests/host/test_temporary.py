@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -141,3 +142,21 @@ def refused_open(real: Callable[..., int]) -> Callable[..., int]:
         return real(path, *arguments, **more)
 
     return call
+
+
+def test_where_nothing_can_be_locked_ones_own_folder_stays(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = fcntl.flock, 0
+
+    def once_refused(descriptor: int, operation: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", once_refused)
+    with temporary_folder("test") as folder:
+        assert folder.is_dir()
+    assert list(base.iterdir()) == []

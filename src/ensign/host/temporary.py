@@ -6,6 +6,7 @@ that was killed: process numbers mean nothing where a folder is shared with a co
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -23,6 +24,8 @@ from ensign.model.errors import InputError
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 TEMPORARY_NAME = re.compile(r"[a-z]+-[0-9a-f]{16}")
 _TRIES = 100
+# What flock says on file systems that have no locks, NFS of some servers among them.
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, errno.EINVAL)
 
 
 @contextmanager
@@ -38,7 +41,7 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
         with signals_deferred(), storage_errors(base):
             folder, descriptor = _made(base, purpose)
             stack.callback(_given_back, base, folder, descriptor)
-        _remove_unlocked(folder.parent)
+        _remove_unlocked(folder.parent, folder)
         with storage_errors(folder):
             yield folder
 
@@ -79,7 +82,9 @@ def _kept(folder: Path) -> int | None:
     """Its lock; where folders cannot be locked, nobody finds it unlocked either."""
     try:
         return _lock(folder)
-    except OSError:
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            raise
         return os.open(folder, _OPEN)
 
 
@@ -139,12 +144,12 @@ def _lock(folder: Path, *, anybodys: bool = False) -> int | None:
     return descriptor
 
 
-def _remove_unlocked(parent: Path) -> None:
+def _remove_unlocked(parent: Path, besides: Path) -> None:
     """What killed processes of this user left. In a shared folder nothing is looked for."""
     if parent.name != f"ensign-{os.geteuid()}":
         return
     for left in parent.iterdir():
-        if not TEMPORARY_NAME.fullmatch(left.name):
+        if left == besides or not TEMPORARY_NAME.fullmatch(left.name):
             continue
         with suppress(OSError):
             # Nobody else can have made it; it may have been given to whom programs run as.
