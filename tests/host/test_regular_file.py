@@ -37,3 +37,17 @@ def test_libraries_read_from_it_as_from_any_file(tmp_path: Path) -> None:
         assert read.read("two") == b"y"
     with open_sized(path) as file:
         assert io.BytesIO(file.read()).getvalue() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "name", ["/proc/self/maps", "/proc/kmsg", "/sys/kernel/mm/transparent_hugepage/enabled"]
+)
+def test_what_the_kernel_makes_up_is_no_file(name: str) -> None:
+    if Path(name).exists():
+        with pytest.raises(OSError, match="not a regular file"):
+            open_sized(Path(name))
+
+
+def test_the_program_of_a_process_is_one() -> None:
+    with open_sized(Path("/proc/self/exe")) as file:
+        assert file.read(4) == b"\x7fELF"

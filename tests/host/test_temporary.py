@@ -18,8 +18,6 @@ from ensign.model.errors import InputError, StorageFailed
 
 _KILLED = """
 import os, signal
-from ensign.host import temporary
-from ensign.host.files import remove_tree
 from ensign.host.temporary import temporary_folder
 with temporary_folder("x") as folder:
     (folder / "deep" / "er").mkdir(parents=True)
@@ -78,11 +76,9 @@ def test_a_full_disk_is_told_as_one(base: Path) -> None:
 def test_ctrl_c_while_it_is_removed_leaves_nothing(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = remove_tree
-
     def pressed(folder: Path) -> object:
         signal.raise_signal(signal.SIGINT)
-        return real(folder)
+        return remove_tree(folder)
 
     monkeypatch.setattr(temporary, "remove_tree", pressed)
     with pytest.raises(KeyboardInterrupt), temporary_folder("test"):

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ensign.builders.sandboxes import Sandbox
-from ensign.host.archive_errors import is_shortage
 from ensign.host.files import file_sha256
 from ensign.host.foreign_files import read_foreign
+from ensign.host.refusals import is_shortage
 from ensign.meter.following import FollowedFile, read_followed
 from ensign.model.errors import CommandFailed
 from ensign.proof.bounded_elf import DamagedFile, data_of, elf_of
@@ -160,12 +160,13 @@ def _stamp(path: Path) -> tuple[str, int, int]:
 def _identity(path: Path) -> Identity | None:
     """None for what is gone, or neither program nor library; scripts are what they say."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
             return None
         artifact = read_artifact(path)
         if artifact is not None:
             return Identity(artifact.loadable_sha256, _code_sha256(path))
-        return Identity(file_sha256(path), "") if path.stat().st_mode & 0o111 else None
+        return Identity(file_sha256(path), "") if mode & 0o111 else None
     except OSError as error:
         if is_shortage(error):
             raise

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ensign.host.refusals import shortage_behind
 from ensign.model.errors import EnsignError, InputError
-
-_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO})
-
-
-def is_shortage(error: Exception) -> bool:
-    """Whether it says nothing of the file, but that the system lacks something or a disk fails."""
-    return isinstance(error, OSError) and error.errno in _SHORTAGES
 
 
 @contextmanager
@@ -28,7 +21,8 @@ def archive_errors(said: str) -> Iterator[None]:
     except EnsignError:
         raise
     except Exception as error:
-        if is_shortage(error):
-            raise
+        refused = shortage_behind(error)
+        if isinstance(refused, OSError):
+            raise refused from None
         why = str(error).split("\n", 1)[0][:200] or type(error).__name__
         raise InputError(f"{said} ({why})") from error

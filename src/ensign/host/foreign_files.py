@@ -44,13 +44,11 @@ def hand_over(folders: Iterable[Path], user: UnprivilegedUser) -> None:
     for each in visit(folders):
         if (each.status.st_uid, each.status.st_gid) != (user.uid, user.gid):
             with suppress(OSError):
-                os.chown(
-                    each.base,
-                    user.uid,
-                    user.gid,
-                    dir_fd=each.place.descriptor,
-                    follow_symlinks=False,
-                )
+                _give(each, user.uid, user.gid)
+
+
+def _give(entry: TreeEntry, uid: int, gid: int) -> None:
+    os.chown(entry.base, uid, gid, dir_fd=entry.place.descriptor, follow_symlinks=False)
 
 
 def open_up(folders: Iterable[Path]) -> None:
@@ -82,7 +80,7 @@ def take_over(folder: Path) -> None:
     folder.chmod(0o755)
     for each in visit((folder,)):
         with suppress(OSError):
-            os.chown(each.base, *own, dir_fd=each.place.descriptor, follow_symlinks=False)
+            _give(each, *own)
             if not stat.S_ISLNK(each.status.st_mode):
                 os.chmod(each.base, _kept_mode(each.status.st_mode), dir_fd=each.place.descriptor)
 

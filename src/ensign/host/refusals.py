@@ -25,6 +25,7 @@ _ADVICE: dict[int, str] = {
     errno.ENAMETOOLONG: "use a shorter path",
     errno.ELOOP: "see where its links lead",
 }
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO})
 _NO_THREAD = "can't start new thread"
 
 
@@ -39,6 +40,25 @@ def refusal(error: BaseException) -> str | None:
     reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
     what = reason if error.filename is None else f"{_text(error.filename)}: {reason}"
     return f"{what}; {_ADVICE[error.errno]}"
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether it says nothing of the file, but that the system lacks something or a disk fails."""
+    return isinstance(error, OSError) and error.errno in _SHORTAGES
+
+
+def shortage_behind(error: BaseException | None) -> Exception | None:
+    """The shortage, of memory too, while which was handled an error came: None if there is none.
+
+    Readers of files raise what they like after that.
+    """
+    while error is not None:
+        if isinstance(error, OSError | MemoryError) and (
+            isinstance(error, MemoryError) or is_shortage(error)
+        ):
+            return error
+        error = error.__context__
+    return None
 
 
 def _text(name: str | bytes | int) -> str:

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -13,19 +14,23 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+# Their files say that they are regular, but reading one may wait, never end, or do something.
+_KERNELS = ("/proc", "/sys", "/sys/fs/cgroup", "/sys/kernel/debug", "/sys/kernel/tracing")
 
 
 def open_regular(path: Path, *, follow: bool = True) -> int:
     """A descriptor for reading. OSError where it is a pipe, a device or anything else but a file.
 
+    What the kernel makes up (in /proc, /sys) is none either; `/proc/PID/exe` leads to one.
+
     Nothing waits, as opening a pipe would; `follow` says whether the last name may be a link.
     """
     descriptor = os.open(path, _FLAGS if follow else _FLAGS | os.O_NOFOLLOW)
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and not _is_the_kernels(status.st_dev):
         return descriptor
     os.close(descriptor)
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     raise OSError(errno.EINVAL, "not a regular file", str(path))
 
@@ -33,17 +38,19 @@ def open_regular(path: Path, *, follow: bool = True) -> int:
 def read_regular(path: Path, most_bytes: int, *, follow: bool = True) -> bytes:
     """The beginning of a file, of at most so many bytes. OSError as `open_regular`."""
     with os.fdopen(open_regular(path, follow=follow), "rb") as file:
-        data: bytes | None = file.read(most_bytes)
-    if data is None:  # one of the kernel's, in which nothing is to be read yet
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return data
+        return file.read(most_bytes)
+
+
+def _is_the_kernels(device: int) -> bool:
+    for folder in _KERNELS:
+        with suppress(OSError):
+            if Path(folder).stat().st_dev == device:
+                return True
+    return False
 
 
 class _Sized(io.RawIOBase):
-    """A file up to the size that it has now: some of the kernel's, and those that grow, have none.
-
-    Libraries read to the end of a file, which in /proc/kcore never comes.
-    """
+    """A file up to the size that it has now: one that grows may have no other end."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

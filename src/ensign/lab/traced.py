@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from ensign.host.archive_errors import is_shortage
 from ensign.host.files import file_sha256
+from ensign.host.refusals import is_shortage
 from ensign.host.temporary import temporary_base
 from ensign.meter.client import Meter, find_meter
 from ensign.meter.following import Followed, FollowedFile, read_followed

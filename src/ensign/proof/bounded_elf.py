@@ -21,7 +21,7 @@ from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
-from ensign.host.archive_errors import is_shortage
+from ensign.host.refusals import shortage_behind
 
 # Programs, libraries and objects take a fraction of that: 0.1 reads and 1 byte for each of theirs.
 _READS = 50_000
@@ -161,22 +161,10 @@ def damage_told() -> Iterator[None]:
     except DamagedFile:
         raise
     except Exception as error:
-        shortage = _shortage_behind(error)
+        shortage = shortage_behind(error)  # of memory, too: what is asked for is bounded
         if shortage is not None:
             raise shortage from None
         raise DamagedFile(f"it cannot be read: {error!r}"[:200]) from error
-
-
-def _shortage_behind(error: BaseException | None) -> Exception | None:
-    """What the system refused while it was handled: readers raise what they like after that.
-
-    Memory, too: what is asked for is bounded, so that the machine lacks it.
-    """
-    while error is not None:
-        if isinstance(error, MemoryError) or (isinstance(error, OSError) and is_shortage(error)):
-            return error
-        error = error.__context__
-    return None
 
 
 @contextmanager

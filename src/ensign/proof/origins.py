@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from ensign.host.archive_errors import is_shortage
 from ensign.host.files import file_sha256
+from ensign.host.refusals import is_shortage
 from ensign.model.calls import Call, LinkInput
 from ensign.proof.archives import contents
 from ensign.proof.bounded_elf import DamagedFile, elf_of

@@ -33,7 +33,15 @@ from ensign.model.errors import InputError
 from ensign.model.results import Result
 from ensign.model.study_source import ArchiveSource, PathSource
 from ensign.sources.obtain import lock_path
-from ensign.store.bundle import SUFFIX, BundleChanged, is_bundle, pack, read_signed, unpack
+from ensign.store.bundle import (
+    SUFFIX,
+    BundleChanged,
+    Manifest,
+    is_bundle,
+    pack,
+    read_signed,
+    unpack,
+)
 
 __all__ = [
     "BadSignatureError",
@@ -115,13 +123,15 @@ def opened(path: Path) -> Iterator[StudyEvidence | BundledComparison]:
         yield StudyEvidence(path, file, folder_of(file).root / "report.html")
         return
     with temporary_folder("bundle") as folder:
-        manifest = unpack(path, folder)
-        if manifest.study == COMPARISON:
-            yield BundledComparison(path, folder)
-            return
-        expand = partial(expanded_again, folder / _EXPANDED)
-        file = read_study(folder / manifest.study, expand=expand)
-        yield StudyEvidence(path, file, path.with_suffix(".html"))
+        yield _unpacked(path, folder, unpack(path, folder))
+
+
+def _unpacked(path: Path, folder: Path, manifest: Manifest) -> StudyEvidence | BundledComparison:
+    if manifest.study == COMPARISON:
+        return BundledComparison(path, folder)
+    expand = partial(expanded_again, folder / _EXPANDED)
+    file = read_study(folder / manifest.study, expand=expand)
+    return StudyEvidence(path, file, path.with_suffix(".html"))
 
 
 def bundle(path: Path, target: Path | None, key: Path | None = None) -> Bundled:
@@ -157,13 +167,12 @@ def _signed(path: Path, key: Path) -> bytes:
     """The same bundle with a signature. InputError where it has one, or does not follow."""
     if read_signed(path).signature is not None:
         raise InputError(f"{path} is signed already; 'ensign bundle {path} --verify' says by whom")
-    with opened(path) as evidence:
-        differs = evidence.verified().differs
-    if differs:
-        raise InputError(f"{path} is not signed, because not all of it follows: {differs[0]}")
     with temporary_folder("bundle") as folder:
         manifest = unpack(path, folder)
         members = {name: (folder / name).read_bytes() for name in manifest.members}
+        differs = _unpacked(path, folder, manifest).verified().differs
+    if differs:
+        raise InputError(f"{path} is not signed, because not all of it follows: {differs[0]}")
     return pack(manifest.study, manifest.ensign, members, partial(sign, key=key))
 
 
