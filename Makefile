@@ -54,11 +54,15 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
 # The versions and hashes of the lock files, and nothing else; the project itself brings no dependency.
 INSTALL := $(BIN)/python -m pip install --quiet --require-hashes
 
+# Linked with the C library, as in a wheel: the meter also runs in environments, whose own is another one.
+METER_TARGET := $(shell uname -m)-unknown-linux-gnu
+
 $(VENV)/.ready: pyproject.toml $(LOCKS) setup.py meter/Cargo.toml meter/Cargo.lock $(wildcard meter/*/Cargo.toml meter/src/*.rs meter/*/src/*.rs meter/*/src/*/*.rs meter/*/src/*/*/*.rs)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) --requirement requirements-build.lock
 	$(INSTALL) --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	CARGO_BUILD_TARGET=$(METER_TARGET) RUSTFLAGS="-C target-feature=+crt-static" \
+		$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
 # Newer versions, for every Python from 3.11 on and each processor, into the lock files.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,12 @@ from ensign.builders.build_context import BuildContext
 from ensign.builders.build_stage import Made
 from ensign.builders.check_all import check_findings, check_variants, count_missing
 from ensign.builders.check_context import CheckContext, compared_workloads
+from ensign.builders.environments import (
+    NO_ENVIRONMENTS,
+    Environments,
+    environments_of,
+    unknown_toolchain,
+)
 from ensign.builders.estimate import (
     BuildEstimate,
     Known,
@@ -51,11 +58,13 @@ from ensign.model.build_events import BuildEvent, OnEvent, ignore
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding
 from ensign.model.study_build import CheckSection
+from ensign.model.study_environment import environment_of
 from ensign.model.variants import Variant, trained
 from ensign.proof.evidence import some
 from ensign.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
 from ensign.sources.size import size_at_hand, source_size
 from ensign.toolchains.find import Toolchain, ToolchainFinder
+from ensign.toolchains.places import RootPlace
 from ensign.toolchains.spelling import refusal
 
 
@@ -77,13 +86,14 @@ def build_variants(
     the source is missing or the source is not what its lock file pins, StorageFailed if the disk is
     full, Interrupted.
     """
-    toolchains = find_toolchains(request, ports)
-    complaints = complaints_of(request, ports, toolchains)
+    environments = environments_of(request, ports, confinement_of(request, ports))
+    toolchains = find_toolchains(request, ports, environments)
+    complaints = complaints_of(request, ports, toolchains, environments)
     if request.baseline in complaints:
         raise CommandFailed(f"the baseline cannot be built: {complaints[request.baseline]}")
     source = obtain_source(request, ports, on_event)
     sandboxes = sandboxes_of(request, ports, toolchains)
-    place = place_of(source.sha256, sandboxes, request, ports)
+    place = place_of(source.sha256, sandboxes, request, ports, environments)
     buildable = [each for each in request.variants if each.name not in complaints]
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
     known = Known(request.study.name, ports.cache, source_size(source.tree))
@@ -91,6 +101,7 @@ def build_variants(
     context = GraphContext(source, plan.stage_of[request.baseline], ports.cores, expected_s)
     build_context = replace(
         build_context_of(request, ports, sandboxes, place),
+        roots=environments.roots,
         source_again=partial(obtain_source, replace(request, update_lock=False), ports, ignore),
     )
     try:
@@ -189,10 +200,13 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     Without a lock file nothing is taken to be in the cache. InputError as `build_variants`.
     """
     lock = read_lock(lock_path(request.path))
-    toolchains = find_toolchains(request, ports)
+    confinement = confinement_of(request, ports)
+    environments = environments_of(request, ports, confinement, makes=False)
+    toolchains = find_toolchains(request, ports, environments)
     sandboxes = sandboxes_of(request, ports, toolchains)
-    place = place_of("" if lock is None else lock.tree_sha256, sandboxes, request, ports)
-    left_out = complaints_of(request, ports, toolchains)
+    source_sha256 = "" if lock is None else lock.tree_sha256
+    place = place_of(source_sha256, sandboxes, request, ports, environments)
+    left_out = complaints_of(request, ports, toolchains, environments)
     built = [variant for variant in request.variants if variant.name not in left_out]
     plan = plan_builds(request.study, built, request.baseline, toolchains, place)
     checks = (0, 0)
@@ -279,7 +293,11 @@ def build_context_of(
 
 
 def place_of(
-    source_sha256: str, sandboxes: Sandboxes, request: BuildRequest, ports: BuildPorts
+    source_sha256: str,
+    sandboxes: Sandboxes,
+    request: BuildRequest,
+    ports: BuildPorts,
+    environments: Environments = NO_ENVIRONMENTS,
 ) -> BuildPlace:
     """What a plan needs to know of this machine and of the files that the training names."""
     recorded = ports.meter is not None
@@ -291,6 +309,7 @@ def place_of(
         recorder_path=f"{sandboxes.recorder_path}/bin" if recorded else "",
         training_sha256=_training_sha256(request),
         sandbox_key=sandbox_key(request.study.sandbox, ports.env),
+        roots=environments.roots,
     )
 
 
@@ -301,30 +320,66 @@ def _training_sha256(request: BuildRequest) -> str:
     return key_of([(name, file_sha256(path)) for name, path in files if is_file(path)])
 
 
-def find_toolchains(request: BuildRequest, ports: BuildPorts) -> dict[str, Toolchain]:
-    """Find all compilers that the variants name. InputError if one is missing."""
-    with ports.cache.temporary() as scratch:
-        finder = ToolchainFinder(ports.processes, scratch, ports.env.get("PATH"))
-        names = dict.fromkeys(variant.compiler for variant in request.variants)
-        found = {name: finder.find(name) for name in names}
+def find_toolchains(
+    request: BuildRequest, ports: BuildPorts, environments: Environments = NO_ENVIRONMENTS
+) -> dict[str, Toolchain]:
+    """Find all compilers that the variants name. InputError if one is missing.
+
+    One whose environment cannot be had is there, with its problem.
+    """
+    usual = request.study.build.environment or ""
+    with _finders(request, ports, environments) as finder_of:
+        found: dict[str, Toolchain] = {}
+        for name in dict.fromkeys(variant.compiler for variant in request.variants):
+            environment = environment_of(name, usual)
+            if environment in environments.problems:
+                problem = environments.problems[environment]
+                found[name] = unknown_toolchain(name, environment, problem)
+            else:
+                found[name] = finder_of(environment).find(name)
         for name in {variant.compiler for variant in request.variants if trained(variant)}:
-            profilers = finder.profilers(found[name])
-            found[name] = replace(found[name], profilers=profilers)
+            if not found[name].problem:
+                profilers = finder_of(found[name].environment).profilers(found[name])
+                found[name] = replace(found[name], profilers=profilers)
         return found
 
 
+@contextmanager
+def _finders(
+    request: BuildRequest, ports: BuildPorts, environments: Environments
+) -> Iterator[Callable[[str], ToolchainFinder]]:
+    """Who finds compilers, of this machine or of an environment."""
+    confinement = confinement_of(request, ports) if environments.roots else None
+    with ports.cache.temporary() as scratch:
+
+        def finder_of(environment: str) -> ToolchainFinder:
+            if not environment or confinement is None:
+                return ToolchainFinder(ports.processes, scratch, ports.env.get("PATH"))
+            own = scratch / f"in-{environment}"
+            own.mkdir(exist_ok=True)
+            place = RootPlace(environments.roots[environment], confinement)
+            return ToolchainFinder(ports.processes, own, place=place)
+
+        yield finder_of
+
+
 def complaints_of(
-    request: BuildRequest, ports: BuildPorts, toolchains: Mapping[str, Toolchain]
+    request: BuildRequest,
+    ports: BuildPorts,
+    toolchains: Mapping[str, Toolchain],
+    environments: Environments = NO_ENVIRONMENTS,
 ) -> dict[str, str]:
     """Why variants cannot be built here, by name: by tables, by this processor, by a tiny link."""
     complaints: dict[str, str] = {}
     processor = read_processor()
-    with ports.cache.temporary() as scratch:
-        finder = ToolchainFinder(ports.processes, scratch, ports.env.get("PATH"))
+    with _finders(request, ports, environments) as finder_of:
         for variant in request.variants:
             toolchain = toolchains[variant.compiler]
+            finder = finder_of("" if toolchain.problem else toolchain.environment)
             lacking = processor.lacks(variant.target)
-            if lacking:
+            if toolchain.problem:
+                complaint = toolchain.problem
+            elif lacking:
                 complaint = f"this processor lacks {', '.join(lacking)}"
             else:
                 complaint = refusal(toolchain.kind, variant)

@@ -19,6 +19,7 @@ from ensign.host.entry import CacheChanged
 from ensign.host.files import copy_tree, remove_tree, storage_errors, tree_sha256
 from ensign.host.foreign_files import hand_over, remove_special
 from ensign.host.processes import Outcome, Processes, ProcessLimits, ProcessRequest
+from ensign.host.root_directory import ROOT_PATH, RootDirectory
 from ensign.host.storage import full_file_system
 from ensign.model.errors import StorageFailed
 from ensign.model.units import format_size
@@ -34,7 +35,7 @@ class BuildContext:
     collects profiles. `given_env` are the caller's variables that commands get; `sandbox_key`
     hashes what they may reach, where that is not the usual. `source_again` puts the source into the
     cache once more, at the same path. `limits` are each command's. `caller` is the environment of
-    who started ensign, which no command gets.
+    who started ensign, which no command gets. `roots` are the environments by name.
     """
 
     processes: Processes
@@ -49,6 +50,15 @@ class BuildContext:
     caller: Mapping[str, str] = field(default_factory=dict)
     source_again: Callable[[], object] | None = None
     limits: ProcessLimits = field(default_factory=ProcessLimits)
+    roots: Mapping[str, RootDirectory] = field(default_factory=dict)
+
+    def within(self, environment: str) -> BuildContext:
+        """For commands in an environment, where there is one."""
+        root = self.roots.get(environment)
+        if root is None:
+            return self
+        sandboxes = self.sandboxes.within(root.folder, ROOT_PATH)
+        return replace(self, sandboxes=sandboxes, path=ROOT_PATH)
 
     def new_log(self, kind: str, key: str) -> Path:
         """An empty log for what is being made, which stays there if that fails.

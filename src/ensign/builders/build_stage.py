@@ -62,6 +62,7 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildC
 
     StorageFailed if the disk is full, Interrupted if the processes were interrupted.
     """
+    build_context = build_context.within(stage.environment)
     log = build_context.new_log(stage.kind, stage.key)
 
     def fill(folder: Path) -> Mapping[str, object]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ensign.builders.build_context import Bounds, Runner
+from ensign.builders.build_context import Bounds, BuildContext, Runner
 from ensign.builders.build_stage import BUILD_TREE, environment_of
 from ensign.builders.built_again import Ran, TreeBefore, changes, look, what_ran
 from ensign.builders.call_log import set_up_recorder
@@ -130,7 +130,7 @@ def perform_check(
         return asdict(facts)
 
     def in_a_sandbox(outputs: Path, *, follow: bool) -> CheckFacts:
-        with context.build_context.sandboxes.sandbox() as sandbox:
+        with _build_context_of(context, result).sandboxes.sandbox() as sandbox:
             _furnish(context, result, sandbox)
             seen = look(sandbox, _programs(context, result))
             run = _Run(context, result, _runner(context, result, sandbox, log), outputs, follow)
@@ -204,8 +204,15 @@ def _programs(context: CheckContext, result: BuildResult) -> tuple[str, ...]:
     return (artifact, *(name for name in kept(context, result) if name != artifact))
 
 
+def _build_context_of(context: CheckContext, result: BuildResult) -> BuildContext:
+    """Variants run here, wherever they were built; what needs their compiler runs beside that."""
+    if context.check.in_build_tree and result.stage is not None:
+        return context.build_context.within(result.stage.environment)
+    return context.build_context
+
+
 def _runner(context: CheckContext, result: BuildResult, sandbox: Sandbox, log: Path) -> Runner:
-    build_context = context.build_context
+    build_context = _build_context_of(context, result)
     deadline_ns = build_context.clock.monotonic_ns() + parse_duration_ns(context.check.deadline)
     bounds = Bounds.of(sandbox, deadline_ns, parse_size_bytes(context.study.build.disk))
     env: Mapping[str, str] = build_context.environment

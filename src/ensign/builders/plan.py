@@ -10,7 +10,7 @@ the keys of its variants alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from ensign.builders.commands import OF_VARIANT, Commands, filled, filled_all
@@ -27,6 +27,7 @@ from ensign.builders.profiles import (
 from ensign.builders.recorder import Changes, Recorded, recorded_programs
 from ensign.builders.stages import Kind, Plan, Stage
 from ensign.host.cache import key_of
+from ensign.host.root_directory import ROOT_PATH, RootDirectory
 from ensign.model.placeholders import PROGRAM
 from ensign.model.study import Study
 from ensign.model.study_build import Build, Rewrite
@@ -49,7 +50,7 @@ class BuildPlace:
     `processor` identifies the one of this machine, for code that is made for it. `path` is the
     builds' PATH; `training_sha256` hashes the files that the training names; `recorder_path` is the
     folder in which builds see recorded programs, empty if nothing is recorded; `sandbox_key` hashes
-    what they may reach of the machine, where that is not the usual.
+    what they may reach of the machine, where that is not the usual. `roots` are the environments.
     """
 
     source_sha256: str
@@ -59,6 +60,7 @@ class BuildPlace:
     recorder_path: str = ""
     training_sha256: str = ""
     sandbox_key: str = ""
+    roots: Mapping[str, RootDirectory] = field(default_factory=dict)
 
 
 def plan_builds(
@@ -265,6 +267,9 @@ class _CompilerContext:
         return f"{self.place.recorder_path}/{PurePosixPath(program).name}"
 
     def recorded(self) -> tuple[Recorded, ...]:
+        root = self.place.roots.get(self.toolchain.environment)
+        if root is not None:
+            return recorded_programs(self.toolchain, ROOT_PATH, root.which, root.names_in)
         return recorded_programs(self.toolchain, self.place.path)
 
     def key(self, kind: Kind, variant: Variant | None, **inputs: object) -> str:
@@ -321,6 +326,7 @@ def _dependencies(context: _CompilerContext, variant: Variant | None, use: _Use)
         disk_bytes=parse_size_bytes(build.disk),
         recorded=context.recorded(),
         profile=profile,
+        environment=context.toolchain.environment,
     )
 
 
@@ -383,6 +389,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         profile=use.profile,
         keep_tree=keeps_tree,
         check_commands=filled_all(checking, {**values, **later}, "check.commands"),
+        environment=context.toolchain.environment,
     )
 
 

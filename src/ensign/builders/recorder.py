@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
@@ -59,11 +59,21 @@ class Changes:
 NO_CHANGES = Changes()
 
 
-def recorded_programs(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
+def _on_path(name: str, path: str) -> str:
+    return shutil.which(name, path=path) or ""
+
+
+def recorded_programs(
+    toolchain: Toolchain,
+    path: str,
+    which: Callable[[str, str], str] = _on_path,
+    names_of: Callable[[str], Sequence[str]] = names_in,
+) -> tuple[Recorded, ...]:
     """All names under which a build may call this toolchain, or another one past it.
 
     `cc` and `c++` are this toolchain's. A compiler of the other family, or plain `ar`, is run as
-    it is: a build that calls it is to be found out, not mended in silence.
+    it is: a build that calls it is to be found out, not mended in silence. `which` and `names_of`
+    look for programs where they are not this machine's.
     """
     found: dict[str, Recorded] = {}
 
@@ -88,17 +98,17 @@ def recorded_programs(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
         *_CHANGING.items(),
         *_LAUNCHERS.items(),
     ):
-        add(name, tool, shutil.which(name, path=path))
-    for name, tool in _versioned(path):
-        add(name, tool, shutil.which(name, path=path))
+        add(name, tool, which(name, path))
+    for name, tool in _versioned(path, names_of):
+        add(name, tool, which(name, path))
     return tuple(found.values())
 
 
-def _versioned(path: str) -> Iterator[tuple[str, str]]:
+def _versioned(path: str, names_of: Callable[[str], Sequence[str]]) -> Iterator[tuple[str, str]]:
     """Compilers on PATH whose names say a version, with their roles."""
     for folder in path.split(os.pathsep):
         # Names alone are sorted, the few that match: paths compare slowly, and folders are large.
-        found = filter(None, map(_VERSIONED.fullmatch, names_in(folder)))
+        found = filter(None, map(_VERSIONED.fullmatch, names_of(folder)))
         for match in sorted(found, key=itemgetter(0)):
             yield match[0], _OTHER_DRIVERS[match[1]]
 

@@ -18,6 +18,7 @@ from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser
 from ensign.host.confinement import INSIDE, Bind
 from ensign.host.confinement_probe import Confinement
 from ensign.host.files import locked, remove_tree
+from ensign.model.errors import InputError
 
 # What the meter and the recorder tell those that they start, and nobody else is to see.
 _OF_THE_METER = ("ENSIGN_METER", "ENSIGN_METER_SCOPE", "ENSIGN_VARIANT")
@@ -73,6 +74,10 @@ class Sandboxes(Protocol):
 
         Those that share a network take turns: what listens on a port is in the others' way.
         """
+        ...
+
+    def within(self, root: Path, path: str) -> Sandboxes:
+        """The same in another root directory, with that PATH in it."""
         ...
 
 
@@ -132,6 +137,11 @@ class Bubblewrap:
         shown = replace(self._shown, read=(*self._shown.read, *read))
         return Bubblewrap(self._cache, self.confinement, shown, takes_turns=shown.network)
 
+    def within(self, root: Path, path: str) -> Sandboxes:
+        """See `Sandboxes.within`."""
+        shown = replace(self._shown, root=root, path=path, programs=())
+        return Bubblewrap(self._cache, self.confinement, shown, takes_turns=not self.concurrent)
+
 
 class OneFolder:
     """The same folder for each stage in turn."""
@@ -166,6 +176,11 @@ class OneFolder:
         """See `Sandboxes.for_checks`: they see everything."""
         del read
         return self
+
+    def within(self, root: Path, path: str) -> Sandboxes:
+        """See `Sandboxes.within`: InputError, it cannot be entered."""
+        del path
+        raise InputError(f"{root} cannot be entered: {self.confinement.reason}")
 
 
 def choose_sandboxes(

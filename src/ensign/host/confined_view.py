@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ensign.host.confinement import INSIDE, Bind, Link, View
 from ensign.host.files import is_file, is_folder
+from ensign.host.root_directory import root_view
 
 _ROOT = Path("/")
 _OWN = frozenset({INSIDE, "/proc", "/dev"})
@@ -64,6 +65,8 @@ class ConfinementRequest:
     those on PATH and `programs`. `read` and `write` are shown at their places, `binds` elsewhere.
     `hidden` is private besides what always is, and so are the folders `begun`, in which programs
     begin all the same. `home` is the home folder of who started ensign.
+    `root` is another root directory, which is seen instead of the machine: with it `binds`, and of
+    `read` and `write` what lies in none of its folders.
     `cgroups`: who starts programs in there makes control groups of the machine for them.
     """
 
@@ -80,10 +83,13 @@ class ConfinementRequest:
     unset: tuple[str, ...] = ()
     ends_with_parent: bool = True
     cgroups: bool = False
+    root: Path | None = None
 
 
 def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) -> View:
     """The view for a request; `user` is who it is for, None for who started ensign."""
+    if request.root is not None:
+        return _view_of_root(request, request.root)
     entries, links = _entries_of_root()
     showing = _Showing(user, _private_places(request), _real(_SCRATCH))
     showing.links.update(links)
@@ -113,6 +119,24 @@ def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) ->
         ends_with_parent=request.ends_with_parent,
         cgroups=request.cgroups,
     )
+
+
+def _view_of_root(request: ConfinementRequest, root: Path) -> View:
+    asked = dict.fromkeys(request.read, False) | dict.fromkeys(request.write, True)
+    binds = [
+        Bind(str(path), str(path), writable)
+        for path, writable in asked.items()
+        if path.exists() and not (root / path.parts[1]).exists()
+    ]
+    plain = View(
+        entries=(),
+        cwd=request.cwd,
+        network=request.network,
+        unset=request.unset,
+        ends_with_parent=request.ends_with_parent,
+        cgroups=request.cgroups,
+    )
+    return root_view(root, (*binds, *request.binds), plain)
 
 
 def is_someones_home(path: Path, home: str) -> bool:

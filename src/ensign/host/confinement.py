@@ -35,7 +35,8 @@ class Link:
 class View:
     """All that a confined process tree sees.
 
-    `entries` of the machine's root are shown read-only, `links` in it made anew. `hidden` places
+    `entries` of the machine's root (or of another `root` directory) are shown read-only, `links` in
+    it made anew. `hidden` places
     are there, but empty and read-only; `scratch` places are empty, and take `scratch_bytes` each.
     Both must be there on the machine. `begun` of the hidden ones are there in any case, for whoever
     begins there. `binds` lie over all that, the deeper one over the other.
@@ -58,6 +59,7 @@ class View:
     ends_with_parent: bool = True
     without_capabilities: bool = False
     cgroups: bool = False
+    root: str = "/"
 
 
 def bubblewrap_argv(program: str, view: View) -> tuple[str, ...]:
@@ -76,7 +78,7 @@ def bubblewrap_argv(program: str, view: View) -> tuple[str, ...]:
 def _root(view: View) -> Iterable[str]:
     for entry in view.entries:
         if entry not in (*view.hidden, *view.scratch):
-            yield from ("--ro-bind", entry, entry)
+            yield from ("--ro-bind", f"{view.root.rstrip('/')}{entry}", entry)
     yield from ("--proc", "/proc", "--dev", "/dev")
 
 
@@ -89,7 +91,7 @@ def _mounts(view: View) -> Iterable[str]:
     for place in sorted({*empty, *binds}, key=_depth):
         bind = binds.get(place)
         if bind is not None:
-            yield from _way_to(place, made, empty)
+            yield from _way_to(place, made, empty, view)
             yield from _bind(bind, view, made)
         elif _is_of_root(place, view):
             yield from ("--dir", place)
@@ -100,7 +102,7 @@ def _mounts(view: View) -> Iterable[str]:
             continue
         made.append(place)
     for place in (each for each in view.begun if each not in made):
-        yield from (*_way_to(place, made, empty), "--dir", place)
+        yield from (*_way_to(place, made, empty, view), "--dir", place)
     for link in view.links:
         yield from ("--symlink", link.target, link.place)
     hidden = (place for place in made if place in view.hidden and place not in binds)
@@ -114,10 +116,11 @@ def _is_of_root(place: str, view: View) -> bool:
     return place not in view.scratch and str(PurePosixPath(place).parent) == "/"
 
 
-def _way_to(place: str, made: list[str], empty: Collection[str]) -> Iterable[str]:
+def _way_to(place: str, made: list[str], empty: Collection[str], view: View) -> Iterable[str]:
     """Folders that anybody may enter, down to a place in an empty one."""
     over = _covering(place, made)
-    if over is None and place.startswith(f"{INSIDE}/"):
+    of_root = _covering(place, [*view.entries]) is None and view.root != "/"
+    if over is None and (of_root or place.startswith(f"{INSIDE}/")):
         over = "/"
     elif over is None or over not in empty:
         return
@@ -136,7 +139,8 @@ def _is_shown(bind: Bind, view: View, made: list[str]) -> bool:
     """Whether it is at its place already, and read-only."""
     over = _covering(bind.target, made)
     if over is None:
-        return bind.source == bind.target and _covering(bind.target, [*view.entries]) is not None
+        here = bind.source == bind.target and view.root == "/"
+        return here and _covering(bind.target, [*view.entries]) is not None
     above = next((each for each in view.binds if each.target == over), None)
     if above is None or above.writable:
         return False

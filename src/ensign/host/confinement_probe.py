@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser, confined_view
-from ensign.host.confinement import bubblewrap_argv
+from ensign.host.confinement import Bind, bubblewrap_argv
 from ensign.host.processes import Processes, ProcessRequest
+from ensign.host.root_directory import METER_INSIDE
 from ensign.model.finding_kinds.machine import NOT_CONFINED
 from ensign.model.findings import Finding
 
@@ -68,10 +69,15 @@ class Confinement:
         """
         if not self.program:
             return ()
+        before = self.as_user if as_user or not self.root else ()
+        if request.root is not None and before and Path(before[0]).is_absolute():
+            # The meter, at a place that is no other system's.
+            bind = Bind(before[0], METER_INSIDE)
+            request = replace(request, binds=(*request.binds, bind))
+            before = (METER_INSIDE, *before[1:])
         view = confined_view(request, self.user)
         if self.root and self.user is None:
             view = replace(view, without_capabilities=True)
-        before = self.as_user if as_user or not self.root else ()
         return (*bubblewrap_argv(self.program, view), *before)
 
     def findings(self) -> tuple[Finding, ...]:

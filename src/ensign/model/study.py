@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ensign.model.study_axes import Axes, Choice, Layouts, Section
 from ensign.model.study_build import Build, CheckSection, Ship
+from ensign.model.study_environment import Environment, EnvironmentName
 from ensign.model.study_race import Cpus, Race
 from ensign.model.study_sandbox import SandboxSection
 from ensign.model.study_source import Source
@@ -47,6 +48,9 @@ class Study(Section):
     question: str = Field(default="", description="what the study is to answer")
     source: Source = Field(description="where the program's source comes from")
     build: Build = Field(description="how it is built")
+    environments: dict[EnvironmentName, Environment] = Field(
+        default_factory=dict, description="root directories, by name: another release or libc"
+    )
     axes: Axes = Field(description="what is varied")
     exclude: list[Choice] = Field(default_factory=list, description="combinations left out")
     include: list[Choice] = Field(default_factory=list, description="variants added")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-_COMPILER = re.compile(r"[A-Za-z0-9_./+-]*[A-Za-z0-9+]")
+_COMPILER = re.compile(r"[A-Za-z0-9_./+-]*[A-Za-z0-9+](@[a-z0-9][a-z0-9_.+-]*)?")
 _OPTIMIZATION = re.compile(r"-O([0-3gsz]|fast)?")
 
 
@@ -80,7 +80,8 @@ class Axes(Section):
 
     combine: Combine = Field(default="product", description="which points are variants")
     compiler: list[Compiler] = Field(
-        min_length=1, description="programs, such as gcc-12 or clang-19"
+        min_length=1,
+        description="programs, such as gcc-12 or clang-19; gcc-9@NAME is of that environment",
     )
     optimization: list[Optimization] = Field(
         default=["-O2"], min_length=1, description="levels, such as -O2 or -O3"

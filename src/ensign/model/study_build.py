@@ -30,6 +30,11 @@ class Build(Section):
     `tool_commands` is run after `commands` for the baseline alone, and makes `tools`.
     """
 
+    environment: str | None = Field(
+        default=None,
+        min_length=1,
+        description="of [environments]: where compilers without @NAME live, and builds take place",
+    )
     clean: list[Argv] = Field(
         default_factory=list,
         description="commands run before all others, to remove what was built in the tree earlier",

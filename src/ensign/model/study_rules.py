@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from ensign.model import placeholders
 from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
+from ensign.model.study_environment import HOST
 from ensign.model.study_placeholders import unknown, unknown_in_env, unknown_in_text, uses
 from ensign.model.study_problems import Problem, Where, suggestion
 from ensign.model.study_workload import Server
@@ -21,6 +22,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
     """Every rule that a well-shaped study breaks, in the order of the file's sections."""
     return (
         *_repeated_values(study),
+        *_environments(study),
         *_build(study),
         *_server(study),
         *_some_workload(study),
@@ -71,6 +73,28 @@ def _repeated(values: Sequence[str], where: Where, what: str) -> Iterator[Proble
     for index, value in enumerate(values):
         if value in values[:index]:
             yield Problem((*where, index), f"{what}: '{value}' is given twice")
+
+
+def _environments(study: Study) -> Iterator[Problem]:
+    for name, environment in study.environments.items():
+        if name == HOST:
+            text = f"'{HOST}' is this machine; give the environment another name"
+            yield Problem(("environments", name), text)
+        for key, text in environment.problems():
+            yield Problem(("environments", name, *([key] if key else [])), text)
+    named: list[tuple[Where, str]] = [
+        (("axes", "compiler", index), each.partition("@")[2])
+        for index, each in enumerate(study.axes.compiler)
+    ]
+    named += [
+        (("include", index, "compiler"), (each.compiler or "").partition("@")[2])
+        for index, each in enumerate(study.include)
+    ]
+    named.append((("build", "environment"), study.build.environment or ""))
+    for where, name in named:
+        if name and name != HOST and name not in study.environments:
+            near = suggestion(name, [*study.environments, HOST])
+            yield Problem(where, f"there is no environment '{name}' in [environments]{near}")
 
 
 def _build(study: Study) -> Iterator[Problem]:

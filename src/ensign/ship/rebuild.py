@@ -36,6 +36,7 @@ from ensign.model.errors import CommandFailed, InputError
 from ensign.model.placeholders import shown
 from ensign.model.shipment import NOT_VERIFIED, Shipment, ShippedFile
 from ensign.model.study_build import Edit
+from ensign.model.study_environment import environment_of
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.proof.evidence import BuildEvidence, moved
@@ -65,6 +66,12 @@ def ship_variant(
     if seen is None or seen.request is None:
         raise InputError(f"{measured.facts.variant} is not built: {measured.facts.log_tail}")
     variant, flags = seen.request.variant, without_evidence(seen.request.flags)
+    usual = request.study.build.environment or ""
+    if environment := environment_of(variant.compiler, usual):
+        raise InputError(
+            f"{variant.name} was built in the environment '{environment}'; a change is verified on "
+            "this machine: include the variant with a compiler that is installed here"
+        )
     toolchains = find_toolchains(request, ports)
     source = obtain_source(request, ports, on_event)
     sandboxes = sandboxes_of(request, ports, toolchains)

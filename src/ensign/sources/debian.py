@@ -104,7 +104,7 @@ class _Apt:
 
     def revisions(self) -> list[Revision]:
         """Read what the mirrors offer. InputError if they cannot be read."""
-        listed = source_list(_system_stanzas())
+        listed = source_list(system_stanzas())
         if not listed:
             raise InputError(
                 f"'{self._source.package}' is a Debian source package, but apt has no mirror "
@@ -157,7 +157,8 @@ def _offer(revision: Revision) -> str:
     return f"{revision.version} ({orig[0] if orig else 'no orig archive'})"
 
 
-def _system_stanzas() -> list[dict[str, str]]:
+def system_stanzas() -> list[dict[str, str]]:
+    """What apt is told of its archives, paragraph by paragraph."""
     stanzas = []
     for path in sorted([_APT / "sources.list", *(_APT / "sources.list.d").glob("*")]):
         if not path.is_file():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ensign.host.cache import Cache
@@ -17,6 +17,7 @@ from ensign.model.study_source import ArchiveSource, DebianSource, GitSource, Pa
 from ensign.model.units import parse_size_bytes
 from ensign.sources.archive import fetch_archive
 from ensign.sources.debian import fetch_debian
+from ensign.sources.environment_pins import environments_in, read_pins
 from ensign.sources.fetched import Fetched, Fetcher, FetchLimits
 from ensign.sources.folder import fetch_folder
 from ensign.sources.git import fetch_git
@@ -55,6 +56,7 @@ class Lock:
     request: Mapping[str, object]
     resolved: Mapping[str, str]
     tree_sha256: str
+    environments: Mapping[str, object] = field(default_factory=dict)
 
     def as_text(self) -> str:
         """Write it sorted, so that a change is a small diff."""
@@ -63,6 +65,7 @@ class Lock:
             "request": dict(self.request),
             "resolved": dict(self.resolved),
             "tree_sha256": self.tree_sha256,
+            **({"environments": dict(self.environments)} if self.environments else {}),
         }
         return json.dumps(content, indent=2, sort_keys=True) + "\n"
 
@@ -76,7 +79,10 @@ def read_lock(path: Path) -> Lock | None:
     """Read a lock file; None if there is none. InputError if it is not one."""
     try:
         content = read_json(path.read_text())
-        return Lock(content["request"], content["resolved"], str(content["tree_sha256"]))
+        pinned = environments_in(content)
+        if "request" not in content and pinned:
+            return None  # environments come before the source
+        return Lock(content["request"], content["resolved"], str(content["tree_sha256"]), pinned)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
@@ -108,7 +114,7 @@ def obtain(source: Source, study: Path, ports: SourcePorts, *, update_lock: bool
             raise InputError(f"the source has changed since {path} was written; {_UPDATE}")
         entry = ports.cache.get("source", digest, pinned=_TREE)
         entry = entry or _keep(fetched, digest, ports.cache)
-    fresh = Lock(request, dict(fetched.resolved), digest)
+    fresh = Lock(request, dict(fetched.resolved), digest, read_pins(path))
     if lock is None and read_lock_text(path) != fresh.as_text():
         write_atomically(path, fresh.as_text().encode())
     return _tree(entry, request, lock or fresh, fetched.left_behind)

@@ -20,20 +20,28 @@ _DEEPEST = 200
 _LIMITS = UnpackLimits()
 
 
-def unpack(
-    archive: Path, target: Path, strip: int, title: str, limits: UnpackLimits = _LIMITS
+def unpack(  # what holds for it
+    archive: Path,
+    target: Path,
+    strip: int,
+    title: str,
+    limits: UnpackLimits = _LIMITS,
+    *,
+    is_root: bool = False,
 ) -> None:
     """Unpack a tar (plain, gz, bz2, xz) or zip archive into a new folder, dropping components.
 
     InputError, naming `title`, if it is neither, damaged or beyond the limits, or if a member would
     land outside the folder; StorageFailed where it cannot be written. Nothing is left then.
+    Links of a root directory may lead anywhere: they are followed within it alone. It is never
+    written through one.
     Python's own filter for this is not in every Python 3.11, so it is done by hand.
     """
     allowance = Allowance(title, archive.stat().st_size, limits)
     target.mkdir(parents=True)
     try:
         with archive_errors(f"{title} cannot be unpacked"), storage_errors(target):
-            tree = _Unpacking(target, strip, title, allowance)
+            tree = _Unpacking(target, strip, title, allowance, is_root=is_root)
             for member in members_of(archive, title, allowance):
                 tree.place(member)
             tree.finish()
@@ -45,7 +53,10 @@ def unpack(
 class _Unpacking:
     """A folder that is being filled. It never goes through a link, and never removes a folder."""
 
-    def __init__(self, root: Path, strip: int, title: str, allowance: Allowance) -> None:
+    def __init__(
+        self, root: Path, strip: int, title: str, allowance: Allowance, *, is_root: bool = False
+    ) -> None:
+        self._is_root = is_root
         self._root = root
         self._strip = strip
         self._title = title
@@ -85,7 +96,7 @@ class _Unpacking:
         """Look again where links lead, now that all is there; give folders their times."""
         for parts in self._links:
             self._allowance.in_time()
-            if not self._is_inside(self._root.joinpath(*parts)):
+            if not self._is_root and not self._is_inside(self._root.joinpath(*parts)):
                 raise InputError(
                     f"{self._title} has a link out of its folder: {quoted('/'.join(parts))}"
                 )
@@ -98,7 +109,10 @@ class _Unpacking:
 
     def _put(self, member: ArchiveMember, path: Path, parts: tuple[str, ...]) -> None:
         if member.kind == "link":
-            if Path(member.link).is_absolute() or not self._is_inside(path.parent / member.link):
+            inside = not Path(member.link).is_absolute() and self._is_inside(
+                path.parent / member.link
+            )
+            if not self._is_root and not inside:
                 raise self._leading_out(member)
             path.symlink_to(member.link)
             self._links.append(parts)

@@ -6,18 +6,19 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import signal
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ensign.host.files import file_sha256, remove_tree
 from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.host.programs import LocalPrograms, names_in
 from ensign.host.storage import full_file_system
 from ensign.model.errors import CommandFailed, InputError, StorageFailed
+from ensign.model.study_environment import program_of
 from ensign.model.variants import Variant
 from ensign.toolchains.packages import advice
+from ensign.toolchains.places import MachinePlace, ToolPlace
 from ensign.toolchains.profiling import NO_PROFILERS, Profilers, branch_recording, instrumenting
 from ensign.toolchains.spelling import flags_for
 from ensign.toolchains.table import (
@@ -34,7 +35,6 @@ from ensign.toolchains.table import (
 _DEADLINE_NS = 60 * 10**9
 _LLD = "-fuse-ld=lld"
 _LINKERS = ("bfd", "lld", "mold")
-_LLVM = Path("/usr/lib")
 _REASON = re.compile(r"error: (?!ld returned)|cannot find|unrecognized|undefined|unknown")
 _NO_MEMORY = re.compile(r"out of memory|virtual memory exhausted|Cannot allocate memory")
 _PROGRAM = "int main(void) { return 0; }\n"
@@ -58,7 +58,8 @@ class Toolchain:
     and its linker. A distribution's patch keeps the version, so the contents count too.
     `linker_flag` selects the linker of all its variants (see `table`), `linker_version` names it.
     `cxx` is empty where there is no C++ driver. `linkers` are those that can be asked for.
-    `profilers` are looked for on request (see `ToolchainFinder`).
+    `profilers` are looked for on request (see `ToolchainFinder`). `environment` is in which root
+    directory it is, and in which its variants are built; `problem` why it cannot be used there.
     """
 
     name: str
@@ -75,6 +76,8 @@ class Toolchain:
     identity: str
     linkers: tuple[Linker, ...] = ()
     profilers: Profilers = NO_PROFILERS
+    environment: str = ""
+    problem: str = ""
 
     def identity_for(self, variant: Variant) -> str:
         """As `identity`, with the linker that the variant asks for."""
@@ -102,15 +105,24 @@ class MissingCompiler(InputError):
 class ToolchainFinder:
     """Finds compilers by running them, through `processes`, in the folder `scratch`."""
 
-    def __init__(self, processes: Processes, scratch: Path, path: str | None = None) -> None:
+    def __init__(
+        self,
+        processes: Processes,
+        scratch: Path,
+        path: str | None = None,
+        place: ToolPlace | None = None,
+    ) -> None:
         self._processes = processes
         self._scratch = scratch
-        self._path = os.environ.get("PATH", os.defpath) if path is None else path
+        self._place = place or MachinePlace(
+            os.environ.get("PATH", os.defpath) if path is None else path
+        )
+        self._path = self._place.path
 
     def find(self, name: str) -> Toolchain:
         """Find the toolchain of that compiler. InputError if there is none, or it does not work."""
-        located = shutil.which(name, path=self._path)
-        if located is None:
+        located = self._which(program_of(name))
+        if not located:
             raise MissingCompiler(self._missing(name), compiler=name)
         cc = Path(located).absolute()
         kind = self._kind(name, cc)
@@ -120,7 +132,7 @@ class ToolchainFinder:
             linker_flag, ld = _LLD, self._said(cc, "-print-prog-name=ld.lld")
         else:
             ld = self._said(cc, "-print-prog-name=ld")
-        ld = shutil.which(ld, path=self._path) or tools["ld"]
+        ld = self._which(ld) or tools["ld"]
         for tool in ("ar", "ranlib", "nm"):
             if not tools[tool]:
                 wanted = tool_names(kind, cc.name)[tool][0]
@@ -141,14 +153,15 @@ class ToolchainFinder:
             linker_version=(self._said(Path(ld), "--version").splitlines() or [""])[0],
             identity=self._identity(kind, cc, version_line, ld),
             linkers=self._linkers(cc),
+            environment=self._place.name,
         )
 
     def profilers(self, toolchain: Toolchain) -> Profilers:
         """Find the programs that collect, merge and use profiles; the newest BOLT there is."""
         major = toolchain.kind.version[0]
-        bolt = _real(self._newest("llvm-bolt"))
+        bolt = self._real(self._newest("llvm-bolt"))
         runtime = Path(bolt).parent.parent / "lib/libbolt_rt_instr.a"
-        tools = Path(toolchain.cc).resolve().parent
+        tools = Path(self._real(toolchain.cc)).parent
         clang = toolchain.kind.family is Family.CLANG
         profdata = self._first((f"llvm-profdata-{major}", str(tools / "llvm-profdata")))
         decisive = [Path(path) for path in (bolt, profdata if clang else "") if path]
@@ -156,10 +169,10 @@ class ToolchainFinder:
             profdata=profdata if clang else "",
             gcov_dump="" if clang else self._first((f"gcov-dump-{major}", "gcov-dump")),
             bolt=bolt,
-            bolt_runtime=str(runtime) if bolt and runtime.is_file() else "",
+            bolt_runtime=str(runtime) if bolt and self._place.file(str(runtime)) else "",
             merge_fdata=self._first((str(Path(bolt).parent / "merge-fdata"), "merge-fdata")),
             perf=self._branch_recorder() if bolt else "",
-            identity=_digest([file_sha256(path.resolve()) for path in decisive]),
+            identity=_digest([self._sha256(str(path)) for path in decisive]),
         )
 
     def profiling_complaint(self, toolchain: Toolchain, variant: Variant) -> str:
@@ -195,7 +208,7 @@ class ToolchainFinder:
         return perf if self._run(*argv, "true").ok else ""
 
     def _first(self, names: tuple[str, ...]) -> str:
-        return next((place for n in names if (place := shutil.which(n, path=self._path))), "")
+        return next((place for n in names if (place := self._which(n))), "")
 
     def _newest(self, name: str) -> str:
         """The program of that name, else the one with the highest version behind a dash."""
@@ -203,7 +216,7 @@ class ToolchainFinder:
         versions = [
             int(match[1])
             for folder in self._path.split(os.pathsep)
-            for name_there in names_in(folder)
+            for name_there in self._place.names_in(folder)
             if (match := numbered.fullmatch(name_there))
         ]
         return self._first((name, *(f"{name}-{n}" for n in sorted(versions, reverse=True))))
@@ -263,67 +276,72 @@ class ToolchainFinder:
             raise CommandFailed(f"cannot try {what}: there is not enough memory for it")
 
     def _tools(self, kind: Kind, cc: Path) -> dict[str, str]:
-        folders = (str(cc.parent), self._path, str(cc.resolve().parent))
+        folders = (str(cc.parent), self._path, str(Path(self._real(str(cc))).parent))
         found = {}
         for tool, names in tool_names(kind, cc.name).items():
-            places = [shutil.which(name, path=folder) for name in names for folder in folders]
+            places = [self._place.which(name, folder) for name in names for folder in folders]
             found[tool] = next((place for place in places if place), "")
         return found
 
     def _identity(self, kind: Kind, cc: Path, version_line: str, ld: str) -> str:
-        files = [cc.resolve(), Path(ld).resolve()]
+        files = [self._real(str(cc)), self._real(ld)]
         for program in passes(kind):
             said = self._said(cc, f"-print-prog-name={program}")
-            files.append(Path(shutil.which(said, path=self._path) or said))
+            files.append(self._which(said) or said)
         if kind.family is Family.CLANG:
-            linked = self._run("ldd", str(cc.resolve())).stdout
-            files += [Path(path).resolve() for path in _COMPILER_LIBRARY.findall(linked)]
-        contents = [(str(path), file_sha256(path)) for path in files if path.is_file()]
-        return _digest([str(cc), version_line, contents])
+            linked = self._run("ldd", self._real(str(cc))).stdout
+            files += [self._real(path) for path in _COMPILER_LIBRARY.findall(linked)]
+        contents = [(path, self._sha256(path)) for path in files if self._place.file(path)]
+        whole = [self._place.identity] if self._place.identity else []
+        return _digest([str(cc), version_line, contents, *whole])
 
     def _linkers(self, cc: Path) -> tuple[Linker, ...]:
         found = []
         for name in _LINKERS:
-            said = shutil.which(self._said(cc, f"-print-prog-name=ld.{name}"), path=self._path)
-            if said is not None:
-                found.append(Linker(name, file_sha256(Path(said).resolve())))
-            elif elsewhere := _outside_path(name):
-                folder = str(elsewhere.parent)
-                found.append(Linker(name, file_sha256(elsewhere.resolve()), folder))
+            said = self._which(self._said(cc, f"-print-prog-name=ld.{name}"))
+            if said:
+                found.append(Linker(name, self._sha256(said)))
+            elif elsewhere := self._place.newest_linker(name):
+                folder = str(PurePosixPath(elsewhere).parent)
+                found.append(Linker(name, self._sha256(elsewhere), folder))
         return tuple(found)
+
+    def _which(self, name: str) -> str:
+        return self._place.which(name, self._path)
+
+    def _real(self, path: str) -> str:
+        """The path without links; empty for an empty one."""
+        return self._place.real(path) if path else ""
+
+    def _sha256(self, path: str) -> str:
+        file = self._place.file(path)
+        return "" if file is None else file_sha256(file)
 
     def _said(self, program: Path, argument: str) -> str:
         return self._run(str(program), argument).stdout.strip()
 
     def _run(self, *argv: str) -> Outcome:
         env = {"PATH": self._path, "LC_ALL": "C", "TMPDIR": str(self._scratch)}
+        argv = (*self._place.argv(self._scratch), *argv)
         return self._processes.run(
             ProcessRequest(argv, env, self._scratch, deadline_ns=_DEADLINE_NS)
         )
 
     def _missing(self, name: str) -> str:
+        if self._place.name:
+            wanted = package_of(program_of(name))
+            return (
+                f"the environment '{self._place.name}' has no compiler '{program_of(name)}'; "
+                f'with packages = ["{wanted}", …] Debian\'s has'
+            )
         there = installed_compilers(self._path)
         instead = f"installed are {', '.join(there)}" if there else "no compiler is"
         return f"compiler '{name}' is not installed ({instead}); {self._install(package_of(name))}"
 
 
-def _outside_path(linker: str) -> Path | None:
-    """The newest that a package of LLVM brought, which no PATH has."""
-    found = list(_LLVM.glob(f"llvm-*/bin/ld.{linker}"))
-    return max(found, key=_numbers, default=None)
-
-
-def _numbers(path: Path) -> list[int]:
-    return [int(digits) for digits in re.findall(r"\d+", str(path))]
-
-
 def _progress(lines: list[str]) -> str:
     """The line that says what is wrong; the last one often says only that something was."""
     return next((line for line in lines if _REASON.search(line)), lines[-1])
-
-
-def _real(program: str) -> str:
-    return str(Path(program).resolve()) if program else ""
 
 
 def _digest(parts: object) -> str:

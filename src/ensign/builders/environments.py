@@ -1,0 +1,83 @@
+"""The environments of a study's builds: obtained, looked into for compilers, entered for stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.host.confinement_probe import Confinement
+from ensign.host.root_directory import RootDirectory
+from ensign.model.study_environment import environment_of, program_of
+from ensign.sources.environments import EnvironmentPorts, NoEnvironment, obtain_environment
+from ensign.sources.obtain import lock_path
+from ensign.toolchains.find import Toolchain
+from ensign.toolchains.table import Family, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Environments:
+    """Root directories by name, and why others cannot be had."""
+
+    roots: Mapping[str, RootDirectory] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_ENVIRONMENTS = Environments()
+
+
+def named_environments(request: BuildRequest) -> tuple[str, ...]:
+    """Those in which variants are built."""
+    usual = request.study.build.environment or ""
+    found = (environment_of(each.compiler, usual) for each in request.variants)
+    return tuple(dict.fromkeys(each for each in found if each))
+
+
+def environments_of(
+    request: BuildRequest, ports: BuildPorts, confinement: Confinement, *, makes: bool = True
+) -> Environments:
+    """Obtain what builds need. InputError where one is not what the study or its lock file says."""
+    roots: dict[str, RootDirectory] = {}
+    problems: dict[str, str] = {}
+    for name in named_environments(request):
+        if not confinement.works:
+            remedy = f"; {confinement.remedy}" if confinement.remedy else ""
+            problems[name] = f"environments need bubblewrap: {confinement.reason}{remedy}"
+            continue
+        asked = EnvironmentPorts(
+            ports.processes,
+            ports.cache,
+            ports.env,
+            request.path.absolute().parent,
+            lock_path(request.path),
+            request.update_lock,
+            makes,
+        )
+        try:
+            roots[name] = obtain_environment(name, request.study.environments[name], asked)
+        except NoEnvironment as missing:
+            problems[name] = str(missing)
+    return Environments(roots, problems)
+
+
+def unknown_toolchain(name: str, environment: str, problem: str) -> Toolchain:
+    """Of a compiler whose environment cannot be had: what its name says, and the problem."""
+    program = program_of(name)
+    family = Family.CLANG if "clang" in program else Family.GCC
+    digits = "".join(filter(str.isdigit, program.rpartition("-")[2])) or "0"
+    return Toolchain(
+        name=name,
+        kind=Kind(family, (int(digits), 0, 0)),
+        version_line=f"{name} (not there)",
+        cc=f"/usr/bin/{program}",
+        cxx="",
+        ar="ar",
+        ranlib="ranlib",
+        nm="nm",
+        ld="ld",
+        linker_flag="",
+        linker_version="",
+        identity="",
+        environment=environment,
+        problem=problem,
+    )
