@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.host.cache import Cache
 from ensign.host.confinement_probe import Confinement
+from ensign.host.processes import Processes
 from ensign.host.root_directory import RootDirectory
+from ensign.model.study import Study
 from ensign.model.study_environment import environment_of, program_of
 from ensign.sources.environments import EnvironmentPorts, NoEnvironment, obtain_environment
 from ensign.sources.obtain import lock_path
@@ -81,3 +85,12 @@ def unknown_toolchain(name: str, environment: str, problem: str) -> Toolchain:
         environment=environment,
         problem=problem,
     )
+
+
+def environments_of_study(
+    study: Study, path: Path, name: str, effects: tuple[Processes, Cache, Mapping[str, str]]
+) -> RootDirectory:
+    """One environment of a study file, as `obtain_environment` gives it."""
+    folder = path.absolute().parent
+    asked = EnvironmentPorts(*effects, folder, lock_path(path))
+    return obtain_environment(name, study.environments[name], asked)

@@ -12,6 +12,7 @@ from ensign import __version__
 from ensign.cli.argv import plain_options
 from ensign.cli.compare import compare
 from ensign.cli.doctor import doctor
+from ensign.cli.env import env
 from ensign.cli.output import complain, say, settle, write
 from ensign.cli.schema import schema
 from ensign.cli.ship import ship
@@ -68,6 +69,7 @@ for command in (
     *(doctor, suites, schema, clean),
 ):
     app.command()(command)
+app.add_typer(env, name="env")
 
 
 @app.callback(invoke_without_command=True)

@@ -1,0 +1,45 @@
+"""Sheets of environments, and their differences, as text and JSON. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ensign.model.environment_sheet import EnvironmentSheet, FactDifference
+from ensign.model.quoting import shortened, visible
+
+_LONGEST = 160
+
+
+def sheet_text(sheet: EnvironmentSheet) -> str:
+    """The facts but for packages, which are counted."""
+    shown = [(name, text) for name, text in sheet.facts.items() if not name.startswith("packages.")]
+    lines = [f"{visible(name)}: {_short(text) or '-'}" for name, text in shown]
+    return "\n".join([*lines, f"packages: {len(sheet.facts) - len(shown)}", ""])
+
+
+def sheet_json(sheet: EnvironmentSheet) -> str:
+    """All facts."""
+    return json.dumps(sheet.as_json(), indent=1) + "\n"
+
+
+def differences_text(found: Sequence[FactDifference]) -> str:
+    """A line for each, with why it may matter."""
+    lines = [
+        f"{visible(each.fact)}: {_short(each.one) or 'none'} | {_short(each.other) or 'none'}"
+        + (f"  ({each.why})" if each.why else "")
+        for each in found
+    ]
+    return "\n".join([*(lines or ["no fact differs"]), ""])
+
+
+def differences_json(found: Sequence[FactDifference]) -> str:
+    """All of them, exactly."""
+    rows = [
+        {"fact": each.fact, "one": each.one, "other": each.other, "why": each.why} for each in found
+    ]
+    return json.dumps({"schema": 1, "differences": rows}, indent=1) + "\n"
+
+
+def _short(text: str) -> str:
+    return visible(shortened(text, _LONGEST))
