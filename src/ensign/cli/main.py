@@ -12,6 +12,7 @@ from ensign import __version__
 from ensign.cli.argv import plain_options
 from ensign.cli.compare import compare
 from ensign.cli.doctor import doctor
+from ensign.cli.init import init
 from ensign.cli.output import complain, say, settle, write
 from ensign.cli.schema import schema
 from ensign.cli.ship import ship
@@ -64,7 +65,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (
-    *(compare, run, plan, report, ship, diff_studies, bundle, unbundle),
+    *(compare, init, run, plan, report, ship, diff_studies, bundle, unbundle),
     *(doctor, suites, schema, clean),
 ):
     app.command()(command)

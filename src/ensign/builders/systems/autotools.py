@@ -23,6 +23,7 @@ for each in {generators}; do
 done
 autoreconf --force --install
 fi"""
+_NO_MANUALS = ("MAKEINFO=true", "HELP2MAN=true")
 # Whoever built in the source folder can build in no other one until this was undone.
 _UNDO = """\
 if test -f config.status; then
@@ -76,6 +77,7 @@ class Autotools:
             [
                 [*here, generate],
                 ["sh", "-c", configure, "sh", "sh", run, *variables, *build.options],
-                ["make", "-C", folder, "-j{jobs}", "V=1", *build.targets],
+                # Manuals are no part of a program, and need programs that may not be there.
+                ["make", "-C", folder, "-j{jobs}", "V=1", *_NO_MANUALS, *build.targets],
             ],
         )
