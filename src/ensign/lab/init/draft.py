@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ensign.model.quoting import visible
+
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9_.+-]+")
 
 
@@ -69,7 +71,7 @@ def _head(draft: Draft, file: str) -> Iterator[str]:
     yield f"#   ensign plan {file}    what it will do, and how long that takes"
     yield f"#   ensign run {file}     build, check, race, say which is fastest"
     for note in draft.notes:
-        yield f"# {note}"
+        yield _comment(note)
     yield ""
     yield f"name = {_value(draft.name)}"
     yield ""
@@ -119,13 +121,18 @@ def _workload(workload: DraftWorkload | None) -> Iterator[str]:
     yield "# What is run; {artifact} is the variant's program. Put your own work here:"
     yield "# a result holds for what was run, and for nothing else."
     if workload.comment:
-        yield f"# {workload.comment}"
+        yield _comment(workload.comment)
     yield "[[workloads]]"
     yield f"name = {_value(workload.name)}"
     yield f"command = {_value(workload.command)}"
     if workload.input:
         yield f"input = {_value(workload.input)}"
     yield ""
+
+
+def _comment(text: str) -> str:
+    """In one line, whatever it has."""
+    return f"# {visible(text)}"
 
 
 def _value(value: object) -> str:
