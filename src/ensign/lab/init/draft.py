@@ -101,8 +101,10 @@ def _build(draft: Draft) -> Iterator[str]:
 
 
 def _axes(compilers: Sequence[str]) -> Iterator[str]:
-    yield "# What is varied, in every combination. More axes: pgo, bolt, target, linker, …"
+    yield "# What is varied: the baseline, and each change of it alone; without 'combine' every"
+    yield "# combination. More axes: pgo, bolt, target, linker, … (docs/reference/axes.md)"
     yield "[axes]"
+    yield 'combine = "one-at-a-time"'
     yield f"compiler = {_value(compilers)}"
     yield 'optimization = ["-O2", "-O3"]'
     yield 'lto = ["off", "full"]'

@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,9 +21,9 @@ from ensign.builders.build_context import Bounds, Runner
 from ensign.builders.commands import with_jobs
 from ensign.builders.plan import plan_builds
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.host.files import tree_entries
 from ensign.host.foreign_files import read_foreign
-from ensign.lab.init.candidates import INPUT, Candidate, Program, Sample
+from ensign.host.tree_walk import passed_over, walk
+from ensign.lab.init.attempts import INPUT, Attempt, Program, Sample
 from ensign.lab.study_file import StudyFile
 from ensign.meter.following import read_followed
 from ensign.model.build_events import BuildEvent, OnEvent
@@ -32,7 +32,7 @@ from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.proof.bounded_elf import DamagedFile, elf_of
 from ensign.proof.loaded_bytes import read_dynamic
 
-# What a candidate reads if its sample is repeated; the study has it under the same name.
+# What an attempt reads if its sample is repeated; the study has it under the same name.
 INPUT_FILE = "ensign-input"
 _SAMPLE_US = 1000
 _TRIAL_NS = 5 * 10**9
@@ -44,12 +44,12 @@ _LAST_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class TriedCommand:
-    """One execution of a candidate.
+    """One execution of an attempt.
 
     `share_built` is the part of its CPU time that was in code that was built, `how` its end.
     """
 
-    candidate: Candidate
+    attempt: Attempt
     ok: bool
     user_ns: int
     share_built: float
@@ -103,20 +103,19 @@ class Exploration:
     def samples(self, most: int) -> tuple[Sample, ...]:
         """Files of the source to be read: the largest of each kind, those for tests first."""
         best: dict[str, tuple[bool, int, str]] = {}
-        for name, path in tree_entries(self.source):
-            with suppress(OSError):
-                status = path.lstat()
-                size = status.st_size
-                if not stat.S_ISREG(status.st_mode) or not 0 < size <= _LARGEST_SAMPLE_BYTES:
-                    continue
-                known = (_is_for_tests(name), size, name)
-                best[path.suffix] = max(best.get(path.suffix, known), known)
+        for each in walk(self.source, on_error=passed_over):
+            size = each.status.st_size
+            if not stat.S_ISREG(each.status.st_mode) or not 0 < size <= _LARGEST_SAMPLE_BYTES:
+                continue
+            known = (_is_for_tests(each.name), size, each.name)
+            suffix = Path(each.base).suffix
+            best[suffix] = max(best.get(suffix, known), known)
         chosen = sorted(best.values(), reverse=True)[:most]
         return tuple(Sample(name, size) for _, size, name in chosen)
 
-    def tried(self, candidate: Candidate) -> TriedCommand:
+    def tried(self, attempt: Attempt) -> TriedCommand:
         """One execution, looked at while it runs; a program that changes its input has failed."""
-        sample = candidate.sample
+        sample = attempt.sample
         given = None if sample is None else self._laid_down(sample)
         before = None if given is None else given.read_bytes()
         log = self.runner.sandbox.temporary / "followed"
@@ -125,11 +124,11 @@ class Exploration:
             *(str(self.meter), "follow", "--log", inside, "--sample-us", str(_SAMPLE_US), "--"),
         )
         name = "" if given is None else str(given.relative_to(self.tree))
-        words = tuple(name if word == INPUT else word for word in candidate.words)
+        words = tuple(name if word == INPUT else word for word in attempt.words)
         outcome = self.runner.run(
-            (f"{self.build_path}/{candidate.program.path}", *words),
+            (f"{self.build_path}/{attempt.program.path}", *words),
             _TRIAL_NS,
-            stdin=given if candidate.reads_input else None,
+            stdin=given if attempt.reads_input else None,
             stdout=self.runner.sandbox.temporary / "said",
             follower=follower,
         )
@@ -138,7 +137,7 @@ class Exploration:
         both_ns = max(1, outcome.user_ns + outcome.system_ns)
         how = "changed its input" if changed else outcome.describe()
         return TriedCommand(
-            candidate=candidate,
+            attempt=attempt,
             ok=outcome.ok and not changed,
             user_ns=round(user_ns * outcome.user_ns / both_ns),
             share_built=share,
@@ -170,11 +169,10 @@ class Exploration:
         return target
 
     def _made(self) -> Iterator[str]:
-        for name, path in tree_entries(self.tree):
-            if any(part in name for part in _LEFT_OUT) or path.is_symlink():
-                continue
-            if path.is_file() and not (self.source / name).exists():
-                yield name
+        for each in walk(self.tree, on_error=passed_over):
+            is_new = stat.S_ISREG(each.status.st_mode) and not (self.source / each.name).exists()
+            if is_new and not any(part in each.name for part in _LEFT_OUT):
+                yield each.name
 
     def _is_program(self, name: str) -> bool:
         path = self.tree / name

@@ -14,7 +14,7 @@ from ensign.builders.systems.registry import TEXTS, recognize
 from ensign.host.cache import Cache
 from ensign.host.files import write_atomically
 from ensign.host.regular_file import read_regular
-from ensign.lab.init.candidates import Candidate, Program, candidates, is_benchmark, ranked
+from ensign.lab.init.attempts import Attempt, Program, attempts, is_benchmark, ranked
 from ensign.lab.init.draft import Draft, DraftWorkload, draft_text, study_name
 from ensign.lab.init.exploration import (
     INPUT_FILE,
@@ -111,9 +111,9 @@ def first_study(wish: Wish, cache: Cache, ports: Ports, told: Callbacks) -> Firs
         trial, count = _trial(wish, exploration, programs, build, told)
         if trial is None:
             raise InputError(_nothing_ran(wish, programs, count))
-        libraries = exploration.libraries_of(trial.candidate.program)
+        libraries = exploration.libraries_of(trial.attempt.program)
         final = _final(replace(draft, runtime_files=libraries), trial)
-        sample = trial.candidate.sample
+        sample = trial.attempt.sample
         if sample is not None and sample.copies > 1:
             content = content_of(exploration.source, sample)
             write_atomically(wish.file.parent / INPUT_FILE, content)
@@ -152,9 +152,9 @@ def _trial(
 ) -> tuple[TriedCommand | None, int]:
     end_ns = ports.clock.monotonic_ns() + _TRYING_NS
 
-    def tried(candidate: Candidate) -> TriedCommand:
-        told.show(f"trying {candidate.program.name} {shlex.join(candidate.words)}".rstrip())
-        return exploration.tried(candidate)
+    def tried(attempt: Attempt) -> TriedCommand:
+        told.show(f"trying {attempt.program.name} {shlex.join(attempt.words)}".rstrip())
+        return exploration.tried(attempt)
 
     return chosen(
         _asked_for(wish, exploration, programs),
@@ -165,7 +165,7 @@ def _trial(
 
 def _asked_for(
     wish: Wish, exploration: Exploration, programs: Sequence[Program]
-) -> Iterator[Candidate]:
+) -> Iterator[Attempt]:
     if wish.artifact:
         named = [each for each in programs if wish.artifact in (each.path, each.name)]
         if not named:
@@ -175,19 +175,19 @@ def _asked_for(
     order = ranked(programs, wish.folder.resolve().name)[:_MOST_PROGRAMS]
     if wish.command:
         for program in order[:1]:
-            yield Candidate(program, tuple(shlex.split(wish.command))[1:])
+            yield Attempt(program, tuple(shlex.split(wish.command))[1:])
         return
     samples = exploration.samples(_MOST_SAMPLES)
     for program in order:
         if is_benchmark(program):
-            yield Candidate(program)
+            yield Attempt(program)
     for program in order:
-        yield from candidates(program, samples)
+        yield from attempts(program, samples)
 
 
 def _final(draft: Draft, trial: TriedCommand) -> Draft:
-    candidate = trial.candidate
-    sample = candidate.sample
+    attempt = trial.attempt
+    sample = attempt.sample
     given = ""
     if sample is not None:
         given = sample.path if sample.copies == 1 else INPUT_FILE
@@ -196,8 +196,8 @@ def _final(draft: Draft, trial: TriedCommand) -> Draft:
         f"{trial.share_built:.0%} of the time in files of the build."
     )
     workload = DraftWorkload(
-        name=study_name(candidate.program.name),
-        command=("{artifact}", *candidate.words),
+        name=study_name(attempt.program.name),
+        command=("{artifact}", *attempt.words),
         input=given,
         comment=seen,
     )
@@ -205,7 +205,7 @@ def _final(draft: Draft, trial: TriedCommand) -> Draft:
     exclude = draft.exclude if given == INPUT_FILE else ()
     return replace(
         draft,
-        artifact=candidate.program.path,
+        artifact=attempt.program.path,
         workload=workload,
         notes=notes,
         exclude=exclude,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensign.lab.init.candidates import INPUT, Candidate, Program, Sample, candidates, ranked
+from ensign.lab.init.attempts import INPUT, Attempt, Program, Sample, attempts, ranked
 from ensign.lab.init.exploration import TriedCommand
 from ensign.lab.init.search import chosen, will_do
 
@@ -13,10 +13,8 @@ PROGRAM = Program("ensign-build/pack")
 SAMPLE = Sample("README", 1000)
 
 
-def tried(
-    candidate: Candidate, user_ms: float, *, ok: bool = True, share: float = 0.9
-) -> TriedCommand:
-    return TriedCommand(candidate, ok, round(user_ms * MS), share, round(user_ms * MS), "exited")
+def tried(attempt: Attempt, user_ms: float, *, ok: bool = True, share: float = 0.9) -> TriedCommand:
+    return TriedCommand(attempt, ok, round(user_ms * MS), share, round(user_ms * MS), "exited")
 
 
 def forever() -> bool:
@@ -33,48 +31,48 @@ def test_benchmarks_come_first_and_tests_last() -> None:
 
 
 def test_a_filter_is_tried_on_input_before_it_is_tried_alone() -> None:
-    words = [(each.words, each.reads_input) for each in candidates(PROGRAM, [SAMPLE])]
+    words = [(each.words, each.reads_input) for each in attempts(PROGRAM, [SAMPLE])]
     assert words[:4] == [((), True), (("-c", INPUT), False), ((INPUT,), False), ((), False)]
-    assert next(candidates(Program("bench"), [SAMPLE])) == Candidate(Program("bench"))
+    assert next(attempts(Program("bench"), [SAMPLE])) == Attempt(Program("bench"))
 
 
 def test_a_short_command_gets_more_to_read_until_it_is_long_enough() -> None:
     seen: list[int] = []
 
-    def reads_all(candidate: Candidate) -> TriedCommand:
-        assert candidate.sample is not None
-        seen.append(candidate.sample.copies)
-        return tried(candidate, candidate.sample.copies * 3.0)
+    def reads_all(attempt: Attempt) -> TriedCommand:
+        assert attempt.sample is not None
+        seen.append(attempt.sample.copies)
+        return tried(attempt, attempt.sample.copies * 3.0)
 
-    best, count = chosen([Candidate(PROGRAM, (), SAMPLE)], reads_all, forever)
+    best, count = chosen([Attempt(PROGRAM, (), SAMPLE)], reads_all, forever)
     assert best is not None
     assert will_do(best)
-    assert seen == [1, 50]
+    assert seen == [1, 40]
     assert count == 2
 
 
 def test_a_program_that_reads_no_more_is_left_as_it_is() -> None:
-    best, count = chosen([Candidate(PROGRAM, (), SAMPLE)], lambda each: tried(each, 2.0), forever)
+    best, count = chosen([Attempt(PROGRAM, (), SAMPLE)], lambda each: tried(each, 2.0), forever)
     assert count == 2
     assert best is not None
-    assert best.candidate.sample == SAMPLE
+    assert best.attempt.sample == SAMPLE
     assert not will_do(best)
 
 
 def test_what_will_do_ends_the_search_and_what_fails_never_wins() -> None:
-    given = [Candidate(Program(name)) for name in ("fails", "sleeps", "works", "late")]
+    given = [Attempt(Program(name)) for name in ("fails", "sleeps", "works", "late")]
     outcome = {
         "fails": {"user_ms": 900.0, "ok": False},
         "sleeps": {"user_ms": 200.0, "share": 0.1},
         "works": {"user_ms": 200.0},
     }
 
-    def look(candidate: Candidate) -> TriedCommand:
-        return tried(candidate, **outcome[candidate.program.path])  # type: ignore[arg-type]
+    def look(attempt: Attempt) -> TriedCommand:
+        return tried(attempt, **outcome[attempt.program.path])  # type: ignore[arg-type]
 
     best, count = chosen(given, look, forever)
     assert best is not None
-    assert best.candidate.program.path == "works"
+    assert best.attempt.program.path == "works"
     assert count == 3
     assert chosen(given[:1], look, forever)[0] is None
 
@@ -82,24 +80,24 @@ def test_what_will_do_ends_the_search_and_what_fails_never_wins() -> None:
 def test_the_best_of_what_was_seen_is_taken_when_time_is_over() -> None:
     left = iter((True, False))
 
-    def look(candidate: Candidate) -> TriedCommand:
-        return tried(candidate, {"a": 5.0, "b": 30.0, "c": 500.0}[candidate.program.path])
+    def look(attempt: Attempt) -> TriedCommand:
+        return tried(attempt, {"a": 5.0, "b": 30.0, "c": 500.0}[attempt.program.path])
 
-    def programs() -> Iterator[Candidate]:
-        yield from (Candidate(Program(name)) for name in "abc")
+    def programs() -> Iterator[Attempt]:
+        yield from (Attempt(Program(name)) for name in "abc")
 
     best, count = chosen(programs(), look, lambda: next(left))
     assert count == 2
     assert best is not None
-    assert best.candidate.program.path == "b"
+    assert best.attempt.program.path == "b"
 
 
 def test_too_long_is_worse_than_short() -> None:
-    given = [Candidate(Program("long")), Candidate(Program("short"))]
+    given = [Attempt(Program("long")), Attempt(Program("short"))]
 
-    def look(candidate: Candidate) -> TriedCommand:
-        return tried(candidate, 4000.0 if candidate.program.path == "long" else 30.0)
+    def look(attempt: Attempt) -> TriedCommand:
+        return tried(attempt, 4000.0 if attempt.program.path == "long" else 30.0)
 
     best, _ = chosen(given, look, forever)
     assert best is not None
-    assert best.candidate.program.path == "short"
+    assert best.attempt.program.path == "short"

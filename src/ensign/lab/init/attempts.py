@@ -41,7 +41,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Attempt:
     """A command: words after the program, where `{input}` is the sample; else that is its input.
 
     `env` and `folder` are those of a test of the project.
@@ -57,7 +57,7 @@ class Candidate:
         """Whether its standard input is the sample."""
         return self.sample is not None and INPUT not in self.words
 
-    def times(self, factor: int) -> Candidate | None:
+    def times(self, factor: int) -> Attempt | None:
         """The same on so many copies of its sample; None where it has none."""
         if self.sample is None:
             return None
@@ -85,16 +85,16 @@ def is_benchmark(program: Program) -> bool:
     return _BENCHMARK.search(program.path) is not None
 
 
-def candidates(program: Program, samples: Sequence[Sample]) -> Iterator[Candidate]:
+def attempts(program: Program, samples: Sequence[Sample]) -> Iterator[Attempt]:
     """What to try with a program, in this order."""
-    alone = Candidate(program)
+    alone = Attempt(program)
     if is_benchmark(program) or _TEST.search(program.path):
         yield alone
     for sample in samples:
-        yield Candidate(program, (), sample)
-        yield Candidate(program, ("-c", INPUT), sample)
-        yield Candidate(program, (INPUT,), sample)
+        yield Attempt(program, (), sample)
+        yield Attempt(program, ("-c", INPUT), sample)
+        yield Attempt(program, (INPUT,), sample)
     if not (is_benchmark(program) or _TEST.search(program.path)):
         yield alone
     for words in _OWN_BENCHMARKS:
-        yield Candidate(program, words)
+        yield Attempt(program, words)
