@@ -12,6 +12,7 @@ from ensign.builders.profile_files import taken_branches, warnings_in
 from ensign.builders.recorder import compile_commands, read_calls
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import reader
+from ensign.builders.systems import introspection
 from ensign.host.cpu_times import read_activity
 from ensign.host.entry import read_meta
 from ensign.host.json_text import read_json
@@ -51,6 +52,18 @@ from fuzz.attempt import Target
 
 _PLACE = TrialPlace("workload", first_round=0, seed=1, slice_ns=5_000_000)
 _BEFORE = TreeBefore({}, frozenset())
+
+
+def _introspected(data: bytes, _folder: Path) -> None:
+    """What build systems tell of a tree; the others' replies are no mistake here."""
+    for parse in (
+        introspection.cmake_target,
+        lambda said: introspection.ctest_tests(said, "/b"),
+        lambda said: introspection.meson_targets(said, "/b"),
+        lambda said: introspection.meson_tests(said, "/b"),
+    ):
+        with suppress(InputError):
+            parse(data)
 
 
 def _text(parse: Callable[[str], object]) -> Callable[[bytes, Path], None]:
@@ -192,6 +205,7 @@ TEXT_TARGETS = (
     Target("apt", _text(_apt), "text"),
     Target("profile", _in_file(_profile), "text"),
     Target("said", _text(_said), "text"),
+    Target("introspected", _introspected, "json"),
     Target("compile-commands", _in_file(_commands), "json"),
     Target("kernel", _kernel, "text"),
     Target("followed", _followed, "json", _OURS),

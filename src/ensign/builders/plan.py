@@ -360,6 +360,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         "artifact": build.artifact,
         "tools": tools,
         "runtime_files": build.runtime_files,
+        **({} if build.system is None else {"finds_libraries": True}),
         **({} if relinks is None else {"relinks": as_inputs(relinks)}),
         **({"tree": True} if keeps_tree else {}),
     }
@@ -378,6 +379,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         artifact=build.artifact,
         tools=tools,
         runtime_files=tuple(build.runtime_files),
+        finds_libraries=build.system is not None,
         strip=kind == "program" and variant.bolt == "off" and variant.strip == "yes",
         recorded=context.recorded(),
         changes=changes,

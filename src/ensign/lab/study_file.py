@@ -185,7 +185,7 @@ def parse_study(
             line = positions.line(("suite",))
             raise StudyError(str(error), path=str(path), line=line) from None
     problems = (
-        *system_problems(study.build),
+        *system_problems(study),
         *broken_rules(study),
         *workload_problems(study),
         *expansion_problems(study),

@@ -97,6 +97,14 @@ def test_keys_of_systems_need_one() -> None:
     assert said == "study.toml:6: 'options' needs a 'system' in [build]"
 
 
+def test_dependencies_apart_need_commands_of_their_own() -> None:
+    study = STUDY.format(build='system = "cmake"').replace(
+        "[baseline]", 'dependencies = ["plain", "flags"]\n\n[baseline]'
+    )
+    with pytest.raises(StudyError, match=r"study.toml:11: 'dependencies': system 'cmake' gives"):
+        parse_study(study, Path("study.toml"))
+
+
 def test_an_unknown_placeholder_of_an_option_is_named() -> None:
     assert "placeholder {cflag} is unknown" in error_of('system = "cmake"\noptions = ["A={cflag}"]')
 

@@ -10,7 +10,6 @@ from ensign.builders.systems.cmake import CMake
 from ensign.builders.systems.make import Make
 from ensign.builders.systems.meson import Meson
 from ensign.model.study import Study
-from ensign.model.study_build import Build
 from ensign.model.study_problems import Problem
 
 # In the order of preference, where a tree has several: what comes first passes flags more surely.
@@ -26,8 +25,9 @@ def recognize(listing: Listing) -> tuple[Recognized, ...]:
     return tuple(each for each in found if each is not None)
 
 
-def system_problems(build: Build) -> Iterator[Problem]:
+def system_problems(study: Study) -> Iterator[Problem]:
     """Mistakes in what a study says of its build system, each with its place."""
+    build = study.build
     if build.system is None:
         for key in _OF_SYSTEMS:
             if key in build.model_fields_set:
@@ -41,6 +41,21 @@ def system_problems(build: Build) -> Iterator[Problem]:
         text = f"'commands': system '{build.system}' has its own; leave out one of the two"
         yield Problem(("build", "commands"), text)
     yield from SYSTEMS[build.system].problems(build)
+    yield from _dependencies_apart(study)
+
+
+def _dependencies_apart(study: Study) -> Iterator[Problem]:
+    """The axis `dependencies` where nothing is built apart: a system gives all of it the flags."""
+    if study.build.dependencies:
+        return
+    text = f"'dependencies': system '{study.build.system}' gives its flags to all that it builds; "
+    text += "without build.dependencies nothing is apart"
+    if "flags" in study.axes.dependencies:
+        where = ("axes", "dependencies", study.axes.dependencies.index("flags"))
+        yield Problem(where, text)
+    for index, choice in enumerate(study.include):
+        if choice.dependencies == "flags":
+            yield Problem(("include", index, "dependencies"), text)
 
 
 def with_recipe_of_system(study: Study) -> Study:
