@@ -241,16 +241,18 @@ class _CompilerContext:
         )
 
     def flags_instrumented(self, variant: Variant) -> Flags:
-        more = instrumenting(self.toolchain.kind)
-        flags = self.flags(variant)
-        return Flags((*flags.compile, *more), (*flags.link, *more))
+        return self._with(self.flags(variant), instrumenting(self.toolchain.kind))
 
     def flags_in_use(self, variant: Variant) -> Flags:
         flags = self.flags(variant)
         if variant.pgo == "off":
             return flags
-        more = using(self.toolchain.kind, self.place.build_path)
-        return Flags((*flags.compile, *more), (*flags.link, *more))
+        return self._with(flags, using(self.toolchain.kind, self.place.build_path))
+
+    def _with(self, flags: Flags, more: tuple[str, ...]) -> Flags:
+        """Of rustc one call compiles and links, and LLVM takes no option of its own twice."""
+        linking = () if self.toolchain.kind.family is Family.RUST else more
+        return Flags((*flags.compile, *more), (*flags.link, *linking))
 
     def values(self, flags: Flags) -> dict[str, str]:
         """Of the toolchain, and of the flags that the dependencies see."""
@@ -288,7 +290,9 @@ class _CompilerContext:
 
 
 def _natives(flags: str) -> tuple[str, ...]:
-    return tuple(flag.partition("=")[2] for flag in flags.split() if flag.startswith("-m"))
+    named = (flag.rpartition("target-cpu=") for flag in flags.split())
+    rust = tuple(value for _, found, value in named if found)
+    return (*rust, *(flag.partition("=")[2] for flag in flags.split() if flag.startswith("-m")))
 
 
 def _dependencies(context: _CompilerContext, variant: Variant | None, use: _Use) -> Stage:
