@@ -77,7 +77,7 @@ def _fetched(folder: Path, digest: str, fetcher: Fetcher) -> Path:
         # Through a file, because the last bytes of what is printed are returned alone.
         outcome = fetcher.run(
             "sh", "-c", 'to=$1; shift; exec "$@" > "$to"', "sh", str(config),
-            "cargo", "vendor", "--locked", "--versioned-dirs", "--quiet",
+            "cargo", "vendor", "--locked", "--versioned-dirs",
             "--manifest-path", str(folder / "Cargo.toml"), str(crates),
         )  # fmt: skip
         if outcome.exit == 127:  # noqa: PLR2004  # what a shell says of what is not there
@@ -87,6 +87,8 @@ def _fetched(folder: Path, digest: str, fetcher: Fetcher) -> Path:
         if not outcome.ok:
             raise InputError(f"cargo cannot fetch the source's crates: {last_line(outcome)}")
         said = _text(config).decode(errors="replace").replace(str(crates), VENDORED)
+        if f'"{VENDORED}"' not in said:
+            raise InputError("cargo fetched the source's crates, but did not say where they are")
         copy_tree(crates, made / _KIND)
         (made / _KIND / "config.toml").write_text(said)
         return {"label": "crates"}
