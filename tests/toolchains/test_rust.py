@@ -37,6 +37,10 @@ def flags_of(**choices: Any) -> Flags:
     return flags_for(RUST, replace(PLAIN, **choices), "")
 
 
+def choice(axis: str, value: str) -> dict[str, Any]:
+    return {axis: value}
+
+
 def test_rustc_is_told_by_its_name_and_by_what_it_says() -> None:
     assert kind_of_rustc(SAID) == RUST
     assert kind_of_rustc("gcc (Debian 12.2.0) 12.2.0") is None
@@ -112,7 +116,7 @@ def test_what_nobody_asked_for_is_left_to_the_project_but_lto_is_off() -> None:
     ],
 )
 def test_what_rust_has_not_is_refused_with_the_reason(axis: str, value: str) -> None:
-    said = refusal(RUST, replace(PLAIN, **{axis: value}))
+    said = refusal(RUST, replace(PLAIN, **choice(axis, value)))
     assert value in said
     assert said.startswith("rustc has no")
     assert not refusal(RUST, PLAIN)
@@ -120,7 +124,7 @@ def test_what_rust_has_not_is_refused_with_the_reason(axis: str, value: str) -> 
 
 def test_compilers_of_c_have_neither_codegen_units_nor_panics() -> None:
     for axis, value in (("codegen_units", "1"), ("panic", "abort")):
-        said = refusal(GCC, replace(PLAIN, compiler="gcc-12", **{axis: value}))
+        said = refusal(GCC, replace(PLAIN, compiler="gcc-12", **choice(axis, value)))
         assert said == f"'{axis}' is an axis of rustc; gcc-12 compiles C"
 
 
