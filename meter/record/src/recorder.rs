@@ -135,7 +135,9 @@ fn run(name: &str) -> Result<i32, String> {
     let line = Line::read(call.tool, &ran);
     let inputs = match call.tool {
         Tool::Objcopy | Tool::Strip => inputs::of_change(&ran, &cwd),
-        tool if work.links || tool == Tool::Ld => inputs::of_link(&line, &cwd),
+        tool if work.links || matches!(tool, Tool::Ld | Tool::Rustc) => {
+            inputs::of_link(&line, &cwd)
+        }
         _ => Vec::new(),
     };
     // A response file is there because the line is too long: only a change may need it unfolded.

@@ -11,6 +11,7 @@ from ensign.builders.build_context import BuildContext
 from ensign.builders.build_stage import Made
 from ensign.builders.check_all import check_findings, check_variants, count_missing
 from ensign.builders.check_context import CheckContext, compared_workloads
+from ensign.builders.compilers import mixture, refusal_of_build
 from ensign.builders.estimate import (
     BuildEstimate,
     Known,
@@ -48,7 +49,7 @@ from ensign.host.cache import Cache, key_of
 from ensign.host.files import file_sha256, is_file
 from ensign.host.processor import read_processor
 from ensign.model.build_events import BuildEvent, OnEvent, ignore
-from ensign.model.errors import CommandFailed
+from ensign.model.errors import CommandFailed, InputError
 from ensign.model.findings import Finding
 from ensign.model.study_build import CheckSection
 from ensign.model.variants import Variant, trained
@@ -56,7 +57,6 @@ from ensign.proof.evidence import some
 from ensign.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
 from ensign.sources.size import size_at_hand, source_size
 from ensign.toolchains.find import Toolchain, ToolchainFinder
-from ensign.toolchains.spelling import refusal
 
 
 class WrongBaseline(CommandFailed):
@@ -307,6 +307,8 @@ def find_toolchains(request: BuildRequest, ports: BuildPorts) -> dict[str, Toolc
         finder = ToolchainFinder(ports.processes, scratch, ports.env.get("PATH"))
         names = dict.fromkeys(variant.compiler for variant in request.variants)
         found = {name: finder.find(name) for name in names}
+        if mixed := mixture(found.values()):
+            raise InputError(mixed)
         for name in {variant.compiler for variant in request.variants if trained(variant)}:
             profilers = finder.profilers(found[name])
             found[name] = replace(found[name], profilers=profilers)
@@ -327,7 +329,7 @@ def complaints_of(
             if lacking:
                 complaint = f"this processor lacks {', '.join(lacking)}"
             else:
-                complaint = refusal(toolchain.kind, variant)
+                complaint = refusal_of_build(request.study, toolchain, variant)
             if not complaint and trained(variant):
                 complaint = _profiling_complaint(finder, toolchain, variant, ports)
             if not complaint:

@@ -27,13 +27,14 @@ from ensign.builders.profiles import (
 from ensign.builders.recorder import Changes, Recorded, recorded_programs
 from ensign.builders.stages import Kind, Plan, Stage
 from ensign.host.cache import key_of
-from ensign.model.placeholders import PROGRAM
+from ensign.model.placeholders import CARGO_SETTINGS, PROGRAM
 from ensign.model.study import Study
 from ensign.model.study_build import Build, Rewrite
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.profiling import instrumenting, using
+from ensign.toolchains.rust import cargo_settings
 from ensign.toolchains.spelling import with_separate_functions
 from ensign.toolchains.table import Family, Flags
 
@@ -241,16 +242,18 @@ class _CompilerContext:
         )
 
     def flags_instrumented(self, variant: Variant) -> Flags:
-        more = instrumenting(self.toolchain.kind)
-        flags = self.flags(variant)
-        return Flags((*flags.compile, *more), (*flags.link, *more))
+        return self._with(self.flags(variant), instrumenting(self.toolchain.kind))
 
     def flags_in_use(self, variant: Variant) -> Flags:
         flags = self.flags(variant)
         if variant.pgo == "off":
             return flags
-        more = using(self.toolchain.kind, self.place.build_path)
-        return Flags((*flags.compile, *more), (*flags.link, *more))
+        return self._with(flags, using(self.toolchain.kind, self.place.build_path))
+
+    def _with(self, flags: Flags, more: tuple[str, ...]) -> Flags:
+        """Of rustc one call compiles and links, and LLVM takes no option of its own twice."""
+        linking = () if self.toolchain.kind.family is Family.RUST else more
+        return Flags((*flags.compile, *more), (*flags.link, *linking))
 
     def values(self, flags: Flags) -> dict[str, str]:
         """Of the toolchain, and of the flags that the dependencies see."""
@@ -258,6 +261,9 @@ class _CompilerContext:
         texts = (" ".join(flags.compile), " ".join(flags.link))
         # Build systems ask for a C++ compiler, whether or not the project needs one.
         tools["cxx_if_any"] = tools["cxx"]
+        # Cargo asks rustc itself, and is no compiler to be recorded.
+        tools |= {"cargo": self.toolchain.cargo, "rust_target": self.toolchain.host}
+        tools[CARGO_SETTINGS] = f"{{{CARGO_SETTINGS}}}"
         return {**tools, **dict(zip(_OF_DEPENDENCIES, texts, strict=True))}
 
     def _called(self, program: str) -> str:
@@ -290,7 +296,9 @@ class _CompilerContext:
 
 
 def _natives(flags: str) -> tuple[str, ...]:
-    return tuple(flag.partition("=")[2] for flag in flags.split() if flag.startswith("-m"))
+    named = (flag.rpartition("target-cpu=") for flag in flags.split())
+    rust = tuple(value for _, found, value in named if found)
+    return (*rust, *(flag.partition("=")[2] for flag in flags.split() if flag.startswith("-m")))
 
 
 def _dependencies(context: _CompilerContext, variant: Variant | None, use: _Use) -> Stage:
@@ -334,12 +342,14 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         "ldflags": " ".join(flags.link),
         "allocator": build.allocators.get(variant.allocator, ""),
     }
-    commands = filled_all(build.commands, values, "build.commands")
+    commands = _with_settings(filled_all(build.commands, values, "build.commands"), flags)
     clean = () if parent else filled_all(build.clean, values, "build.clean")
     tool_commands: Commands = ()
     tools: tuple[tuple[str, str], ...] = ()
     if context.is_baseline and not use.counts:
-        tool_commands = filled_all(build.tool_commands, values, "build.tool_commands")
+        tool_commands = _with_settings(
+            filled_all(build.tool_commands, values, "build.tool_commands"), flags
+        )
         tools = tuple(sorted(build.tools.items()))
     env = tuple(
         (name, filled(text, values, "build.env")) for name, text in sorted(build.env.items())
@@ -387,6 +397,15 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         profile=use.profile,
         keep_tree=keeps_tree,
         check_commands=filled_all(checking, {**values, **later}, "check.commands"),
+    )
+
+
+def _with_settings(commands: Commands, flags: Flags) -> Commands:
+    """With as many words for Cargo as the flags need, in the place of one."""
+    word = f"{{{CARGO_SETTINGS}}}"
+    return tuple(
+        tuple(each for one in argv for each in (cargo_settings(flags) if one == word else (one,)))
+        for argv in commands
     )
 
 

@@ -34,7 +34,9 @@ _PLAIN = {"ar": "ar", "ranlib": "ranlib", "nm": "nm", "ld": "ld", "as": "as"}
 _CHANGING = {"objcopy": "objcopy", "llvm-objcopy": "objcopy", "strip": "strip",
              "llvm-strip": "strip"}  # fmt: skip
 _LAUNCHERS = dict.fromkeys(("ccache", "sccache", "distcc", "icecc"), "launcher")
-_OTHER_DRIVERS = {"gcc": "cc", "g++": "cxx", "clang": "cc", "clang++": "cxx"}
+_OTHER_DRIVERS = {
+    "gcc": "cc", "g++": "cxx", "clang": "cc", "clang++": "cxx", "cc": "cc", "c++": "cxx",
+}  # fmt: skip
 _VERSIONED = re.compile(r"(?:[\w.]+-)*(gcc|g\+\+|clang|clang\+\+)-\d+")
 
 
@@ -71,15 +73,21 @@ def recorded_programs(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
         if program and name not in found:
             found[name] = Recorded(name, tool, program)
 
-    for tool in ("cc", "cxx", "ar", "ranlib", "nm", "ld"):
+    rust = toolchain.kind.family is Family.RUST
+    add(*_compiler(toolchain))
+    for tool in ("cxx", "ar", "ranlib", "nm", "ld"):
         program = str(getattr(toolchain, tool))
         add(PurePosixPath(program).name, tool, program)
     gcc = toolchain.kind.family is Family.GCC
     for name, tool, program in (
-        ("cc", "cc", toolchain.cc),
-        ("c++", "cxx", toolchain.cxx),
-        ("gcc" if gcc else "clang", "cc", toolchain.cc),
-        ("g++" if gcc else "clang++", "cxx", toolchain.cxx),
+        ()
+        if rust
+        else (
+            ("cc", "cc", toolchain.cc),
+            ("c++", "cxx", toolchain.cxx),
+            ("gcc" if gcc else "clang", "cc", toolchain.cc),
+            ("g++" if gcc else "clang++", "cxx", toolchain.cxx),
+        )
     ):
         add(name, tool, program)
     for name, tool in (
@@ -92,6 +100,12 @@ def recorded_programs(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
     for name, tool in _versioned(path):
         add(name, tool, shutil.which(name, path=path))
     return tuple(found.values())
+
+
+def _compiler(toolchain: Toolchain) -> tuple[str, str, str]:
+    """What is called how, in which role, and where it is."""
+    rust = toolchain.kind.family is Family.RUST
+    return PurePosixPath(toolchain.cc).name, "rustc" if rust else "cc", toolchain.cc
 
 
 def _versioned(path: str) -> Iterator[tuple[str, str]]:

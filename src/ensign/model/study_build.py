@@ -17,7 +17,7 @@ from ensign.model.study_values import (
     SizeText,
 )
 
-SystemName = Literal["cmake", "autotools", "meson", "make"]
+SystemName = Literal["cmake", "autotools", "meson", "make", "cargo"]
 FlagsBy = Literal["variables", "environment", "recorder"]
 
 
@@ -37,12 +37,15 @@ class Build(Section):
     """How a variant is built: by a build `system`, or by `commands` of the study's own.
 
     A `system` builds in the folder `ensign-build` of the source folder, so `artifact` begins with
-    that: `ensign-build/src/program`. Make builds where the makefile is.
+    that: `ensign-build/src/program`. Make builds where the makefile is; what Cargo makes lies in
+    `ensign-build` itself.
 
     Commands are argument lists, run in the source folder.
 
     Placeholders: `{cc}` `{cxx}` `{ar}` `{ranlib}` `{nm}` `{ld}` (the variant's toolchain),
-    `{cflags}` `{ldflags}` (one argument each, flags joined by blanks), `{allocator}`, `{jobs}`.
+    `{cflags}` `{ldflags}` (one argument each, flags joined by blanks), `{allocator}`, `{jobs}`;
+    of Rust `{cargo}`, `{rust_target}` (such as x86_64-unknown-linux-gnu) and `{cargo_settings}`,
+    as a word of its own after `env`: the flags as settings of Cargo's release profile.
     `dependencies` sees the toolchain and is run once per compiler. Its `{dependency_cflags}` and
     `{dependency_ldflags}` are empty, but for variants whose `dependencies` are `flags`.
     `tool_commands` is run after `commands` for the baseline alone, and makes `tools`.

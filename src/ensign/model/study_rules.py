@@ -82,10 +82,11 @@ def _build(study: Study) -> Iterator[Problem]:
     toolchain = (*placeholders.TOOLCHAIN, *placeholders.DEPENDENCY_FLAGS)
     for index, argv in enumerate(build.dependencies):
         yield from unknown(argv, ("build", "dependencies", index), toolchain)
+    known = (*toolchain, *placeholders.RUST, *placeholders.FLAGS)
     for key in ("commands", "tool_commands"):
         for index, argv in enumerate(getattr(build, key)):
-            yield from unknown(argv, ("build", key, index), (*toolchain, *placeholders.FLAGS))
-    yield from unknown(build.options, ("build", "options"), (*toolchain, *placeholders.FLAGS))
+            yield from unknown(argv, ("build", key, index), known)
+    yield from unknown(build.options, ("build", "options"), known)
     yield from _unknown_in_build_env(build.env, toolchain)
 
 

@@ -7,7 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ensign.model.study_axes import Section
-from ensign.model.study_values import Reference, Sha256, SizeText
+from ensign.model.study_values import Inside, Reference, Sha256, SizeText
+
+# Where a source tree has the crates that were fetched for it.
+VENDORED = "ensign-crates"
 
 
 class _Origin(Section):
@@ -16,6 +19,11 @@ class _Origin(Section):
     apply: list[Annotated[str, Field(min_length=1)]] = Field(
         default_factory=list,
         description="the study's own patches (patch -p1), relative to the study file",
+    )
+    crates: Inside | None = Field(
+        default=None,
+        description="folder of a Cargo.toml: the crates of its Cargo.lock are fetched, too "
+        "(build.system 'cargo' asks for them by itself)",
     )
     limit: SizeText = Field(default="4GiB", description="most that fetching it may write")
 

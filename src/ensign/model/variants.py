@@ -33,6 +33,8 @@ class Variant:
     allocator: str = "default"
     dependencies: str = "plain"
     strip: str = "no"
+    codegen_units: str = "default"
+    panic: str = "default"
     profile: int = 1
 
     @property

@@ -16,6 +16,7 @@ from ensign.model.errors import InputError
 from ensign.model.study_source import ArchiveSource, DebianSource, GitSource, PathSource, Source
 from ensign.model.units import parse_size_bytes
 from ensign.sources.archive import fetch_archive
+from ensign.sources.crates import with_crates
 from ensign.sources.debian import fetch_debian
 from ensign.sources.fetched import Fetched, Fetcher, FetchLimits
 from ensign.sources.folder import fetch_folder
@@ -103,6 +104,7 @@ def obtain(source: Source, study: Path, ports: SourcePorts, *, update_lock: bool
         limits = FetchLimits(parse_size_bytes(source.limit))
         fetcher = Fetcher(ports.processes, ports.cache, ports.env, study, work, pinned, limits)
         fetched = patched(source, _fetch(source, fetcher), fetcher)
+        fetched = with_crates(source, fetched, fetcher)
         digest = tree_sha256(fetched.tree, fetched.exclude)
         if lock is not None and lock.tree_sha256 != digest:
             raise InputError(f"the source has changed since {path} was written; {_UPDATE}")

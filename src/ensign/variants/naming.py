@@ -49,7 +49,13 @@ def _short(axis: str, value: str) -> str:
         return f"no-{axis}"
     if axis == "dependencies":
         return "deps"
-    prefix = {"floating_point": "fp-", "aliasing": "alias-", "hardening": "hard-"}.get(axis, "")
+    prefix = {
+        "floating_point": "fp-",
+        "aliasing": "alias-",
+        "hardening": "hard-",
+        "codegen_units": "cgu",
+        "panic": "panic-",
+    }.get(axis, "")
     return _slug(f"{prefix}{value}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ensign.builders.systems.autotools import Autotools
 from ensign.builders.systems.build_system import BuildSystem, Listing, Recognized
+from ensign.builders.systems.cargo import Cargo
 from ensign.builders.systems.cmake import CMake
 from ensign.builders.systems.make import Make
 from ensign.builders.systems.meson import Meson
@@ -13,7 +14,7 @@ from ensign.model.study import Study
 from ensign.model.study_problems import Problem
 
 # In the order of preference, where a tree has several: what comes first passes flags more surely.
-_ALL: tuple[BuildSystem, ...] = (CMake(), Meson(), Autotools(), Make())
+_ALL: tuple[BuildSystem, ...] = (CMake(), Meson(), Autotools(), Make(), Cargo())
 SYSTEMS: Mapping[str, BuildSystem] = {each.name: each for each in _ALL}
 TEXTS = tuple(dict.fromkeys(name for each in _ALL for name in each.texts))
 _OF_SYSTEMS = ("folder", "options", "targets", "in_source", "flags_by")
@@ -63,4 +64,7 @@ def with_recipe_of_system(study: Study) -> Study:
     system = study.build.system
     if system is None:
         return study
-    return study.model_copy(update={"build": SYSTEMS[system].recipe(study.build)})
+    changes: dict[str, object] = {"build": SYSTEMS[system].recipe(study.build)}
+    if system == Cargo.name and study.source.crates is None:
+        changes["source"] = study.source.model_copy(update={"crates": study.build.folder})
+    return study.model_copy(update=changes)

@@ -223,6 +223,27 @@ BOLT_PROFILE_THIN = FindingKind(
     "By its log BOLT had a profile for very few of the program's functions.",
     "Train longer, or with workloads that run more of the program.",
 )
+PROFILE_NOT_GIVEN = FindingKind(
+    "profile-not-given",
+    Severity.ERROR,
+    "Crates were compiled without the profile that the variant is named after (Rust).",
+    "Let the build take its flags from RUSTFLAGS or Cargo's configuration alone.",
+)
+CODE_OF_C = FindingKind(
+    "code-of-c",
+    Severity.NOTE,
+    "Build scripts of a Rust program compiled C or C++ into it, with the system's compiler: the "
+    "variant's choices do not reach it, but for the level, which Cargo tells build scripts.",
+    "Nothing; read the differences as those of the Rust code. `CC` and `CFLAGS` in `build.env` "
+    "decide how that code is compiled, for all variants alike.",
+)
+OWN_RUSTFLAGS = FindingKind(
+    "own-rustflags",
+    Severity.WARNING,
+    "The project's own configuration of Cargo has flags for rustc, and the variant's take their "
+    "place, as RUSTFLAGS do.",
+    "Write what the program needs into `axes.flags`.",
+)
 NOT_JUDGED = FindingKind(
     "not-judged",
     Severity.NOTE,
