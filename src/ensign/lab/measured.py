@@ -57,6 +57,7 @@ class Measuring:
             ran=seen.mapped,
             not_judged=seen.not_judged,
             score=fmean(scores) if scores else None,
+            unit=totals[0].unit,
         )
 
     def _log_ratios(self, variant: str, workload: str) -> tuple[float, ...]:

@@ -326,7 +326,8 @@ class VariantFacts:
     baseline) of every execution, in order; it is empty for the baseline. `exits` has the status of
     every execution, None where a signal ended it; `failing_runs` says how often it failed, where
     failures are ignored. `ran` has each file that one traced execution mapped for execution,
-    `not_judged` what it did not see. `score` is the mean of what it says of its own speed.
+    `not_judged` what it did not see. `score` is the mean of what it says of its own speed,
+    in that `unit`.
     """
 
     variant: str
@@ -343,6 +344,7 @@ class VariantFacts:
     ran: tuple[MappedFile, ...] = ()
     not_judged: str = ""
     score: float | None = None
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class DriveKind:
         called, drive = f"workload '{workload.name}'", workload.drive
         if study.server is None:
             yield Problem((*where, "drive"), f"{called} has a 'drive', but there is no [server]")
-        for key in ("input", "deadline", "output", "score", "operations"):
+        for key in ("input", "deadline", "output", "score", "scores", "operations"):
             if key in workload.model_fields_set:
                 yield Problem((*where, key), f"'{key}' of {called} means nothing to a drive")
         if workload.requests is not None and drive is not None and drive.operations is not None:

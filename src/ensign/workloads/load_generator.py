@@ -25,7 +25,7 @@ class LoadGeneratorKind:
     def problems(self, study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
         """It reaches the variant's own server, and what it completes is known."""
         yield from load_problems(study, workload, where)
-        says = workload.operations is not None or workload.score is not None
+        says = workload.operations is not None or workload.scored
         asked = uses(workload.load or (), "requests") or workload.requests is not None
         if not asked and not says:
             text = (

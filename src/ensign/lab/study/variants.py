@@ -8,23 +8,28 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ensign.builders.training import TrainingRun
+from ensign.host.json_text import read_json
 from ensign.lab.cpu_plan import CpuPlan
 from ensign.lab.study.trees import ProgramTree
 from ensign.meter.requests import (
     DriveLoad,
     Load,
+    NamedPattern,
     ProcessSpec,
     RaceRequest,
     Readiness,
+    Report,
     Sink,
     VariantSpec,
 )
+from ensign.model.errors import CommandFailed
 from ensign.model.placeholders import fill, fill_all, program_values
+from ensign.model.quoting import quoted
 from ensign.model.study import Study
 from ensign.model.study_workload import DriveStep, Server, Workload
-from ensign.model.trials import TWIN, Better, Metric, Mode, Score, Trial
+from ensign.model.trials import TWIN, Metric, Mode, NamedScore, Trial
 from ensign.model.units import parse_duration_ns
-from ensign.workloads.kind import DrivenServer, LoadedServer, OwnRun
+from ensign.workloads.kind import DrivenServer, LoadedServer, OwnRun, ReportText
 from ensign.workloads.registry import kind_of
 
 _NO_VARIANT = 2  # the baseline and its twin
@@ -211,15 +216,34 @@ def _variant(
         raise ValueError(f"workload {workload.name} has no server")
     else:
         variant = filled.served(name, study.server, processes)
-    if workload.score is not None:
-        said = workload.score
-        variant = replace(variant, score=Score(said.pattern, said.unit, Better(said.better)))
+    variant = _scored(variant, workload)
     if tree is None:
         return variant
     env = tree.environment(dict(variant.program.env), variants.library_path)
     reads = tree.folders if tree.in_place else ()
     program = replace(variant.program, env=env)
     return replace(variant, program=program, files=tree.files, reads=reads)
+
+
+def _scored(variant: VariantSpec, workload: Workload) -> VariantSpec:
+    """With the patterns by which the study finds scores in what is printed."""
+    one, several = workload.score, [*workload.scores.items()]
+    if one is not None and one.has_names:
+        several = [("", one), *several]
+        one = None
+    named = tuple(NamedPattern(name, each.asked) for name, each in several)
+    score = variant.score if one is None else one.asked
+    return replace(variant, score=score, scores=(*variant.scores, *named))
+
+
+def _report(text: ReportText) -> Report:
+    def read(said: str) -> tuple[NamedScore, ...]:
+        try:
+            return text.scores(read_json(said))
+        except ValueError as error:
+            raise CommandFailed(f"its report is no JSON: {quoted(str(error))[1:-1]}") from None
+
+    return Report(text.file, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +268,12 @@ class _Filled:
         )
         counted = processes.operations
         return VariantSpec(
-            name, program, operations=counted.count, operations_pattern=counted.pattern
+            name,
+            program,
+            operations=counted.count,
+            operations_pattern=counted.pattern,
+            scores=tuple(NamedPattern(*each) for each in processes.scores),
+            report=None if processes.report is None else _report(processes.report),
         )
 
     def served(
