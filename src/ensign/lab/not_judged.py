@@ -48,4 +48,4 @@ def as_far_as_shown(suite: SuiteComparison, tests: Tests) -> SuiteComparison:
     if not lacking or suite.non_inferior is None:
         return suite
     not_shown = (*suite.not_shown, *sorted(lacking))
-    return replace(suite, non_inferior=False, not_shown=not_shown)
+    return replace(suite, non_inferior=False, not_shown=not_shown, lacking=len(lacking))

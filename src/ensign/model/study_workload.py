@@ -5,7 +5,6 @@ What a workload of each kind needs, and which processes it becomes, is in `ensig
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -19,7 +18,6 @@ from ensign.model.study_values import (
     Duration,
     Inputs,
     Name,
-    PathText,
     Pattern,
     ScoreName,
     Sha256,
@@ -89,11 +87,6 @@ class ScoreSection(Section):
         better = better_by(self.unit) if self.better is None else Better(self.better)
         return Score(self.pattern, self.unit, better or Better.HIGHER)
 
-    @property
-    def has_names(self) -> bool:
-        """Whether the pattern says of which score a number is."""
-        return "name" in re.compile(self.pattern).groupindex
-
 
 class DriveStep(Section):
     """A part of a preload that ensign's own load generator carries out."""
@@ -162,12 +155,13 @@ class Workload(Section):
         default=None,
         description="the program is made with this framework: each of its benchmarks is a test",
     )
-    expected: PathText | None = Field(
+    expected: Inputs | None = Field(
         default=None,
-        description="file with what a command must print; of what prints otherwise nothing counts",
+        description="file with what a command must print, in the check; a variant that prints "
+        "otherwise is out. One for each of several inputs",
     )
-    expected_sha256: Sha256 | None = Field(
-        default=None, description="SHA-256 of what a command must print"
+    expected_sha256: Sha256 | list[Sha256] | None = Field(
+        default=None, description="SHA-256 of what a command must print, as `expected`"
     )
     operations: Annotated[int, Field(gt=0)] | Pattern | None = Field(
         default=None,
@@ -184,6 +178,11 @@ class Workload(Section):
     def scored(self) -> bool:
         """Whether what it says of its own speed is compared, whatever the metric."""
         return self.score is not None or bool(self.scores) or self.benchmarks is not None
+
+    @property
+    def expected_file(self) -> str | None:
+        """The file with what it must print; of a study as read, which has one input at most."""
+        return self.expected if isinstance(self.expected, str) else None
 
     @property
     def has_expectation(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -54,6 +55,11 @@ class Score:
     pattern: str
     unit: str = ""
     better: Better = Better.HIGHER
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the pattern has a group `name`, too: each name that it matches is a score."""
+        return "name" in re.compile(self.pattern).groupindex
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ _BETWEEN = "/"
 class Tests:
     """What is judged: tests in order, their trials, and what is withheld, with who lacks it.
 
-    A workload that says one score, or none, is a test by itself.
+    A workload that says one score, or none, is a test by itself; without a name of its own (as
+    commands that are compared) its scores are called as they are.
     """
 
     names: tuple[str, ...]
@@ -66,7 +67,7 @@ def _of_workload(workload: str, trials: Sequence[Trial]) -> Tests:
     whole, split, lacking = [], [], []
     findings: list[Finding] = []
     for name in names:
-        test = f"{workload}{_BETWEEN}{name}"
+        test = f"{workload}{_BETWEEN}{name}" if workload else name
         without = {
             variant: (why, trial.round_index)
             for trial, table in zip(reversed(trials), reversed(tables), strict=True)

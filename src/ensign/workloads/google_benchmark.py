@@ -21,7 +21,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _BY_WALL = ("/real_time", "/manual_time")
 
 
-class _Entry(BaseModel):
+class _Measurement(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     name: str
@@ -50,7 +50,7 @@ class _Entry(BaseModel):
 class _Report(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    benchmarks: Annotated[list[_Entry], Field(max_length=200_000)]
+    benchmarks: Annotated[list[_Measurement], Field(max_length=200_000)]
 
 
 def scores(document: object) -> tuple[NamedScore, ...]:
@@ -67,15 +67,15 @@ def scores(document: object) -> tuple[NamedScore, ...]:
 
 
 def _scores(report: _Report) -> Iterator[NamedScore]:
-    entries: dict[str, list[_Entry]] = {}
-    means: dict[str, list[_Entry]] = {}
+    measured: dict[str, list[_Measurement]] = {}
+    means: dict[str, list[_Measurement]] = {}
     for each in report.benchmarks:
         if each.run_type == "aggregate":
             if each.aggregate_name == "mean":
                 means.setdefault(each.benchmark, []).append(each)
         else:
-            entries.setdefault(each.benchmark, []).append(each)
-    for name, of_name in {**means, **entries}.items():
+            measured.setdefault(each.benchmark, []).append(each)
+    for name, of_name in {**means, **measured}.items():
         failed = next((each for each in of_name if each.error_occurred or each.skipped), None)
         if failed is None:
             yield named_score(name, (each.seconds for each in of_name))

@@ -49,6 +49,10 @@ def load_problems(study: Study, workload: Workload, where: Where) -> Iterator[Pr
     elif not uses(load, "port", "tmp"):
         text = f"'load' of {called} has no {{port}}: it would not reach the variant's own server"
         yield Problem((*where, "load"), text)
+    for key in ("expected", "expected_sha256", "benchmarks"):
+        if getattr(workload, key) is not None:
+            text = f"'{key}' of {called} is for commands only, not for loads"
+            yield Problem((*where, key), text)
     if workload.input is not None:
         text = f"'input' of {called} is not named: write {{input}} where 'load' is to get its path"
         yield Problem((*where, "input"), text)

@@ -228,7 +228,7 @@ def _variant(
 def _scored(variant: VariantSpec, workload: Workload) -> VariantSpec:
     """With the patterns by which the study finds scores in what is printed."""
     one, several = workload.score, [*workload.scores.items()]
-    if one is not None and one.has_names:
+    if one is not None and one.asked.has_names:
         several = [("", one), *several]
         one = None
     named = tuple(NamedPattern(name, each.asked) for name, each in several)
