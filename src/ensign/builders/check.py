@@ -30,7 +30,7 @@ from ensign.host.files import (
     tree_entries,
 )
 from ensign.host.processes import Outcome, read_tail
-from ensign.model.placeholders import fill_all, program_values
+from ensign.model.placeholders import fill, fill_all, program_values
 from ensign.model.study import longest_run_ns
 from ensign.model.study_workload import Workload
 from ensign.model.units import parse_duration_ns, parse_size_bytes
@@ -329,9 +329,10 @@ class _Run:
         """Run in the study's folder, as races do. Say what failed; empty if nothing did."""
         values = self._values()
         command = fill_all(workload.command or (), values)
+        where = fill(workload.folder or ".", values)
         env = fill_all((f"{key}={text}" for key, text in workload.env.items()), values)
         outcome = self.runner.run(
-            ("env", "-C", str(self.context.folder), *env, *command),
+            ("env", "-C", str(self.context.folder / where), *env, *command),
             self._deadline_ns(workload),
             stdin=None if workload.stdin is None else self.context.folder / workload.stdin,
             stdout=output,

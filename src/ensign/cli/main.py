@@ -25,6 +25,7 @@ from ensign.cli.study import (
     unbundle,
 )
 from ensign.cli.suites import suites
+from ensign.cli.workloads import workloads
 from ensign.host.refusals import refusal
 from ensign.host.signals import stopped_by_signals
 from ensign.model.errors import (
@@ -65,7 +66,7 @@ app = typer.Typer(
 )
 for command in (
     *(compare, run, plan, report, ship, diff_studies, bundle, unbundle),
-    *(doctor, suites, schema, clean),
+    *(doctor, suites, workloads, schema, clean),
 ):
     app.command()(command)
 

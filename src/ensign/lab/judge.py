@@ -31,7 +31,7 @@ from ensign.stats.disturbed import taken_findings
 from ensign.stats.holm import significant_workloads
 from ensign.stats.latency import PERCENTILES, latency_costs, timed_workloads
 from ensign.stats.layouts import by_relink
-from ensign.stats.named_scores import tests_of
+from ensign.stats.named_scores import judged_tests
 from ensign.stats.noisiest import noisiest_findings
 from ensign.stats.pair import Rule
 from ensign.stats.readings import reading_findings
@@ -82,7 +82,7 @@ def judge(
     gone = frozenset(each.variant for each in failures)
     raced = tuple(name for name in record.raced if name not in gone)
     trials = tuple(trial.without(gone) for trial in trials)
-    tests = tests_of(judged_workloads(experiment.workloads, record.findings), trials)
+    tests = judged_tests(judged_workloads(experiment.workloads, record.findings), trials)
     names = tests.names
     variants = (*raced, TWIN) if record.has_twin else raced
     executions = round_costs(tests.trials, variants, names, experiment.metric)
@@ -180,7 +180,7 @@ def in_units(executions: RoundCosts, relinks: int) -> RoundCosts:
 
 def experiment_costs(experiment: Experiment, record: Record, trials: Sequence[Trial]) -> RoundCosts:
     """The costs of the whole rounds, one column for each of what n counts."""
-    tests = tests_of(judged_workloads(experiment.workloads, record.findings), trials)
+    tests = judged_tests(judged_workloads(experiment.workloads, record.findings), trials)
     variants = (*record.raced, TWIN) if record.has_twin else record.raced
     costs = round_costs(tests.trials, variants, tests.names, experiment.metric)
     return in_units(costs, record.relinks)

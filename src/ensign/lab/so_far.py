@@ -10,7 +10,7 @@ from ensign.model.comparisons import Comparison
 from ensign.model.experiment import Experiment
 from ensign.model.results import Stopped
 from ensign.model.trials import TWIN, Trial, failed_variants
-from ensign.stats.named_scores import tests_of
+from ensign.stats.named_scores import judged_tests
 from ensign.stats.pair import PairRule, Rule
 from ensign.stats.rounds import RoundCosts, round_costs
 from ensign.stats.stopping import race_may_stop
@@ -60,7 +60,7 @@ class SoFar:
         """Of whole rounds, without those that failed."""
         variants = (*self.variants, TWIN) if self.has_twin else self.variants
         gone = failed_variants(trials)
-        tests = tests_of(self.experiment.workloads, (trial.without(gone) for trial in trials))
+        tests = judged_tests(self.experiment.workloads, (trial.without(gone) for trial in trials))
         return round_costs(tests.trials, variants, tests.names, self.experiment.metric)
 
     def _name(self, variant: str) -> str:

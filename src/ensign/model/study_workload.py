@@ -51,7 +51,7 @@ class Server(Section):
 
 _LATER_KEYS = (
     *("env", "drive", "server_args", "output", "score", "scores", "benchmarks", "operations"),
-    *("expected", "expected_sha256"),
+    *("expected", "expected_sha256", "folder"),
 )
 
 
@@ -140,6 +140,10 @@ class Workload(Section):
         default_factory=dict,
         description="added to the environment of the program, of a server after its own `env`",
     )
+    folder: str | None = Field(
+        default=None,
+        description="where a command runs, such as {files}/tests (default: the study's folder)",
+    )
     output: str | None = Field(
         default=None,
         description="where a command's standard output goes: pipe (drained), null, or a file",
@@ -197,7 +201,7 @@ class Workload(Section):
     @property
     def own_texts(self) -> tuple[str, ...]:
         """All that a program's own run is told: command, input, environment."""
-        return (*(self.command or ()), self.stdin or "", *self.env.values())
+        return (*(self.command or ()), self.stdin or "", self.folder or "", *self.env.values())
 
     @property
     def fixed_requests(self) -> int | None:

@@ -19,7 +19,7 @@ _BETWEEN = "/"
 
 
 @dataclass(frozen=True, slots=True)
-class Tests:
+class JudgedTests:
     """What is judged: tests in order, their trials, and what is withheld, with who lacks it.
 
     A workload that says one score, or none, is a test by itself; without a name of its own (as
@@ -32,7 +32,7 @@ class Tests:
     lacking: tuple[tuple[str, str], ...] = ()
 
 
-def tests_of(workloads: Sequence[str], trials: Iterable[Trial]) -> Tests:
+def judged_tests(workloads: Sequence[str], trials: Iterable[Trial]) -> JudgedTests:
     """Each score of each workload as a test, called `WORKLOAD/SCORE`. Pure.
 
     A score that some variant lacks in some execution is withheld: with its other executions alone
@@ -40,11 +40,11 @@ def tests_of(workloads: Sequence[str], trials: Iterable[Trial]) -> Tests:
     """
     trials = tuple(trials)
     if not any(totals.scores for trial in trials for totals in trial.variants):
-        return Tests(tuple(workloads), trials)
+        return JudgedTests(tuple(workloads), trials)
     parts = [
         _of_workload(name, [each for each in trials if each.workload == name]) for name in workloads
     ]
-    return Tests(
+    return JudgedTests(
         tuple(name for part in parts for name in part.names),
         tuple(trial for part in parts for trial in part.trials),
         tuple(finding for part in parts for finding in part.findings),
@@ -57,12 +57,12 @@ def workload_of(test: str) -> str:
     return test.partition(_BETWEEN)[0]
 
 
-def _of_workload(workload: str, trials: Sequence[Trial]) -> Tests:
+def _of_workload(workload: str, trials: Sequence[Trial]) -> JudgedTests:
     names = dict.fromkeys(
         score.name for trial in trials for totals in trial.variants for score in totals.scores
     )
     if not names:
-        return Tests((workload,), tuple(trials))
+        return JudgedTests((workload,), tuple(trials))
     tables = [{each.variant: _by_name(each) for each in trial.variants} for trial in trials]
     whole, split, lacking = [], [], []
     findings: list[Finding] = []
@@ -89,7 +89,7 @@ def _of_workload(workload: str, trials: Sequence[Trial]) -> Tests:
             f"{workload}: none of its {len(names)} benchmarks has a time in every execution of "
             f"every variant; of the first: {findings[0].text}"
         )
-    return Tests(tuple(whole), tuple(split), tuple(findings), tuple(lacking))
+    return JudgedTests(tuple(whole), tuple(split), tuple(findings), tuple(lacking))
 
 
 def _by_name(totals: VariantTotals) -> dict[str, NamedScore]:

@@ -49,7 +49,7 @@ def load_problems(study: Study, workload: Workload, where: Where) -> Iterator[Pr
     elif not uses(load, "port", "tmp"):
         text = f"'load' of {called} has no {{port}}: it would not reach the variant's own server"
         yield Problem((*where, "load"), text)
-    for key in ("expected", "expected_sha256", "benchmarks"):
+    for key in ("expected", "expected_sha256", "benchmarks", "folder"):
         if getattr(workload, key) is not None:
             text = f"'{key}' of {called} is for commands only, not for loads"
             yield Problem((*where, key), text)

@@ -246,6 +246,12 @@ def _report(text: ReportText) -> Report:
     return Report(text.file, read)
 
 
+def _below(folder: str | None, path: str) -> str:
+    """An absolute path, or one that a placeholder of the meter begins, stays."""
+    inside = folder is not None and not path.startswith(("/", "{"))
+    return f"{folder}/{path}" if inside else path
+
+
 @dataclass(frozen=True, slots=True)
 class _Filled:
     """Processes of one execution, with the values of their placeholders."""
@@ -259,9 +265,9 @@ class _Filled:
         program = ProcessSpec(
             argv=fill_all(processes.argv, values),
             env=self._env(workload.env),
-            cwd=self.variants.folder,
+            cwd=self._folder(workload),
             cpus=self.variants.cpus.program,
-            stdin=None if workload.stdin is None else fill(workload.stdin, values),
+            stdin=None if workload.stdin is None else self._stdin(workload, workload.stdin),
             stdout=None if workload.output in _SINKS else fill(workload.output or "", values),
             sink=_SINKS.get(workload.output, Sink.PIPE),
             deadline_ns=parse_duration_ns(workload.deadline),
@@ -275,6 +281,15 @@ class _Filled:
             scores=tuple(NamedPattern(*each) for each in processes.scores),
             report=None if processes.report is None else _report(processes.report),
         )
+
+    def _folder(self, workload: Workload) -> str | None:
+        own = self.variants.folder
+        return own if workload.folder is None else _below(own, fill(workload.folder, self.values))
+
+    def _stdin(self, workload: Workload, name: str) -> str:
+        """Relative paths of a study start at its folder, wherever the command runs."""
+        path = fill(name, self.values)
+        return path if workload.folder is None else _below(self.variants.folder, path)
 
     def served(
         self, name: str, server: Server, processes: LoadedServer | DrivenServer
