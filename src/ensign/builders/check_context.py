@@ -137,11 +137,11 @@ def compared_workloads(study: Study, check: CheckSection) -> tuple[Workload, ...
     """The workloads that a check names, or all whose output can be compared."""
     named = check.same_output
     if named is None:
-        # What benchmarks print are times, which no two runs have alike.
+        # What prints its own speed prints something else in each run.
         return tuple(
             each
             for each in study.workloads
-            if each.has_expectation or (comparable(each) and each.benchmarks is None)
+            if each.has_expectation or (comparable(each) and not each.scored)
         )
     return tuple(each for each in study.workloads if each.has_expectation or each.name in named)
 

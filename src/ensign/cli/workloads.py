@@ -15,7 +15,7 @@ def workloads(
         Path,
         typer.Argument(
             metavar="LIST",
-            help="What 'ctest --show-only=json-v1' or 'meson introspect --benchmarks' printed.",
+            help="A list of tests as CTest (json-v1) or Meson (introspect) prints it.",
         ),
     ],
     *,
