@@ -92,7 +92,8 @@ impl Printed<'_> {
             let why = format!("nothing that {who} printed matches '{pattern}'");
             (self.count(pattern), why)
         } else if let Some(written) = written {
-            let text = written_text(&names.expand(&written.file), MOST_JSON_BYTES).unwrap_or_default();
+            let text =
+                written_text(&names.expand(&written.file), MOST_JSON_BYTES).unwrap_or_default();
             let why = format!(
                 "the load generator wrote no number '{}' into '{}'",
                 written.pointer, written.file
