@@ -30,6 +30,7 @@ from ensign.meter.client import record_of_line
 from ensign.meter.following import read_followed
 from ensign.meter.records import TrialPlace, ended_of, outcome_of, trials
 from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
+from ensign.model.study_workload import Workload
 from ensign.proof.dry_run import asked_of_commands, asked_of_dry_run
 from ensign.proof.elf import unit_of
 from ensign.proof.leftovers import read_leftovers
@@ -46,6 +47,8 @@ from ensign.sources.apt import (
 from ensign.sources.obtain import read_lock
 from ensign.store.folder import StudyFolder
 from ensign.toolchains.profiling import bolt_count, gcov_count, profdata_count
+from ensign.workloads import google_benchmark, pyperf
+from ensign.workloads.project_tests import project_tests, with_placeholders, workload_tables
 from ensign.workloads.redis_specification.redis_versions import parse_version
 from ensign.workloads.redis_specification.suite_file import Source
 from fuzz.attempt import Target
@@ -151,6 +154,20 @@ def _commands(path: Path) -> None:
         asked_of_commands(read_json(path.read_text()))
 
 
+def _benchmarks(text: str) -> None:
+    """Reports of benchmark frameworks, and lists of tests: each reader gets them all."""
+    with suppress(ValueError):
+        document = read_json(text)
+        for read in (google_benchmark.scores, pyperf.scores):
+            with suppress(CommandFailed):
+                read(document)
+        with suppress(InputError):
+            tests = project_tests(document)
+            tables = tomllib.loads(workload_tables(with_placeholders(tests, "/src", "build/a")))
+            for each in tables.get("workloads", ()):
+                Workload.model_validate(each)
+
+
 def _kernel(data: bytes, folder: Path) -> None:
     """One text in the place of each that is read of the kernel."""
     for name in ("stat", "cpuinfo", "meminfo", "loadavg", "sys/kernel/osrelease"):
@@ -207,6 +224,7 @@ TEXT_TARGETS = (
     Target("said", _text(_said), "text"),
     Target("introspected", _introspected, "json"),
     Target("compile-commands", _in_file(_commands), "json"),
+    Target("benchmarks", _text(_benchmarks), "json"),
     Target("kernel", _kernel, "text"),
     Target("followed", _followed, "json", _OURS),
     Target("probed", _text(parse_abilities), "json", _OURS),

@@ -11,6 +11,7 @@ from ensign.builders.build_context import BuildContext
 from ensign.builders.outcomes import BuildResult
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, is_file, is_folder, tree_entries, tree_sha256
+from ensign.model.errors import InputError
 from ensign.model.placeholders import names_in
 from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
@@ -72,6 +73,7 @@ def check_key(context: CheckContext, result: BuildResult) -> str:
                     each.stdin,
                     _input_sha256(context, each),
                     *([each.env] if each.env else []),
+                    *([_expected_sha256(context, each)] if each.has_expectation else []),
                 ]
                 for each in context.workloads
             ],
@@ -108,6 +110,20 @@ def kept(context: CheckContext, result: BuildResult) -> dict[str, str]:
     }
 
 
+def _expected_sha256(context: CheckContext, workload: Workload) -> list[str]:
+    """Hashes of what is expected: as the study says, and of the file."""
+    file = "" if workload.expected_file is None else file_sha256(expected_path(context, workload))
+    return [str(workload.expected_sha256 or ""), file]
+
+
+def expected_path(context: CheckContext, workload: Workload) -> Path:
+    """The file with what a workload must print. InputError where it is none."""
+    path = context.folder / (workload.expected_file or "")
+    if not is_file(path):
+        raise InputError(f"'expected' of workload '{workload.name}': there is no file {path}")
+    return path
+
+
 def _input_sha256(context: CheckContext, workload: Workload) -> str:
     if workload.stdin is None:
         return ""
@@ -121,8 +137,13 @@ def compared_workloads(study: Study, check: CheckSection) -> tuple[Workload, ...
     """The workloads that a check names, or all whose output can be compared."""
     named = check.same_output
     if named is None:
-        return tuple(filter(comparable, study.workloads))
-    return tuple(each for each in study.workloads if each.name in named)
+        # What prints its own speed prints something else in each run.
+        return tuple(
+            each
+            for each in study.workloads
+            if each.has_expectation or (comparable(each) and not each.scored)
+        )
+    return tuple(each for each in study.workloads if each.has_expectation or each.name in named)
 
 
 def comparable(workload: Workload) -> bool:

@@ -18,6 +18,7 @@ from ensign.cli.outputs import (
     with_outputs,
 )
 from ensign.model.errors import InputError
+from ensign.model.score_units import better_by
 from ensign.model.trials import Better, Metric, Mode, Score
 
 if TYPE_CHECKING:
@@ -273,8 +274,11 @@ def _score(pattern: str | None, unit: str, better: Better | None) -> Score | Non
         return None
     from ensign.lab.commands import require_group  # noqa: PLC0415
 
+    better = better or better_by(unit)
     if better is None:
-        raise InputError("--score needs --better higher or --better lower")
+        raise InputError(
+            "--score needs --better higher or --better lower, or a --unit that is a time or a rate"
+        )
     require_group("--score", pattern, "[0-9.]+")
     return Score(pattern, unit, better)
 

@@ -26,6 +26,7 @@ from ensign.cli.study import (
     unbundle,
 )
 from ensign.cli.suites import suites
+from ensign.cli.workloads import workloads
 from ensign.host.refusals import refusal
 from ensign.host.signals import stopped_by_signals
 from ensign.model.errors import (
@@ -66,7 +67,7 @@ app = typer.Typer(
 )
 for command in (
     *(compare, init, run, plan, report, ship, diff_studies, bundle, unbundle),
-    *(doctor, suites, schema, clean),
+    *(doctor, suites, workloads, schema, clean),
 ):
     app.command()(command)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypedDict
 
 from ensign.lab.compare.options import DEFAULT_READY_NS, CommandVariant, Options, parse_env
 from ensign.lab.cpu_plan import CpuPlan
-from ensign.meter.requests import DriveLoad, Load, ProcessSpec, Readiness, VariantSpec
-from ensign.model.trials import TWIN
+from ensign.meter.requests import DriveLoad, Load, NamedPattern, ProcessSpec, Readiness, VariantSpec
+from ensign.model.trials import TWIN, Score
 
 
 def program_process(command: CommandVariant, options: Options, cpus: CpuPlan) -> ProcessSpec:
@@ -102,10 +103,21 @@ def _variant(
         prepare=optional(command.prepare),
         copy_program=not options.shell,
         expected_ns=expected_ns,
-        score=options.score,
+        **_scored(options.score),
         operations=count,
         operations_pattern=pattern,
     )
+
+
+class _Scored(TypedDict):
+    score: Score | None
+    scores: tuple[NamedPattern, ...]
+
+
+def _scored(score: Score | None) -> _Scored:
+    if score is None or not score.has_names:
+        return {"score": score, "scores": ()}
+    return {"score": None, "scores": (NamedPattern("", score),)}
 
 
 def _load_of(command: CommandVariant, options: Options, cpus: CpuPlan) -> Load | DriveLoad | None:
