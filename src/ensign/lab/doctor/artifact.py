@@ -18,8 +18,9 @@ from ensign.lab.doctor.folder import (
     read_beside,
     sources_of,
 )
+from ensign.lab.doctor.of_record import find_record, origins_of, record_findings, standing
 from ensign.model.checkup import ArtifactCheckup, Examined
-from ensign.model.errors import InputError
+from ensign.model.errors import InputError, InternalError
 from ensign.model.findings import Finding
 from ensign.model.quoting import quoted
 from ensign.proof.archives import is_archive
@@ -44,24 +45,30 @@ _PLAIN_MAKE = "as plain make would build it"
 _UNKNOWN = "plain make has one, but make may have been told other flags"
 
 
-def examine_path(path: Path, processes: Processes, *, dry_run: bool = False) -> ArtifactCheckup:
+def examine_path(
+    path: Path, processes: Processes, *, dry_run: bool = False, record: Path | None = None
+) -> ArtifactCheckup:
     """Look at a program, a library, an archive or a folder. InputError if it is none of these.
 
     Nothing of it is run, unless `dry_run` asks make what it would do. What reads bitcode must be
-    one of this machine's programs.
+    one of this machine's programs. `record` names a file of `ensign record`; else one is looked
+    for.
     """
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
             _require_disk(path)
             own = InstalledAlone(processes, path)
-            return _folder(path, own, processes if dry_run else None)
+            beside = read_beside(
+                path.absolute(), processes if dry_run else own, dry_run=dry_run, record=record
+            )
+            return _folder(path, own, beside)
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{quoted(str(path))} is a pipe, a device or another special file")
         if not 0 < status.st_size <= LARGEST_FILE_BYTES:
             what = "is larger than any program" if status.st_size else "is empty"
             raise InputError(f"{quoted(str(path))} {what}; name a program, a folder or a study")
-        return _file(path)
+        return _file(path, InstalledAlone(processes, path.parent), record)
     except (FileNotFoundError, NotADirectoryError) as error:
         if path.exists():
             raise InputError(f"'{path}' was changed while it was looked at") from error
@@ -99,7 +106,7 @@ def _require_disk(folder: Path) -> None:
             raise InputError(f"nothing is built in '{folder}': it is the kernel's own")
 
 
-def _file(path: Path) -> ArtifactCheckup:
+def _file(path: Path, processes: Processes, record: Path | None) -> ArtifactCheckup:
     beside = FolderEvidence(TreePlace(path.parent), {path.name: path})
     if is_archive(path) or path.suffix == ".o":
         archive = unindexed_archive(path, path.name) if is_archive(path) else None
@@ -117,14 +124,19 @@ def _file(path: Path) -> ArtifactCheckup:
             f"'{path}' is not an ELF program, library or archive; "
             "name one, a folder or a study file"
         )
-    seen = BuildEvidence(path.name, Proof(binary, link=_NO_LINK))
+    found = find_record(path.parent, record)
+    if found is not None:
+        calls = found.record.calls
+        beside = replace(
+            beside, place=found.place, calls=calls, record=found, sources=(found.said,)
+        )
+    seen = _seen(path.name, path, binary, Objects(), beside, processes)
     examined = Examined(str(path), describe(seen))
-    return ArtifactCheckup(str(path), (examined,), (), tuple(_judged(seen, beside)))
+    return ArtifactCheckup(str(path), (examined,), beside.sources, tuple(_judged(seen, beside)))
 
 
-def _folder(folder: Path, processes: Processes, asking: Processes | None) -> ArtifactCheckup:
+def _folder(folder: Path, processes: Processes, beside: FolderEvidence) -> ArtifactCheckup:
     folder = folder.absolute()
-    beside = read_beside(folder, asking or processes, dry_run=asking is not None)
     objects, unindexed = read_tree(folder)
     supposed = tuple(_artifacts(beside, objects, processes))
     built = tuple(_borne_out(each, beside) if each.proof.binary.read else each for each in supposed)
@@ -190,6 +202,8 @@ def _judged(
     seen: BuildEvidence, beside: FolderEvidence, objects: tuple[ObjectFacts, ...] = ()
 ) -> Iterator[Finding]:
     there = sources_of(seen, beside)
+    if beside.record is not None and seen.proof.binary.read:
+        yield from record_findings(seen, beside.record)
     yield from judge(seen)
     yield from object_findings(seen, objects)
     yield from profile_file_findings(seen, beside.profiles, there)
@@ -226,6 +240,9 @@ def _seen(  # all there is to see of one file
     beside: FolderEvidence,
     processes: Processes,
 ) -> BuildEvidence:
+    recorded = beside.record is not None and binary.read
+    if recorded:
+        return _of_record(name, binary, objects, beside, processes)
     call = link_of(beside.calls, beside.place, path)
     link = _NO_LINK
     if call is not None:
@@ -234,6 +251,23 @@ def _seen(  # all there is to see of one file
     compiling = tuple(each for each in beside.calls if not each.line.links)
     calls = beside.calls if call is not None else compiling if binary.units else ()
     return BuildEvidence(name, Proof(binary, objects, link=link), calls=calls)
+
+
+def _of_record(
+    name: str, binary: Binary, objects: Objects, beside: FolderEvidence, processes: Processes
+) -> BuildEvidence:
+    """With the recorded calls that made this very file; without any, where none did."""
+    found, path = beside.record, Path(binary.path)
+    if found is None:
+        raise InternalError("no record was read")
+    stand = standing(found.record, found.place, path)
+    if stand.link is None:
+        return BuildEvidence(name, Proof(binary, objects, link=LinkFacts(unknown=stand.unknown)))
+    link = read_link(stand.link, beside.place, path, _map_of(path, beside.maps), processes)
+    origins = origins_of(found, path, link)
+    took = frozenset(digest for each in origins for digest in each.outputs)
+    proof = Proof(binary, objects, link=link, origins=origins)
+    return BuildEvidence(name, proof, calls=beside.calls, took=took)
 
 
 def _map_of(artifact: Path, maps: Sequence[Path]) -> str | None:

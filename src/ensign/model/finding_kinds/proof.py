@@ -230,3 +230,17 @@ NOT_JUDGED = FindingKind(
     "or link order of a build, what a command ran, or whether variants write the same files.",
     "Provide what the text asks for, or live with the open question.",
 )
+RECORD_STALE = FindingKind(
+    "record-stale",
+    Severity.WARNING,
+    "The file is not what the recorded build wrote: it was made or changed by something else, "
+    "before or afterwards. The record is not used for it.",
+    "Record the build again: `ensign record -- make`.",
+)
+RECORD_PARTIAL = FindingKind(
+    "record-partial",
+    Severity.NOTE,
+    "The recorded build compiled only a part of what the file was linked from; the rest was there "
+    "before, or made by calls that were not recorded: its debug information alone says how.",
+    "Record a whole build: `make clean`, then `ensign record -- make`.",
+)
