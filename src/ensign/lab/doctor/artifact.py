@@ -15,6 +15,7 @@ from ensign.lab.doctor.folder import (
     LARGEST_FILE_BYTES,
     FolderEvidence,
     dated,
+    of_commands,
     read_beside,
     sources_of,
 )
@@ -54,6 +55,13 @@ def examine_path(
     one of this machine's programs. `record` names a file of `ensign record`; else one is looked
     for.
     """
+    return examine_evidence(path, processes, dry_run=dry_run, record=record)[0]
+
+
+def examine_evidence(
+    path: Path, processes: Processes, *, dry_run: bool = False, record: Path | None = None
+) -> tuple[ArtifactCheckup, tuple[BuildEvidence, ...]]:
+    """As `examine_path`, with the evidence of each program and library that was read."""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
@@ -106,8 +114,12 @@ def _require_disk(folder: Path) -> None:
             raise InputError(f"nothing is built in '{folder}': it is the kernel's own")
 
 
-def _file(path: Path, processes: Processes, record: Path | None) -> ArtifactCheckup:
+def _file(
+    path: Path, processes: Processes, record: Path | None
+) -> tuple[ArtifactCheckup, tuple[BuildEvidence, ...]]:
     beside = FolderEvidence(TreePlace(path.parent), {path.name: path})
+    if path.suffix == ".json":
+        return _commands(path), ()
     if is_archive(path) or path.suffix == ".o":
         archive = unindexed_archive(path, path.name) if is_archive(path) else None
         objects = objects_below({path.name: path})
@@ -117,25 +129,33 @@ def _file(path: Path, processes: Processes, record: Path | None) -> ArtifactChec
         index = "its index leaves out LTO objects" if archive else "its index is complete"
         examined = Examined(str(path), (index, *describe(seen)))
         findings = (*archiver_findings(unindexed), *_judged(seen, beside, objects))
-        return ArtifactCheckup(str(path), (examined,), (), findings)
+        return ArtifactCheckup(str(path), (examined,), (), findings), ()
     binary = read_binary(path)
     if binary is None:
         raise InputError(
             f"'{path}' is not an ELF program, library or archive; "
             "name one, a folder or a study file"
         )
-    found = find_record(path.parent, record)
-    if found is not None:
-        calls = found.record.calls
-        beside = replace(
-            beside, place=found.place, calls=calls, record=found, sources=(found.said,)
-        )
+    recorded = find_record(path.parent, record)
+    if recorded is not None:
+        calls, said = recorded.record.calls, (recorded.said,)
+        beside = replace(beside, place=recorded.place, calls=calls, record=recorded, sources=said)
     seen = _seen(path.name, path, binary, Objects(), beside, processes)
     examined = Examined(str(path), describe(seen))
+    found = tuple(_judged(seen, beside))
+    return ArtifactCheckup(str(path), (examined,), beside.sources, found), (seen,)
+
+
+def _commands(path: Path) -> ArtifactCheckup:
+    beside = of_commands(path)
+    seen = _of_objects(path.name, (), Objects(), beside)
+    examined = Examined(f"{len(seen.calls)} commands", describe(seen))
     return ArtifactCheckup(str(path), (examined,), beside.sources, tuple(_judged(seen, beside)))
 
 
-def _folder(folder: Path, processes: Processes, beside: FolderEvidence) -> ArtifactCheckup:
+def _folder(
+    folder: Path, processes: Processes, beside: FolderEvidence
+) -> tuple[ArtifactCheckup, tuple[BuildEvidence, ...]]:
     folder = folder.absolute()
     objects, unindexed = read_tree(folder)
     supposed = tuple(_artifacts(beside, objects, processes))
@@ -163,13 +183,14 @@ def _folder(folder: Path, processes: Processes, beside: FolderEvidence) -> Artif
         if read or (parts.calls and not (built and beside.supposed)):
             findings += _judged(parts, beside, read)
             examined.append(Examined(f"{len(read)} objects and their commands", describe(parts)))
-    return ArtifactCheckup(
+    checkup = ArtifactCheckup(
         str(folder),
         tuple(examined),
         beside.sources,
         tuple(dict.fromkeys(findings)),
         beside.unasked,
     )
+    return checkup, tuple(each for each in built if each.proof.binary.read)
 
 
 def _borne_out(seen: BuildEvidence, beside: FolderEvidence) -> BuildEvidence:

@@ -141,6 +141,16 @@ def _listed_calls(folder: Path, files: dict[str, Path]) -> tuple[tuple[Call, ...
     return (*found, *linked), tuple(read)
 
 
+def of_commands(path: Path) -> FolderEvidence:
+    """A list of compile commands alone, as build systems write them. InputError."""
+    with _readable(path):
+        asked = asked_of_commands(read_json(_text(path)))
+        calls = calls_of(find_meter(), asked)
+    if not any(call.line.sources for call in calls):
+        raise InputError(f"'{path}' lists no command that compiles C or C++")
+    return FolderEvidence(TreePlace(path.parent), {}, calls, sources=(path.name,))
+
+
 def _text(path: Path) -> str:
     return read_regular(path, _LARGEST_TEXT_BYTES).decode(errors="replace")
 

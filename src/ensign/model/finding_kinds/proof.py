@@ -230,6 +230,13 @@ NOT_JUDGED = FindingKind(
     "or link order of a build, what a command ran, or whether variants write the same files.",
     "Provide what the text asks for, or live with the open question.",
 )
+FILE_REPLACED = FindingKind(
+    "file-replaced",
+    Severity.WARNING,
+    "A running process has a program or library that was deleted or replaced since, as by an "
+    "upgrade: what lies under its name is not what runs.",
+    "Restart the program.",
+)
 RECORD_STALE = FindingKind(
     "record-stale",
     Severity.WARNING,
