@@ -56,7 +56,9 @@ def read_process(number: int, root: Path = Path("/proc")) -> RunningProcess:
             maps = os.fsdecode(file.read(_MOST_BYTES))
         stat = (place / "stat").read_bytes().decode(errors="replace")
     except PermissionError:
-        raise InputError(f"process {number} is another user's, and may not be looked at") from None
+        raise InputError(
+            f"process {number} may not be looked at: it is another user's, or guarded"
+        ) from None
     except FileNotFoundError:
         if place.is_dir():
             raise InputError(f"process {number} is the kernel's own, or has ended") from None

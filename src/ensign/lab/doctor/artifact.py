@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from ensign.lab.doctor.folder import (
     sources_of,
 )
 from ensign.lab.doctor.of_record import find_record, origins_of, record_findings, standing
+from ensign.lab.doctor.passed_over import archives_of, passed_over
+from ensign.lab.doctor.surroundings import loader_surroundings
 from ensign.model.checkup import ArtifactCheckup, Examined
 from ensign.model.errors import InputError, InternalError
 from ensign.model.findings import Finding
@@ -28,7 +30,9 @@ from ensign.proof.archives import is_archive
 from ensign.proof.elf import read_binary
 from ensign.proof.evidence import BuildEvidence
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof
+from ensign.proof.identity import read_identity
 from ensign.proof.link import TreePlace, read_link
+from ensign.proof.needed_libraries import is_of_glibc, libraries_of
 from ensign.proof.objects import ObjectFacts, as_binary, objects_below
 from ensign.proof.read import link_of, read_tree, unindexed_archive
 from ensign.proof.rules import describe, judge
@@ -167,10 +171,13 @@ def _folder(
             f"archive, or list of commands that links one{'; ' if beside.unasked else ''}"
             f"{beside.unasked}"
         )
+    offered = archives_of(beside.files) if any(each.proof.link.unknown for each in built) else {}
     archives = BuildEvidence(folder.name, Proof(Binary(str(folder)), unindexed=unindexed))
     findings = [*archiver_findings(archives)]
     for each, before in zip(built, supposed, strict=True):
         findings += _judged(each, beside)
+        if offered and each.proof.link.unknown:
+            findings += _passed_over(each, offered, folder)
         if each is not before and contradicted(before) is None:
             findings += judge(_of_commands_alone(before))
     examined = [Examined(each.subject, describe(each)) for each in built]
@@ -191,6 +198,16 @@ def _folder(
         beside.unasked,
     )
     return checkup, tuple(each for each in built if each.proof.binary.read)
+
+
+def _passed_over(
+    seen: BuildEvidence, archives: Mapping[str, frozenset[str]], folder: Path
+) -> Iterator[Finding]:
+    path = Path(seen.proof.binary.path)
+    identity = read_identity(path)
+    if identity is not None and is_of_glibc(identity):
+        libraries = libraries_of(path, identity, loader_surroundings())
+        yield from passed_over(seen.subject, identity, libraries, archives, folder.resolve())
 
 
 def _borne_out(seen: BuildEvidence, beside: FolderEvidence) -> BuildEvidence:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
-from ensign.host.processor import LEVELS, read_processor
 from ensign.host.programs import LocalPrograms, Programs
 from ensign.host.running import RunningProcess
 from ensign.lab.doctor.advice import Offers, advice_for
 from ensign.lab.doctor.probe import COMPILERS, PROFILERS
 from ensign.lab.doctor.program_facts import ALLOCATORS, ProgramLook, facts_of
+from ensign.lab.doctor.surroundings import loader_surroundings, processor_levels
 from ensign.model.checkup import ArtifactCheckup, Fact
 from ensign.model.finding_kinds.proof import FILE_REPLACED
 from ensign.proof.evidence import BuildEvidence
@@ -22,7 +21,6 @@ from ensign.proof.identity import read_identity
 from ensign.proof.instructions import read_instructions
 from ensign.proof.needed_libraries import (
     Library,
-    LoaderSurroundings,
     is_of_glibc,
     libraries_of,
     read_cache,
@@ -42,7 +40,7 @@ def look_at(path: Path, seen: BuildEvidence) -> ProgramLook | None:
     if not is_of_glibc(identity):
         why = f"unknown: its loader is {Path(identity.interpreter).name}, not glibc's"
         return replace(look, libraries=None, why=why)
-    return replace(look, libraries=libraries_of(path, identity, _surroundings()))
+    return replace(look, libraries=libraries_of(path, identity, loader_surroundings()))
 
 
 def with_mapped(look: ProgramLook, process: RunningProcess) -> ProgramLook:
@@ -56,16 +54,6 @@ def with_mapped(look: ProgramLook, process: RunningProcess) -> ProgramLook:
         for each in process.mapped
     )
     return replace(look, libraries=found, mapped=True)
-
-
-def _surroundings() -> LoaderSurroundings:
-    flags = read_processor()
-    named = os.environ.get("LD_LIBRARY_PATH", "")
-    return LoaderSurroundings(
-        tuple(part or "." for part in re.split("[:;]", named)) if named else (),
-        tuple(level for level in reversed(LEVELS) if not flags.lacks(level)),
-        read_cache(),
-    )
 
 
 def completed(
@@ -100,7 +88,10 @@ def of_process(
         done,
         path=process.program,
         facts=(running, *done.facts),
-        findings=(*done.findings, *findings),
+        findings=(
+            *(replace(each, subject=Path(process.program).name) for each in done.findings),
+            *findings,
+        ),
     )
 
 
@@ -113,12 +104,11 @@ def _offers(programs: Programs, user_share: float | None) -> Offers:
         elif name in _PLAIN:
             asked = _ASKED_VERSION.search(programs.ask((name, "--version")).line)
             compilers |= {name: int(asked[1])} if asked else {}
-    processor = read_processor()
     return Offers(
         compilers=compilers,
         programs=frozenset(programs.matching(PROFILERS)),
         allocators=_allocators(),
-        levels=tuple(level for level in reversed(LEVELS) if not processor.lacks(level)),
+        levels=processor_levels(),
         worth=read_worth(),
         user_share=user_share,
     )

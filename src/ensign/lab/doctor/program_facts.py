@@ -110,6 +110,8 @@ def _made_by(look: ProgramLook) -> Fact:
 
 def _levels(look: ProgramLook) -> Fact:
     if not look.recorded:
+        if look.compiled and all(each.kind is UnitKind.OTHER for each in look.compiled):
+            return Fact("flags", "not judged: only those of C and C++ are")
         silent = bool(look.compiled)
         unknown = "unknown: its units record none (Clang: -grecord-command-line would)"
         return Fact("flags", unknown if silent else _NO_DEBUG)

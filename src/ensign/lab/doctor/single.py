@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ensign.host.processes import Processes
@@ -9,7 +10,7 @@ from ensign.host.programs import LocalPrograms
 from ensign.host.running import read_process
 from ensign.lab.doctor.artifact import examine_evidence
 from ensign.lab.doctor.looked_at import completed, look_at, of_process, with_mapped
-from ensign.model.checkup import ArtifactCheckup
+from ensign.model.checkup import ArtifactCheckup, Fact
 from ensign.model.errors import InputError
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/opt", "/lib", "/lib64")
@@ -32,7 +33,9 @@ def examine_program(
     # What is looked at brings no programs of its own.
     folder = path.absolute() if path.is_dir() else path.absolute().parent
     installed = any(folder.is_relative_to(each) for each in _SYSTEM)
-    return completed(checkup, look, LocalPrograms(folders=() if installed else (folder,)))
+    done = completed(checkup, look, LocalPrograms(folders=() if installed else (folder,)))
+    named = (Fact("file", seen.subject),) if path.is_dir() else ()
+    return replace(done, facts=(*named, *done.facts))
 
 
 def examine_process(number: int, processes: Processes) -> ArtifactCheckup:

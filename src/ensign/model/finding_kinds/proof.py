@@ -230,6 +230,13 @@ NOT_JUDGED = FindingKind(
     "or link order of a build, what a command ran, or whether variants write the same files.",
     "Provide what the text asks for, or live with the open question.",
 )
+ARCHIVE_PASSED_OVER = FindingKind(
+    "archive-passed-over",
+    Severity.NOTE,
+    "An archive in the folder defines functions that the program takes from a shared library "
+    "instead: it was not linked, or stands where the linker needs nothing of it any more.",
+    "Name the archive behind the objects and before the shared library, or live with it.",
+)
 FILE_REPLACED = FindingKind(
     "file-replaced",
     Severity.WARNING,
