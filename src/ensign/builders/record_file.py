@@ -11,15 +11,16 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from ensign.builders.recorder import call_of
-from ensign.host.files import file_sha256, write_atomically
+from ensign.host.files import write_atomically
 from ensign.host.json_text import read_json
-from ensign.host.regular_file import read_regular
+from ensign.host.regular_file import open_sized, read_regular
 from ensign.model.calls import Call
 from ensign.model.errors import InputError
 
 RECORD_FILE = ".ensign-record.jsonl"
-LARGEST_RECORD_BYTES = 1 << 30
+LARGEST_RECORD_BYTES = 256 << 20
 _SCHEMA = 1
+_PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,12 @@ def still_true(earlier: BuildRecord, now: Sequence[Call]) -> tuple[bytes, ...]:
 
 def _stands(path: str, sha256: str, again: set[str]) -> bool:
     try:
-        return path not in again and file_sha256(Path(path)) == sha256
-    except OSError:
+        if path in again:
+            return False
+        with open_sized(Path(path)) as file:  # a record may name a pipe, or a device
+            digest = hashlib.sha256()
+            while piece := file.read(_PIECE_BYTES):
+                digest.update(piece)
+            return digest.hexdigest() == sha256
+    except (OSError, ValueError):
         return False

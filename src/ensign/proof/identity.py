@@ -18,7 +18,6 @@ _MACHINES = {
     "EM_X86_64": "x86-64",
     "EM_386": "x86 (32 bits)",
     "EM_AARCH64": "AArch64",
-    "EM_ARM": "ARM",
     "EM_RISCV": "RISC-V",
     "EM_PPC64": "POWER",
     "EM_S390": "s390",

@@ -98,7 +98,7 @@ def libraries_of(
 
 
 def _find(name: str, by: _Loaded, surroundings: LoaderSurroundings) -> Library:
-    for path in _candidates(name, by, surroundings):
+    for path in _places(name, by, surroundings):
         if not path.is_file():
             continue
         identity = read_identity(path)
@@ -108,7 +108,7 @@ def _find(name: str, by: _Loaded, surroundings: LoaderSurroundings) -> Library:
     return Library(name)
 
 
-def _candidates(name: str, by: _Loaded, surroundings: LoaderSurroundings) -> Iterator[Path]:
+def _places(name: str, by: _Loaded, surroundings: LoaderSurroundings) -> Iterator[Path]:
     if "/" in name:
         yield Path(_expanded(name, by))
         return
