@@ -60,7 +60,7 @@ def doctor(  # noqa: PLR0913  # one parameter per option of the command line
 
     A PATH is a program, a library, a running process' number, or a folder in which something was
     built, with or without ensign: findings, facts, and advice with what it was worth elsewhere.
-    Nothing of it is run without --dry-run. Exit status: 0, 1 by --fail-on, 2 wrong use.
+    Unless --dry-run is given, nothing of it is run. Exit status: 0, 1 by --fail-on, 2 wrong use.
     """
     failing = FailOn(tuple(fail_on or ()), known=tuple(Severity))
     outputs.check()
