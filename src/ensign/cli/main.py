@@ -14,6 +14,7 @@ from ensign.cli.compare import compare
 from ensign.cli.doctor import doctor
 from ensign.cli.init import init
 from ensign.cli.output import complain, say, settle, write
+from ensign.cli.record import record
 from ensign.cli.schema import schema
 from ensign.cli.ship import ship
 from ensign.cli.study import (
@@ -70,6 +71,10 @@ for command in (
     *(doctor, suites, workloads, schema, clean),
 ):
     app.command()(command)
+# The words of the command are its own, with or without `--`.
+app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
+    record
+)
 
 
 @app.callback(invoke_without_command=True)

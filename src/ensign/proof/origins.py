@@ -128,6 +128,11 @@ class _Tracer:
         if call.tool in _CHANGING:
             own = [each for each in inputs if each.path == output]
             inputs = own or inputs[:1]
+            before = self._made.get(inputs[0].sha256) if inputs else None
+            if before is not None and before[0].has_linked:
+                # What is stripped after its link is no object of its own.
+                self._call(*before, found)
+                return
         # Last, since an object may be in a library and in the program, which it is counted for.
         for each in sorted(inputs, key=lambda each: each.kind == "shared"):
             self._input(each, found)

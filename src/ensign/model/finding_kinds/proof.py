@@ -251,3 +251,31 @@ NOT_JUDGED = FindingKind(
     "or link order of a build, what a command ran, or whether variants write the same files.",
     "Provide what the text asks for, or live with the open question.",
 )
+ARCHIVE_PASSED_OVER = FindingKind(
+    "archive-passed-over",
+    Severity.NOTE,
+    "An archive in the folder defines functions that the program takes from a shared library "
+    "instead: it was not linked, or stands where the linker needs nothing of it any more.",
+    "Name the archive behind the objects and before the shared library, or live with it.",
+)
+FILE_REPLACED = FindingKind(
+    "file-replaced",
+    Severity.WARNING,
+    "A running process has a program or library that was deleted or replaced since, as by an "
+    "upgrade: what lies under its name is not what runs.",
+    "Restart the program.",
+)
+RECORD_STALE = FindingKind(
+    "record-stale",
+    Severity.WARNING,
+    "The file is not what the recorded build wrote: it was made or changed by something else, "
+    "before or afterwards. The record is not used for it.",
+    "Record the build again: `ensign record -- make`.",
+)
+RECORD_PARTIAL = FindingKind(
+    "record-partial",
+    Severity.NOTE,
+    "The recorded build compiled only a part of what the file was linked from; the rest was there "
+    "before, or made by calls that were not recorded: its debug information alone says how.",
+    "Record a whole build: `make clean`, then `ensign record -- make`.",
+)
