@@ -28,7 +28,7 @@ class Stage:
     file that can be loaded, and may fail. `artifact`, `tools` (name and path) and `runtime_files`
     (globs) are what is taken out of the tree at the end, all relative to it; dependencies keep the
     tree itself, and so does what has `keep_tree`, for the `check_commands` (which still hold what a
-    check fills in).
+    check fills in). The first stage of a chain begins with the source at `revision`.
     """
 
     kind: Kind
@@ -54,6 +54,7 @@ class Stage:
     training_steps: TrainingSteps | None = None
     keep_tree: bool = False
     check_commands: Commands = ()
+    revision: str = ""
 
     @property
     def inputs(self) -> tuple[str, ...]:

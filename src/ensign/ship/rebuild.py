@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from ensign.builders.build import (
     build_context_of,
     find_toolchains,
-    obtain_source,
+    obtain_sources,
     place_of,
     sandboxes_of,
 )
@@ -66,9 +66,9 @@ def ship_variant(
         raise InputError(f"{measured.facts.variant} is not built: {measured.facts.log_tail}")
     variant, flags = seen.request.variant, without_evidence(seen.request.flags)
     toolchains = find_toolchains(request, ports)
-    source = obtain_source(request, ports, on_event)
+    source = obtain_sources(request, ports, on_event).at(variant.revision)
     sandboxes = sandboxes_of(request, ports, toolchains)
-    place = place_of(source.sha256, sandboxes, request, ports)
+    place = place_of({"": source.sha256}, sandboxes, request, ports)
     build_context = build_context_of(request, ports, sandboxes, place)
     shipping = _Shipping(
         request, variant, flags, toolchains, source, build_context, on_event, ports.cores
