@@ -265,6 +265,8 @@ class _CompilerContext:
         """Of the toolchain, and of the flags that the dependencies see."""
         tools = {name: self._called(str(getattr(self.toolchain, name))) for name in _OF_TOOLCHAIN}
         texts = (" ".join(flags.compile), " ".join(flags.link))
+        # Build systems ask for a C++ compiler, whether or not the project needs one.
+        tools["cxx_if_any"] = tools["cxx"]
         return {**tools, **dict(zip(_OF_DEPENDENCIES, texts, strict=True))}
 
     def _called(self, program: str) -> str:

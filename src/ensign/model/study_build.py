@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from ensign.model.study_axes import Section
-from ensign.model.study_values import AllocatorWords, Argv, Duration, Inside, Name, SizeText
+from ensign.model.study_values import (
+    AllocatorWords,
+    Argv,
+    Duration,
+    Inside,
+    Name,
+    Reference,
+    SizeText,
+)
+
+SystemName = Literal["cmake", "autotools", "meson", "make"]
+FlagsBy = Literal["variables", "environment", "recorder"]
 
 
 class Rewrite(Section):
@@ -21,7 +34,12 @@ class Rewrite(Section):
 
 
 class Build(Section):
-    """How a variant is built. Commands are argument lists, run in the source folder.
+    """How a variant is built: by a build `system`, or by `commands` of the study's own.
+
+    A `system` builds in the folder `ensign-build` of the source folder, so `artifact` begins with
+    that: `ensign-build/src/program`. Make builds where the makefile is.
+
+    Commands are argument lists, run in the source folder.
 
     Placeholders: `{cc}` `{cxx}` `{ar}` `{ranlib}` `{nm}` `{ld}` (the variant's toolchain),
     `{cflags}` `{ldflags}` (one argument each, flags joined by blanks), `{allocator}`, `{jobs}`.
@@ -30,6 +48,27 @@ class Build(Section):
     `tool_commands` is run after `commands` for the baseline alone, and makes `tools`.
     """
 
+    system: SystemName | None = Field(
+        default=None, description="the project's build system, which needs no commands here"
+    )
+    folder: Inside = Field(
+        default=".", description="where the system's file is, such as CMakeLists.txt"
+    )
+    options: list[str] = Field(
+        default_factory=list,
+        description="more words for cmake, configure or meson setup, or variables for make",
+    )
+    targets: list[Reference] = Field(
+        default_factory=list, description="what the system is to build (default: all)"
+    )
+    in_source: bool = Field(
+        default=False, description="build in the source folder, where a project insists on that"
+    )
+    flags_by: FlagsBy = Field(
+        default="variables",
+        description="how flags arrive: by the system's variables, by the environment (make), or "
+        "by the recorder, for projects that do not listen",
+    )
     clean: list[Argv] = Field(
         default_factory=list,
         description="commands run before all others, to remove what was built in the tree earlier",
@@ -45,7 +84,9 @@ class Build(Section):
     dependencies: list[Argv] = Field(
         default_factory=list, description="commands run once per compiler, without {cflags}"
     )
-    commands: list[Argv] = Field(min_length=1, description="commands run for each variant")
+    commands: list[Argv] = Field(
+        default_factory=list, description="commands run for each variant, without a system"
+    )
     tool_commands: list[Argv] = Field(
         default_factory=list, description="run for the baseline alone, to build its tools"
     )

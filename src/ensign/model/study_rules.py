@@ -108,6 +108,7 @@ def _build(study: Study) -> Iterator[Problem]:
     for key in ("commands", "tool_commands"):
         for index, argv in enumerate(getattr(build, key)):
             yield from unknown(argv, ("build", key, index), (*toolchain, *placeholders.FLAGS))
+    yield from unknown(build.options, ("build", "options"), (*toolchain, *placeholders.FLAGS))
     yield from _unknown_in_build_env(build.env, toolchain)
 
 
