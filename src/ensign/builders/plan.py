@@ -276,7 +276,8 @@ class _CompilerContext:
         return f"{self.place.recorder_path}/{PurePosixPath(program).name}"
 
     def recorded(self) -> tuple[Recorded, ...]:
-        return recorded_programs(self.toolchain, self.place.path)
+        in_place = self.build.system == "debian"  # whose rules may name the compiler themselves
+        return recorded_programs(self.toolchain, self.place.path, in_place_of_others=in_place)
 
     def key(self, kind: Kind, variant: Variant | None, **inputs: object) -> str:
         """`variant` is whose flags the stage sees, if it sees any."""
@@ -341,6 +342,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
     values = {
         **context.values(flags if variant.dependencies == "flags" else Flags((), ())),
         "cflags": " ".join(flags.compile),
+        "cppflags": " ".join(each for each in flags.compile if each.startswith(("-D", "-U"))),
         "ldflags": " ".join(flags.link),
         "allocator": build.allocators.get(variant.allocator, ""),
     }

@@ -10,7 +10,7 @@ from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
 from ensign.model.study_placeholders import unknown, unknown_in_env, unknown_in_text, uses
 from ensign.model.study_problems import Problem, Where, suggestion
-from ensign.model.study_source import GitSource, PathSource
+from ensign.model.study_source import DebianSource, GitSource, PathSource
 from ensign.model.study_workload import Server
 from ensign.model.variants import AXES
 
@@ -23,6 +23,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
     return (
         *_repeated_values(study),
         *_revisions(study),
+        *_debian(study),
         *_build(study),
         *_server(study),
         *_some_workload(study),
@@ -94,6 +95,18 @@ def _revisions(study: Study) -> Iterator[Problem]:
         if choice.revision is not None:
             where = ("include", index, "revision")
             yield Problem(where, f"'revision' needs source.kind \"git\": {way_out}")
+
+
+def _debian(study: Study) -> Iterator[Problem]:
+    source = study.source
+    if study.build.system != "debian":
+        return
+    if isinstance(source, DebianSource) and not source.patches:
+        text = "system 'debian' builds by debian/rules, which come with Debian's patches"
+        yield Problem(("source", "patches"), f"{text}: source.patches = true")
+    if "flags" in study.axes.dependencies:
+        text = "system 'debian' gives all of a package the variant's flags; leave out 'flags'"
+        yield Problem(("axes", "dependencies"), f"'dependencies': {text}")
 
 
 def _build(study: Study) -> Iterator[Problem]:
