@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from ensign.builders.build_context import BuildContext
+from ensign.builders.build_depends import missing_at_hand, require_dependencies
 from ensign.builders.build_stage import Made
 from ensign.builders.check_all import check_findings, check_variants, count_missing
 from ensign.builders.check_context import CheckContext, compared_workloads
@@ -83,6 +84,9 @@ def build_variants(
     if request.baseline in complaints:
         raise CommandFailed(f"the baseline cannot be built: {complaints[request.baseline]}")
     source = obtain_sources(request, ports, on_event)
+    if request.study.build.system == "debian":
+        for tree in source.by_revision.values():
+            require_dependencies(tree.tree, ports, install=request.install_dependencies)
     sandboxes = sandboxes_of(request, ports, toolchains)
     place = place_of(source.hashes, sandboxes, request, ports)
     buildable = [each for each in request.variants if each.name not in complaints]
@@ -184,12 +188,16 @@ def _check(
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What `build_variants` will do: its plan, its cost, and the variants that cannot be built."""
+    """What `build_variants` will do: its plan, its cost, and the variants that cannot be built.
+
+    `missing` says what must be installed before, as far as the source is at hand.
+    """
 
     plan: Plan
     estimate: BuildEstimate
     toolchains: Mapping[str, Toolchain]
     left_out: Mapping[str, str]
+    missing: str = ""
 
 
 def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
@@ -218,7 +226,8 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     known = Known(request.study.name, ports.cache, size)
     at_once = ports.cores if sandboxes.concurrent else 1
     estimate = estimate_of(known, plan.stages, checks, at_once)
-    return Outlook(plan, estimate, toolchains, left_out)
+    missing = missing_at_hand(request.study, place.source_sha256, ports)
+    return Outlook(plan, estimate, toolchains, left_out, missing)
 
 
 def _cached_results(

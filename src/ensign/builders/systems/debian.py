@@ -15,8 +15,13 @@ from ensign.model.study_problems import Problem
 
 RULES = "debian/rules"
 TARGET = "build-arch"
+PACKAGED = "dpkg-buildpackage --build=any --unsigned-changes"
 # Tests are a check's, not a part of each build; what proves flags is not stripped.
-OPTIONS = "nocheck nodoc noautodbgsym nostrip parallel={jobs}"
+_PLAIN = (
+    "DEB_BUILD_OPTIONS=nocheck nodoc noautodbgsym nostrip parallel={jobs}",
+    "DEB_BUILD_PROFILES=nocheck nodoc",
+    "DEB_RULES_REQUIRES_ROOT=no",
+)
 # What dpkg-buildpackage tells the rules of the machine.
 _WITH_ARCHITECTURE = 'eval "$(dpkg-architecture --print-set)" && exec "$@"'
 # Of the distribution's own flags these are the axes', which say them anew; hardening stays.
@@ -47,14 +52,12 @@ class Debian:
         """See `BuildSystem`."""
         compiling, linking = flags(build, "cflags"), flags(build, "ldflags")
         environment = [
+            *_PLAIN,
             "CC={cc}",
             "CXX={cxx_if_any}",
             "AR={ar}",
             "RANLIB={ranlib}",
             "NM={nm}",
-            f"DEB_BUILD_OPTIONS={OPTIONS}",
-            "DEB_BUILD_PROFILES=nocheck nodoc",
-            "DEB_RULES_REQUIRES_ROOT=no",
             *(
                 f"DEB_{language}FLAGS_{change}={words}"
                 for language in ("C", "CXX")
@@ -65,6 +68,14 @@ class Debian:
             f"DEB_LDFLAGS_APPEND={linking}",
             *build.options,
         ]
-        targets = build.targets or [TARGET]
-        rules = ["env", *environment, "sh", "-c", _WITH_ARCHITECTURE, "sh", RULES, *targets]
-        return with_recipe(build, [["chmod", "+x", RULES]], [rules])
+        return with_recipe(build, [["chmod", "+x", RULES]], [_rules(build, environment)])
+
+
+def plain_rules(build: Build) -> tuple[str, ...]:
+    """The same targets as a builder of Debian has them made: without flags."""
+    return tuple(_rules(build, [*_PLAIN, *build.options]))
+
+
+def _rules(build: Build, environment: list[str]) -> list[str]:
+    targets = build.targets or [TARGET]
+    return ["env", *environment, "sh", "-c", _WITH_ARCHITECTURE, "sh", RULES, *targets]
