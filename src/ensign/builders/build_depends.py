@@ -45,12 +45,19 @@ def missing_dependencies(tree: Path, processes: Processes, env: Mapping[str, str
         raise InputError("system 'debian' needs dpkg-dev; run 'apt-get install dpkg-dev'")
     if outcome.ok:
         return []
-    said = _UNMET.search(outcome.tail)
-    found = [] if said is None else _DEPENDENCY.findall(said[2])
-    if said is None or said[1].lower() != "dependencies" or not found:
+    found = unmet_in(outcome.tail)
+    if not found:
         lines = outcome.tail.strip().splitlines() or [outcome.describe()]
         raise InputError(f"dpkg-checkbuilddeps cannot accept {_CONTROL}: {lines[-1]}")
     return found
+
+
+def unmet_in(text: str) -> list[str]:
+    """The dependencies that dpkg-checkbuilddeps names; none where it says something else. Pure."""
+    said = _UNMET.search(text)
+    if said is None or said[1].lower() != "dependencies":
+        return []
+    return _DEPENDENCY.findall(said[2])
 
 
 def missing_at_hand(study: Study, source_sha256: str, ports: BuildPorts) -> str:
@@ -80,7 +87,7 @@ def require_dependencies(tree: Path, ports: BuildPorts, *, install: bool) -> Non
     if not install:
         raise InputError(
             f"build dependencies are missing: {', '.join(missing)}; as root run "
-            f"{shlex.quote(how_to_install(missing))}, or ensign run with --install-build-deps"
+            f"{how_to_install(missing)} (or ensign run with --install-build-deps)"
         )
     if os.geteuid() != 0:
         raise InputError(f"--install-build-deps needs root: {how_to_install(missing)}")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ensign.model.errors import InputError
 from ensign.toolchains.table import Flags
 
-_ASSIGNMENT = r"^(?:export[ \t]+)?{name}[ \t]*(?:[:+?]|::)?=[^\n]*(?:\\\n[^\n]*)*"
+_ASSIGNMENT = r"^(?:export[ \t]+)?{name}[ \t]*(?:[:+?]|::)?=(?:\\\n|[^\n])*"
 
 
 def additions(flags: Flags, tools: Mapping[str, str]) -> dict[str, str]:

@@ -22,8 +22,8 @@ _PLAIN = (
     "DEB_BUILD_PROFILES=nocheck nodoc",
     "DEB_RULES_REQUIRES_ROOT=no",
 )
-# What dpkg-buildpackage tells the rules of the machine.
-_WITH_ARCHITECTURE = 'eval "$(dpkg-architecture --print-set)" && exec "$@"'
+# What dpkg-buildpackage mends, and tells the rules of the machine.
+_WITH_ARCHITECTURE = 'chmod +x debian/rules && eval "$(dpkg-architecture --print-set)" && exec "$@"'
 # Of the distribution's own flags these are the axes', which say them anew; hardening stays.
 _ITS_LTO = "-flto=auto -ffat-lto-objects"
 
@@ -68,7 +68,7 @@ class Debian:
             f"DEB_LDFLAGS_APPEND={linking}",
             *build.options,
         ]
-        return with_recipe(build, [["chmod", "+x", RULES]], [_rules(build, environment)])
+        return with_recipe(build, [], [_rules(build, environment)])
 
 
 def plain_rules(build: Build) -> tuple[str, ...]:
