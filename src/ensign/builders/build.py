@@ -34,7 +34,12 @@ from ensign.builders.outcomes import (
 from ensign.builders.plan import BuildPlace, plan_builds, variant_flags
 from ensign.builders.profiles import files_named
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.builders.revisions import SourceTrees, pinned_hashes, revisions_of
+from ensign.builders.revisions import (
+    SourceTrees,
+    obtain_sources,
+    pinned_hashes,
+    revisions_of,
+)
 from ensign.builders.sandboxes import Sandboxes, choose_sandboxes
 from ensign.builders.shown import (
     confinement_of,
@@ -49,13 +54,13 @@ from ensign.builders.stages import Plan
 from ensign.host.cache import Cache, key_of
 from ensign.host.files import file_sha256, is_file
 from ensign.host.processor import read_processor
-from ensign.model.build_events import BuildEvent, OnEvent, ignore
+from ensign.model.build_events import OnEvent, ignore
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding
 from ensign.model.study_build import CheckSection
 from ensign.model.variants import Variant, trained
 from ensign.proof.evidence import some
-from ensign.sources.obtain import SourcePorts, SourceTree, lock_path, obtain_revisions, read_lock
+from ensign.sources.obtain import SourceTree, lock_path, read_lock
 from ensign.sources.size import size_at_hand, source_size
 from ensign.toolchains.find import Toolchain, ToolchainFinder
 from ensign.toolchains.spelling import refusal
@@ -395,20 +400,3 @@ def _probe(
         cache.remember(question, "works")
         return ""
     return f"{variant.compiler} cannot do it: {complaint}"
-
-
-def obtain_sources(request: BuildRequest, ports: BuildPorts, on_event: OnEvent) -> SourceTrees:
-    """The pristine source at each revision, told as an event. InputError as `obtain_revisions`."""
-    source_ports = SourcePorts(ports.processes, ports.cache, ports.env)
-    started_ns = ports.clock.monotonic_ns()
-    on_event(BuildEvent("started", "source", 0.0, 0.0))
-    trees = obtain_revisions(
-        request.study.source,
-        revisions_of(request.variants, request.baseline),
-        request.path,
-        source_ports,
-        update_lock=request.update_lock,
-    )
-    elapsed_s = (ports.clock.monotonic_ns() - started_ns) / 1e9
-    on_event(BuildEvent("finished", "source", elapsed_s, 0.0))
-    return SourceTrees(trees)

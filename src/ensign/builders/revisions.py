@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.model.build_events import BuildEvent, OnEvent
 from ensign.model.finding_kinds.builds import SAME_COMMIT
 from ensign.model.findings import Finding
 from ensign.model.variants import Variant
-from ensign.sources.obtain import Lock, SourceTree
+from ensign.sources.obtain import Lock, SourcePorts, SourceTree, obtain_revisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +79,20 @@ def pinned_hashes(revisions: Iterable[str], lock: Lock | None) -> dict[str, str]
         each: pins[each].tree_sha256 if each in pins else (f"unknown {each}" if each else "")
         for each in revisions
     }
+
+
+def obtain_sources(request: BuildRequest, ports: BuildPorts, on_event: OnEvent) -> SourceTrees:
+    """The pristine source at each revision, told as an event. InputError as `obtain_revisions`."""
+    source_ports = SourcePorts(ports.processes, ports.cache, ports.env)
+    started_ns = ports.clock.monotonic_ns()
+    on_event(BuildEvent("started", "source", 0.0, 0.0))
+    trees = obtain_revisions(
+        request.study.source,
+        revisions_of(request.variants, request.baseline),
+        request.path,
+        source_ports,
+        update_lock=request.update_lock,
+    )
+    elapsed_s = (ports.clock.monotonic_ns() - started_ns) / 1e9
+    on_event(BuildEvent("finished", "source", elapsed_s, 0.0))
+    return SourceTrees(trees)

@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from ensign.builders.build import (
     build_context_of,
     find_toolchains,
-    obtain_sources,
     place_of,
     sandboxes_of,
 )
@@ -24,6 +23,7 @@ from ensign.builders.plan import BuildPlace, plan_builds
 from ensign.builders.profiles import files_named
 from ensign.builders.recorder import Recorded, recorded_programs
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.revisions import obtain_sources
 from ensign.builders.running import Inputs
 from ensign.builders.stage_facts import cached_stage, program_of
 from ensign.builders.stages import Stage
