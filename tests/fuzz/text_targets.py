@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from ensign.builders.build_depends import unmet_in
 from ensign.builders.built_again import TreeBefore, what_ran
 from ensign.builders.profile_files import taken_branches, warnings_in
 from ensign.builders.recorder import compile_commands, read_calls
@@ -37,6 +38,7 @@ from ensign.proof.leftovers import read_leftovers
 from ensign.proof.link_line import files_in_map, used_by_map
 from ensign.proof.lto_symbols import symbols_by_member
 from ensign.proof.rules_log import unknown_lto
+from ensign.ship.debian_rules import with_additions
 from ensign.sources.apt import (
     parse_deb822,
     parse_one_line,
@@ -127,6 +129,12 @@ def _apt(text: str) -> None:
     for revision in parse_revisions(text):
         upstream_version(revision.version)
         revision.orig("0")
+
+
+def _debian_rules(text: str) -> None:
+    more = {"DEB_CFLAGS_MAINT_APPEND": "-O3", "CC": "gcc-12"}
+    changed = with_additions(text, more)
+    assert all(changed.count(f"export {name} ") for name in more)
 
 
 def _profile(path: Path) -> None:
@@ -220,6 +228,8 @@ TEXT_TARGETS = (
     Target("cached", _in_file(_cached, "meta.json"), "json"),
     Target("leftovers", _in_file(read_leftovers), "json"),
     Target("apt", _text(_apt), "text"),
+    Target("build-depends", _text(unmet_in), "text"),
+    Target("debian-rules", _text(_debian_rules), "text"),
     Target("profile", _in_file(_profile), "text"),
     Target("said", _text(_said), "text"),
     Target("introspected", _introspected, "json"),

@@ -175,9 +175,8 @@ def _furnish(context: CheckContext, result: BuildResult, sandbox: Sandbox) -> No
         set_up_recorder(result.stage, sandbox, context.build_context)
     else:
         again = context.build_context.source_again
-        context.build_context.copy_pinned(
-            context.source, sandbox.tree, context.source_sha256, again
-        )
+        tree, sha256 = context.source_of(result)
+        context.build_context.copy_pinned(tree, sandbox.tree, sha256, again)
     for name, path in context.baseline.tools.items():
         _put(path, sandbox.tree / build.tools[name])
     if build.runtime_files:

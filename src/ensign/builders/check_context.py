@@ -26,7 +26,8 @@ class CheckContext:
 
     `source` is the pristine tree and `source_sha256` its hash; relative paths of workloads start at
     `folder`. `baseline` was built, and has the tools. Workloads take `turns`: what they write in
-    that folder is in the others' way.
+    that folder is in the others' way. `revisions` has tree and hash of each revision that variants
+    are built from.
     """
 
     study: Study
@@ -36,7 +37,13 @@ class CheckContext:
     folder: Path
     baseline: BuildResult
     build_context: BuildContext
+    revisions: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
     turns: Lock = field(default_factory=Lock, compare=False)
+
+    def source_of(self, result: BuildResult) -> tuple[Path, str]:
+        """The tree that a variant was built from, and its hash."""
+        revision = dict(result.facts.choices).get("revision", "")
+        return self.revisions.get(revision, (self.source, self.source_sha256))
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -58,7 +65,7 @@ def check_key(context: CheckContext, result: BuildResult) -> str:
             **_of_tree(context, result),
             **({"sandbox": sandbox} if sandbox else {}),
             "schema": _SCHEMA,
-            "source": context.source_sha256,
+            "source": context.source_of(result)[1],
             "place": context.build_context.sandboxes.build_path,
             "check": context.check.model_dump(mode="json", exclude={"deadline"}),
             "artifact": [context.study.build.artifact, result.facts.loadable_sha256],

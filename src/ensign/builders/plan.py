@@ -10,7 +10,7 @@ the keys of its variants alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from ensign.builders.commands import OF_VARIANT, Commands, filled, filled_all
@@ -50,7 +50,8 @@ class BuildPlace:
     `processor` identifies the one of this machine, for code that is made for it. `path` is the
     builds' PATH; `training_sha256` hashes the files that the training names; `recorder_path` is the
     folder in which builds see recorded programs, empty if nothing is recorded; `sandbox_key` hashes
-    what they may reach of the machine, where that is not the usual.
+    what they may reach of the machine, where that is not the usual. `revisions` has the hashes of
+    other trees, by the revision that variants name.
     """
 
     source_sha256: str
@@ -60,6 +61,7 @@ class BuildPlace:
     recorder_path: str = ""
     training_sha256: str = ""
     sandbox_key: str = ""
+    revisions: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_builds(
@@ -74,25 +76,31 @@ def plan_builds(
     stage_of: dict[str, str] = {}
     flags_of: dict[str, Flags] = {}
 
-    def add(stage: Stage) -> None:
-        known = stages.get(stage.key, replace(stage, variants=()))
+    def add(stage: Stage, revision: str) -> None:
+        known = stages.get(stage.key, replace(stage, variants=(), revision=revision))
         stages[stage.key] = replace(known, variants=(*known.variants, *stage.variants))
 
     tools_from = ""
     for variant in variants:
         if variant.name == baseline and _trains(study, variants):
             plain = replace(variant, pgo="off", bolt="off")
-            context = _CompilerContext(study, toolchains[variant.compiler], place, is_baseline=True)
+            context = _CompilerContext(
+                study, toolchains[variant.compiler], place, variant.revision, is_baseline=True
+            )
             for stage in _stages(context, plain, ""):
-                add(replace(stage, variants=()))
+                add(replace(stage, variants=()), variant.revision)
                 tools_from = stage.key
     for variant in variants:
         context = _CompilerContext(
-            study, toolchains[variant.compiler], place, is_baseline=variant.name == baseline
+            study,
+            toolchains[variant.compiler],
+            place,
+            variant.revision,
+            is_baseline=variant.name == baseline,
         )
         flags_of[variant.name] = context.flags_in_use(variant)
         for stage in _stages(context, variant, tools_from):
-            add(stage)
+            add(stage, variant.revision)
             stage_of[variant.name] = stage.key
     return Plan(tuple(stages.values()), stage_of, flags_of)
 
@@ -216,6 +224,7 @@ class _CompilerContext:
     study: Study
     toolchain: Toolchain
     place: BuildPlace
+    revision: str
     is_baseline: bool
 
     @property
@@ -273,7 +282,8 @@ class _CompilerContext:
         return f"{self.place.recorder_path}/{PurePosixPath(program).name}"
 
     def recorded(self) -> tuple[Recorded, ...]:
-        return recorded_programs(self.toolchain, self.place.path)
+        in_place = self.build.system == "debian"  # whose rules may name the compiler themselves
+        return recorded_programs(self.toolchain, self.place.path, in_place_of_others=in_place)
 
     def key(self, kind: Kind, variant: Variant | None, **inputs: object) -> str:
         """`variant` is whose flags the stage sees, if it sees any."""
@@ -283,7 +293,7 @@ class _CompilerContext:
             {
                 "schema": _SCHEMA,
                 "kind": kind,
-                "source": self.place.source_sha256,
+                "source": self.place.revisions.get(self.revision, self.place.source_sha256),
                 "build_path": self.place.build_path,
                 "toolchain": toolchain.identity
                 if variant is None
@@ -307,6 +317,7 @@ def _dependencies(context: _CompilerContext, variant: Variant | None, use: _Use)
     values = context.values(Flags((), ()) if variant is None else use.flags)
     profile = "" if variant is None else use.profile
     label = f"dependencies with {context.toolchain.name}"
+    label += f" at {context.revision}" if context.revision else ""
     if variant is not None:
         label = f"dependencies of {variant.name}{' (instrumented)' if use.counts else ''}"
     commands = filled_all(build.dependencies, values, "build.dependencies")
@@ -339,6 +350,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
     values = {
         **context.values(flags if variant.dependencies == "flags" else Flags((), ())),
         "cflags": " ".join(flags.compile),
+        "cppflags": " ".join(each for each in flags.compile if each.startswith(("-D", "-U"))),
         "ldflags": " ".join(flags.link),
         "allocator": build.allocators.get(variant.allocator, ""),
     }

@@ -65,11 +65,14 @@ class Changes:
 NO_CHANGES = Changes()
 
 
-def recorded_programs(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
+def recorded_programs(
+    toolchain: Toolchain, path: str, *, in_place_of_others: bool = False
+) -> tuple[Recorded, ...]:
     """All names under which a build may call this toolchain, or another one past it.
 
     `cc` and `c++` are this toolchain's. A compiler of the other family, or plain `ar`, is run as
-    it is: a build that calls it is to be found out, not mended in silence.
+    it is: a build that calls it is to be found out, not mended in silence; but for builds where
+    this toolchain stands in the place of the system's own compiler, whatever calls that.
     """
     found: dict[str, Recorded] = {}
 
@@ -94,7 +97,13 @@ def recorded_programs(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
         )
     ):
         add(name, tool, program)
+    machine = f"{os.uname().machine}-linux-gnu-"  # a native compiler's other name
+    if gcc or in_place_of_others:
+        for prefix in ("", machine):
+            add(f"{prefix}gcc", "cc", toolchain.cc)
+            add(f"{prefix}g++", "cxx", toolchain.cxx)
     for name, tool in (
+        *((f"{machine}{name}", tool) for name, tool in (*_OTHER_DRIVERS.items(), *_PLAIN.items())),
         *_OTHER_DRIVERS.items(),
         *_PLAIN.items(),
         *_CHANGING.items(),

@@ -29,7 +29,7 @@ class Stage:
     (globs) are what is taken out of the tree at the end, all relative to it, and with
     `finds_libraries` those of the tree that they are linked with; dependencies keep the
     tree itself, and so does what has `keep_tree`, for the `check_commands` (which still hold what a
-    check fills in).
+    check fills in). The first stage of a chain begins with the source at `revision`.
     """
 
     kind: Kind
@@ -56,6 +56,7 @@ class Stage:
     training_steps: TrainingSteps | None = None
     keep_tree: bool = False
     check_commands: Commands = ()
+    revision: str = ""
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -31,9 +31,24 @@ T = TypeVar("T")
 def compare(  # noqa: PLR0913  # one parameter per option of the command line
     context: typer.Context,
     commands: Annotated[
-        list[str], typer.Argument(help="Two commands or more; the first is the baseline.")
+        list[str],
+        typer.Argument(
+            help="Two commands or more; the first is the baseline. With --revisions one."
+        ),
     ],
     *,
+    revisions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A..B",
+            help="Race one command in clean checkouts of two commits of the repository here; A "
+            "alone is compared with HEAD.",
+        ),
+    ] = None,
+    build: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Run in each checkout of --revisions beforehand."),
+    ] = None,
     name: Annotated[
         list[str] | None, typer.Option("--name", "-n", help="A name per command, in order.")
     ] = None,
@@ -218,6 +233,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     options = Options(
         commands=tuple(commands),
         names=tuple(name or ()),
+        build=build,
         setup=tuple(setup or ()),
         prepare=tuple(prepare or ()),
         cleanup=tuple(cleanup or ()),
@@ -251,6 +267,9 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         max_runs=max_runs,
         time_unit=time_unit or "",
     )
+    if revisions is not None and len(commands) > 1:
+        quoted = shlex.quote(" ".join(commands))
+        raise InputError(f"--revisions races one command; if that is one, quote it: {quoted}")
     options = with_parameters(options, _parameters(parameter_list, parameter_scan, parameter_step))
     status = run_compare(
         options,
@@ -261,6 +280,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         details=details,
         share_machine=share_machine,
         confine=confine,
+        revisions=revisions,
     )
     if status:
         raise typer.Exit(status)

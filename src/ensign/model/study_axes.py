@@ -60,9 +60,16 @@ def _flags(text: str) -> str:
     return " ".join(flags)
 
 
+def _revision(text: str) -> str:
+    if not text or text.startswith("-") or any(ord(c) <= 32 or ord(c) == 127 for c in text):  # noqa: PLR2004
+        raise ValueError(f"{text!a} is not a commit, tag or branch")
+    return text
+
+
 Compiler = Annotated[str, AfterValidator(_compiler)]
 Optimization = Annotated[str, AfterValidator(_optimization)]
 Flags = Annotated[str, AfterValidator(_flags)]
+Revision = Annotated[str, AfterValidator(_revision)]
 Lto = Literal["off", "full", "thin"]
 Target = Literal["default", "generic", "x86-64-v2", "x86-64-v3", "x86-64-v4", "native"]
 Switch = Literal["off", "on"]
@@ -152,6 +159,11 @@ class Axes(Section):
     panic: list[Panic] = Field(
         default=["default"], min_length=1, description="rustc: unwind, or abort"
     )
+    revision: list[Revision] = Field(
+        default=[""],
+        min_length=1,
+        description="commits, tags or branches of a git source, instead of its `commit`",
+    )
 
 
 class Choice(Section):
@@ -179,6 +191,7 @@ class Choice(Section):
     strip: Strip | None = Field(default=None, description="stripped or not")
     codegen_units: CodegenUnits | None = Field(default=None, description="parts of a crate")
     panic: Panic | None = Field(default=None, description="what a panic does")
+    revision: Revision | None = Field(default=None, description="commit, tag or branch")
 
 
 class Layouts(Section):

@@ -17,7 +17,7 @@ from ensign.model.study_values import (
     SizeText,
 )
 
-SystemName = Literal["cmake", "autotools", "meson", "make", "cargo"]
+SystemName = Literal["cmake", "autotools", "meson", "make", "cargo", "debian"]
 FlagsBy = Literal["variables", "environment", "recorder"]
 
 
@@ -37,8 +37,8 @@ class Build(Section):
     """How a variant is built: by a build `system`, or by `commands` of the study's own.
 
     A `system` builds in the folder `ensign-build` of the source folder, so `artifact` begins with
-    that: `ensign-build/src/program`. Make builds where the makefile is; what Cargo makes lies in
-    `ensign-build` itself.
+    that: `ensign-build/src/program`. Make and debian/rules build where the project does; what
+    Cargo makes lies in `ensign-build` itself.
 
     Commands are argument lists, run in the source folder.
 
@@ -59,7 +59,8 @@ class Build(Section):
     )
     options: list[str] = Field(
         default_factory=list,
-        description="more words for cmake, configure or meson setup, or variables for make",
+        description="more words for cmake, configure or meson setup; variables for make or "
+        "debian/rules",
     )
     targets: list[Reference] = Field(
         default_factory=list, description="what the system is to build (default: all)"

@@ -10,6 +10,7 @@ from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
 from ensign.model.study_placeholders import unknown, unknown_in_env, unknown_in_text, uses
 from ensign.model.study_problems import Problem, Where, suggestion
+from ensign.model.study_source import DebianSource, GitSource, PathSource
 from ensign.model.study_workload import Server
 from ensign.model.variants import AXES
 
@@ -21,6 +22,8 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
     """Every rule that a well-shaped study breaks, in the order of the file's sections."""
     return (
         *_repeated_values(study),
+        *_revisions(study),
+        *_debian(study),
         *_build(study),
         *_server(study),
         *_some_workload(study),
@@ -71,6 +74,39 @@ def _repeated(values: Sequence[str], where: Where, what: str) -> Iterator[Proble
     for index, value in enumerate(values):
         if value in values[:index]:
             yield Problem((*where, index), f"{what}: '{value}' is given twice")
+
+
+def _revisions(study: Study) -> Iterator[Problem]:
+    source = study.source
+    varied = "revision" in study.axes.model_fields_set
+    if isinstance(source, GitSource):
+        if varied and "commit" in source.model_fields_set:
+            text = "'commit' is not built where axes.revision says which commits; leave out one"
+            yield Problem(("source", "commit"), text)
+        return
+    way_out = "revisions are those of a git repository"
+    if isinstance(source, PathSource):
+        way_out = (
+            f'a folder is built as it is; commits of it are kind = "git" and url = "{source.path}"'
+        )
+    if varied:
+        yield Problem(("axes", "revision"), f"'revision' needs source.kind \"git\": {way_out}")
+    for index, choice in enumerate(study.include):
+        if choice.revision is not None:
+            where = ("include", index, "revision")
+            yield Problem(where, f"'revision' needs source.kind \"git\": {way_out}")
+
+
+def _debian(study: Study) -> Iterator[Problem]:
+    source = study.source
+    if study.build.system != "debian":
+        return
+    if isinstance(source, DebianSource) and not source.patches:
+        text = "system 'debian' builds by debian/rules, which come with Debian's patches"
+        yield Problem(("source", "patches"), f"{text}: source.patches = true")
+    if "flags" in study.axes.dependencies:
+        text = "system 'debian' gives all of a package the variant's flags; leave out 'flags'"
+        yield Problem(("axes", "dependencies"), f"'dependencies': {text}")
 
 
 def _build(study: Study) -> Iterator[Problem]:

@@ -53,11 +53,15 @@ class PathSource(_Origin):
 
 
 class GitSource(_Origin):
-    """A git repository at a commit."""
+    """A git repository at a commit; `axes.revision` compares several."""
 
     kind: Literal["git"] = Field(description="a git repository")
     url: Reference = Field(description="address or path of the repository")
-    commit: Reference = Field(description="commit, tag or branch; the lock file pins the commit")
+    commit: Reference = Field(
+        default="HEAD",
+        description="commit, tag or branch, whose commit the lock file pins (default: the one that "
+        "the repository itself has checked out)",
+    )
 
 
 class ArchiveSource(_Origin):

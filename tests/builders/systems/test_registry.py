@@ -120,3 +120,19 @@ def test_what_a_system_cannot_do_is_said_with_its_line() -> None:
     assert "'environment' is for system 'make'" in error_of(
         'system = "cmake"\nflags_by = "environment"'
     )
+
+
+def test_a_debian_package_is_told_by_its_rules() -> None:
+    names = frozenset({"debian", "Makefile"})
+    found = recognize(Listing(names, {"debian/rules": "#!/usr/bin/make -f\n"}))
+    assert [each.system for each in found] == ["make", "debian"]
+    assert "'folder' means nothing to system 'debian'" in error_of(
+        'system = "debian"\nfolder = "sub"'
+    )
+
+
+def test_a_debian_package_needs_debians_patches() -> None:
+    source = f'kind = "debian", package = "x", version = "1", sha256 = "{"0" * 64}"'
+    text = STUDY.format(build='system = "debian"').replace('kind = "path", path = "."', source)
+    with pytest.raises(StudyError, match=r"source\.patches = true"):
+        parse_study(text, Path("study.toml"))

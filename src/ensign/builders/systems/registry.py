@@ -8,13 +8,14 @@ from ensign.builders.systems.autotools import Autotools
 from ensign.builders.systems.build_system import BuildSystem, Listing, Recognized
 from ensign.builders.systems.cargo import Cargo
 from ensign.builders.systems.cmake import CMake
+from ensign.builders.systems.debian import Debian
 from ensign.builders.systems.make import Make
 from ensign.builders.systems.meson import Meson
 from ensign.model.study import Study
 from ensign.model.study_problems import Problem
 
 # In the order of preference, where a tree has several: what comes first passes flags more surely.
-_ALL: tuple[BuildSystem, ...] = (CMake(), Meson(), Autotools(), Make(), Cargo())
+_ALL: tuple[BuildSystem, ...] = (CMake(), Meson(), Autotools(), Make(), Cargo(), Debian())
 SYSTEMS: Mapping[str, BuildSystem] = {each.name: each for each in _ALL}
 TEXTS = tuple(dict.fromkeys(name for each in _ALL for name in each.texts))
 _OF_SYSTEMS = ("folder", "options", "targets", "in_source", "flags_by")
