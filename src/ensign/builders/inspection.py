@@ -15,7 +15,6 @@ from pathlib import Path
 from ensign.builders.build import (
     build_context_of,
     find_toolchains,
-    obtain_source,
     place_of,
     sandboxes_of,
 )
@@ -24,6 +23,7 @@ from ensign.builders.build_stage import environment_of
 from ensign.builders.commands import Commands, with_jobs
 from ensign.builders.plan import plan_builds
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.revisions import obtain_sources
 from ensign.builders.running import Run, StageFailedError
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stages import Stage
@@ -87,9 +87,10 @@ def inspect_tree(wanted: Inspection, recognized: Recognized, ports: BuildPorts) 
     toolchains = find_toolchains(request, ports)
     with ports.cache.temporary() as scratch:
         # What pins a source is written beside a study, and there is none.
-        source = obtain_source(replace(request, path=scratch / "none.toml"), ports, ignore)
+        sources = obtain_sources(replace(request, path=scratch / "none.toml"), ports, ignore)
+    source = sources.first
     sandboxes = sandboxes_of(request, ports, toolchains)
-    place = place_of(source.sha256, sandboxes, request, ports)
+    place = place_of(sources.hashes, sandboxes, request, ports)
     plan = plan_builds(request.study, request.variants, request.baseline, toolchains, place)
     stage = plan.stage(plan.stage_of[request.baseline])
     context = build_context_of(request, ports, sandboxes, place)

@@ -13,7 +13,6 @@ from pathlib import Path
 from ensign.builders.build import (
     build_context_of,
     find_toolchains,
-    obtain_source,
     place_of,
     sandboxes_of,
 )
@@ -21,6 +20,7 @@ from ensign.builders.build_context import Bounds, Runner
 from ensign.builders.commands import with_jobs
 from ensign.builders.plan import plan_builds
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.revisions import obtain_sources
 from ensign.host.foreign_files import read_foreign
 from ensign.host.tree_walk import passed_over, walk
 from ensign.lab.init.attempts import INPUT, Attempt, Program, Sample
@@ -195,9 +195,10 @@ def explored(file: StudyFile, ports: BuildPorts, on_event: OnEvent) -> Iterator[
     baseline = file.variants[0]
     request = BuildRequest(file.study, file.path, (baseline,), baseline.name, update_lock=True)
     toolchains = find_toolchains(request, ports)
-    source = obtain_source(request, ports, on_event)
+    sources = obtain_sources(request, ports, on_event)
+    source = sources.first
     sandboxes = sandboxes_of(request, ports, toolchains)
-    place = replace(place_of(source.sha256, sandboxes, request, ports), recorder_path="")
+    place = replace(place_of(sources.hashes, sandboxes, request, ports), recorder_path="")
     plan = plan_builds(request.study, request.variants, baseline.name, toolchains, place)
     stage = plan.stage(plan.stage_of[baseline.name])
     context = build_context_of(request, ports, sandboxes, place)
