@@ -100,7 +100,7 @@ fuzz: setup
 	PYTHONPATH=tests $(BIN)/python -m fuzz.meter $$(($(TIME) / 4)) $(METER_TARGETS)
 
 unit:
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 # Every call that may fail is made to fail (hours; goes on where it was left), and each process is killed at random
 # moments. Results are in build/faults/; CAMPAIGN="--scenario bundle" for a part.

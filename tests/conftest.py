@@ -16,6 +16,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from hanging import RunningTests
+
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
 
@@ -53,6 +55,11 @@ def pytest_configure(config: pytest.Config) -> None:
         # All processes of a run must agree on it.
         drawn = str(random.SystemRandom().randrange(10**6))
         config.option.shuffle = os.environ.setdefault("ORDER_OF_TESTS", drawn)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if terminal := session.config.pluginmanager.getplugin("terminalreporter"):
+        session.config.pluginmanager.register(RunningTests(terminal))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -25,7 +25,7 @@ from ensign.model.results import (
     VariantFacts,
     WorkloadComparison,
 )
-from ensign.model.trials import Metric, Mode, SliceRecord, Trial, VariantTotals
+from ensign.model.trials import Better, Metric, Mode, NamedScore, SliceRecord, Trial, VariantTotals
 from ensign.stats.bands import band_edges, count_bands
 
 MARGIN = 0.01
@@ -399,7 +399,18 @@ def compared_several() -> Result:
 def trial() -> Trial:
     totals = tuple(
         VariantTotals(
-            name, 850_000_000, 806_000_000, 775_000_000, 31_000_000, 0, 1, 3_565_158, 2, 9, 2
+            name,
+            850_000_000,
+            806_000_000,
+            775_000_000,
+            31_000_000,
+            0,
+            1,
+            3_565_158,
+            2,
+            9,
+            2,
+            scores=(NamedScore("parse", 2.5, "ms", Better.LOWER),),
         )
         for name in ("old", "new", "twin")
     )

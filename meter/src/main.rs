@@ -13,6 +13,7 @@ use ensign_protocol::{Code, Problem};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Races programs slice by slice and accounts for what each of them used.
 #[derive(Parser)]
@@ -59,6 +60,9 @@ struct Followed {
     /// How many times as fast clocks of CPU time are to seem.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     cpu_clock_rate: u64,
+    /// Every how many microseconds to look where running tasks are; 0 is never.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    sample_us: u64,
     /// The program and its arguments.
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -87,7 +91,14 @@ fn main() {
         }
         Action::AsUser(asked) => ensign_race::as_user(&asked.user, &asked.command),
         Action::Follow(asked) => {
-            ensign_race::follow(asked.command, &asked.log, asked.cpu_clock_rate)
+            let sample_every = Duration::from_micros(asked.sample_us);
+            let sample_every = (!sample_every.is_zero()).then_some(sample_every);
+            ensign_race::follow(
+                asked.command,
+                &asked.log,
+                asked.cpu_clock_rate,
+                sample_every,
+            )
         }
     };
     std::process::exit(status);

@@ -409,3 +409,33 @@ fn system_calls_of_32_bit_programs_are_understood() {
     assert!(followed.output.trim().parse::<i64>().unwrap() >= 10);
     assert_eq!(followed.seen["not_judged"], serde_json::json!([]));
 }
+
+#[test]
+fn where_running_tasks_are_is_found_by_looks() {
+    let place = Place::new();
+    let library = "long own(long n) { volatile long s = 0; while (n--) s += n; return s; }";
+    compile(&place, "own.so", library, &["-shared", "-fPIC"]);
+    let main = r#"
+        long own(long n);
+        int main(void) { return own(100000000) == 1; }"#;
+    let linked = place.dir.join("own.so");
+    compile(&place, "main", main, &[linked.to_str().unwrap()]);
+    let used_ns = |followed: &Followed, name: &str| -> u64 {
+        let samples = followed.seen["samples"].as_array().unwrap().iter();
+        samples
+            .filter(|each| each["path"].as_str().unwrap().ends_with(name))
+            .map(|each| each["cpu_ns"].as_u64().unwrap())
+            .sum()
+    };
+    let script = "sleep 0.1; ./main; exit 3";
+    let followed = follow(&place, &["--sample-us", "1000"], &["sh", "-c", script]);
+    assert_eq!(followed.status.code(), Some(3));
+    let (all, own) = (used_ns(&followed, ""), used_ns(&followed, "/own.so"));
+    assert!(
+        own > 50_000_000 && own * 2 > all,
+        "{}",
+        followed.seen["samples"]
+    );
+    let unseen = follow(&place, &[], &["true"]);
+    assert_eq!(unseen.seen["samples"], serde_json::json!([]));
+}

@@ -152,3 +152,18 @@ def test_a_project_that_is_told_of_its_allocator_needs_no_flag() -> None:
     assert command == ("make", "MALLOC=je", "LDFLAGS=-O3 -g", "program")
     linked = plan(GCC_O2, jemalloc, commands=told)
     assert "-ljemalloc" in linked.stage(linked.stage_of["jemalloc"]).commands[0][2]
+
+
+def test_a_variant_is_built_from_its_own_revision() -> None:
+    place = replace(PLACE, revisions={"old": "source", "new": "other", "same": "source"})
+    variants = [
+        replace(GCC_O2, name=f"{GCC_O2.name}-{each}", revision=each) for each in place.revisions
+    ]
+    planned = plan(*variants, place=place)
+    stages = [planned.stage(planned.stage_of[each.name]) for each in variants]
+    assert len({stage.key for stage in stages[1:]}) == 2
+    assert [stage.revision for stage in stages] == ["old", "new", "same"]
+    parents = [planned.stage(stage.parent) for stage in stages]
+    assert parents[0] == parents[2] != parents[1]
+    assert [parent.revision for parent in parents] == ["old", "new", "old"]
+    assert stages[0].key == plan(GCC_O2).stage_of[GCC_O2.name]

@@ -5,8 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from ensign.builders.built_again import _identity
+from ensign.builders.record_file import read_record, still_true
 from ensign.host.processes import FakeProcesses, Outcome
+from ensign.lab.doctor.advice import Offers, advice_for
 from ensign.lab.doctor.artifact import examine_path
+from ensign.lab.doctor.looked_at import look_at
+from ensign.lab.doctor.of_record import FoundRecord
+from ensign.lab.doctor.program_facts import facts_of
 from ensign.lab.study.differences import differences
 from ensign.lab.study.evidence import opened, unbundle
 from ensign.lab.suites import _in_wheel
@@ -14,9 +19,12 @@ from ensign.model.errors import CommandFailed, InputError
 from ensign.proof.archives import contents, intermediate, read_archive, symbols_of
 from ensign.proof.bounded_elf import DamagedFile
 from ensign.proof.elf import exported, read_binary
+from ensign.proof.evidence import BuildEvidence
+from ensign.proof.facts import Proof
 from ensign.proof.leftovers import _members, kind_of
 from ensign.proof.link import _offered, defined_names
 from ensign.proof.loaded_bytes import read_artifact, read_built
+from ensign.proof.needed_libraries import cache_of
 from ensign.proof.objects import objects_below
 from ensign.proof.origins import _read
 from ensign.proof.read import unindexed_archive
@@ -46,6 +54,21 @@ def _elf(data: bytes, folder: Path) -> None:
     _offered(path)
     _identity(path)
     _read(path, "")
+    binary = read_binary(path)
+    look = None if binary is None else look_at(path, BuildEvidence("x", Proof(binary)))
+    if look is not None:
+        facts_of(look)
+        advice_for(look, Offers(levels=("x86-64-v3",)))
+
+
+def _build_record(data: bytes, folder: Path) -> None:
+    found = read_record(_file(data, folder, "record"))
+    still_true(found, ())
+    FoundRecord(folder / "record", found)
+
+
+def _loader_cache(data: bytes, _folder: Path) -> None:
+    cache_of(data)
 
 
 def _object(data: bytes, folder: Path) -> None:
@@ -136,6 +159,8 @@ _WRITES = (InputError, CommandFailed)
 FILE_TARGETS = (
     Target("elf", _elf),
     Target("object", _object, refused=(InputError, DamagedFile)),
+    Target("build-record", _build_record),
+    Target("loader-cache", _loader_cache),
     Target("archive", _archive, refused=(InputError, DamagedFile)),
     Target("doctor", _doctor),
     Target("doctor-folder", _doctor_folder),

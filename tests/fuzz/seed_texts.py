@@ -178,6 +178,27 @@ COMMANDS = [
 ]
 
 
+BENCHMARKS: tuple[object, ...] = (
+    {"context": {"library_build_type": "release"}, "benchmarks": [
+        {"name": "BM_a/8", "run_name": "BM_a/8", "run_type": "iteration", "repetitions": 2,
+         "repetition_index": 0, "iterations": 9, "real_time": 3.5, "cpu_time": 3.25,
+         "time_unit": "ns"},
+        {"name": "BM_a/8_mean", "run_name": "BM_a/8", "run_type": "aggregate",
+         "aggregate_name": "mean", "real_time": 3.5, "cpu_time": 3.25, "time_unit": "us"},
+        {"name": "BM_b", "run_name": "BM_b", "error_occurred": True, "error_message": "no"},
+    ]},
+    {"version": "1.0", "metadata": {"name": "telco", "unit": "second"}, "benchmarks": [
+        {"runs": [{"warmups": [[1, 0.5]], "metadata": {"pid": 1}}, {"values": [0.25, 0.26]}]},
+    ]},
+    {"kind": "ctestInfo", "version": {"major": 1, "minor": 0}, "tests": [
+        {"name": "T/a", "command": ["/src/build/a", "{x}"], "properties": [
+            {"name": "ENVIRONMENT", "value": ["A=b"]}, {"name": "TIMEOUT", "value": 3.0},
+            {"name": "WORKING_DIRECTORY", "value": "/src/build"}]},
+    ]},
+    [{"name": "m", "cmd": ["/src/build/m"], "env": {"A": "b"}, "workdir": None, "timeout": 30}],
+)  # fmt: skip
+
+
 def texts() -> Iterator[tuple[str, str, bytes]]:
     """Target, name and bytes of each."""
     written = {
@@ -193,6 +214,8 @@ def texts() -> Iterator[tuple[str, str, bytes]]:
     }  # fmt: skip
     for target, document in documents.items():
         yield target, "seed-1", json.dumps(document).encode()
+    for number, report in enumerate(BENCHMARKS, 1):
+        yield "benchmarks", f"seed-{number}", json.dumps(report).encode()
     records = [
         {"type": "start", "schema": 1, "freezer": "signal", "mode": "interleaved"},
         *execution(0, {"1": 10, "twin": 12}),

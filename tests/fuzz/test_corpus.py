@@ -20,7 +20,7 @@ from fuzz.targets import TARGETS
 MUTATIONS = "150"
 # Targets that start processes are slow, and others' start takes longer than they do.
 GROUPS = (
-    ("elf", "object", "archive", "doctor", "unpack", "wheel"),
+    ("elf", "object", "archive", "doctor", "unpack", "wheel", "build-record", "loader-cache"),
     ("bundle", "report", "unbundle", "diff", "trial", "comparison", "record", "cached"),
     tuple(
         name

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from ensign.builders.build_depends import unmet_in
 from ensign.builders.built_again import TreeBefore, what_ran
 from ensign.builders.profile_files import taken_branches, warnings_in
 from ensign.builders.recorder import compile_commands, read_calls
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import reader
+from ensign.builders.systems import introspection
 from ensign.host.cpu_times import read_activity
 from ensign.host.entry import read_meta
 from ensign.host.json_text import read_json
@@ -29,12 +31,14 @@ from ensign.meter.client import record_of_line
 from ensign.meter.following import read_followed
 from ensign.meter.records import TrialPlace, ended_of, outcome_of, trials
 from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
+from ensign.model.study_workload import Workload
 from ensign.proof.dry_run import asked_of_commands, asked_of_dry_run
 from ensign.proof.elf import unit_of
 from ensign.proof.leftovers import read_leftovers
 from ensign.proof.link_line import files_in_map, used_by_map
 from ensign.proof.lto_symbols import symbols_by_member
 from ensign.proof.rules_log import unknown_lto
+from ensign.ship.debian_rules import with_additions
 from ensign.sources.apt import (
     parse_deb822,
     parse_one_line,
@@ -45,12 +49,26 @@ from ensign.sources.apt import (
 from ensign.sources.obtain import read_lock
 from ensign.store.folder import StudyFolder
 from ensign.toolchains.profiling import bolt_count, gcov_count, profdata_count
+from ensign.workloads import google_benchmark, pyperf
+from ensign.workloads.project_tests import project_tests, with_placeholders, workload_tables
 from ensign.workloads.redis_specification.redis_versions import parse_version
 from ensign.workloads.redis_specification.suite_file import Source
 from fuzz.attempt import Target
 
 _PLACE = TrialPlace("workload", first_round=0, seed=1, slice_ns=5_000_000)
 _BEFORE = TreeBefore({}, frozenset())
+
+
+def _introspected(data: bytes, _folder: Path) -> None:
+    """What build systems tell of a tree; the others' replies are no mistake here."""
+    for parse in (
+        introspection.cmake_target,
+        lambda said: introspection.ctest_tests(said, "/b"),
+        lambda said: introspection.meson_targets(said, "/b"),
+        lambda said: introspection.meson_tests(said, "/b"),
+    ):
+        with suppress(InputError):
+            parse(data)
 
 
 def _text(parse: Callable[[str], object]) -> Callable[[bytes, Path], None]:
@@ -113,6 +131,12 @@ def _apt(text: str) -> None:
         revision.orig("0")
 
 
+def _debian_rules(text: str) -> None:
+    more = {"DEB_CFLAGS_MAINT_APPEND": "-O3", "CC": "gcc-12"}
+    changed = with_additions(text, more)
+    assert all(changed.count(f"export {name} ") for name in more)
+
+
 def _profile(path: Path) -> None:
     text = path.read_text(errors="replace")
     profdata_count(text)
@@ -136,6 +160,20 @@ def _said(text: str) -> None:
 def _commands(path: Path) -> None:
     with _readable(path):
         asked_of_commands(read_json(path.read_text()))
+
+
+def _benchmarks(text: str) -> None:
+    """Reports of benchmark frameworks, and lists of tests: each reader gets them all."""
+    with suppress(ValueError):
+        document = read_json(text)
+        for read in (google_benchmark.scores, pyperf.scores):
+            with suppress(CommandFailed):
+                read(document)
+        with suppress(InputError):
+            tests = project_tests(document)
+            tables = tomllib.loads(workload_tables(with_placeholders(tests, "/src", "build/a")))
+            for each in tables.get("workloads", ()):
+                Workload.model_validate(each)
 
 
 def _kernel(data: bytes, folder: Path) -> None:
@@ -190,9 +228,13 @@ TEXT_TARGETS = (
     Target("cached", _in_file(_cached, "meta.json"), "json"),
     Target("leftovers", _in_file(read_leftovers), "json"),
     Target("apt", _text(_apt), "text"),
+    Target("build-depends", _text(unmet_in), "text"),
+    Target("debian-rules", _text(_debian_rules), "text"),
     Target("profile", _in_file(_profile), "text"),
     Target("said", _text(_said), "text"),
+    Target("introspected", _introspected, "json"),
     Target("compile-commands", _in_file(_commands), "json"),
+    Target("benchmarks", _text(_benchmarks), "json"),
     Target("kernel", _kernel, "text"),
     Target("followed", _followed, "json", _OURS),
     Target("probed", _text(parse_abilities), "json", _OURS),

@@ -58,6 +58,22 @@ def changed(*changes: tuple[str, str]) -> list[str]:
     return errors_of(text, frozenset({0, 1}))
 
 
+@pytest.mark.parametrize(
+    ("source", "axis", "expected"),
+    [
+        ('kind = "path"\npath = "."', 'revision = ["a"]', """kind = "git" and url = ".\""""),
+        ('kind = "git"\nurl = "."\ncommit = "b"', 'revision = ["a"]', "leave out one"),
+        ('kind = "git"\nurl = "."', 'revision = ["a", "a"]', "'a' is given twice"),
+        ('kind = "git"\nurl = "."', 'revision = ["-a"]', "is not a commit, tag or branch"),
+        ('kind = "git"\nurl = "."', 'revision = [""]', "is not a commit, tag or branch"),
+        ('kind = "git"\nurl = "."', 'revision = ["a\\u0007"]', "is not a commit, tag or branch"),
+    ],
+)
+def test_revisions_are_those_of_git(source: str, axis: str, expected: str) -> None:
+    said = changed(('kind = "path"\npath = "."', source), ("[axes]", f"[axes]\n{axis}"))
+    assert expected in said[0]
+
+
 def test_the_demo_is_right() -> None:
     file = parse_study(STUDY, Path("s.toml"), machine_cpus=frozenset({0}))
     assert file.study.name == "demo"

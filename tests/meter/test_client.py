@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from ensign.meter.client import LocalMeter, find_meter
-from ensign.model.errors import InputError, Interrupted
+from ensign.model.errors import CommandFailed, InputError, Interrupted
 
 
 def executable(path: Path) -> Path:
@@ -57,3 +59,42 @@ def test_what_begins_after_an_interrupt_never_starts(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         list(meter.run("exec", {}))
     assert not started.exists()
+
+
+def test_what_outlives_a_killed_meter_is_ended(tmp_path: Path) -> None:
+    """A sandbox that is killed while it is made leaves a process that waits for ever."""
+    program = executable(tmp_path / "meter")
+    program.write_text(
+        "#!/bin/sh\n"
+        'echo \'{"type": "progress"}\'\n'
+        f"sh -c 'echo $$ > {tmp_path}/other; exec sleep 1000' &\n"
+        f"while ! test -s {tmp_path}/other; do sleep 0.01; done\n"
+        "kill -9 $$\n"
+    )
+    said = LocalMeter(program, end_within_s=0.5).run("exec", {})
+    assert next(said) == {"type": "progress"}
+    with pytest.raises(CommandFailed, match="killed"):
+        next(said)
+    other = int((tmp_path / "other").read_text())
+    until = time.monotonic() + 60
+    while _runs(other) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not _runs(other)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_what_a_killed_meter_still_says_is_heard(tmp_path: Path) -> None:
+    program = executable(tmp_path / "meter")
+    line = json.dumps({"type": "progress", "text": "x" * 300_000})
+    (tmp_path / "line").write_text(line)
+    program.write_text(f"#!/bin/sh\n(sleep 2; cat {tmp_path}/line) &\nkill -9 $$\n")
+    said = LocalMeter(program, end_within_s=60).run("exec", {})
+    assert next(said) == json.loads(line)
+    with pytest.raises(CommandFailed, match="killed"):
+        next(said)

@@ -20,16 +20,18 @@ from ensign.meter.requests import (
     DriveLoad,
     ExecRequest,
     Load,
+    NamedPattern,
     ProcessSpec,
     RaceRequest,
     Readiness,
+    Report,
     Sink,
     VariantFiles,
     VariantSpec,
 )
 from ensign.model.drive import Drive
 from ensign.model.traced import Way
-from ensign.model.trials import LONGEST_SLICE_NS, SHORTEST_SLICE_NS, Better, Mode, Score
+from ensign.model.trials import LONGEST_SLICE_NS, SHORTEST_SLICE_NS, Better, Mode, NamedScore, Score
 from meter.schema_shapes import PROTOCOL, all_keys, is_nullable, keys_of, resolved, shape
 
 DRIVE = Drive.model_validate(
@@ -68,6 +70,12 @@ PROGRAM = ProcessSpec(
     digest=True,
     limits=ProcessLimits(1, 2, 3, 4, 5, 6, 7),
 )
+
+
+def no_scores(_text: str) -> tuple[NamedScore, ...]:
+    return ()
+
+
 BATCH = VariantSpec(
     "batch",
     ProcessSpec(("program",)),
@@ -78,6 +86,8 @@ BATCH = VariantSpec(
     operations=3,
     operations_pattern="n=(.*)",
     score=Score("s=(.*)", "ops/s", Better.HIGHER),
+    scores=(NamedPattern("t", Score("t=(.*)")),),
+    report=Report("out.json", no_scores),
     reads=("d",),
     writes=("e",),
 )
@@ -100,6 +110,7 @@ OPEN = VariantSpec("open", PROGRAM, load=DriveLoad(WEIGHTED, 100, 3), ready=READ
 PLAIN = VariantSpec(
     "plain", PROGRAM, DriveLoad(Drive.model_validate({"commands": [{"argv": ["PING"]}]}), 100, 3)
 )
+PRINTED = VariantSpec("printed", PROGRAM, report=Report(None, no_scores))
 
 
 def race(mode: Mode, *variants: VariantSpec) -> RaceRequest:
@@ -119,6 +130,7 @@ def race(mode: Mode, *variants: VariantSpec) -> RaceRequest:
 
 DOCUMENTS: dict[str, tuple[str, Any]] = {
     "batch": ("race", race_json(race(Mode.INTERLEAVED, BATCH))),
+    "printed": ("race", race_json(race(Mode.ALTERNATING, PRINTED))),
     "loaded": ("race", race_json(race(Mode.ALTERNATING, LOADED))),
     "driven": ("race", race_json(race(Mode.DRIVEN, DRIVEN))),
     "open": ("race", race_json(race(Mode.DRIVEN, OPEN, PLAIN))),

@@ -17,6 +17,7 @@ def test_a_study_has_the_documented_keys() -> None:
     workload = {
         "workload", "variant", "metric", "ratio", "low", "high", "direction", "size", "executions",
         "within_layout_spread", "baseline_cost_ns", "variant_cost_ns", "user_share",
+        "baseline_score", "variant_score", "unit",
         *JUDGED,
     }  # fmt: skip
     assert {"suite", "workloads", "builds", "findings"} <= set(content)

@@ -241,3 +241,22 @@ def test_every_trained_variant_is_there_once_per_profile() -> None:
     ]
     once = expand(study(axes, {"pgo": "off"}, training={**training, "profiles": 1}))
     assert [each.name for each in once] == ["gcc-12-O2", "gcc-12-O2-pgo"]
+
+
+@pytest.mark.parametrize(
+    ("revision", "name"),
+    [
+        ("", "gcc-12-O2"),
+        ("main", "gcc-12-O2-main"),
+        ("fix/a b", "gcc-12-O2-fix-a-b"),
+        ("0123456789abcdef" * 2 + "01234567", "gcc-12-O2-0123456789ab"),
+    ],
+)
+def test_names_of_revisions(revision: str, name: str) -> None:
+    assert plain_name(Variant("", "gcc-12", "-O2", revision=revision)) == name
+
+
+def test_revisions_that_would_share_a_name_get_a_hash() -> None:
+    variants = [Variant("", "gcc-12", "-O2", revision=each) for each in ("a/b", "a-b", "no-plt")]
+    others = [*variants, Variant("", "gcc-12", "-O2", plt="off")]
+    assert len({each.name for each in named(others)}) == len(others)

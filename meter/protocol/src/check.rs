@@ -162,6 +162,13 @@ impl Variant {
         });
         check_pattern(checker, "score_pattern", &self.score_pattern);
         check_pattern(checker, "operations_pattern", &self.operations_pattern);
+        checker.each("scores", &self.scores, |checker, each| {
+            check_pattern(checker, "pattern", &Some(each.pattern.clone()));
+        });
+        let twice = self.report_output && self.report_file.is_some();
+        checker.require(!twice, Conflict, "report_output", || {
+            "`report_output` is told instead of a `report_file`".into()
+        });
         match &self.load {
             None => {
                 for (key, there) in [

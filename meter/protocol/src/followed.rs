@@ -63,6 +63,14 @@ pub struct Exits<'a> {
     pub count: u64,
 }
 
+/// CPU time by where running tasks were found after it.
+#[derive(Serialize, JsonSchema)]
+pub struct Sampled<'a> {
+    /// The file of the code; empty where it is in none.
+    pub path: &'a str,
+    pub cpu_ns: u64,
+}
+
 #[derive(Serialize, JsonSchema)]
 pub struct Followed<'a> {
     pub schema: u32,
@@ -87,4 +95,6 @@ pub struct Followed<'a> {
     pub cpu_limits_reached: u64,
     pub processes: u64,
     pub threads: usize,
+    /// Empty where no looks were asked for.
+    pub samples: Vec<Sampled<'a>>,
 }

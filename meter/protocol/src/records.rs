@@ -115,11 +115,23 @@ pub struct VariantTotal<'a> {
     pub load_activity: Option<Activity>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub scores: &'a [NamedScore],
+    /// The text of the file that was asked for, or what was printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     pub mapped: &'a BTreeSet<Mapped>,
     #[serde(flatten)]
     pub drive: Option<DriveFacts>,
+}
+
+/// What a program says of its own speed, by its name; null where that is no number above 0.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct NamedScore {
+    pub name: String,
+    pub value: Option<f64>,
 }
 
 /// Times in which so many tasks of a group were running or waiting for a CPU.

@@ -197,6 +197,25 @@ pub struct Variant {
     /// What the program, or the load generator, says of its own speed.
     #[serde(default)]
     pub score_pattern: Option<String>,
+    /// Several of them, each by its name.
+    #[serde(default)]
+    pub scores: Vec<NamedPattern>,
+    /// A file that the program writes while it runs; its text is told with its totals.
+    #[serde(default)]
+    pub report_file: Option<String>,
+    /// Whether what the program prints is told so instead.
+    #[serde(default)]
+    pub report_output: bool,
+}
+
+/// Where a score stands: the last match of the first group, or of the one called `value`.
+///
+/// With a group called `name`, each name that it matches is a score of its own.
+#[derive(Deserialize, JsonSchema, Debug)]
+pub struct NamedPattern {
+    #[serde(default)]
+    pub name: String,
+    pub pattern: String,
 }
 
 /// What a variant gets a copy of: `folders` laid over each other, but for the names in `without`.
@@ -404,6 +423,8 @@ impl Variant {
     pub fn reads_output(&self) -> bool {
         let load = self.load.as_ref();
         self.score_pattern.is_some()
+            || !self.scores.is_empty()
+            || self.report_output
             || self.operations_pattern.is_some()
             || load.is_some_and(|load| load.operations_pattern.is_some())
     }

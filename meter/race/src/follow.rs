@@ -21,6 +21,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 use tracer::Tracer;
 
 /// Signals that are meant for the program where this process gets them.
@@ -37,9 +38,15 @@ const PASSED_ON: [c_int; 8] = [
 const NOT_EXECUTED: i32 = 127;
 
 /// Runs the program, of which a document is written to `log`, with clocks of CPU time that seem so
-/// many times as fast; gives its exit status, or dies of the signal that it died of.
-pub fn follow(command: Vec<OsString>, log: &Path, cpu_clock_rate: u64) -> i32 {
-    match run(command, log, cpu_clock_rate) {
+/// many times as fast, and looks now and then where it is; gives its exit status, or dies of the
+/// signal that it died of.
+pub fn follow(
+    command: Vec<OsString>,
+    log: &Path,
+    cpu_clock_rate: u64,
+    sample_every: Option<Duration>,
+) -> i32 {
+    match run(command, log, cpu_clock_rate, sample_every) {
         Ok(status) => end_like(status),
         Err(error) => {
             eprintln!("ensign-meter follow: {error}");
@@ -48,7 +55,12 @@ pub fn follow(command: Vec<OsString>, log: &Path, cpu_clock_rate: u64) -> i32 {
     }
 }
 
-fn run(command: Vec<OsString>, log: &Path, cpu_clock_rate: u64) -> Result<c_int, String> {
+fn run(
+    command: Vec<OsString>,
+    log: &Path,
+    cpu_clock_rate: u64,
+    sample_every: Option<Duration>,
+) -> Result<c_int, String> {
     let plain = |error: io::Error| error.to_string();
     let command: Vec<CString> = command
         .into_iter()
@@ -65,7 +77,7 @@ fn run(command: Vec<OsString>, log: &Path, cpu_clock_rate: u64) -> Result<c_int,
     };
     tracer.seen.gaps.extend(traced.err());
     child.go(traced.is_ok()).map_err(plain)?;
-    let status = attend(&mut tracer, &signals, log, &child);
+    let status = attend(&mut tracer, &signals, sample_every, log, &child);
     match child.trouble() {
         Some(Trouble::Filter) => drop(tracer.seen.gaps.insert(Gap::NoFilter)),
         Some(Trouble::Exec(error)) => {
@@ -83,8 +95,19 @@ fn run(command: Vec<OsString>, log: &Path, cpu_clock_rate: u64) -> Result<c_int,
 }
 
 /// Until the program has ended: everything that happens to it and its children.
-fn attend(tracer: &mut Tracer, signals: &Signals, log: &Path, child: &Child) -> c_int {
+fn attend(
+    tracer: &mut Tracer,
+    signals: &Signals,
+    sample_every: Option<Duration>,
+    log: &Path,
+    child: &Child,
+) -> c_int {
+    let mut looked = Instant::now();
     loop {
+        if sample_every.is_some_and(|every| looked.elapsed() >= every) {
+            tracer.look_where_tasks_are();
+            looked = Instant::now();
+        }
         let mut status = 0;
         // SAFETY: the status is ours.
         let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::WNOHANG) };
@@ -95,7 +118,7 @@ fn attend(tracer: &mut Tracer, signals: &Signals, log: &Path, child: &Child) -> 
             }
             continue;
         }
-        let Some((signal, sender)) = signals.wait() else {
+        let Some((signal, sender)) = signals.wait(sample_every) else {
             continue;
         };
         if !tracer.was_delivered(signal, sender) {
@@ -152,12 +175,17 @@ impl Signals {
         }
     }
 
-    /// The next one that somebody sent, and who; None where a child has news.
-    fn wait(&self) -> Option<(c_int, pid_t)> {
-        // SAFETY: plain data, filled in by the kernel.
+    /// The next one that somebody sent, and who; None where a child has news, or after so long.
+    fn wait(&self, at_most: Option<Duration>) -> Option<(c_int, pid_t)> {
+        let limit = at_most.map(|time| libc::timespec {
+            tv_sec: time.as_secs() as _,
+            tv_nsec: time.subsec_nanos() as _,
+        });
+        let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: plain data, filled in by the kernel; without a limit it waits for ever.
         unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            let signal = libc::sigwaitinfo(&self.ours, &mut info);
+            let signal = libc::sigtimedwait(&self.ours, &mut info, limit);
             // A terminal sends to the whole group, the program included.
             let sent = info.si_code != libc::SI_KERNEL;
             (signal > 0 && signal != libc::SIGCHLD && sent).then(|| (signal, info.si_pid()))

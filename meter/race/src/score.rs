@@ -1,14 +1,51 @@
 //! Numbers in what programs print.
 
-use regex_lite::Regex;
+use ensign_protocol::records::NamedScore;
+use regex_lite::{Captures, Match, Regex};
+use std::collections::HashMap;
 
-/// The last match of the pattern's first group, as a number.
+/// The last match of the pattern's first group (or of `value`), as a number.
 pub(crate) fn number(text: &str, pattern: &str) -> Option<f64> {
     let regex = Regex::new(pattern).ok()?;
-    let found = regex
-        .captures_iter(text)
-        .filter_map(|captures| captures.get(1))
-        .last()?;
+    let found = regex.captures_iter(text).filter_map(value_of).last()?;
+    parsed(text, found)
+}
+
+/// The last number of each name that the pattern's group `name` matches; without one, of `name`.
+///
+/// In the order of their first matches. Where there is no number above 0 there is none.
+pub(crate) fn numbers(text: &str, name: &str, pattern: &str) -> Vec<NamedScore> {
+    let above_0 = |value: Option<f64>| value.filter(|value| *value > 0.0);
+    let named = Regex::new(pattern)
+        .ok()
+        .filter(|regex| regex.capture_names().flatten().any(|each| each == "name"));
+    let Some(regex) = named else {
+        let (name, value) = (name.into(), above_0(number(text, pattern)));
+        return vec![NamedScore { name, value }];
+    };
+    let mut found: Vec<NamedScore> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for captures in regex.captures_iter(text) {
+        let Some(name) = captures.name("name").map(|found| found.as_str()) else {
+            continue;
+        };
+        let value = above_0(value_of(captures).and_then(|value| parsed(text, value)));
+        let place = *places.entry(name).or_insert(found.len());
+        if place == found.len() {
+            let name = name.to_owned();
+            found.push(NamedScore { name, value });
+        } else {
+            found[place].value = value;
+        }
+    }
+    found
+}
+
+fn value_of(captures: Captures<'_>) -> Option<Match<'_>> {
+    captures.name("value").or_else(|| captures.get(1))
+}
+
+fn parsed(text: &str, found: Match) -> Option<f64> {
     // A unit that stands right behind the number belongs to it: "950us" and "1.2ms" differ.
     let behind = &text[found.end()..];
     let unit: String = behind.chars().take_while(|c| is_of_unit(*c)).collect();
@@ -74,7 +111,34 @@ fn factor(unit: &str) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::number;
+    use super::{number, numbers};
+
+    fn told(text: &str, pattern: &str) -> Vec<(String, Option<f64>)> {
+        let found = numbers(text, "own", pattern).into_iter();
+        found.map(|each| (each.name, each.value)).collect()
+    }
+
+    #[test]
+    fn each_name_is_a_score_of_its_own() {
+        let output = "test sum ... bench: 1,234 ns/iter\ntest sort ... bench: NaN ns/iter\n";
+        let pattern = r"test (?P<name>\S+) ... bench: +(?P<value>\S+)";
+        let expected = vec![("sum".into(), Some(1234.0)), ("sort".into(), None)];
+        assert_eq!(told(output, pattern), expected);
+        let again = "a 1\nb 2\na 3\n";
+        let pattern = r"(?P<value>\d)\b|(?P<name>\w)";
+        assert_eq!(told(again, pattern)[0].0, "a");
+        let last = told(again, r"(?P<name>\w) (?P<value>\d)");
+        assert_eq!(last, [("a".into(), Some(3.0)), ("b".into(), Some(2.0))]);
+    }
+
+    #[test]
+    fn without_names_the_last_match_is_the_one_score() {
+        let expected = [("own".to_owned(), Some(7.0))];
+        assert_eq!(told("3 MB/s, 7 MB/s", r"(\d) MB"), expected);
+        assert_eq!(told("3 MB/s, 7 MB/s", r"(?P<value>\d) MB"), expected);
+        assert_eq!(told("0 MB/s", r"(\d) MB"), [("own".to_owned(), None)]);
+        assert_eq!(told("nothing", r"(\d) MB"), [("own".to_owned(), None)]);
+    }
 
     #[test]
     fn the_last_match_counts() {

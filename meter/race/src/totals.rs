@@ -4,9 +4,9 @@ use crate::commands::launch::{Names, Process};
 use crate::halt::Halt;
 use crate::processes::procfs::Footprint;
 use crate::processes::usage::Usage;
-use crate::score::number;
+use crate::score::{number, numbers};
 use ensign_load::Report;
-use ensign_protocol::records::Activity;
+use ensign_protocol::records::{Activity, NamedScore};
 use ensign_protocol::request;
 use ensign_protocol::Code;
 use std::fs::File;
@@ -15,6 +15,10 @@ use std::os::unix::fs::OpenOptionsExt;
 
 /// A load generator's file is not larger.
 const MOST_JSON_BYTES: u64 = 16 << 20;
+/// More figures than anybody reads.
+const MOST_SCORES: usize = 10_000;
+/// What is told of a report: a line of the records has it.
+const MOST_REPORT_BYTES: u64 = 4 << 20;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Total {
@@ -27,6 +31,8 @@ pub(crate) struct Total {
     pub counters: Vec<u64>,
     pub drive: Option<Report>,
     pub score: Option<f64>,
+    pub scores: Vec<NamedScore>,
+    pub report: Option<String>,
     /// Of the batch program where that was asked for.
     pub digest: Option<String>,
     /// Time in which a task of the program waited for a CPU, where the machine tells.
@@ -86,7 +92,8 @@ impl Printed<'_> {
             let why = format!("nothing that {who} printed matches '{pattern}'");
             (self.count(pattern), why)
         } else if let Some(written) = written {
-            let text = written_text(&names.expand(&written.file)).unwrap_or_default();
+            let text =
+                written_text(&names.expand(&written.file), MOST_JSON_BYTES).unwrap_or_default();
             let why = format!(
                 "the load generator wrote no number '{}' into '{}'",
                 written.pointer, written.file
@@ -117,6 +124,28 @@ impl Printed<'_> {
         found.map(Some).ok_or_else(unknown)
     }
 
+    /// What it says of its own speed, by names.
+    pub(crate) fn scores(&self) -> Vec<NamedScore> {
+        let patterns = self.variant.scores.iter();
+        patterns
+            .flat_map(|each| numbers(&self.text, &each.name, &each.pattern))
+            .take(MOST_SCORES)
+            .collect()
+    }
+
+    /// The text that somebody else is to read: of a file, or what was printed.
+    pub(crate) fn report(&self, names: &Names) -> Result<Option<String>, Halt> {
+        if self.variant.report_output {
+            return Ok(Some(self.text.clone()));
+        }
+        let Some(file) = &self.variant.report_file else {
+            return Ok(None);
+        };
+        let text = written_text(&names.expand(file), MOST_REPORT_BYTES);
+        text.map(Some)
+            .map_err(|error| self.unknown(&format!("its report '{file}' is missing: {error}")))
+    }
+
     fn unknown(&self, what: &str) -> Halt {
         let name = &self.variant.name;
         let text = format!("variant {name:?}: {what}");
@@ -125,7 +154,7 @@ impl Printed<'_> {
 }
 
 /// Of a plain file: no link, and nothing that could be waited for.
-fn written_text(path: &str) -> io::Result<String> {
+fn written_text(path: &str, most_bytes: u64) -> io::Result<String> {
     let mut options = File::options();
     let file = (options.read(true))
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
@@ -133,9 +162,13 @@ fn written_text(path: &str) -> io::Result<String> {
     if !file.metadata()?.is_file() {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let mut text = String::new();
-    file.take(MOST_JSON_BYTES).read_to_string(&mut text)?;
-    Ok(text)
+    let mut bytes = Vec::new();
+    file.take(most_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most_bytes {
+        let text = format!("it has more than {} MiB", most_bytes >> 20);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn count_in_json(text: &str, pointer: &str) -> Option<u64> {

@@ -342,11 +342,14 @@ impl<'a> Variant<'a> {
         run_state.end_left_running(self.tree, self.runner_group(), self.name());
         let printed = Printed::of(self.spec, &runner);
         let (operations, score) = (printed.operations(&self.names), printed.score());
+        let (scores, report) = (printed.scores(), printed.report(&self.names));
         let digest = self.digest(&runner);
         run_state.conclude(runner, self.name(), Reason::Exited)?;
         self.finish(Total {
             operations: operations?,
             score: score?,
+            scores,
+            report: report?,
             digest,
             ..total
         });

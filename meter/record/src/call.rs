@@ -1,6 +1,7 @@
 //! What a compiler's or archiver's command line does. Pure, but for response files.
 
 use crate::line::Line;
+use crate::rust_line;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -17,6 +18,7 @@ pub(crate) enum Tool {
     As,
     Objcopy,
     Strip,
+    Rustc,
     /// Runs the compiler that its arguments name, or gives what that made before (ccache).
     Launcher,
 }
@@ -28,7 +30,7 @@ impl Tool {
 
     /// Whether its command lines are read as wholes.
     pub(crate) fn has_line(self) -> bool {
-        self.is_driver() || self == Tool::Ld
+        self.is_driver() || matches!(self, Tool::Ld | Tool::Rustc)
     }
 }
 
@@ -63,6 +65,7 @@ pub(crate) fn outputs(tool: Tool, arguments: &[String], line: &Line) -> Vec<Stri
         Tool::Objcopy | Tool::Strip => named_files(arguments),
         Tool::Ld | Tool::As => vec![line.output.clone().unwrap_or_else(|| "a.out".into())],
         Tool::Cc | Tool::Cxx => driver_outputs(arguments, line),
+        Tool::Rustc => rust_line::outputs(line),
     }
 }
 

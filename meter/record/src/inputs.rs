@@ -172,6 +172,9 @@ fn kind_of(data: &[u8]) -> Option<&'static str> {
         })
     } else if data.starts_with(b"BC\xc0\xde") || data.starts_with(b"\xde\xc0\x17\x0b") {
         Some("object")
+    } else if data.starts_with(b"rust\0") {
+        // The metadata of a crate, from which others that use it are compiled.
+        Some("object")
     } else {
         None
     }

@@ -10,6 +10,7 @@ mod inputs;
 mod line;
 mod parsed;
 mod recorder;
+mod rust_line;
 mod sink;
 
 pub use parsed::parsed;

@@ -1,6 +1,7 @@
 //! A command line of a compiler driver or a linker, read once for everybody. Pure.
 
 use crate::call::Tool;
+use crate::rust_line;
 use serde::Serialize;
 use std::path::Path;
 
@@ -167,6 +168,9 @@ pub(crate) struct LinkWord {
 
 impl Line {
     pub(crate) fn read(tool: Tool, arguments: &[String]) -> Line {
+        if tool == Tool::Rustc {
+            return rust_line::read(arguments);
+        }
         let mut reader = Reader {
             of_linker: tool == Tool::Ld,
             ..Reader::default()

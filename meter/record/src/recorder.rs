@@ -22,6 +22,8 @@ const SETTINGS: &str = "ENSIGN_RECORDER";
 /// Set beneath a recorded call: what a driver runs in turn is part of that call.
 const BENEATH: &str = "ENSIGN_RECORDED";
 const OWN_NAME: &str = "ensign-meter";
+/// The name of the settings beside a recorder.
+const BESIDE: &str = "settings.json";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +48,14 @@ pub(crate) struct Settings {
     link: Vec<String>,
     #[serde(default)]
     remove: Vec<String>,
+}
+
+impl Settings {
+    /// Whether nothing is recorded and nothing changed.
+    fn only_runs(&self) -> bool {
+        let changes = [&self.compile, &self.link, &self.remove];
+        self.socket.is_none() && self.log.is_none() && changes.iter().all(|each| each.is_empty())
+    }
 }
 
 #[derive(Deserialize)]
@@ -84,7 +94,15 @@ struct Output {
 pub fn called_as() -> Option<String> {
     let name = std::env::args_os().next()?;
     let name = Path::new(&name).file_name()?.to_str()?.to_string();
-    (name != OWN_NAME && std::env::var_os(SETTINGS).is_some()).then_some(name)
+    let known = || std::env::var_os(SETTINGS).is_some() || settings_beside().is_some();
+    (name != OWN_NAME && known()).then_some(name)
+}
+
+/// The settings beside this executable. A build system keeps the paths of the links that it found
+/// while it was recorded, and calls them later, when nobody records.
+fn settings_beside() -> Option<PathBuf> {
+    let path = std::env::current_exe().ok()?.with_file_name(BESIDE);
+    path.is_file().then_some(path)
 }
 
 /// Runs the real program and gives its exit status.
@@ -112,7 +130,7 @@ fn run(name: &str) -> Result<i32, String> {
         .map(|argument| argument.into_string())
         .collect::<Result<_, _>>()
         .map_err(|argument| format!("{argument:?} is not text"))?;
-    if std::env::var_os(BENEATH).is_some() {
+    if std::env::var_os(BENEATH).is_some() || settings.only_runs() {
         let error = command(&program.program, &arguments).exec();
         return Err(format!("{}: {error}", program.program.display()));
     }
@@ -135,7 +153,9 @@ fn run(name: &str) -> Result<i32, String> {
     let line = Line::read(call.tool, &ran);
     let inputs = match call.tool {
         Tool::Objcopy | Tool::Strip => inputs::of_change(&ran, &cwd),
-        tool if work.links || tool == Tool::Ld => inputs::of_link(&line, &cwd),
+        tool if work.links || matches!(tool, Tool::Ld | Tool::Rustc) => {
+            inputs::of_link(&line, &cwd)
+        }
         _ => Vec::new(),
     };
     // A response file is there because the line is too long: only a change may need it unfolded.
@@ -229,7 +249,8 @@ fn is_this(path: &Path) -> bool {
 
 /// What they say, and their hash: who collects the records knows which ones he gave.
 fn read_settings() -> Result<(Settings, String), String> {
-    let path = PathBuf::from(std::env::var_os(SETTINGS).unwrap_or_default());
+    let named = std::env::var_os(SETTINGS).map(PathBuf::from);
+    let path = named.or_else(settings_beside).unwrap_or_default();
     let text = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let settings = settings_of(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok((settings, hashing::of_bytes(&text)))

@@ -9,9 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from ensign.builders.build_context import BuildContext
+from ensign.builders.build_depends import missing_at_hand, require_dependencies
 from ensign.builders.build_stage import Made
 from ensign.builders.check_all import check_findings, check_variants, count_missing
 from ensign.builders.check_context import CheckContext, compared_workloads
+from ensign.builders.compilers import mixture, refusal_of_build
 from ensign.builders.environments import (
     NO_ENVIRONMENTS,
     Environments,
@@ -40,6 +42,12 @@ from ensign.builders.outcomes import (
 from ensign.builders.plan import BuildPlace, plan_builds, variant_flags
 from ensign.builders.profiles import files_named
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.revisions import (
+    SourceTrees,
+    obtain_sources,
+    pinned_hashes,
+    revisions_of,
+)
 from ensign.builders.sandboxes import Sandboxes, choose_sandboxes
 from ensign.builders.shown import (
     confinement_of,
@@ -54,18 +62,17 @@ from ensign.builders.stages import Plan
 from ensign.host.cache import Cache, key_of
 from ensign.host.files import file_sha256, is_file
 from ensign.host.processor import read_processor
-from ensign.model.build_events import BuildEvent, OnEvent, ignore
-from ensign.model.errors import CommandFailed
+from ensign.model.build_events import OnEvent, ignore
+from ensign.model.errors import CommandFailed, InputError
 from ensign.model.findings import Finding
 from ensign.model.study_build import CheckSection
 from ensign.model.study_environment import environment_of
 from ensign.model.variants import Variant, trained
 from ensign.proof.evidence import some
-from ensign.sources.obtain import SourcePorts, SourceTree, lock_path, obtain, read_lock
+from ensign.sources.obtain import SourceTree, lock_path, read_lock
 from ensign.sources.size import size_at_hand, source_size
 from ensign.toolchains.find import Toolchain, ToolchainFinder
 from ensign.toolchains.places import RootPlace
-from ensign.toolchains.spelling import refusal
 
 
 class WrongBaseline(CommandFailed):
@@ -91,24 +98,27 @@ def build_variants(
     complaints = complaints_of(request, ports, toolchains, environments)
     if request.baseline in complaints:
         raise CommandFailed(f"the baseline cannot be built: {complaints[request.baseline]}")
-    source = obtain_source(request, ports, on_event)
+    source = obtain_sources(request, ports, on_event)
+    if request.study.build.system == "debian":
+        for tree in source.by_revision.values():
+            require_dependencies(tree.tree, ports, install=request.install_dependencies)
     sandboxes = sandboxes_of(request, ports, toolchains)
-    place = place_of(source.sha256, sandboxes, request, ports, environments)
+    place = place_of(source.hashes, sandboxes, request, ports, environments)
     buildable = [each for each in request.variants if each.name not in complaints]
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
-    known = Known(request.study.name, ports.cache, source_size(source.tree))
+    known = Known(request.study.name, ports.cache, source_size(source.first.tree))
     expected_s = expected_seconds(known, plan.stages)
     context = GraphContext(source, plan.stage_of[request.baseline], ports.cores, expected_s)
     build_context = replace(
         build_context_of(request, ports, sandboxes, place),
         roots=environments.roots,
-        source_again=partial(obtain_source, replace(request, update_lock=False), ports, ignore),
+        source_again=partial(obtain_sources, replace(request, update_lock=False), ports, ignore),
     )
     try:
         ends, cached = Graph(plan, context, build_context, on_event).run()
     except CommandFailed as failed:
         raise CommandFailed(
-            f"{failed}{_hint(source)}{way_out(str(failed), sandboxes.confinement)}"
+            f"{failed}{_hint(source.first)}{way_out(str(failed), sandboxes.confinement)}"
         ) from None
     remember_costs(known, plan.stages, ends)
     build = request.study.build
@@ -121,7 +131,8 @@ def build_variants(
     _require_baseline(results, request.baseline)
     results = same_bytes(results, request.baseline)
     findings = (
-        *source_findings(source, plan.stage_of[request.baseline], ends),
+        *source.findings(),
+        *source_findings(source.first, plan.stage_of[request.baseline], ends),
         *findings_of(results, request.variants, plan, ends),
         *left_running(plan, _facts_of_stages(plan, ends, ports.cache)),
     )
@@ -167,7 +178,7 @@ def _facts_of_stages(plan: Plan, ends: Mapping[str, Made], cache: Cache) -> dict
 
 def _check(
     request: BuildRequest,
-    source: SourceTree,
+    source: SourceTrees,
     build_context: BuildContext,
     results: tuple[BuildResult, ...],
     cores: int,
@@ -177,7 +188,14 @@ def _check(
     baseline = next(each for each in results if each.facts.variant == request.baseline)
     folder = request.path.absolute().parent
     context = CheckContext(
-        request.study, check, source.tree, source.sha256, folder, baseline, build_context
+        request.study,
+        check,
+        source.first.tree,
+        source.first.sha256,
+        folder,
+        baseline,
+        build_context,
+        revisions={name: (each.tree, each.sha256) for name, each in source.by_revision.items()},
     )
     if not check.commands and not context.workloads:
         return results
@@ -186,12 +204,16 @@ def _check(
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What `build_variants` will do: its plan, its cost, and the variants that cannot be built."""
+    """What `build_variants` will do: its plan, its cost, and the variants that cannot be built.
+
+    `missing` says what must be installed before, as far as the source is at hand.
+    """
 
     plan: Plan
     estimate: BuildEstimate
     toolchains: Mapping[str, Toolchain]
     left_out: Mapping[str, str]
+    missing: str = ""
 
 
 def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
@@ -199,13 +221,13 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
 
     Without a lock file nothing is taken to be in the cache. InputError as `build_variants`.
     """
-    lock = read_lock(lock_path(request.path))
+    revisions = revisions_of(request.variants, request.baseline)
+    hashes = pinned_hashes(revisions, read_lock(lock_path(request.path)))
     confinement = confinement_of(request, ports)
     environments = environments_of(request, ports, confinement, makes=False)
     toolchains = find_toolchains(request, ports, environments)
     sandboxes = sandboxes_of(request, ports, toolchains)
-    source_sha256 = "" if lock is None else lock.tree_sha256
-    place = place_of(source_sha256, sandboxes, request, ports, environments)
+    place = place_of(hashes, sandboxes, request, ports, environments)
     left_out = complaints_of(request, ports, toolchains, environments)
     built = [variant for variant in request.variants if variant.name not in left_out]
     plan = plan_builds(request.study, built, request.baseline, toolchains, place)
@@ -216,12 +238,14 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
         results = _cached_results(request, built, plan, toolchains, ports.cache)
         checks = _count_checks(request, check, place, build_context, results)
         checks = (checks[0] + len(built) - len(results), checks[1])
-    sha256 = None if lock is None else lock.tree_sha256
-    size = size_at_hand(request.study.source, request.path, sha256, ports.cache)
+    size = size_at_hand(
+        request.study.source, request.path, place.source_sha256 or None, ports.cache
+    )
     known = Known(request.study.name, ports.cache, size)
     at_once = ports.cores if sandboxes.concurrent else 1
     estimate = estimate_of(known, plan.stages, checks, at_once)
-    return Outlook(plan, estimate, toolchains, left_out)
+    missing = missing_at_hand(request.study, place.source_sha256, ports)
+    return Outlook(plan, estimate, toolchains, left_out, missing)
 
 
 def _cached_results(
@@ -258,7 +282,14 @@ def _count_checks(
     folder = request.path.absolute().parent
     nowhere = Path()  # nothing is fetched yet, and a key needs the source's hash alone
     context = CheckContext(
-        request.study, check, nowhere, place.source_sha256, folder, baseline, build_context
+        request.study,
+        check,
+        nowhere,
+        place.source_sha256,
+        folder,
+        baseline,
+        build_context,
+        revisions={name: (nowhere, sha256) for name, sha256 in place.revisions.items()},
     )
     return count_missing(context, results)
 
@@ -293,16 +324,19 @@ def build_context_of(
 
 
 def place_of(
-    source_sha256: str,
+    hashes: Mapping[str, str],
     sandboxes: Sandboxes,
     request: BuildRequest,
     ports: BuildPorts,
     environments: Environments = NO_ENVIRONMENTS,
 ) -> BuildPlace:
-    """What a plan needs to know of this machine and of the files that the training names."""
+    """What a plan needs to know of this machine and of the files that the training names.
+
+    `hashes` are of the source's trees by revision, the baseline's first.
+    """
     recorded = ports.meter is not None
     return BuildPlace(
-        source_sha256=source_sha256,
+        source_sha256=next(iter(hashes.values())),
         build_path=sandboxes.build_path,
         processor=read_processor().identity,
         path=ports.env.get("PATH", "/usr/bin:/bin"),
@@ -310,6 +344,7 @@ def place_of(
         training_sha256=_training_sha256(request),
         sandbox_key=sandbox_key(request.study.sandbox, ports.env),
         roots=environments.roots,
+        revisions=hashes,
     )
 
 
@@ -337,6 +372,8 @@ def find_toolchains(
                 found[name] = unknown_toolchain(name, environment, problem)
             else:
                 found[name] = finder_of(environment).find(name)
+        if mixed := mixture(found.values()):
+            raise InputError(mixed)
         for name in {variant.compiler for variant in request.variants if trained(variant)}:
             if not found[name].problem:
                 profilers = finder_of(found[name].environment).profilers(found[name])
@@ -382,7 +419,7 @@ def complaints_of(
             elif lacking:
                 complaint = f"this processor lacks {', '.join(lacking)}"
             else:
-                complaint = refusal(toolchain.kind, variant)
+                complaint = refusal_of_build(request.study, toolchain, variant)
             if not complaint and trained(variant):
                 complaint = _profiling_complaint(finder, toolchain, variant, ports)
             if not complaint:
@@ -419,16 +456,3 @@ def _probe(
         cache.remember(question, "works")
         return ""
     return f"{variant.compiler} cannot do it: {complaint}"
-
-
-def obtain_source(request: BuildRequest, ports: BuildPorts, on_event: OnEvent) -> SourceTree:
-    """The pristine source, told as an event. InputError as `obtain`."""
-    source_ports = SourcePorts(ports.processes, ports.cache, ports.env)
-    started_ns = ports.clock.monotonic_ns()
-    on_event(BuildEvent("started", "source", 0.0, 0.0))
-    source = obtain(
-        request.study.source, request.path, source_ports, update_lock=request.update_lock
-    )
-    elapsed_s = (ports.clock.monotonic_ns() - started_ns) / 1e9
-    on_event(BuildEvent("finished", "source", elapsed_s, 0.0))
-    return source

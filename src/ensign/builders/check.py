@@ -18,18 +18,19 @@ from ensign.builders.build_context import Bounds, BuildContext, Runner
 from ensign.builders.build_stage import BUILD_TREE, environment_of
 from ensign.builders.built_again import Ran, TreeBefore, changes, look, what_ran
 from ensign.builders.call_log import set_up_recorder
-from ensign.builders.check_context import CheckContext, kept
+from ensign.builders.check_context import CheckContext, expected_path, kept
 from ensign.builders.estimate import remember_check
 from ensign.builders.outcomes import BuildResult
 from ensign.builders.same_output import difference
 from ensign.builders.sandboxes import Sandbox
 from ensign.host.entry import Entry, Facts
 from ensign.host.files import (
+    file_sha256,
     storage_errors,
     tree_entries,
 )
 from ensign.host.processes import Outcome, read_tail
-from ensign.model.placeholders import fill_all, program_values
+from ensign.model.placeholders import fill, fill_all, program_values
 from ensign.model.study import longest_run_ns
 from ensign.model.study_workload import Workload
 from ensign.model.units import parse_duration_ns, parse_size_bytes
@@ -174,9 +175,8 @@ def _furnish(context: CheckContext, result: BuildResult, sandbox: Sandbox) -> No
         set_up_recorder(result.stage, sandbox, context.build_context)
     else:
         again = context.build_context.source_again
-        context.build_context.copy_pinned(
-            context.source, sandbox.tree, context.source_sha256, again
-        )
+        tree, sha256 = context.source_of(result)
+        context.build_context.copy_pinned(tree, sandbox.tree, sha256, again)
     for name, path in context.baseline.tools.items():
         _put(path, sandbox.tree / build.tools[name])
     if build.runtime_files:
@@ -273,6 +273,11 @@ class _Run:
         """
         asked = self.context.check.same_output is not None
         for workload in self.context.workloads:
+            if workload.has_expectation:
+                failed = self._expectation(workload)
+                if failed:
+                    return failed
+                continue
             first, again = (self.outputs / f"{name}{workload.name}" for name in ("", ".again-"))
             try:
                 failed = self._workload(workload, first) or self._workload(workload, again)
@@ -296,6 +301,11 @@ class _Run:
         for workload in self.context.workloads:
             if workload.name in expected.apart:
                 continue
+            if workload.has_expectation:
+                failed = self._expectation(workload)
+                if failed:
+                    return failed
+                continue
             output, wanted = self.outputs / workload.name, expected.outputs / workload.name
             failed = self._workload(workload, output)
             if failed:
@@ -305,13 +315,30 @@ class _Run:
                 return f"the output of workload {workload.name} is not the baseline's: {differs}"
         return ""
 
+    def _expectation(self, workload: Workload) -> str:
+        """Run it and hold its output against what the study says."""
+        output = self.outputs / workload.name
+        failed = self._workload(workload, output)
+        if failed:
+            return failed
+        said = f"the output of workload {workload.name} is not the expected one"
+        given = file_sha256(output)
+        if workload.expected_sha256 not in (None, given):
+            return f"{said}: its SHA-256 is {given}"
+        if workload.expected_file is None:
+            return ""
+        wanted = expected_path(self.context, workload)
+        differs = difference(_text(wanted), _text(output), self.context.check.tolerance, "it")
+        return f"{said} ({workload.expected_file}): {differs}" if differs else ""
+
     def _workload(self, workload: Workload, output: Path) -> str:
         """Run in the study's folder, as races do. Say what failed; empty if nothing did."""
         values = self._values()
         command = fill_all(workload.command or (), values)
+        where = fill(workload.folder or ".", values)
         env = fill_all((f"{key}={text}" for key, text in workload.env.items()), values)
         outcome = self.runner.run(
-            ("env", "-C", str(self.context.folder), *env, *command),
+            ("env", "-C", str(self.context.folder / where), *env, *command),
             self._deadline_ns(workload),
             stdin=None if workload.stdin is None else self.context.folder / workload.stdin,
             stdout=output,

@@ -11,6 +11,7 @@ from ensign.builders.build_context import BuildContext
 from ensign.builders.outcomes import BuildResult
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, is_file, is_folder, tree_entries, tree_sha256
+from ensign.model.errors import InputError
 from ensign.model.placeholders import names_in
 from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
@@ -25,7 +26,8 @@ class CheckContext:
 
     `source` is the pristine tree and `source_sha256` its hash; relative paths of workloads start at
     `folder`. `baseline` was built, and has the tools. Workloads take `turns`: what they write in
-    that folder is in the others' way.
+    that folder is in the others' way. `revisions` has tree and hash of each revision that variants
+    are built from.
     """
 
     study: Study
@@ -35,7 +37,13 @@ class CheckContext:
     folder: Path
     baseline: BuildResult
     build_context: BuildContext
+    revisions: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
     turns: Lock = field(default_factory=Lock, compare=False)
+
+    def source_of(self, result: BuildResult) -> tuple[Path, str]:
+        """The tree that a variant was built from, and its hash."""
+        revision = dict(result.facts.choices).get("revision", "")
+        return self.revisions.get(revision, (self.source, self.source_sha256))
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -57,7 +65,7 @@ def check_key(context: CheckContext, result: BuildResult) -> str:
             **_of_tree(context, result),
             **({"sandbox": sandbox} if sandbox else {}),
             "schema": _SCHEMA,
-            "source": context.source_sha256,
+            "source": context.source_of(result)[1],
             "place": context.build_context.sandboxes.build_path,
             "check": context.check.model_dump(mode="json", exclude={"deadline"}),
             "artifact": [context.study.build.artifact, result.facts.loadable_sha256],
@@ -72,6 +80,7 @@ def check_key(context: CheckContext, result: BuildResult) -> str:
                     each.stdin,
                     _input_sha256(context, each),
                     *([each.env] if each.env else []),
+                    *([_expected_sha256(context, each)] if each.has_expectation else []),
                 ]
                 for each in context.workloads
             ],
@@ -108,6 +117,20 @@ def kept(context: CheckContext, result: BuildResult) -> dict[str, str]:
     }
 
 
+def _expected_sha256(context: CheckContext, workload: Workload) -> list[str]:
+    """Hashes of what is expected: as the study says, and of the file."""
+    file = "" if workload.expected_file is None else file_sha256(expected_path(context, workload))
+    return [str(workload.expected_sha256 or ""), file]
+
+
+def expected_path(context: CheckContext, workload: Workload) -> Path:
+    """The file with what a workload must print. InputError where it is none."""
+    path = context.folder / (workload.expected_file or "")
+    if not is_file(path):
+        raise InputError(f"'expected' of workload '{workload.name}': there is no file {path}")
+    return path
+
+
 def _input_sha256(context: CheckContext, workload: Workload) -> str:
     if workload.stdin is None:
         return ""
@@ -121,8 +144,13 @@ def compared_workloads(study: Study, check: CheckSection) -> tuple[Workload, ...
     """The workloads that a check names, or all whose output can be compared."""
     named = check.same_output
     if named is None:
-        return tuple(filter(comparable, study.workloads))
-    return tuple(each for each in study.workloads if each.name in named)
+        # What prints its own speed prints something else in each run.
+        return tuple(
+            each
+            for each in study.workloads
+            if each.has_expectation or (comparable(each) and not each.scored)
+        )
+    return tuple(each for each in study.workloads if each.has_expectation or each.name in named)
 
 
 def comparable(workload: Workload) -> bool:

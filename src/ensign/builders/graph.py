@@ -11,12 +11,12 @@ from pathlib import Path
 from ensign.builders.build_context import BuildContext
 from ensign.builders.build_stage import Made, perform_stage
 from ensign.builders.order import in_order, jobs_for, needed
+from ensign.builders.revisions import SourceTrees
 from ensign.builders.running import Inputs
 from ensign.builders.stage_facts import cached_stage
 from ensign.builders.stages import Plan, Stage
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.errors import CommandFailed, Interrupted
-from ensign.sources.obtain import SourceTree
 
 _WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread
 
@@ -28,7 +28,7 @@ class GraphContext:
     `baseline` is the key of the stage without which the rest is of no use.
     """
 
-    source: SourceTree
+    source: SourceTrees
     baseline: str
     cores: int
     expected_s: Mapping[str, float]
@@ -124,7 +124,7 @@ class Graph:
             entry = made[source.key]
             if entry is not None:
                 tools = {name: entry.folder / "files" / path for name, path in source.tools}
-        pinned = self._context.source
+        pinned = self._context.source.at(stage.revision)
         return Inputs(
             pinned.tree, pinned.sha256, made.get(stage.parent), made.get(stage.profile), tools
         )

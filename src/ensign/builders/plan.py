@@ -24,17 +24,18 @@ from ensign.builders.profiles import (
     training_steps_of,
     uses_tools,
 )
-from ensign.builders.recorder import Changes, Recorded, recorded_programs
+from ensign.builders.recorder import Changes, Lookup, Recorded, recorded_programs
 from ensign.builders.stages import Kind, Plan, Stage
 from ensign.host.cache import key_of
 from ensign.host.root_directory import ROOT_PATH, RootDirectory
-from ensign.model.placeholders import PROGRAM
+from ensign.model.placeholders import CARGO_SETTINGS, PROGRAM
 from ensign.model.study import Study
 from ensign.model.study_build import Build, Rewrite
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.profiling import instrumenting, using
+from ensign.toolchains.rust import cargo_settings
 from ensign.toolchains.spelling import with_separate_functions
 from ensign.toolchains.table import Family, Flags
 
@@ -51,6 +52,7 @@ class BuildPlace:
     builds' PATH; `training_sha256` hashes the files that the training names; `recorder_path` is the
     folder in which builds see recorded programs, empty if nothing is recorded; `sandbox_key` hashes
     what they may reach of the machine, where that is not the usual. `roots` are the environments.
+    `revisions` has the hashes of other trees, by the revision that variants name.
     """
 
     source_sha256: str
@@ -61,6 +63,7 @@ class BuildPlace:
     training_sha256: str = ""
     sandbox_key: str = ""
     roots: Mapping[str, RootDirectory] = field(default_factory=dict)
+    revisions: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_builds(
@@ -75,25 +78,31 @@ def plan_builds(
     stage_of: dict[str, str] = {}
     flags_of: dict[str, Flags] = {}
 
-    def add(stage: Stage) -> None:
-        known = stages.get(stage.key, replace(stage, variants=()))
+    def add(stage: Stage, revision: str) -> None:
+        known = stages.get(stage.key, replace(stage, variants=(), revision=revision))
         stages[stage.key] = replace(known, variants=(*known.variants, *stage.variants))
 
     tools_from = ""
     for variant in variants:
         if variant.name == baseline and _trains(study, variants):
             plain = replace(variant, pgo="off", bolt="off")
-            context = _CompilerContext(study, toolchains[variant.compiler], place, is_baseline=True)
+            context = _CompilerContext(
+                study, toolchains[variant.compiler], place, variant.revision, is_baseline=True
+            )
             for stage in _stages(context, plain, ""):
-                add(replace(stage, variants=()))
+                add(replace(stage, variants=()), variant.revision)
                 tools_from = stage.key
     for variant in variants:
         context = _CompilerContext(
-            study, toolchains[variant.compiler], place, is_baseline=variant.name == baseline
+            study,
+            toolchains[variant.compiler],
+            place,
+            variant.revision,
+            is_baseline=variant.name == baseline,
         )
         flags_of[variant.name] = context.flags_in_use(variant)
         for stage in _stages(context, variant, tools_from):
-            add(stage)
+            add(stage, variant.revision)
             stage_of[variant.name] = stage.key
     return Plan(tuple(stages.values()), stage_of, flags_of)
 
@@ -217,6 +226,7 @@ class _CompilerContext:
     study: Study
     toolchain: Toolchain
     place: BuildPlace
+    revision: str
     is_baseline: bool
 
     @property
@@ -243,21 +253,28 @@ class _CompilerContext:
         )
 
     def flags_instrumented(self, variant: Variant) -> Flags:
-        more = instrumenting(self.toolchain.kind)
-        flags = self.flags(variant)
-        return Flags((*flags.compile, *more), (*flags.link, *more))
+        return self._with(self.flags(variant), instrumenting(self.toolchain.kind))
 
     def flags_in_use(self, variant: Variant) -> Flags:
         flags = self.flags(variant)
         if variant.pgo == "off":
             return flags
-        more = using(self.toolchain.kind, self.place.build_path)
-        return Flags((*flags.compile, *more), (*flags.link, *more))
+        return self._with(flags, using(self.toolchain.kind, self.place.build_path))
+
+    def _with(self, flags: Flags, more: tuple[str, ...]) -> Flags:
+        """Of rustc one call compiles and links, and LLVM takes no option of its own twice."""
+        linking = () if self.toolchain.kind.family is Family.RUST else more
+        return Flags((*flags.compile, *more), (*flags.link, *linking))
 
     def values(self, flags: Flags) -> dict[str, str]:
         """Of the toolchain, and of the flags that the dependencies see."""
         tools = {name: self._called(str(getattr(self.toolchain, name))) for name in _OF_TOOLCHAIN}
         texts = (" ".join(flags.compile), " ".join(flags.link))
+        # Build systems ask for a C++ compiler, whether or not the project needs one.
+        tools["cxx_if_any"] = tools["cxx"]
+        # Cargo asks rustc itself, and is no compiler to be recorded.
+        tools |= {"cargo": self.toolchain.cargo, "rust_target": self.toolchain.host}
+        tools[CARGO_SETTINGS] = f"{{{CARGO_SETTINGS}}}"
         return {**tools, **dict(zip(_OF_DEPENDENCIES, texts, strict=True))}
 
     def _called(self, program: str) -> str:
@@ -267,10 +284,14 @@ class _CompilerContext:
         return f"{self.place.recorder_path}/{PurePosixPath(program).name}"
 
     def recorded(self) -> tuple[Recorded, ...]:
+        in_place = self.build.system == "debian"  # whose rules may name the compiler themselves
         root = self.place.roots.get(self.toolchain.environment)
         if root is not None:
-            return recorded_programs(self.toolchain, ROOT_PATH, root.which, root.names_in)
-        return recorded_programs(self.toolchain, self.place.path)
+            programs = Lookup(root.which, root.names_in)
+            return recorded_programs(
+                self.toolchain, ROOT_PATH, programs, in_place_of_others=in_place
+            )
+        return recorded_programs(self.toolchain, self.place.path, in_place_of_others=in_place)
 
     def key(self, kind: Kind, variant: Variant | None, **inputs: object) -> str:
         """`variant` is whose flags the stage sees, if it sees any."""
@@ -280,7 +301,7 @@ class _CompilerContext:
             {
                 "schema": _SCHEMA,
                 "kind": kind,
-                "source": self.place.source_sha256,
+                "source": self.place.revisions.get(self.revision, self.place.source_sha256),
                 "build_path": self.place.build_path,
                 "toolchain": toolchain.identity
                 if variant is None
@@ -293,7 +314,9 @@ class _CompilerContext:
 
 
 def _natives(flags: str) -> tuple[str, ...]:
-    return tuple(flag.partition("=")[2] for flag in flags.split() if flag.startswith("-m"))
+    named = (flag.rpartition("target-cpu=") for flag in flags.split())
+    rust = tuple(value for _, found, value in named if found)
+    return (*rust, *(flag.partition("=")[2] for flag in flags.split() if flag.startswith("-m")))
 
 
 def _dependencies(context: _CompilerContext, variant: Variant | None, use: _Use) -> Stage:
@@ -302,6 +325,7 @@ def _dependencies(context: _CompilerContext, variant: Variant | None, use: _Use)
     values = context.values(Flags((), ()) if variant is None else use.flags)
     profile = "" if variant is None else use.profile
     label = f"dependencies with {context.toolchain.name}"
+    label += f" at {context.revision}" if context.revision else ""
     if variant is not None:
         label = f"dependencies of {variant.name}{' (instrumented)' if use.counts else ''}"
     commands = filled_all(build.dependencies, values, "build.dependencies")
@@ -335,15 +359,18 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
     values = {
         **context.values(flags if variant.dependencies == "flags" else Flags((), ())),
         "cflags": " ".join(flags.compile),
+        "cppflags": " ".join(each for each in flags.compile if each.startswith(("-D", "-U"))),
         "ldflags": " ".join(flags.link),
         "allocator": build.allocators.get(variant.allocator, ""),
     }
-    commands = filled_all(build.commands, values, "build.commands")
+    commands = _with_settings(filled_all(build.commands, values, "build.commands"), flags)
     clean = () if parent else filled_all(build.clean, values, "build.clean")
     tool_commands: Commands = ()
     tools: tuple[tuple[str, str], ...] = ()
     if context.is_baseline and not use.counts:
-        tool_commands = filled_all(build.tool_commands, values, "build.tool_commands")
+        tool_commands = _with_settings(
+            filled_all(build.tool_commands, values, "build.tool_commands"), flags
+        )
         tools = tuple(sorted(build.tools.items()))
     env = tuple(
         (name, filled(text, values, "build.env")) for name, text in sorted(build.env.items())
@@ -364,6 +391,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         "artifact": build.artifact,
         "tools": tools,
         "runtime_files": build.runtime_files,
+        **({} if build.system is None else {"finds_libraries": True}),
         **({} if relinks is None else {"relinks": as_inputs(relinks)}),
         **({"tree": True} if keeps_tree else {}),
     }
@@ -382,6 +410,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         artifact=build.artifact,
         tools=tools,
         runtime_files=tuple(build.runtime_files),
+        finds_libraries=build.system is not None,
         strip=kind == "program" and variant.bolt == "off" and variant.strip == "yes",
         recorded=context.recorded(),
         changes=changes,
@@ -390,6 +419,15 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         keep_tree=keeps_tree,
         check_commands=filled_all(checking, {**values, **later}, "check.commands"),
         environment=context.toolchain.environment,
+    )
+
+
+def _with_settings(commands: Commands, flags: Flags) -> Commands:
+    """With as many words for Cargo as the flags need, in the place of one."""
+    word = f"{{{CARGO_SETTINGS}}}"
+    return tuple(
+        tuple(each for one in argv for each in (cargo_settings(flags) if one == word else (one,)))
+        for argv in commands
     )
 
 

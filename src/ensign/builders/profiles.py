@@ -20,7 +20,6 @@ from ensign.model.units import parse_duration_ns
 from ensign.toolchains import profiling
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.profiling import Profilers
-from ensign.toolchains.table import Family
 
 COUNTS, PROFILE, WORKLOAD = "{counts}", "{profile}", "{workload}"
 FILE, NUMBER = "{file}", "{number}"
@@ -120,7 +119,7 @@ def compiler_training_steps(
     """For a program that the compiler made count."""
     kind, found = toolchain.kind, toolchain.profilers
     merge: Commands
-    if kind.family is Family.CLANG:
+    if kind.llvm_major:
         made = f"{PROFILE}/{profiling.PROFDATA}"
         merge = (
             (found.profdata, "merge", "-o", made, COUNTS),

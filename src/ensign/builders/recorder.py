@@ -23,6 +23,7 @@ from ensign.toolchains.table import Family
 
 SOCKET = "socket"
 PROGRAM = "recorder"
+SETTINGS = "settings.json"
 _FRONT = "front"
 CALLS = "calls.jsonl"
 DEPENDENCY_CALLS = "dependency-calls.jsonl"
@@ -34,8 +35,13 @@ _PLAIN = {"ar": "ar", "ranlib": "ranlib", "nm": "nm", "ld": "ld", "as": "as"}
 _CHANGING = {"objcopy": "objcopy", "llvm-objcopy": "objcopy", "strip": "strip",
              "llvm-strip": "strip"}  # fmt: skip
 _LAUNCHERS = dict.fromkeys(("ccache", "sccache", "distcc", "icecc"), "launcher")
-_OTHER_DRIVERS = {"gcc": "cc", "g++": "cxx", "clang": "cc", "clang++": "cxx"}
+_OTHER_DRIVERS = {
+    "gcc": "cc", "g++": "cxx", "clang": "cc", "clang++": "cxx", "cc": "cc", "c++": "cxx",
+}  # fmt: skip
 _VERSIONED = re.compile(r"(?:[\w.]+-)*(gcc|g\+\+|clang|clang\+\+)-\d+")
+_ARCHIVERS = ("ar", "ranlib", "nm")
+# With a prefix (`x86_64-linux-gnu-gcc`), a version, or both.
+_NAMED = re.compile(r"(?:[\w.]+-)*(gcc|g\+\+|clang|clang\+\+|ar|ranlib|nm)(?:-\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +65,30 @@ class Changes:
 NO_CHANGES = Changes()
 
 
-def _on_path(name: str, path: str) -> str:
-    return shutil.which(name, path=path) or ""
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Who looks for programs by name and search path, and lists a folder: this machine's."""
+
+    which: Callable[[str, str], str] = lambda name, path: shutil.which(name, path=path) or ""
+    names_of: Callable[[str], Sequence[str]] = names_in
+
+
+THIS_MACHINE = Lookup()
 
 
 def recorded_programs(
     toolchain: Toolchain,
     path: str,
-    which: Callable[[str, str], str] = _on_path,
-    names_of: Callable[[str], Sequence[str]] = names_in,
+    lookup: Lookup = THIS_MACHINE,
+    *,
+    in_place_of_others: bool = False,
 ) -> tuple[Recorded, ...]:
     """All names under which a build may call this toolchain, or another one past it.
 
     `cc` and `c++` are this toolchain's. A compiler of the other family, or plain `ar`, is run as
-    it is: a build that calls it is to be found out, not mended in silence. `which` and `names_of`
-    look for programs where they are not this machine's.
+    it is: a build that calls it is to be found out, not mended in silence; but for builds where
+    this toolchain stands in the place of the system's own compiler, whatever calls that.
+    `lookup` looks for programs where they are not this machine's.
     """
     found: dict[str, Recorded] = {}
 
@@ -81,36 +96,69 @@ def recorded_programs(
         if program and name not in found:
             found[name] = Recorded(name, tool, program)
 
-    for tool in ("cc", "cxx", "ar", "ranlib", "nm", "ld"):
+    rust = toolchain.kind.family is Family.RUST
+    add(*_compiler(toolchain))
+    for tool in ("cxx", "ar", "ranlib", "nm", "ld"):
         program = str(getattr(toolchain, tool))
         add(PurePosixPath(program).name, tool, program)
     gcc = toolchain.kind.family is Family.GCC
     for name, tool, program in (
-        ("cc", "cc", toolchain.cc),
-        ("c++", "cxx", toolchain.cxx),
-        ("gcc" if gcc else "clang", "cc", toolchain.cc),
-        ("g++" if gcc else "clang++", "cxx", toolchain.cxx),
+        ()
+        if rust
+        else (
+            ("cc", "cc", toolchain.cc),
+            ("c++", "cxx", toolchain.cxx),
+            ("gcc" if gcc else "clang", "cc", toolchain.cc),
+            ("g++" if gcc else "clang++", "cxx", toolchain.cxx),
+        )
     ):
         add(name, tool, program)
+    machine = f"{os.uname().machine}-linux-gnu-"  # a native compiler's other name
+    if gcc or in_place_of_others:
+        for prefix in ("", machine):
+            add(f"{prefix}gcc", "cc", toolchain.cc)
+            add(f"{prefix}g++", "cxx", toolchain.cxx)
     for name, tool in (
+        *((f"{machine}{name}", tool) for name, tool in (*_OTHER_DRIVERS.items(), *_PLAIN.items())),
         *_OTHER_DRIVERS.items(),
         *_PLAIN.items(),
         *_CHANGING.items(),
         *_LAUNCHERS.items(),
     ):
-        add(name, tool, which(name, path))
-    for name, tool in _versioned(path, names_of):
-        add(name, tool, which(name, path))
+        add(name, tool, lookup.which(name, path))
+    for name, tool in _versioned(path, lookup.names_of):
+        add(name, tool, lookup.which(name, path))
     return tuple(found.values())
 
 
-def _versioned(path: str, names_of: Callable[[str], Sequence[str]]) -> Iterator[tuple[str, str]]:
+def _compiler(toolchain: Toolchain) -> tuple[str, str, str]:
+    """What is called how, in which role, and where it is."""
+    rust = toolchain.kind.family is Family.RUST
+    return PurePosixPath(toolchain.cc).name, "rustc" if rust else "cc", toolchain.cc
+
+
+def programs_on_path(path: str) -> tuple[Recorded, ...]:
+    """All compilers, linkers and archivers of a search path, under their own names.
+
+    For builds that nobody told which compiler to take.
+    """
+    names = {"cc": "cc", "c++": "cxx", **_OTHER_DRIVERS, **_PLAIN, **_CHANGING, **_LAUNCHERS}
+    names |= dict.fromkeys(("ld.bfd", "ld.gold", "ld.lld", "mold"), "ld")
+    names |= {f"{prefix}-{tool}": tool for prefix in ("gcc", "llvm") for tool in _ARCHIVERS}
+    names |= dict(_versioned(path, names_in, _NAMED))
+    found = ((name, tool, shutil.which(name, path=path)) for name, tool in names.items())
+    return tuple(Recorded(name, tool, str(Path(at).absolute())) for name, tool, at in found if at)
+
+
+def _versioned(
+    path: str, names_of: Callable[[str], Sequence[str]], names: re.Pattern[str] = _VERSIONED
+) -> Iterator[tuple[str, str]]:
     """Compilers on PATH whose names say a version, with their roles."""
     for folder in path.split(os.pathsep):
         # Names alone are sorted, the few that match: paths compare slowly, and folders are large.
-        found = filter(None, map(_VERSIONED.fullmatch, names_of(folder)))
+        found = filter(None, map(names.fullmatch, names_of(folder)))
         for match in sorted(found, key=itemgetter(0)):
-            yield match[0], _OTHER_DRIVERS[match[1]]
+            yield match[0], _OTHER_DRIVERS.get(match[1], match[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +199,36 @@ def set_up(
     for each in programs:
         (folder / "bin" / each.name).symlink_to(f"../{front}")
     settings = {
-        "schema": _SCHEMA,
-        **({"socket": f"{place.seen_as}/{SOCKET}"} if keeping.records else {}),
+        **_settings(programs, f"{place.seen_as}/{SOCKET}" if keeping.records else ""),
         "untraceable": hidden,
         **({"recorder": f"{place.seen_as}/{PROGRAM}"} if hidden else {}),
-        "tools": {each.name: {"tool": each.tool, "program": each.program} for each in programs},
         "compile": changes.compile,
         "link": changes.link,
         "remove": changes.remove,
     }
-    write_atomically(folder / "settings.json", json.dumps(settings).encode(), mode=0o444)
-    for name, mode in (("settings.json", 0o444), ("bin", 0o555)):  # whatever the umask is
+    write_atomically(folder / SETTINGS, json.dumps(settings).encode(), mode=0o444)
+    for name, mode in ((SETTINGS, 0o444), ("bin", 0o555)):  # whatever the umask is
         (folder / name).chmod(mode)
+
+
+def listen_at(folder: Path, links: Path, programs: Iterable[Recorded]) -> dict[str, str]:
+    """What sends calls of `links`, a recorder that records nothing, to a socket in `folder`.
+
+    The links may outlive the socket: build systems keep the paths of compilers that they found.
+    Gives what to add to a command's environment, without PATH.
+    """
+    (folder / PROGRAM).symlink_to(links / PROGRAM)
+    settings = _settings(programs, str(folder / SOCKET))
+    write_atomically(folder / SETTINGS, json.dumps(settings).encode())
+    return {"ENSIGN_RECORDER": str(folder / SETTINGS)}
+
+
+def _settings(programs: Iterable[Recorded], socket: str) -> dict[str, object]:
+    return {
+        "schema": _SCHEMA,
+        **({"socket": socket} if socket else {}),
+        "tools": {each.name: {"tool": each.tool, "program": each.program} for each in programs},
+    }
 
 
 def environment(seen_as: str, path: str) -> dict[str, str]:
@@ -176,13 +242,15 @@ def read_calls(file: Path, skip: int = 0) -> tuple[Call, ...]:
         return ()
     try:
         with file.open() as lines:
-            return tuple(_call(read_json(line)) for line in islice(lines, skip, None))
+            return tuple(call_of(line) for line in islice(lines, skip, None))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         text = f"{file} is damaged; delete {file.parent}, and it is built again"
         raise InputError(text) from None
 
 
-def _call(raw: dict[str, object]) -> Call:
+def call_of(line: str) -> Call:
+    """One line of a record. ValueError, KeyError, TypeError, AttributeError or OverflowError."""
+    raw: dict[str, object] = read_json(line)
     outputs, inputs = raw["outputs"], raw.get("inputs")
     exit_status = raw["exit"]
     return Call(

@@ -19,6 +19,7 @@ class BuildRequest:
     """What to build: `path` is the study file, `baseline` the name of one of the variants.
 
     `update_lock` pins the source anew, where otherwise a changed one is an error.
+    `install_dependencies` has what a Debian package needs installed, where that is missing.
     """
 
     study: Study
@@ -26,6 +27,7 @@ class BuildRequest:
     variants: tuple[Variant, ...]
     baseline: str
     update_lock: bool = False
+    install_dependencies: bool = False
 
 
 @dataclass(frozen=True, slots=True)

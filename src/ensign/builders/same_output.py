@@ -14,7 +14,9 @@ _NUMBER = re.compile(
 _LONGEST_LINE = 80
 
 
-def difference(expected: str, actual: str, tolerance: float = 0.0) -> str:
+def difference(
+    expected: str, actual: str, tolerance: float = 0.0, whose: str = "the baseline"
+) -> str:
     """The first line in which two outputs differ, in words; empty where they are the same.
 
     With a tolerance above 0, numbers may differ by that share of the larger one; all other text,
@@ -25,7 +27,7 @@ def difference(expected: str, actual: str, tolerance: float = 0.0) -> str:
     lines = zip_longest(expected.splitlines(), actual.splitlines())
     for number, (wanted, given) in enumerate(lines, start=1):
         if wanted is None:
-            return f"line {number}: {_shown(given)} where the baseline ends"
+            return f"line {number}: {_shown(given)} where {whose} ends"
         if given is None:
             return f"it ends before line {number}: {_shown(wanted)}"
         if not _alike(wanted, given, tolerance):

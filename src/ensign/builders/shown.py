@@ -146,7 +146,14 @@ def _words(study: Study) -> Iterator[str]:
 
 
 def _programs(toolchain: Toolchain) -> Iterator[Path]:
-    tools = (toolchain.cc, toolchain.cxx, toolchain.ar, toolchain.ranlib, toolchain.nm)
+    tools = (
+        toolchain.cc,
+        toolchain.cxx,
+        toolchain.ar,
+        toolchain.ranlib,
+        toolchain.nm,
+        toolchain.cargo,
+    )
     profilers = toolchain.profilers
     used = (profilers.profdata, profilers.gcov_dump, profilers.bolt, profilers.merge_fdata)
     for each in (*tools, toolchain.ld, *used, profilers.perf):

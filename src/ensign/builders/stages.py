@@ -26,9 +26,11 @@ class Stage:
     Commands still hold `{jobs}`; `clean` comes before them, and only in the first stage of a chain;
     `tool_commands` follow, and are no part of the build time. `file_commands` are for each further
     file that can be loaded, and may fail. `artifact`, `tools` (name and path) and `runtime_files`
-    (globs) are what is taken out of the tree at the end, all relative to it; dependencies keep the
+    (globs) are what is taken out of the tree at the end, all relative to it, and with
+    `finds_libraries` those of the tree that they are linked with; dependencies keep the
     tree itself, and so does what has `keep_tree`, for the `check_commands` (which still hold what a
-    check fills in). `environment` is the root directory of the build, empty on this machine.
+    check fills in). The first stage of a chain begins with the source at `revision`. `environment`
+    is the root directory of the build, empty on this machine.
     """
 
     kind: Kind
@@ -46,6 +48,7 @@ class Stage:
     artifact: str = ""
     tools: tuple[tuple[str, str], ...] = ()
     runtime_files: tuple[str, ...] = ()
+    finds_libraries: bool = False
     strip: bool = False
     recorded: tuple[Recorded, ...] = ()
     changes: Changes = NO_CHANGES
@@ -55,6 +58,7 @@ class Stage:
     keep_tree: bool = False
     check_commands: Commands = ()
     environment: str = ""
+    revision: str = ""
 
     @property
     def inputs(self) -> tuple[str, ...]:

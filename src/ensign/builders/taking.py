@@ -55,6 +55,8 @@ def take(stage: Stage, place: TreePlace, files: Path) -> Taken:
             raise TakingError(f"'{pattern}' of build.runtime_files matches nothing after the build")
         for name in matches:
             taker.bring(name)
+    if stage.finds_libraries:
+        taker.bring_needed()
     taker.add_names()
     counted = frozenset(taker.brought)
     for _, name in stage.tools:
@@ -137,6 +139,22 @@ class _Taker:
             tree = self.place.tree
             raise TakingError(f"the build made no '{name}'{_elsewhere(name, tree)}")
 
+    def bring_needed(self) -> None:
+        """Bring the libraries of the tree that what was brought asks a loader for, and theirs."""
+        by_name: dict[str, str] | None = None
+        waiting = deque(sorted(self.brought))
+        while waiting:
+            dynamic = read_dynamic(self.files / waiting.popleft())
+            if dynamic is None or not dynamic.needed:
+                continue
+            if by_name is None:
+                by_name = dict(_libraries_by_name(self.place.tree))
+            for asked in dynamic.needed:
+                real = by_name.get(asked, "")
+                if real and real not in self.brought:
+                    self.bring(real)
+                    waiting.append(real)
+
     def add_names(self) -> None:
         """Give libraries the links beside them in the tree, and the name that is asked for."""
         for name in [each for each in sorted(self.brought) if (self.files / each).is_file()]:
@@ -205,6 +223,22 @@ class _Taker:
             if root and str(target).startswith(root + "/"):
                 return posixpath.normpath(str(target)[len(root) + 1 :])
         return ""
+
+
+def _libraries_by_name(tree: Path) -> Iterator[tuple[str, str]]:
+    """Names by which a loader asks for shared libraries in the tree, with their paths.
+
+    Of several with the same name the one in the outermost folder is meant, which comes last.
+    """
+    libraries = [
+        (name, path)
+        for name, path in tree_entries(tree)
+        if _LIBRARY.search(name) and not path.is_symlink() and path.is_file()
+    ]
+    for name, path in sorted(libraries, key=lambda each: (-each[0].count("/"), each[0])):
+        dynamic = read_dynamic(path)
+        if dynamic is not None and not dynamic.is_program:
+            yield dynamic.soname or PurePosixPath(name).name, name
 
 
 def _link(path: Path, target: Path) -> None:

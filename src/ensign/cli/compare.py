@@ -18,6 +18,7 @@ from ensign.cli.outputs import (
     with_outputs,
 )
 from ensign.model.errors import InputError
+from ensign.model.score_units import better_by
 from ensign.model.trials import Better, Metric, Mode, Score
 
 if TYPE_CHECKING:
@@ -30,9 +31,24 @@ T = TypeVar("T")
 def compare(  # noqa: PLR0913  # one parameter per option of the command line
     context: typer.Context,
     commands: Annotated[
-        list[str], typer.Argument(help="Two commands or more; the first is the baseline.")
+        list[str],
+        typer.Argument(
+            help="Two commands or more; the first is the baseline. With --revisions one."
+        ),
     ],
     *,
+    revisions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A..B",
+            help="Race one command in clean checkouts of two commits of the repository here; A "
+            "alone is compared with HEAD.",
+        ),
+    ] = None,
+    build: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Run in each checkout of --revisions beforehand."),
+    ] = None,
     name: Annotated[
         list[str] | None, typer.Option("--name", "-n", help="A name per command, in order.")
     ] = None,
@@ -217,6 +233,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     options = Options(
         commands=tuple(commands),
         names=tuple(name or ()),
+        build=build,
         setup=tuple(setup or ()),
         prepare=tuple(prepare or ()),
         cleanup=tuple(cleanup or ()),
@@ -250,6 +267,9 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         max_runs=max_runs,
         time_unit=time_unit or "",
     )
+    if revisions is not None and len(commands) > 1:
+        quoted = shlex.quote(" ".join(commands))
+        raise InputError(f"--revisions races one command; if that is one, quote it: {quoted}")
     options = with_parameters(options, _parameters(parameter_list, parameter_scan, parameter_step))
     status = run_compare(
         options,
@@ -260,6 +280,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         details=details,
         share_machine=share_machine,
         confine=confine,
+        revisions=revisions,
     )
     if status:
         raise typer.Exit(status)
@@ -273,8 +294,11 @@ def _score(pattern: str | None, unit: str, better: Better | None) -> Score | Non
         return None
     from ensign.lab.commands import require_group  # noqa: PLC0415
 
+    better = better or better_by(unit)
     if better is None:
-        raise InputError("--score needs --better higher or --better lower")
+        raise InputError(
+            "--score needs --better higher or --better lower, or a --unit that is a time or a rate"
+        )
     require_group("--score", pattern, "[0-9.]+")
     return Score(pattern, unit, better)
 

@@ -12,6 +12,7 @@ from ensign.cli.progress import CompareProgress, StatusLine
 from ensign.host.files import check_writable
 from ensign.lab.compare.confining import confined_commands
 from ensign.lab.compare.options import Options, command_variants
+from ensign.lab.compare.revisions import in_checkouts
 from ensign.lab.compare.run import CompareSteps
 from ensign.lab.ports import Ports
 from ensign.model.errors import InputError
@@ -27,6 +28,7 @@ def run_compare(  # noqa: PLR0913  # what the command line says
     details: bool = False,
     share_machine: bool = False,
     confine: bool = False,
+    revisions: str | None = None,
 ) -> int:
     """Races, prints, exports. Returns the exit status; errors pass."""
     outputs.check()
@@ -34,11 +36,24 @@ def run_compare(  # noqa: PLR0913  # what the command line says
         check_writable(bundle)
     if options.input is not None and Path(options.input).is_dir():
         raise InputError(f"--input {options.input} is a folder; name a file in it")
-    commands = command_variants(options)
     ports = Ports(race_lock=machine_lock(share=share_machine))
-    if confine:
-        ports = confined_commands(ports)
-    with StatusLine(sys.stderr) as line:
+    with in_checkouts(revisions, options, ports) as made, StatusLine(sys.stderr) as line:
+        commands = command_variants(made.options)
+        builds = ports.meter
+        if confine:
+            own = () if made.root is None else (made.root,)
+            builds = confined_commands(ports, own).meter
+            ports = confined_commands(ports)
         progress = CompareProgress(line, sys.stderr)
-        steps = CompareSteps(options, commands, ports, progress.show, progress.expect, redo, bundle)
+        steps = CompareSteps(
+            made.options,
+            commands,
+            ports,
+            progress.show,
+            progress.expect,
+            redo,
+            bundle,
+            shared=made.findings,
+            builds=builds,
+        )
         return carry_out(steps, outputs, fail_on, details=details, keep=line.clear_first)

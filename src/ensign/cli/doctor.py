@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -15,14 +17,17 @@ from ensign.cli.output import say, write
 from ensign.cli.outputs import FailOn, Outputs, with_outputs
 from ensign.model.findings import Finding, Severity
 
+_PROCESS = re.compile(r"[1-9][0-9]{0,9}")
 
-@with_outputs("json")
-def doctor(
+
+@with_outputs("json", "markdown")
+def doctor(  # noqa: PLR0913  # one parameter per option of the command line
     path: Annotated[
         Path | None,
         typer.Argument(
             metavar="[PATH]",
-            help="A study (.toml): check its compilers, too. A program or a folder: what it shows.",
+            help="A study (.toml): check its compilers, too. A program, a folder, a list of "
+            "compile commands (.json) or a process' number: what it shows.",
         ),
     ] = None,
     *,
@@ -37,6 +42,13 @@ def doctor(
             help="Of a folder with a Makefile: ask make what it would do, which runs parts of it.",
         ),
     ] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What 'ensign record' wrote, where it lies elsewhere."),
+    ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="All that is known: units, libraries, sources.")
+    ] = False,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,16 +56,18 @@ def doctor(
         ),
     ] = None,
 ) -> None:
-    """Report what this machine offers and lacks; for a PATH, which flags had no effect there.
+    """Report what this machine offers and lacks; for a PATH, what was built there, and how.
 
-    A PATH is a program, a library, or a folder in which something was built, with or without
-    ensign. Nothing of it is run without --dry-run. Exit status: 0, 1 by --fail-on, 2 wrong use.
+    A PATH is a program, a library, a running process' number, or a folder in which something was
+    built, with or without ensign: findings, facts, and advice with what it was worth elsewhere.
+    Unless --dry-run is given, nothing of it is run. Exit status: 0, 1 by --fail-on, 2 wrong use.
     """
     failing = FailOn(tuple(fail_on or ()), known=tuple(Severity))
     outputs.check()
     columns = shutil.get_terminal_size((80, 24)).columns
     if path is not None and path.suffix != ".toml":
-        found = _of_artifact(path, columns, outputs, dry_run=dry_run)
+        asked = _Asked(path, dry_run=dry_run, record=record)
+        found = _of_artifact(asked, columns, outputs, details=details)
     else:
         found = _of_machine(path, columns, outputs, race=race)
     status = failing.status_of(found)
@@ -61,15 +75,30 @@ def doctor(
         raise typer.Exit(status)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    path: Path
+    dry_run: bool
+    record: Path | None
+
+
 def _of_artifact(
-    path: Path, columns: int, outputs: Outputs, *, dry_run: bool
+    asked: _Asked, columns: int, outputs: Outputs, *, details: bool
 ) -> tuple[Finding, ...]:
-    from ensign.lab.doctor.artifact import examine_path  # noqa: PLC0415
+    from ensign.lab.doctor.single import examine_process, examine_program  # noqa: PLC0415
     from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic and pyelftools load here
     from ensign.report import as_artifact  # noqa: PLC0415
 
-    found = examine_path(path, Ports().processes(), dry_run=dry_run)
-    _show(outputs, partial(as_artifact.as_json, found), as_artifact.terminal(found, columns))
+    path, processes = asked.path, Ports().processes()
+    if _PROCESS.fullmatch(str(path)) and not path.exists():
+        found = examine_process(int(str(path)), processes)
+    else:
+        found = examine_program(path, processes, dry_run=asked.dry_run, record=asked.record)
+    texts = {
+        "json": partial(as_artifact.as_json, found),
+        "markdown": partial(as_artifact.markdown, found),
+    }
+    _show(outputs, texts, as_artifact.terminal(found, columns, details=details))
     return found.findings
 
 
@@ -83,11 +112,15 @@ def _of_machine(
     if race and sys.stderr.isatty():
         write(sys.stderr, "examining the machine and measuring for two seconds …\n")
     found = examine_machine(DoctorPorts(), study=study, race=race)
-    _show(outputs, partial(as_doctor.as_json, found), as_doctor.terminal(found, columns))
+    texts = {
+        "json": partial(as_doctor.as_json, found),
+        "markdown": partial(as_doctor.markdown, found),
+    }
+    _show(outputs, texts, as_doctor.terminal(found, columns))
     return found.findings
 
 
-def _show(outputs: Outputs, json: Callable[[], str], text: str) -> None:
-    outputs.write_texts({"json": json})
+def _show(outputs: Outputs, texts: Mapping[str, Callable[[], str]], text: str) -> None:
+    outputs.write_texts(texts)
     if not outputs.to_standard_output:
         say(text)

@@ -13,7 +13,9 @@ from ensign.cli.argv import plain_options
 from ensign.cli.compare import compare
 from ensign.cli.doctor import doctor
 from ensign.cli.env import env
+from ensign.cli.init import init
 from ensign.cli.output import complain, say, settle, write
+from ensign.cli.record import record
 from ensign.cli.schema import schema
 from ensign.cli.ship import ship
 from ensign.cli.study import (
@@ -26,6 +28,7 @@ from ensign.cli.study import (
     unbundle,
 )
 from ensign.cli.suites import suites
+from ensign.cli.workloads import workloads
 from ensign.host.refusals import refusal
 from ensign.host.signals import stopped_by_signals
 from ensign.model.errors import (
@@ -65,11 +68,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (
-    *(compare, run, plan, report, ship, diff_studies, bundle, unbundle),
-    *(doctor, suites, schema, clean),
+    *(compare, init, run, plan, report, ship, diff_studies, bundle, unbundle),
+    *(doctor, suites, workloads, schema, clean),
 ):
     app.command()(command)
 app.add_typer(env, name="env")
+# The words of the command are its own, with or without `--`.
+app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
+    record
+)
 
 
 @app.callback(invoke_without_command=True)

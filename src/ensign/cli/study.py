@@ -69,6 +69,13 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
         bool,
         typer.Option("--unconfined", help="Run the study's programs as they are, not confined."),
     ] = False,
+    install_build_deps: Annotated[
+        bool,
+        typer.Option(
+            "--install-build-deps",
+            help="Install what the Debian package needs to be built (as root, by apt-get).",
+        ),
+    ] = False,
 ) -> None:
     """Build what is missing, verify, race what is missing, say what came out; resumable.
 
@@ -95,6 +102,7 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
         details=details,
         update_lock=update_lock,
         confined=not unconfined,
+        install_dependencies=install_build_deps,
     )
     _end(status)
 

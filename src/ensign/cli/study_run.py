@@ -49,6 +49,7 @@ def run(  # noqa: PLR0913  # what the command line says
     details: bool,
     update_lock: bool,
     confined: bool = True,
+    install_dependencies: bool = False,
 ) -> int:
     """See `ensign.cli.study.run`. Returns the exit status; errors pass."""
     outputs.check()
@@ -66,7 +67,7 @@ def run(  # noqa: PLR0913  # what the command line says
             trial=rounds.show,
         )
         context = StudyContext(cache, confined_ports(file, ports), folder, progress)
-        steps = StudySteps(file, context, update_lock)
+        steps = StudySteps(file, context, update_lock, install_dependencies)
 
         def keep(result: Result) -> str:
             line.clear()

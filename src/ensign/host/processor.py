@@ -10,7 +10,7 @@ from pathlib import Path
 _V2 = frozenset(["cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"])
 _V3 = _V2 | frozenset(["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"])
 _V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
-_LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Processor:
 
     def lacks(self, target: str) -> tuple[str, ...]:
         """Which of the features of a target are missing here; none for other names."""
-        return tuple(sorted(_LEVELS.get(target, frozenset()) - self.flags))
+        return tuple(sorted(LEVELS.get(target, frozenset()) - self.flags))
 
 
 def read_processor(root: Path = Path("/")) -> Processor:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-_OF_COMPILERS = re.compile(r"cc|clang|c\+\+|g\+\+|icx|ic[cp]")
+_OF_COMPILERS = re.compile(r"cc|clang|c\+\+|g\+\+|icx|ic[cp]|rustc")
 _SYSTEM = ("/usr", "/opt", "/nix/store")
 _OTHERS_MAY_WRITE = 0o002
 

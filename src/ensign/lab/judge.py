@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ensign.lab.failures import failure_findings, failures_of, ignored_findings
 from ensign.lab.measured import Measuring
-from ensign.lab.not_judged import judged_workloads, without_claims
+from ensign.lab.not_judged import as_far_as_shown, judged_workloads, without_claims
 from ensign.lab.record import Record
 from ensign.model.comparisons import Comparison, Direction, OtherMetric, TimeShares
 from ensign.model.errors import InputError
@@ -31,6 +31,7 @@ from ensign.stats.disturbed import taken_findings
 from ensign.stats.holm import significant_workloads
 from ensign.stats.latency import PERCENTILES, latency_costs, timed_workloads
 from ensign.stats.layouts import by_relink
+from ensign.stats.named_scores import judged_tests
 from ensign.stats.noisiest import noisiest_findings
 from ensign.stats.pair import Rule
 from ensign.stats.readings import reading_findings
@@ -81,15 +82,16 @@ def judge(
     gone = frozenset(each.variant for each in failures)
     raced = tuple(name for name in record.raced if name not in gone)
     trials = tuple(trial.without(gone) for trial in trials)
-    names = judged_workloads(experiment.workloads, record.findings)
+    tests = judged_tests(judged_workloads(experiment.workloads, record.findings), trials)
+    names = tests.names
     variants = (*raced, TWIN) if record.has_twin else raced
-    executions = round_costs(trials, variants, names, experiment.metric)
+    executions = round_costs(tests.trials, variants, names, experiment.metric)
     costs = in_units(executions, record.relinks)
-    others = in_units(_others(trials, variants, names, experiment.metric), record.relinks)
+    others = in_units(_others(tests.trials, variants, names, experiment.metric), record.relinks)
     rule = _rule(experiment, record, costs, finalists)
     whole = tuple(
         trial
-        for trial in trials
+        for trial in tests.trials
         if trial.round_index in executions.rounds and trial.workload in names
     )
     pairs = _Pairs(experiment, record, rule, costs, others, whole)
@@ -103,7 +105,7 @@ def judge(
         mode=Mode(Counter(trial.mode.value for trial in trials).most_common(1)[0][0]),
         freezer=trials[0].freezer,
         running_share=sum(trial.running_share for trial in trials) / len(trials),
-        suite=pairs.suite(),
+        suite=tuple(as_far_as_shown(each, tests) for each in pairs.suite()),
         workloads=pairs.workloads(),
         workload_names=names,
         measured=Measuring(executions, record.seen).facts(whole),
@@ -119,6 +121,7 @@ def judge(
         *failure_findings(failures, record.raced),
         *_of_rounds(pairs, raced),
         *record.findings,
+        *tests.findings,
         *trial_findings(trials),
     )
     result = without_claims(replace(result, findings=tuple(dict.fromkeys(said))))
@@ -177,9 +180,10 @@ def in_units(executions: RoundCosts, relinks: int) -> RoundCosts:
 
 def experiment_costs(experiment: Experiment, record: Record, trials: Sequence[Trial]) -> RoundCosts:
     """The costs of the whole rounds, one column for each of what n counts."""
-    names = judged_workloads(experiment.workloads, record.findings)
+    tests = judged_tests(judged_workloads(experiment.workloads, record.findings), trials)
     variants = (*record.raced, TWIN) if record.has_twin else record.raced
-    return in_units(round_costs(trials, variants, names, experiment.metric), record.relinks)
+    costs = round_costs(tests.trials, variants, tests.names, experiment.metric)
+    return in_units(costs, record.relinks)
 
 
 def suite_rule(experiment: Experiment, finalists: int = 1) -> SuiteRule:
@@ -255,7 +259,7 @@ def _others(
     other = metric.other
 
     def log_of(trial: Trial, variant: str) -> float:
-        if metric is Metric.SCORE:
+        if metric is Metric.SCORE or trial.variant(variant).score:
             return math.nan
         try:
             return log_cost(trial, variant, other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import nan
 from statistics import fmean, stdev
 
 from ensign.lab.failures import failing_runs
@@ -49,7 +50,7 @@ class Measuring:
             system_s=fmean(one.system_ns for one in totals) / 1e9,
             wall=spread_of([one.wall_ns / 1e9 for one in totals]),
             peak_memory_bytes=max(one.peak_memory_bytes for one in totals),
-            cost_ns=mean_cost_ns(trials, variant, self.costs.metric),
+            cost_ns=nan if scores else mean_cost_ns(trials, variant, self.costs.metric),
             operations=fmean(one.operations for one in totals),
             log_ratios=() if variant == baseline else self._log_ratios(variant, workload),
             exits=tuple(None if one.signal else one.exit for one in totals),
@@ -57,6 +58,7 @@ class Measuring:
             ran=seen.mapped,
             not_judged=seen.not_judged,
             score=fmean(scores) if scores else None,
+            unit=totals[0].unit,
         )
 
     def _log_ratios(self, variant: str, workload: str) -> tuple[float, ...]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from ensign.model.finding_kinds.race import CLOCK_UNKNOWN, SELF_TIMED
 from ensign.model.findings import Finding
-from ensign.model.results import Result
+from ensign.model.results import Result, SuiteComparison
+from ensign.stats.named_scores import JudgedTests
 
 _NOT_JUDGED = (SELF_TIMED, CLOCK_UNKNOWN)
 
@@ -39,3 +40,12 @@ def without_claims(result: Result) -> Result:
         significant=(),
         bands=(),
     )
+
+
+def as_far_as_shown(suite: SuiteComparison, tests: JudgedTests) -> SuiteComparison:
+    """Of a test that the variant lacks it is not shown that it is no slower. Pure."""
+    lacking = {test for test, variant in tests.lacking if variant == suite.comparison.variant}
+    if not lacking or suite.non_inferior is None:
+        return suite
+    not_shown = (*suite.not_shown, *sorted(lacking))
+    return replace(suite, non_inferior=False, not_shown=not_shown, lacking=len(lacking))

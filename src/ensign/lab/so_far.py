@@ -10,6 +10,7 @@ from ensign.model.comparisons import Comparison
 from ensign.model.experiment import Experiment
 from ensign.model.results import Stopped
 from ensign.model.trials import TWIN, Trial, failed_variants
+from ensign.stats.named_scores import judged_tests
 from ensign.stats.pair import PairRule, Rule
 from ensign.stats.rounds import RoundCosts, round_costs
 from ensign.stats.stopping import race_may_stop
@@ -58,10 +59,9 @@ class SoFar:
     def costs(self, trials: Sequence[Trial]) -> RoundCosts:
         """Of whole rounds, without those that failed."""
         variants = (*self.variants, TWIN) if self.has_twin else self.variants
-        names = self.experiment.workloads
         gone = failed_variants(trials)
-        left = (trial.without(gone) for trial in trials)
-        return round_costs(left, variants, names, self.experiment.metric)
+        tests = judged_tests(self.experiment.workloads, (trial.without(gone) for trial in trials))
+        return round_costs(tests.trials, variants, tests.names, self.experiment.metric)
 
     def _name(self, variant: str) -> str:
         return self.names.get(variant, variant)

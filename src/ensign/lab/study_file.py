@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from ensign.builders.systems.registry import system_problems, with_recipe_of_system
 from ensign.host.text import read_text
 from ensign.lab.toml_positions import Positions, find_positions
 from ensign.model.errors import InputError, StudyError
@@ -183,12 +184,18 @@ def parse_study(
         except InputError as error:
             line = positions.line(("suite",))
             raise StudyError(str(error), path=str(path), line=line) from None
-    problems = (*broken_rules(study), *workload_problems(study), *expansion_problems(study))
+    problems = (
+        *system_problems(study),
+        *broken_rules(study),
+        *workload_problems(study),
+        *expansion_problems(study),
+    )
     problems = tuple(each for each in problems if not split.repeats(each.where))
     if machine_cpus is not None:
         problems = (*problems, *absent_cpus(study, machine_cpus))
     if problems:
         raise _combined(problems, positions, path)
+    study = with_recipe_of_system(study)
     return StudyFile(path, text, study, variants_of(study), positions, suite)
 
 

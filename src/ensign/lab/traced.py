@@ -19,7 +19,7 @@ from ensign.meter.following import Followed, FollowedFile, read_followed
 from ensign.meter.racing import race
 from ensign.meter.requests import Load, ProcessSpec, RaceRequest, VariantFiles, VariantSpec
 from ensign.model.errors import CommandFailed, InputError
-from ensign.model.traced import MappedFile, TracedExecution, WrittenFile, nothing_seen
+from ensign.model.traced import FileTime, MappedFile, TracedExecution, WrittenFile, nothing_seen
 from ensign.model.trials import Mode, Trial
 from ensign.proof.loaded_bytes import read_artifact
 
@@ -37,11 +37,13 @@ class TraceWish:
     """How to trace a variant: the race's ports, how fast its CPU clocks seem to run, how long.
 
     The deadline is that of a batch program, or of a server's load, if that has none that is nearer.
+    Where `sample_us` is not 0, running tasks are looked at so often.
     """
 
     ports: tuple[int, int] = (20_000, 29_999)
     cpu_clock_rate: int = 1
     deadline_ns: int | None = None
+    sample_us: int = 0
 
 
 class Tracer(Protocol):
@@ -148,6 +150,10 @@ class MeterTracer:
             code_made_at_run_time=followed.jit,
             exit_status=followed.exit,
             signal=followed.signal,
+            samples=tuple(
+                FileTime(original_of(each.path, files) or each.path, each.cpu_ns)
+                for each in followed.samples
+            ),
         )
 
     def _mapped(self, followed: Followed, copied: VariantFiles | None) -> Iterator[MappedFile]:
@@ -183,7 +189,8 @@ def original_of(path: str, copied: VariantFiles | None) -> str | None:
 
 def _request(variant: VariantSpec, wish: TraceWish, log: str) -> RaceRequest:
     rate = str(wish.cpu_clock_rate)
-    wrapper = (str(find_meter()), "follow", "--log", log, "--cpu-clock-rate", rate, "--")
+    looks = ("--sample-us", str(wish.sample_us))
+    wrapper = (str(find_meter()), "follow", "--log", log, "--cpu-clock-rate", rate, *looks, "--")
     program = replace(variant.program, argv=(*wrapper, *variant.program.argv), ignore_failure=True)
     if variant.load is None:
         program = _hurried(program, wish)

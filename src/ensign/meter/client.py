@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -27,6 +30,8 @@ Json = Mapping[str, object]
 Verb = Literal["race", "exec"]
 
 _CHUNK = 4096  # what a pipe takes whole
+_MOST_READ = 1 << 16
+_LOOK_MS = 1000
 
 
 class Meter(Protocol):
@@ -162,7 +167,7 @@ class LocalMeter:
         assert process.stdout is not None  # noqa: S101  # it is a pipe
         self._ask(process, json.dumps({**request, "hold": True}).encode() + b"\n")
         ended = False
-        for line in process.stdout:
+        for line in self._lines(process):
             record = record_of_line(line)
             ended = ended or record.get("type") == "end"
             yield record
@@ -173,6 +178,36 @@ class LocalMeter:
                 text = f"the sandbox of the race was ended, or could not be made (exit {status})"
                 raise CommandFailed(text)
             raise ended_early(status)
+
+    def _lines(self, process: subprocess.Popen[bytes]) -> Iterator[bytes]:
+        """What it says, until it and all that it started have ended.
+
+        What outlives it for long is ended: a sandbox whose maker was killed while it made it waits
+        for ever.
+        """
+        assert process.stdout is not None  # noqa: S101  # it is a pipe
+        pipe = process.stdout.fileno()
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        pending = bytearray()
+        alone_since_s: float | None = None
+        while True:
+            if poll.poll(_LOOK_MS):
+                data = os.read(pipe, _MOST_READ)
+                if not data:
+                    break
+                pending += data
+                if b"\n" in data:
+                    *lines, pending = pending.split(b"\n")
+                    yield from map(bytes, lines)
+            elif alone_since_s is None:
+                alone_since_s = time.monotonic() if _has_ended(process) else None
+            elif time.monotonic() - alone_since_s > self._end_within_s:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                break
+        if pending:
+            yield bytes(pending)
 
     def _ask(self, process: subprocess.Popen[bytes], text: bytes) -> None:
         """With what is left of the request: who interrupts meanwhile closes the pipe."""
@@ -208,6 +243,14 @@ def record_of_line(line: bytes) -> Json:
     if not isinstance(record, dict):
         raise InternalError(f"ensign-meter said {line[:80]!r}; run 'make setup'")
     return record
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Without taking notice: its number, and its group's, stay its own."""
+    if process.returncode is not None:
+        return True
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, process.pid, flags) is not None
 
 
 def _close_input(process: subprocess.Popen[bytes]) -> None:

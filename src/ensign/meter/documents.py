@@ -101,9 +101,23 @@ def _variant_json(variant: VariantSpec) -> Json:
         "operations": variant.operations,
         "operations_pattern": variant.operations_pattern,
         "score_pattern": None if variant.score is None else variant.score.pattern,
+        **_several_scores(variant),
         "fills": variant.fills,
         "required": variant.required,
     }
+
+
+def _several_scores(variant: VariantSpec) -> Json:
+    said: Json = {}
+    if variant.scores:
+        said["scores"] = [
+            {"name": each.name, "pattern": each.score.pattern} for each in variant.scores
+        ]
+    if variant.report is not None and variant.report.file is None:
+        said["report_output"] = True
+    elif variant.report is not None:
+        said["report_file"] = variant.report.file
+    return said
 
 
 def _files_json(files: VariantFiles) -> Json:

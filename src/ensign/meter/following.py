@@ -49,6 +49,13 @@ class FollowedChange(_Part):
     ways: frozenset[Way]
 
 
+class FollowedTime(_Part):
+    """CPU time by the file in whose code tasks were found; "" is code in no file."""
+
+    path: str
+    cpu_ns: int
+
+
 class Followed(_Part):
     """The whole document."""
 
@@ -68,6 +75,7 @@ class Followed(_Part):
     cpu_limits_reached: int
     processes: int
     threads: int
+    samples: tuple[FollowedTime, ...] = ()
 
     model_config = ConfigDict(extra="ignore", frozen=True, alias_generator=lambda n: n.rstrip("_"))
 

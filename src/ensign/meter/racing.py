@@ -10,6 +10,7 @@ from ensign.meter.client import Meter
 from ensign.meter.documents import exec_json, race_json
 from ensign.meter.records import OutcomeLine, TrialPlace, outcome_of, trials
 from ensign.meter.requests import ExecRequest, ProcessSpec, RaceRequest
+from ensign.meter.scores import asked_scores
 from ensign.model.trials import Trial
 
 
@@ -25,12 +26,8 @@ def race(
 
     `names` are what the user calls the variants, for messages.
     """
-    better = {
-        variant.name: variant.score.better
-        for variant in request.variants
-        if variant.score is not None
-    }
-    place = TrialPlace(workload, first_round, request.seed, request.slice_ns, names or {}, better)
+    asked = asked_scores(request)
+    place = TrialPlace(workload, first_round, request.seed, request.slice_ns, names or {}, asked)
     with closing(meter.run("race", race_json(request))) as records:
         yield from trials(records, place)
 

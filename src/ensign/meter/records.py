@@ -8,6 +8,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ensign.meter.scores import NOTHING_ASKED, AskedScores
 from ensign.model.errors import (
     CommandFailed,
     DeadlineMet,
@@ -27,7 +28,6 @@ from ensign.model.finding_kinds.race import (
 )
 from ensign.model.findings import Finding
 from ensign.model.trials import (
-    Better,
     Latency,
     Mode,
     RaceMapping,
@@ -43,6 +43,7 @@ Record = Mapping[str, object]
 
 _MEASURED = ("program", "load")
 _SHOWN = 40
+_UNKNOWN = "operations-unknown"
 WARNINGS = {
     kind.code: kind
     for kind in (
@@ -90,6 +91,13 @@ class SliceLine(_Line):
     cpu_wait_ns: int | None = None
 
 
+class NamedScoreLine(_Line):
+    """A score by its name; without a value where that is no number above 0."""
+
+    name: str
+    value: float | None = None
+
+
 class VariantLine(_Line):
     """What a variant used in one execution."""
 
@@ -110,6 +118,8 @@ class VariantLine(_Line):
     activity: TaskActivity | None = None
     load_activity: TaskActivity | None = None
     score: float | None = None
+    scores: tuple[NamedScoreLine, ...] = ()
+    report: str | None = None
     mapped: tuple[RaceMapping, ...] = ()
 
 
@@ -181,8 +191,8 @@ class ExecEnd:
 class TrialPlace:
     """Where the trials of a request belong; rounds count up from `first_round`.
 
-    `names` are what the user calls the variants, where that differs; `better` says which scores of
-    a variant are the better ones.
+    `names` are what the user calls the variants, where that differs; `asked` are the scores that a
+    variant is asked for.
     """
 
     workload: str
@@ -190,7 +200,7 @@ class TrialPlace:
     seed: int
     slice_ns: int
     names: Mapping[str, str] = field(default_factory=dict)
-    better: Mapping[str, Better] = field(default_factory=dict)
+    asked: Mapping[str, AskedScores] = field(default_factory=dict)
 
 
 @dataclass
@@ -294,7 +304,7 @@ def _take(record: Record, pending: _Pending, place: TrialPlace) -> None:
             line = SliceLine.of(record)
             pending.slices.append(SliceRecord(**line.model_dump()))
         case "variant":
-            pending.variants.append(_totals(VariantLine.of(record), place.better))
+            _take_totals(VariantLine.of(record), pending, place)
         case "warning":
             doubt = DoubtLine.of(record)
             pending.findings.append(_finding(doubt))
@@ -307,6 +317,25 @@ def _take(record: Record, pending: _Pending, place: TrialPlace) -> None:
             # A server runs until it is ended: its load generator is what may fail.
             if outcome.reason == "exited" and outcome.variant is not None:
                 pending.ends[outcome.variant] = outcome
+
+
+def _take_totals(line: VariantLine, pending: _Pending, place: TrialPlace) -> None:
+    """A variant whose scores cannot be read has failed, as one that says none."""
+    asked = place.asked.get(line.variant, NOTHING_ASKED)
+    try:
+        found = [(each.name, each.value) for each in line.scores]
+        scores = asked.named_scores(found, line.report)
+    except CommandFailed as error:
+        if asked.required:
+            raise _raised(_unknown(line.variant, str(error)), place) from None
+        failure = VariantFailure(line.variant, _UNKNOWN, str(error))
+        pending.failures.append(failure)
+        return
+    pending.variants.append(replace(_totals(line, asked), scores=scores))
+
+
+def _unknown(variant: str, text: str) -> DoubtLine:
+    return DoubtLine(code=_UNKNOWN, variant=variant, text=text)
 
 
 def _finding(doubt: DoubtLine) -> Finding:
@@ -324,7 +353,7 @@ def _with_end(totals: VariantTotals, end: OutcomeLine | None) -> VariantTotals:
     return totals if end is None else replace(totals, exit=end.exit or 0, signal=end.signal or 0)
 
 
-def _totals(line: VariantLine, better: Mapping[str, Better]) -> VariantTotals:
+def _totals(line: VariantLine, asked: AskedScores) -> VariantTotals:
     if not line.operations:
         raise CommandFailed(f"{line.variant}: the load generator's number of operations is unknown")
     return VariantTotals(
@@ -345,7 +374,8 @@ def _totals(line: VariantLine, better: Mapping[str, Better]) -> VariantTotals:
         activity=line.activity,
         load_activity=line.load_activity,
         score=line.score,
-        better=better.get(line.variant, Better.HIGHER),
+        unit=asked.unit,
+        better=asked.better,
         mapped=line.mapped,
     )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ensign.host.processes import ProcessLimits
 from ensign.model.drive import Drive
-from ensign.model.trials import Mode, Score
+from ensign.model.trials import Mode, NamedScore, Score
 
 
 class Sink(StrEnum):
@@ -115,6 +115,25 @@ class DriveLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedPattern:
+    """Where one of several scores stands; its pattern may say names itself, by a group `name`."""
+
+    name: str
+    score: Score
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A text that a run leaves with its scores, and who reads it.
+
+    `file` is what it writes, None what it prints. `read` raises EnsignError for a damaged text.
+    """
+
+    file: str | None
+    read: Callable[[str], tuple[NamedScore, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class VariantFiles:
     """Folders of which a variant gets a copy, later ones over earlier ones, as `{files}`.
 
@@ -156,6 +175,8 @@ class VariantSpec:
     operations: int | None = None
     operations_pattern: str | None = None
     score: Score | None = None
+    scores: tuple[NamedPattern, ...] = ()
+    report: Report | None = None
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
 

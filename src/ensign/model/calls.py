@@ -101,7 +101,7 @@ class Call:
     """One call. `argv` is what the build asked for, `ran` what was run after rewriting.
 
     `tool` is the role of the program (`cc`, `cxx`, `ld`, `ar`, `ranlib`, `nm`, `as`, `objcopy`,
-    `strip`, `launcher` where ccache ran no compiler), `program` its path,
+    `strip`, `rustc`, `launcher` where ccache ran no compiler), `program` its path,
     `cwd` the folder it ran in; response files (`@file`) are expanded in both lists. `exit` is None
     where a signal ended it. `line` is what `ran` says; of tools that neither compile nor link it
     says nothing.
@@ -123,6 +123,11 @@ class Call:
     def is_compiler(self) -> bool:
         """Whether it is one of a compiler driver, for C or C++."""
         return self.tool in ("cc", "cxx")
+
+    @property
+    def is_rust(self) -> bool:
+        """Whether it is one of rustc, which compiles a crate and may link it."""
+        return self.tool == "rustc"
 
     @property
     def has_linked(self) -> bool:

@@ -46,11 +46,36 @@ class Examined:
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """One line about a program; `more` is shown where details are asked for."""
+
+    name: str
+    value: str
+    more: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A practice that may make the program faster, or show why it is not.
+
+    `text` says why it concerns this program, `takes` what it takes here, `worth` what it was worth
+    in the studies of this repository, `price` the command that measures it for this program.
+    """
+
+    practice: str
+    text: str
+    takes: str
+    worth: str
+    price: str
+
+
+@dataclass(frozen=True, slots=True)
 class ArtifactCheckup:
     """What `ensign doctor PATH` found in a binary or in a folder where something was built.
 
     `sources` names what else was evidence: maps, recorded calls, a dry run of a Makefile;
-    `unasked` says what else could be asked, empty where nothing could.
+    `unasked` says what else could be asked, empty where nothing could. `facts` and `advice` are of
+    a single program.
     """
 
     path: str
@@ -58,3 +83,5 @@ class ArtifactCheckup:
     sources: tuple[str, ...]
     findings: tuple[Finding, ...]
     unasked: str = ""
+    facts: tuple[Fact, ...] = ()
+    advice: tuple[Advice, ...] = ()

@@ -45,6 +45,7 @@ class Expectation:
     `confirming` is how many finalists at most, and how many rounds of these, follow the `rounds`;
     None rounds are as many as the budget holds. `untried` are variants that nothing is known of,
     each with the reason: their compilers are the study's own, and planning runs nothing of it.
+    `missing` says what must be installed before.
     """
 
     name: str
@@ -57,3 +58,4 @@ class Expectation:
     left_out: tuple[tuple[str, str], ...] = ()
     untried: tuple[tuple[str, str], ...] = ()
     confirming: tuple[int, int | None] | None = None
+    missing: str = ""

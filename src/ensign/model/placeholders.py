@@ -11,13 +11,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld", "jobs")
+# Words of the environment by which Cargo gets a variant's flags, as many as there are.
+CARGO_SETTINGS = "cargo_settings"
+RUST = ("cargo", "rust_target", CARGO_SETTINGS)
 FLAGS = ("cflags", "ldflags", "allocator")
 DEPENDENCY_FLAGS = ("dependency_cflags", "dependency_ldflags")
 SHIPPED = ("opt", "lto", "link_only", "cflags_list", "ldflags_list", "link_only_list")
 PROGRAM = ("artifact", "artifact_dir")
 PLACES = ("port", "tmp", "variant", "files")
 RESERVED = frozenset(
-    (*TOOLCHAIN, *FLAGS, *DEPENDENCY_FLAGS, *PLACES, *PROGRAM, "requests", "input")
+    (*TOOLCHAIN, *RUST, *FLAGS, *DEPENDENCY_FLAGS, *PLACES, *PROGRAM, "requests", "input")
 )
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./{}-]+")

@@ -19,13 +19,19 @@ from ensign.model.trials import Metric, Mode, Trial, VariantFailure
 
 @dataclass(frozen=True, slots=True)
 class WorkloadComparison:
-    """A variant against the baseline on one workload, with what is needed to show it."""
+    """A variant against the baseline on one workload, with what is needed to show it.
+
+    Where a score is compared, `scores` are the baseline's and the variant's, in that `unit`, and
+    their costs are not a number.
+    """
 
     workload: str
     comparison: Comparison
     baseline_cost_ns: float
     variant_cost_ns: float
     user_share: float
+    scores: tuple[float, float] | None = None
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +39,15 @@ class SuiteComparison:
     """A variant against the baseline over all workloads of the rounds (geometric mean).
 
     `non_inferior` is the intersection–union claim "no workload slower than the margin":
-    True when shown, False when not; `not_shown` names the workloads for which it is not shown.
+    True when shown, False when not; `not_shown` names the workloads for which it is not shown,
+    among them the tests that are `lacking`: they are none of the `workloads`.
     """
 
     comparison: Comparison
     workloads: int
     non_inferior: bool | None = None
     not_shown: tuple[str, ...] = ()
+    lacking: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +334,8 @@ class VariantFacts:
     baseline) of every execution, in order; it is empty for the baseline. `exits` has the status of
     every execution, None where a signal ended it; `failing_runs` says how often it failed, where
     failures are ignored. `ran` has each file that one traced execution mapped for execution,
-    `not_judged` what it did not see. `score` is the mean of what it says of its own speed.
+    `not_judged` what it did not see. `score` is the mean of what it says of its own speed,
+    in that `unit`.
     """
 
     variant: str
@@ -343,6 +352,7 @@ class VariantFacts:
     ran: tuple[MappedFile, ...] = ()
     not_judged: str = ""
     score: float | None = None
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

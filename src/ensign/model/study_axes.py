@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 _COMPILER = re.compile(r"[A-Za-z0-9_./+-]*[A-Za-z0-9+](@[a-z0-9][a-z0-9_.+-]*)?")
+_MOST_CODEGEN_UNITS = 256
 _OPTIMIZATION = re.compile(r"-O([0-3gsz]|fast)?")
 
 
@@ -19,7 +20,7 @@ class Section(BaseModel):
 
 def _compiler(text: str) -> str:
     if not _COMPILER.fullmatch(text):
-        raise ValueError(f"'{text}' is not a program's name; write it as gcc-12 or clang-19")
+        raise ValueError(f"'{text}' is not a program's name; write it as gcc-12, clang-19 or rustc")
     return text
 
 
@@ -28,6 +29,24 @@ def _optimization(text: str) -> str:
         raise ValueError(
             f"'{text}' is not an optimization level such as -O2 or -O3; other flags go to 'flags'"
         )
+    return text
+
+
+def _codegen_units(value: object) -> object:
+    """A number is written as one, and kept as the text that all values of axes are."""
+    if isinstance(value, bool):
+        return value
+    units = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+    if isinstance(units, int):
+        if not 1 <= units <= _MOST_CODEGEN_UNITS:
+            raise ValueError(f"{units} is not a number of codegen units from 1 to 256")
+        return str(units)
+    return value
+
+
+def _default_or_number(text: str) -> str:
+    if text != "default" and not text.isdigit():
+        raise ValueError(f"'{text}' is neither a number of codegen units nor 'default'")
     return text
 
 
@@ -41,9 +60,16 @@ def _flags(text: str) -> str:
     return " ".join(flags)
 
 
+def _revision(text: str) -> str:
+    if not text or text.startswith("-") or any(ord(c) <= 32 or ord(c) == 127 for c in text):  # noqa: PLR2004
+        raise ValueError(f"{text!a} is not a commit, tag or branch")
+    return text
+
+
 Compiler = Annotated[str, AfterValidator(_compiler)]
 Optimization = Annotated[str, AfterValidator(_optimization)]
 Flags = Annotated[str, AfterValidator(_flags)]
+Revision = Annotated[str, AfterValidator(_revision)]
 Lto = Literal["off", "full", "thin"]
 Target = Literal["default", "generic", "x86-64-v2", "x86-64-v3", "x86-64-v4", "native"]
 Switch = Literal["off", "on"]
@@ -68,6 +94,8 @@ Hardening = Literal[
 Allocator = Literal["default", "bundled", "libc", "jemalloc", "tcmalloc"]
 Dependencies = Literal["plain", "flags"]
 Strip = Literal["no", "yes"]
+CodegenUnits = Annotated[str, BeforeValidator(_codegen_units), AfterValidator(_default_or_number)]
+Panic = Literal["default", "unwind", "abort"]
 Combine = Literal["product", "one-at-a-time", "list"]
 
 
@@ -81,7 +109,7 @@ class Axes(Section):
     combine: Combine = Field(default="product", description="which points are variants")
     compiler: list[Compiler] = Field(
         min_length=1,
-        description="programs, such as gcc-12 or clang-19; gcc-9@NAME is of that environment",
+        description="programs: gcc-12, clang-19, rustc; gcc-9@NAME is of that environment",
     )
     optimization: list[Optimization] = Field(
         default=["-O2"], min_length=1, description="levels, such as -O2 or -O3"
@@ -126,6 +154,17 @@ class Axes(Section):
     strip: list[Strip] = Field(
         default=["no"], min_length=1, description="yes: without symbols and debug information"
     )
+    codegen_units: list[CodegenUnits] = Field(
+        default=["default"], min_length=1, description="rustc: parts of a crate, a number"
+    )
+    panic: list[Panic] = Field(
+        default=["default"], min_length=1, description="rustc: unwind, or abort"
+    )
+    revision: list[Revision] = Field(
+        default=[""],
+        min_length=1,
+        description="commits, tags or branches of a git source, instead of its `commit`",
+    )
 
 
 class Choice(Section):
@@ -151,6 +190,9 @@ class Choice(Section):
     allocator: Allocator | None = Field(default=None, description="the allocator")
     dependencies: Dependencies | None = Field(default=None, description="flags of dependencies")
     strip: Strip | None = Field(default=None, description="stripped or not")
+    codegen_units: CodegenUnits | None = Field(default=None, description="parts of a crate")
+    panic: Panic | None = Field(default=None, description="what a panic does")
+    revision: Revision | None = Field(default=None, description="commit, tag or branch")
 
 
 class Layouts(Section):

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from ensign.model.study_axes import Section
-from ensign.model.study_values import AllocatorWords, Argv, Duration, Inside, Name, SizeText
+from ensign.model.study_values import (
+    AllocatorWords,
+    Argv,
+    Duration,
+    Inside,
+    Name,
+    Reference,
+    SizeText,
+)
+
+SystemName = Literal["cmake", "autotools", "meson", "make", "cargo", "debian"]
+FlagsBy = Literal["variables", "environment", "recorder"]
 
 
 class Rewrite(Section):
@@ -21,15 +34,45 @@ class Rewrite(Section):
 
 
 class Build(Section):
-    """How a variant is built. Commands are argument lists, run in the source folder.
+    """How a variant is built: by a build `system`, or by `commands` of the study's own.
+
+    A `system` builds in the folder `ensign-build` of the source folder, so `artifact` begins with
+    that: `ensign-build/src/program`. Make and debian/rules build where the project does; what
+    Cargo makes lies in `ensign-build` itself.
+
+    Commands are argument lists, run in the source folder.
 
     Placeholders: `{cc}` `{cxx}` `{ar}` `{ranlib}` `{nm}` `{ld}` (the variant's toolchain),
-    `{cflags}` `{ldflags}` (one argument each, flags joined by blanks), `{allocator}`, `{jobs}`.
+    `{cflags}` `{ldflags}` (one argument each, flags joined by blanks), `{allocator}`, `{jobs}`;
+    of Rust `{cargo}`, `{rust_target}` (such as x86_64-unknown-linux-gnu) and `{cargo_settings}`,
+    as a word of its own after `env`: the flags as settings of Cargo's release profile.
     `dependencies` sees the toolchain and is run once per compiler. Its `{dependency_cflags}` and
     `{dependency_ldflags}` are empty, but for variants whose `dependencies` are `flags`.
     `tool_commands` is run after `commands` for the baseline alone, and makes `tools`.
     """
 
+    system: SystemName | None = Field(
+        default=None, description="the project's build system, which needs no commands here"
+    )
+    folder: Inside = Field(
+        default=".", description="where the system's file is, such as CMakeLists.txt"
+    )
+    options: list[str] = Field(
+        default_factory=list,
+        description="more words for cmake, configure or meson setup; variables for make or "
+        "debian/rules",
+    )
+    targets: list[Reference] = Field(
+        default_factory=list, description="what the system is to build (default: all)"
+    )
+    in_source: bool = Field(
+        default=False, description="build in the source folder, where a project insists on that"
+    )
+    flags_by: FlagsBy = Field(
+        default="variables",
+        description="how flags arrive: by the system's variables, by the environment (make), or "
+        "by the recorder, for projects that do not listen",
+    )
     environment: str | None = Field(
         default=None,
         min_length=1,
@@ -50,7 +93,9 @@ class Build(Section):
     dependencies: list[Argv] = Field(
         default_factory=list, description="commands run once per compiler, without {cflags}"
     )
-    commands: list[Argv] = Field(min_length=1, description="commands run for each variant")
+    commands: list[Argv] = Field(
+        default_factory=list, description="commands run for each variant, without a system"
+    )
     tool_commands: list[Argv] = Field(
         default_factory=list, description="run for the baseline alone, to build its tools"
     )

@@ -11,6 +11,7 @@ from ensign.model.study_build import CheckSection
 from ensign.model.study_environment import HOST
 from ensign.model.study_placeholders import unknown, unknown_in_env, unknown_in_text, uses
 from ensign.model.study_problems import Problem, Where, suggestion
+from ensign.model.study_source import DebianSource, GitSource, PathSource
 from ensign.model.study_workload import Server
 from ensign.model.variants import AXES
 
@@ -23,6 +24,8 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
     return (
         *_repeated_values(study),
         *_environments(study),
+        *_revisions(study),
+        *_debian(study),
         *_build(study),
         *_server(study),
         *_some_workload(study),
@@ -97,6 +100,39 @@ def _environments(study: Study) -> Iterator[Problem]:
             yield Problem(where, f"there is no environment '{name}' in [environments]{near}")
 
 
+def _revisions(study: Study) -> Iterator[Problem]:
+    source = study.source
+    varied = "revision" in study.axes.model_fields_set
+    if isinstance(source, GitSource):
+        if varied and "commit" in source.model_fields_set:
+            text = "'commit' is not built where axes.revision says which commits; leave out one"
+            yield Problem(("source", "commit"), text)
+        return
+    way_out = "revisions are those of a git repository"
+    if isinstance(source, PathSource):
+        way_out = (
+            f'a folder is built as it is; commits of it are kind = "git" and url = "{source.path}"'
+        )
+    if varied:
+        yield Problem(("axes", "revision"), f"'revision' needs source.kind \"git\": {way_out}")
+    for index, choice in enumerate(study.include):
+        if choice.revision is not None:
+            where = ("include", index, "revision")
+            yield Problem(where, f"'revision' needs source.kind \"git\": {way_out}")
+
+
+def _debian(study: Study) -> Iterator[Problem]:
+    source = study.source
+    if study.build.system != "debian":
+        return
+    if isinstance(source, DebianSource) and not source.patches:
+        text = "system 'debian' builds by debian/rules, which come with Debian's patches"
+        yield Problem(("source", "patches"), f"{text}: source.patches = true")
+    if "flags" in study.axes.dependencies:
+        text = "system 'debian' gives all of a package the variant's flags; leave out 'flags'"
+        yield Problem(("axes", "dependencies"), f"'dependencies': {text}")
+
+
 def _build(study: Study) -> Iterator[Problem]:
     build = study.build
     for name in build.tools:
@@ -106,9 +142,11 @@ def _build(study: Study) -> Iterator[Problem]:
     toolchain = (*placeholders.TOOLCHAIN, *placeholders.DEPENDENCY_FLAGS)
     for index, argv in enumerate(build.dependencies):
         yield from unknown(argv, ("build", "dependencies", index), toolchain)
+    known = (*toolchain, *placeholders.RUST, *placeholders.FLAGS)
     for key in ("commands", "tool_commands"):
         for index, argv in enumerate(getattr(build, key)):
-            yield from unknown(argv, ("build", key, index), (*toolchain, *placeholders.FLAGS))
+            yield from unknown(argv, ("build", key, index), known)
+    yield from unknown(build.options, ("build", "options"), known)
     yield from _unknown_in_build_env(build.env, toolchain)
 
 

@@ -7,7 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ensign.model.study_axes import Section
-from ensign.model.study_values import Reference, Sha256, SizeText
+from ensign.model.study_values import Inside, Reference, Sha256, SizeText
+
+# Where a source tree has the crates that were fetched for it.
+VENDORED = "ensign-crates"
 
 
 class _Origin(Section):
@@ -16,6 +19,11 @@ class _Origin(Section):
     apply: list[Annotated[str, Field(min_length=1)]] = Field(
         default_factory=list,
         description="the study's own patches (patch -p1), relative to the study file",
+    )
+    crates: Inside | None = Field(
+        default=None,
+        description="folder of a Cargo.toml: the crates of its Cargo.lock are fetched, too "
+        "(build.system 'cargo' asks for them by itself)",
     )
     limit: SizeText = Field(default="4GiB", description="most that fetching it may write")
 
@@ -45,11 +53,15 @@ class PathSource(_Origin):
 
 
 class GitSource(_Origin):
-    """A git repository at a commit."""
+    """A git repository at a commit; `axes.revision` compares several."""
 
     kind: Literal["git"] = Field(description="a git repository")
     url: Reference = Field(description="address or path of the repository")
-    commit: Reference = Field(description="commit, tag or branch; the lock file pins the commit")
+    commit: Reference = Field(
+        default="HEAD",
+        description="commit, tag or branch, whose commit the lock file pins (default: the one that "
+        "the repository itself has checked out)",
+    )
 
 
 class ArchiveSource(_Origin):

@@ -5,14 +5,24 @@ What a workload of each kind needs, and which processes it becomes, is in `ensig
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from ensign.model.drive import Drive
 from ensign.model.placeholders import names_in, shown
+from ensign.model.score_units import better_by
 from ensign.model.study_axes import Section
-from ensign.model.study_values import Argv, Duration, Inputs, Name, Pattern
+from ensign.model.study_values import (
+    Argv,
+    Duration,
+    Inputs,
+    Name,
+    Pattern,
+    ScoreName,
+    Sha256,
+)
+from ensign.model.trials import Better, Score
 
 
 class Ready(Section):
@@ -39,17 +49,43 @@ class Server(Section):
     )
 
 
-_LATER_KEYS = ("env", "drive", "server_args", "output", "score", "operations")
+_LATER_KEYS = (
+    *("env", "drive", "server_args", "output", "score", "scores", "benchmarks", "operations"),
+    *("expected", "expected_sha256", "folder"),
+)
 
 
 class ScoreSection(Section):
-    """What a program, or a load generator, says of its own speed; it is compared as the cost."""
+    """What a program, or a load generator, says of its own speed; it is compared as the cost.
+
+    With a group `(?P<name>…)` in the pattern, beside `(?P<value>…)`, each name that it matches is
+    a test.
+    """
 
     pattern: Pattern = Field(
-        description="regular expression; the last match of its first group is the number"
+        description="regular expression; the last match of its group `value`, or of the first, is "
+        "the number"
     )
-    unit: str = Field(default="", description="of the number, for reports")
-    better: Literal["higher", "lower"] = Field(description="which number is the better one")
+    unit: str = Field(default="", description="of the number, such as ms, MB/s or points")
+    better: Literal["higher", "lower"] | None = Field(
+        default=None,
+        description="which number is the better one; without it the unit says it: lower of a "
+        "time, higher of a rate",
+    )
+
+    @model_validator(mode="after")
+    def _is_said(self) -> Self:
+        if self.better is None and better_by(self.unit) is None:
+            raise ValueError(
+                'add better = "higher" or better = "lower": the unit is neither a time nor a rate'
+            )
+        return self
+
+    @property
+    def asked(self) -> Score:
+        """As it is asked of the meter."""
+        better = better_by(self.unit) if self.better is None else Better(self.better)
+        return Score(self.pattern, self.unit, better or Better.HIGHER)
 
 
 class DriveStep(Section):
@@ -104,12 +140,32 @@ class Workload(Section):
         default_factory=dict,
         description="added to the environment of the program, of a server after its own `env`",
     )
+    folder: str | None = Field(
+        default=None,
+        description="where a command runs, such as {files}/tests (default: the study's folder)",
+    )
     output: str | None = Field(
         default=None,
         description="where a command's standard output goes: pipe (drained), null, or a file",
     )
     score: ScoreSection | None = Field(
         default=None, description="compared instead of time, for what ends by the clock"
+    )
+    scores: dict[ScoreName, ScoreSection] = Field(
+        default_factory=dict,
+        description="several of them, by name: each is a test, called WORKLOAD/NAME",
+    )
+    benchmarks: Literal["google-benchmark", "pyperf", "criterion", "libtest"] | None = Field(
+        default=None,
+        description="the program is made with this framework: each of its benchmarks is a test",
+    )
+    expected: Inputs | None = Field(
+        default=None,
+        description="file with what a command must print, in the check; a variant that prints "
+        "otherwise is out. One for each of several inputs",
+    )
+    expected_sha256: Sha256 | list[Sha256] | None = Field(
+        default=None, description="SHA-256 of what a command must print, as `expected`"
     )
     operations: Annotated[int, Field(gt=0)] | Pattern | None = Field(
         default=None,
@@ -120,7 +176,22 @@ class Workload(Section):
     @property
     def by_turns(self) -> bool:
         """Whether whole executions take turns whatever the mode: it says what it achieved."""
-        return self.score is not None or isinstance(self.operations, str)
+        return self.scored or isinstance(self.operations, str)
+
+    @property
+    def scored(self) -> bool:
+        """Whether what it says of its own speed is compared, whatever the metric."""
+        return self.score is not None or bool(self.scores) or self.benchmarks is not None
+
+    @property
+    def expected_file(self) -> str | None:
+        """The file with what it must print; of a study as read, which has one input at most."""
+        return self.expected if isinstance(self.expected, str) else None
+
+    @property
+    def has_expectation(self) -> bool:
+        """Whether the study says what it prints."""
+        return self.expected is not None or self.expected_sha256 is not None
 
     @property
     def stdin(self) -> str | None:
@@ -130,7 +201,7 @@ class Workload(Section):
     @property
     def own_texts(self) -> tuple[str, ...]:
         """All that a program's own run is told: command, input, environment."""
-        return (*(self.command or ()), self.stdin or "", *self.env.values())
+        return (*(self.command or ()), self.stdin or "", self.folder or "", *self.env.values())
 
     @property
     def fixed_requests(self) -> int | None:

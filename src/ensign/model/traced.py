@@ -41,6 +41,14 @@ class WrittenFile:
 
 
 @dataclass(frozen=True, slots=True)
+class FileTime:
+    """CPU time that tasks were found to spend in a file's code; path "" is code in no file."""
+
+    path: str
+    cpu_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class TracedExecution:
     """One execution, unmeasured, followed with all its children.
 
@@ -52,7 +60,8 @@ class TracedExecution:
     `exit_status` or `signal` is how the program ended.
 
     `not_judged` says, for people, what was not seen; it is empty where everything was. `followed`
-    is False where nothing was seen: the other fields then mean nothing.
+    is False where nothing was seen: the other fields then mean nothing. `samples` is there where
+    looks were asked for; what the kernel does for a task is where the task called it.
     """
 
     mapped: tuple[MappedFile, ...]
@@ -72,6 +81,7 @@ class TracedExecution:
     signal: int | None = None
     wall_ns: int = 0
     cpu_ns: int = 0
+    samples: tuple[FileTime, ...] = ()
 
     @property
     def identities(self) -> frozenset[str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -54,6 +55,25 @@ class Score:
     pattern: str
     unit: str = ""
     better: Better = Better.HIGHER
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the pattern has a group `name`, too: each name that it matches is a score."""
+        return "name" in re.compile(self.pattern).groupindex
+
+
+@dataclass(frozen=True, slots=True)
+class NamedScore:
+    """One of several scores of an execution: each is a test of its own.
+
+    `failed` says why there is no `value` (None).
+    """
+
+    name: str
+    value: Annotated[Finite, Field(gt=0)] | None
+    unit: str = ""
+    better: Better = Better.HIGHER
+    failed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +155,8 @@ class VariantTotals:
     or the load generator ended, which is other than 0 only where failures are ignored.
     `cpu_wait_ns` is the time in which a task of it waited for a CPU, where the machine tells;
     `activity` (and that of the load) is there where it was observed, `score` where it says one.
-    `mapped` is what was seen in a few looks; it is not stored.
+    `scores` are several of them, by name; `unit` is that of the one `score`. `mapped` is what was
+    seen in a few looks; it is not stored.
     """
 
     variant: str
@@ -156,6 +177,8 @@ class VariantTotals:
     cpu_wait_ns: Count | None = None
     activity: TaskActivity | None = None
     load_activity: TaskActivity | None = None
+    scores: tuple[NamedScore, ...] = ()
+    unit: str = ""
     score: Annotated[Finite, Field(ge=0)] | None = None
     better: Better = Better.HIGHER
     mapped: tuple[RaceMapping, ...] = ()

@@ -13,6 +13,7 @@ class Variant:
 
     The default of an axis leaves the matter to the compiler or to the project. `dependencies` is
     `plain` where the bundled ones are built without the variant's flags, `flags` where with them.
+    `revision` is a commit, tag or branch of the source, "" the one that the source itself names.
     `profile` is no axis: it counts profiles that are collected independently.
     """
 
@@ -33,6 +34,9 @@ class Variant:
     allocator: str = "default"
     dependencies: str = "plain"
     strip: str = "no"
+    codegen_units: str = "default"
+    panic: str = "default"
+    revision: str = ""
     profile: int = 1
 
     @property

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from ensign.host.regular_file import read_regular
 from ensign.proof.bounded_elf import DamagedFile, damage_told, data_of, elf_of, opened_file
 from ensign.proof.elf import symbols
 from ensign.proof.lto_symbols import gcc_symbols
@@ -65,8 +66,7 @@ class Archive:
 
 def is_archive(path: Path) -> bool:
     """Whether a file begins like an archive. OSError."""
-    with path.open("rb") as file:
-        return file.read(8) in (_MAGIC, _THIN)
+    return read_regular(path, 8) in (_MAGIC, _THIN)
 
 
 def read_archive(path: Path) -> Archive | None:

@@ -192,7 +192,8 @@ class Proof:
     """All that was read of one artifact and of the tree it was built in.
 
     `build_path` is the folder that its build saw, empty where that is not known. `origins` are of
-    the artifact and of all other files of the program that are in ELF.
+    the artifact and of all other files of the program that are in ELF. `own_rustflags` are those
+    that the project's configuration of Cargo has.
     """
 
     binary: Binary
@@ -201,3 +202,4 @@ class Proof:
     link: LinkFacts = LinkFacts(unknown="no link was recorded")
     build_path: str = ""
     origins: tuple[FileOrigins, ...] = ()
+    own_rustflags: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from elftools.elf.sections import SymbolTableSection
 
 from ensign.host.processes import Processes
+from ensign.host.regular_file import read_regular
 from ensign.model.calls import Call, LinkWord, is_shared
 from ensign.proof.archives import intermediate, is_archive, read_archive, symbols_of
 from ensign.proof.bounded_elf import DamagedFile, damage_told, elf_of
@@ -161,10 +162,10 @@ def _offered(path: Path) -> frozenset[str]:
     """Of a shared library, or of those that a linker script in its place names."""
     if path.stat().st_size > _LONGEST_SCRIPT_BYTES:
         return exported(path)
-    with path.open("rb") as file:
-        if file.read(4) == b"\x7fELF":
-            return exported(path)
-    names = _IN_SCRIPT.findall(path.read_text(errors="replace"))
+    data = read_regular(path, _LONGEST_SCRIPT_BYTES)
+    if data.startswith(b"\x7fELF"):
+        return exported(path)
+    names = _IN_SCRIPT.findall(data.decode(errors="replace"))
     return frozenset().union(*(exported(Path(name)) for name in names))
 
 

@@ -113,7 +113,8 @@ class _Tracer:
         """The last call that linked a file of that name, which was changed afterwards."""
         found = None
         for call in self._evidence.calls:
-            linked = call.tool == "ld" or (call.is_compiler and call.line.links)
+            driver = call.is_compiler or call.is_rust
+            linked = call.tool == "ld" or (driver and call.line.links)
             if call.exit == 0 and linked:
                 named = call.line.output or "a.out"
                 found = call if PurePosixPath(named).name == name else found
@@ -121,12 +122,17 @@ class _Tracer:
 
     def _call(self, call: Call, output: str, found: _FoundOrigin) -> None:
         """What a call put into what it wrote."""
-        if call.is_compiler:
+        if call.is_compiler or call.is_rust:
             self._compiled(call, found)
         inputs: Sequence[LinkInput] = call.inputs
         if call.tool in _CHANGING:
             own = [each for each in inputs if each.path == output]
             inputs = own or inputs[:1]
+            before = self._made.get(inputs[0].sha256) if inputs else None
+            if before is not None and before[0].has_linked:
+                # What is stripped after its link is no object of its own.
+                self._call(*before, found)
+                return
         # Last, since an object may be in a library and in the program, which it is counted for.
         for each in sorted(inputs, key=lambda each: each.kind == "shared"):
             self._input(each, found)
@@ -149,6 +155,9 @@ class _Tracer:
                 self._content(each.sha256, each.path, "", found)
                 found.outputs = of_program
         elif each.kind == "object":
+            self._content(each.sha256, each.path, "", found)
+        elif each.sha256 in self._made and self._made[each.sha256][0].is_rust:
+            # A crate is an archive that rustc wrote as a whole.
             self._content(each.sha256, each.path, "", found)
         elif each.sha256 not in found.seen:
             found.seen.add(each.sha256)

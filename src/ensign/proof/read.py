@@ -10,6 +10,7 @@ from ensign.host.files import tree_entries
 from ensign.host.processes import Processes
 from ensign.model.calls import Call
 from ensign.proof.archives import intermediate, read_archive
+from ensign.proof.cargo_configuration import own_rustflags
 from ensign.proof.elf import read_binary
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof, UnindexedArchive
 from ensign.proof.link import TreePlace, read_link
@@ -34,9 +35,13 @@ def read_proof(
         objects, unindexed = beside.objects, beside.unindexed
     call = link_of(calls, place, artifact)
     link = LinkFacts(unknown="no link of it was recorded")
+    rust = any(each.is_rust for each in calls)
     if call is not None:
         link = read_link(call, place, artifact, map_text, processes)
-    return Proof(binary, objects, unindexed, link, place.seen_as)
+    elif rust:
+        link = LinkFacts(unknown="rustc links by itself, in an order of its own")
+    flags = own_rustflags(place.tree) if rust else ()
+    return Proof(binary, objects, unindexed, link, place.seen_as, own_rustflags=flags)
 
 
 def proof_after(linked: Proof, artifact: Path) -> Proof:

@@ -15,6 +15,7 @@ from ensign.proof.rules_link import link_findings
 from ensign.proof.rules_log import log_findings
 from ensign.proof.rules_origin import origin_findings, origin_lines
 from ensign.proof.rules_profile import uses_profile
+from ensign.proof.rules_rust import is_of_rust, rust_findings, rust_lines
 from ensign.proof.rules_units import unit_findings
 from ensign.toolchains.profiling import bolt_count
 
@@ -24,6 +25,13 @@ _NO_FLAGS = "record no flags (Clang: add -grecord-command-line)"
 
 def judge(seen: BuildEvidence) -> tuple[Finding, ...]:
     """All findings. What cannot be known is no finding, but is said by `describe`."""
+    if is_of_rust(seen):
+        return (
+            *origin_findings(seen),
+            *rust_findings(seen),
+            *binary_findings(seen),
+            *log_findings(seen),
+        )
     return (
         *origin_findings(seen),
         *flag_findings(seen),
@@ -50,7 +58,10 @@ def _lines(seen: BuildEvidence) -> Iterator[str]:
     binary = seen.proof.binary
     compiled = [unit for unit in binary.units if unit.kind is not UnitKind.LTRANS]
     ltrans = [unit for unit in binary.units if unit.kind is UnitKind.LTRANS]
-    yield from _units(compiled) if compiled else (_NO_DEBUG,)
+    if is_of_rust(seen):
+        yield from rust_lines(seen)
+    else:
+        yield from _units(compiled) if compiled else (_NO_DEBUG,)
     yield from _declared(seen)
     yield from _profiled_units(seen)
     if ltrans:

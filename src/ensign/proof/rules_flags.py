@@ -26,7 +26,10 @@ from ensign.proof.flags import effect, effects, level_of, lto_of
 _RECORDING = "-grecord-command-line"
 _DECLARED = 20
 _REWRITE = 'build.rewrite.compile = ["{cflags}"]'
-_LAST = f"give the variant's flags last, as {_REWRITE} does"
+_LAST = (
+    f"give the variant's flags last, as {_REWRITE} does; "
+    'with a build.system, flags_by = "recorder" does the same'
+)
 # Compilers that record flags record these as they were told.
 _ALWAYS_RECORDED = frozenset(("O", "lto", "arch", "tune", "cpu"))
 # Parts of libraries need it, whatever a program is told.

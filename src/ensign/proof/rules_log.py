@@ -32,6 +32,7 @@ _MISSING_PROFILE = re.compile(
 )
 _STALE_PROFILE = re.compile(
     r"-Wcoverage-mismatch|-Wprofile-instr-out-of-date|-Wbackend-plugin.*hash mismatch"
+    r"|control flow change detected \(hash mismatch\)"
     r"|control flow of function .* does not match its profile data"
 )
 _NO_PROFILE = re.compile(

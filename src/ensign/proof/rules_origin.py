@@ -78,7 +78,9 @@ def _compilers(seen: BuildEvidence, request: Request, file: FileOrigins) -> Iter
     if not request.programs:
         return
     foreign = {
-        program: names for program, names in file.compiled if program not in request.programs
+        program: names
+        for program, names in file.compiled
+        if program not in request.programs and not _beside_rust(request, names)
     }
     by_units: dict[str, list[str]] = {}
     for stray in file.strays:
@@ -91,6 +93,11 @@ def _compilers(seen: BuildEvidence, request: Request, file: FileOrigins) -> Iter
     if parts:
         text = f"{request.variant.compiler} was asked for, but in {file.path} {'; '.join(parts)}"
         yield seen.finding(WRONG_COMPILER, text)
+
+
+def _beside_rust(request: Request, names: Sequence[str]) -> bool:
+    """C that build scripts of a Rust program compile is told by a finding of its own."""
+    return request.compiler.startswith("rustc ") and not any(n.endswith(".rs") for n in names)
 
 
 def _made_by(stray: Stray) -> Iterator[tuple[str, str]]:

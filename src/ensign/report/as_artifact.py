@@ -10,12 +10,17 @@ from ensign.model.checkup import ArtifactCheckup
 from ensign.model.finding_kinds.proof import NOT_JUDGED
 from ensign.model.findings import Severity
 from ensign.model.quoting import json_visible
+from ensign.report.github import safe
 
+_NAME_WIDTH = 12
 _MARKS = {Severity.NOTE: "-", Severity.WARNING: "!", Severity.ERROR: "✗"}
 
 
-def terminal(checkup: ArtifactCheckup, width: int = 80) -> str:
-    """The findings first, then what each artifact shows."""
+def terminal(checkup: ArtifactCheckup, width: int = 80, *, details: bool = False) -> str:
+    """The findings first, then facts and advice of a single program, or what each artifact shows.
+
+    With `details` all of that.
+    """
     lines = []
     judged = [finding for finding in checkup.findings if not finding.is_a(NOT_JUDGED)]
     questions = [finding for finding in checkup.findings if finding.is_a(NOT_JUDGED)]
@@ -30,7 +35,8 @@ def terminal(checkup: ArtifactCheckup, width: int = 80) -> str:
         lines += [*([""] if judged else []), open_]
         for finding in questions:
             lines += _wrapped("? ", finding.said, width)
-    for each in checkup.examined:
+    lines += _program(checkup, width, details=details)
+    for each in checkup.examined if details or not checkup.facts else ():
         lines += ["", each.path]
         for line in each.evidence:
             lines += _wrapped("    ", line, width)
@@ -41,17 +47,59 @@ def terminal(checkup: ArtifactCheckup, width: int = 80) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _program(checkup: ArtifactCheckup, width: int, *, details: bool) -> list[str]:
+    lines = ["", checkup.path] if checkup.facts else []
+    for fact in checkup.facts:
+        lines += _wrapped(f"    {fact.name:<{_NAME_WIDTH}}", fact.value, width, _NAME_WIDTH + 4)
+        for more in fact.more if details else ():
+            lines += _wrapped(" " * (_NAME_WIDTH + 4), more, width, _NAME_WIDTH + 8)
+    if checkup.advice:
+        lines += ["", "advice"]
+    for each in checkup.advice:
+        lines += _wrapped(f"  → {each.practice}: ", each.text, width, 6)
+        if details:
+            lines += _wrapped("      takes: ", each.takes, width, 10)
+        lines += _wrapped("      worth: ", each.worth, width, 10)
+        if details:
+            lines += _wrapped("      price: ", each.price, width, 10)
+    if checkup.advice and not details:
+        lines += ["", "--details says what each takes here, and the command that prices it."]
+    return lines
+
+
+def markdown(checkup: ArtifactCheckup) -> str:
+    """The same for a page or an issue: findings, facts, advice."""
+    lines = [f"## {safe(checkup.path)}", ""]
+    lines += [
+        f"- **{each.severity} {each.code}**: {safe(each.said)}" for each in checkup.findings
+    ] or ["Nothing is wrong as far as the evidence goes."]
+    for examined in checkup.examined:
+        lines += ["", f"### {safe(examined.path)}", ""]
+        lines += [f"- {safe(line)}" for line in examined.evidence]
+    if checkup.facts:
+        lines += ["", "| fact | |", "| --- | --- |"]
+        lines += [f"| {each.name} | {safe(each.value)} |" for each in checkup.facts]
+    if checkup.advice:
+        lines += ["", "| advice | why | takes | worth | price |", "| --- | --- | --- | --- | --- |"]
+        for each in checkup.advice:
+            cells = (each.practice, each.text, each.takes, each.worth, each.price)
+            lines.append(f"| {' | '.join(map(safe, cells))} |")
+    if checkup.sources:
+        lines += ["", f"Also read: {safe(', '.join(checkup.sources))}."]
+    return "\n".join(lines) + "\n"
+
+
 def as_json(checkup: ArtifactCheckup) -> str:
-    """`{"path": …, "examined": […], "sources": […], "findings": […], "unasked": …}`."""
+    """`{"path": …, "examined": […], "sources": […], "findings": […], "unasked": …, "facts": …}`."""
     return json_visible(json.dumps(asdict(checkup), indent=2, ensure_ascii=False)) + "\n"
 
 
-def _wrapped(label: str, text: str, width: int) -> list[str]:
+def _wrapped(label: str, text: str, width: int, indent: int = 4) -> list[str]:
     return textwrap.wrap(
         text,
         max(width, 40),
         initial_indent=label,
-        subsequent_indent="    ",
+        subsequent_indent=" " * indent,
         break_long_words=False,
         break_on_hyphens=False,
     ) or [label.rstrip()]

@@ -22,9 +22,9 @@ _COLUMNS = (
     "scope", "workload", "variant", "baseline", *_COMPARISON,
     "workloads", "baseline_cost_ns", "variant_cost_ns", "user_share", "within_layout_spread",
     "non_inferior", "user_s", "system_s", "wall_s", "wall_sd_s", "wall_min_s", "wall_max_s",
-    "peak_memory_bytes", "command",
+    "peak_memory_bytes", "score", "unit", "command",
 )  # fmt: skip
-_FACTS = 8
+_FACTS = 10
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 _INSIDE = {None: "", False: "false", True: "true"}
@@ -108,7 +108,8 @@ def _facts(result: Result, measured: VariantFacts | None) -> list[Cell]:
     wall = measured.wall
     times = (measured.user_s, measured.system_s, wall.mean, wall.sd, wall.least, wall.greatest)
     command = dict(result.commands).get(measured.variant, "")
-    return [*map(_number, times), measured.peak_memory_bytes, command]
+    score: Cell = "" if measured.score is None else _number(measured.score)
+    return [*map(_number, times), measured.peak_memory_bytes, score, measured.unit, command]
 
 
 def _cells(compared: Comparison) -> list[Cell]:

@@ -10,6 +10,7 @@ from itertools import groupby
 from ensign.model.checkup import Checkup, CheckupLine, Status
 from ensign.model.findings import Finding
 from ensign.model.quoting import json_visible
+from ensign.report.github import safe
 
 _MARKS = {Status.GOOD: "✓", Status.POOR: "~", Status.MISSING: "✗"}
 _INDENT = "      "
@@ -41,6 +42,19 @@ def as_json(checkup: Checkup) -> str:
         "findings": [asdict(finding) for finding in checkup.findings],
     }
     return json_visible(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
+
+
+def markdown(checkup: Checkup) -> str:
+    """The same for a page or an issue."""
+    lines = ["| machine | |", "| --- | --- |"]
+    lines += [f"| {safe(name)} | {safe(value)} |" for name, value in checkup.machine.facts]
+    lines += ["", "| check | | | what mends it |", "| --- | --- | --- | --- |"]
+    lines += [
+        f"| {safe(each.name)} | {each.status} | {safe(each.detail)} | {safe(each.remedy)} |"
+        for each in checkup.checks
+    ]
+    lines += ["", *(f"- **{each.severity}**: {safe(each.said)}" for each in checkup.findings)]
+    return "\n".join(lines).rstrip() + f"\n\n{_summary(checkup)}\n"
 
 
 def _check(check: CheckupLine, width: int) -> list[str]:

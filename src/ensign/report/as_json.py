@@ -100,6 +100,9 @@ def _rows_of(result: Result) -> dict[str, Json]:
                 **_judged(compared.comparison),
                 "baseline_cost_ns": _number(compared.baseline_cost_ns),
                 "variant_cost_ns": _number(compared.variant_cost_ns),
+                "baseline_score": None if compared.scores is None else compared.scores[0],
+                "variant_score": None if compared.scores is None else compared.scores[1],
+                "unit": compared.unit,
                 "user_share": _number(compared.user_share),
                 "within_layout_spread": within_spread(
                     compared.comparison, result, compared.workload
@@ -320,6 +323,7 @@ def _variant(facts: VariantFacts, result: Result) -> dict[str, Json]:
         "cost_ns": _number(facts.cost_ns),
         "operations": _number(facts.operations),
         "score": facts.score,
+        "unit": facts.unit,
         "log_ratios": [_number(value) for value in facts.log_ratios],
         "exit_codes": list(facts.exits),
         "failing_runs": [asdict(runs) for runs in facts.failing_runs],

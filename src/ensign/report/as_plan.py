@@ -38,6 +38,8 @@ def plan(expected: Expectation, width: int = 80) -> str:
         lines += _wrapped(f"Left out: {variant}: {why}", width)
     for variant, why in expected.untried:
         lines += _wrapped(f"{variant}: not tried: {why}; a run builds it", width)
+    if expected.missing:
+        lines += _wrapped(f"Missing: {clean(expected.missing)}", width)
     lines += ["Expected:", *_work(expected.work), "", *_wrapped(_cpus(expected), width)]
     return "\n".join(lines) + "\n"
 

@@ -28,7 +28,7 @@ def pull_request(result: Result, shipment: Shipment, study: str) -> str:
     judged = result if second is None or measured is None else second
     measured = measured or _comparison(result, build)
     sections = (
-        ("What", _what(shipment, build)),
+        ("What", _what(shipment, build, result)),
         ("Why", _why(judged, measured)),
         ("What this does not say", _caveats(_doubts(judged, build, measured), build, result)),
         ("Verified", _verified(shipment)),
@@ -55,7 +55,7 @@ def _hurts(result: Result, measured: SuiteComparison | None) -> Iterator[str]:
         yield f"> **{safe(clean(line[:1].upper() + line[1:]).removeprefix('But '))}**"
 
 
-def _what(shipment: Shipment, build: BuildFacts) -> Iterator[str]:
+def _what(shipment: Shipment, build: BuildFacts, result: Result) -> Iterator[str]:
     names = ", ".join(_code(each.name) for each in shipment.files)
     choices = ", ".join(f"{axis} {value}" for axis, value in build.choices)
     yield f"Variant {safe(clean(shipment.variant))} ({safe(choices)}), by {names}."
@@ -64,6 +64,13 @@ def _what(shipment: Shipment, build: BuildFacts) -> Iterator[str]:
         f"- when compiling: {_code(' '.join(shipment.flags))}\n"
         f"- when linking: {_code(' '.join(shipment.link_flags))}"
     )
+    revision = dict(build.choices).get("revision", "")
+    if revision:
+        commit = dict(result.source).get(f"commit of {revision}", "unknown")
+        yield (
+            f"It was measured, and the change applies, at revision {_code(revision)}: commit "
+            f"{_code(commit)}. Merge that commit first."
+        )
     yield _block(shipment.commands)
 
 

@@ -13,6 +13,7 @@ _NAMES = {
     "plt": "PLT",
     "floating_point": "floating point",
     "strip": "stripping",
+    "codegen_units": "codegen units",
 }
 _OFF = "off"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ensign.model.quoting import visible
 from ensign.model.results import Spread
 from ensign.model.units import format_duration, format_size
 
@@ -61,6 +62,13 @@ def score(value: float | None) -> tuple[str, ...]:
     if value is None:
         return ()
     return (f"{value:,.0f}" if abs(value) >= _MANY else three_figures(value),)
+
+
+def score_in_unit(value: float, unit: str) -> str:
+    """`1,234,567 ops/s`; seconds as costs are shown: `645 ns`."""
+    if unit == "s":
+        return cost(value * 1e9)
+    return visible(f"{score(value)[0]} {unit}".strip())
 
 
 def three_figures(value: float) -> str:

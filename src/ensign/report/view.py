@@ -205,7 +205,7 @@ def _non_inferior(compared: SuiteComparison) -> str:
         return "shown"
     if not compared.not_shown:
         return "not shown"
-    return f"not shown for {len(compared.not_shown)} of {compared.workloads}"
+    return f"not shown for {len(compared.not_shown)} of {compared.workloads + compared.lacking}"
 
 
 def _variants(result: Result) -> list[str]:
@@ -241,13 +241,25 @@ def _workload_row(compared: WorkloadComparison, result: Result) -> WorkloadRow:
     if not _claimed(compared, result):
         row = _unclaimed(row)
     inside = bool(within_spread(compared.comparison, result, compared.workload))
+    baseline_cost, variant_cost = _costs(compared)
     return WorkloadRow(
         row=replace(
             row, name=compared.workload, label=clean(compared.workload), within_spread=inside
         ),
-        baseline_cost=figures.cost(compared.baseline_cost_ns),
-        variant_cost=figures.cost(compared.variant_cost_ns),
+        baseline_cost=baseline_cost,
+        variant_cost=variant_cost,
         user_share=figures.share(compared.user_share),
+    )
+
+
+def _costs(compared: WorkloadComparison) -> tuple[str, str]:
+    """The baseline's and the variant's, or what they say of their speed."""
+    if compared.scores is None:
+        return figures.cost(compared.baseline_cost_ns), figures.cost(compared.variant_cost_ns)
+    baseline, variant = compared.scores
+    return (
+        figures.score_in_unit(baseline, compared.unit),
+        figures.score_in_unit(variant, compared.unit),
     )
 
 

@@ -28,7 +28,7 @@ METRICS = {Metric.CPU: "CPU time", Metric.WALL: "wall time", Metric.SCORE: "its 
 METRICS_IN_FULL = {
     Metric.CPU: "CPU time of the program per operation",
     Metric.WALL: "wall time per operation",
-    Metric.SCORE: "what each program says of its own speed (--score)",
+    Metric.SCORE: "what each program says of its own speed",
 }
 
 

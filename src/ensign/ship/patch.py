@@ -56,6 +56,11 @@ def change(
             literal = {name: value.replace("\\", r"\\") for name, value in values.items()}
             text = _match_replaced(edit, index, text, _filled(edit.replace, literal))
         edited[edit.file] = text
+    return changed_texts(texts, edited)
+
+
+def changed_texts(texts: Mapping[str, str], edited: Mapping[str, str]) -> SourceChange:
+    """What differs between these texts of files. InputError where nothing does."""
     changed = {name: text for name, text in sorted(edited.items()) if text != texts.get(name)}
     if not changed:
         raise InputError("the edits of [ship] change nothing for this variant")

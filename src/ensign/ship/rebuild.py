@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from ensign.builders.build import (
     build_context_of,
     find_toolchains,
-    obtain_source,
     place_of,
     sandboxes_of,
 )
@@ -24,9 +23,11 @@ from ensign.builders.plan import BuildPlace, plan_builds
 from ensign.builders.profiles import files_named
 from ensign.builders.recorder import Recorded, recorded_programs
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.revisions import obtain_sources
 from ensign.builders.running import Inputs
 from ensign.builders.stage_facts import cached_stage, program_of
 from ensign.builders.stages import Stage
+from ensign.builders.systems.debian import PACKAGED, RULES, plain_rules
 from ensign.host.cache import key_of
 from ensign.host.files import copy_tree, is_file, write_atomically
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
@@ -35,12 +36,11 @@ from ensign.model.calls import Call
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.placeholders import shown
 from ensign.model.shipment import NOT_VERIFIED, Shipment, ShippedFile
-from ensign.model.study_build import Edit
 from ensign.model.study_environment import environment_of
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.proof.evidence import BuildEvidence, moved
-from ensign.ship import patch, script
+from ensign.ship import debian_rules, patch, script
 from ensign.ship.effects import ComparedBuild, verify
 from ensign.sources.obtain import SourceTree
 from ensign.toolchains.find import Toolchain, installed_compilers
@@ -73,9 +73,9 @@ def ship_variant(
             "this machine: include the variant with a compiler that is installed here"
         )
     toolchains = find_toolchains(request, ports)
-    source = obtain_source(request, ports, on_event)
+    source = obtain_sources(request, ports, on_event).at(variant.revision)
     sandboxes = sandboxes_of(request, ports, toolchains)
-    place = place_of(source.sha256, sandboxes, request, ports)
+    place = place_of({"": source.sha256}, sandboxes, request, ports)
     build_context = build_context_of(request, ports, sandboxes, place)
     shipping = _Shipping(
         request, variant, flags, toolchains, source, build_context, on_event, ports.cores
@@ -102,11 +102,7 @@ class _Shipping:
 
     def as_change(self) -> tuple[Shipment, ComparedBuild]:
         """A patch, and the project's own build with it."""
-        ship = self.request.study.ship
-        if ship is None:
-            raise InputError("the study has no [ship] table")
-        texts = dict(self._texts(ship.edits))
-        changed = patch.change(ship.edits, texts, self._values())
+        changed, commands, typed = self._change()
 
         def furnish(tree: Path) -> None:
             copy_tree(self.source.tree, tree)
@@ -116,14 +112,37 @@ class _Shipping:
                 (tree / name).parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(tree / name, _bytes(text), mode=mode)
 
-        commands = filled_all(ship.commands, self._names, "ship.commands")
         build = self.request.study.build
         stage = self._stage(changed.diff, commands, build.artifact)
         seen = self._built(
             replace(stage, runtime_files=tuple(build.runtime_files)), furnish, self.build_context
         )
-        typed = (f"patch -p1 < {patch.NAME}", *map(_typed, commands))
+        typed = (f"patch -p1 < {patch.NAME}", *typed)
         return self._shipment((ShippedFile(patch.NAME, _bytes(changed.diff)),), typed), seen
+
+    def _change(self) -> tuple[patch.SourceChange, Commands, tuple[str, ...]]:
+        """The change of the files, the commands that verify it, and what a user types for that."""
+        study = self.request.study
+        if study.ship is not None:
+            texts = dict(self._texts([edit.file for edit in study.ship.edits]))
+            changed = patch.change(study.ship.edits, texts, self._values())
+            commands = filled_all(study.ship.commands, self._names, "ship.commands")
+            return changed, commands, tuple(map(_typed, commands))
+        if study.build.system != "debian":
+            raise InputError("the study has no [ship] table")
+        before = dict(self._texts([RULES]))
+        if RULES not in before:
+            raise InputError(f"the source has no {RULES}")
+        more = debian_rules.additions(self.flags, self._tools_beside_the_usual())
+        after = {RULES: debian_rules.with_additions(before[RULES], more)}
+        return patch.changed_texts(before, after), (plain_rules(study.build),), (PACKAGED,)
+
+    def _tools_beside_the_usual(self) -> dict[str, str]:
+        """CC and CXX, where the system's own compiler is another one."""
+        usual, names = shutil.which("gcc", path=self.build_context.path), self._names
+        if usual is not None and os.path.realpath(usual) == os.path.realpath(self.toolchain.cc):
+            return {}
+        return {name: names[tool] for name, tool in (("CC", "cc"), ("CXX", "cxx")) if names[tool]}
 
     def as_script(self) -> tuple[Shipment, ComparedBuild]:
         """The steps of a profiled build, carried out in a folder of their own."""
@@ -156,9 +175,9 @@ class _Shipping:
         typed = f"bash {script.NAME} SOURCE {name}"
         return self._shipment(files, (typed,)), replace(made, seen=seen)
 
-    def _texts(self, edits: Sequence[Edit]) -> Iterator[tuple[str, str]]:
+    def _texts(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         """The files that are there."""
-        for name in dict.fromkeys(edit.file for edit in edits):
+        for name in dict.fromkeys(names):
             path = self.source.tree / name
             if is_file(path):
                 yield name, path.read_bytes().decode("utf-8", "surrogateescape")

@@ -13,7 +13,7 @@ from ensign.model.errors import InputError
 from ensign.model.units import format_size
 
 # Variables by which git works on another repository than the one it is told.
-_OF_A_REPOSITORY = (
+OF_A_REPOSITORY = (
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
@@ -56,7 +56,7 @@ class Fetcher:
 
         Nobody is asked for a password. InputError where it wrote more than the source may have.
         """
-        own = {name: text for name, text in self.env.items() if name not in _OF_A_REPOSITORY}
+        own = {name: text for name, text in self.env.items() if name not in OF_A_REPOSITORY}
         unasked = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never"}
         outcome = self.processes.run(
             ProcessRequest(

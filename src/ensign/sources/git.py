@@ -36,12 +36,18 @@ def fetch_git(source: GitSource, fetcher: Fetcher) -> Fetched:
     url = _address(source.url, fetcher)
     repository, tree = fetcher.work / "repository", fetcher.work / "tree"
     tree.mkdir()
-    plain = ("--quiet", "--no-checkout", "--no-recurse-submodules", "--template=")
-    _git(fetcher, *_PROTOCOLS, "clone", *plain, "--", url, str(repository))
+    if not repository.exists():  # an earlier revision may have brought it
+        plain = ("--quiet", "--no-checkout", "--no-recurse-submodules", "--template=")
+        _git(fetcher, *_PROTOCOLS, "clone", *plain, "--", url, str(repository))
     commit = fetcher.pinned.get("commit") or _resolve(fetcher, repository, source)
     if not _COMMIT.fullmatch(commit):
         raise InputError(f"the lock file pins a commit that is none: '{commit[:80]!a}'")
     at = ("-C", str(repository), f"--work-tree={tree}")
+    if fetcher.pinned and not _is_there(fetcher, repository, commit):
+        raise InputError(
+            f"{source.url} has no commit {commit[:12]} any more, which the lock file pins for "
+            f"'{source.commit}'; run again with --update-lock to take the present one"
+        )
     _git(fetcher, *at, "checkout", "--quiet", "--force", "--detach", commit, alone=True)
     when = _git(
         fetcher, "-C", str(repository), "show", "-s", "--format=%ct", commit, "--", alone=True
@@ -49,6 +55,11 @@ def fetch_git(source: GitSource, fetcher: Fetcher) -> Fetched:
     for _, path in tree_entries(tree):
         os.utime(path, (int(when), int(when)), follow_symlinks=False)
     return Fetched(tree, (("commit", commit),))
+
+
+def _is_there(fetcher: Fetcher, repository: Path, commit: str) -> bool:
+    question = ("-C", str(repository), "cat-file", "-e", f"{commit}^{{commit}}")
+    return fetcher.run("git", *RUN_NOTHING, *question, env=_ALONE).ok
 
 
 def _address(url: str, fetcher: Fetcher) -> str:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ensign.host.cache import Cache
 from ensign.host.entry import CacheChanged, Entry, Facts
-from ensign.host.files import copy_tree, tree_sha256, write_atomically
+from ensign.host.files import copy_tree, remove_tree, tree_sha256, write_atomically
 from ensign.host.json_text import read_json
 from ensign.host.processes import Processes
 from ensign.model.errors import InputError
 from ensign.model.study_source import ArchiveSource, DebianSource, GitSource, PathSource, Source
 from ensign.model.units import parse_size_bytes
 from ensign.sources.archive import fetch_archive
+from ensign.sources.crates import with_crates
 from ensign.sources.debian import fetch_debian
 from ensign.sources.environment_pins import environments_in, read_pins
 from ensign.sources.fetched import Fetched, Fetcher, FetchLimits
@@ -50,22 +52,40 @@ class SourceTree:
 
 
 @dataclass(frozen=True, slots=True)
-class Lock:
-    """What a lock file says: the request it answers, what was resolved, the tree's hash."""
+class Pin:
+    """What was resolved for a tree (its commit, its revision), and the tree's hash."""
 
-    request: Mapping[str, object]
     resolved: Mapping[str, str]
     tree_sha256: str
+
+    def as_json(self) -> dict[str, object]:
+        """The two keys of a lock file."""
+        return {"resolved": dict(self.resolved), "tree_sha256": self.tree_sha256}
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """What a lock file says: the request it answers, and a pin for each revision of the source.
+
+    The revision "" is the source as its own table says it.
+    """
+
+    request: Mapping[str, object]
+    pins: Mapping[str, Pin] = field(default_factory=dict)
     environments: Mapping[str, object] = field(default_factory=dict)
 
     def as_text(self) -> str:
         """Write it sorted, so that a change is a small diff."""
+        plain = self.pins[""].as_json() if "" in self.pins else {}
+        named = {name: pin.as_json() for name, pin in self.pins.items() if name}
+        revisions = {"revisions": named} if named else {}
+        environments = {"environments": dict(self.environments)} if self.environments else {}
         content = {
             "schema": 1,
             "request": dict(self.request),
-            "resolved": dict(self.resolved),
-            "tree_sha256": self.tree_sha256,
-            **({"environments": dict(self.environments)} if self.environments else {}),
+            **plain,
+            **revisions,
+            **environments,
         }
         return json.dumps(content, indent=2, sort_keys=True) + "\n"
 
@@ -79,14 +99,21 @@ def read_lock(path: Path) -> Lock | None:
     """Read a lock file; None if there is none. InputError if it is not one."""
     try:
         content = read_json(path.read_text())
-        pinned = environments_in(content)
-        if "request" not in content and pinned:
+        environments = environments_in(content)
+        if "request" not in content and environments:
             return None  # environments come before the source
-        return Lock(content["request"], content["resolved"], str(content["tree_sha256"]), pinned)
+        pins = {name: _pin(said) for name, said in content.get("revisions", {}).items()}
+        if "tree_sha256" in content or not pins:
+            pins[""] = _pin(content)
+        return Lock(content["request"], pins, environments)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is not a lock file; remove it, and it is written anew") from None
+
+
+def _pin(content: Mapping[str, Any]) -> Pin:
+    return Pin(content["resolved"], str(content["tree_sha256"]))
 
 
 def obtain(source: Source, study: Path, ports: SourcePorts, *, update_lock: bool) -> SourceTree:
@@ -95,29 +122,75 @@ def obtain(source: Source, study: Path, ports: SourcePorts, *, update_lock: bool
     InputError if it cannot be had or is no longer what the lock file pins. A tree that is in the
     cache needs no network.
     """
+    return obtain_revisions(source, ("",), study, ports, update_lock=update_lock)[""]
+
+
+def obtain_revisions(
+    source: Source,
+    revisions: Sequence[str],
+    study: Path,
+    ports: SourcePorts,
+    *,
+    update_lock: bool,
+) -> dict[str, SourceTree]:
+    """The same for several revisions of a git source; "" is the commit that it names itself.
+
+    A revision that the lock file does not know yet is pinned; pins of others stay.
+    """
     path = lock_path(study)
     lock = None if update_lock else read_lock(path)
     request = request_of(source, study)
     if lock is not None and lock.request != request:
         raise InputError(f"[source] of {study} is not what {path.name} pins; {_UPDATE}")
-    if lock is not None and not isinstance(source, PathSource):
-        entry = ports.cache.get("source", lock.tree_sha256, pinned=_TREE)
-        if entry is not None:
-            return _tree(entry, request, lock)
+    pins = {} if lock is None else dict(lock.pins)
+    trees: dict[str, SourceTree] = {}
     with ports.cache.temporary() as work:
-        pinned = {} if lock is None else lock.resolved
-        limits = FetchLimits(parse_size_bytes(source.limit))
-        fetcher = Fetcher(ports.processes, ports.cache, ports.env, study, work, pinned, limits)
-        fetched = patched(source, _fetch(source, fetcher), fetcher)
-        digest = tree_sha256(fetched.tree, fetched.exclude)
-        if lock is not None and lock.tree_sha256 != digest:
-            raise InputError(f"the source has changed since {path} was written; {_UPDATE}")
-        entry = ports.cache.get("source", digest, pinned=_TREE)
-        entry = entry or _keep(fetched, digest, ports.cache)
-    fresh = Lock(request, dict(fetched.resolved), digest, read_pins(path))
-    if lock is None and read_lock_text(path) != fresh.as_text():
+        for revision in revisions:
+            asked = _at(source, revision)
+            pin = pins.get(revision)
+            entry = None
+            if pin is not None and not isinstance(source, PathSource):
+                entry = ports.cache.get("source", pin.tree_sha256, pinned=_TREE)
+            left: tuple[str, ...] = ()
+            if entry is None:
+                limits = FetchLimits(parse_size_bytes(source.limit))
+                resolved = {} if pin is None else pin.resolved
+                fetcher = Fetcher(
+                    ports.processes, ports.cache, ports.env, study, work, resolved, limits
+                )
+                entry, pins[revision], left = _fetched(asked, fetcher, pin)
+            told = request if not revision else {**request, "commit": revision}
+            trees[revision] = _tree(entry, told, pins[revision], left)
+    fresh = Lock(request, pins, read_pins(path))
+    changed = lock is None or dict(lock.pins) != pins
+    if changed and read_lock_text(path) != fresh.as_text():
         write_atomically(path, fresh.as_text().encode())
-    return _tree(entry, request, lock or fresh, fetched.left_behind)
+    return trees
+
+
+def _at(source: Source, revision: str) -> Source:
+    if not revision:
+        return source
+    if not isinstance(source, GitSource):
+        raise InputError(f"a source of kind {source.kind} has no revision '{revision}'")
+    return source.model_copy(update={"commit": revision})
+
+
+def _fetched(
+    source: Source, fetcher: Fetcher, pin: Pin | None
+) -> tuple[Entry[Facts], Pin, tuple[str, ...]]:
+    """What is fetched, in the cache; its pin; and what was left behind."""
+    for name in ("tree", "patched"):
+        remove_tree(fetcher.work / name)
+    fetched = patched(source, _fetch(source, fetcher), fetcher)
+    fetched = with_crates(source, fetched, fetcher)
+    digest = tree_sha256(fetched.tree, fetched.exclude)
+    if pin is not None and pin.tree_sha256 != digest:
+        written = lock_path(fetcher.study)
+        raise InputError(f"the source has changed since {written} was written; {_UPDATE}")
+    entry = fetcher.cache.get("source", digest, pinned=_TREE)
+    entry = entry or _keep(fetched, digest, fetcher.cache)
+    return entry, pin or Pin(dict(fetched.resolved), digest), fetched.left_behind
 
 
 def read_lock_text(path: Path) -> str:
@@ -154,9 +227,9 @@ def _keep(fetched: Fetched, digest: str, cache: Cache) -> Entry[Facts]:
 def _tree(
     entry: Entry[Facts],
     request: Mapping[str, object],
-    lock: Lock,
+    pin: Pin,
     left_behind: tuple[str, ...] = (),
 ) -> SourceTree:
     asked = [(name, str(value)) for name, value in request.items()]
-    facts = (*asked, *sorted(lock.resolved.items()), ("tree_sha256", entry.key))
+    facts = (*asked, *sorted(pin.resolved.items()), ("tree_sha256", entry.key))
     return SourceTree(entry.folder / _TREE, entry.key, facts, left_behind)

@@ -20,6 +20,8 @@ def request_of(source: Source, study: Path) -> dict[str, object]:
     request = source.model_dump(mode="json", exclude={"apply", "limit"})
     if not request.get("ignored", True):
         del request["ignored"]  # locks were written before there was such a key
+    if request.get("crates") is None:
+        request.pop("crates", None)
     return {**request, "apply": dict(_hashes(source, study))} if source.apply else request
 
 

@@ -8,13 +8,15 @@ workloads, as when they share a relink; an interval built from per-workload erro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ensign.model.results import SuiteComparison, WorkloadComparison
+from ensign.model.trials import Better
 from ensign.stats.correlation import widening_for
 from ensign.stats.non_inferior import non_inferiority_claim, upper_bounds
 from ensign.stats.pair import PairNames, PairRule, Rule, compare, mean_and_half_width
@@ -125,12 +127,23 @@ def workload_comparison(
 ) -> WorkloadComparison:
     """Join a workload's comparison with the costs that are shown beside it.
 
-    `trials` are those of this workload; both costs are geometric means over them.
+    `trials` are those of this workload; both costs (or scores) are geometric means over them.
     """
-    return WorkloadComparison(
-        workload=workload,
-        comparison=comparison,
-        baseline_cost_ns=mean_cost_ns(trials, comparison.baseline, comparison.metric),
-        variant_cost_ns=mean_cost_ns(trials, comparison.variant, comparison.metric),
-        user_share=user_share(trials, comparison.variant),
+    pair = (comparison.baseline, comparison.variant)
+    baseline, variant = (mean_cost_ns(trials, each, comparison.metric) for each in pair)
+    first = trials[0].variant(comparison.baseline)
+    found = WorkloadComparison(
+        workload, comparison, baseline, variant, user_share(trials, comparison.variant)
+    )
+    if not first.score:
+        return found
+    lower = first.better is Better.LOWER
+    scores = (baseline, variant) if lower else (1 / baseline, 1 / variant)
+    unknown = math.nan
+    return replace(
+        found,
+        baseline_cost_ns=unknown,
+        variant_cost_ns=unknown,
+        scores=scores,
+        unit=first.unit,
     )

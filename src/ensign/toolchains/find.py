@@ -10,6 +10,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from ensign.host.confined_view import rustup_home
 from ensign.host.files import file_sha256, remove_tree
 from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.host.programs import LocalPrograms, names_in
@@ -20,6 +21,8 @@ from ensign.model.variants import Variant
 from ensign.toolchains.packages import advice
 from ensign.toolchains.places import MachinePlace, ToolPlace
 from ensign.toolchains.profiling import NO_PROFILERS, Profilers, branch_recording, instrumenting
+from ensign.toolchains.rust import is_rustc
+from ensign.toolchains.rust_parts import RustParts, find_rust_parts, locate_rustc
 from ensign.toolchains.spelling import flags_for
 from ensign.toolchains.table import (
     BOLT,
@@ -38,6 +41,7 @@ _LINKERS = ("bfd", "lld", "mold")
 _REASON = re.compile(r"error: (?!ld returned)|cannot find|unrecognized|undefined|unknown")
 _NO_MEMORY = re.compile(r"out of memory|virtual memory exhausted|Cannot allocate memory")
 _PROGRAM = "int main(void) { return 0; }\n"
+_RUST_PROGRAM = "fn main() {}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +62,10 @@ class Toolchain:
     and its linker. A distribution's patch keeps the version, so the contents count too.
     `linker_flag` selects the linker of all its variants (see `table`), `linker_version` names it.
     `cxx` is empty where there is no C++ driver. `linkers` are those that can be asked for.
-    `profilers` are looked for on request (see `ToolchainFinder`). `environment` is in which root
-    directory it is, and in which its variants are built; `problem` why it cannot be used there.
+    `profilers` are looked for on request (see `ToolchainFinder`). Of Rust, `cc` is rustc, `cargo`
+    its Cargo, empty where there is none, and `host` the target triple of this machine.
+    `environment` is in which root directory it is, and in which its variants are built; `problem`
+    why it cannot be used there.
     """
 
     name: str
@@ -78,6 +84,8 @@ class Toolchain:
     profilers: Profilers = NO_PROFILERS
     environment: str = ""
     problem: str = ""
+    cargo: str = ""
+    host: str = ""
 
     def identity_for(self, variant: Variant) -> str:
         """As `identity`, with the linker that the variant asks for."""
@@ -121,9 +129,14 @@ class ToolchainFinder:
 
     def find(self, name: str) -> Toolchain:
         """Find the toolchain of that compiler. InputError if there is none, or it does not work."""
-        located = self._which(program_of(name))
+        rust = is_rustc(program_of(name))
+        if rust and self._place.name:
+            raise InputError(f"compiler '{name}': rustc is taken from this machine alone")
+        located = locate_rustc(name, self._path) if rust else self._which(program_of(name))
         if not located:
             raise MissingCompiler(self._missing(name), compiler=name)
+        if rust:
+            return self._rust(name, located)
         cc = Path(located).absolute()
         kind = self._kind(name, cc)
         tools = self._tools(kind, cc)
@@ -156,18 +169,50 @@ class ToolchainFinder:
             environment=self._place.name,
         )
 
+    def _rust(self, name: str, located: str) -> Toolchain:
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        parts = find_rust_parts(name, located, self._path, self._run, self._scratch)
+        ar, ranlib, nm = map(self._which, ("ar", "ranlib", "nm"))
+        return Toolchain(
+            name=name,
+            kind=parts.kind,
+            version_line=parts.version_line,
+            cc=parts.rustc,
+            cxx="",
+            ar=ar,
+            ranlib=ranlib,
+            nm=nm,
+            ld=parts.ld,
+            linker_flag="",
+            linker_version=(self._said(Path(parts.ld), "--version").splitlines() or [""])[0],
+            identity=_digest([parts.rustc, parts.version_line, parts.contents]),
+            linkers=self._rust_linkers(parts),
+            cargo=parts.cargo,
+            host=parts.host,
+        )
+
+    def _rust_linkers(self, parts: RustParts) -> tuple[Linker, ...]:
+        """Those of its compiler of C; where it brings LLD along, that one is meant by the name."""
+        found = self._linkers(Path(parts.cc))
+        if not parts.own_lld:
+            return found
+        own = Linker("lld", file_sha256(Path(parts.own_lld).resolve()))
+        return (own, *(each for each in found if each.name != own.name))
+
     def profilers(self, toolchain: Toolchain) -> Profilers:
         """Find the programs that collect, merge and use profiles; the newest BOLT there is."""
-        major = toolchain.kind.version[0]
+        llvm = toolchain.kind.llvm_major
+        major = llvm or toolchain.kind.version[0]
         bolt = self._real(self._newest("llvm-bolt"))
         runtime = Path(bolt).parent.parent / "lib/libbolt_rt_instr.a"
         tools = Path(self._real(toolchain.cc)).parent
-        clang = toolchain.kind.family is Family.CLANG
+        if toolchain.kind.family is Family.RUST:
+            tools = tools.parent / "lib/rustlib" / toolchain.host / "bin"
         profdata = self._first((f"llvm-profdata-{major}", str(tools / "llvm-profdata")))
-        decisive = [Path(path) for path in (bolt, profdata if clang else "") if path]
+        decisive = [Path(path) for path in (bolt, profdata if llvm else "") if path]
         return Profilers(
-            profdata=profdata if clang else "",
-            gcov_dump="" if clang else self._first((f"gcov-dump-{major}", "gcov-dump")),
+            profdata=profdata if llvm else "",
+            gcov_dump="" if llvm else self._first((f"gcov-dump-{major}", "gcov-dump")),
             bolt=bolt,
             bolt_runtime=str(runtime) if bolt and self._place.file(str(runtime)) else "",
             merge_fdata=self._first((str(Path(bolt).parent / "merge-fdata"), "merge-fdata")),
@@ -177,15 +222,23 @@ class ToolchainFinder:
 
     def profiling_complaint(self, toolchain: Toolchain, variant: Variant) -> str:
         """Why PGO or BOLT cannot be had, with the package to install; empty where they can."""
-        major, found = toolchain.kind.version[0], toolchain.profilers
-        if variant.pgo == "on" and toolchain.kind.family is Family.CLANG:
+        major, found = toolchain.kind.llvm_major, toolchain.profilers
+        rust = toolchain.kind.family is Family.RUST
+        if variant.pgo == "on" and major:
             if not found.profdata:
                 advised = self._install(f"llvm-{major}")
-                return f"there is no llvm-profdata of version {major}; {advised}"
+                whose = f"{toolchain.name} is made of" if rust else f"{toolchain.name} is"
+                or_else = " or 'rustup component add llvm-tools'" if rust else ""
+                return (
+                    f"there is no llvm-profdata of version {major}, the LLVM that {whose}; "
+                    f"{advised}{or_else}"
+                )
             flags = (*instrumenting(toolchain.kind), toolchain.linker_flag)
             said = self.complaint(toolchain.cc, (), tuple(flag for flag in flags if flag))
             if said:
                 advised = self._install(f"libclang-rt-{major}-dev")
+                if rust:
+                    advised = "this rustc came without its profiler_builtins; take one of rustup's"
                 return f"{toolchain.name} cannot link an instrumented program ({said}); {advised}"
         if variant.bolt == "on":
             if not found.bolt or not found.merge_fdata:
@@ -225,12 +278,16 @@ class ToolchainFinder:
         """Empty if a tiny program can be compiled and linked with these flags, else the reason."""
         folder = self._scratch / f"probe-{_digest([cc, *compiling, '|', *linking])[:16]}"
         folder.mkdir(parents=True, exist_ok=True)
-        source, made, program = folder / "probe.c", folder / "probe.o", folder / "probe"
-        source.write_text(_PROGRAM)
-        steps = (
+        made, program = folder / "probe.o", folder / "probe"
+        rust = is_rustc(cc)
+        source = folder / ("probe.rs" if rust else "probe.c")
+        source.write_text(_RUST_PROGRAM if rust else _PROGRAM)
+        steps: tuple[tuple[str, ...], ...] = (
             (cc, *compiling, "-c", "-o", str(made), str(source)),
             (cc, *linking, "-o", str(program), str(made)),
         )
+        if rust:
+            steps = ((cc, *compiling, *linking, "-o", str(program), str(source)),)
         try:
             for step in steps:
                 outcome = self._run(*step)
@@ -255,7 +312,7 @@ class ToolchainFinder:
             what = f"'{name}' ({cc})"
             self._raise_if_not_its_fault(what, outcome)
             last = (outcome.tail.strip().splitlines() or [outcome.describe()])[-1]
-            raise InputError(f"{what} is neither GCC nor Clang, or does not work: {last}")
+            raise InputError(f"{what} is neither GCC nor Clang nor rustc, or does not work: {last}")
         return kind
 
     def _raise_if_not_its_fault(self, what: str, outcome: Outcome) -> None:
@@ -323,6 +380,8 @@ class ToolchainFinder:
     def _run(self, *argv: str) -> Outcome:
         env = {"PATH": self._path, "LC_ALL": "C", "TMPDIR": str(self._scratch)}
         argv = (*self._place.argv(self._scratch), *argv)
+        if rust := rustup_home(self._path):
+            env["RUSTUP_HOME"] = rust
         return self._processes.run(
             ProcessRequest(argv, env, self._scratch, deadline_ns=_DEADLINE_NS)
         )

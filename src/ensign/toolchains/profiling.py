@@ -48,7 +48,8 @@ class ProfileCount:
 
 def instrumenting(kind: Kind) -> tuple[str, ...]:
     """Flags of compiler and link for a build that counts."""
-    del kind  # both families say the same
+    if kind.family is Family.RUST:
+        return ("-Cprofile-generate", "-Cllvm-args=-instrprof-atomic-counter-update-all")
     return ("-fprofile-generate", "-fprofile-update=atomic")
 
 
@@ -57,6 +58,8 @@ def using(kind: Kind, folder: str) -> tuple[str, ...]:
 
     GCC finds its counts beside the objects, where the instrumented build had them.
     """
+    if kind.family is Family.RUST:
+        return (f"-Cprofile-use={folder}/{PROFDATA}",)
     if kind.family is Family.CLANG:
         return (f"-fprofile-use={folder}/{PROFDATA}",)
     return ("-fprofile-use", "-Wmissing-profile", "-Wno-error=coverage-mismatch")
@@ -64,7 +67,7 @@ def using(kind: Kind, folder: str) -> tuple[str, ...]:
 
 def instrumented_environment(kind: Kind, folder: str) -> tuple[tuple[str, str], ...]:
     """What tells an instrumented program where its counts go."""
-    if kind.family is Family.CLANG:
+    if kind.llvm_major:
         return (("LLVM_PROFILE_FILE", f"{folder}/%p-%m.profraw"),)
     return (("GCOV_PREFIX", folder),)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
 from ensign.toolchains.hardening import hardening_flags, unknown_hardening
+from ensign.toolchains.rust import refusal_of_c, rust_flags, rust_refusal
 from ensign.toolchains.table import Family, Flags, Kind
 
 _LTO = {
@@ -27,7 +28,7 @@ _SWITCHES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("aliasing", "relaxed"): ("-fno-strict-aliasing",),
 }
 _ALLOCATORS = {"jemalloc": "-ljemalloc", "tcmalloc": "-ltcmalloc_minimal"}
-_EVIDENCE = ("-g", "-grecord-command-line")
+_EVIDENCE = ("-g", "-grecord-command-line", "-Cdebuginfo=1")
 # Of the targets that a study can name, those whose processors have fused multiply-add.
 _WITH_FMA = ("x86-64-v3", "x86-64-v4", "native")
 _LINK_ONLY = re.compile(r"-(Wl,|l|L|fuse-ld=|static|pie$|no-pie$|rdynamic|s$|B)")
@@ -43,6 +44,8 @@ def flags_for(kind: Kind, variant: Variant, linker_flag: str, linker_folder: str
     InputError if `flags` has an open quote.
     """
     others = _split(variant.flags)
+    if kind.family is Family.RUST:
+        return rust_flags(variant, others, linker_folder)
     shared = [variant.optimization, "-g", *_recording(kind)]
     if variant.lto != "off":
         shared.append(_LTO.get((kind.family, variant.lto), f"-flto={variant.lto}"))
@@ -69,7 +72,12 @@ def flags_for(kind: Kind, variant: Variant, linker_flag: str, linker_folder: str
 
 
 def with_separate_functions(flags: Flags) -> Flags:
-    """Give every function a section of its own, at an LTO link, too: code is generated there."""
+    """Give every function a section of its own, at an LTO link, too: code is generated there.
+
+    rustc does that by itself, and its own flags stay as they are.
+    """
+    if any(flag.startswith("-C") for flag in flags.compile):
+        return flags
     extra = "-ffunction-sections"
     return Flags((*flags.compile, extra), (*flags.link, extra))
 
@@ -90,11 +98,13 @@ def _generating(flags: tuple[str, ...]) -> tuple[str, ...]:
 
 def refusal(kind: Kind, variant: Variant) -> str:
     """Why no such build can exist, as far as tables tell; empty where nothing speaks against it."""
+    if kind.family is Family.RUST:
+        return rust_refusal(variant)
     if variant.lto != "off" and (kind.family, variant.lto) not in _LTO:
         return f"{kind.family.value} has no {variant.lto} LTO"
     if variant.floating_point == "fma" and variant.target not in _WITH_FMA:
         return f"target '{variant.target}' has no fused multiply-add; use {', '.join(_WITH_FMA)}"
-    return unknown_hardening(kind, variant.hardening)
+    return unknown_hardening(kind, variant.hardening) or refusal_of_c(variant)
 
 
 def _split(text: str) -> list[str]:

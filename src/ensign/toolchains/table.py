@@ -14,24 +14,33 @@ from enum import StrEnum
 
 
 class Family(StrEnum):
-    """Who made a compiler, by what it defines."""
+    """Who made a compiler, by what it defines, or what `rustc -vV` says."""
 
     GCC = "gcc"
     CLANG = "clang"
+    RUST = "rustc"
+
+
+_TITLES = {Family.GCC: "GCC", Family.CLANG: "Clang", Family.RUST: "rustc"}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A compiler's family and version, such as (12, 2, 0)."""
+    """A compiler's family and version, such as (12, 2, 0); `llvm` is the major one of rustc's."""
 
     family: Family
     version: tuple[int, int, int]
+    llvm: int = 0
 
     @property
     def title(self) -> str:
-        """As debug information names it: `GCC 12.2.0`, `Clang 19.1.7`."""
-        name = "GCC" if self.family is Family.GCC else "Clang"
-        return f"{name} {'.'.join(map(str, self.version))}"
+        """As debug information names it: `GCC 12.2.0`, `Clang 19.1.7`, `rustc 1.95.0`."""
+        return f"{_TITLES[self.family]} {'.'.join(map(str, self.version))}"
+
+    @property
+    def llvm_major(self) -> int:
+        """The major version of the LLVM that it is made of, which its profiles are for; else 0."""
+        return self.version[0] if self.family is Family.CLANG else self.llvm
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from ensign.model.variants import Variant
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+]+")
 _LONGEST_SLUG = 28
 _HASH_DIGITS = 6
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_COMMIT_DIGITS = 12
 
 
 def named(variants: Sequence[Variant]) -> tuple[Variant, ...]:
@@ -34,10 +36,12 @@ def plain_name(variant: Variant) -> str:
     parts += [
         _short(axis, value)
         for axis, value in variant.choices
-        if axis not in ("compiler", "optimization", "lto", "flags")
+        if axis not in ("compiler", "optimization", "lto", "flags", "revision")
     ]
+    if variant.revision:
+        parts.append(_revision_slug(variant.revision))
     if variant.flags:
-        parts.append(_flags_slug(variant.flags))
+        parts.append(_cut_slug(variant.flags))
     return "-".join(parts)
 
 
@@ -49,15 +53,26 @@ def _short(axis: str, value: str) -> str:
         return f"no-{axis}"
     if axis == "dependencies":
         return "deps"
-    prefix = {"floating_point": "fp-", "aliasing": "alias-", "hardening": "hard-"}.get(axis, "")
+    prefix = {
+        "floating_point": "fp-",
+        "aliasing": "alias-",
+        "hardening": "hard-",
+        "codegen_units": "cgu",
+        "panic": "panic-",
+    }.get(axis, "")
     return _slug(f"{prefix}{value}")
 
 
-def _flags_slug(flags: str) -> str:
-    slug = _slug(flags)
+def _revision_slug(revision: str) -> str:
+    """A branch or tag; of a full commit its first digits, as git shows them."""
+    return revision[:_COMMIT_DIGITS] if _COMMIT.fullmatch(revision) else _cut_slug(revision)
+
+
+def _cut_slug(text: str) -> str:
+    slug = _slug(text)
     if len(slug) <= _LONGEST_SLUG:
-        return slug or _hash(flags)
-    return f"{slug[:_LONGEST_SLUG].rstrip('-')}-{_hash(flags)}"
+        return slug or _hash(text)
+    return f"{slug[:_LONGEST_SLUG].rstrip('-')}-{_hash(text)}"
 
 
 def _slug(text: str) -> str:

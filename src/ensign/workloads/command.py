@@ -29,12 +29,13 @@ class CommandKind:
         if workload.output == "inherit":
             text = f"'output' of {called}: a study's programs write into a pipe, null or a file"
             yield Problem((*where, "output"), text)
-        if not uses(workload.command or (), *PROGRAM):
+        if not uses(workload.command or (), *PROGRAM, "files"):
             text = (
                 f"'command' of {called} has no {{artifact}}: "
                 "every variant would run the same program"
             )
             yield Problem((*where, "command"), text)
+        yield from _expectation_problems(workload, where)
         for key in ("preload", "requests", "rounding", "server_args"):
             if key in workload.model_fields_set:
                 text = f"'{key}' of {called} is for loads only, not for commands"
@@ -43,3 +44,16 @@ class CommandKind:
     def processes(self, workload: Workload, requests: int | None) -> OwnRun:  # noqa: ARG002
         """The command alone."""
         return OwnRun(tuple(workload.command or ()), said_operations(workload) or Operations())
+
+
+def _expectation_problems(workload: Workload, where: Where) -> Iterator[Problem]:
+    """What is expected is one output, and that of a run that a check can make."""
+    called = f"workload '{workload.name}'"
+    for key in ("expected", "expected_sha256"):
+        said = getattr(workload, key)
+        if isinstance(said, list):
+            text = f"'{key}' of {called} is a list, and 'input' is none: give one"
+            yield Problem((*where, key), text)
+        elif said is not None and uses(workload.own_texts, "port", "variant"):
+            text = f"'{key}' of {called}: it uses {{port}} or {{variant}}, which a check lacks"
+            yield Problem((*where, key), text)

@@ -10,6 +10,10 @@ from ensign.model.study_workload import Workload
 from ensign.model.units import parse_duration_ns
 from ensign.workloads.kind import DrivenServer
 
+_NOT_OF_DRIVES = (
+    *("input", "deadline", "output", "score", "scores", "operations"),
+    *("expected", "expected_sha256", "benchmarks", "folder"),
+)
 _LATENCY_SLICE_NS = 250_000_000
 
 
@@ -29,7 +33,7 @@ class DriveKind:
         called, drive = f"workload '{workload.name}'", workload.drive
         if study.server is None:
             yield Problem((*where, "drive"), f"{called} has a 'drive', but there is no [server]")
-        for key in ("input", "deadline", "output", "score", "operations"):
+        for key in _NOT_OF_DRIVES:
             if key in workload.model_fields_set:
                 yield Problem((*where, key), f"'{key}' of {called} means nothing to a drive")
         if workload.requests is not None and drive is not None and drive.operations is not None:

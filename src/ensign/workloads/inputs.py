@@ -14,6 +14,7 @@ from ensign.model.study_workload import DriveStep, Workload
 _INPUT = re.compile(r"(?<!\{)\{input\}(?!\})")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9_.+-]+")
 _LONGEST_NAME = 60
+_EXPECTATIONS = ("expected", "expected_sha256")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,11 @@ def _split(
         else:
             names = _names(workload.name, given)
             problems += _name_problems(workload, names, (*where, index, "input"))
-            pairs = zip(given, names, strict=True)
-            found += [(index, _with_input(workload, path, name)) for path, name in pairs]
+            problems += _expectation_problems(workload, len(given), (*where, index))
+            found += [
+                (index, _with_input(_expecting(workload, number), path, name))
+                for number, (path, name) in enumerate(zip(given, names, strict=True))
+            ]
     return found
 
 
@@ -115,6 +119,25 @@ def _name_problems(workload: Workload, names: Sequence[str], where: Where) -> li
             text = f"the name '{name}' is longer than {_LONGEST_NAME} characters; shorten 'name'"
             found.append(Problem((*where, index), f"'input' of workload '{workload.name}': {text}"))
     return found
+
+
+def _expectation_problems(workload: Workload, inputs: int, where: Where) -> list[Problem]:
+    found = []
+    for key in _EXPECTATIONS:
+        said = getattr(workload, key)
+        if said is not None and (isinstance(said, str) or len(said) != inputs):
+            count = 1 if isinstance(said, str) else len(said)
+            text = f"'{key}' of workload '{workload.name}': {count} for {inputs} inputs"
+            found.append(Problem((*where, key), f"{text}; give a list with one for each"))
+    return found
+
+
+def _expecting(workload: Workload, number: int) -> Workload:
+    """With what is expected of that one of its inputs."""
+    said = {key: getattr(workload, key) for key in _EXPECTATIONS}
+    lists = {key: each for key, each in said.items() if isinstance(each, list)}
+    chosen = {key: each[number] if number < len(each) else None for key, each in lists.items()}
+    return workload.model_copy(update=chosen)
 
 
 def _with_input(workload: Workload, path: str, name: str) -> Workload:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from ensign.model.drive import Drive
 from ensign.model.study import Study
 from ensign.model.study_problems import Problem, Where
 from ensign.model.study_workload import Workload
+from ensign.model.trials import NamedScore, Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,27 @@ class Operations:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportText:
+    """A file of JSON that a run writes, and how the scores in it are read.
+
+    `scores` gets the document, and raises CommandFailed where that is none of its framework.
+    """
+
+    file: str
+    scores: Callable[[object], tuple[NamedScore, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class OwnRun:
-    """The program's own command; placeholders are still to be filled."""
+    """The program's own command; placeholders are still to be filled.
+
+    `scores` are patterns in what it prints, with their names: those that its kind knows.
+    """
 
     argv: tuple[str, ...]
     operations: Operations
+    scores: tuple[tuple[str, Score], ...] = ()
+    report: ReportText | None = None
 
 
 @dataclass(frozen=True, slots=True)

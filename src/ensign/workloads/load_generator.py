@@ -25,7 +25,7 @@ class LoadGeneratorKind:
     def problems(self, study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
         """It reaches the variant's own server, and what it completes is known."""
         yield from load_problems(study, workload, where)
-        says = workload.operations is not None or workload.score is not None
+        says = workload.operations is not None or workload.scored
         asked = uses(workload.load or (), "requests") or workload.requests is not None
         if not asked and not says:
             text = (
@@ -49,6 +49,10 @@ def load_problems(study: Study, workload: Workload, where: Where) -> Iterator[Pr
     elif not uses(load, "port", "tmp"):
         text = f"'load' of {called} has no {{port}}: it would not reach the variant's own server"
         yield Problem((*where, "load"), text)
+    for key in ("expected", "expected_sha256", "benchmarks", "folder"):
+        if getattr(workload, key) is not None:
+            text = f"'{key}' of {called} is for commands only, not for loads"
+            yield Problem((*where, key), text)
     if workload.input is not None:
         text = f"'input' of {called} is not named: write {{input}} where 'load' is to get its path"
         yield Problem((*where, "input"), text)

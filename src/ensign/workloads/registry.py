@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ensign.model.study_workload import Workload
+from ensign.workloads.benchmarks import BenchmarksKind
 from ensign.workloads.command import CommandKind
 from ensign.workloads.drive import DriveKind
 from ensign.workloads.kind import WorkloadKind
@@ -14,6 +15,7 @@ KINDS: tuple[WorkloadKind, ...] = (
     MemtierKind(),
     LoadGeneratorKind(),
     DriveKind(),
+    BenchmarksKind(),
     CommandKind(),
 )
 

@@ -86,6 +86,8 @@ def _placeholders(study: Study, workload: Workload, where: Where) -> Iterator[Pr
         yield from unknown(argv, (*where, "preload", index), with_requests)
     yield from unknown(workload.server_args, (*where, "server_args"), common)
     yield from unknown_in_env(workload.env, (*where, "env"), common)
+    if workload.folder is not None:
+        yield from unknown_in_text(workload.folder, (*where, "folder"), common)
     for key, named in (("input", workload.stdin), ("output", workload.output)):
         if named is not None:
             yield from unknown_in_text(named, (*where, key), placeholders.PLACES)

@@ -32,7 +32,7 @@ pub(super) struct Info {
     pub op: u8,
     padding: [u8; 3],
     pub arch: u32,
-    ip: u64,
+    pub ip: u64,
     sp: u64,
     words: [u64; 8],
 }
@@ -88,6 +88,11 @@ pub(super) fn resume(pid: pid_t, signal: c_int, to_call_end: bool) {
 /// Leaves it stopped, as job control wants it, and hears of what ends that.
 pub(super) fn listen(pid: pid_t) {
     let _ = request(libc::PTRACE_LISTEN as _, pid, 0, 0);
+}
+
+/// Stops it soon; that it stands is told as any other stop.
+pub(super) fn interrupt(pid: pid_t) -> bool {
+    request(libc::PTRACE_INTERRUPT as _, pid, 0, 0).is_ok()
 }
 
 pub(super) fn message(pid: pid_t) -> Option<u64> {

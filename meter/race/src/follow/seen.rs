@@ -1,6 +1,6 @@
 //! What was seen of a program and its children, as the document that is written at the end.
 
-use ensign_protocol::followed::{Change, Exits, Followed, SCHEMA};
+use ensign_protocol::followed::{Change, Exits, Followed, Sampled, SCHEMA};
 pub(super) use ensign_protocol::followed::{Exit, Gap, Program, Way};
 use ensign_protocol::records::Mapped;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +31,8 @@ pub(super) struct Seen {
     pub gaps: BTreeSet<Gap>,
     /// Processes that the program left running; they are ended.
     pub left_running: usize,
+    /// CPU time by the file in which running tasks were found after it; "" is none.
+    pub samples: BTreeMap<String, u64>,
 }
 
 impl Seen {
@@ -55,6 +57,12 @@ impl Seen {
     pub(super) fn ended(&mut self, exit: Exit) {
         if self.exits.contains_key(&exit) || self.has_room(self.exits.len()) {
             *self.exits.entry(exit).or_default() += 1;
+        }
+    }
+
+    pub(super) fn sampled(&mut self, path: String, cpu_ns: u64) {
+        if self.samples.contains_key(&path) || self.has_room(self.samples.len()) {
+            *self.samples.entry(path).or_default() += cpu_ns;
         }
     }
 
@@ -102,6 +110,11 @@ impl Seen {
             cpu_limits_reached: self.cpu_limits_reached,
             processes: self.processes,
             threads: self.threads,
+            samples: self
+                .samples
+                .iter()
+                .map(|(path, &cpu_ns)| Sampled { path, cpu_ns })
+                .collect(),
         };
         let text = serde_json::to_string(&document)?;
         if path.starts_with("/proc") {

@@ -6,7 +6,7 @@ use super::places::{self, Code};
 use super::ptrace::{self, Info};
 use super::seen::{Exit, Gap, Seen, Way};
 use super::timing::Timing;
-use crate::processes::procfs;
+use crate::processes::procfs::{self, Stat};
 use ensign_host::clock;
 use libc::{c_int, pid_t};
 use std::collections::HashMap;
@@ -21,6 +21,10 @@ struct Task {
     pending: Option<Pending>,
     /// The file that it last asked to execute.
     asked: Option<String>,
+    /// Its CPU time up to the last look.
+    looked_at_ns: u64,
+    /// It was stopped to see where it is; it has used so much since the look before.
+    sampled_ns: Option<u64>,
 }
 
 pub(super) struct Tracer {
@@ -62,6 +66,8 @@ impl Tracer {
         }
         let signal = libc::WSTOPSIG(status);
         self.take_in(pid);
+        // Any other stop ends the wish for one.
+        self.sample(pid);
         match status >> 16 {
             ptrace::EVENT_FORK | ptrace::EVENT_VFORK | ptrace::EVENT_CLONE => {
                 if let Some(child) = ptrace::message(pid) {
@@ -126,6 +132,8 @@ impl Tracer {
             process,
             pending: None,
             asked: None,
+            looked_at_ns: 0,
+            sampled_ns: None,
         };
         self.tasks.insert(pid, task);
         self.seen.threads = self.seen.threads.max(self.tasks.len());
@@ -143,6 +151,34 @@ impl Tracer {
     fn resume(&self, pid: pid_t, signal: c_int) {
         let waits = |task: &Task| task.pending.is_some();
         ptrace::resume(pid, signal, self.tasks.get(&pid).is_some_and(waits));
+    }
+
+    /// Stops all tasks that run, each to be asked where it is.
+    pub(super) fn look_where_tasks_are(&mut self) {
+        for (&pid, task) in &mut self.tasks {
+            // One that waits for a CPU runs, too, as the kernel has it.
+            let cpu_ns = procfs::task_cpu_ns(Path::new(&format!("/proc/{pid}")));
+            let used_ns = cpu_ns.saturating_sub(task.looked_at_ns);
+            let runs = used_ns > 0 && Stat::of(pid).is_some_and(|stat| stat.state == b'R');
+            if runs && task.sampled_ns.is_none() && ptrace::interrupt(pid) {
+                (task.looked_at_ns, task.sampled_ns) = (cpu_ns, Some(used_ns));
+            }
+        }
+    }
+
+    fn sample(&mut self, pid: pid_t) {
+        let asked = self.tasks.get_mut(&pid);
+        let Some(cpu_ns) = asked.and_then(|task| task.sampled_ns.take()) else {
+            return;
+        };
+        if let Some(info) = ptrace::info(pid) {
+            let found = places::executable(pid, info.ip, info.ip + 1).pop();
+            let path = match found {
+                Some(Code::File(file)) => file.path,
+                _ => String::new(),
+            };
+            self.seen.sampled(path, cpu_ns);
+        }
     }
 
     fn gone(&mut self, pid: pid_t, status: c_int) {

@@ -53,6 +53,8 @@ impl Racing<'_> {
             activity: total.activity,
             load_activity: total.load_activity,
             score: total.score,
+            scores: &total.scores,
+            report: total.report.as_deref(),
             digest: total.digest,
             mapped: &self.variants[index].mapped,
             drive: total.drive.as_ref().map(drive_facts),

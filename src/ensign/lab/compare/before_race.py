@@ -324,7 +324,9 @@ class Piloting:
         with passing_tmp(*(command.prepare or ())) as tmp:
             if command.prepare is not None:
                 process = for_variant(
-                    plain_process(command.prepare, self.options), command.variant, tmp
+                    plain_process(command.prepare, self.options, command.folder),
+                    command.variant,
+                    tmp,
                 )
                 what = f"--prepare {' '.join(command.prepare)}"
                 prepare_ns = run_unmeasured(self.ports.meter, what, process)

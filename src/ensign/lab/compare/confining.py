@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ensign.builders.shown import tree_limits
 from ensign.host.confinement_probe import probe_confinement
+from ensign.host.foreign_files import hand_over
 from ensign.lab.confined import ProgramRules, Sandboxed
 from ensign.lab.ports import Ports
 from ensign.meter.client import find_meter
@@ -14,14 +15,22 @@ from ensign.model.study_sandbox import SandboxSection
 from ensign.model.units import parse_size_bytes
 
 
-def confined_commands(ports: Ports) -> Ports:
-    """Ports whose commands run in a sandbox. InputError where none works here."""
+def confined_commands(ports: Ports, write: tuple[Path, ...] = ()) -> Ports:
+    """Ports whose commands run in a sandbox. InputError where none works here.
+
+    They may write to the folders `write`, which become theirs.
+    """
     confinement = probe_confinement(ports.processes(), ports.env, find_meter())
     if not confinement.works:
         remedy = f"; {confinement.remedy}" if confinement.remedy else ""
         raise InputError(f"--confine is not possible: {confinement.reason}{remedy}")
     usual = SandboxSection()
     rules = ProgramRules(
-        cwd=Path.cwd(), limits=tree_limits(usual), tmp_bytes=parse_size_bytes(usual.disk)
+        write=write,
+        cwd=Path.cwd(),
+        limits=tree_limits(usual),
+        tmp_bytes=parse_size_bytes(usual.disk),
     )
+    if confinement.user is not None:
+        hand_over(write, confinement.user)
     return ports.raced_in(Sandboxed(confinement, ports.env, rules), confinement.said)

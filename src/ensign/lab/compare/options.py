@@ -28,12 +28,15 @@ class Options:
 
     `budget_ns`, `precision`, `mode`, `metric` and `cpus` are None where the user left the choice.
     `output` is a word of `Sink` or a file, `shell` the program that runs the commands (empty:
-    none). `drive` is what our own load generator sends to the servers. There are exactly so many
-    `runs` of each command, or as many as suffice between `min_runs` and `max_runs`.
+    none). Each command begins in its own one of `folders`, where there are any, and `build` is run
+    there first. `drive` is what our own load generator sends to the servers. There are exactly so
+    many `runs` of each command, or as many as suffice between `min_runs` and `max_runs`.
     """
 
     commands: tuple[str, ...]
     names: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    build: str | None = None
     setup: tuple[str, ...] = ()
     prepare: tuple[str, ...] = ()
     cleanup: tuple[str, ...] = ()
@@ -105,7 +108,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class CommandVariant:
-    """One command of the user, ready to be run. `variant` is its name inside the race."""
+    """One command of the user, ready to be run. `variant` is its name inside the race.
+
+    All its processes begin in `folder`; None is the folder in which ensign was started.
+    """
 
     variant: str
     name: str
@@ -116,6 +122,8 @@ class CommandVariant:
     cleanup: tuple[str, ...] | None
     load: tuple[str, ...] | None
     preload: tuple[str, ...] | None
+    folder: str | None = None
+    build: tuple[str, ...] | None = None
 
 
 def command_variants(options: Options) -> tuple[CommandVariant, ...]:
@@ -142,6 +150,10 @@ def command_variants(options: Options) -> tuple[CommandVariant, ...]:
             cleanup=part(options.cleanup, index),
             load=part(options.load, index),
             preload=part(options.preload, index),
+            folder=options.folders[index] if options.folders else None,
+            build=None
+            if options.build is None
+            else split_command(options.build, shell=options.shell),
         )
         for index, command in enumerate(options.commands)
     )

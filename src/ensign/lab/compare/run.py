@@ -26,6 +26,7 @@ from ensign.lab.experiment import ExperimentOutcome
 from ensign.lab.machine import MachineState, machine_state
 from ensign.lab.ports import Ports
 from ensign.lab.so_far import SoFar
+from ensign.meter.client import Meter
 from ensign.meter.requests import ProcessSpec, RaceRequest
 from ensign.model.comparisons import Comparison
 from ensign.model.errors import DeadlineMet, EnsignError, Interrupted
@@ -85,7 +86,8 @@ class CompareSteps:
     """What the steps of an experiment are for commands: what to race, where, and whom to tell.
 
     `redo` is the command line, `bundle` a file for all raw data; `shared` is what there is to say
-    of other races on this machine, `cleaned` gets what a clean-up command did wrong.
+    beforehand, of other races on this machine too; `builds` runs the builds of revisions where that
+    is another meter, `cleaned` gets what a clean-up command did wrong.
     """
 
     options: Options
@@ -96,6 +98,7 @@ class CompareSteps:
     redo: str = ""
     bundle: Path | None = None
     shared: tuple[Finding, ...] = ()
+    builds: Meter | None = None
     cleaned: list[EnsignError] = field(default_factory=list)
 
     @contextmanager
@@ -109,7 +112,8 @@ class CompareSteps:
             self.ports.race_lock.held() as shared,
             lasting_tmp(self.options, self.commands) as (options, commands),
         ):
-            steps = replace(self, options=options, commands=commands, shared=shared)
+            known = (*self.shared, *shared)
+            steps = replace(self, options=options, commands=commands, shared=known)
             try:
                 yield steps
             except KeyboardInterrupt:
@@ -125,8 +129,10 @@ class CompareSteps:
     def prepare(self) -> MachineState:
         """Runs the set-up commands; the machine as it was before."""
         before = machine_state()
+        for process in self._unhurried("build"):
+            run_unmeasured(self.builds or self.ports.meter, _said("build", process), process)
         for process in self._unhurried("setup"):
-            run_unmeasured(self.ports.meter, f"--setup {' '.join(process.argv)}", process)
+            run_unmeasured(self.ports.meter, _said("setup", process), process)
         return before
 
     def plan(self, prepared: MachineState) -> PlannedRace:
@@ -227,8 +233,7 @@ class CompareSteps:
                 heed_signals_again()
             for process in processes:
                 try:
-                    what = f"--cleanup {' '.join(process.argv)}"
-                    run_unmeasured(self.ports.meter, what, process)
+                    run_unmeasured(self.ports.meter, _said("cleanup", process), process)
                 except EnsignError as error:
                     failure = failure or error
         except KeyboardInterrupt:
@@ -239,12 +244,12 @@ class CompareSteps:
         """These commands, equal ones once; with `{variant}` one per variant, the twin's too."""
         processes = []
         for workload in self._workloads():
-            variants = [(each.variant, getattr(each, part)) for each in workload.commands]
-            variants += [(TWIN, variants[0][1])] if self.options.twin else []
+            variants = [(each.variant, each) for each in workload.commands]
+            variants += [(TWIN, workload.commands[0])] if self.options.twin else []
             processes += [
-                for_variant(unhurried_process(argv, workload.options), variant)
-                for variant, argv in variants
-                if argv is not None
+                for_variant(unhurried_process(argv, workload.options, each.folder), variant)
+                for variant, each in variants
+                if (argv := getattr(each, part)) is not None
             ]
         return tuple(dict.fromkeys(processes))
 
@@ -329,6 +334,11 @@ class CompareSteps:
 _NO_END_NS = 10**9 * 3600 * 24 * 365
 # Of what ends by the clock nothing is raced.
 _NOTHING = RaceOutcome((), Stopped.WITHHELD)
+
+
+def _said(part: str, process: ProcessSpec) -> str:
+    """The command as the user gave it, for errors."""
+    return f"--{part} {' '.join(process.argv)}"
 
 
 class _EndsByTheClock(Exception):  # nothing failed

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypedDict
 
 from ensign.lab.compare.options import DEFAULT_READY_NS, CommandVariant, Options, parse_env
 from ensign.lab.cpu_plan import CpuPlan
-from ensign.meter.requests import DriveLoad, Load, ProcessSpec, Readiness, VariantSpec
-from ensign.model.trials import TWIN
+from ensign.meter.requests import DriveLoad, Load, NamedPattern, ProcessSpec, Readiness, VariantSpec
+from ensign.model.trials import TWIN, Score
 
 
 def program_process(command: CommandVariant, options: Options, cpus: CpuPlan) -> ProcessSpec:
@@ -23,17 +24,25 @@ def program_process(command: CommandVariant, options: Options, cpus: CpuPlan) ->
         ignore_failure=options.ignore_failure,
         # A server runs until it is ended; its load generator has the deadline.
         deadline_ns=None if options.serves else options.run_deadline_ns,
+        cwd=command.folder,
     )
 
 
-def plain_process(argv: tuple[str, ...], options: Options) -> ProcessSpec:
+def plain_process(argv: tuple[str, ...], options: Options, folder: str | None) -> ProcessSpec:
     """A prepare or preload command: not measured, free to use every CPU."""
-    return ProcessSpec(argv=argv, env=parse_env(options.env), deadline_ns=options.run_deadline_ns)
+    return ProcessSpec(
+        argv=argv,
+        env=parse_env(options.env),
+        deadline_ns=options.run_deadline_ns,
+        cwd=folder,
+    )
 
 
-def unhurried_process(argv: tuple[str, ...], options: Options) -> ProcessSpec:
+def unhurried_process(argv: tuple[str, ...], options: Options, folder: str | None) -> ProcessSpec:
     """A set-up or clean-up command: outside the budget, which does not say how long it takes."""
-    return ProcessSpec(argv=argv, env=parse_env(options.env), deadline_ns=options.deadline_ns)
+    return ProcessSpec(
+        argv=argv, env=parse_env(options.env), deadline_ns=options.deadline_ns, cwd=folder
+    )
 
 
 def variant_specs(
@@ -91,7 +100,7 @@ def _variant(
     count, pattern = (None, None) if options.serves else _operations(options)
 
     def optional(argv: tuple[str, ...] | None) -> tuple[ProcessSpec, ...]:
-        return () if argv is None else (plain_process(argv, options),)
+        return () if argv is None else (plain_process(argv, options, command.folder),)
 
     return VariantSpec(
         name=command.variant,
@@ -102,10 +111,21 @@ def _variant(
         prepare=optional(command.prepare),
         copy_program=not options.shell,
         expected_ns=expected_ns,
-        score=options.score,
+        **_scored(options.score),
         operations=count,
         operations_pattern=pattern,
     )
+
+
+class _Scored(TypedDict):
+    score: Score | None
+    scores: tuple[NamedPattern, ...]
+
+
+def _scored(score: Score | None) -> _Scored:
+    if score is None or not score.has_names:
+        return {"score": score, "scores": ()}
+    return {"score": None, "scores": (NamedPattern("", score),)}
 
 
 def _load_of(command: CommandVariant, options: Options, cpus: CpuPlan) -> Load | DriveLoad | None:
@@ -119,16 +139,17 @@ def _load_of(command: CommandVariant, options: Options, cpus: CpuPlan) -> Load |
             cpus.load or None,
             deadline_ns=options.run_deadline_ns,
         )
-    return None if command.load is None else _load(command.load, options, cpus)
+    return None if command.load is None else _load(command, command.load, options, cpus)
 
 
-def _load(argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:
+def _load(command: CommandVariant, argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:
     process = ProcessSpec(
         argv=argv,
         env=parse_env(options.env),
         cpus=cpus.load or None,
         ignore_failure=options.ignore_failure,
         deadline_ns=options.run_deadline_ns,
+        cwd=command.folder,
     )
     if options.operations is None:
         return Load(process, operations=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,18 +15,24 @@ from ensign.lab.doctor.folder import (
     LARGEST_FILE_BYTES,
     FolderEvidence,
     dated,
+    of_commands,
     read_beside,
     sources_of,
 )
+from ensign.lab.doctor.of_record import find_record, origins_of, record_findings, standing
+from ensign.lab.doctor.passed_over import archives_of, passed_over
+from ensign.lab.doctor.surroundings import loader_surroundings
 from ensign.model.checkup import ArtifactCheckup, Examined
-from ensign.model.errors import InputError
+from ensign.model.errors import InputError, InternalError
 from ensign.model.findings import Finding
 from ensign.model.quoting import quoted
 from ensign.proof.archives import is_archive
 from ensign.proof.elf import read_binary
 from ensign.proof.evidence import BuildEvidence
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof
+from ensign.proof.identity import read_identity
 from ensign.proof.link import TreePlace, read_link
+from ensign.proof.needed_libraries import is_of_glibc, libraries_of
 from ensign.proof.objects import ObjectFacts, as_binary, objects_below
 from ensign.proof.read import link_of, read_tree, unindexed_archive
 from ensign.proof.rules import describe, judge
@@ -44,24 +50,37 @@ _PLAIN_MAKE = "as plain make would build it"
 _UNKNOWN = "plain make has one, but make may have been told other flags"
 
 
-def examine_path(path: Path, processes: Processes, *, dry_run: bool = False) -> ArtifactCheckup:
+def examine_path(
+    path: Path, processes: Processes, *, dry_run: bool = False, record: Path | None = None
+) -> ArtifactCheckup:
     """Look at a program, a library, an archive or a folder. InputError if it is none of these.
 
     Nothing of it is run, unless `dry_run` asks make what it would do. What reads bitcode must be
-    one of this machine's programs.
+    one of this machine's programs. `record` names a file of `ensign record`; else one is looked
+    for.
     """
+    return examine_evidence(path, processes, dry_run=dry_run, record=record)[0]
+
+
+def examine_evidence(
+    path: Path, processes: Processes, *, dry_run: bool = False, record: Path | None = None
+) -> tuple[ArtifactCheckup, tuple[BuildEvidence, ...]]:
+    """As `examine_path`, with the evidence of each program and library that was read."""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
             _require_disk(path)
             own = InstalledAlone(processes, path)
-            return _folder(path, own, processes if dry_run else None)
+            beside = read_beside(
+                path.absolute(), processes if dry_run else own, dry_run=dry_run, record=record
+            )
+            return _folder(path, own, beside)
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{quoted(str(path))} is a pipe, a device or another special file")
         if not 0 < status.st_size <= LARGEST_FILE_BYTES:
             what = "is larger than any program" if status.st_size else "is empty"
             raise InputError(f"{quoted(str(path))} {what}; name a program, a folder or a study")
-        return _file(path)
+        return _file(path, InstalledAlone(processes, path.parent), record)
     except (FileNotFoundError, NotADirectoryError) as error:
         if path.exists():
             raise InputError(f"'{path}' was changed while it was looked at") from error
@@ -99,8 +118,12 @@ def _require_disk(folder: Path) -> None:
             raise InputError(f"nothing is built in '{folder}': it is the kernel's own")
 
 
-def _file(path: Path) -> ArtifactCheckup:
+def _file(
+    path: Path, processes: Processes, record: Path | None
+) -> tuple[ArtifactCheckup, tuple[BuildEvidence, ...]]:
     beside = FolderEvidence(TreePlace(path.parent), {path.name: path})
+    if path.suffix == ".json":
+        return _commands(path), ()
     if is_archive(path) or path.suffix == ".o":
         archive = unindexed_archive(path, path.name) if is_archive(path) else None
         objects = objects_below({path.name: path})
@@ -110,21 +133,34 @@ def _file(path: Path) -> ArtifactCheckup:
         index = "its index leaves out LTO objects" if archive else "its index is complete"
         examined = Examined(str(path), (index, *describe(seen)))
         findings = (*archiver_findings(unindexed), *_judged(seen, beside, objects))
-        return ArtifactCheckup(str(path), (examined,), (), findings)
+        return ArtifactCheckup(str(path), (examined,), (), findings), ()
     binary = read_binary(path)
     if binary is None:
         raise InputError(
             f"'{path}' is not an ELF program, library or archive; "
             "name one, a folder or a study file"
         )
-    seen = BuildEvidence(path.name, Proof(binary, link=_NO_LINK))
+    recorded = find_record(path.parent, record)
+    if recorded is not None:
+        calls, said = recorded.record.calls, (recorded.said,)
+        beside = replace(beside, place=recorded.place, calls=calls, record=recorded, sources=said)
+    seen = _seen(path.name, path, binary, Objects(), beside, processes)
     examined = Examined(str(path), describe(seen))
-    return ArtifactCheckup(str(path), (examined,), (), tuple(_judged(seen, beside)))
+    found = tuple(_judged(seen, beside))
+    return ArtifactCheckup(str(path), (examined,), beside.sources, found), (seen,)
 
 
-def _folder(folder: Path, processes: Processes, asking: Processes | None) -> ArtifactCheckup:
+def _commands(path: Path) -> ArtifactCheckup:
+    beside = of_commands(path)
+    seen = _of_objects(path.name, (), Objects(), beside)
+    examined = Examined(f"{len(seen.calls)} commands", describe(seen))
+    return ArtifactCheckup(str(path), (examined,), beside.sources, tuple(_judged(seen, beside)))
+
+
+def _folder(
+    folder: Path, processes: Processes, beside: FolderEvidence
+) -> tuple[ArtifactCheckup, tuple[BuildEvidence, ...]]:
     folder = folder.absolute()
-    beside = read_beside(folder, asking or processes, dry_run=asking is not None)
     objects, unindexed = read_tree(folder)
     supposed = tuple(_artifacts(beside, objects, processes))
     built = tuple(_borne_out(each, beside) if each.proof.binary.read else each for each in supposed)
@@ -135,10 +171,13 @@ def _folder(folder: Path, processes: Processes, asking: Processes | None) -> Art
             f"archive, or list of commands that links one{'; ' if beside.unasked else ''}"
             f"{beside.unasked}"
         )
+    offered = archives_of(beside.files) if any(each.proof.link.unknown for each in built) else {}
     archives = BuildEvidence(folder.name, Proof(Binary(str(folder)), unindexed=unindexed))
     findings = [*archiver_findings(archives)]
     for each, before in zip(built, supposed, strict=True):
         findings += _judged(each, beside)
+        if offered and each.proof.link.unknown:
+            findings += _passed_over(each, offered, folder)
         if each is not before and contradicted(before) is None:
             findings += judge(_of_commands_alone(before))
     examined = [Examined(each.subject, describe(each)) for each in built]
@@ -151,13 +190,24 @@ def _folder(folder: Path, processes: Processes, asking: Processes | None) -> Art
         if read or (parts.calls and not (built and beside.supposed)):
             findings += _judged(parts, beside, read)
             examined.append(Examined(f"{len(read)} objects and their commands", describe(parts)))
-    return ArtifactCheckup(
+    checkup = ArtifactCheckup(
         str(folder),
         tuple(examined),
         beside.sources,
         tuple(dict.fromkeys(findings)),
         beside.unasked,
     )
+    return checkup, tuple(each for each in built if each.proof.binary.read)
+
+
+def _passed_over(
+    seen: BuildEvidence, archives: Mapping[str, frozenset[str]], folder: Path
+) -> Iterator[Finding]:
+    path = Path(seen.proof.binary.path)
+    identity = read_identity(path)
+    if identity is not None and is_of_glibc(identity):
+        libraries = libraries_of(path, identity, loader_surroundings())
+        yield from passed_over(seen.subject, identity, libraries, archives, folder.resolve())
 
 
 def _borne_out(seen: BuildEvidence, beside: FolderEvidence) -> BuildEvidence:
@@ -190,6 +240,8 @@ def _judged(
     seen: BuildEvidence, beside: FolderEvidence, objects: tuple[ObjectFacts, ...] = ()
 ) -> Iterator[Finding]:
     there = sources_of(seen, beside)
+    if beside.record is not None and seen.proof.binary.read:
+        yield from record_findings(seen, beside.record)
     yield from judge(seen)
     yield from object_findings(seen, objects)
     yield from profile_file_findings(seen, beside.profiles, there)
@@ -226,6 +278,9 @@ def _seen(  # all there is to see of one file
     beside: FolderEvidence,
     processes: Processes,
 ) -> BuildEvidence:
+    recorded = beside.record is not None and binary.read
+    if recorded:
+        return _of_record(name, binary, objects, beside, processes)
     call = link_of(beside.calls, beside.place, path)
     link = _NO_LINK
     if call is not None:
@@ -234,6 +289,23 @@ def _seen(  # all there is to see of one file
     compiling = tuple(each for each in beside.calls if not each.line.links)
     calls = beside.calls if call is not None else compiling if binary.units else ()
     return BuildEvidence(name, Proof(binary, objects, link=link), calls=calls)
+
+
+def _of_record(
+    name: str, binary: Binary, objects: Objects, beside: FolderEvidence, processes: Processes
+) -> BuildEvidence:
+    """With the recorded calls that made this very file; without any, where none did."""
+    found, path = beside.record, Path(binary.path)
+    if found is None:
+        raise InternalError("no record was read")
+    stand = standing(found.record, found.place, path)
+    if stand.link is None:
+        return BuildEvidence(name, Proof(binary, objects, link=LinkFacts(unknown=stand.unknown)))
+    link = read_link(stand.link, beside.place, path, _map_of(path, beside.maps), processes)
+    origins = origins_of(found, path, link)
+    took = frozenset(digest for each in origins for digest in each.outputs)
+    proof = Proof(binary, objects, link=link, origins=origins)
+    return BuildEvidence(name, proof, calls=beside.calls, took=took)
 
 
 def _map_of(artifact: Path, maps: Sequence[Path]) -> str | None:

@@ -17,6 +17,7 @@ from ensign.host.json_text import read_json
 from ensign.host.processes import Processes
 from ensign.host.regular_file import read_regular
 from ensign.lab.doctor.asked_make import dry_run_of
+from ensign.lab.doctor.of_record import FoundRecord, find_record
 from ensign.meter.client import find_meter
 from ensign.meter.command_lines import calls_of
 from ensign.model.calls import AskedCall, Call
@@ -48,7 +49,8 @@ class FolderEvidence:
     """Evidence of a folder: calls, whose paths `place` finds, maps, profiles, and all files.
 
     `sources` names what was read, for people. `supposed`: the calls are what a dry run of make
-    prints, which may differ from what was done. `unasked` says what else could be asked.
+    prints, which may differ from what was done. `unasked` says what else could be asked. `record`
+    is where the calls are from, if `ensign record` wrote them.
     """
 
     place: TreePlace
@@ -59,12 +61,16 @@ class FolderEvidence:
     profiles: tuple[Dated, ...] = field(default=())
     supposed: bool = False
     unasked: str = ""
+    record: FoundRecord | None = None
 
 
-def read_beside(folder: Path, processes: Processes, *, dry_run: bool = False) -> FolderEvidence:
+def read_beside(
+    folder: Path, processes: Processes, *, dry_run: bool = False, record: Path | None = None
+) -> FolderEvidence:
     """Look at a folder, and run nothing of it unless `dry_run` asks make what it would do.
 
-    InputError where evidence in it is damaged, or where there is too much to look at.
+    `record` names a file of `ensign record`, which is looked for otherwise. InputError where
+    evidence in the folder is damaged, or where there is too much to look at.
     """
     files = {name: path for name, path in _regular_files(folder) if not _PROBES.search(name)}
     maps = tuple(path for name, path in files.items() if name.endswith(".map"))
@@ -72,6 +78,12 @@ def read_beside(folder: Path, processes: Processes, *, dry_run: bool = False) ->
     said = [f"linker map {path.name}" for path in maps]
     said += [f"profile {Path(each.path).name}" for each in profiles]
     known = _known_calls(files)
+    found = find_record(folder, record) if known is None or record else None
+    if found is not None:
+        calls = found.record.calls
+        return FolderEvidence(
+            found.place, files, calls, maps, (*said, found.said), profiles, record=found
+        )
     if known is None and dry_run and _makefile(files):
         place, calls = dry_run_of(folder, processes)
         if any(call.is_compiler and call.line.sources for call in calls):
@@ -127,6 +139,16 @@ def _listed_calls(folder: Path, files: dict[str, Path]) -> tuple[tuple[Call, ...
     linked = [call for call in linking if call.is_compiler and call.line.links]
     read = (*listed[:1], *(["the build system's link commands"] if linked else []))
     return (*found, *linked), tuple(read)
+
+
+def of_commands(path: Path) -> FolderEvidence:
+    """A list of compile commands alone, as build systems write them. InputError."""
+    with _readable(path):
+        asked = asked_of_commands(read_json(_text(path)))
+        calls = calls_of(find_meter(), asked)
+    if not any(call.line.sources for call in calls):
+        raise InputError(f"'{path}' lists no command that compiles C or C++")
+    return FolderEvidence(TreePlace(path.parent), {}, calls, sources=(path.name,))
 
 
 def _text(path: Path) -> str:

@@ -20,7 +20,7 @@ from ensign.ship.rebuild import ship_variant
 def _require_way(file: StudyFile, variant: str) -> None:
     """InputError where the study says nothing about how that variant becomes the project's."""
     plain = not any(trained(each) for each in file.variants if each.name == variant)
-    if plain and file.study.ship is None:
+    if plain and file.study.ship is None and file.study.build.system != "debian":
         raise InputError(
             f"{file.path} has no [ship] table, which says where the project's own build gets its "
             "flags; docs/how-to/ship.md shows one"

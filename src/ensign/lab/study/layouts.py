@@ -17,6 +17,7 @@ from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Trial, failed_variants
 from ensign.stats.layouts import Split, blocked_split, nested_split, relink_spread
+from ensign.stats.named_scores import judged_tests
 from ensign.stats.pair import exp
 from ensign.stats.rounds import RoundCosts, round_costs
 from ensign.stats.suite import round_geomeans
@@ -115,9 +116,10 @@ def _spread(
     gone = failed_variants(relinked)
     names = [_relink(number) for number in range(len(baseline.layouts))]
     names = [name for name in names if name not in gone]
-    workloads = tuple(workload.name for workload in study.workloads)
+    tests = judged_tests([workload.name for workload in study.workloads], relinked)
+    workloads = tests.names
     variants = (_NATURAL, TWIN, *names)
-    costs = round_costs(relinked, variants, workloads, study.race.cost)
+    costs = round_costs(tests.trials, variants, workloads, study.race.cost)
     if not costs.rounds or len(names) < _FEWEST:
         return (), ()
     d = np.stack([costs.log_ratios(name, _NATURAL) for name in names])

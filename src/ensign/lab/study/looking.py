@@ -91,6 +91,8 @@ def decided(study: Study, sights: Mapping[str, Sight], cpus: CpuPlan) -> Decided
     metric = study.race.cost
     if study.race.metric is None and Metric.WALL in metrics:
         metric = Metric.WALL
+    if all(each.scored for each in study.workloads):
+        metric = Metric.SCORE
     found: list[Finding] = []
     whole, wide = [], []
     for workload, sight in seen:
@@ -109,7 +111,7 @@ def _chosen(study: Study, workload: Workload, sight: Sight, metric: str | None) 
         mode=None if study.race.mode is None else study.race.turns,
         serves=_serves(workload),
         loaded=workload.load is not None,
-        scored=workload.score is not None,
+        scored=workload.scored,
     )
     return choose(asked, [sight.looked.behaviour])
 

@@ -75,6 +75,7 @@ def expectation(
         ),
         rounds=study.race.rounds,
         left_out=tuple(left_out.items()),
+        missing="" if ahead is None else ahead.missing,
         untried=tuple(untried.items()),
         confirming=_confirming(study),
         cpus=(("programs", cpus.program), ("load generators", cpus.load), ("meter", cpus.meter)),

@@ -80,9 +80,17 @@ def build_programs(
     on_event: OnEvent = ignore,
     *,
     update_lock: bool = False,
+    install_dependencies: bool = False,
 ) -> BuiltPrograms:
     """Builds what is missing. CommandFailed if the baseline fails; see `build_variants`."""
-    request = BuildRequest(file.study, file.path, file.variants, file.variants[0].name, update_lock)
+    request = BuildRequest(
+        file.study,
+        file.path,
+        file.variants,
+        file.variants[0].name,
+        update_lock,
+        install_dependencies,
+    )
     with compilers_by_line(file):
         report = _built(request, build_ports(file, cache, ports), on_event)
     relinks = {result.facts.variant: tuple(map(str, result.layouts)) for result in report.results}

@@ -11,6 +11,7 @@ from ensign.host.files import file_sha256
 from ensign.lab.study_file import StudyFile
 from ensign.model.results import Result
 from ensign.sources.obtain import lock_path
+from ensign.stats.named_scores import workload_of
 
 _SHOWN_DIGITS = 12
 
@@ -23,8 +24,9 @@ def with_redo(
     `raced` has the `budget` and `precision` that it was raced with, where they are known.
     """
     study = (file.own or file.study).workloads
-    every = result.workload_names == tuple(each.name for each in study)
-    chosen = () if every else result.workload_names
+    raced_there = tuple(dict.fromkeys(map(workload_of, result.workload_names)))
+    every = raced_there == tuple(each.name for each in study)
+    chosen = () if every else raced_there
     options = [word for name in chosen for word in ("--workload", name)]
     options += _limits(file, raced)
     own = (file.own or file.study).sandbox

@@ -30,6 +30,7 @@ from ensign.model.units import format_duration, parse_duration_ns, parse_share
 from ensign.stats.expected import expected_precision, log_ratios_of, rounds_for
 from ensign.stats.layouts import by_relink
 from ensign.stats.looks import is_look
+from ensign.stats.named_scores import judged_tests
 from ensign.stats.rounds import RoundCosts, round_costs
 from ensign.stats.stopping import round_correlation
 from ensign.stats.suite import SuiteRule, widest_half_width
@@ -233,8 +234,8 @@ def _costs(study: Study, variants: RacedVariants, state: _State) -> RoundCosts:
     """Of the variants that did not fail."""
     names = [*(name for name, _ in variants.without(state.gone).artifacts), TWIN]
     trials = (trial.without(state.gone) for trial in state.trials)
-    workloads = [each.name for each in study.workloads]
-    costs = round_costs(trials, names, workloads, study.race.cost)
+    tests = judged_tests([each.name for each in study.workloads], trials)
+    costs = round_costs(tests.trials, names, tests.names, study.race.cost)
     return by_relink(costs, variants.rotation) if variants.rotation else costs
 
 

@@ -65,6 +65,7 @@ class StudySteps:
     file: StudyFile
     context: StudyContext
     update_lock: bool = False
+    install_dependencies: bool = False
 
     @contextmanager
     def held(self) -> Iterator[StudySteps]:
@@ -87,6 +88,7 @@ class StudySteps:
             context.ports,
             context.progress.build,
             update_lock=self.update_lock,
+            install_dependencies=self.install_dependencies,
         )
         require_variants(context.folder, programs)
         return programs

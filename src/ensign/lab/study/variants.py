@@ -8,23 +8,28 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ensign.builders.training import TrainingRun
+from ensign.host.json_text import read_json
 from ensign.lab.cpu_plan import CpuPlan
 from ensign.lab.study.trees import ProgramTree
 from ensign.meter.requests import (
     DriveLoad,
     Load,
+    NamedPattern,
     ProcessSpec,
     RaceRequest,
     Readiness,
+    Report,
     Sink,
     VariantSpec,
 )
+from ensign.model.errors import CommandFailed
 from ensign.model.placeholders import fill, fill_all, program_values
+from ensign.model.quoting import quoted
 from ensign.model.study import Study
 from ensign.model.study_workload import DriveStep, Server, Workload
-from ensign.model.trials import TWIN, Better, Metric, Mode, Score, Trial
+from ensign.model.trials import TWIN, Metric, Mode, NamedScore, Trial
 from ensign.model.units import parse_duration_ns
-from ensign.workloads.kind import DrivenServer, LoadedServer, OwnRun
+from ensign.workloads.kind import DrivenServer, LoadedServer, OwnRun, ReportText
 from ensign.workloads.registry import kind_of
 
 _NO_VARIANT = 2  # the baseline and its twin
@@ -211,15 +216,40 @@ def _variant(
         raise ValueError(f"workload {workload.name} has no server")
     else:
         variant = filled.served(name, study.server, processes)
-    if workload.score is not None:
-        said = workload.score
-        variant = replace(variant, score=Score(said.pattern, said.unit, Better(said.better)))
+    variant = _scored(variant, workload)
     if tree is None:
         return variant
     env = tree.environment(dict(variant.program.env), variants.library_path)
     reads = tree.folders if tree.in_place else ()
     program = replace(variant.program, env=env)
     return replace(variant, program=program, files=tree.files, reads=reads)
+
+
+def _scored(variant: VariantSpec, workload: Workload) -> VariantSpec:
+    """With the patterns by which the study finds scores in what is printed."""
+    one, several = workload.score, [*workload.scores.items()]
+    if one is not None and one.asked.has_names:
+        several = [("", one), *several]
+        one = None
+    named = tuple(NamedPattern(name, each.asked) for name, each in several)
+    score = variant.score if one is None else one.asked
+    return replace(variant, score=score, scores=(*variant.scores, *named))
+
+
+def _report(text: ReportText) -> Report:
+    def read(said: str) -> tuple[NamedScore, ...]:
+        try:
+            return text.scores(read_json(said))
+        except ValueError as error:
+            raise CommandFailed(f"its report is no JSON: {quoted(str(error))[1:-1]}") from None
+
+    return Report(text.file, read)
+
+
+def _below(folder: str | None, path: str) -> str:
+    """An absolute path, or one that a placeholder of the meter begins, stays."""
+    inside = folder is not None and not path.startswith(("/", "{"))
+    return f"{folder}/{path}" if inside else path
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,17 +265,31 @@ class _Filled:
         program = ProcessSpec(
             argv=fill_all(processes.argv, values),
             env=self._env(workload.env),
-            cwd=self.variants.folder,
+            cwd=self._folder(workload),
             cpus=self.variants.cpus.program,
-            stdin=None if workload.stdin is None else fill(workload.stdin, values),
+            stdin=None if workload.stdin is None else self._stdin(workload, workload.stdin),
             stdout=None if workload.output in _SINKS else fill(workload.output or "", values),
             sink=_SINKS.get(workload.output, Sink.PIPE),
             deadline_ns=parse_duration_ns(workload.deadline),
         )
         counted = processes.operations
         return VariantSpec(
-            name, program, operations=counted.count, operations_pattern=counted.pattern
+            name,
+            program,
+            operations=counted.count,
+            operations_pattern=counted.pattern,
+            scores=tuple(NamedPattern(*each) for each in processes.scores),
+            report=None if processes.report is None else _report(processes.report),
         )
+
+    def _folder(self, workload: Workload) -> str | None:
+        own = self.variants.folder
+        return own if workload.folder is None else _below(own, fill(workload.folder, self.values))
+
+    def _stdin(self, workload: Workload, name: str) -> str:
+        """Relative paths of a study start at its folder, wherever the command runs."""
+        path = fill(name, self.values)
+        return path if workload.folder is None else _below(self.variants.folder, path)
 
     def served(
         self, name: str, server: Server, processes: LoadedServer | DrivenServer

@@ -17,6 +17,25 @@ BUILT_FILES_IN_SOURCE = FindingKind(
     "earlier build.",
     "If the build uses any of them, remove them first: `build.clean`, or `source.exclude`.",
 )
+SAME_COMMIT = FindingKind(
+    "same-commit",
+    Severity.WARNING,
+    "Two revisions of a study are the same commit, or commits with the same files: their variants "
+    "are built once.",
+    "Drop one of the revisions, or name the one that was meant; `--update-lock` pins them anew.",
+)
+REVISIONS = FindingKind(
+    "revisions",
+    Severity.NOTE,
+    "The commands ran in clean checkouts of commits, made for this comparison.",
+    "Nothing.",
+)
+UNCOMMITTED = FindingKind(
+    "uncommitted-changes",
+    Severity.WARNING,
+    "The work tree has changes that no commit has; they are not part of what was compared.",
+    "Commit them, on a branch perhaps, and compare that.",
+)
 CACHE_REPLACED = FindingKind(
     "cache-replaced",
     Severity.WARNING,

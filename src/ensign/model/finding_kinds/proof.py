@@ -223,10 +223,59 @@ BOLT_PROFILE_THIN = FindingKind(
     "By its log BOLT had a profile for very few of the program's functions.",
     "Train longer, or with workloads that run more of the program.",
 )
+PROFILE_NOT_GIVEN = FindingKind(
+    "profile-not-given",
+    Severity.ERROR,
+    "Crates were compiled without the profile that the variant is named after (Rust).",
+    "Let the build take its flags from RUSTFLAGS or Cargo's configuration alone.",
+)
+CODE_OF_C = FindingKind(
+    "code-of-c",
+    Severity.NOTE,
+    "Build scripts of a Rust program compiled C or C++ into it, with the system's compiler: the "
+    "variant's choices do not reach it, but for the level, which Cargo tells build scripts.",
+    "Nothing; read the differences as those of the Rust code. `CC` and `CFLAGS` in `build.env` "
+    "decide how that code is compiled, for all variants alike.",
+)
+OWN_RUSTFLAGS = FindingKind(
+    "own-rustflags",
+    Severity.WARNING,
+    "The project's own configuration of Cargo has flags for rustc, and the variant's take their "
+    "place, as RUSTFLAGS do.",
+    "Write what the program needs into `axes.flags`.",
+)
 NOT_JUDGED = FindingKind(
     "not-judged",
     Severity.NOTE,
     "The evidence leaves a question open, and the text says which one and why: flags, LTO, profile "
     "or link order of a build, what a command ran, or whether variants write the same files.",
     "Provide what the text asks for, or live with the open question.",
+)
+ARCHIVE_PASSED_OVER = FindingKind(
+    "archive-passed-over",
+    Severity.NOTE,
+    "An archive in the folder defines functions that the program takes from a shared library "
+    "instead: it was not linked, or stands where the linker needs nothing of it any more.",
+    "Name the archive behind the objects and before the shared library, or live with it.",
+)
+FILE_REPLACED = FindingKind(
+    "file-replaced",
+    Severity.WARNING,
+    "A running process has a program or library that was deleted or replaced since, as by an "
+    "upgrade: what lies under its name is not what runs.",
+    "Restart the program.",
+)
+RECORD_STALE = FindingKind(
+    "record-stale",
+    Severity.WARNING,
+    "The file is not what the recorded build wrote: it was made or changed by something else, "
+    "before or afterwards. The record is not used for it.",
+    "Record the build again: `ensign record -- make`.",
+)
+RECORD_PARTIAL = FindingKind(
+    "record-partial",
+    Severity.NOTE,
+    "The recorded build compiled only a part of what the file was linked from; the rest was there "
+    "before, or made by calls that were not recorded: its debug information alone says how.",
+    "Record a whole build: `make clean`, then `ensign record -- make`.",
 )

@@ -21,6 +21,14 @@ CLOCK_UNKNOWN = FindingKind(
     "Whether the workload ends by a clock is not known, so it is raced and not judged.",
     "Give the study a larger budget, or the workload `operations` or `score`.",
 )
+SCORE_MISSING = FindingKind(
+    "score-missing",
+    Severity.WARNING,
+    "A benchmark failed, has no number, or is missing in an execution of some variant, so it is "
+    "judged for none.",
+    "Run that program by hand. If variants are to differ in what they have, leave that benchmark "
+    "out.",
+)
 MOSTLY_WAITING = FindingKind(
     "mostly-waiting",
     Severity.WARNING,

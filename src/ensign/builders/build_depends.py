@@ -1,0 +1,101 @@
+"""What a Debian source package needs to be built, and whether it is installed.
+
+Only what is missing is looked at, by Debian's own program, which runs nothing of the package.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from ensign.builders.request import BuildPorts
+from ensign.host.processes import Processes, ProcessRequest
+from ensign.model.errors import CommandFailed, InputError
+from ensign.model.study import Study
+
+_CONTROL = "debian/control"
+_DEADLINE_NS = 60 * 10**9
+_INSTALLING_NS = 3600 * 10**9
+_UNMET = re.compile(r"unmet build (dependencies|conflicts): (.*)", re.IGNORECASE)
+_NAME = r"[a-z0-9][a-z0-9+.-]*(?::[a-z0-9-]+)?"
+_ONE = rf"{_NAME}(?: \((?:<<|<=|=|>=|>>) [A-Za-z0-9.+:~-]+\))?"
+_DEPENDENCY = re.compile(rf"{_ONE}(?: \| {_ONE})*")
+# Its tests and its documentation are no part of a build.
+PROFILES = "nocheck nodoc"
+
+
+def missing_dependencies(tree: Path, processes: Processes, env: Mapping[str, str]) -> list[str]:
+    """The build dependencies of the package in `tree` that are not installed, as Debian says them.
+
+    InputError where that cannot be told.
+    """
+    if not (tree / _CONTROL).is_file():
+        raise InputError(f"system 'debian' needs {_CONTROL} in the source, and there is none")
+    outcome = processes.run(
+        ProcessRequest(
+            ("dpkg-checkbuilddeps", "-B", "-P", PROFILES.replace(" ", ","), str(tree / _CONTROL)),
+            {"PATH": env.get("PATH", os.defpath), "LC_ALL": "C"},
+            deadline_ns=_DEADLINE_NS,
+        )
+    )
+    if outcome.reason == "not-found":
+        raise InputError("system 'debian' needs dpkg-dev; run 'apt-get install dpkg-dev'")
+    if outcome.ok:
+        return []
+    found = unmet_in(outcome.tail)
+    if not found:
+        lines = outcome.tail.strip().splitlines() or [outcome.describe()]
+        raise InputError(f"dpkg-checkbuilddeps cannot accept {_CONTROL}: {lines[-1]}")
+    return found
+
+
+def unmet_in(text: str) -> list[str]:
+    """The dependencies that dpkg-checkbuilddeps names; none where it says something else. Pure."""
+    said = _UNMET.search(text)
+    if said is None or said[1].lower() != "dependencies":
+        return []
+    return _DEPENDENCY.findall(said[2])
+
+
+def missing_at_hand(study: Study, source_sha256: str, ports: BuildPorts) -> str:
+    """What to say of a Debian package whose source is here and cannot be built; else nothing."""
+    entry = None
+    if study.build.system == "debian" and source_sha256:
+        entry = ports.cache.get("source", source_sha256, pinned="tree")
+    if entry is None:
+        return ""
+    try:
+        missing = missing_dependencies(entry.folder / "tree", ports.processes, ports.env)
+    except InputError as error:
+        return str(error)
+    return f"build dependencies: {how_to_install(missing)}" if missing else ""
+
+
+def how_to_install(missing: list[str]) -> str:
+    """The command that installs them."""
+    return shlex.join(["apt-get", "satisfy", "--no-install-recommends", ", ".join(missing)])
+
+
+def require_dependencies(tree: Path, ports: BuildPorts, *, install: bool) -> None:
+    """InputError where something is missing, unless it is to be installed, which root alone can."""
+    missing = missing_dependencies(tree, ports.processes, ports.env)
+    if not missing:
+        return
+    if not install:
+        raise InputError(
+            f"build dependencies are missing: {', '.join(missing)}; as root run "
+            f"{how_to_install(missing)} (or ensign run with --install-build-deps)"
+        )
+    if os.geteuid() != 0:
+        raise InputError(f"--install-build-deps needs root: {how_to_install(missing)}")
+    argv = ("apt-get", "satisfy", "--yes", "--quiet", "--no-install-recommends", ", ".join(missing))
+    env = {**ports.env, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+    outcome = ports.processes.run(ProcessRequest(argv, env, deadline_ns=_INSTALLING_NS))
+    if not outcome.ok:
+        lines = [line for line in outcome.tail.splitlines() if line.startswith("E:")]
+        raise CommandFailed(
+            f"the build dependencies cannot be installed: {(lines or [outcome.describe()])[-1]}"
+        )

@@ -1,0 +1,98 @@
+"""The source of a study's variants, which may be several commits of one repository."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.model.build_events import BuildEvent, OnEvent
+from ensign.model.finding_kinds.builds import SAME_COMMIT
+from ensign.model.findings import Finding
+from ensign.model.variants import Variant
+from ensign.sources.obtain import Lock, SourcePorts, SourceTree, obtain_revisions
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTrees:
+    """The trees by revision, that of the baseline first; "" is the source as its table says it."""
+
+    by_revision: Mapping[str, SourceTree]
+
+    @property
+    def first(self) -> SourceTree:
+        """The baseline's."""
+        return next(iter(self.by_revision.values()))
+
+    def at(self, revision: str) -> SourceTree:
+        """The tree that variants of that revision are built from."""
+        return self.by_revision[revision]
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """Of each tree."""
+        return {revision: tree.sha256 for revision, tree in self.by_revision.items()}
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """For people and the report: each commit under the revision that was asked for."""
+        if list(self.by_revision) == [""]:
+            return self.first.facts
+        own = ("commit", "tree_sha256")
+        return (
+            *(pair for pair in self.first.facts if pair[0] not in own),
+            *(
+                (f"{name} of {revision}" if revision else name, dict(tree.facts)[name])
+                for revision, tree in self.by_revision.items()
+                for name in own
+            ),
+        )
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Which revisions are one and the same, so that nothing can differ between them."""
+        first: dict[str, str] = {}
+        found = []
+        for revision, tree in self.by_revision.items():
+            same = first.setdefault(tree.sha256, revision)
+            if same == revision:
+                continue
+            commit = dict(tree.facts)["commit"]
+            known = dict(self.by_revision[same].facts)["commit"]
+            other = same or "source.commit"
+            text = f"{revision} and {other} are the same commit, {commit[:12]}"
+            if commit != known:
+                text = f"{revision} ({commit[:12]}) has the same files as {other} ({known[:12]})"
+            found.append(SAME_COMMIT.found(text))
+        return tuple(found)
+
+
+def revisions_of(variants: Iterable[Variant], baseline: str) -> tuple[str, ...]:
+    """What the variants are built from, the baseline's first."""
+    ordered = sorted(variants, key=lambda each: each.name != baseline)
+    return tuple(dict.fromkeys(each.revision for each in ordered))
+
+
+def pinned_hashes(revisions: Iterable[str], lock: Lock | None) -> dict[str, str]:
+    """The hash of each tree, where the lock file has it; else what no tree has."""
+    pins = {} if lock is None else lock.pins
+    return {
+        each: pins[each].tree_sha256 if each in pins else (f"unknown {each}" if each else "")
+        for each in revisions
+    }
+
+
+def obtain_sources(request: BuildRequest, ports: BuildPorts, on_event: OnEvent) -> SourceTrees:
+    """The pristine source at each revision, told as an event. InputError as `obtain_revisions`."""
+    source_ports = SourcePorts(ports.processes, ports.cache, ports.env)
+    started_ns = ports.clock.monotonic_ns()
+    on_event(BuildEvent("started", "source", 0.0, 0.0))
+    trees = obtain_revisions(
+        request.study.source,
+        revisions_of(request.variants, request.baseline),
+        request.path,
+        source_ports,
+        update_lock=request.update_lock,
+    )
+    elapsed_s = (ports.clock.monotonic_ns() - started_ns) / 1e9
+    on_event(BuildEvent("finished", "source", elapsed_s, 0.0))
+    return SourceTrees(trees)

@@ -1,0 +1,69 @@
+"""Cargo. Pure.
+
+Flags go by the settings of the release profile and by RUSTFLAGS, never by a change of the project.
+With a `--target` Cargo keeps build scripts and procedural macros, which run here, apart from the
+program: the variant's RUSTFLAGS do not reach them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from ensign.builders.systems.build_system import BUILD_FOLDER, Listing, Recognized
+from ensign.builders.systems.recipe import not_for, only_by_variables, with_recipe
+from ensign.model.placeholders import CARGO_SETTINGS
+from ensign.model.study_build import Build, SystemName
+from ensign.model.study_problems import Problem
+from ensign.model.study_source import VENDORED
+
+_MANIFEST = "Cargo.toml"
+_OWN = f"{BUILD_FOLDER}/cargo"
+# Programs and libraries without the notes on what they depend on.
+_TAKE = (
+    'find "$1" -maxdepth 1 -type f ! -name ".*" ! -name "*.d" ! -name "*.rlib" '
+    '-exec cp -p {} "$2" ";"'
+)
+
+
+class Cargo:
+    """Cargo, offline, by the versions of its lock file."""
+
+    name: SystemName = "cargo"
+    texts: tuple[str, ...] = (_MANIFEST,)
+
+    def recognized(self, listing: Listing) -> Recognized | None:
+        """See `BuildSystem`."""
+        if _MANIFEST not in listing.names:
+            return None
+        lacking = "Cargo.lock" not in listing.names
+        note = "there is no Cargo.lock: run 'cargo generate-lockfile', so that versions are fixed"
+        return Recognized(self.name, programs=("cargo", "rustc"), notes=(note,) * lacking)
+
+    def problems(self, build: Build) -> Iterator[Problem]:
+        """See `BuildSystem`."""
+        yield from only_by_variables(build)
+        yield from not_for(build, "in_source", "rewrite", "dependencies")
+
+    def recipe(self, build: Build) -> Build:
+        """See `BuildSystem`."""
+        settings = [
+            "RUSTC={cc}",
+            "RUSTC_WRAPPER=",
+            "RUSTC_WORKSPACE_WRAPPER=",
+            "CARGO_INCREMENTAL=0",
+        ]
+        command = ["env", *settings, f"{{{CARGO_SETTINGS}}}", "{cargo}", "build", "--release"]
+        command += ["--locked", "--offline", "--config", f"{VENDORED}/config.toml"]
+        command += ["--manifest-path", str(PurePosixPath(build.folder) / _MANIFEST)]
+        command += ["--target", "{rust_target}", "--target-dir", _OWN, "-j{jobs}"]
+        programs = [word for name in build.targets for word in ("--bin", name)]
+        made = f"{_OWN}/{{rust_target}}/release"
+        return with_recipe(
+            build,
+            [["rm", "-rf", BUILD_FOLDER]],
+            [
+                [*command, *build.options, *programs],
+                ["sh", "-c", _TAKE, "sh", made, BUILD_FOLDER],
+            ],
+        )

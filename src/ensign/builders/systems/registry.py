@@ -1,0 +1,71 @@
+"""All build systems, and what a study that names one means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ensign.builders.systems.autotools import Autotools
+from ensign.builders.systems.build_system import BuildSystem, Listing, Recognized
+from ensign.builders.systems.cargo import Cargo
+from ensign.builders.systems.cmake import CMake
+from ensign.builders.systems.debian import Debian
+from ensign.builders.systems.make import Make
+from ensign.builders.systems.meson import Meson
+from ensign.model.study import Study
+from ensign.model.study_problems import Problem
+
+# In the order of preference, where a tree has several: what comes first passes flags more surely.
+_ALL: tuple[BuildSystem, ...] = (CMake(), Meson(), Autotools(), Make(), Cargo(), Debian())
+SYSTEMS: Mapping[str, BuildSystem] = {each.name: each for each in _ALL}
+TEXTS = tuple(dict.fromkeys(name for each in _ALL for name in each.texts))
+_OF_SYSTEMS = ("folder", "options", "targets", "in_source", "flags_by")
+
+
+def recognize(listing: Listing) -> tuple[Recognized, ...]:
+    """The build systems of a tree by its top folder, the one to prefer first."""
+    found = (each.recognized(listing) for each in _ALL)
+    return tuple(each for each in found if each is not None)
+
+
+def system_problems(study: Study) -> Iterator[Problem]:
+    """Mistakes in what a study says of its build system, each with its place."""
+    build = study.build
+    if build.system is None:
+        for key in _OF_SYSTEMS:
+            if key in build.model_fields_set:
+                yield Problem(("build", key), f"'{key}' needs a 'system' in [build]")
+        if not build.commands:
+            text = "[build] needs 'commands', or a 'system' that knows them"
+            where = ("build", "commands") if "commands" in build.model_fields_set else ("build",)
+            yield Problem(where, text)
+        return
+    if build.commands:
+        text = f"'commands': system '{build.system}' has its own; leave out one of the two"
+        yield Problem(("build", "commands"), text)
+    yield from SYSTEMS[build.system].problems(build)
+    yield from _dependencies_apart(study)
+
+
+def _dependencies_apart(study: Study) -> Iterator[Problem]:
+    """The axis `dependencies` where nothing is built apart: a system gives all of it the flags."""
+    if study.build.dependencies:
+        return
+    text = f"'dependencies': system '{study.build.system}' gives its flags to all that it builds; "
+    text += "without build.dependencies nothing is apart"
+    if "flags" in study.axes.dependencies:
+        where = ("axes", "dependencies", study.axes.dependencies.index("flags"))
+        yield Problem(where, text)
+    for index, choice in enumerate(study.include):
+        if choice.dependencies == "flags":
+            yield Problem(("include", index, "dependencies"), text)
+
+
+def with_recipe_of_system(study: Study) -> Study:
+    """The study as if it had said all commands itself; unchanged where it names no system."""
+    system = study.build.system
+    if system is None:
+        return study
+    changes: dict[str, object] = {"build": SYSTEMS[system].recipe(study.build)}
+    if system == Cargo.name and study.source.crates is None:
+        changes["source"] = study.source.model_copy(update={"crates": study.build.folder})
+    return study.model_copy(update=changes)

@@ -1,0 +1,43 @@
+"""`ensign init`: a first study of a source tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def init(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The source tree.", show_default="here")
+    ] = Path(),
+    *,
+    system: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The build system, where the tree has several."),
+    ] = None,
+    artifact: Annotated[
+        str | None,
+        typer.Option(metavar="PROGRAM", help="The program to race: a name, or a path in the tree."),
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND", help="What to race it on, with its words; the first is the program."
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over an ensign.toml that is there.")
+    ] = False,
+) -> None:
+    """Look at a source tree, build it once, try its programs, and write an ensign.toml that runs.
+
+    The tree is built in a copy, confined, and its programs are run there: those that are called
+    benchmarks, and others on files of the tree. 'ensign run' then races compilers and flags.
+
+    Exit status: 0 written, 2 where nothing could be written, 3 where the project does not build.
+    """
+    from ensign.cli import init_run  # noqa: PLC0415  # building loads much
+
+    init_run.init(folder, system or "", artifact or "", command or "", force=force)

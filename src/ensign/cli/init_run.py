@@ -1,0 +1,42 @@
+"""What `ensign init` does; imported late."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from ensign.cli.output import say
+from ensign.cli.progress import BuildProgress, StatusLine
+from ensign.lab.init.first_study import Callbacks, FirstStudy, Wish, first_study
+from ensign.lab.ports import Ports
+from ensign.lab.study.prepare import open_cache
+from ensign.model.errors import InputError
+
+_FILE = "ensign.toml"
+
+
+def init(folder: Path, system: str, artifact: str, command: str, *, force: bool) -> None:
+    """See `ensign.cli.init.init`."""
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}")
+    file = folder / _FILE
+    if file.exists() and not force:
+        raise InputError(f"{file} is there already: --force writes over it, 'ensign run' runs it")
+    artifact = artifact or (shlex.split(command) or [""])[0]
+    wish = Wish(folder, file, system, artifact, command)
+    ports = Ports()
+    with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
+        told = Callbacks(BuildProgress(line, sys.stderr).show, line.show)
+        written = first_study(wish, cache, ports, told)
+    say(_told(written))
+
+
+def _told(written: FirstStudy) -> str:
+    lines = [
+        f"{written.file}: {written.artifact}, built by {written.system}, raced on",
+        f"  {written.command}",
+        *written.notes,
+        f"Next: ensign run {shlex.quote(str(written.file))}",
+    ]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,44 @@
+"""`ensign record`: run a build as it is, and keep what it called for `ensign doctor`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ensign.cli.output import complain
+
+
+def record(
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND...", help="The build, as `-- make -j4`.")
+    ],
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where it is kept (.ensign-record.jsonl, here)."),
+    ] = None,
+) -> None:
+    """Run a build and write down each call of a compiler, linker or archiver.
+
+    `ensign doctor` in this folder, or of a program in it, then knows every call. The command runs
+    as you do, unconfined; its exit status is that of this one, and signals go to it.
+    """
+    from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic loads here
+    from ensign.lab.watched_build import watch_build  # noqa: PLC0415
+
+    built = watch_build(command, output, Ports())
+    kept = f"; {built.kept} calls of earlier builds still hold" if built.kept else ""
+    if built.calls:
+        complain(
+            f"recorded {len(built.calls)} calls ({built.compiled} compiled, {built.linked} linked) "
+            f"in {built.file}{kept}"
+        )
+    else:
+        complain(
+            "no call of a compiler was recorded: there was nothing to build, or the build calls "
+            f"its compiler by a path, as CMake does (configure it under 'ensign record', too){kept}"
+        )
+    if built.exit:
+        raise typer.Exit(built.exit)

@@ -1,0 +1,133 @@
+"""Looking at a single program, or a running one: what facts and advice are made from."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+from ensign.host.programs import LocalPrograms, Programs
+from ensign.host.running import RunningProcess
+from ensign.lab.doctor.advice import Offers, advice_for
+from ensign.lab.doctor.probe import COMPILERS, PROFILERS
+from ensign.lab.doctor.program_facts import ALLOCATORS, ProgramLook, facts_of
+from ensign.lab.doctor.surroundings import loader_surroundings, processor_levels
+from ensign.model.checkup import ArtifactCheckup, Fact
+from ensign.model.finding_kinds.proof import FILE_REPLACED
+from ensign.proof.evidence import BuildEvidence
+from ensign.proof.identity import read_identity
+from ensign.proof.instructions import read_instructions
+from ensign.proof.needed_libraries import (
+    Library,
+    is_of_glibc,
+    libraries_of,
+    read_cache,
+)
+
+_VERSION = re.compile(r"-(\d+)$")
+_ASKED_VERSION = re.compile(r"(\d+)\.\d+\.\d+")
+_PLAIN = ("gcc", "clang")
+
+
+def look_at(path: Path, seen: BuildEvidence) -> ProgramLook | None:
+    """Read what else there is of a program that was read; None where it changed meanwhile."""
+    identity = read_identity(path)
+    if identity is None:
+        return None
+    look = ProgramLook(seen, identity, read_instructions(path))
+    if not is_of_glibc(identity):
+        why = f"unknown: its loader is {Path(identity.interpreter).name}, not glibc's"
+        return replace(look, libraries=None, why=why)
+    return replace(look, libraries=libraries_of(path, identity, loader_surroundings()))
+
+
+def with_mapped(look: ProgramLook, process: RunningProcess) -> ProgramLook:
+    """With the libraries that are really there."""
+    found = tuple(
+        Library(
+            Path(each.path).name,
+            each.readable or Path(each.path),
+            read_identity(each.readable) if each.readable else None,
+        )
+        for each in process.mapped
+    )
+    return replace(look, libraries=found, mapped=True)
+
+
+def completed(
+    checkup: ArtifactCheckup, look: ProgramLook, programs: Programs, user_share: float | None = None
+) -> ArtifactCheckup:
+    """The checkup with facts and advice."""
+    offers = _offers(programs, user_share)
+    return replace(checkup, facts=facts_of(look), advice=advice_for(look, offers))
+
+
+def of_process(
+    checkup: ArtifactCheckup, process: RunningProcess, look: ProgramLook
+) -> ArtifactCheckup:
+    """What is true of the running one alone: files that were replaced under it, its CPU time."""
+    findings = [
+        FILE_REPLACED.found(
+            f"{each.path} was deleted or replaced while process {process.number} runs the old one; "
+            "restart it to have the new one",
+            Path(process.program).name,
+        )
+        for each in process.mapped
+        if each.deleted and (".so" in Path(each.path).name)
+    ]
+    if process.deleted:
+        text = f"the file of process {process.number} was deleted or replaced; it runs the old one"
+        findings.append(FILE_REPLACED.found(text, Path(process.program).name))
+    share = process.user_share
+    used = "none that was counted yet" if share is None else f"{share:.0%} user, the rest system"
+    running = Fact("process", f"{process.number}, running {process.program}; CPU time: {used}")
+    done = completed(checkup, look, LocalPrograms(), share)
+    return replace(
+        done,
+        path=process.program,
+        facts=(running, *done.facts),
+        findings=(
+            *(replace(each, subject=Path(process.program).name) for each in done.findings),
+            *findings,
+        ),
+    )
+
+
+def _offers(programs: Programs, user_share: float | None) -> Offers:
+    compilers = {}
+    for name in programs.matching(COMPILERS):
+        match = _VERSION.search(name)
+        if match is not None:
+            compilers[name] = int(match[1])
+        elif name in _PLAIN:
+            asked = _ASKED_VERSION.search(programs.ask((name, "--version")).line)
+            compilers |= {name: int(asked[1])} if asked else {}
+    return Offers(
+        compilers=compilers,
+        programs=frozenset(programs.matching(PROFILERS)),
+        allocators=_allocators(),
+        levels=processor_levels(),
+        worth=read_worth(),
+        user_share=user_share,
+    )
+
+
+def _allocators() -> dict[str, str]:
+    cache = read_cache()
+    return {
+        name: files[0]
+        for name in ALLOCATORS
+        for library, files in sorted(cache.items())
+        if name in library
+    }
+
+
+def read_worth() -> dict[str, str]:
+    """What each practice was worth in the studies, in a sentence with its source."""
+    text = resources.files("ensign.lab.doctor").joinpath("worth.json").read_text(encoding="utf-8")
+    return {
+        key: f"{each['program']}: {each['worth']} ({each['source']})"
+        for key, each in json.loads(text).items()
+    }

@@ -1,0 +1,49 @@
+"""Archives in a folder whose functions a program takes from shared libraries instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ensign.model.finding_kinds.proof import ARCHIVE_PASSED_OVER
+from ensign.model.findings import Finding
+from ensign.proof.archives import read_archive
+from ensign.proof.elf import exported
+from ensign.proof.evidence import some
+from ensign.proof.identity import Identity
+from ensign.proof.needed_libraries import Library
+
+
+def archives_of(files: Mapping[str, Path]) -> dict[str, frozenset[str]]:
+    """What each archive of a folder defines for others, by its name."""
+    found = {}
+    for name, path in files.items():
+        archive = read_archive(path) if name.endswith(".a") else None
+        if archive is not None:
+            found[name] = frozenset().union(*(each.defines for each in archive.members))
+    return found
+
+
+def passed_over(
+    subject: str,
+    identity: Identity,
+    libraries: Sequence[Library],
+    archives: Mapping[str, frozenset[str]],
+    folder: Path,
+) -> Iterator[Finding]:
+    """A finding for each archive and library. What the folder built itself is no doubt."""
+    for name, defines in archives.items():
+        wanted = identity.imports & defines
+        stem = Path(name).stem
+        for library in libraries if wanted else ():
+            of_folder = library.path is not None and library.path.resolve().is_relative_to(folder)
+            if library.path is None or of_folder or library.name.startswith(f"{stem}.so"):
+                continue
+            taken = sorted(wanted & exported(library.path))
+            if taken:
+                yield ARCHIVE_PASSED_OVER.found(
+                    f"{name} defines {some(taken)}, but the program takes "
+                    f"{'it' if len(taken) == 1 else 'them'} from {library.name}",
+                    subject,
+                )
+                wanted -= frozenset(taken)

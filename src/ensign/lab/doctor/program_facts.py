@@ -1,0 +1,278 @@
+"""What a single program is, line by line. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensign.model.checkup import Fact
+from ensign.proof.evidence import BuildEvidence
+from ensign.proof.facts import Binary, Unit, UnitKind, compiler_of_comment
+from ensign.proof.flags import effects, level_of, lto_of
+from ensign.proof.identity import Identity
+from ensign.proof.instructions import Instructions
+from ensign.proof.needed_libraries import Library
+
+ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "scudo")
+_NO_DEBUG = "unknown: no debug information says them (-g would)"
+_SOME = 4
+_FEEDBACK = ("profile-use", "profile-instr-use", "profile-sample-use", "auto-profile")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramLook:
+    """All that was read of one program. `libraries` is None where they cannot be told, for `why`.
+
+    `mapped` says that they are those of a running process, not those that would be loaded.
+    """
+
+    seen: BuildEvidence
+    identity: Identity
+    instructions: Instructions | None
+    libraries: tuple[Library, ...] | None = ()
+    why: str = ""
+    mapped: bool = False
+
+    @property
+    def binary(self) -> Binary:
+        """Its units and protections."""
+        return self.seen.proof.binary
+
+    @property
+    def compiled(self) -> tuple[Unit, ...]:
+        """Units of a compiler, without those that LTO generates and assembler."""
+        left_out = (UnitKind.LTRANS, UnitKind.ASSEMBLER)
+        return tuple(unit for unit in self.binary.units if unit.kind not in left_out)
+
+    @property
+    def recorded(self) -> tuple[tuple[str, ...], ...]:
+        """The flags of each unit that tells them."""
+        return tuple(unit.flags for unit in self.compiled if unit.flags is not None)
+
+
+def facts_of(look: ProgramLook) -> tuple[Fact, ...]:
+    """In the order in which they are shown."""
+    return (
+        Fact("program", _program(look.identity)),
+        _made_by(look),
+        _levels(look),
+        Fact("LTO", _lto(look)),
+        Fact("profile", _profile(look)),
+        Fact("BOLT", "applied" if look.binary.bolted else "no trace of it"),
+        Fact("debug info", _debug(look)),
+        Fact("target", _target(look)),
+        Fact("hardening", _hardening(look)),
+        *_plt(look),
+        *_libraries(look),
+        Fact("allocator", allocator_of(look)[1]),
+        *_chosen(look),
+        Fact("linker", look.identity.linker or "not named in it (GNU ld leaves no name)"),
+        Fact("code", _code(look)),
+    )
+
+
+def _program(identity: Identity) -> str:
+    parts = [f"{identity.machine} {identity.kind}"]
+    if identity.kind == "program":
+        parts.append("position independent" if identity.pie else "at fixed addresses (no PIE)")
+    if identity.kind == "library" and identity.soname:
+        parts.append(identity.soname)
+    if not identity.dynamic:
+        parts.append("statically linked")
+    parts.append("" if identity.has_symbols or identity.has_debug else "stripped")
+    return ", ".join(part for part in parts if part)
+
+
+def _made_by(look: ProgramLook) -> Fact:
+    identity, units = look.identity, look.compiled
+    if identity.go:
+        return Fact(
+            "compiler", f"Go {identity.go}" if identity.go != "?" else "Go, of some version"
+        )
+    counts = Counter(unit.compiler for unit in units)
+    named = sorted(filter(None, map(compiler_of_comment, look.binary.comments)))
+    named += [f"rustc {identity.rust}"] if identity.rust else []
+    if counts:
+        said = ", ".join(
+            f"{name or 'unnamed'} ({number} units)" for name, number in counts.most_common()
+        )
+        more = tuple(f"{each.compiler}: {each.name}" for each in units)
+        return Fact("compiler", said, more)
+    if named:
+        text = (
+            f"{', '.join(named)} made parts of it; which ones is unknown without debug information"
+        )
+        return Fact("compiler", text)
+    return Fact("compiler", "unknown: nothing in it names one")
+
+
+def _levels(look: ProgramLook) -> Fact:
+    if not look.recorded:
+        if look.compiled and all(each.kind is UnitKind.OTHER for each in look.compiled):
+            return Fact("flags", "not judged: only those of C and C++ are")
+        silent = bool(look.compiled)
+        unknown = "unknown: its units record none (Clang: -grecord-command-line would)"
+        return Fact("flags", unknown if silent else _NO_DEBUG)
+    levels = Counter(level_of(words) or "no -O (-O0)" for words in look.recorded)
+    silent_units = len(look.compiled) - len(look.recorded)
+    text = ", ".join(f"{name} ({number} units)" for name, number in levels.most_common())
+    text += f"; unknown of {silent_units} units" if silent_units else ""
+    more = tuple(
+        f"{unit.name}: {' '.join(unit.flags)}" for unit in look.compiled if unit.flags is not None
+    )
+    return Fact("flags", text, more)
+
+
+def _lto(look: ProgramLook) -> str:
+    generated = sum(unit.kind is UnitKind.LTRANS for unit in look.binary.units)
+    if generated:
+        return f"done: {generated} units were generated at the link"
+    asked = sum(lto_of(words) for words in look.recorded)
+    if asked and look.seen.link is None:
+        return f"{asked} units were compiled for it; whether the link did it is unknown"
+    if asked:
+        return f"{asked} units were compiled for it"
+    return "none of its units was compiled for it" if look.recorded else "unknown: no flags"
+
+
+def uses_feedback(words: Sequence[str]) -> bool:
+    """Whether a unit was compiled with a profile."""
+    found = effects(words)
+    return any(found.get(name, "off") != "off" for name in _FEEDBACK)
+
+
+def _profile(look: ProgramLook) -> str:
+    if look.identity.counters:
+        return "an instrumented build: it counts for a profile"
+    using = sum(map(uses_feedback, look.recorded))
+    if using:
+        return f"used in {using} of {len(look.compiled)} units"
+    return "none was used" if look.recorded else "unknown: no flags"
+
+
+def _debug(look: ProgramLook) -> str:
+    if look.identity.has_debug:
+        return f"there, of {len(look.binary.units)} units"
+    return "in a file of its own" if look.binary.debug_elsewhere else "none"
+
+
+def targets_of(look: ProgramLook) -> Counter[str]:
+    """What `-march` says, by units; `the compiler's default` where it says nothing."""
+    named = (
+        next((w.partition("=")[2] for w in reversed(words) if w.startswith("-march=")), "")
+        for words in look.recorded
+    )
+    return Counter(name or "the compiler's default" for name in named)
+
+
+def _target(look: ProgramLook) -> str:
+    targets = targets_of(look)
+    said = ", ".join(f"{name} ({number} units)" for name, number in targets.most_common())
+    wide = look.instructions is not None and look.instructions.wide
+    seen = "; has code for registers of 256 bits or more, which it may choose when it runs"
+    return (said or "unknown: no flags") + (seen if wide else "")
+
+
+def _hardening(look: ProgramLook) -> str:
+    found, identity = look.binary.hardening, look.identity
+    probes = look.instructions is not None and look.instructions.probes > 0
+    is_program = identity.kind == "program"
+    names = {
+        "PIE": found.pie if is_program else None,
+        "RELRO": found.relro,
+        "BIND_NOW": found.bind_now,
+        "canaries": found.canary,
+        f"FORTIFY ({len(found.checked)} checked functions)": bool(found.checked),
+        "CET": found.cet if identity.machine.startswith("x86") else None,
+        "stack clash probes": probes or None,
+        "no executable stack": not identity.executable_stack,
+    }
+    there = ", ".join(name for name, value in names.items() if value) or "none"
+    lacking = [name.partition(" (")[0] for name, value in names.items() if value is False]
+    text = there + (f"; not seen: {', '.join(lacking)}" if lacking else "")
+    if identity.search:
+        text += f"; {'RPATH' if identity.rpath else 'RUNPATH'} {':'.join(identity.search)}"
+    return text + ("; TEXTREL" if identity.textrel else "")
+
+
+def _plt(look: ProgramLook) -> Iterator[Fact]:
+    binary = look.binary
+    if binary.shared_library or binary.plt_imports or binary.own_plt:
+        text = f"{binary.plt_imports} functions of others"
+        text += f", {len(binary.own_plt)} of its own" if binary.own_plt else ", none of its own"
+        yield Fact("PLT calls", text, binary.own_plt)
+
+
+def _libraries(look: ProgramLook) -> Iterator[Fact]:
+    if look.libraries is None:
+        yield Fact("libraries", look.why)
+        return
+    if not look.libraries:
+        yield Fact("libraries", "none")
+        return
+    shown = [_library(each) for each in look.libraries]
+    more = tuple(f"{each.name} => {each.path or 'not found'}" for each in look.libraries)
+    text = ", ".join(shown[:_SOME]) + (
+        f" and {len(shown) - _SOME} more" if len(shown) > _SOME else ""
+    )
+    missing = [each.name for each in look.libraries if each.path is None]
+    text += f"; NOT FOUND: {', '.join(missing)}" if missing and not look.mapped else ""
+    yield Fact("mapped" if look.mapped else "libraries", text, more)
+
+
+def _library(each: Library) -> str:
+    if not each.version:
+        return each.name
+    of_symbols = " " in each.version
+    return f"{each.name} ({'up to ' if of_symbols else ''}{each.version})"
+
+
+def allocator_of(look: ProgramLook) -> tuple[str, str]:
+    """A word for it (`own`, `libc`, the name of one, empty where unknown), and a sentence."""
+    if look.identity.go:
+        return "go", "Go's own"
+    known = next(
+        (name for each in look.libraries or () for name in ALLOCATORS if name in each.name), ""
+    )
+    if look.identity.kind == "program" and look.identity.malloc:
+        return "own", "malloc is defined in the program itself"
+    for each in look.libraries or ():
+        if each.identity is not None and each.identity.malloc:
+            word = known if known and known in each.name else "libc"
+            libc = each.name.startswith("libc.")
+            return word if not libc else "libc", f"malloc of {each.name}"
+    if look.libraries is None or not look.identity.dynamic:
+        return "", "unknown: no symbol says where malloc is"
+    return "", "no library that it loads defines malloc"
+
+
+def _chosen(look: ProgramLook) -> Iterator[Fact]:
+    names: set[str] = set()
+    for each in look.libraries or ():
+        if each.identity is not None:
+            names |= look.identity.imports & each.identity.ifuncs
+    if names:
+        some = ", ".join(sorted(names)[:_SOME])
+        more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
+        text = (
+            f"{some}{more} are chosen by the C library for the processor when it is loaded; "
+            "which ones cannot be told without running it"
+        )
+        yield Fact("IFUNC", text, tuple(sorted(names)))
+
+
+def _code(look: ProgramLook) -> str:
+    size = f"{look.identity.code_bytes:,} bytes"
+    found = look.instructions
+    if found is None or not found.read:
+        return size
+    share = 100 * found.branches / found.read
+    sample = " of the pieces read" if found.partial else ""
+    return f"{size}; {share:.1f} of 100 instructions{sample} are conditional branches"
+
+
+def name_of(path: str) -> str:
+    """Without its folder."""
+    return Path(path).name

@@ -1,0 +1,1 @@
+"""A first study of a source tree that nobody prepared."""

@@ -1,0 +1,168 @@
+"""`ensign record`: somebody's own build, where it stands, with its compiler calls recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from ensign.builders import recorder
+from ensign.builders.collector import Collector
+from ensign.builders.record_file import (
+    RECORD_FILE,
+    RecordedRun,
+    read_record,
+    still_true,
+    write_record,
+)
+from ensign.builders.recorder import Recorded
+from ensign.host.cache import cache_folder
+from ensign.host.files import check_writable, file_sha256, remove_tree
+from ensign.host.storage import storage_errors
+from ensign.host.temporary import temporary_folder
+from ensign.lab.ports import Ports
+from ensign.meter.client import find_meter
+from ensign.model.calls import Call
+from ensign.model.errors import CommandFailed, InputError
+
+_PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_FROM_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
+_BY_SIGNAL = 128  # as shells tell it
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedBuild:
+    """How it ended: the command's exit status (128 and the signal's number where one ended it).
+
+    `calls` are those of this build, `kept` is how many of an earlier one still hold.
+    """
+
+    exit: int
+    calls: tuple[Call, ...]
+    kept: int
+    file: Path
+
+    @property
+    def compiled(self) -> int:
+        """Calls that compiled something."""
+        return sum(call.is_compiler and bool(call.line.sources) for call in self.calls)
+
+    @property
+    def linked(self) -> int:
+        """Calls that linked something."""
+        return sum(call.has_linked for call in self.calls)
+
+
+def watch_build(command: Sequence[str], output: Path | None, ports: Ports) -> WatchedBuild:
+    """Run a command as it is, unconfined, and write down what it called.
+
+    InputError where there is no such program, or the record cannot be written; CommandFailed where
+    the record was damaged while the command succeeded.
+    """
+    output = Path(RECORD_FILE) if output is None else output
+    check_writable(output)
+    env = ports.env
+    path = env.get("PATH", os.defpath)
+    programs = recorder.programs_on_path(path)
+    meter = find_meter()
+    links = _links(meter, programs, cache_folder(env))
+    with temporary_folder("record") as folder:
+        log = folder / recorder.CALLS
+        more = recorder.listen_at(folder, links, programs)
+        collector = Collector(folder / recorder.SOCKET, log, folder)
+        with collector.listening():
+            status = _run(command, {**env, **more, "PATH": f"{links / 'bin'}:{path}"})
+        if collector.damage:
+            raise CommandFailed(
+                f"nothing was recorded, for the record is damaged: {collector.damage}; "
+                f"the command ended with status {status}"
+            )
+        calls = recorder.read_calls(log)
+        lines = tuple(log.read_bytes().splitlines(keepends=True))
+    kept = _kept(output, calls)
+    ended = RecordedRun(command, Path.cwd(), int(ports.clock.unix_s()), status)
+    write_record(output.absolute(), ended, (*kept, *lines), len(kept))
+    return WatchedBuild(status, calls, len(kept), output)
+
+
+def _kept(output: Path, calls: Sequence[Call]) -> tuple[bytes, ...]:
+    """Of an earlier record what still holds: a build that goes on compiles a part only."""
+    with suppress(InputError):
+        if output.exists():
+            return still_true(read_record(output), calls)
+    return ()
+
+
+def _links(meter: Path, programs: Sequence[Recorded], cache: Path) -> Path:
+    """The folder of links under the programs' names; it stays, since build systems keep its paths.
+
+    Where nobody records, they run the programs.
+    """
+    text = repr((file_sha256(meter), [(each.name, each.program) for each in programs]))
+    folder = cache / "recorders" / hashlib.sha256(text.encode()).hexdigest()[:16]
+    if folder.exists():
+        return folder
+    with storage_errors(cache):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made = folder.with_name(f"{folder.name}.{os.getpid()}")
+        remove_tree(made)
+        nothing = recorder.Keeping(records=False, confined=False)
+        place = recorder.Place(made, str(made))
+        recorder.set_up(place, meter, programs, recorder.NO_CHANGES, nothing)
+        try:
+            made.rename(folder)
+        except OSError:  # another one was quicker
+            remove_tree(made)
+            if not folder.exists():
+                raise
+    return folder
+
+
+def _run(command: Sequence[str], env: Mapping[str, str]) -> int:
+    try:
+        process = subprocess.Popen(command, env=env)
+    except FileNotFoundError:
+        raise InputError(f"there is no program '{command[0]}'") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot run '{command[0]}': {why}") from None
+    with _signals_passed_on(process):
+        status = process.wait()
+    return status if status >= 0 else _BY_SIGNAL - status
+
+
+@contextmanager
+def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """What is sent to this process goes to the command, which decides what it means."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        del frame
+        if number not in _FROM_TERMINALS or not _at_terminal():
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+
+    heeded = (*_PASSED_ON, *_FROM_TERMINALS)
+    before = {number: signal.getsignal(number) for number in heeded}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, pass_on)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _at_terminal() -> bool:
+    """Whether a terminal's keys reach the command, too: it is in the foreground with this one."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False

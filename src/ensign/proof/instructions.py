@@ -1,0 +1,114 @@
+"""How branchy code is, and what it computes with: counted from its instructions.
+
+Of large programs pieces are read, spread evenly; the figures are shares of what was read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import capstone
+
+from ensign.proof.bounded_elf import DamagedFile, elf_of
+from ensign.proof.loaded_bytes import code_sections
+
+_MOST_BYTES = 512 << 10
+_PIECES = 32
+_NEAR = 6
+_MULTIPLY = re.compile(r"v?mul[sp][sd]")
+_ADD = re.compile(r"v?(?:add|sub)[sp][sd]")
+_FUSED = re.compile(r"vf(?:n?m)(?:add|sub)\w*")
+_PROBE = re.compile(r"(?:qword|dword) ptr \[[re]sp(?: \+ \w+)?\], 0$")
+_MACHINES = {
+    "EM_X86_64": (capstone.CS_ARCH_X86, capstone.CS_MODE_64),
+    "EM_386": (capstone.CS_ARCH_X86, capstone.CS_MODE_32),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """Counts. `pairs` are multiplications whose result is added soon after, which could be fused.
+
+    `fused` are those that are; `wide` uses registers of 256 bits or more; `probes` touch the stack
+    as stack clash protection does. `partial`: pieces were read, not all.
+    """
+
+    read: int = 0
+    branches: int = 0
+    pairs: int = 0
+    fused: int = 0
+    wide: int = 0
+    probes: int = 0
+    partial: bool = False
+
+
+def read_instructions(path: Path) -> Instructions | None:
+    """Count; None where the processor is another one than x86, or the file is damaged."""
+    try:
+        with elf_of(path) as elf:
+            machine = _MACHINES.get(elf["e_machine"])
+            if machine is None:
+                return None
+            reader = capstone.Cs(*machine)
+            reader.skipdata = True
+            sections = [each for each in code_sections(elf) if each["sh_type"] == "SHT_PROGBITS"]
+            total = sum(int(each["sh_size"]) for each in sections)
+            found: list[Instructions] = []
+            for section in sections:
+                size = min(int(section["sh_size"]), elf.size_bytes)
+                for at, length in _pieces(size, total):
+                    code = elf.piece(int(section["sh_offset"]) + at, length)
+                    found.append(count(_words(reader, code)))
+            return _sum(found, partial=total > _MOST_BYTES)
+    except DamagedFile:
+        return None
+
+
+def _words(reader: capstone.Cs, code: bytes) -> Iterator[tuple[str, str]]:
+    for _, _, mnemonic, operands in reader.disasm_lite(code, 0):
+        yield mnemonic, operands
+
+
+def _pieces(size: int, total: int) -> Iterator[tuple[int, int]]:
+    if total <= _MOST_BYTES:
+        yield 0, size
+        return
+    share = max(1, size * _MOST_BYTES // max(total, 1))
+    number = max(1, min(_PIECES, share // 4096))
+    for each in range(number):
+        yield each * (size // number), share // number
+
+
+def count(instructions: Iterable[tuple[str, str]]) -> Instructions:
+    """Count them, given as mnemonic and operands. Pure."""
+    read = branches = pairs = fused = wide = probes = 0
+    products: dict[str, int] = {}
+    for mnemonic, operands in instructions:
+        if mnemonic.startswith("."):
+            continue
+        read += 1
+        if mnemonic[0] == "j" and mnemonic != "jmp":
+            branches += 1
+        elif _MULTIPLY.fullmatch(mnemonic):
+            products[operands.partition(",")[0]] = read
+        elif _ADD.fullmatch(mnemonic):
+            words = [word.strip() for word in operands.split(",")]
+            if any(read - products.pop(word, -_NEAR - 1) <= _NEAR for word in words):
+                pairs += 1
+        elif _FUSED.fullmatch(mnemonic):
+            fused += 1
+        elif mnemonic == "or" and _PROBE.match(operands):
+            probes += 1
+        if "ymm" in operands or "zmm" in operands:
+            wide += 1
+    return Instructions(read, branches, pairs, fused, wide, probes)
+
+
+def _sum(found: Iterable[Instructions], *, partial: bool) -> Instructions:
+    every = list(found)
+    names = ("read", "branches", "pairs", "fused", "wide", "probes")
+    totals = {name: sum(getattr(each, name) for each in every) for name in names}
+    return Instructions(**totals, partial=partial)

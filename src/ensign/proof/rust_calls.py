@@ -1,0 +1,85 @@
+"""Calls of rustc, as what they say of code. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ensign.model.calls import Call
+from ensign.proof.evidence import BuildEvidence
+
+_VALUES = ("-C", "--codegen")
+# What a call comes to that does not say it, where it is compiled without debug assertions.
+_UNSAID = {"opt-level": "0", "lto": "off", "panic": "unwind"}
+_OFF = {"no": "off", "n": "off", "false": "off", "off": "off"}
+_ON = {"yes": "fat", "y": "fat", "true": "fat", "": "fat"}
+
+
+@dataclass(frozen=True, slots=True)
+class Crate:
+    """A crate that a call compiled: its name, its root file, and its options, the last of each.
+
+    `links` says that the call made a program or a shared library of it.
+    """
+
+    name: str
+    source: str
+    options: dict[str, str]
+    links: bool
+    call: Call
+
+    def value(self, option: str) -> str:
+        """What an option of code generation comes to; empty where nobody said."""
+        return self.options.get(option, _UNSAID.get(option, ""))
+
+
+def crates_of(seen: BuildEvidence) -> tuple[Crate, ...]:
+    """The crates that were compiled into the artifact; not build scripts, nor what macros run."""
+    found = [crate_of(call) for call in seen.calls if call.is_rust and call.exit == 0]
+    compiled = [each for each in found if each.call.line.compiles]
+    if seen.took:
+        return tuple(each for each in compiled if _taken(each.call, seen.took))
+    # Cargo names the target in no call that is for this machine's own use.
+    named = [each for each in compiled if "target" in each.options]
+    return tuple(named or compiled)
+
+
+def _taken(call: Call, took: frozenset[str]) -> bool:
+    return any(output.sha256 in took for output in call.outputs)
+
+
+def crate_of(call: Call) -> Crate:
+    """What a call of rustc says."""
+    options = dict(_options(call.ran[1:]))
+    if "lto" in options:
+        options["lto"] = _lto(options["lto"])
+    source = next(iter(call.line.sources), "")
+    return Crate(options.get("crate-name", source), source, options, call.line.links, call)
+
+
+def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    waiting = ""
+    for word in words:
+        if waiting:
+            yield _pair(waiting, word)
+            waiting = ""
+        elif word in (*_VALUES, "--crate-name", "--target"):
+            waiting = word
+        elif word == "-O":
+            yield "opt-level", "3"
+        elif word.startswith("-C"):
+            yield _pair("-C", word[2:])
+        elif word.startswith(("--codegen=", "--crate-name=", "--target=")):
+            name, _, value = word.partition("=")
+            yield _pair(name, value)
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    if option not in _VALUES:
+        return option.removeprefix("--"), text
+    name, _, value = text.partition("=")
+    return name.replace("_", "-"), value
+
+
+def _lto(value: str) -> str:
+    return _OFF.get(value, _ON.get(value, value))

@@ -1,0 +1,146 @@
+"""Rust: what is said to rustc and to Cargo for a variant, and what rustc has not. Pure.
+
+rustc compiles and links in one call, so `Flags.compile` are its own options and `Flags.link` what
+it hands to the linker; a direct call takes both. Cargo decides level, LTO, codegen units and panic
+by its profile, and refuses some of them as flags, so these go to it as settings of that profile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ensign.model.variants import DEFAULTS, Variant
+from ensign.toolchains.table import Family, Flags, Kind
+
+# As in CARGO_ENCODED_RUSTFLAGS: flags may hold blanks.
+_SEPARATOR = "\x1f"
+_NAME = re.compile(r"rustc(-\d+(\.\d+)*)?(\+[\w.-]+)?")
+_RELEASE = re.compile(r"^release: (\d+)\.(\d+)\.(\d+)", re.MULTILINE)
+_LLVM = re.compile(r"^LLVM version: (\d+)", re.MULTILINE)
+_HOST = re.compile(r"^host: ([\w.-]+)$", re.MULTILINE)
+_LEVELS = {"-O0": "0", "-O1": "1", "-O2": "2", "-O3": "3", "-Os": "s", "-Oz": "z"}
+# Without LTO Cargo's own default: the codegen units of one crate are optimized together.
+_CARGO_LTO = {"off": "false", "thin": "thin", "full": "fat"}
+_LTO = {"thin": "thin", "full": "fat"}
+_TARGETS = {"generic": "x86-64"}
+_OF_CARGO = ("-Copt-level=", "-Cdebuginfo=", "-Clto=", "-Ccodegen-units=", "-Cpanic=")
+_NOT_OF_RUST = {
+    "interposition": "a Rust program's own functions cannot be interposed",
+    "plt": "rustc makes no calls through the PLT, unless -Zplt=yes says so",
+    "floating_point": "rustc has no flag that lets floating point differ",
+    "aliasing": "Rust's references have their rules whatever the flags are",
+    "hardening": "its presets are options of C compilers; a Rust program is PIE with full RELRO",
+    "allocator": "a Rust program chooses its allocator itself, by #[global_allocator]",
+    "dependencies": "all crates that Cargo builds get the variant's flags",
+}
+_OF_RUST = ("codegen_units", "panic")
+
+
+def is_rustc(name: str) -> bool:
+    """Whether a compiler's name or path is one of rustc: `rustc`, `rustc-1.76`, `rustc+nightly`."""
+    return _NAME.fullmatch(name.rsplit("/", 1)[-1]) is not None
+
+
+def rustup_toolchain(name: str) -> str:
+    """The toolchain that a name such as `rustc+nightly` asks rustup for; empty for none."""
+    return name.rsplit("/", 1)[-1].partition("+")[2] if is_rustc(name) else ""
+
+
+def kind_of_rustc(text: str) -> Kind | None:
+    """Tell what `rustc -vV` printed; None if that was no rustc."""
+    release, llvm = _RELEASE.search(text), _LLVM.search(text)
+    if release is None:
+        return None
+    version = (int(release[1]), int(release[2]), int(release[3]))
+    return Kind(Family.RUST, version, 0 if llvm is None else int(llvm[1]))
+
+
+def host_of_rustc(text: str) -> str:
+    """The target triple of this machine, as `rustc -vV` names it; empty if it does not."""
+    found = _HOST.search(text)
+    return "" if found is None else found[1]
+
+
+def rust_flags(variant: Variant, others: list[str], linker_folder: str) -> Flags:
+    """A variant's choices as options of rustc, its further flags last; see the module."""
+    compiling = [f"-Copt-level={_LEVELS.get(variant.optimization, '2')}", "-Cdebuginfo=1"]
+    if variant.lto != "off":
+        compiling.append(f"-Clto={_LTO[variant.lto]}")
+    if variant.codegen_units != "default":
+        compiling.append(f"-Ccodegen-units={variant.codegen_units}")
+    if variant.panic != "default":
+        compiling.append(f"-Cpanic={variant.panic}")
+    if variant.target != "default":
+        compiling.append(f"-Ctarget-cpu={_TARGETS.get(variant.target, variant.target)}")
+    linking = []
+    if variant.linker != "default":
+        linking += [f"-Clink-arg=-B{linker_folder}"] if linker_folder else []
+        linking.append(f"-Clink-arg=-fuse-ld={variant.linker}")
+    if variant.bolt == "on":
+        linking.append("-Clink-arg=-Wl,--emit-relocs")
+    return Flags((*compiling, *joined(others)), tuple(linking))
+
+
+def joined(words: list[str]) -> Iterator[str]:
+    """Options in one word each: `-C` and `target-cpu=native` are `-Ctarget-cpu=native`."""
+    waiting = ""
+    for word in words:
+        if waiting:
+            yield waiting + word
+            waiting = ""
+        elif word in ("-C", "--codegen"):
+            waiting = "-C"
+        else:
+            yield word
+    if waiting:
+        yield waiting
+
+
+def cargo_settings(flags: Flags) -> tuple[str, ...]:
+    """The environment, as NAME=VALUE, by which Cargo's release profile passes these flags.
+
+    Cargo gives its own flags first and these later. The debug information is what proves them, and
+    a project's wish to be stripped would take it away.
+    """
+    values = {
+        key: word.removeprefix(key)
+        for word in flags.compile
+        for key in _OF_CARGO
+        if word.startswith(key)
+    }
+    profile = {
+        "OPT_LEVEL": values.get("-Copt-level=", ""),
+        "DEBUG": values.get("-Cdebuginfo=", ""),
+        "LTO": values.get("-Clto=", _CARGO_LTO["off"]),
+        "CODEGEN_UNITS": values.get("-Ccodegen-units=", ""),
+        "PANIC": values.get("-Cpanic=", ""),
+        "STRIP": "none",
+    }
+    settings = [f"CARGO_PROFILE_RELEASE_{key}={value}" for key, value in profile.items() if value]
+    return (*settings, f"CARGO_ENCODED_RUSTFLAGS={_SEPARATOR.join(rustflags(flags))}")
+
+
+def rustflags(flags: Flags) -> tuple[str, ...]:
+    """Those that Cargo's profile has no word for, the linker's last."""
+    own = [word for word in flags.compile if not word.startswith(_OF_CARGO)]
+    return (*own, *flags.link)
+
+
+def rust_refusal(variant: Variant) -> str:
+    """Why rustc cannot build a variant; empty where nothing speaks against it."""
+    if variant.optimization not in _LEVELS:
+        return f"rustc has no level {variant.optimization}; it has {', '.join(_LEVELS)}"
+    for axis, why in _NOT_OF_RUST.items():
+        value = getattr(variant, axis)
+        if value != DEFAULTS[axis]:
+            return f"rustc has no {axis} '{value}': {why}"
+    return ""
+
+
+def refusal_of_c(variant: Variant) -> str:
+    """Why a compiler of C cannot build a variant that asks for what rustc alone has."""
+    for axis in _OF_RUST:
+        if getattr(variant, axis) != DEFAULTS[axis]:
+            return f"'{axis}' is an axis of rustc; {variant.compiler} compiles C"
+    return ""

@@ -1,0 +1,51 @@
+"""What benchmark frameworks write, as named scores: what all of them share. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from statistics import fmean
+
+from ensign.model.errors import CommandFailed
+from ensign.model.quoting import visible
+from ensign.model.trials import Better, NamedScore
+
+_MOST_BENCHMARKS = 10_000
+_LONGEST_NAME = 200
+_LONGEST_REASON = 120
+
+
+def named_score(name: str, seconds: Iterable[float]) -> NamedScore:
+    """One benchmark: the mean of what its repetitions took; they are one observation."""
+    values = list(seconds)
+    if not values:
+        return failed_score(name, "it has no values")
+    if not all(math.isfinite(value) and value > 0 for value in values):
+        return failed_score(name, "its time is no number above 0")
+    mean = fmean(values)
+    if not math.isfinite(mean):
+        return failed_score(name, "its time is no number above 0")
+    return NamedScore(shown_name(name), mean, "s", Better.LOWER)
+
+
+def failed_score(name: str, why: str) -> NamedScore:
+    """A benchmark that has no time, and why."""
+    said = visible(why)[:_LONGEST_REASON]
+    return NamedScore(shown_name(name), None, "s", Better.LOWER, said)
+
+
+def shown_name(name: str) -> str:
+    """A name that may stand in a report."""
+    return visible(name)[:_LONGEST_NAME]
+
+
+def all_scores(found: Iterator[NamedScore]) -> tuple[NamedScore, ...]:
+    """Each name once, and no more than anybody has; CommandFailed without any."""
+    by_name: dict[str, NamedScore] = {}
+    for each in found:
+        by_name.setdefault(each.name, each)
+        if len(by_name) > _MOST_BENCHMARKS:
+            raise CommandFailed(f"its report has more than {_MOST_BENCHMARKS:,} benchmarks")
+    if not by_name:
+        raise CommandFailed("its report has no benchmark")
+    return tuple(by_name.values())

@@ -1,0 +1,84 @@
+"""What a program made with Google Benchmark says, in its JSON. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ensign.model.errors import CommandFailed
+from ensign.model.trials import NamedScore
+from ensign.model.validation import first_error
+from ensign.workloads.framework_text import all_scores, failed_score, named_score
+
+# Where it writes what it measured, whatever else it prints.
+FILE = "{tmp}/google-benchmark.json"
+OPTIONS = (f"--benchmark_out={FILE}", "--benchmark_out_format=json")
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+# Its own word for benchmarks that are to be judged by the time on the wall.
+_BY_WALL = ("/real_time", "/manual_time")
+
+
+class _Measurement(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    name: str
+    run_name: str = ""
+    run_type: str = "iteration"
+    aggregate_name: str = ""
+    real_time: float = 0.0
+    cpu_time: float = 0.0
+    time_unit: str = "ns"
+    error_occurred: bool = False
+    error_message: str = ""
+    skipped: bool = False
+    skip_message: str = ""
+
+    @property
+    def benchmark(self) -> str:
+        return self.run_name or self.name
+
+    @property
+    def seconds(self) -> float:
+        by_wall = any(part in self.benchmark for part in _BY_WALL)
+        time = self.real_time if by_wall else self.cpu_time
+        return time * _SECONDS.get(self.time_unit, float("nan"))
+
+
+class _Report(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    benchmarks: Annotated[list[_Measurement], Field(max_length=200_000)]
+
+
+def scores(document: object) -> tuple[NamedScore, ...]:
+    """One for each benchmark: the mean over its repetitions, in seconds per iteration.
+
+    That is CPU time, or wall time for `/real_time` and `/manual_time`. Where only aggregates were
+    written, it is the mean among these. CommandFailed for what is no such report.
+    """
+    try:
+        report = _Report.model_validate(document)
+    except ValidationError as error:
+        raise CommandFailed(f"no report of Google Benchmark: {first_error(error)}") from None
+    return all_scores(_scores(report))
+
+
+def _scores(report: _Report) -> Iterator[NamedScore]:
+    measured: dict[str, list[_Measurement]] = {}
+    means: dict[str, list[_Measurement]] = {}
+    for each in report.benchmarks:
+        if each.run_type == "aggregate":
+            if each.aggregate_name == "mean":
+                means.setdefault(each.benchmark, []).append(each)
+        else:
+            measured.setdefault(each.benchmark, []).append(each)
+    for name, of_name in {**means, **measured}.items():
+        failed = next((each for each in of_name if each.error_occurred or each.skipped), None)
+        if failed is None:
+            yield named_score(name, (each.seconds for each in of_name))
+        else:
+            said = failed.error_message or failed.skip_message or "without a word"
+            yield failed_score(name, f"it failed: {said}")

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from ensign.meter.requests import NamedPattern, Report
+from ensign.meter.scores import AskedScores
+from ensign.model.errors import CommandFailed
+from ensign.model.score_units import better_by
+from ensign.model.trials import Better, NamedScore, Score
+
+RATE, TIME = Score("(.)", "MB/s", Better.HIGHER), Score("(.)", "ms", Better.LOWER)
+
+
+def test_each_name_has_the_unit_of_its_pattern() -> None:
+    asked = AskedScores(named=(NamedPattern("in", RATE), NamedPattern("", TIME)))
+    assert asked.named_scores([("in", 3.0), ("seen", 4.0)], None) == (
+        NamedScore("in", 3.0, "MB/s", Better.HIGHER),
+        NamedScore("seen", 4.0, "ms", Better.LOWER),
+    )
+
+
+def test_one_without_a_number_says_so_and_all_without_are_a_failure() -> None:
+    asked = AskedScores(named=(NamedPattern("in", RATE), NamedPattern("out", RATE)))
+    found = asked.named_scores([("in", 3.0), ("out", None)], None)
+    assert (found[1].value, found[1].failed) == (
+        None,
+        "nothing that it printed is a number above 0",
+    )
+    with pytest.raises(CommandFailed, match="it says nothing of its speed: in: nothing that"):
+        asked.named_scores([("in", None), ("out", None)], None)
+    with pytest.raises(CommandFailed, match="no pattern matches"):
+        asked.named_scores([], None)
+
+
+def test_names_that_a_program_prints_cannot_command_a_terminal() -> None:
+    asked = AskedScores(named=(NamedPattern("", RATE),))
+    (found,) = asked.named_scores([("\x1b[2J\u202e" + "x" * 500, 3.0)], None)
+    assert found.name.isprintable()
+    assert len(found.name) == 200
+
+
+def test_a_report_is_read_by_who_knows_it() -> None:
+    asked = AskedScores(report=Report("f", lambda text: (NamedScore(text, 1.0),)))
+    assert asked.named_scores([], "name") == (NamedScore("name", 1.0),)
+    with pytest.raises(CommandFailed, match="says nothing"):
+        AskedScores(report=Report("f", lambda _: ())).named_scores([], "")
+
+
+@pytest.mark.parametrize(
+    ("unit", "better"),
+    [
+        ("ms", Better.LOWER),
+        ("s", Better.LOWER),
+        ("ns/iter", Better.LOWER),
+        ("cycles/byte", Better.LOWER),
+        ("MB/s", Better.HIGHER),
+        ("requests/sec", Better.HIGHER),
+        ("ops per second", Better.HIGHER),
+        ("fps", Better.HIGHER),
+        ("points", None),
+        ("", None),
+        ("MB", None),
+    ],
+)
+def test_a_unit_says_which_number_is_better(unit: str, better: Better | None) -> None:
+    assert better_by(unit) is better
