@@ -1,6 +1,6 @@
 """Obtaining the root directory of an environment: made, unpacked, or a directory as it is.
 
-A release of Debian is made by mmdebstrap (or by debootstrap, as root) from the mirror that apt uses
+A release of Debian is made by mmdebstrap from the mirror that apt uses
 here, which checks signatures. What came of it is in the cache under the hash of its packages.
 """
 
