@@ -54,6 +54,7 @@ def test_a_study_from_source_to_report(ensign: Ensign) -> None:
         "workload": str, "variant": str, "metric": str, "ratio": float, "low": float,
         "high": float, "direction": str, "size": str, "executions": int,
         "within_layout_spread": type(None), "baseline_cost_ns": float, "variant_cost_ns": float,
+        "baseline_score": type(None), "variant_score": type(None), "unit": str,
         "user_share": float, **judged,
     }  # fmt: skip
     assert len(said["workloads"]) == 6

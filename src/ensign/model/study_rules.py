@@ -128,9 +128,6 @@ def _debian(study: Study) -> Iterator[Problem]:
     if isinstance(source, DebianSource) and not source.patches:
         text = "system 'debian' builds by debian/rules, which come with Debian's patches"
         yield Problem(("source", "patches"), f"{text}: source.patches = true")
-    if "flags" in study.axes.dependencies:
-        text = "system 'debian' gives all of a package the variant's flags; leave out 'flags'"
-        yield Problem(("axes", "dependencies"), f"'dependencies': {text}")
 
 
 def _build(study: Study) -> Iterator[Problem]:

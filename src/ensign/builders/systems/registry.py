@@ -51,7 +51,7 @@ def _dependencies_apart(study: Study) -> Iterator[Problem]:
     if study.build.dependencies:
         return
     text = f"'dependencies': system '{study.build.system}' gives its flags to all that it builds; "
-    text += "without build.dependencies nothing is apart"
+    text += "leave out 'flags', or give build.dependencies"
     if "flags" in study.axes.dependencies:
         where = ("axes", "dependencies", study.axes.dependencies.index("flags"))
         yield Problem(where, text)
