@@ -107,10 +107,11 @@ def _parents(schema: Schema) -> dict[str, list[Place]]:
     while waiting:
         parent, table = waiting.pop(0)
         for key, value in table["properties"].items():
+            path = f"{key}.NAME" if "patternProperties" in value else key
             for name, is_list in _tables(value):
                 if name not in found:
                     waiting.append((name, schema["$defs"][name]))
-                found.setdefault(name, []).append((parent, key, is_list))
+                found.setdefault(name, []).append((parent, path, is_list))
     return found
 
 
@@ -134,6 +135,8 @@ def _tables(value: Schema, *, in_list: bool = False) -> Iterator[tuple[str, bool
         yield from _tables(one, in_list=in_list)
     if "items" in value:
         yield from _tables(value["items"], in_list=True)
+    for named in value.get("patternProperties", {}).values():
+        yield from _tables(named)
 
 
 def _choices(value: Schema) -> list[Schema]:
