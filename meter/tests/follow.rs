@@ -431,11 +431,7 @@ fn where_running_tasks_are_is_found_by_looks() {
     let followed = follow(&place, &["--sample-us", "1000"], &["sh", "-c", script]);
     assert_eq!(followed.status.code(), Some(3));
     let (all, own) = (used_ns(&followed, ""), used_ns(&followed, "/own.so"));
-    assert!(
-        own > 0 && own * 2 > all,
-        "{}",
-        followed.seen["samples"]
-    );
+    assert!(own > 0 && own * 2 > all, "{}", followed.seen["samples"]);
     let unseen = follow(&place, &[], &["true"]);
     assert_eq!(unseen.seen["samples"], serde_json::json!([]));
 }
