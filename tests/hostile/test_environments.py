@@ -9,7 +9,7 @@ import pytest
 from ensign.host.confinement import View, bubblewrap_argv
 from ensign.host.root_directory import RootDirectory, root_view
 from ensign.model.errors import InputError
-from ensign.sources.environment_pins import Pin, drift, read_pin, read_pins, write_pin
+from ensign.sources.environment_pins import RootPin, drift, read_pin, read_pins, write_pin
 from ensign.sources.unpack import unpack
 
 
@@ -89,7 +89,7 @@ def test_a_damaged_lock_file_is_one_clear_line(tmp_path: Path, text: str) -> Non
 
 def test_pins_are_kept_and_drift_is_named(tmp_path: Path) -> None:
     path = tmp_path / "s.lock.json"
-    pin = Pin({"debian": "bullseye"}, {"gcc-9": "9.3.0-22 aa", "make": "4.3 bb"})
+    pin = RootPin({"debian": "bullseye"}, {"gcc-9": "9.3.0-22 aa", "make": "4.3 bb"})
     write_pin(path, "b", pin)
     assert read_pin(path, "b") == pin
     now = {"gcc-9": "9.3.0-23 cc", "make": "4.3 dd"}

@@ -34,7 +34,7 @@ from ensign.builders.systems.registry import TEXTS, with_recipe_of_system
 from ensign.host.files import tree_entries
 from ensign.host.foreign_files import HostileFileError, read_foreign
 from ensign.host.processes import read_tail
-from ensign.host.text import read_text
+from ensign.host.regular_file import read_regular
 from ensign.model.build_events import ignore
 from ensign.model.errors import InputError
 from ensign.model.quoting import shortened
@@ -43,6 +43,7 @@ from ensign.model.variants import Variant
 from ensign.proof.loaded_bytes import read_dynamic
 
 _MOST_BYTES = 2**26
+_LARGEST_TEXT_BYTES = 1 << 20
 _MOST_TARGETS = 2000
 _LONGEST_REASON = 300
 _QUERY = ".cmake/api/v1/query/codemodel-v2"
@@ -72,8 +73,9 @@ def listing_of(folder: Path) -> Listing:
     texts: dict[str, str] = {}
     for name in TEXTS:
         if name in names:
-            with suppress(InputError):
-                texts[name] = read_text(folder / name)
+            with suppress(OSError):
+                text = read_regular(folder / name, _LARGEST_TEXT_BYTES)
+                texts[name] = text.decode(errors="replace")
     return Listing(names, texts)
 
 

@@ -66,7 +66,7 @@ def doctor(  # noqa: PLR0913  # one parameter per option of the command line
     outputs.check()
     columns = shutil.get_terminal_size((80, 24)).columns
     if path is not None and path.suffix != ".toml":
-        asked = _Asked(path, dry_run=dry_run, record=record)
+        asked = _Wanted(path, dry_run=dry_run, record=record)
         found = _of_artifact(asked, columns, outputs, details=details)
     else:
         found = _of_machine(path, columns, outputs, race=race)
@@ -76,14 +76,14 @@ def doctor(  # noqa: PLR0913  # one parameter per option of the command line
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Wanted:
     path: Path
     dry_run: bool
     record: Path | None
 
 
 def _of_artifact(
-    asked: _Asked, columns: int, outputs: Outputs, *, details: bool
+    asked: _Wanted, columns: int, outputs: Outputs, *, details: bool
 ) -> tuple[Finding, ...]:
     from ensign.lab.doctor.single import examine_process, examine_program  # noqa: PLC0415
     from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic and pyelftools load here

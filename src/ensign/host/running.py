@@ -17,7 +17,7 @@ _USER, _SYSTEM = 11, 12  # fields of /proc/PID/stat behind the name
 
 
 @dataclass(frozen=True, slots=True)
-class MappedFile:
+class MappedNow:
     """A file of which code is mapped. `deleted`: another one, or none, has its name by now.
 
     `path` is its name, `readable` where it can be read from here; None where it cannot.
@@ -36,7 +36,7 @@ class RunningProcess:
     program: str
     executable: Path
     deleted: bool
-    mapped: tuple[MappedFile, ...]
+    mapped: tuple[MappedNow, ...]
     user_ticks: int
     system_ticks: int
 
@@ -78,7 +78,7 @@ def read_process(number: int, root: Path = Path("/proc")) -> RunningProcess:
     )
 
 
-def _mapped(maps: str, place: Path) -> Iterator[MappedFile]:
+def _mapped(maps: str, place: Path) -> Iterator[MappedNow]:
     seen: set[str] = set()
     for line in maps.splitlines():
         match = _MAPPED.fullmatch(line)
@@ -87,7 +87,7 @@ def _mapped(maps: str, place: Path) -> Iterator[MappedFile]:
         seen.add(match[4])
         path, inode = match[4].removesuffix(_DELETED), int(match[3])
         deleted = match[4].endswith(_DELETED)
-        yield MappedFile(path, deleted, None if deleted else _readable(path, inode, place))
+        yield MappedNow(path, deleted, None if deleted else _readable(path, inode, place))
 
 
 def _readable(path: str, inode: int, place: Path) -> Path | None:

@@ -17,7 +17,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class RootPin:
     """One environment: what was asked for, and its packages: name, then version and SHA-256."""
 
     request: Mapping[str, object]
@@ -48,13 +48,13 @@ def read_pins(path: Path) -> Mapping[str, object]:
         raise InputError(f"{path} is not a lock file; remove it, and it is written anew") from None
 
 
-def read_pin(path: Path, name: str) -> Pin | None:
+def read_pin(path: Path, name: str) -> RootPin | None:
     """What a lock file pins of one environment; None where nothing. InputError."""
     found = read_pins(path).get(name)
     return None if found is None else _pin(found)
 
 
-def write_pin(path: Path, name: str, pin: Pin) -> None:
+def write_pin(path: Path, name: str, pin: RootPin) -> None:
     """Put it into the lock file, beside what is there; nothing is written where it is the same."""
     try:
         content = read_json(path.read_text())
@@ -90,7 +90,7 @@ def _drift(pinned: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]
             yield f"{name} was {versions[0]}, is {versions[1]}"
 
 
-def _pin(content: Any) -> Pin:
+def _pin(content: Any) -> RootPin:
     if not isinstance(content, dict):
         raise ValueError("an environment is a table")  # noqa: TRY004  # damage is one kind
     request, packages = content.get("request"), content.get("packages")
@@ -98,4 +98,4 @@ def _pin(content: Any) -> Pin:
         raise ValueError("an environment has a request and packages")  # noqa: TRY004
     if not all(isinstance(each, str) for each in packages.values()):
         raise ValueError("a package has a version and a hash")
-    return Pin(request, packages)
+    return RootPin(request, packages)

@@ -25,7 +25,7 @@ from ensign.sources.apt import parse_deb822
 from ensign.sources.archive import check_sha256
 from ensign.sources.archive_stream import UnpackLimits
 from ensign.sources.debian import system_stanzas
-from ensign.sources.environment_pins import Pin, drift, read_pin, write_pin
+from ensign.sources.environment_pins import RootPin, drift, read_pin, write_pin
 from ensign.sources.unpack import unpack
 
 _KIND = "environment"
@@ -146,7 +146,7 @@ def _debian(name: str, environment: Environment, ports: EnvironmentPorts) -> Roo
         ports.cache.remember(question, key)
     if ports.lock is not None and ports.makes:
         found = entry.facts["packages"]
-        write_pin(ports.lock, name, Pin(request, found if isinstance(found, dict) else {}))
+        write_pin(ports.lock, name, RootPin(request, found if isinstance(found, dict) else {}))
     return RootDirectory(name, entry.folder / _ROOT, key)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensign.lab.init.attempts import INPUT, Attempt, Program, Sample, attempts, ranked
+from ensign.lab.init.attempts import INPUT, Attempt, Executable, Sample, attempts, ranked
 from ensign.lab.init.exploration import TriedCommand
 from ensign.lab.init.search import chosen, will_do
 
 MS = 1_000_000
-PROGRAM = Program("ensign-build/pack")
+PROGRAM = Executable("ensign-build/pack")
 SAMPLE = Sample("README", 1000)
 
 
@@ -23,7 +23,7 @@ def forever() -> bool:
 
 def test_benchmarks_come_first_and_tests_last() -> None:
     paths = ("tests/test-pack", "other", "bench/bench_pack", "src/pack", "perfect/tool", "fuzz/a")
-    order = [each.path for each in ranked([Program(path) for path in paths], "pack")]
+    order = [each.path for each in ranked([Executable(path) for path in paths], "pack")]
     assert order[0] == "bench/bench_pack"
     assert order[1] == "src/pack"
     assert set(order[2:4]) == {"other", "perfect/tool"}
@@ -33,7 +33,7 @@ def test_benchmarks_come_first_and_tests_last() -> None:
 def test_a_filter_is_tried_on_input_before_it_is_tried_alone() -> None:
     words = [(each.words, each.reads_input) for each in attempts(PROGRAM, [SAMPLE])]
     assert words[:4] == [((), True), (("-c", INPUT), False), ((INPUT,), False), ((), False)]
-    assert next(attempts(Program("bench"), [SAMPLE])) == Attempt(Program("bench"))
+    assert next(attempts(Executable("bench"), [SAMPLE])) == Attempt(Executable("bench"))
 
 
 def test_a_short_command_gets_more_to_read_until_it_is_long_enough() -> None:
@@ -60,7 +60,7 @@ def test_a_program_that_reads_no_more_is_left_as_it_is() -> None:
 
 
 def test_what_will_do_ends_the_search_and_what_fails_never_wins() -> None:
-    given = [Attempt(Program(name)) for name in ("fails", "sleeps", "works", "late")]
+    given = [Attempt(Executable(name)) for name in ("fails", "sleeps", "works", "late")]
     outcome = {
         "fails": {"user_ms": 900.0, "ok": False},
         "sleeps": {"user_ms": 200.0, "share": 0.1},
@@ -84,7 +84,7 @@ def test_the_best_of_what_was_seen_is_taken_when_time_is_over() -> None:
         return tried(attempt, {"a": 5.0, "b": 30.0, "c": 500.0}[attempt.program.path])
 
     def programs() -> Iterator[Attempt]:
-        yield from (Attempt(Program(name)) for name in "abc")
+        yield from (Attempt(Executable(name)) for name in "abc")
 
     best, count = chosen(programs(), look, lambda: next(left))
     assert count == 2
@@ -93,7 +93,7 @@ def test_the_best_of_what_was_seen_is_taken_when_time_is_over() -> None:
 
 
 def test_too_long_is_worse_than_short() -> None:
-    given = [Attempt(Program("long")), Attempt(Program("short"))]
+    given = [Attempt(Executable("long")), Attempt(Executable("short"))]
 
     def look(attempt: Attempt) -> TriedCommand:
         return tried(attempt, 4000.0 if attempt.program.path == "long" else 30.0)

@@ -15,7 +15,7 @@ INPUT = "{input}"
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Executable:
     """An executable that was built; `path` is relative to the source folder."""
 
     path: str
@@ -42,15 +42,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A command: words after the program, where `{input}` is the sample; else that is its input.
+    """A command: words after the program, where `{input}` is the sample; else that is its input."""
 
-    `env` and `folder` are those of a test of the project.
-    """
-
-    program: Program
+    program: Executable
     words: tuple[str, ...] = ()
     sample: Sample | None = None
-    said_by: str = ""
 
     @property
     def reads_input(self) -> bool:
@@ -65,10 +61,10 @@ class Attempt:
         return replace(self, sample=replace(self.sample, copies=copies))
 
 
-def ranked(programs: Sequence[Program], project: str) -> list[Program]:
+def ranked(programs: Sequence[Executable], project: str) -> list[Executable]:
     """Benchmarks first, then what is called like the project, other programs, and tests."""
 
-    def rank(program: Program) -> tuple[int, int, str]:
+    def rank(program: Executable) -> tuple[int, int, str]:
         if _BENCHMARK.search(program.path):
             kind = 0
         elif _TEST.search(program.path):
@@ -80,12 +76,12 @@ def ranked(programs: Sequence[Program], project: str) -> list[Program]:
     return sorted(programs, key=rank)
 
 
-def is_benchmark(program: Program) -> bool:
+def is_benchmark(program: Executable) -> bool:
     """Whether it is called one."""
     return _BENCHMARK.search(program.path) is not None
 
 
-def attempts(program: Program, samples: Sequence[Sample]) -> Iterator[Attempt]:
+def attempts(program: Executable, samples: Sequence[Sample]) -> Iterator[Attempt]:
     """What to try with a program, in this order."""
     alone = Attempt(program)
     if is_benchmark(program) or _TEST.search(program.path):

@@ -23,7 +23,7 @@ from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import obtain_sources
 from ensign.host.foreign_files import read_foreign
 from ensign.host.tree_walk import passed_over, walk
-from ensign.lab.init.attempts import INPUT, Attempt, Program, Sample
+from ensign.lab.init.attempts import INPUT, Attempt, Executable, Sample
 from ensign.lab.study_file import StudyFile
 from ensign.meter.following import read_followed
 from ensign.model.build_events import BuildEvent, OnEvent
@@ -71,9 +71,9 @@ class Exploration:
         """The tree as the host sees it."""
         return self.runner.sandbox.tree
 
-    def programs(self) -> tuple[Program, ...]:
+    def programs(self) -> tuple[Executable, ...]:
         """The executables that the build made."""
-        return tuple(Program(name) for name in sorted(self._made()) if self._is_program(name))
+        return tuple(Executable(name) for name in sorted(self._made()) if self._is_program(name))
 
     def library_folders(self) -> tuple[str, ...]:
         """Where shared libraries of the build are, as commands see it."""
@@ -82,7 +82,7 @@ class Exploration:
         }
         return tuple(sorted(folders))
 
-    def libraries_of(self, program: Program) -> tuple[str, ...]:
+    def libraries_of(self, program: Executable) -> tuple[str, ...]:
         """Shared libraries of the build that a program, or one of these, asks for by name."""
         by_name: dict[str, str] = {}
         for name in self._made():

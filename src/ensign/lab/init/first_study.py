@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ensign.builders.inspection import listing_of
 from ensign.builders.request import BuildPorts
-from ensign.builders.systems.build_system import Listing, Recognized
-from ensign.builders.systems.registry import TEXTS, recognize
+from ensign.builders.systems.build_system import Recognized
+from ensign.builders.systems.registry import recognize
 from ensign.host.cache import Cache
 from ensign.host.files import write_atomically
-from ensign.host.regular_file import read_regular
-from ensign.lab.init.attempts import Attempt, Program, attempts, is_benchmark, ranked
+from ensign.lab.init.attempts import Attempt, Executable, attempts, is_benchmark, ranked
 from ensign.lab.init.draft import Draft, DraftWorkload, draft_text, study_name
 from ensign.lab.init.exploration import (
     INPUT_FILE,
@@ -33,7 +33,6 @@ from ensign.model.units import format_duration
 from ensign.sources.obtain import lock_path
 from ensign.toolchains.find import installed_compilers
 
-_LARGEST_TEXT_BYTES = 1 << 20
 _MOST_SAMPLES = 8
 _MOST_PROGRAMS = 12
 _TRYING_NS = 60 * 10**9
@@ -75,9 +74,7 @@ class Callbacks:
 
 def recognized_system(folder: Path, system: str = "") -> Recognized:
     """The build system of a tree, or the one of that name in it. InputError where there is none."""
-    names = frozenset(path.name for path in folder.iterdir())
-    texts = {name: _text(folder / name) for name in TEXTS if name in names}
-    found = recognize(Listing(names, texts))
+    found = recognize(listing_of(folder))
     if system:
         found = tuple(each for each in found if each.system == system)
     if found:
@@ -146,7 +143,7 @@ def _with_any_workload(draft: Draft) -> str:
 def _trial(
     wish: Wish,
     exploration: Exploration,
-    programs: Sequence[Program],
+    programs: Sequence[Executable],
     ports: BuildPorts,
     told: Callbacks,
 ) -> tuple[TriedCommand | None, int]:
@@ -164,7 +161,7 @@ def _trial(
 
 
 def _asked_for(
-    wish: Wish, exploration: Exploration, programs: Sequence[Program]
+    wish: Wish, exploration: Exploration, programs: Sequence[Executable]
 ) -> Iterator[Attempt]:
     if wish.artifact:
         named = [each for each in programs if wish.artifact in (each.path, each.name)]
@@ -227,7 +224,7 @@ def _doubts(trial: TriedCommand) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _nothing_ran(wish: Wish, programs: Sequence[Program], count: int) -> str:
+def _nothing_ran(wish: Wish, programs: Sequence[Executable], count: int) -> str:
     names = ", ".join(each.path for each in programs[:4])
     return (
         f"{wish.folder} builds ({names}), but none of {count} commands that were tried ends well "
@@ -245,10 +242,3 @@ def _no_lock_without_study(file: Path) -> Iterator[None]:
     finally:
         if not file.exists() and not before:
             lock.unlink(missing_ok=True)
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_regular(path, _LARGEST_TEXT_BYTES).decode(errors="replace")
-    except OSError:
-        return ""
