@@ -8,12 +8,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from ensign.builders.record_file import RECORD_FILE, read_record
 from ensign.lab.doctor.artifact import examine_path
+from ensign.lab.ports import Ports
+from ensign.lab.watched_build import watch_build
 from ensign.model.checkup import ArtifactCheckup
 from ensign.model.errors import InputError
 from real_processes import PlainProcesses
@@ -182,6 +185,23 @@ def test_a_signal_goes_to_the_build(tree: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 5
         assert process.stdout.read() == "stopped\n"
+
+
+def test_a_signal_of_the_moment_in_which_the_build_starts_goes_to_it(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SignalledAtOnce(subprocess.Popen[bytes]):
+        def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+            super().__init__(command, env=env, stdout=subprocess.PIPE)
+            assert self.stdout is not None
+            with self.stdout:
+                self.stdout.readline()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.chdir(tree)
+    monkeypatch.setattr("ensign.lab.watched_build.subprocess.Popen", SignalledAtOnce)
+    script = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.1; done"
+    assert watch_build(["sh", "-c", script], None, Ports()).exit == 5
 
 
 def test_a_compiler_that_a_build_system_remembers_works_later(tree: Path) -> None:

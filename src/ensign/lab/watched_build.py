@@ -126,35 +126,61 @@ def _links(meter: Path, programs: Sequence[Recorded], cache: Path) -> Path:
 
 
 def _run(command: Sequence[str], env: Mapping[str, str]) -> int:
-    try:
-        process = subprocess.Popen(command, env=env)
-    except FileNotFoundError:
-        raise InputError(f"there is no program '{command[0]}'") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot run '{command[0]}': {why}") from None
-    with _signals_passed_on(process):
+    with _signals_passed_on() as heir:
+        try:
+            process = subprocess.Popen(command, env=env)
+        except FileNotFoundError:
+            raise InputError(f"there is no program '{command[0]}'") from None
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot run '{command[0]}': {why}") from None
+        heir.go_to(process)
         status = process.wait()
     return status if status >= 0 else _BY_SIGNAL - status
 
 
-@contextmanager
-def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """What is sent to this process goes to the command, which decides what it means."""
+class _Heir:
+    """Who gets the signals sent to this process: the command, as soon as it has been started."""
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+
+    def go_to(self, process: subprocess.Popen[bytes]) -> None:
+        """Pass signals on to this process, first those that came while it was started."""
+        self._process = process
+        while self._early:
+            self._send(process, self._early.pop(0))
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if number not in _FROM_TERMINALS or not _at_terminal():
-            with suppress(ProcessLookupError):
-                process.send_signal(number)
+        if number in _FROM_TERMINALS and _at_terminal():
+            return
+        if self._process is None:
+            self._early.append(number)
+        else:
+            self._send(self._process, number)
 
+    @staticmethod
+    def _send(process: subprocess.Popen[bytes], number: int) -> None:
+        with suppress(ProcessLookupError):
+            process.send_signal(number)
+
+
+@contextmanager
+def _signals_passed_on() -> Iterator[_Heir]:
+    """What is sent to this process goes to the command, which decides what it means.
+
+    From before its start: else a signal of that moment would end this process and not the build.
+    """
+    heir = _Heir()
     heeded = (*_PASSED_ON, *_FROM_TERMINALS)
     before = {number: signal.getsignal(number) for number in heeded}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
-            signal.signal(number, pass_on)
+            signal.signal(number, heir)
     try:
-        yield
+        yield heir
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
