@@ -121,6 +121,16 @@ def cargo_settings(flags: Flags) -> tuple[str, ...]:
     return (*settings, f"CARGO_ENCODED_RUSTFLAGS={_SEPARATOR.join(rustflags(flags))}")
 
 
+def release_profile(flags: Flags) -> dict[str, object]:
+    """The keys of a release profile in Cargo.toml that say the same, but for debug information."""
+    found: dict[str, object] = {"lto": False}
+    for word in flags.compile:
+        name, _, value = word.removeprefix("-C").partition("=")
+        if word.startswith(_OF_CARGO) and name != "debuginfo":
+            found[name] = int(value) if value.isdigit() else value
+    return found
+
+
 def rustflags(flags: Flags) -> tuple[str, ...]:
     """Those that Cargo's profile has no word for, the linker's last."""
     own = [word for word in flags.compile if not word.startswith(_OF_CARGO)]
