@@ -63,11 +63,11 @@ def test_what_cargo_does_by_itself_is_not_written() -> None:
         'profile.release.opt-level = "s"\n',
         "[package\n",
         f"{PACKAGE}[profile.release]\nopt-level = [\n1 ]\n",
-        f'x = """\n[profile.release]\n"""\n',
+        'x = """\n[profile.release]\n"""\n',
     ],
 )
 def test_what_cannot_be_edited_is_one_line(text: str) -> None:
-    with pytest.raises(InputError, match="Cargo.toml"):
+    with pytest.raises(InputError, match=r"Cargo\.toml"):
         with_profile("Cargo.toml", text, Flags(WANTED, ()))
 
 
