@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ensign.builders.build_depends import how_to_install, missing_dependencies, unmet_in
-from ensign.host.processes import FakeProcesses, Outcome
+from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
 from ensign.model.errors import InputError
 
 _UNMET = "dpkg-checkbuilddeps: error: Unmet build dependencies: "
@@ -62,3 +62,17 @@ def test_no_option_of_a_command_comes_out_of_what_is_told() -> None:
 def test_a_tree_without_control_is_no_package(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs debian/control"):
         told(tmp_path, Outcome(0, None, "exited"))
+
+
+def test_packages_of_an_environment_count_for_builds_in_it(tree: Path) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def answer(request: ProcessRequest) -> Outcome:
+        asked.append(request.argv)
+        return Outcome(0, None, "exited")
+
+    root = tree / "root"
+    missing_dependencies(tree, FakeProcesses(answer), {}, "nodoc", root)
+    (argv,) = asked
+    assert f"--admindir={root}/var/lib/dpkg" in argv
+    assert argv[argv.index("-P") + 1] == "nodoc"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from ensign.sources.apt import (
+    Revision,
     parse_deb822,
     parse_one_line,
     parse_revisions,
@@ -76,3 +77,17 @@ def test_upstream_versions() -> None:
     assert upstream_version("5:7.0.15-1~deb12u7") == "7.0.15"
     assert upstream_version("2.0-rc1-3") == "2.0-rc1"
     assert upstream_version("1.2") == "1.2"
+
+
+def test_a_native_package_has_one_archive() -> None:
+    dsc, native = ("x_3+nmu1.dsc", "0"), ("x_3+nmu1.tar.xz", "a")
+    assert Revision("x", "3+nmu1", (dsc, native)).orig("a") == "x_3+nmu1.tar.xz"
+    assert upstream_version("3+nmu1") == "3+nmu1"
+    files = (
+        dsc,
+        ("x_3.orig.tar.gz", "b"),
+        ("x_3.orig.tar.gz.asc", "c"),
+        ("x_3-1.debian.tar.xz", "d"),
+    )
+    assert Revision("x", "3-1", files).archive == ("x_3.orig.tar.gz", "b")
+    assert Revision("x", "3-1", files).orig("d") is None

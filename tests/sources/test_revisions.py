@@ -141,6 +141,48 @@ def test_a_checkout_leaves_the_repository_as_it_is(tmp_path: Path, repository: P
     assert _all_of(repository) == before
 
 
+def test_submodules_are_checked_out_where_the_repository_has_them(
+    tmp_path: Path, repository: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "--quiet")
+    (other / "part.c").write_text("int part;\n")
+    git(other, "add", ".")
+    git(other, "commit", "--quiet", "--message=part")
+    local = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add")
+    git(repository, *local, str(other), "sub")
+    git(repository, "commit", "--quiet", "--message=sub")
+    user = UserRepository(PlainProcesses(), dict(os.environ), repository)
+    place, _ = user.place()
+    (commit,) = user.commits(("HEAD",))
+    before = _all_of(repository)
+    user.check_out(place, commit, tmp_path / "with")
+    assert user.add_submodules(place, tmp_path / "with") == ()
+    assert (tmp_path / "with/sub/part.c").read_text() == "int part;\n"
+    assert _all_of(repository) == before
+    (place / "modules").rename(tmp_path / "modules")
+    user.check_out(place, commit, tmp_path / "without")
+    assert user.add_submodules(place, tmp_path / "without") == ("sub",)
+    assert not list((tmp_path / "without/sub").iterdir())
+
+
+def test_a_submodule_leads_nowhere_else(tmp_path: Path, repository: Path) -> None:
+    """Its name is the repository's, and would be a path."""
+    user = UserRepository(PlainProcesses(), dict(os.environ), repository)
+    place, _ = user.place()
+    sha = git(repository, "rev-parse", "HEAD")
+    (repository / ".gitmodules").write_text('[submodule "../../victim"]\n\tpath = sub\n\turl = x\n')
+    git(repository, "add", ".gitmodules")
+    git(repository, "update-index", "--add", "--cacheinfo", f"160000,{sha},sub")
+    git(repository, "commit", "--quiet", "--message=hostile")
+    git(tmp_path, "clone", "--quiet", "--bare", str(repository), str(tmp_path / "victim"))
+    (commit,) = user.commits(("HEAD",))
+    user.check_out(place, commit, tmp_path / "checkout")
+    assert user.add_submodules(place, tmp_path / "checkout") == ("sub",)
+    assert not list((tmp_path / "checkout/sub").iterdir())
+
+
 def _all_of(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()

@@ -2,7 +2,8 @@
 
 Each has a repository of its own beside its files, which borrows all objects of the user's: nothing
 of the history is copied, and what a build does with git stays there. Hooks, filters and the user's
-configuration of git take no part; submodules and files of LFS are not fetched.
+configuration of git take no part; files of LFS are not fetched. Submodules are checked out as far
+as the user's repository has their commits; nothing is fetched for them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensign.host.files import remove_tree
 from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.model.errors import InputError
 from ensign.sources.fetched import OF_A_REPOSITORY, last_line
@@ -18,6 +20,7 @@ from ensign.sources.git import RUN_NOTHING
 
 _OPTION = "--revisions"
 _ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+_MOST_SUBMODULES = 500
 _LOCAL = ("-c", "protocol.file.allow=always")
 
 
@@ -101,8 +104,57 @@ class UserRepository:
         if not made.ok:
             raise InputError(f"{_OPTION}: git cannot check out {commit.name}: {last_line(made)}")
 
+    def add_submodules(self, repository: Path, target: Path) -> tuple[str, ...]:
+        """Check out what a checkout's submodules are at; the paths of those that are not here."""
+        missing: list[str] = []
+        waiting = [(repository, target, "")]
+        while waiting:
+            owner, tree, above = waiting.pop()
+            names = self._submodule_names(tree)
+            for path, sha in self._gitlinks(tree):
+                name = names.get(path, "")
+                module = owner / "modules" / name
+                place = tree / path
+                taken = len(missing) + len(waiting) < _MOST_SUBMODULES
+                if taken and _is_inside(name) and _is_plain(tree, path) and module.is_dir():
+                    place.rmdir()
+                    try:
+                        self.check_out(module, Commit(path, sha, ""), place)
+                    except InputError:
+                        remove_tree(place)
+                        place.mkdir()
+                    else:
+                        waiting.append((module, place, f"{above}{path}/"))
+                        continue
+                missing.append(f"{above}{path}")
+        return tuple(sorted(missing))
+
+    def _gitlinks(self, tree: Path) -> list[tuple[str, str]]:
+        """Path and commit of each submodule of a checkout."""
+        listed = self._git("-C", str(tree), "ls-files", "--stage", "-z", "--", alone=True)
+        found = (entry.partition("\t") for entry in listed.stdout.split("\0"))
+        return [(path, head.split()[1]) for head, _, path in found if head.startswith("160000 ")]
+
+    def _submodule_names(self, tree: Path) -> dict[str, str]:
+        """What .gitmodules calls the submodule at each path."""
+        asked = ("config", "--file", ".gitmodules", "--no-includes", "--null", "--get-regexp")
+        said = self._git("-C", str(tree), *asked, r"^submodule\..*\.path$", alone=True)
+        pairs = (each.partition("\n") for each in said.stdout.split("\0"))
+        return {path: key[len("submodule.") : -len(".path")] for key, _, path in pairs if path}
+
     def _git(self, *arguments: str, alone: bool = False) -> Outcome:
         own = {name: text for name, text in self.env.items() if name not in OF_A_REPOSITORY}
         env = {**own, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(_ALONE if alone else {})}
         argv = ("git", *RUN_NOTHING, *arguments)
         return self.processes.run(ProcessRequest(argv, env, self.folder))
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a name from the repository is no way out of the folder of modules."""
+    return bool(name) and ".." not in name.split("/") and not name.startswith("/")
+
+
+def _is_plain(tree: Path, path: str) -> bool:
+    """Whether git left an empty folder there, with no link on the way."""
+    place = tree / path
+    return place.resolve() == tree.resolve() / path and place.is_dir() and not any(place.iterdir())

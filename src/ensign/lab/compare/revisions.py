@@ -13,7 +13,10 @@ from ensign.lab.ports import Ports
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.builds import REVISIONS, SAME_COMMIT, UNCOMMITTED
 from ensign.model.findings import Finding
+from ensign.model.quoting import shortened
 from ensign.sources.checkouts import Commit, UserRepository, names_of
+
+_LONGEST_LIST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +50,15 @@ def in_checkouts(said: str | None, options: Options, ports: Ports) -> Iterator[C
     commits = repository.commits(names)
     with temporary_folder("revisions") as root:
         folders = []
+        empty: list[str] = []
         for number, commit in enumerate(commits, 1):
             target = root / str(number)
             repository.check_out(place, commit, target)
+            empty += repository.add_submodules(place, target)
             if not (target / inside).is_dir():
                 raise InputError(f"--revisions: {commit.name} has no folder {inside}")
             folders.append(str(target / inside))
-        findings = _findings(commits, folders, uncommitted=repository.has_changes())
+        findings = _findings(commits, empty, uncommitted=repository.has_changes())
         yield Checkouts(_in_folders(options, commits, folders), root, findings)
 
 
@@ -83,11 +88,12 @@ def _in_folders(options: Options, commits: tuple[Commit, ...], folders: list[str
 
 
 def _findings(
-    commits: tuple[Commit, ...], folders: list[str], *, uncommitted: bool
+    commits: tuple[Commit, ...], empty: list[str], *, uncommitted: bool
 ) -> tuple[Finding, ...]:
     text = "; ".join(each.said for each in commits)
-    if any(Path(folder, ".gitmodules").is_file() for folder in folders):
-        text += "; folders of submodules are empty"
+    if empty:
+        names = shortened(", ".join(dict.fromkeys(empty)), _LONGEST_LIST)
+        text += f"; folders of submodules that are not in this repository are empty: {names}"
     found = [REVISIONS.found(text)]
     first, second = commits
     if first.sha == second.sha:
