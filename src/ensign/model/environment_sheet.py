@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 SCHEMA = 1
+PROCESSOR_FLAGS = "cpu.flags"
 _WHY: tuple[tuple[str, str], ...] = (
     (r"libc", "another version has other memory, string and math functions, and another malloc"),
     (r"python\.", "-fno-semantic-interposition lets calls within libpython skip the PLT"),

@@ -34,6 +34,7 @@ from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.built_files import identity as identity_of
 from ensign.model.calls import Call
 from ensign.model.errors import CommandFailed, InputError
+from ensign.model.instructions import Instructions
 from ensign.model.placeholders import shown
 from ensign.model.shipment import NOT_VERIFIED, Shipment, ShippedFile
 from ensign.model.study_environment import environment_of
@@ -43,7 +44,7 @@ from ensign.proof.evidence import BuildEvidence, moved
 from ensign.ship import debian_rules, patch, script
 from ensign.ship.effects import ComparedBuild, verify
 from ensign.sources.obtain import SourceTree
-from ensign.toolchains.find import Toolchain, installed_compilers
+from ensign.toolchains.find import Toolchain, ToolchainFinder, installed_compilers
 from ensign.toolchains.profiling import using
 from ensign.toolchains.spelling import without_evidence
 from ensign.toolchains.table import Flags
@@ -83,6 +84,19 @@ def ship_variant(
     shipment, shipped = shipping.as_script() if trained(variant) else shipping.as_change()
     was = _as_built(seen, measured.others, measured.facts.identity)
     return replace(shipment, verified=verify(was, shipped))
+
+
+def instructions_of_variant(
+    request: BuildRequest, measured: BuildResult, ports: BuildPorts
+) -> Instructions | None:
+    """Which instructions the program may use; None where that is not known."""
+    if measured.seen is None or measured.seen.request is None:
+        return None
+    flags = measured.seen.request.flags
+    toolchain = find_toolchains(request, ports)[measured.seen.request.variant.compiler]
+    with ports.cache.temporary() as scratch:
+        finder = ToolchainFinder(ports.processes, scratch, ports.env.get("PATH"))
+        return finder.instructions(toolchain, (*flags.compile, *flags.link))
 
 
 @dataclass(frozen=True, slots=True)
