@@ -35,9 +35,7 @@ def read_host(path: Path) -> Host:
     name = visible(str(path))
     try:
         own = path.resolve() == _OWN  # the kernel's files are no regular ones
-        text = (
-            read_text(path) if own else read_foreign(path, _LONGEST_BYTES).decode(errors="replace")
-        )
+        data = path.read_bytes() if own else read_foreign(path, _LONGEST_BYTES)
     except OSError as error:
         raise InputError(f"--host {name}: {error.strerror}") from None
     text = data.decode(errors="replace")
