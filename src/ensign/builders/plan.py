@@ -287,7 +287,8 @@ class _CompilerContext:
         return f"{self.place.recorder_path}/{PurePosixPath(program).name}"
 
     def recorded(self) -> tuple[Recorded, ...]:
-        in_place = self.build.system == "debian"  # whose rules may name the compiler themselves
+        # Rules of Debian, and projects that do not listen, may name the compiler themselves.
+        in_place = self.build.system == "debian" or self.build.flags_by == "recorder"
         root = self.place.roots.get(self.toolchain.environment)
         if root is not None:
             programs = Lookup(root.which, root.names_in)

@@ -70,8 +70,8 @@ class Build(Section):
     )
     flags_by: FlagsBy = Field(
         default="variables",
-        description="how flags arrive: by the system's variables, by the environment (make), or "
-        "by the recorder, for projects that do not listen",
+        description="how flags arrive: by the system's variables, by the environment (make, "
+        "autotools), or by the recorder, for projects that do not listen",
     )
     environment: str | None = Field(
         default=None,

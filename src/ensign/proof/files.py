@@ -9,6 +9,7 @@ from ensign.model.finding_kinds.proof import BOLT_NOT_APPLIED, NOT_JUDGED
 from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.rules import judge
+from ensign.proof.rules_log import without_others
 
 # Said of libraries by their own finding, which has the reason.
 _SAID_ELSEWHERE = (BOLT_NOT_APPLIED,)
@@ -16,6 +17,10 @@ _SAID_ELSEWHERE = (BOLT_NOT_APPLIED,)
 
 def judge_all(program: BuildEvidence, others: Sequence[BuildEvidence]) -> tuple[Finding, ...]:
     """All findings; what is true of the tree or the log, not of one file, is said once."""
+    if program.request is not None:
+        every = (program, *others)
+        sources = {unit.source for seen in every for unit in own_units(seen)}
+        program = replace(program, log=without_others(program.log, sources))
     found = list(judge(program))
     known = {(each.code, each.text) for each in found}
     for seen in others:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ensign.model.finding_kinds.builds import UNKNOWN_LTO_FLAG
 from ensign.model.finding_kinds.proof import (
@@ -24,6 +24,8 @@ _UNKNOWN_LTO = re.compile(
     r"|unused during compilation: '-flto).*$",
     re.MULTILINE,
 )
+_SAID_OF = re.compile(r"^([^\s:]+):\d+(?::\d+)?: |for file \"([^\"]+)\"")
+_UPWARDS = re.compile(r"^(?:\.{1,2}/)+")
 # The flags that ask for such a warning stand in the commands of a log, too.
 _SAYS = re.compile(r"\b(?:warning|error):")
 _MISSING_PROFILE = re.compile(
@@ -74,6 +76,29 @@ def profile_findings(seen: BuildEvidence) -> Iterator[Finding]:
             of = f" ({units} compile units in all)" if units else ""
             text = f"{len(lines)} warnings say that {what}{of}: {lines[0].strip()}"
             yield seen.finding(kind, text)
+
+
+def without_others(log: str, sources: Collection[str]) -> str:
+    """A log without what is said of profiles of sources that nothing that runs is made of.
+
+    A build makes tests and tools as well, which no training runs. All of it where no sources are
+    known.
+    """
+    if not sources:
+        return log
+    return "".join(
+        line for line in log.splitlines(keepends=True) if not _is_of_another(line, sources)
+    )
+
+
+def _is_of_another(line: str, sources: Collection[str]) -> bool:
+    if not _SAYS.search(line) or not (_MISSING_PROFILE.search(line) or _STALE_PROFILE.search(line)):
+        return False
+    found = _SAID_OF.search(line)
+    if found is None:
+        return False
+    name = _UPWARDS.sub("", found[1] or found[2])
+    return not any(source == name or source.endswith(f"/{name}") for source in sources)
 
 
 def _bolt(seen: BuildEvidence) -> Iterator[Finding]:
