@@ -89,5 +89,9 @@ def test_profiles_of_what_does_not_run_are_not_missed() -> None:
     clang = 'warning: no profile data available for file "t.c" [-Wprofile-instr-unprofiled]\n'
     nameless = "error: no profile can be merged\n"
     log = f"gcc -c t.c\n{tests}{own}{here}{clang}{nameless}"
-    assert without_others(log, {"/b/src/a.c"}) == f"gcc -c t.c\n{own}{here}{nameless}"
-    assert without_others(log, set()) == log
+    kept = f"gcc -c t.c\n{own}{here}{nameless}"
+    assert without_others(log, {"/b/src/a.c": ()}) == kept
+    assert without_others(log, {}) == log
+    # Compiled twice: for a shared library, which runs, and for an archive, which does not.
+    assert without_others(own, {"/b/src/a.c": {"/b/a.o"}}) == own
+    assert without_others(own, {"/b/src/a.c": {"/b/objs/a.o"}}) == ""

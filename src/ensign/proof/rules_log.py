@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import PurePosixPath
 
 from ensign.model.finding_kinds.builds import UNKNOWN_LTO_FLAG
 from ensign.model.finding_kinds.proof import (
@@ -25,6 +26,7 @@ _UNKNOWN_LTO = re.compile(
     re.MULTILINE,
 )
 _SAID_OF = re.compile(r"^([^\s:]+):\d+(?::\d+)?: |for file \"([^\"]+)\"")
+_COUNTED = re.compile(r"'(/[^'#]+)\.gcda'")
 _UPWARDS = re.compile(r"^(?:\.{1,2}/)+")
 # The flags that ask for such a warning stand in the commands of a log, too.
 _SAYS = re.compile(r"\b(?:warning|error):")
@@ -78,27 +80,38 @@ def profile_findings(seen: BuildEvidence) -> Iterator[Finding]:
             yield seen.finding(kind, text)
 
 
-def without_others(log: str, sources: Collection[str]) -> str:
+def without_others(log: str, objects_of: Mapping[str, Collection[str]]) -> str:
     """A log without what is said of profiles of sources that nothing that runs is made of.
 
-    A build makes tests and tools as well, which no training runs. All of it where no sources are
-    known.
+    A build makes tests and tools as well, which no training runs, and may compile a source once for
+    the program and once for something else. `objects_of` has the sources of what runs, with the
+    paths of their objects where these are known. All of the log where there are none.
     """
-    if not sources:
+    if not objects_of:
         return log
     return "".join(
-        line for line in log.splitlines(keepends=True) if not _is_of_another(line, sources)
+        line for line in log.splitlines(keepends=True) if not _is_of_another(line, objects_of)
     )
 
 
-def _is_of_another(line: str, sources: Collection[str]) -> bool:
+def _is_of_another(line: str, objects_of: Mapping[str, Collection[str]]) -> bool:
     if not _SAYS.search(line) or not (_MISSING_PROFILE.search(line) or _STALE_PROFILE.search(line)):
         return False
-    found = _SAID_OF.search(line)
-    if found is None:
+    said = _SAID_OF.search(line)
+    if said is None:
         return False
-    name = _UPWARDS.sub("", found[1] or found[2])
-    return not any(source == name or source.endswith(f"/{name}") for source in sources)
+    name = _UPWARDS.sub("", said[1] or said[2])
+    named = [each for each in objects_of if each == name or each.endswith(f"/{name}")]
+    counted = _COUNTED.search(line)
+    objects = [frozenset(map(_stem, objects_of[each])) for each in named]
+    if counted is not None and objects and all(objects):
+        return not any(counted[1] in each for each in objects)
+    return not named
+
+
+def _stem(path: str) -> str:
+    """GCC names counts after the object."""
+    return path.removesuffix(PurePosixPath(path).suffix)
 
 
 def _bolt(seen: BuildEvidence) -> Iterator[Finding]:
