@@ -28,13 +28,12 @@ from ensign.builders.running import Run, StageFailedError
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stages import Stage
 from ensign.builders.systems import introspection
-from ensign.builders.systems.build_system import BUILD_FOLDER, Listing, Recognized
+from ensign.builders.systems.build_system import BUILD_FOLDER, Recognized
 from ensign.builders.systems.inspected import Inspected, SuiteCommand, Target
-from ensign.builders.systems.registry import TEXTS, with_recipe_of_system
+from ensign.builders.systems.registry import with_recipe_of_system
 from ensign.host.files import tree_entries
 from ensign.host.foreign_files import HostileFileError, read_foreign
 from ensign.host.processes import read_tail
-from ensign.host.regular_file import read_regular
 from ensign.model.build_events import ignore
 from ensign.model.errors import InputError
 from ensign.model.quoting import shortened
@@ -43,7 +42,6 @@ from ensign.model.variants import Variant
 from ensign.proof.loaded_bytes import read_dynamic
 
 _MOST_BYTES = 2**26
-_LARGEST_TEXT_BYTES = 1 << 20
 _MOST_TARGETS = 2000
 _LONGEST_REASON = 300
 _QUERY = ".cmake/api/v1/query/codemodel-v2"
@@ -62,21 +60,6 @@ class Inspection:
     compiler: str
     deadline: str = "10m"
     keys: tuple[tuple[str, object], ...] = ()
-
-
-def listing_of(folder: Path) -> Listing:
-    """The top folder of a tree. InputError where it cannot be read."""
-    try:
-        names = frozenset(each.name for each in folder.iterdir())
-    except OSError as error:
-        raise InputError(f"{folder} cannot be read: {error.strerror}") from None
-    texts: dict[str, str] = {}
-    for name in TEXTS:
-        if name in names:
-            with suppress(OSError):
-                text = read_regular(folder / name, _LARGEST_TEXT_BYTES)
-                texts[name] = text.decode(errors="replace")
-    return Listing(names, texts)
 
 
 def inspect_tree(wanted: Inspection, recognized: Recognized, ports: BuildPorts) -> Inspected:

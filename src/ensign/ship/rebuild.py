@@ -129,7 +129,13 @@ class _Shipping:
         build = self.request.study.build
         stage = self._stage(changed.diff, commands, build.artifact)
         seen = self._built(
-            replace(stage, runtime_files=tuple(build.runtime_files)), furnish, self.build_context
+            replace(
+                stage,
+                runtime_files=tuple(build.runtime_files),
+                finds_libraries=build.system is not None,
+            ),
+            furnish,
+            self.build_context,
         )
         typed = (f"patch -p1 < {patch.NAME}", *typed)
         return self._shipment((ShippedFile(patch.NAME, _bytes(changed.diff)),), typed), seen

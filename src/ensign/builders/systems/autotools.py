@@ -1,13 +1,14 @@
-"""Autoconf, Automake and libtool: a `configure` that takes variables. Pure."""
+"""A `configure`: that of Autoconf, Automake and libtool, or one that somebody wrote. Pure."""
 
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Iterator
 
 from ensign.builders.systems.build_system import Listing, Recognized
-from ensign.builders.systems.recipe import build_folder, flags, only_by_variables, with_recipe
+from ensign.builders.systems.recipe import build_folder, flags, not_for, with_recipe
 from ensign.model.study_build import Build, SystemName
 from ensign.model.study_problems import Problem
 
@@ -23,7 +24,28 @@ for each in {generators}; do
 done
 autoreconf --force --install
 fi"""
-_NO_MANUALS = ("MAKEINFO=true", "HELP2MAN=true")
+_OWN = (
+    "its 'configure' is not one of Autoconf's: it is run in the source folder, with compiler and "
+    "flags in the environment"
+)
+_OWN_PAST = (
+    "its 'configure' is not one of Autoconf's: it is run in the source folder, and the recorder "
+    "gives the flags to each call of the compiler"
+)
+# Options of scripts that do not ask the environment for a compiler.
+_OWN_TOOLS = (
+    ("--cc=", "{cc}"),
+    ("--with-cc=", "{cc}"),
+    ("--cxx=", "{cxx_if_any}"),
+    ("--ar=", "{ar}"),
+    ("--ranlib=", "{ranlib}"),
+    ("--nm=", "{nm}"),
+)
+_LISTENS = tuple(re.compile(rf"\$\{{?{name}\b") for name in ("CC", "CFLAGS", "LDFLAGS"))
+# A script of the shell need not be executable.
+_RUN = ("sh", "-c", 'head -n 1 "$0" | grep -q "[ /]sh" && exec sh "$0" "$@"; exec "$0" "$@"')
+# Manuals are no part of a program, and need programs that may not be there.
+_MAKE = ("-j{jobs}", "V=1", "MAKEINFO=true", "HELP2MAN=true")
 # Whoever built in the source folder can build in no other one until this was undone.
 _UNDO = """\
 if test -f config.status; then
@@ -42,15 +64,27 @@ class Autotools:
         sources = any(name in listing.names for name in _SOURCES)
         generated = "configure" in listing.names
         if generated and not sources and _AUTOCONF not in listing.text("configure"):
-            return None
+            return self._of_own_script(listing.text("configure"))
         if not generated and not sources:
             return None
         programs = ("make",) if generated else ("make", "autoconf", "automake", "libtoolize")
         return Recognized(self.name, programs=programs)
 
+    def _of_own_script(self, text: str) -> Recognized | None:
+        if not text.startswith("#!"):
+            return None
+        options = [f"{name}{value}" for name, value in _OWN_TOOLS if _has_option(text, name)]
+        listens = not options and all(each.search(text) for each in _LISTENS)
+        by = "environment" if listens else "recorder"
+        keys: dict[str, object] = {"in_source": True, "flags_by": by}
+        if options:
+            keys["options"] = options
+        note = _OWN if keys["flags_by"] == "environment" else _OWN_PAST
+        return Recognized(self.name, keys, programs=("make",), notes=(note,))
+
     def problems(self, build: Build) -> Iterator[Problem]:
         """See `BuildSystem`."""
-        return only_by_variables(build)
+        return not_for(build)
 
     def recipe(self, build: Build) -> Build:
         """See `BuildSystem`."""
@@ -70,14 +104,20 @@ class Autotools:
             f"CXXFLAGS={flags(build, 'cflags')}",
             f"LDFLAGS={flags(build, 'ldflags')}",
         ]
-        run = script if "/" in script else f"./{script}"
+        run = [*_RUN, script if "/" in script else f"./{script}"]
+        # Scripts of Autoconf take variables as words, others do not.
+        words, before = (variables, []) if build.flags_by == "variables" else ([], variables)
+        environment = ["env", *before] if before else []
         return with_recipe(
             build,
             [*undo, [*here, _UNDO]],
             [
                 [*here, generate],
-                ["sh", "-c", configure, "sh", "sh", run, *variables, *build.options],
-                # Manuals are no part of a program, and need programs that may not be there.
-                ["make", "-C", folder, "-j{jobs}", "V=1", *_NO_MANUALS, *build.targets],
+                ["sh", "-c", configure, "sh", *environment, *run, *words, *build.options],
+                [*environment, "make", "-C", folder, *_MAKE, *build.targets],
             ],
         )
+
+
+def _has_option(text: str, name: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(name)}", text) is not None

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders.inspection import listing_of
+from ensign.builders.listed_tree import listing_of
 from ensign.builders.request import BuildPorts
 from ensign.builders.systems.build_system import Recognized
 from ensign.builders.systems.registry import recognize
