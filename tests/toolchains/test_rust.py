@@ -82,6 +82,8 @@ def test_what_goes_to_the_linker() -> None:
 
 def test_cargo_gets_what_its_profile_has_a_word_for_as_that() -> None:
     flags = flags_of(lto="full", codegen_units="1", panic="abort", target="x86-64-v3", bolt="on")
+    own = ("-Ctarget-cpu=x86-64-v3", "-Clink-arg=-Wl,--emit-relocs")
+    words = "\x1f".join((*own, "--force-warn=unused-crate-dependencies"))
     assert cargo_settings(flags) == (
         "CARGO_PROFILE_RELEASE_OPT_LEVEL=3",
         "CARGO_PROFILE_RELEASE_DEBUG=1",
@@ -89,7 +91,7 @@ def test_cargo_gets_what_its_profile_has_a_word_for_as_that() -> None:
         "CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1",
         "CARGO_PROFILE_RELEASE_PANIC=abort",
         "CARGO_PROFILE_RELEASE_STRIP=none",
-        "CARGO_ENCODED_RUSTFLAGS=-Ctarget-cpu=x86-64-v3\x1f-Clink-arg=-Wl,--emit-relocs",
+        f"CARGO_ENCODED_RUSTFLAGS={words}",
     )
 
 
@@ -97,7 +99,7 @@ def test_what_nobody_asked_for_is_left_to_the_project_but_lto_is_off() -> None:
     settings = cargo_settings(flags_of())
     assert "CARGO_PROFILE_RELEASE_LTO=false" in settings
     assert not any("CODEGEN" in each or "PANIC" in each for each in settings)
-    assert settings[-1] == "CARGO_ENCODED_RUSTFLAGS="
+    assert settings[-1] == "CARGO_ENCODED_RUSTFLAGS=--force-warn=unused-crate-dependencies"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from ensign.builders.build_context import BuildContext
-from ensign.builders.build_depends import missing_at_hand, require_dependencies
+from ensign.builders.build_depends import missing_at_hand, require_dependencies, stages_to_do
 from ensign.builders.build_stage import Made
 from ensign.builders.check_all import check_findings, check_variants, count_missing
 from ensign.builders.check_context import CheckContext, compared_workloads
@@ -99,13 +99,15 @@ def build_variants(
     if request.baseline in complaints:
         raise CommandFailed(f"the baseline cannot be built: {complaints[request.baseline]}")
     source = obtain_sources(request, ports, on_event)
-    if request.study.build.system == "debian":
-        for tree in source.by_revision.values():
-            require_dependencies(tree.tree, ports, install=request.install_dependencies)
     sandboxes = sandboxes_of(request, ports, toolchains)
     place = place_of(source.hashes, sandboxes, request, ports, environments)
     buildable = [each for each in request.variants if each.name not in complaints]
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
+    if request.study.build.system == "debian":
+        waiting = stages_to_do(plan, ports.cache)
+        for revision, name in sorted({(each.revision, each.environment) for each in waiting}):
+            tree = source.at(revision).tree
+            require_dependencies(tree, request, ports, environments.roots.get(name))
     known = Known(request.study.name, ports.cache, source_size(source.first.tree))
     expected_s = expected_seconds(known, plan.stages)
     context = GraphContext(source, plan.stage_of[request.baseline], ports.cores, expected_s)
@@ -244,7 +246,8 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     known = Known(request.study.name, ports.cache, size)
     at_once = ports.cores if sandboxes.concurrent else 1
     estimate = estimate_of(known, plan.stages, checks, at_once)
-    missing = missing_at_hand(request.study, place.source_sha256, ports)
+    waiting = stages_to_do(plan, ports.cache)
+    missing = missing_at_hand(request.study, place.source_sha256, waiting, ports)
     return Outlook(plan, estimate, toolchains, left_out, missing)
 
 

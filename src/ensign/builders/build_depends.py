@@ -8,11 +8,16 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ensign.builders.request import BuildPorts
+from ensign.builders.order import needed
+from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.stage_facts import cached_stage
+from ensign.builders.stages import Plan, Stage
+from ensign.host.cache import Cache
 from ensign.host.processes import Processes, ProcessRequest
+from ensign.host.root_directory import RootDirectory
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.study import Study
 
@@ -23,20 +28,34 @@ _UNMET = re.compile(r"unmet build (dependencies|conflicts): (.*)", re.IGNORECASE
 _NAME = r"[a-z0-9][a-z0-9+.-]*(?::[a-z0-9-]+)?"
 _ONE = rf"{_NAME}(?: \((?:<<|<=|=|>=|>>) [A-Za-z0-9.+:~-]+\))?"
 _DEPENDENCY = re.compile(rf"{_ONE}(?: \| {_ONE})*")
-# Its tests and its documentation are no part of a build.
 PROFILES = "nocheck nodoc"
 
 
-def missing_dependencies(tree: Path, processes: Processes, env: Mapping[str, str]) -> list[str]:
+def missing_dependencies(
+    tree: Path,
+    processes: Processes,
+    env: Mapping[str, str],
+    profiles: str = PROFILES,
+    root: Path | None = None,
+) -> list[str]:
     """The build dependencies of the package in `tree` that are not installed, as Debian says them.
 
-    InputError where that cannot be told.
+    `root` is the root directory of an environment, whose packages count then. InputError where it
+    cannot be told.
     """
+    there = () if root is None else (f"--admindir={root}/var/lib/dpkg",)
     if not (tree / _CONTROL).is_file():
         raise InputError(f"system 'debian' needs {_CONTROL} in the source, and there is none")
     outcome = processes.run(
         ProcessRequest(
-            ("dpkg-checkbuilddeps", "-B", "-P", PROFILES.replace(" ", ","), str(tree / _CONTROL)),
+            (
+                "dpkg-checkbuilddeps",
+                *there,
+                "-B",
+                "-P",
+                profiles.replace(" ", ","),
+                str(tree / _CONTROL),
+            ),
             {"PATH": env.get("PATH", os.defpath), "LC_ALL": "C"},
             deadline_ns=_DEADLINE_NS,
         )
@@ -60,18 +79,40 @@ def unmet_in(text: str) -> list[str]:
     return _DEPENDENCY.findall(said[2])
 
 
-def missing_at_hand(study: Study, source_sha256: str, ports: BuildPorts) -> str:
-    """What to say of a Debian package whose source is here and cannot be built; else nothing."""
+def missing_at_hand(
+    study: Study, source_sha256: str, waiting: Sequence[Stage], ports: BuildPorts
+) -> str:
+    """What to say of a Debian package whose source is here and cannot be built; else nothing.
+
+    `waiting` are the stages that are still to be carried out.
+    """
     entry = None
-    if study.build.system == "debian" and source_sha256:
+    here = any(not stage.environment for stage in waiting)
+    if study.build.system == "debian" and source_sha256 and here:
         entry = ports.cache.get("source", source_sha256, pinned="tree")
     if entry is None:
         return ""
+    profiles = profiles_of(study)
     try:
-        missing = missing_dependencies(entry.folder / "tree", ports.processes, ports.env)
+        missing = missing_dependencies(entry.folder / "tree", ports.processes, ports.env, profiles)
     except InputError as error:
         return str(error)
     return f"build dependencies: {how_to_install(missing)}" if missing else ""
+
+
+def profiles_of(study: Study) -> str:
+    """Tests and documentation are no part of a build, but a check may run the tests."""
+    tested = study.check is not None and study.check.package
+    return "nodoc" if tested else PROFILES
+
+
+def stages_to_do(plan: Plan, cache: Cache) -> list[Stage]:
+    """The builds that are not in the cache, and are of use."""
+
+    def there(stage: Stage) -> bool:
+        return cached_stage(cache, stage) is not None
+
+    return [each for each in needed(plan.stages, there) if not there(each)]
 
 
 def how_to_install(missing: list[str]) -> str:
@@ -79,12 +120,24 @@ def how_to_install(missing: list[str]) -> str:
     return shlex.join(["apt-get", "satisfy", "--no-install-recommends", ", ".join(missing)])
 
 
-def require_dependencies(tree: Path, ports: BuildPorts, *, install: bool) -> None:
-    """InputError where something is missing, unless it is to be installed, which root alone can."""
-    missing = missing_dependencies(tree, ports.processes, ports.env)
+def require_dependencies(
+    tree: Path, request: BuildRequest, ports: BuildPorts, root: RootDirectory | None = None
+) -> None:
+    """InputError where something is missing, unless it is to be installed, which root alone can.
+
+    Into an environment nothing is installed: its packages are in the study.
+    """
+    profiles = profiles_of(request.study)
+    folder = None if root is None else root.folder
+    missing = missing_dependencies(tree, ports.processes, ports.env, profiles, folder)
     if not missing:
         return
-    if not install:
+    if root is not None:
+        raise InputError(
+            f"build dependencies are missing in the environment: {', '.join(missing)}; "
+            "name them in its 'packages'"
+        )
+    if not request.install_dependencies:
         raise InputError(
             f"build dependencies are missing: {', '.join(missing)}; as root run "
             f"{how_to_install(missing)} (or ensign run with --install-build-deps)"

@@ -34,7 +34,7 @@ from ensign.model.study_build import Build, Rewrite
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.toolchains.find import Toolchain
-from ensign.toolchains.hardening import POSITION_OF_PROGRAMS
+from ensign.toolchains.hardening import POSITION_OF_PROGRAMS, beside_libraries
 from ensign.toolchains.profiling import instrumenting, using
 from ensign.toolchains.rust import cargo_settings
 from ensign.toolchains.spelling import with_separate_functions
@@ -361,6 +361,8 @@ def _dependencies(context: _CompilerContext, variant: Variant | None, use: _Use)
 
 def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use) -> Stage:
     build, flags = context.build, use.flags
+    if build.system == "debian":
+        flags = beside_libraries(context.toolchain.kind, flags)
     values = {
         **context.values(flags if variant.dependencies == "flags" else Flags((), ())),
         "cflags": " ".join(flags.compile),

@@ -136,6 +136,11 @@ class CheckSection(Section):
     """
 
     commands: list[Argv] = Field(default_factory=list, description="the program's own tests")
+    package: bool = Field(
+        default=False,
+        description="the tests that debian/rules runs in a build (dh_auto_test), in the tree of "
+        "each build, for build.system 'debian'",
+    )
     in_build_tree: bool = Field(
         default=False,
         description="commands run in the tree of each build, as it was afterwards",

@@ -29,12 +29,15 @@ class _Origin(Section):
 
 
 class DebianSource(_Origin):
-    """A Debian source package, pinned by the checksum of its upstream (`orig`) archive."""
+    """A Debian source package, pinned by the checksum of its upstream (`orig`) archive.
+
+    A native package has one archive, which is pinned then, and its whole version.
+    """
 
     kind: Literal["debian"] = Field(description="a Debian source package")
     package: Reference = Field(description="name of the source package")
     version: str = Field(description="upstream version; any Debian revision that carries it")
-    sha256: Sha256 = Field(description="of the orig archive")
+    sha256: Sha256 = Field(description="of the orig archive (or of a native package's own)")
     patches: bool = Field(default=False, description="apply Debian's patches")
 
 

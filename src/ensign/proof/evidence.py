@@ -107,7 +107,7 @@ def own_units(seen: BuildEvidence) -> tuple[Compiled, ...]:
     for unit in units_of_build(seen):
         if unit.kind in (UnitKind.LTRANS, UnitKind.ASSEMBLER, UnitKind.OTHER):
             continue
-        source = _path(unit.folder, unit.name)
+        source = source_of(seen, unit)
         if source not in foreign:
             of_it = calls.get(source, [])
             call = of_it[0] if len(of_it) == 1 else None
@@ -153,8 +153,13 @@ def units_of_build(seen: BuildEvidence) -> tuple[Unit, ...]:
         for unit in seen.proof.binary.units
         if unit not in seen.prebuilt
         and "/libgcc" not in unit.folder
-        and (_path(unit.folder, unit.name).startswith(inside) or unit.kind is UnitKind.LTRANS)
+        and (source_of(seen, unit).startswith(inside) or unit.kind is UnitKind.LTRANS)
     )
+
+
+def source_of(seen: BuildEvidence, unit: Unit) -> str:
+    """Of a unit that hides the place of its build (-ffile-prefix-map=PLACE=.), too."""
+    return _path(_path(seen.proof.build_path, unit.folder), unit.name)
 
 
 def _foreign_sources(seen: BuildEvidence) -> frozenset[str]:

@@ -6,12 +6,12 @@ compiled, and is judged by nobody.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from itertools import pairwise
 
 from ensign.model.finding_kinds.proof import (
-    CODE_OF_C,
     FLAG_MISSING,
     FLAG_OVERRIDDEN,
     FLAGS_DIFFER,
@@ -19,13 +19,18 @@ from ensign.model.finding_kinds.proof import (
     LTO_NOT_LINKED,
     OWN_RUSTFLAGS,
     PROFILE_NOT_GIVEN,
+    PROFILE_OF_MEMBER,
 )
 from ensign.model.findings import Finding
-from ensign.proof.evidence import BuildEvidence, Request, linked_calls, shown
+from ensign.proof.evidence import BuildEvidence, Request, shown
+from ensign.proof.rules_crates import crate_findings
 from ensign.proof.rust_calls import Crate, crates_of
 
 # What Cargo's profile has a word for, and a manifest may say otherwise of a package.
 _OPTIONS = ("opt-level", "codegen-units", "panic", "target-cpu")
+_IGNORED_PROFILE = re.compile(
+    r"profiles for the non root package will be ignored.*\n(?:.*\n)??package:\s*(.*)"
+)
 _WAYS_OUT = {
     "opt-level": "[profile.release.package] in Cargo.toml",
     "codegen-units": "[profile.release.package] in Cargo.toml",
@@ -44,7 +49,7 @@ def rust_findings(seen: BuildEvidence) -> Iterator[Finding]:
         return
     crates = [each for each in crates_of(seen) if not _has_own_flags(seen, request, each)]
     wanted = crate_options(request.flags.compile)
-    yield from _of_c(seen)
+    yield from crate_findings(seen)
     yield from _own_rustflags(seen)
     if not crates:
         return
@@ -164,24 +169,14 @@ def _profile(seen: BuildEvidence, crates: Sequence[Crate]) -> Iterator[Finding]:
         yield seen.finding(PROFILE_NOT_GIVEN, text)
 
 
-def _of_c(seen: BuildEvidence) -> Iterator[Finding]:
-    """C that build scripts compile (the crate cc): with the system's compiler, by flags of its own.
-
-    Cargo tells build scripts the level, so that follows the variant's.
-    """
-    calls = [call for call in linked_calls(seen) if call.is_compiler]
-    if calls:
-        programs = ", ".join(sorted({call.program for call in calls}))
-        sources = [source for call in calls for source in call.line.sources]
-        text = (
-            f"build scripts compiled {len(sources)} sources of C or C++ into it with {programs} "
-            f"({shown(sources)}): the variant's choices do not reach them, but for the level, "
-            "which Cargo tells build scripts"
-        )
-        yield seen.finding(CODE_OF_C, text)
-
-
 def _own_rustflags(seen: BuildEvidence) -> Iterator[Finding]:
+    ignored = _IGNORED_PROFILE.search(seen.log)
+    if ignored is not None:
+        text = (
+            f"Cargo ignores the profile of a workspace member: {ignored[1].strip()}; profiles "
+            "count in the manifest of the workspace alone"
+        )
+        yield seen.finding(PROFILE_OF_MEMBER, text)
     if seen.proof.own_rustflags:
         text = (
             f"the project's own rustflags are not in effect, since the variant's take their place: "

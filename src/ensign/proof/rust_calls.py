@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ensign.model.calls import Call
 from ensign.proof.evidence import BuildEvidence
@@ -55,6 +56,14 @@ def crate_of(call: Call) -> Crate:
         options["lto"] = _lto(options["lto"])
     source = next(iter(call.line.sources), "")
     return Crate(options.get("crate-name", source), source, options, call.line.links, call)
+
+
+def externs(call: Call) -> dict[str, str]:
+    """The crates that a call is given, by the names that its source has for them."""
+    given = [value for name, value in pairwise(call.ran) if name == "--extern"]
+    given += [word[9:] for word in call.ran if word.startswith("--extern=")]
+    pairs = (each.rpartition(":")[2].partition("=") for each in given)
+    return {name: path for name, equals, path in pairs if equals}
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,8 @@ from ensign.proof.evidence import BuildEvidence, linked_calls, shown
 from ensign.proof.facts import Hardening, UnitKind
 from ensign.proof.flags import Effects, effect, effects, lto_of
 from ensign.proof.rules import judge
+from ensign.proof.rules_rust import is_of_rust
+from ensign.ship.rust_effects import rust_notes, rust_problems
 
 # Debug information changes no code; a project that has none is no worse.
 _NOT_AN_EFFECT = frozenset(("g",))
@@ -60,9 +62,12 @@ def verify(measured: ComparedBuild, shipped: ComparedBuild) -> Verified:
 
 def _problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
     """Of one file."""
-    yield from _unit_problems(measured, shipped)
-    yield from _link_problems(measured, shipped)
-    yield from _generated_problems(measured, shipped)
+    if is_of_rust(measured):
+        yield from rust_problems(measured, shipped)
+    else:
+        yield from _unit_problems(measured, shipped)
+        yield from _link_problems(measured, shipped)
+        yield from _generated_problems(measured, shipped)
     yield from _hardening_problems(measured, shipped)
     if measured.proof.binary.bolted and not shipped.proof.binary.bolted:
         yield "BOLT was not applied"
@@ -159,7 +164,7 @@ def _link_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[
     yield from (f"at the link, {text}" for text in _differences(ours, theirs))
     wanted = () if shipped.request is None else shipped.request.flags.link
     for flag in wanted:
-        told_by_bytes = flag == "-pie" or flag.startswith("-Wl,-z,")
+        told_by_bytes = flag in ("-pie", "-no-pie") or flag.startswith("-Wl,-z,")
         if effect(flag) is None and not told_by_bytes and flag not in now.ran:
             yield f"at the link, {flag} is missing"
     if was.program != now.program:
@@ -209,9 +214,12 @@ def _new_findings(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[s
 
 
 def _notes(measured: BuildEvidence, *, same_bytes: bool) -> Iterator[str]:
-    count = len(_objects(measured))
-    lto = _lto_word(_objects(measured).values())
-    yield f"each of {count} compile units has the flags that decide code as measured{lto}"
+    if is_of_rust(measured):
+        yield from rust_notes(measured)
+    else:
+        count = len(_objects(measured))
+        lto = _lto_word(_objects(measured).values())
+        yield f"each of {count} compile units has the flags that decide code as measured{lto}"
     yield "the link and the protections are as measured"
     if same_bytes:
         yield "the loaded bytes are equal to those that were measured"

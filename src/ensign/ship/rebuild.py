@@ -27,6 +27,7 @@ from ensign.builders.revisions import obtain_sources
 from ensign.builders.running import Inputs
 from ensign.builders.stage_facts import cached_stage, program_of
 from ensign.builders.stages import Stage
+from ensign.builders.systems.cargo import plain_build
 from ensign.builders.systems.debian import PACKAGED, RULES, plain_rules
 from ensign.host.cache import key_of
 from ensign.host.files import copy_tree, is_file, write_atomically
@@ -37,17 +38,19 @@ from ensign.model.errors import CommandFailed, InputError
 from ensign.model.instructions import Instructions
 from ensign.model.placeholders import shown
 from ensign.model.shipment import NOT_VERIFIED, Shipment, ShippedFile
+from ensign.model.study_build import Build
 from ensign.model.study_environment import environment_of
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.proof.evidence import BuildEvidence, moved
-from ensign.ship import debian_rules, patch, script
+from ensign.ship import cargo_profile, debian_rules, patch, script
 from ensign.ship.effects import ComparedBuild, verify
 from ensign.sources.obtain import SourceTree
 from ensign.toolchains.find import Toolchain, ToolchainFinder, installed_compilers
+from ensign.toolchains.hardening import beside_libraries
 from ensign.toolchains.profiling import using
 from ensign.toolchains.spelling import without_evidence
-from ensign.toolchains.table import Flags
+from ensign.toolchains.table import Family, Flags
 
 _SCHEMA = 1
 _PLAIN_FILE = 0o644
@@ -148,14 +151,40 @@ class _Shipping:
             changed = patch.change(study.ship.edits, texts, self._values())
             commands = filled_all(study.ship.commands, self._names, "ship.commands")
             return changed, commands, tuple(map(_typed, commands))
+        if study.build.system == "cargo":
+            return self._cargo_change(study.build)
         if study.build.system != "debian":
             raise InputError("the study has no [ship] table")
         before = dict(self._texts([RULES]))
         if RULES not in before:
             raise InputError(f"the source has no {RULES}")
-        more = debian_rules.additions(self.flags, self._tools_beside_the_usual())
+        flags = beside_libraries(self.toolchain.kind, self.flags)
+        more = debian_rules.additions(flags, self._tools_beside_the_usual())
         after = {RULES: debian_rules.with_additions(before[RULES], more)}
         return patch.changed_texts(before, after), (plain_rules(study.build),), (PACKAGED,)
+
+    def _cargo_change(self, build: Build) -> tuple[patch.SourceChange, Commands, tuple[str, ...]]:
+        """Of the release profile, and of Cargo's configuration in the folder that it is run in."""
+        config = cargo_profile.CONFIGURATION
+        before = dict(self._texts([*cargo_profile.manifests_of(build.folder), config]))
+        manifest = cargo_profile.workspace_manifest(build.folder, before)
+        edited = cargo_profile.with_profile(manifest, before[manifest], self.flags)
+        after = {**before, manifest: edited}
+        own = before.get(config, "")
+        configured = cargo_profile.with_rustflags(own, self.toolchain.host, self.flags)
+        if configured != own:
+            after[config] = configured
+        words = ["cargo", "build", "--release", *build.options]
+        words += [word for name in build.targets for word in ("--bin", name)]
+        typed = (f"{self._named_rustc()}{shown(words)}",)
+        rustc = PurePosixPath(self.toolchain.cc).name
+        commands = plain_build(build, self.toolchain.cargo, rustc)
+        return patch.changed_texts(before, after), commands, typed
+
+    def _named_rustc(self) -> str:
+        """What a user puts in front where the variant's rustc is not the one of the path."""
+        name = self.variant.compiler
+        return "" if name == "rustc" else shown([f"RUSTC={self._names['cc']}"]) + " "
 
     def _tools_beside_the_usual(self) -> dict[str, str]:
         """CC and CXX, where the system's own compiler is another one."""
@@ -314,6 +343,10 @@ class _Shipping:
                 )
             entry = made.entry
         seen = seen_of(self.variant, self.flags, entry)
+        if self.toolchain.kind.family is Family.RUST and seen.request is not None:
+            named = replace(seen.request, compiler=self.toolchain.kind.title)
+            # Those of the project's configuration are in effect here.
+            seen = replace(seen, request=named, proof=replace(seen.proof, own_rustflags=()))
         program = program_of(entry)
         identity = identity_of(program.taken.files, program.artifact.loadable_sha256)
         return _as_built(seen, tuple(seen_of_files(seen, entry)), identity)
@@ -339,7 +372,11 @@ def _watched(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
         driver = name.replace("gcc", "g++").replace("clang", "clang++")
         for each in (Recorded(name, "cc", ""), Recorded(driver, "cxx", "")):
             programs.setdefault(each.name, each)
-    found = ((each, shutil.which(each.name, path=path)) for each in programs.values())
+    # What rustup puts on the path starts the real rustc past the recorder.
+    found = (
+        (each, None if each.tool == "rustc" else shutil.which(each.name, path=path))
+        for each in programs.values()
+    )
     return tuple(
         replace(each, program=where or each.program)
         for each, where in found

@@ -79,12 +79,18 @@ class Revision:
     version: str
     files: tuple[tuple[str, str], ...]
 
+    @property
+    def archive(self) -> tuple[str, str] | None:
+        """The orig archive and its checksum; of a native package its one archive."""
+        archives = [each for each in self.files if ".tar." in each[0] and each[0][-4:] != ".asc"]
+        orig = [each for each in archives if ".orig.tar." in each[0]]
+        found = orig or (archives if len(archives) == 1 else [])
+        return found[0] if found else None
+
     def orig(self, sha256: str) -> str | None:
-        """Return the name of the orig archive if it has that checksum."""
-        for name, found in self.files:
-            if ".orig.tar." in name and found == sha256:
-                return name
-        return None
+        """Return the name of that archive if it has that checksum."""
+        found = self.archive
+        return found[0] if found is not None and found[1] == sha256 else None
 
 
 def parse_revisions(text: str) -> list[Revision]:

@@ -38,7 +38,9 @@ def with_crates(source: Source, fetched: Fetched, fetcher: Fetcher) -> Fetched:
     folder = tree / source.crates
     if not is_file(folder / "Cargo.toml"):
         raise InputError(f"the source has no {Path(source.crates) / 'Cargo.toml'} (build.folder)")
-    lock = _text(folder / "Cargo.lock")
+    # A member of a workspace has that of its workspace.
+    above = (tree, *(tree / each for each in reversed(Path(source.crates).parents)), folder)
+    lock = next(filter(None, (_text(each / "Cargo.lock") for each in reversed(above))), b"")
     if not lock:
         left = " (git ignores it: source.ignored = true takes it along)" * (
             "Cargo.lock" in fetched.left_behind

@@ -153,8 +153,8 @@ class _Apt:
 
 
 def _offer(revision: Revision) -> str:
-    orig = [checksum for name, checksum in revision.files if ".orig.tar." in name]
-    return f"{revision.version} ({orig[0] if orig else 'no orig archive'})"
+    archive = revision.archive
+    return f"{revision.version} ({'no orig archive' if archive is None else archive[1]})"
 
 
 def system_stanzas() -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ensign.toolchains.table import Family, Kind
+from ensign.toolchains.table import Family, Flags, Kind
 
 # What makes no sense for shared libraries.
 POSITION_OF_PROGRAMS = frozenset(
@@ -80,6 +80,38 @@ _PRESETS = {
         _AUTO_INIT,
     ),
 }
+
+
+# What dpkg-dev has for packages that make libraries, too: GCC itself takes the last of -fPIC and
+# -fPIE, and of -shared and -pie.
+_BY_ITSELF = ("-fPIE", "-pie")
+_SPECS = {
+    "-fPIE": "pie-compile",
+    "-pie": "pie-link",
+    "-fno-pie": "no-pie-compile",
+    "-no-pie": "no-pie-link",
+}
+
+
+def beside_libraries(kind: Kind, flags: Flags) -> Flags:
+    """The same for a Debian package, whose flags its shared libraries get as well.
+
+    GCC is told by dpkg's specs that programs alone are (not) to be position-independent. Clang has
+    none; it makes such programs by itself, and what makes others stays as it is.
+    """
+
+    def told(word: str) -> tuple[str, ...]:
+        if word not in _SPECS:
+            return (word,)
+        if kind.family is Family.GCC:
+            return (f"-specs=/usr/share/dpkg/{_SPECS[word]}.specs",)
+        return () if word in _BY_ITSELF else (word,)
+
+    compiling, linking = (
+        tuple(each for word in words for each in told(word))
+        for words in (flags.compile, flags.link)
+    )
+    return Flags(compiling, linking)
 
 
 def options(hardening: str) -> tuple[Option, ...]:

@@ -15,6 +15,8 @@ from ensign.toolchains.table import Family, Flags, Kind
 
 # As in CARGO_ENCODED_RUSTFLAGS: flags may hold blanks.
 _SEPARATOR = "\x1f"
+# What is compiled and not used is told in the log, whatever the project says of warnings.
+_TELLS = "--force-warn=unused-crate-dependencies"
 _NAME = re.compile(r"rustc(-\d+(\.\d+)*)?(\+[\w.-]+)?")
 _RELEASE = re.compile(r"^release: (\d+)\.(\d+)\.(\d+)", re.MULTILINE)
 _LLVM = re.compile(r"^LLVM version: (\d+)", re.MULTILINE)
@@ -118,7 +120,18 @@ def cargo_settings(flags: Flags) -> tuple[str, ...]:
         "STRIP": "none",
     }
     settings = [f"CARGO_PROFILE_RELEASE_{key}={value}" for key, value in profile.items() if value]
-    return (*settings, f"CARGO_ENCODED_RUSTFLAGS={_SEPARATOR.join(rustflags(flags))}")
+    words = (*rustflags(flags), _TELLS)
+    return (*settings, f"CARGO_ENCODED_RUSTFLAGS={_SEPARATOR.join(words)}")
+
+
+def release_profile(flags: Flags) -> dict[str, object]:
+    """The keys of a release profile in Cargo.toml that say the same, but for debug information."""
+    found: dict[str, object] = {"lto": False}
+    for word in flags.compile:
+        name, _, value = word.removeprefix("-C").partition("=")
+        if word.startswith(_OF_CARGO) and name != "debuginfo":
+            found[name] = int(value) if value.isdigit() else value
+    return found
 
 
 def rustflags(flags: Flags) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from ensign.model.study_source import VENDORED
 
 _MANIFEST = "Cargo.toml"
 _OWN = f"{BUILD_FOLDER}/cargo"
+_ALONE = ("RUSTC_WRAPPER=", "RUSTC_WORKSPACE_WRAPPER=", "CARGO_INCREMENTAL=0")
 # Programs and libraries without the notes on what they depend on.
 _TAKE = (
     'find "$1" -maxdepth 1 -type f ! -name ".*" ! -name "*.d" ! -name "*.rlib" '
@@ -47,23 +48,33 @@ class Cargo:
 
     def recipe(self, build: Build) -> Build:
         """See `BuildSystem`."""
-        settings = [
-            "RUSTC={cc}",
-            "RUSTC_WRAPPER=",
-            "RUSTC_WORKSPACE_WRAPPER=",
-            "CARGO_INCREMENTAL=0",
-        ]
-        command = ["env", *settings, f"{{{CARGO_SETTINGS}}}", "{cargo}", "build", "--release"]
-        command += ["--locked", "--offline", "--config", f"{VENDORED}/config.toml"]
-        command += ["--manifest-path", str(PurePosixPath(build.folder) / _MANIFEST)]
-        command += ["--target", "{rust_target}", "--target-dir", _OWN, "-j{jobs}"]
-        programs = [word for name in build.targets for word in ("--bin", name)]
+        settings = ["RUSTC={cc}", *_ALONE, f"{{{CARGO_SETTINGS}}}"]
+        command = [*_build(build, settings), "--target", "{rust_target}", *_asked(build)]
         made = f"{_OWN}/{{rust_target}}/release"
         return with_recipe(
             build,
             [["rm", "-rf", BUILD_FOLDER]],
             [
-                [*command, *build.options, *programs],
+                command,
                 ["sh", "-c", _TAKE, "sh", made, BUILD_FOLDER],
             ],
         )
+
+
+def plain_build(build: Build, cargo: str, rustc: str) -> tuple[tuple[str, ...], ...]:
+    """The same without a variant's settings, by the `rustc` of the search path."""
+    command = [*_build(build, [f"RUSTC={rustc}", *_ALONE]), *_asked(build)]
+    named = (cargo if word == "{cargo}" else word for word in command)
+    taken = ("sh", "-c", _TAKE, "sh", f"{_OWN}/release", BUILD_FOLDER)
+    return (("mkdir", "-p", BUILD_FOLDER), tuple(named), taken)
+
+
+def _build(build: Build, settings: list[str]) -> list[str]:
+    command = ["env", *settings, "{cargo}", "build", "--release"]
+    command += ["--locked", "--offline", "--config", f"{VENDORED}/config.toml"]
+    command += ["--manifest-path", str(PurePosixPath(build.folder) / _MANIFEST)]
+    return [*command, "--target-dir", _OWN, "-j{jobs}"]
+
+
+def _asked(build: Build) -> list[str]:
+    return [*build.options, *(word for name in build.targets for word in ("--bin", name))]

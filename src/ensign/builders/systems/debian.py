@@ -22,8 +22,24 @@ _PLAIN = (
     "DEB_BUILD_PROFILES=nocheck nodoc",
     "DEB_RULES_REQUIRES_ROOT=no",
 )
+_TESTED = (
+    "DEB_BUILD_OPTIONS=nodoc noautodbgsym nostrip parallel={jobs}",
+    "DEB_BUILD_PROFILES=nodoc",
+    "DEB_RULES_REQUIRES_ROOT=no",
+)
 # What dpkg-buildpackage mends, and tells the rules of the machine.
 _WITH_ARCHITECTURE = 'chmod +x debian/rules && eval "$(dpkg-architecture --print-set)" && exec "$@"'
+# The steps in which debhelper would run the tests, by its own word: packages override them. What it
+# keeps of the build would make it skip all.
+_TESTS = """\
+rm -f debian/debhelper-build-stamp debian/*.debhelper.log
+grep -Eq '^[[:space:]]*@?dh[[:space:]]' debian/rules || {
+    echo "debian/rules does not use dh: name the package's tests in check.commands" >&2; exit 1; }
+steps=$(DH_NO_ACT=1 "$@") || exit
+tests=$(printf '%s\\n' "$steps" | grep -E '^ +(debian/rules )?[a-z_]*dh_auto_test')
+[ -n "$tests" ] || { echo "debian/rules runs no tests: leave out check.package" >&2; exit 1; }
+exec sh -e -c "$tests"
+"""
 # Of the distribution's own flags these are the axes', which say them anew; hardening stays.
 _ITS_LTO = "-flto=auto -ffat-lto-objects"
 
@@ -50,25 +66,36 @@ class Debian:
 
     def recipe(self, build: Build) -> Build:
         """See `BuildSystem`."""
-        compiling, linking = flags(build, "cflags"), flags(build, "ldflags")
-        environment = [
-            *_PLAIN,
-            "CC={cc}",
-            "CXX={cxx_if_any}",
-            "AR={ar}",
-            "RANLIB={ranlib}",
-            "NM={nm}",
-            *(
-                f"DEB_{language}FLAGS_{change}={words}"
-                for language in ("C", "CXX")
-                for change, words in (("STRIP", f"-O2 {_ITS_LTO}"), ("APPEND", compiling))
-            ),
-            f"DEB_CPPFLAGS_APPEND={flags(build, 'cppflags')}",
-            f"DEB_LDFLAGS_STRIP={_ITS_LTO}",
-            f"DEB_LDFLAGS_APPEND={linking}",
-            *build.options,
-        ]
-        return with_recipe(build, [], [_rules(build, environment)])
+        return with_recipe(build, [], [_rules(build, [*_PLAIN, *_of_variant(build)])])
+
+
+def _of_variant(build: Build) -> list[str]:
+    """The variables by which the package is told of the variant."""
+    compiling, linking = flags(build, "cflags"), flags(build, "ldflags")
+    return [
+        "CC={cc}",
+        "CXX={cxx_if_any}",
+        "AR={ar}",
+        "RANLIB={ranlib}",
+        "NM={nm}",
+        *(
+            f"DEB_{language}FLAGS_{change}={words}"
+            for language in ("C", "CXX")
+            for change, words in (("STRIP", f"-O2 {_ITS_LTO}"), ("APPEND", compiling))
+        ),
+        f"DEB_CPPFLAGS_APPEND={flags(build, 'cppflags')}",
+        f"DEB_LDFLAGS_STRIP={_ITS_LTO}",
+        f"DEB_LDFLAGS_APPEND={linking}",
+        *build.options,
+    ]
+
+
+def package_tests(build: Build) -> list[str]:
+    """The command that runs the tests of the package, in the tree in which it was built."""
+    environment = [*_TESTED, *_of_variant(build)]
+    rules = [RULES, *(build.targets or [TARGET])]
+    script = _WITH_ARCHITECTURE.replace('exec "$@"', _TESTS)
+    return ["env", *environment, "sh", "-c", script, "sh", *rules]
 
 
 def plain_rules(build: Build) -> tuple[str, ...]:

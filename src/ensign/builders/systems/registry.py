@@ -9,7 +9,7 @@ from ensign.builders.systems.autotools import Autotools
 from ensign.builders.systems.build_system import BuildSystem, Listing, Recognized
 from ensign.builders.systems.cargo import Cargo
 from ensign.builders.systems.cmake import CMake
-from ensign.builders.systems.debian import Debian
+from ensign.builders.systems.debian import Debian, package_tests
 from ensign.builders.systems.make import Make
 from ensign.builders.systems.meson import Meson
 from ensign.model.study import Study
@@ -53,6 +53,9 @@ def _in_folder(listing: Listing, name: str) -> tuple[Recognized, ...]:
 def system_problems(study: Study) -> Iterator[Problem]:
     """Mistakes in what a study says of its build system, each with its place."""
     build = study.build
+    if study.check is not None and study.check.package and build.system != Debian.name:
+        text = f"'package': its tests are those of a Debian package: system '{Debian.name}'"
+        yield Problem(("check", "package"), text)
     if build.system is None:
         for key in _OF_SYSTEMS:
             if key in build.model_fields_set:
@@ -89,6 +92,11 @@ def with_recipe_of_system(study: Study) -> Study:
     if system is None:
         return study
     changes: dict[str, object] = {"build": SYSTEMS[system].recipe(study.build)}
+    check = study.check
+    if check is not None and check.package and system == Debian.name:
+        commands = [package_tests(study.build), *check.commands]
+        more = {"commands": commands, "in_build_tree": True}
+        changes["check"] = check.model_copy(update=more)
     if system == Cargo.name and study.source.crates is None:
         changes["source"] = study.source.model_copy(update={"crates": study.build.folder})
     return study.model_copy(update=changes)

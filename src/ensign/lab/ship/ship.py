@@ -20,11 +20,15 @@ from ensign.model.variants import trained
 from ensign.ship.patch import EditError
 from ensign.ship.rebuild import instructions_of_variant, ship_variant
 
+# Whose own files say where the flags belong.
+_BY_SYSTEM = ("cargo", "debian")
+
 
 def _require_way(file: StudyFile, variant: str) -> None:
     """InputError where the study says nothing about how that variant becomes the project's."""
     plain = not any(trained(each) for each in file.variants if each.name == variant)
-    if plain and file.study.ship is None and file.study.build.system != "debian":
+    known = file.study.build.system in _BY_SYSTEM
+    if plain and file.study.ship is None and not known:
         raise InputError(
             f"{file.path} has no [ship] table, which says where the project's own build gets its "
             "flags; docs/how-to/ship.md shows one"

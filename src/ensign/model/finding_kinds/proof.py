@@ -249,6 +249,20 @@ CODE_OF_C = FindingKind(
     "Nothing; read the differences as those of the Rust code. `CC` and `CFLAGS` in `build.env` "
     "decide how that code is compiled, for all variants alike.",
 )
+CRATE_UNUSED = FindingKind(
+    "crate-unused",
+    Severity.NOTE,
+    "A crate was compiled for a Rust program that no source of it uses, so nothing of it is there.",
+    "Use it (an allocator needs `#[global_allocator]`, for example), or leave it out of the "
+    "dependencies.",
+)
+PROFILE_OF_MEMBER = FindingKind(
+    "profile-of-member",
+    Severity.WARNING,
+    "A member of a Cargo workspace has a profile, which Cargo ignores: only the manifest of the "
+    "workspace may have one.",
+    "Move `[profile]` there. What the study's axes name holds in any case.",
+)
 OWN_RUSTFLAGS = FindingKind(
     "own-rustflags",
     Severity.WARNING,

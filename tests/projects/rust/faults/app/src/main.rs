@@ -1,0 +1,5 @@
+use native as _;
+
+fn main() {
+    println!("{}", kern::step(1000));
+}

@@ -1,0 +1,3 @@
+fn main() {
+    println!("{}", extra::more(native::run(kern::step(1000))));
+}
