@@ -86,7 +86,7 @@ BATCH = VariantSpec(
     operations=3,
     operations_pattern="n=(.*)",
     score=Score("s=(.*)", "ops/s", Better.HIGHER),
-    scores=(NamedPattern("t", Score("t=(.*)")),),
+    scores=(NamedPattern("t", Score("t=(.*)", "ms", Better.LOWER)),),
     report=Report("out.json", no_scores),
     reads=("d",),
     writes=("e",),

@@ -197,6 +197,9 @@ pub struct Variant {
     /// What the program, or the load generator, says of its own speed.
     #[serde(default)]
     pub score_pattern: Option<String>,
+    /// The unit that its number is turned into, where another one of its kind stands behind it.
+    #[serde(default)]
+    pub score_unit: String,
     /// Several of them, each by its name.
     #[serde(default)]
     pub scores: Vec<NamedPattern>,
@@ -216,6 +219,9 @@ pub struct NamedPattern {
     #[serde(default)]
     pub name: String,
     pub pattern: String,
+    /// The unit that its number is turned into, where another one of its kind stands behind it.
+    #[serde(default)]
+    pub unit: String,
 }
 
 /// What a variant gets a copy of: `folders` laid over each other, but for the names in `without`.

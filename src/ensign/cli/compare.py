@@ -18,7 +18,7 @@ from ensign.cli.outputs import (
     with_outputs,
 )
 from ensign.model.errors import InputError
-from ensign.model.score_units import better_by
+from ensign.model.score_units import better_by, contradiction
 from ensign.model.trials import Better, Metric, Mode, Score
 
 if TYPE_CHECKING:
@@ -176,6 +176,21 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         str | None,
         typer.Option(help="Compare what the output says: a pattern; its group is the number."),
     ] = None,
+    benchmarks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FRAMEWORK",
+            help="The programs are benchmarks made with google-benchmark, pyperf, criterion or "
+            "libtest: each benchmark is compared.",
+        ),
+    ] = None,
+    expected: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What each command must print; who does not is out."),
+    ] = None,
+    expected_sha256: Annotated[
+        str | None, typer.Option(metavar="HASH", help="SHA-256 of what each command must print.")
+    ] = None,
     unit: Annotated[str, typer.Option(help="Unit of the score, for reports.")] = "",
     better: Annotated[Better | None, typer.Option(help="Which score is better.")] = None,
     workload: Annotated[
@@ -246,6 +261,9 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         input=input_file,
         output=_output(output, show_output=show_output),
         score=_score(score, unit, better),
+        benchmarks=benchmarks or "",
+        expected=expected,
+        expected_sha256=expected_sha256,
         env=tuple(env or ()),
         ignore_failure=ignore_failure,
         margin=_read("--margin", parse_share, margin),
@@ -299,6 +317,9 @@ def _score(pattern: str | None, unit: str, better: Better | None) -> Score | Non
         raise InputError(
             "--score needs --better higher or --better lower, or a --unit that is a time or a rate"
         )
+    wrong = contradiction(unit, better)
+    if wrong:
+        raise InputError(f"--better {better}: --unit {wrong}; leave --better out")
     require_group("--score", pattern, "[0-9.]+")
     return Score(pattern, unit, better)
 

@@ -12,8 +12,10 @@ from ensign.cli.progress import CompareProgress, StatusLine
 from ensign.host.files import check_writable
 from ensign.lab.compare.confining import confined_commands
 from ensign.lab.compare.options import Options, command_variants
+from ensign.lab.compare.pilot import require_readable
 from ensign.lab.compare.revisions import in_checkouts
 from ensign.lab.compare.run import CompareSteps
+from ensign.lab.compare.workloads import PLACE
 from ensign.lab.ports import Ports
 from ensign.model.errors import InputError
 
@@ -37,6 +39,8 @@ def run_compare(  # noqa: PLR0913  # what the command line says
     if options.input is not None and Path(options.input).is_dir():
         raise InputError(f"--input {options.input} is a folder; name a file in it")
     ports = Ports(race_lock=machine_lock(share=share_machine))
+    if options.expected is not None and PLACE not in options.expected:
+        require_readable(options.expected)
     with in_checkouts(revisions, options, ports) as made, StatusLine(sys.stderr) as line:
         commands = command_variants(made.options)
         builds = ports.meter

@@ -16,6 +16,7 @@ from ensign.meter.requests import (
     VariantSpec,
 )
 from ensign.model.drive import drive_json
+from ensign.model.trials import Score
 
 Json = dict[str, object]
 
@@ -101,6 +102,7 @@ def _variant_json(variant: VariantSpec) -> Json:
         "operations": variant.operations,
         "operations_pattern": variant.operations_pattern,
         "score_pattern": None if variant.score is None else variant.score.pattern,
+        **({} if variant.score is None else _unit("score_unit", variant.score)),
         **_several_scores(variant),
         "fills": variant.fills,
         "required": variant.required,
@@ -111,13 +113,19 @@ def _several_scores(variant: VariantSpec) -> Json:
     said: Json = {}
     if variant.scores:
         said["scores"] = [
-            {"name": each.name, "pattern": each.score.pattern} for each in variant.scores
+            {"name": each.name, "pattern": each.score.pattern, **_unit("unit", each.score)}
+            for each in variant.scores
         ]
     if variant.report is not None and variant.report.file is None:
         said["report_output"] = True
     elif variant.report is not None:
         said["report_file"] = variant.report.file
     return said
+
+
+def _unit(key: str, score: Score) -> Json:
+    """The unit that its number is in, also where another one of its kind is printed."""
+    return {key: score.unit} if score.unit else {}
 
 
 def _files_json(files: VariantFiles) -> Json:
