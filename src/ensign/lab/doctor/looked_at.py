@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 from dataclasses import replace
 from importlib import resources
@@ -11,9 +12,9 @@ from pathlib import Path
 from ensign.host.programs import LocalPrograms, Programs
 from ensign.host.running import RunningProcess
 from ensign.lab.doctor.advice import Offers, advice_for
-from ensign.lab.doctor.probe import COMPILERS, PROFILERS
 from ensign.lab.doctor.program_facts import ALLOCATORS, ProgramLook, facts_of
 from ensign.lab.doctor.surroundings import loader_surroundings, processor_levels
+from ensign.lab.doctor.tools_sought import COMPILERS, PROFILERS
 from ensign.model.checkup import ArtifactCheckup, Fact
 from ensign.model.finding_kinds.proof import FILE_REPLACED
 from ensign.proof.evidence import BuildEvidence
@@ -21,14 +22,22 @@ from ensign.proof.identity import read_identity
 from ensign.proof.instructions import read_instructions
 from ensign.proof.needed_libraries import (
     Library,
-    is_of_glibc,
     libraries_of,
     read_cache,
+    unknown_loader,
 )
 
 _VERSION = re.compile(r"-(\d+)$")
 _ASKED_VERSION = re.compile(r"(\d+)\.\d+\.\d+")
 _PLAIN = ("gcc", "clang")
+_MACHINES_HERE = {
+    "x86_64": ("x86-64", "x86 (32 bits)"),
+    "i686": ("x86 (32 bits)",),
+    "aarch64": ("AArch64",),
+    "riscv64": ("RISC-V",),
+    "ppc64le": ("POWER",),
+    "s390x": ("s390",),
+}
 
 
 def look_at(path: Path, seen: BuildEvidence) -> ProgramLook | None:
@@ -36,10 +45,11 @@ def look_at(path: Path, seen: BuildEvidence) -> ProgramLook | None:
     identity = read_identity(path)
     if identity is None:
         return None
-    look = ProgramLook(seen, identity, read_instructions(path))
-    if not is_of_glibc(identity):
-        why = f"unknown: its loader is {Path(identity.interpreter).name}, not glibc's"
-        return replace(look, libraries=None, why=why)
+    foreign = identity.machine not in _MACHINES_HERE.get(platform.machine(), ())
+    look = ProgramLook(seen, identity, read_instructions(path), foreign=foreign)
+    why = unknown_loader(identity)
+    if why:
+        return replace(look, libraries=None, why=f"unknown: {why}")
     return replace(look, libraries=libraries_of(path, identity, loader_surroundings()))
 
 
