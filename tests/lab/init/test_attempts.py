@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ensign.lab.init.attempts import INPUT, Attempt, Executable, Sample, attempts, ranked
-from ensign.lab.init.exploration import TriedCommand
-from ensign.lab.init.search import chosen, will_do
+from ensign.lab.init.search import Searched, TriedCommand, budget_s, chosen, will_do
 
 MS = 1_000_000
 PROGRAM = Executable("ensign-build/pack")
@@ -44,7 +43,7 @@ def test_a_short_command_gets_more_to_read_until_it_is_long_enough() -> None:
         seen.append(attempt.sample.copies)
         return tried(attempt, attempt.sample.copies * 3.0)
 
-    best, count = chosen([Attempt(PROGRAM, (), SAMPLE)], reads_all, forever)
+    found = chosen([Attempt(PROGRAM, (), SAMPLE)], reads_all, forever)
     assert best is not None
     assert will_do(best)
     assert seen == [1, 40]
@@ -52,7 +51,7 @@ def test_a_short_command_gets_more_to_read_until_it_is_long_enough() -> None:
 
 
 def test_a_program_that_reads_no_more_is_left_as_it_is() -> None:
-    best, count = chosen([Attempt(PROGRAM, (), SAMPLE)], lambda each: tried(each, 2.0), forever)
+    found = chosen([Attempt(PROGRAM, (), SAMPLE)], lambda each: tried(each, 2.0), forever)
     assert count == 2
     assert best is not None
     assert best.attempt.sample == SAMPLE
@@ -70,7 +69,7 @@ def test_what_will_do_ends_the_search_and_what_fails_never_wins() -> None:
     def look(attempt: Attempt) -> TriedCommand:
         return tried(attempt, **outcome[attempt.program.path])  # type: ignore[arg-type]
 
-    best, count = chosen(given, look, forever)
+    found = chosen(given, look, forever)
     assert best is not None
     assert best.attempt.program.path == "works"
     assert count == 3
@@ -86,7 +85,7 @@ def test_the_best_of_what_was_seen_is_taken_when_time_is_over() -> None:
     def programs() -> Iterator[Attempt]:
         yield from (Attempt(Executable(name)) for name in "abc")
 
-    best, count = chosen(programs(), look, lambda: next(left))
+    found = chosen(programs(), look, lambda: next(left))
     assert count == 2
     assert best is not None
     assert best.attempt.program.path == "b"
@@ -98,6 +97,6 @@ def test_too_long_is_worse_than_short() -> None:
     def look(attempt: Attempt) -> TriedCommand:
         return tried(attempt, 4000.0 if attempt.program.path == "long" else 30.0)
 
-    best, _ = chosen(given, look, forever)
+    found = chosen(given, look, forever)
     assert best is not None
     assert best.attempt.program.path == "short"
