@@ -25,7 +25,7 @@ _MOST = 12
 
 def of_debian_rules(text: str, system: SystemName) -> tuple[str, ...]:
     """The options that debian/rules gives the upstream build system, without levels and flags."""
-    joined = re.sub(r"\\\n\s*", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE))
+    joined = re.sub(r"\\\n\s*", " ", re.sub(r"^[ \t]*#.*\n", "", text, flags=re.MULTILINE))
     found: list[str] = []
     for match in _CONFIGURE.finditer(joined):
         try:

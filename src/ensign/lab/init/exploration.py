@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,7 @@ from ensign.proof.loaded_bytes import read_dynamic
 INPUT_FILE = "ensign-input"
 _SAMPLE_US = 1000
 _TRIAL_NS = 5 * 10**9
+_MOST_CROWDED = 4.0
 _HELP_NS = 2 * 10**9
 _LARGEST_SAMPLE_BYTES = 1 << 20
 _LARGEST_LOG_BYTES = 64 << 20
@@ -170,9 +172,10 @@ class Exploration:
             "tmp": f"{temporary}/{abs(hash((attempt.program, attempt.words))):x}",
         }
         (runner.sandbox.temporary / Path(values["tmp"]).name).mkdir(exist_ok=True)
+        crowd = crowdedness()
         outcome = replace(runner, env={**runner.env, **dict(attempt.env)}).run(
             fill_all(attempt.command, values),
-            _TRIAL_NS,
+            round(_TRIAL_NS * min(_MOST_CROWDED, crowd)),
             stdin=given if attempt.reads_input else None,
             stdout=said,
             follower=(*follower, "--sample-us", str(_SAMPLE_US), "--"),
@@ -190,6 +193,7 @@ class Exploration:
             wall_ns=outcome.wall_ns,
             how="says how it is used" if asks else how,
             changed_input=outcome.ok and changed,
+            crowded=crowd,
         )
 
     def _spent(self, log: Path) -> tuple[int, float]:
@@ -248,6 +252,11 @@ def explored(
         env = {**opened.runner.env, **({"LD_LIBRARY_PATH": folders} if folders else {})}
         runner = replace(opened.runner, env=env)
         yield replace(exploration, opened=replace(opened, runner=runner))
+
+
+def crowdedness() -> float:
+    """How many tasks there are for each CPU, by the load of the last minute; at least 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def samples_of(files: dict[str, int], most: int) -> tuple[Sample, ...]:

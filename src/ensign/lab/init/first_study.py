@@ -33,6 +33,7 @@ from ensign.lab.init.exploration import (
     INPUT_FILE,
     Exploration,
     content_of,
+    crowdedness,
     explored,
     given_name,
     samples_of,
@@ -68,6 +69,8 @@ _MOST_PROGRAMS = 12
 _MOST_SHOWN = 12
 _TRYING_NS = 75 * 10**9
 _TRYING_TESTS_NS = 105 * 10**9
+# On a busy machine more is given, but somebody waits.
+_MOST_SLOWER = 2.0
 _LARGEST_RULES_BYTES = 1 << 18
 _PLACEHOLDER = "ensign-build/program"
 
@@ -244,9 +247,10 @@ def _trial(
     told: Callbacks,
 ) -> tuple[TriedCommand | None, int]:
     begun_ns = ports.clock.monotonic_ns()
+    slower = min(_MOST_SLOWER, crowdedness())
 
     def within(limit_ns: int) -> Callable[[], bool]:
-        return lambda: ports.clock.monotonic_ns() < begun_ns + limit_ns
+        return lambda: ports.clock.monotonic_ns() < begun_ns + limit_ns * slower
 
     def tried(attempt: Attempt) -> TriedCommand:
         told.show(f"trying {attempt.program.name} {shlex.join(attempt.words)}".rstrip())

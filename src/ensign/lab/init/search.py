@@ -31,7 +31,8 @@ class TriedCommand:
     """One execution of an attempt.
 
     `share_built` is the part of its CPU time that was in code that was built, `how` its end;
-    `changed_input` tells that it failed for no other reason than that.
+    `changed_input` tells that it failed for no other reason than that, `crowded` how many tasks
+    there were for each CPU meanwhile.
     """
 
     attempt: Attempt
@@ -41,6 +42,12 @@ class TriedCommand:
     wall_ns: int
     how: str
     changed_input: bool = False
+    crowded: float = 1.0
+
+    @property
+    def alone_ns(self) -> float:
+        """About the wall time that it would take on an idle machine."""
+        return self.wall_ns / max(1.0, self.crowded)
 
 
 Try = Callable[[Attempt], TriedCommand]
@@ -85,7 +92,7 @@ def chosen(attempts: Iterable[Attempt], tried: Try, has_time: Callable[[], bool]
 
 def will_do(trial: TriedCommand) -> bool:
     """Whether builds can be told apart by it within seconds."""
-    long_enough = trial.user_ns >= _ENOUGH * WANTED_NS and trial.wall_ns <= LONGEST_NS
+    long_enough = trial.user_ns >= _ENOUGH * WANTED_NS and trial.alone_ns <= LONGEST_NS
     return trial.ok and long_enough and trial.share_built >= LEAST_SHARE
 
 
@@ -114,8 +121,8 @@ def _repeated(ran: Iterable[TriedCommand], tried: Try) -> Iterator[TriedCommand]
     for each in order[:_MOST_REPEATED]:
         if not _LEAST_TO_REPEAT_NS <= each.user_ns < _ENOUGH * WANTED_NS:
             continue
-        most = LONGEST_NS // 2 // max(1, each.wall_ns)
-        repeat = min(_MOST_REPEATS, most, math.ceil(WANTED_NS / each.user_ns))
+        most = LONGEST_NS / 2 / max(1.0, each.alone_ns)
+        repeat = min(_MOST_REPEATS, int(most), math.ceil(WANTED_NS / each.user_ns))
         if repeat > 1:
             trial = tried(replace(each.attempt, repeat=repeat))
             yield trial
@@ -126,7 +133,7 @@ def _repeated(ran: Iterable[TriedCommand], tried: Try) -> Iterator[TriedCommand]
 def _worth(trial: TriedCommand) -> tuple[bool, bool, float]:
     """First that it is at work in what was built, then that it is long enough, but not too long."""
     share = trial.share_built >= LEAST_SHARE
-    short_enough = trial.wall_ns <= LONGEST_NS
+    short_enough = trial.alone_ns <= LONGEST_NS
     return share, short_enough, min(trial.user_ns, WANTED_NS) * trial.share_built
 
 
