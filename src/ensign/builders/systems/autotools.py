@@ -28,8 +28,10 @@ if test -f configure; then
     fi
 else
 for each in {generators}; do
-    if test -f "$each"; then NOCONFIGURE=1 sh "./$each" && exit; exit 1; fi
+    if test -f "$each"; then NOCONFIGURE=1 sh "./$each"; break; fi
 done
+# Scripts that call the tools in the wrong order leave something out.
+if test -f configure && {{ test -f Makefile.in || test ! -f Makefile.am; }}; then exit; fi
 autoreconf --force --install
 fi"""
 _NO_MANUALS = ("MAKEINFO=true", "HELP2MAN=true")

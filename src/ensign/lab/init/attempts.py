@@ -106,6 +106,11 @@ class Attempt:
             said = f"for i in $(seq {self.repeat}); do {said} || exit; done"
         return ("sh", "-c", said)
 
+    @property
+    def total_bytes(self) -> int:
+        """The size of what it reads."""
+        return 0 if self.sample is None else self.sample.total_bytes
+
     def times(self, factor: int) -> Attempt | None:
         """The same on so many copies of its sample; None where it has none."""
         if self.sample is None:

@@ -17,7 +17,7 @@ _PROGRAMS = re.compile(
 # Such an option asks for something else besides.
 _NOT_THESE = re.compile(r"install|coverage|doc|python|java|fuzz|sanit|static|shared", re.IGNORECASE)
 _OFF = re.compile(r"^([A-Za-z_]\w*):BOOL=(OFF|NO|FALSE|0)$", re.MULTILINE | re.IGNORECASE)
-_CONFIGURE = re.compile(r"dh_auto_configure\b[^\n]*? -- ([^\n]*)")
+_CONFIGURE = re.compile(r"dh_auto_configure\b[^\n]{0,200}? -- ([^\n]{0,2000})")
 _OWN_ARE = ("CMAKE_BUILD_TYPE", "CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS", "--buildtype", "-Dbuildtype")
 _LTO = re.compile(r"lto|flags|compiler|iwyu|werror|strict|doc", re.IGNORECASE)
 _MOST = 12

@@ -35,6 +35,7 @@ from ensign.proof.loaded_bytes import read_dynamic
 INPUT_FILE = "ensign-input"
 _SAMPLE_US = 1000
 _TRIAL_NS = 5 * 10**9
+_TELLING_NS = 20 * 10**6
 _MOST_CROWDED = 4.0
 _HELP_NS = 2 * 10**9
 _LARGEST_SAMPLE_BYTES = 1 << 20
@@ -48,7 +49,7 @@ _TEXTS = re.compile(
 )
 _IN_TESTS = re.compile(r"(^|/)(debian/)?tests?/[^/.]*$")
 _SAYS_USAGE = re.compile(
-    rb"^\s*(usage|syntax)\b|\busage:|\btry [^\n]*--?help", re.IGNORECASE | re.MULTILINE
+    rb"^[ \t]*(usage|syntax)\b|\busage:|\btry [^\n]{0,80}--?help", re.IGNORECASE | re.MULTILINE
 )
 _NOT_SAMPLES = ("debian/", "ensign.toml", "ensign.lock.json")
 
@@ -139,9 +140,6 @@ class Exploration:
             return build_options.of_cmake_cache(cache)
         if self.recognized.system == "meson":
             return build_options.of_meson(said(built / "meson-info/intro-buildoptions.json"))
-        if self.recognized.system == "cargo":
-            manifest = said(self.source / "Cargo.toml").decode(errors="replace")
-            return build_options.of_cargo(manifest)
         return ()
 
     def help_of(self, program: Executable) -> str:
@@ -181,14 +179,16 @@ class Exploration:
             follower=(*follower, "--sample-us", str(_SAMPLE_US), "--"),
         )
         changed = given is not None and _content(given) != before
-        user_ns, share = self._spent(log)
-        both_ns = max(1, outcome.user_ns + outcome.system_ns)
+        cpu_ns, share = self._spent(log)
+        both_ns = outcome.user_ns + outcome.system_ns
+        # The kernel tells user from system time by its ticks, of which short programs see none.
+        of_user = outcome.user_ns / both_ns if both_ns > _TELLING_NS else 1.0
         asks = bool(_SAYS_USAGE.search(_beginning(said)))
         how = "changed its input" if changed else outcome.describe()
         return TriedCommand(
             attempt=attempt,
             ok=outcome.ok and not changed and not asks,
-            user_ns=round(user_ns * outcome.user_ns / both_ns),
+            user_ns=round(cpu_ns * of_user),
             share_built=share,
             wall_ns=outcome.wall_ns,
             how="says how it is used" if asks else how,

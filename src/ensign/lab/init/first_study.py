@@ -27,7 +27,7 @@ from ensign.lab.init.attempts import (
     ranked,
     suite_attempts,
 )
-from ensign.lab.init.build_options import of_debian_rules
+from ensign.lab.init.build_options import of_cargo, of_debian_rules
 from ensign.lab.init.draft import Draft, DraftWorkload, draft_text, study_name
 from ensign.lab.init.exploration import (
     INPUT_FILE,
@@ -69,9 +69,10 @@ _MOST_PROGRAMS = 12
 _MOST_SHOWN = 12
 _TRYING_NS = 75 * 10**9
 _TRYING_TESTS_NS = 105 * 10**9
+_MOST_BUILDS = 3
 # On a busy machine more is given, but somebody waits.
 _MOST_SLOWER = 2.0
-_LARGEST_RULES_BYTES = 1 << 18
+_LARGEST_TEXT_BYTES = 1 << 18
 _PLACEHOLDER = "ensign-build/program"
 
 
@@ -184,10 +185,11 @@ def explored_with_programs(
 
     Errors as `explored` without options, and InputError where no program comes of any.
     """
-    pending: list[tuple[str, ...]] = [()]
-    rules = of_debian_rules(_rules_of(wish.folder), system.system)
+    first = of_cargo(_text(wish.folder / "Cargo.toml")) if system.system == "cargo" else ()
+    pending: list[tuple[str, ...]] = [first]
+    rules = of_debian_rules(_text(wish.folder / DEBIAN_RULES), system.system)
     failure: CommandFailed | None = None
-    for options in pending:
+    for options in pending:  # which grows by what a tree says when it was built
         keys = {**draft.keys, "options": list(options)} if options else draft.keys
         notes = (*draft.notes, f"With {shlex.join(options)} it makes programs.") if options else ()
         tried = replace(draft, keys=keys, notes=notes or draft.notes)
@@ -200,21 +202,22 @@ def explored_with_programs(
                     yielded = True
                     yield tried, exploration, ports
                     return
-                more = exploration.more_options() if not options else ()
+                more = exploration.more_options()
         except CommandFailed as error:
             if yielded:
                 raise
-            failure, more = failure or error, ()
-        if not options:
-            pending += [each for each in dict.fromkeys((rules, more)) if each]
+            failure, more = (error if options == first else failure), ()
+        if len(pending) < _MOST_BUILDS:
+            more_of_it = (each for each in dict.fromkeys((rules, more)) if each)
+            pending += [each for each in more_of_it if each not in pending]
     if failure is not None:
         raise failure
     raise InputError(f"{wish.folder}: the build made no program that could be run")
 
 
-def _rules_of(folder: Path) -> str:
+def _text(path: Path) -> str:
     try:
-        return read_regular(folder / DEBIAN_RULES, _LARGEST_RULES_BYTES).decode(errors="replace")
+        return read_regular(path, _LARGEST_TEXT_BYTES).decode(errors="replace")
     except OSError:
         return ""
 
@@ -290,13 +293,13 @@ def _of_programs(exploration: Exploration, order: Sequence[Executable]) -> Itera
         if is_benchmark(program):
             yield Attempt(program)
     files = exploration.files()
-    by_name = dict(exploration.texts(list(files)))
+    by_name = {name: plain_text(text) for name, text in exploration.texts(list(files))}
     texts = list(by_name.values())
     samples = samples_of(files, _MOST_SAMPLES)
     every = [Sample(name, size) for name, size in sorted(files.items(), key=lambda each: -each[1])]
     for program in [each for each in order if not is_test(each)][:_MOST_PROGRAMS]:
         manual = (text for name, text in by_name.items() if is_manual_of(name, program.name))
-        said = exploration.help_of(program) or plain_text(next(manual, ""))
+        said = exploration.help_of(program) or next(manual, "")
         best = fitting(samples, f"{program.name} {said}")
         shown = [each for text in (said, *texts) for each in _shown(text, program, files)]
         for each in list(dict.fromkeys(shown))[:_MOST_SHOWN]:

@@ -14,6 +14,7 @@ LEAST_NS = 50_000_000
 LONGEST_NS = 2_500_000_000
 LEAST_SHARE = 0.5
 _LARGEST_BYTES = 64 << 20
+_TELLING_BYTES = 256 << 10
 _ENOUGH = 0.7
 _GROWTHS = 4
 _GROWN = 1.3
@@ -149,10 +150,11 @@ def _grown(attempt: Attempt, tried: Try) -> Iterator[TriedCommand]:
             return
         factor = min(64, max(2, math.ceil(WANTED_NS / max(trial.user_ns, 1_000_000))))
         larger = trial.attempt.times(factor)
-        if larger is None or sample.total_bytes * factor > _LARGEST_BYTES:
+        if larger is None or larger.total_bytes > _LARGEST_BYTES:
             return
         before_ns = trial.user_ns
         trial = tried(larger)
         yield trial
-        if trial.user_ns < before_ns * _GROWN:
+        # What reads little spends its time on its start, so that nothing follows from that.
+        if trial.user_ns < before_ns * _GROWN and larger.total_bytes >= _TELLING_BYTES:
             return  # it reads no more than the first copy

@@ -10,11 +10,13 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import PurePosixPath
 
 from ensign.lab.init.attempts import INPUT, OUTPUT, Attempt, Executable, Sample
 
 _LONGEST_LINE = 300
+_MOST_LINES = 200
 _MOST_WORDS = 16
 _SAMPLES_EACH = 3
 _ROFF_FONT = re.compile(r"\\f(\[\w*\]|\(..|.)|\\[&|^]")
@@ -72,10 +74,10 @@ def shown_commands(text: str, program: str, files: Collection[str]) -> list[Show
     """The commands of a program in a text. `files` are paths of the source, which may be meant."""
     names = {PurePosixPath(each).name: each for each in files}
     found: dict[Shown, None] = {}
-    for line in plain_text(text).replace("\\\n", " ").splitlines():
-        if program in line and len(line) <= _LONGEST_LINE:
-            for shown in _in_line(line.strip(), program, names):
-                found[shown] = None
+    lines = plain_text(text).replace("\\\n", " ").splitlines()
+    told = (line.strip() for line in lines if program in line and len(line) <= _LONGEST_LINE)
+    for line in islice(told, _MOST_LINES):
+        found.update(dict.fromkeys(_in_line(line, program, names)))
     return list(found)
 
 
