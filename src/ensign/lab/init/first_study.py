@@ -15,7 +15,6 @@ from ensign.builders.systems.debian import RULES as DEBIAN_RULES
 from ensign.builders.systems.registry import recognize
 from ensign.host.cache import Cache
 from ensign.host.files import write_atomically
-from ensign.host.regular_file import read_regular
 from ensign.lab.init.attempts import (
     Attempt,
     Executable,
@@ -27,17 +26,16 @@ from ensign.lab.init.attempts import (
     ranked,
     suite_attempts,
 )
-from ensign.lab.init.build_options import of_cargo, of_debian_rules
 from ensign.lab.init.draft import Draft, DraftWorkload, draft_text, study_name
 from ensign.lab.init.exploration import (
     INPUT_FILE,
     Exploration,
     content_of,
     crowdedness,
-    explored,
     given_name,
     samples_of,
 )
+from ensign.lab.init.first_build import Building, Callbacks, explored_with_programs
 from ensign.lab.init.search import (
     LEAST_NS,
     LEAST_SHARE,
@@ -56,10 +54,7 @@ from ensign.lab.init.shown_commands import (
     shown_commands,
 )
 from ensign.lab.ports import Ports
-from ensign.lab.study.prepare import build_ports
-from ensign.lab.study_file import parse_study
-from ensign.model.build_events import OnEvent
-from ensign.model.errors import CommandFailed, InputError
+from ensign.model.errors import InputError
 from ensign.model.units import format_duration
 from ensign.sources.obtain import lock_path
 from ensign.toolchains.find import installed_compilers
@@ -69,10 +64,8 @@ _MOST_PROGRAMS = 12
 _MOST_SHOWN = 12
 _TRYING_NS = 75 * 10**9
 _TRYING_TESTS_NS = 105 * 10**9
-_MOST_BUILDS = 3
 # On a busy machine more is given, but somebody waits.
 _MOST_SLOWER = 2.0
-_LARGEST_TEXT_BYTES = 1 << 18
 _PLACEHOLDER = "ensign-build/program"
 
 
@@ -99,14 +92,6 @@ class FirstStudy:
     artifact: str
     command: str
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Callbacks:
-    """Who is told what is being done."""
-
-    on_event: OnEvent
-    show: Callable[[str], None]
 
 
 def recognized_system(folder: Path, system: str = "") -> Recognized:
@@ -137,7 +122,7 @@ def first_study(wish: Wish, cache: Cache, ports: Ports, told: Callbacks) -> Firs
     )
     with (
         _no_lock_without_study(wish.file),
-        explored_with_programs(draft, wish, system, Building(cache, ports, told)) as found,
+        explored_with_programs(draft, wish.file, system, Building(cache, ports, told)) as found,
     ):
         draft, exploration, build = found
         programs = exploration.programs()
@@ -168,60 +153,6 @@ def _of_debian(folder: Path, system: Recognized) -> tuple[str, ...]:
     return (note,)
 
 
-@dataclass(frozen=True, slots=True)
-class Building:
-    """What a tree is built with, and who is told."""
-
-    cache: Cache
-    ports: Ports
-    told: Callbacks
-
-
-@contextmanager
-def explored_with_programs(
-    draft: Draft, wish: Wish, system: Recognized, building: Building
-) -> Iterator[tuple[Draft, Exploration, BuildPorts]]:
-    """The tree built with the first options that give programs: none, or those that it has for it.
-
-    Errors as `explored` without options, and InputError where no program comes of any.
-    """
-    first = of_cargo(_text(wish.folder / "Cargo.toml")) if system.system == "cargo" else ()
-    pending: list[tuple[str, ...]] = [first]
-    rules = of_debian_rules(_text(wish.folder / DEBIAN_RULES), system.system)
-    failure: CommandFailed | None = None
-    for options in pending:  # which grows by what a tree says when it was built
-        keys = {**draft.keys, "options": list(options)} if options else draft.keys
-        notes = (*draft.notes, f"With {shlex.join(options)} it makes programs.") if options else ()
-        tried = replace(draft, keys=keys, notes=notes or draft.notes)
-        file = parse_study(_with_any_workload(tried), wish.file)
-        ports = build_ports(file, building.cache, building.ports)
-        yielded = False
-        try:
-            with explored(file, system, ports, building.told.on_event) as exploration:
-                if exploration.programs():
-                    yielded = True
-                    yield tried, exploration, ports
-                    return
-                more = exploration.more_options()
-        except CommandFailed as error:
-            if yielded:
-                raise
-            failure, more = (error if options == first else failure), ()
-        if len(pending) < _MOST_BUILDS:
-            more_of_it = (each for each in dict.fromkeys((rules, more)) if each)
-            pending += [each for each in more_of_it if each not in pending]
-    if failure is not None:
-        raise failure
-    raise InputError(f"{wish.folder}: the build made no program that could be run")
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_regular(path, _LARGEST_TEXT_BYTES).decode(errors="replace")
-    except OSError:
-        return ""
-
-
 def chosen_compilers(path: str, system: str) -> tuple[str, ...]:
     """The newest GCC and the newest Clang on the search path, the default compiler's family first.
 
@@ -235,11 +166,6 @@ def chosen_compilers(path: str, system: str) -> tuple[str, ...]:
     if not chosen:
         raise InputError("no GCC and no Clang is installed; with Debian: apt-get install gcc")
     return chosen
-
-
-def _with_any_workload(draft: Draft) -> str:
-    any_workload = DraftWorkload("any", ("{artifact}",))
-    return draft_text(replace(draft, workload=any_workload), "ensign.toml")
 
 
 def _trial(
@@ -262,8 +188,8 @@ def _trial(
     order = _in_order(wish, programs)
     if wish.command:
         said = Attempt(order[0], tuple(shlex.split(wish.command))[1:])
-        found = chosen((said,), tried, within(_TRYING_NS))
-        return found.best, found.count
+        asked = tried(said)  # as it is, whatever it takes
+        return (asked if asked.ok else None), 1
     count = 0
     best: TriedCommand | None = None
     for attempts_of, limit_ns in ((_of_programs, _TRYING_NS), (_of_tests, _TRYING_TESTS_NS)):
