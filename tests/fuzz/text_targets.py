@@ -23,7 +23,7 @@ from ensign.lab.compare.drive_file import read_drive
 from ensign.lab.compare.evidence import read_bundled
 from ensign.lab.doctor.folder import _readable
 from ensign.lab.init import build_options
-from ensign.lab.init.shown_commands import options_of, shown_commands
+from ensign.lab.init.shown_commands import choices_of, options_of, shown_commands
 from ensign.lab.record import read_record
 from ensign.lab.study_file import parse_study
 from ensign.lab.suites import list_tests
@@ -143,6 +143,7 @@ def _shown(text: str) -> None:
     """What a tree says to its users of its programs, and of how it is configured."""
     shown_commands(text, "pack", ("in.txt", "data/x.emf"))
     options_of(text)
+    choices_of(text)
     build_options.of_debian_rules(text, "cmake")
     build_options.of_cmake_cache(text)
     build_options.of_meson(text.encode(errors="replace"))

@@ -8,7 +8,7 @@ import pytest
 
 from end_to_end.conftest import Ensign, ensign
 from ensign.lab.init import build_options
-from ensign.lab.init.shown_commands import options_of, shown_commands
+from ensign.lab.init.shown_commands import choices_of, options_of, shown_commands
 
 __all__ = ["ensign"]  # a fixture
 
@@ -65,13 +65,15 @@ LONG = 250_000
         ("pack " + "[" * 290 + "\n") * (LONG // 295),
         "-a " * (LONG // 3),
         "\n" * LONG,
+        "[" + "a|b|" * (LONG // 4),
     ],
-    ids=("rules", "folders", "options", "fonts", "brackets", "words", "lines"),
+    ids=("rules", "folders", "options", "fonts", "brackets", "words", "lines", "choices"),
 )
 def test_texts_that_are_slow_to_read_are_read_in_bounded_time(text: str) -> None:
     begun = time.process_time()
     shown_commands(text, "pack", ["in.txt"])
     options_of(text)
+    choices_of(text)
     build_options.of_debian_rules(text, "cmake")
     build_options.of_cmake_cache(text)
     assert time.process_time() - begun < 5

@@ -60,6 +60,11 @@ def test_options_that_a_help_names_are_tried_with_a_file() -> None:
     assert ("-c", INPUT) not in words
 
 
+def test_first_words_that_a_help_offers_come_first() -> None:
+    words = [each.words for each in attempts(PROGRAM, [SAMPLE], (), ["squeeze"])]
+    assert words[:3] == [("squeeze",), ("squeeze", INPUT), ("squeeze", INPUT, OUTPUT)]
+
+
 def test_tests_of_the_build_are_tried_if_they_need_no_other_file_of_it() -> None:
     suite = [
         SuiteCommand("a", ("ensign-build/pack", "data/x"), env=(("A", "b"),)),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ensign.lab.init.attempts import INPUT, OUTPUT, Executable, Sample
 from ensign.lab.init.shown_commands import (
     Shown,
+    choices_of,
     is_manual_of,
     options_of,
     plain_text,
@@ -66,6 +67,16 @@ def test_a_manual_is_read_without_its_markup() -> None:
 def test_options_are_those_of_the_help_that_do_something() -> None:
     said = "Usage: pack [-z] [--level N]\n  -h, --help  this\n  -o FILE\n  -V, --version\n  -\n"
     assert options_of(said) == ["-z", "--level", "-o"]
+
+
+def test_words_to_choose_from_are_found_in_a_help() -> None:
+    said = "usage: pack [OPTION] [client-header|code] [in out]\n  -f zip|tar\n"
+    assert choices_of(said) == ["client-header", "code", "zip", "tar"]
+    said = (
+        "Usage: pack <COMMAND>\n\nCommands:\n  squeeze   makes it small\n  help  this\n\n  a  b\n"
+    )
+    assert choices_of(said) == ["squeeze"]
+    assert choices_of("the program | reads") == []
 
 
 def test_a_made_up_name_stands_for_files_of_its_kind() -> None:

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import PurePosixPath
 
 from ensign.builders.systems.build_system import BUILD_FOLDER
@@ -189,14 +190,23 @@ def fitting(samples: Sequence[Sample], text: str) -> list[Sample]:
 
 
 def attempts(
-    program: Executable, samples: Sequence[Sample], options: Iterable[str] = ()
+    program: Executable,
+    samples: Sequence[Sample],
+    options: Iterable[str] = (),
+    choices: Sequence[str] = (),
 ) -> Iterator[Attempt]:
-    """What to try with a program, in this order. `options` are those that its help names."""
+    """What to try with a program, in this order.
+
+    `options` are those that its help names, `choices` first words that it offers.
+    """
     alone = Attempt(program)
     by_itself = is_benchmark(program) or is_test(program)
     known = tuple(dict.fromkeys(options))
     if by_itself:
         yield alone
+    for sample, choice in product(samples[:_SAMPLES_OF_OPTIONS], choices):
+        for more in ((), (INPUT,), (INPUT, OUTPUT)):
+            yield Attempt(program, (choice, *more), sample)
     for sample in samples:
         for words in _forms(known):
             yield Attempt(program, words, sample)
@@ -205,9 +215,8 @@ def attempts(
     for words in _OWN_BENCHMARKS:
         if not known or words[0] in known or not words[0].startswith("-"):
             yield Attempt(program, words)
-    for sample in samples[:_SAMPLES_OF_OPTIONS]:
-        for option in known[:_MOST_OPTIONS]:
-            yield Attempt(program, (option, INPUT), sample)
+    for sample, option in product(samples[:_SAMPLES_OF_OPTIONS], known[:_MOST_OPTIONS]):
+        yield Attempt(program, (option, INPUT), sample)
 
 
 def _forms(options: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -47,6 +47,7 @@ from ensign.lab.init.search import (
 )
 from ensign.lab.init.shown_commands import (
     Shown,
+    choices_of,
     is_manual_of,
     options_of,
     plain_text,
@@ -230,7 +231,7 @@ def _of_programs(exploration: Exploration, order: Sequence[Executable]) -> Itera
         shown = [each for text in (said, *texts) for each in _shown(text, program, files)]
         for each in list(dict.fromkeys(shown))[:_MOST_SHOWN]:
             yield from shown_attempts(each, program, best, every)
-        yield from attempts(program, best, options_of(said))
+        yield from attempts(program, best, options_of(said), choices_of(said))
 
 
 def _shown(text: str, program: Executable, files: Mapping[str, int]) -> list[Shown]:

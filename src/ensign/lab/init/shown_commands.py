@@ -35,6 +35,10 @@ _FILE_WORDS = frozenset(
     ("file", "files", "filename", "input", "infile", "input_file", "in", "path")
 )
 _OPTION = re.compile(r"(?:^|[\s,(\[|])(--?[A-Za-z][\w-]*)")
+_ALTERNATIVES = re.compile(r"[\[{<( ]([a-z][a-z-]{1,30}(?:\|[a-z][a-z-]{1,30}){1,20})[\]}>) \n]")
+_COMMANDS = re.compile(r"^[ \t]*(?:sub|available )?commands:[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_COMMAND = re.compile(r"^(?: {2,8}|\t)([a-z][a-z-]{1,30})(?: {2,}|\t|$)")
+_MOST_CHOICES = 12
 _HARMLESS = re.compile(r"^--?(h|help|v|version|V|usage|license|about)$")
 
 
@@ -57,6 +61,20 @@ def options_of(help_text: str) -> list[str]:
     """The options that a help names, without those that tell something and end."""
     found = dict.fromkeys(match[1] for match in _OPTION.finditer(help_text))
     return [each for each in found if not _HARMLESS.match(each)]
+
+
+def choices_of(help_text: str) -> list[str]:
+    """First words that a help offers to choose from: `[pack|unpack]`, or a list of commands."""
+    found: dict[str, None] = {}
+    for match in _ALTERNATIVES.finditer(help_text):
+        found.update(dict.fromkeys(match[1].split("|")))
+    heading = _COMMANDS.search(help_text)
+    for line in help_text[heading.end() :].splitlines()[1:] if heading else ():
+        command = _COMMAND.match(line)
+        if command is None:
+            break
+        found[command[1]] = None
+    return [each for each in found if not _HARMLESS.match(f"-{each}")][:_MOST_CHOICES]
 
 
 def plain_text(text: str) -> str:
