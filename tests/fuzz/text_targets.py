@@ -22,6 +22,8 @@ from ensign.host.processor import processor_of
 from ensign.lab.compare.drive_file import read_drive
 from ensign.lab.compare.evidence import read_bundled
 from ensign.lab.doctor.folder import _readable
+from ensign.lab.init import build_options
+from ensign.lab.init.shown_commands import choices_of, options_of, shown_commands
 from ensign.lab.record import read_record
 from ensign.lab.study_file import parse_study
 from ensign.lab.suites import list_tests
@@ -137,6 +139,17 @@ def _debian_rules(text: str) -> None:
     assert all(changed.count(f"export {name} ") for name in more)
 
 
+def _shown(text: str) -> None:
+    """What a tree says to its users of its programs, and of how it is configured."""
+    shown_commands(text, "pack", ("in.txt", "data/x.emf"))
+    options_of(text)
+    choices_of(text)
+    build_options.of_debian_rules(text, "cmake")
+    build_options.of_cmake_cache(text)
+    build_options.of_meson(text.encode(errors="replace"))
+    build_options.of_cargo(text)
+
+
 def _profile(path: Path) -> None:
     text = path.read_text(errors="replace")
     profdata_count(text)
@@ -230,6 +243,7 @@ TEXT_TARGETS = (
     Target("apt", _text(_apt), "text"),
     Target("build-depends", _text(unmet_in), "text"),
     Target("debian-rules", _text(_debian_rules), "text"),
+    Target("shown-commands", _text(_shown), "text"),
     Target("profile", _in_file(_profile), "text"),
     Target("said", _text(_said), "text"),
     Target("introspected", _introspected, "json"),

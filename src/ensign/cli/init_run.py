@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ensign.cli.output import say
 from ensign.cli.progress import BuildProgress, StatusLine
-from ensign.lab.init.first_study import Callbacks, FirstStudy, Wish, first_study
+from ensign.lab.init.first_build import Callbacks
+from ensign.lab.init.first_study import FirstStudy, Wish, first_study
 from ensign.lab.ports import Ports
 from ensign.lab.study.prepare import open_cache
 from ensign.model.errors import InputError
