@@ -283,6 +283,10 @@ pub struct Process {
     pub clear_env: bool,
     #[serde(default)]
     pub cwd: Option<String>,
+    /// The root directory in which it runs: its program and `cwd` are places of that. The meter
+    /// opens its standard files outside.
+    #[serde(default)]
+    pub root: Option<String>,
     #[serde(default)]
     pub cpus: Option<Vec<usize>>,
     #[serde(default)]

@@ -90,7 +90,7 @@ def unknown_toolchain(name: str, environment: str, problem: str) -> Toolchain:
 def environments_of_study(
     study: Study, path: Path, name: str, effects: tuple[Processes, Cache, Mapping[str, str]]
 ) -> RootDirectory:
-    """One environment of a study file, as `obtain_environment` gives it."""
+    """One environment of a study file, as `obtain_environment` gives it; nothing is pinned."""
     folder = path.absolute().parent
-    asked = EnvironmentPorts(*effects, folder, lock_path(path))
+    asked = EnvironmentPorts(*effects, folder, lock_path(path), pins=False)
     return obtain_environment(name, study.environments[name], asked)

@@ -33,7 +33,8 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     commands: Annotated[
         list[str],
         typer.Argument(
-            help="Two commands or more; the first is the baseline. With --revisions one."
+            help="Two commands or more; the first is the baseline. With --revisions or "
+            "--environments one."
         ),
     ],
     *,
@@ -44,6 +45,18 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
             help="Race one command in clean checkouts of two commits of the repository here; A "
             "alone is compared with HEAD.",
         ),
+    ] = None,
+    environments: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="Race one command in root directories: host, debian:RELEASE, a directory or tar "
+            "archive (with a slash), or names of --study.",
+        ),
+    ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The study whose [environments] are named."),
     ] = None,
     build: Annotated[
         str | None,
@@ -288,6 +301,8 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     if revisions is not None and len(commands) > 1:
         quoted = shlex.quote(" ".join(commands))
         raise InputError(f"--revisions races one command; if that is one, quote it: {quoted}")
+    if revisions is not None and environments is not None:
+        raise InputError("--revisions and --environments are two questions; ask one at a time")
     options = with_parameters(options, _parameters(parameter_list, parameter_scan, parameter_step))
     status = run_compare(
         options,
@@ -299,6 +314,8 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         share_machine=share_machine,
         confine=confine,
         revisions=revisions,
+        environments=environments,
+        study=study,
     )
     if status:
         raise typer.Exit(status)

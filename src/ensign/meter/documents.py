@@ -57,6 +57,7 @@ def process_json(process: ProcessSpec) -> Json:
         "env": dict(process.env),
         "clear_env": process.clear_env,
         "cwd": process.cwd,
+        **({} if process.root is None else {"root": process.root}),
         "cpus": _list(process.cpus),
         "stdin": process.stdin,
         "stdout": process.stdout,

@@ -51,7 +51,8 @@ class NoEnvironment(InputError):
 class EnvironmentPorts:
     """The effects of obtaining one: `env` is the caller's, `lock` the lock file, if there is one.
 
-    Without `makes` only what is at hand is given.
+    Without `makes` only what is at hand is given; without `pins` nothing is written to the lock
+    file, which holds all the same.
     """
 
     processes: Processes
@@ -61,6 +62,7 @@ class EnvironmentPorts:
     lock: Path | None = None
     update_lock: bool = False
     makes: bool = True
+    pins: bool = True
 
 
 def obtain_environment(
@@ -144,7 +146,7 @@ def _debian(name: str, environment: Environment, ports: EnvironmentPorts) -> Roo
 
             entry = ports.cache.get(_KIND, key) or ports.cache.make(_KIND, key, fill)
         ports.cache.remember(question, key)
-    if ports.lock is not None and ports.makes:
+    if ports.lock is not None and ports.makes and ports.pins:
         found = entry.facts["packages"]
         write_pin(ports.lock, name, RootPin(request, found if isinstance(found, dict) else {}))
     return RootDirectory(name, entry.folder / _ROOT, key)

@@ -38,6 +38,7 @@ def program_process(command: CommandVariant, options: Options, cpus: CpuPlan) ->
         # A server runs until it is ended; its load generator has the deadline.
         deadline_ns=None if options.serves else options.run_deadline_ns,
         cwd=command.folder,
+        root=command.root,
     )
 
 
