@@ -56,12 +56,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Whether nothing is recorded and nothing changed.
     fn only_runs(&self) -> bool {
-        let changes = [
-            &self.compile,
-            &self.link,
-            &self.remove,
-            &self.program_only,
-        ];
+        let changes = [&self.compile, &self.link, &self.remove, &self.program_only];
         self.socket.is_none() && self.log.is_none() && changes.iter().all(|each| each.is_empty())
     }
 }

@@ -40,7 +40,7 @@ from ensign.toolchains.rust import cargo_settings
 from ensign.toolchains.spelling import with_separate_functions
 from ensign.toolchains.table import Family, Flags
 
-_SCHEMA = 8
+_SCHEMA = 7
 _OF_DEPENDENCIES = ("dependency_cflags", "dependency_ldflags")
 _OF_TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
 
@@ -399,7 +399,8 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         "artifact": build.artifact,
         "tools": tools,
         "runtime_files": build.runtime_files,
-        **({} if build.system is None else {"finds_libraries": True}),
+        # Their relinks are part of it, too.
+        **({} if build.system is None else {"finds_libraries": "relinked"}),
         **({} if relinks is None else {"relinks": as_inputs(relinks)}),
         **({"tree": True} if keeps_tree else {}),
     }
