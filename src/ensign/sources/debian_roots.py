@@ -51,17 +51,23 @@ class Maker:
         return shutil.which(program, path=f"{self.env.get('PATH', '')}:{_SBIN}")
 
 
-def made_root(
-    name: str, environment: Environment, maker: Maker, work: Path
-) -> tuple[Path, dict[str, str]]:
-    """The archive of a root directory, in `work`, and its packages. NoEnvironment."""
-    mmdebstrap, debootstrap = maker.which("mmdebstrap"), maker.which("debootstrap")
-    if mmdebstrap is None and (debootstrap is None or os.geteuid() != 0):
+def require_programs(name: str, maker: Maker) -> None:
+    """NoEnvironment where nothing here can make a release of Debian."""
+    debootstrap = maker.which("debootstrap")
+    if maker.which("mmdebstrap") is None and (debootstrap is None or os.geteuid() != 0):
         also = " (debootstrap, which is here, needs root)" if debootstrap is not None else ""
         raise NoEnvironment(
             f"the environment '{name}' needs mmdebstrap{also}; apt-get install mmdebstrap, or give "
             "a 'directory' or an 'archive' instead"
         )
+
+
+def made_root(
+    name: str, environment: Environment, maker: Maker, work: Path
+) -> tuple[Path, dict[str, str]]:
+    """The archive of a root directory, in `work`, and its packages. NoEnvironment."""
+    require_programs(name, maker)
+    mmdebstrap, debootstrap = maker.which("mmdebstrap"), maker.which("debootstrap")
     mirror, keyring = _mirror(name)
     included = ",".join([_ALWAYS, *environment.packages])
     signed = (f"--keyring={keyring}",) if keyring else ()

@@ -20,7 +20,7 @@ from ensign.model.study_environment import Environment
 from ensign.model.units import parse_size_bytes
 from ensign.sources.archive import check_sha256
 from ensign.sources.archive_stream import UnpackLimits
-from ensign.sources.debian_roots import Maker, NoEnvironment, made_root
+from ensign.sources.debian_roots import Maker, NoEnvironment, made_root, require_programs
 from ensign.sources.environment_pins import RootPin, drift, read_pin, write_pin
 from ensign.sources.unpack import unpack
 
@@ -110,6 +110,7 @@ def _debian(name: str, environment: Environment, ports: EnvironmentPorts) -> Roo
     entry = ports.cache.get(_KIND, key) if key else None
     if entry is None:
         if not ports.makes:
+            require_programs(name, Maker(ports.processes, ports.env))
             raise NoEnvironment(f"the environment '{name}' is made at the first run")
         with ports.cache.temporary() as work:
             archive, packages = made_root(
