@@ -61,6 +61,7 @@ PROGRAM = ProcessSpec(
     ("server", "{port}"),
     env=(("A", "b"),),
     cwd="/",
+    root="/r",
     cpus=(0,),
     stdin="in",
     stdout="out",

@@ -13,7 +13,8 @@ from ensign.host.processes import Processes
 from ensign.host.root_directory import RootDirectory
 from ensign.model.study import Study
 from ensign.model.study_environment import environment_of, program_of
-from ensign.sources.environments import EnvironmentPorts, NoEnvironment, obtain_environment
+from ensign.sources.debian_roots import NoEnvironment
+from ensign.sources.environments import EnvironmentPorts, obtain_environment
 from ensign.sources.obtain import lock_path
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Family, Kind

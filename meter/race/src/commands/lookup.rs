@@ -41,10 +41,10 @@ pub(crate) fn find(
                 program: file,
                 file: place,
             }),
-            Ok(_) => Ok(Found::here(fs::canonicalize(&file).map_or_else(
-                |_| file.clone(),
-                |full| keep_name(full, &file),
-            ))),
+            Ok(_) => Ok(Found::here(
+                fs::canonicalize(&file)
+                    .map_or_else(|_| file.clone(), |full| keep_name(full, &file)),
+            )),
             Err(Code::NotFound) => Err((Code::NotFound, format!("{name} does not exist"))),
             Err(code) => Err((code, why_not(name, &file))),
         };
@@ -197,7 +197,10 @@ mod tests {
         std::os::unix::fs::symlink("../../../../bin/sh", dir.join("usr/bin/up")).unwrap();
         let root = dir.to_str();
         let found = find("tool", None, Some("/bin:/usr/bin"), root);
-        let (up, sh) = (find("up", None, Some("/usr/bin"), root), in_root(root.unwrap(), Path::new("/bin/sh")));
+        let (up, sh) = (
+            find("up", None, Some("/usr/bin"), root),
+            in_root(root.unwrap(), Path::new("/bin/sh")),
+        );
         let real = fs::canonicalize(dir.join("usr/bin/real")).unwrap();
         fs::remove_dir_all(&dir).unwrap();
         let found = found.ok().unwrap();

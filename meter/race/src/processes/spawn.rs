@@ -311,7 +311,13 @@ impl Plan<'_> {
             self.check(6, libc::chdir(c"/".as_ptr()));
             // Of a meter without root's rights: what it may, its programs must not. Before Linux
             // 4.3 there is nothing of that kind.
-            libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+            libc::prctl(
+                libc::PR_CAP_AMBIENT,
+                libc::PR_CAP_AMBIENT_CLEAR_ALL,
+                0,
+                0,
+                0,
+            );
         }
     }
 

@@ -45,7 +45,9 @@ impl Variant<'_> {
             match lookup::why_not_copied(&original.file)? {
                 Some(reason) => self.warn_not_copied(run_state, reason),
                 None => {
-                    let copy = run_state.scratch.copy_executable(self.tree, &original.file)?;
+                    let copy = run_state
+                        .scratch
+                        .copy_executable(self.tree, &original.file)?;
                     if lookup::may_execute(&copy) {
                         program = copy;
                     } else {
