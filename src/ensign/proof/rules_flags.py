@@ -69,7 +69,12 @@ def flag_findings(seen: BuildEvidence) -> Iterator[Finding]:
             yield from _debug(seen, units)
         yield from _unrequested_lto(seen, seen.request, units)
     elif seen.proof.binary.read and not seen.proof.binary.units:
-        yield seen.finding(NO_DEBUG_INFO_THERE, no_debug(seen.proof.binary))
+        told = any(unit.words is not None for unit in own_units(seen))
+        text = _BY_CALLS if told else no_debug(seen.proof.binary)
+        yield seen.finding(NO_DEBUG_INFO_THERE, text)
+
+
+_BY_CALLS = "it has no debug information; its flags are those of the calls that are known"
 
 
 def no_debug(binary: Binary) -> str:

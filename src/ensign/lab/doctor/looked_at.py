@@ -29,6 +29,7 @@ from ensign.proof.needed_libraries import (
 
 _VERSION = re.compile(r"-(\d+)$")
 _ASKED_VERSION = re.compile(r"(\d+)\.\d+\.\d+")
+_JAVA = "libjvm.so"
 _PLAIN = ("gcc", "clang")
 _MACHINES_HERE = {
     "x86_64": ("x86-64", "x86 (32 bits)"),
@@ -91,8 +92,9 @@ def of_process(
         text = f"the file of process {process.number} was deleted or replaced; it runs the old one"
         findings.append(FILE_REPLACED.found(text, Path(process.program).name))
     share = process.user_share
-    used = "none that was counted yet" if share is None else f"{share:.0%} user, the rest system"
-    running = Fact("process", f"{process.number}, running {process.program}; CPU time: {used}")
+    of = "too little to tell its user share" if share is None else f"{share:.0%} of it user time"
+    used = f"CPU time: {process.cpu_s:.1f} s, {of}"
+    running = Fact("process", f"{process.number}, running {process.program}; {used}{_run(process)}")
     done = completed(checkup, look, LocalPrograms(), share)
     return replace(
         done,
@@ -103,6 +105,12 @@ def of_process(
             *findings,
         ),
     )
+
+
+def _run(process: RunningProcess) -> str:
+    """What it runs besides its own files."""
+    java = any(Path(each.path).name == _JAVA for each in process.mapped)
+    return "; it runs Java, which is compiled in the process and not in any file" if java else ""
 
 
 def _offers(programs: Programs, user_share: float | None) -> Offers:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ensign.lab.doctor.protections import hardening_of
 from ensign.model.checkup import Fact
-from ensign.proof.evidence import BuildEvidence
+from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.facts import Binary, Unit, UnitKind, compiler_of_comment
 from ensign.proof.flags import effects, level_of, lto_of
 from ensign.proof.go_build import GoBuild
@@ -62,8 +62,11 @@ class ProgramLook:
 
     @property
     def recorded(self) -> tuple[tuple[str, ...], ...]:
-        """The flags of each unit that tells them."""
-        return tuple(unit.flags for unit in self.compiled if unit.flags is not None)
+        """The flags of each unit that tells them, else of the known calls that made it."""
+        told = tuple(unit.flags for unit in self.compiled if unit.flags is not None)
+        if told or self.seen.link is None:
+            return told
+        return tuple(each.words for each in own_units(self.seen) if each.words is not None)
 
 
 def facts_of(look: ProgramLook) -> tuple[Fact, ...]:
@@ -144,7 +147,7 @@ def _levels(look: ProgramLook) -> Fact:
         unknown = "unknown: its units record none (Clang: -grecord-command-line would)"
         return Fact("flags", unknown if silent else _NO_DEBUG)
     levels = Counter(level_of(words) or "no -O (-O0)" for words in look.recorded)
-    silent_units = len(look.compiled) - len(look.recorded)
+    silent_units = max(0, len(look.compiled) - len(look.recorded))
     text = ", ".join(f"{name} ({number} units)" for name, number in levels.most_common())
     text += f"; unknown of {silent_units} units" if silent_units else ""
     more = tuple(
@@ -181,7 +184,7 @@ def _profile(look: ProgramLook) -> str:
         return f"used: {Path(profile).name}" if profile not in ("", "off") else "none was used"
     using = sum(map(uses_feedback, look.recorded))
     if using:
-        return f"used in {using} of {len(look.compiled)} units"
+        return f"used in {using} of {max(len(look.compiled), len(look.recorded))} units"
     return "none was used" if look.recorded else "unknown: no flags"
 
 
