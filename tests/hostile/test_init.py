@@ -26,13 +26,14 @@ static void plant(const char *folder, const char *name) {
     symlink("%(victim)s", path);
 }
 int main(int argc, char **argv) {
-    unsigned sum = argc > 1 ? 0 : 1;
-    for (int each; (each = getchar()) != EOF;)
-        for (int i = 0; i < 300; i++) sum = sum * 31 + each;
-    if (argc > 1) return 2;
-    plant(".", "ensign-input.c");
+    FILE *given = argc > 1 ? fopen(argv[1], "r") : stdin;
+    if (!given) return 2;
+    if (argc == 1) plant(".", "ensign-input.c");
     plant(getenv("TMPDIR"), "said");
     plant(getenv("TMPDIR"), "followed");
+    unsigned sum = 0;
+    for (int each; (each = getc(given)) != EOF;)
+        for (int i = 0; i < 300; i++) sum = sum * 31 + each;
     printf("%%u\\n", sum);
     return 0;
 }

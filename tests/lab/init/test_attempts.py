@@ -208,3 +208,5 @@ def test_too_long_is_worse_than_short() -> None:
 def test_the_budget_holds_a_few_rounds() -> None:
     assert budget_s(tried(Attempt(PROGRAM), 200.0)) == 20
     assert budget_s(tried(Attempt(PROGRAM), 1100.0)) == 60
+    assert budget_s(replace(tried(Attempt(PROGRAM), 4000.0), crowded=20.0)) == 40
+    assert budget_s(tried(Attempt(PROGRAM), 5000.0)) == 120

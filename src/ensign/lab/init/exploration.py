@@ -179,15 +179,16 @@ class Exploration:
             follower=(*follower, "--sample-us", str(_SAMPLE_US), "--"),
         )
         changed = given is not None and _content(given) != before
-        cpu_ns, share = self._spent(log)
+        cpu_ns, share, writes = self._spent(log)
         both_ns = outcome.user_ns + outcome.system_ns
         # The kernel tells user from system time by its ticks, of which short programs see none.
         of_user = outcome.user_ns / both_ns if both_ns > _TELLING_NS else 1.0
         asks = bool(_SAYS_USAGE.search(_beginning(said)))
-        how = "changed its input" if changed else outcome.describe()
+        how = "writes beside the source" if writes else outcome.describe()
+        how = "changed its input" if changed else how
         return TriedCommand(
             attempt=attempt,
-            ok=outcome.ok and not changed and not asks,
+            ok=outcome.ok and not changed and not asks and not writes,
             user_ns=round(cpu_ns * of_user),
             share_built=share,
             wall_ns=outcome.wall_ns,
@@ -196,17 +197,21 @@ class Exploration:
             crowded=crowd,
         )
 
-    def _spent(self, log: Path) -> tuple[int, float]:
-        """CPU time of a followed command (ns), and what share of it was in the tree's code."""
+    def _spent(self, log: Path) -> tuple[int, float, bool]:
+        """CPU time of a command (ns), what share of it was in the tree's code, and writing there.
+
+        In a race that would be the source folder, to which it may not write.
+        """
         try:
             followed = read_followed(read_foreign(log, _LARGEST_LOG_BYTES))
         except (EnsignError, OSError):
-            return 0, 0.0
+            return 0, 0.0, False
         log.unlink(missing_ok=True)
         seen_ns = sum(each.cpu_ns for each in followed.samples)
         inside = f"{self.opened.seen_as}/"
         built = sum(each.cpu_ns for each in followed.samples if each.path.startswith(inside))
-        return followed.cpu_ns, built / max(1, seen_ns)
+        writes = any(each.path.startswith(inside) for each in followed.written)
+        return followed.cpu_ns, built / max(1, seen_ns), writes
 
     def _laid_down(self, sample: Sample) -> Path:
         """The sample in the tree, as the commands are to read it."""
