@@ -28,8 +28,8 @@ def ship(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="It must run on this host, too: a copy of its /proc/cpuinfo, or what "
-            "'ensign env show --json' prints there.",
+            help="It must run on this host, too: a copy of its /proc/cpuinfo, or its sheet "
+            "(of 'ensign env show', as JSON).",
         ),
     ] = None,
     despite: Annotated[

@@ -26,7 +26,7 @@ OPTION = "--environments"
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class InRoots:
     """The options with the command once in each environment; `findings` say what these are."""
 
     options: Options
@@ -36,7 +36,7 @@ class Entered:
 @contextmanager
 def in_environments(
     said: str | None, study: Path | None, options: Options, ports: Ports
-) -> Iterator[Entered]:
+) -> Iterator[InRoots]:
     """The environments `A,B,…`, for as long as they are needed.
 
     InputError where one is not there, cannot be had here, or does not have the command's program.
@@ -44,7 +44,7 @@ def in_environments(
     if said is None:
         if study is not None:
             raise InputError(f"--study names the file whose environments {OPTION} are; give that")
-        yield Entered(options)
+        yield InRoots(options)
         return
     names = _names(said)
     _check(options)
@@ -54,7 +54,7 @@ def in_environments(
         (command,) = options.commands
         for name, root in roots:
             _require_program(command, name, root, shell=bool(options.shell))
-        yield Entered(
+        yield InRoots(
             replace(
                 options,
                 commands=(command,) * len(names),
