@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -103,18 +104,21 @@ def test_no_private_word_is_left() -> None:
     assert found == []
 
 
-def _said(path: Path) -> Iterator[tuple[str, set[str]]]:
+@cache
+def _said(path: Path) -> tuple[tuple[str, frozenset[str]], ...]:
     """Every identifier of a module, and every text in it, with the words that it is made of."""
-    yield path.stem, set(_parts(path.stem))
+    return tuple((name, frozenset(_parts(name))) for name in dict.fromkeys(_names(path)))
+
+
+def _names(path: Path) -> Iterator[str]:
+    yield path.stem
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[object] = [
             getattr(node, each, None) for each in ("id", "name", "attr", "arg", "asname")
         ]
         if isinstance(node, ast.Constant):
             names.append(node.value)
-        for name in names:
-            if isinstance(name, str):
-                yield name, set(_parts(name))
+        yield from (name for name in names if isinstance(name, str))
 
 
 def _parts(name: str) -> list[str]:

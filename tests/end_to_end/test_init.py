@@ -36,7 +36,7 @@ def test_a_filter_gets_input_that_takes_long_enough_and_the_study_runs(ensign: E
     text = (tree / "ensign.toml").read_text()
     assert 'system = "make"' in text
     assert 'artifact = "sum"' in text
-    made = {"ensign.toml", "ensign.lock.json", "ensign-input"}
+    made = {"ensign.toml", "ensign.lock.json", "ensign-input.c"}
     assert {path.name for path in tree.iterdir()} == {*before, *made}
     assert {name: (tree / name).read_bytes() for name in before} == before
     for axis in ("optimization", "lto", "compiler"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 import pytest
 
@@ -111,3 +112,47 @@ def test_a_baseline_that_prints_otherwise_ends_the_study(ensign: Ensign) -> None
     done = ensign("run", "study.toml")
     assert done.status == 2
     assert "'expected' of workload 'says': there is no file" in done.complaint
+
+
+GOOGLE = """\
+#!/bin/sh
+for each; do case $each in --benchmark_out=*) file=${each#*=} ;; esac; done
+printf '{"benchmarks": [{"name": "BM_a", "cpu_time": %s, "time_unit": "us"}]}' "$1" > "$file"
+"""
+
+
+def test_compare_reads_benchmarks_and_what_must_be_printed(ensign: Ensign) -> None:
+    program = ensign.folder / "bench"
+    program.write_text(GOOGLE)
+    program.chmod(0o755)
+    (ensign.folder / "nothing").write_text("")
+    commands = ("./bench 2", "./bench 3", "sh -c 'echo no'")
+    done = ensign(
+        "compare", *commands, "--benchmarks", "google-benchmark", "--expected", "nothing",
+        "--runs", "2", "--json", "out.json",
+    )  # fmt: skip
+    assert done.status == 3
+    said = json.loads((ensign.folder / "out.json").read_text())
+    (test,) = [each for each in said["workloads"] if each["variant"] == "./bench 3"]
+    assert test["workload"] == "BM_a"
+    assert (test["unit"], test["ratio"]) == ("s", pytest.approx(1.5))
+    assert "printed what is not expected (nothing)" in done.said
+    done = ensign("compare", *commands[:2], "--expected", "gone", "--runs", "2")
+    assert (done.status, done.complaint) == (
+        2,
+        "ensign: --expected gone: No such file or directory",
+    )
+
+
+def test_figures_on_standard_error_in_any_unit_are_those_of_one_unit(ensign: Ensign) -> None:
+    commands = ["sh -c 'echo took 900 us >&2'", "sh -c 'echo took 1.8ms'"]
+    done = ensign(
+        "compare", *commands, "--score", "took ([0-9.]+)", "--unit", "ms", "--runs", "2",
+        "--json", "out.json",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    said = json.loads((ensign.folder / "out.json").read_text())
+    assert said["comparisons"][0]["ratio"] == pytest.approx(2)
+    scores = {each["variant"]: each["score"] for each in said["variants"]}
+    assert scores[commands[1]] == pytest.approx(1.8)
+    assert scores[commands[0]] == pytest.approx(0.9)

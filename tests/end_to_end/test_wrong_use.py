@@ -61,7 +61,7 @@ from ensign.cli.main import run_command_line
         ("report nosuch.toml", "there is no such file"),
         ("doctor nosuch.toml", "there is no such file"),
         ("doctor nosuchprogram", "there is no 'nosuchprogram'"),
-        ("doctor /etc/passwd", "is not an ELF program"),
+        ("doctor /etc/passwd", "is a text; name a program"),
         ("doctor true --fail-on always", "--fail-on knows note, warning, error"),
         ("clean --older-than soon", "soon"),
     ],

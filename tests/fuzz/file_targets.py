@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ensign.builders.built_again import _identity
+from ensign.builders.built_again import _fingerprint
 from ensign.builders.record_file import read_record, still_true
 from ensign.host.processes import FakeProcesses, Outcome
 from ensign.lab.doctor.advice import Offers, advice_for
@@ -52,7 +52,7 @@ def _elf(data: bytes, folder: Path) -> None:
     exported(path)
     defined_names(path)
     _offered(path)
-    _identity(path)
+    _fingerprint(path)
     _read(path, "")
     binary = read_binary(path)
     look = None if binary is None else look_at(path, BuildEvidence("x", Proof(binary)))

@@ -19,9 +19,13 @@ from ensign.host.entry import read_meta
 from ensign.host.json_text import read_json
 from ensign.host.machine import read_machine
 from ensign.host.processor import processor_of
+from ensign.host.root_directory import RootDirectory
 from ensign.lab.compare.drive_file import read_drive
 from ensign.lab.compare.evidence import read_bundled
 from ensign.lab.doctor.folder import _readable
+from ensign.lab.environment.system import system_of
+from ensign.lab.init import build_options
+from ensign.lab.init.shown_commands import choices_of, options_of, shown_commands
 from ensign.lab.record import read_record
 from ensign.lab.study_file import parse_study
 from ensign.lab.suites import list_tests
@@ -30,6 +34,7 @@ from ensign.meter.abilities import parse_abilities
 from ensign.meter.client import record_of_line
 from ensign.meter.following import read_followed
 from ensign.meter.records import TrialPlace, ended_of, outcome_of, trials
+from ensign.model.environment_sheet import EnvironmentSheet, read_sheet, sheet_differences
 from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
 from ensign.model.study_workload import Workload
 from ensign.proof.dry_run import asked_of_commands, asked_of_dry_run
@@ -38,6 +43,7 @@ from ensign.proof.leftovers import read_leftovers
 from ensign.proof.link_line import files_in_map, used_by_map
 from ensign.proof.lto_symbols import symbols_by_member
 from ensign.proof.rules_log import unknown_lto
+from ensign.report.as_environment import differences_text, sheet_text
 from ensign.ship.debian_rules import with_additions
 from ensign.sources.apt import (
     parse_deb822,
@@ -46,6 +52,7 @@ from ensign.sources.apt import (
     source_list,
     upstream_version,
 )
+from ensign.sources.environment_pins import drift, read_pin, read_pins
 from ensign.sources.obtain import read_lock
 from ensign.store.folder import StudyFolder
 from ensign.toolchains.profiling import bolt_count, gcov_count, profdata_count
@@ -137,6 +144,17 @@ def _debian_rules(text: str) -> None:
     assert all(changed.count(f"export {name} ") for name in more)
 
 
+def _shown(text: str) -> None:
+    """What a tree says to its users of its programs, and of how it is configured."""
+    shown_commands(text, "pack", ("in.txt", "data/x.emf"))
+    options_of(text)
+    choices_of(text)
+    build_options.of_debian_rules(text, "cmake")
+    build_options.of_cmake_cache(text)
+    build_options.of_meson(text.encode(errors="replace"))
+    build_options.of_cargo(text)
+
+
 def _profile(path: Path) -> None:
     text = path.read_text(errors="replace")
     profdata_count(text)
@@ -217,6 +235,33 @@ def _recorded(path: Path) -> None:
 
 
 _OURS = (InputError, CommandFailed, InternalError)
+
+
+def _pins(path: Path) -> None:
+    """What a lock file has of environments."""
+    for name in read_pins(path):
+        pin = read_pin(path, name)
+        if pin is not None:
+            drift(pin.packages, {})
+
+
+def _sheet(data: bytes, _folder: Path) -> None:
+    """A saved sheet, and its differences as they are shown."""
+    with suppress(ValueError):
+        sheet = read_sheet(read_json(data))
+        found = sheet_differences(sheet, EnvironmentSheet("host", {"libc": "glibc 2.36"}))
+        differences_text(found)
+        sheet_text(sheet)
+
+
+def _system(data: bytes, folder: Path) -> None:
+    """A root directory whose release, packages and C library are all these bytes."""
+    for name in ("etc/os-release", "var/lib/dpkg/status", "lib64/libc.so.6"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    system_of(RootDirectory("r", folder, ""))
+
+
 TEXT_TARGETS = (
     Target("study", _study, "toml"),
     Target("toml-positions", _text(_positions), "toml", corpus="study"),
@@ -227,9 +272,13 @@ TEXT_TARGETS = (
     Target("comparison", _in_file(_comparison, "comparison.json"), "json"),
     Target("cached", _in_file(_cached, "meta.json"), "json"),
     Target("leftovers", _in_file(read_leftovers), "json"),
+    Target("pins", _in_file(_pins), "json", corpus="lock"),
+    Target("sheet", _sheet, "json"),
+    Target("system", _system, "text", corpus="apt"),
     Target("apt", _text(_apt), "text"),
     Target("build-depends", _text(unmet_in), "text"),
     Target("debian-rules", _text(_debian_rules), "text"),
+    Target("shown-commands", _text(_shown), "text"),
     Target("profile", _in_file(_profile), "text"),
     Target("said", _text(_said), "text"),
     Target("introspected", _introspected, "json"),

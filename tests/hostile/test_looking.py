@@ -79,6 +79,7 @@ class Trapped:
         traced = (
             STRACE,
             "-f",
+            "--seccomp-bpf",  # other calls are not stopped at: several times as quick
             "-qq",
             "-e",
             "trace=execve,execveat",

@@ -64,6 +64,17 @@ def test_an_option_given_once_stands_for_every_command() -> None:
         (replace(TWO, names=("a", "b", "c")), "3 names for 2"),
         (replace(TWO, preload=("x",)), "--preload needs --load"),
         (Options(commands=("a {port}", "b {port}")), "no --load"),
+        (replace(TWO, benchmarks="google-benchmarks"), "nearest is 'google-benchmark'"),
+        (replace(TWO, benchmarks="pyperf", score=Score("(.)")), "leave out one"),
+        (replace(TWO, benchmarks="pyperf", metric=Metric.CPU), "instead of cpu time"),
+        (replace(TWO, benchmarks="pyperf", mode=Mode.INTERLEAVED), "whole executions"),
+        (replace(TWO, benchmarks="pyperf", operations="3"), "no --operations"),
+        (replace(TWO, benchmarks="pyperf", shell="/bin/sh"), "no --shell"),
+        (replace(TWO, benchmarks="libtest", output="null"), "no --output null"),
+        (replace(SERVERS, benchmarks="pyperf"), "no --load"),
+        (replace(TWO, expected="f", output="null"), "what is printed"),
+        (replace(TWO, expected_sha256="ABC"), "64 digits"),
+        (replace(SERVERS, expected="f"), "not for servers"),
         (replace(SERVERS, commands=("a --port 1", "b --port {port}")), "{port}"),
         (replace(SERVERS, load=("hit",)), "the load 'hit'"),
         (replace(SERVERS, ready="soon"), "--ready"),
@@ -84,6 +95,21 @@ def test_the_baseline_races_against_its_twin() -> None:
     assert variants[2].program == variants[0].program
     assert [variant.expected_ns for variant in variants] == [5, 7, 5]
     assert all(variant.program.cpus == (1,) for variant in variants)
+
+
+def test_benchmarks_are_told_to_write_their_figures() -> None:
+    options = replace(TWO, benchmarks="google-benchmark")
+    spec = variant_specs(command_variants(options), options, CPUS, {})[0]
+    assert spec.program.argv[:2] == ("old", "x")
+    assert "--benchmark_out={tmp}/google-benchmark.json" in spec.program.argv
+    assert spec.report is not None
+    assert spec.report.file == "{tmp}/google-benchmark.json"
+    options = replace(TWO, benchmarks="criterion", env=("A=b",))
+    spec = variant_specs(command_variants(options), options, CPUS, {})[0]
+    assert [each.name for each in spec.scores] == [""]
+    assert spec.program.env == (("CRITERION_HOME", "{tmp}/criterion"), ("A", "b"))
+    plan = plan_race(options, {"1": pilot("old x", 100 * MS), "2": pilot("new x", 100 * MS)}, ())
+    assert (plan.metric, plan.mode) == (Metric.SCORE, Mode.ALTERNATING)
 
 
 def test_servers_get_their_load_on_the_other_cpus() -> None:

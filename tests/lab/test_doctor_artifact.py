@@ -125,7 +125,7 @@ def test_wrong_paths_are_wrong_use(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name, words in (
         ("nothing", "there is no"),
-        ("text", "is not an ELF program"),
+        ("text", "is a text; name a program"),
         ("empty", "nothing was built"),
     ):
         with pytest.raises(InputError, match=words):

@@ -265,6 +265,8 @@ def test_stripped_and_without_debug_information_are_told_apart(project: Project)
     project.link("gcc-12")
     project.run("objcopy --only-keep-debug program d && strip program")
     project.run("objcopy --add-gnu-debuglink=d program")
+    assert "no-debug-info" not in faults(examine(project.folder / "program"))
+    project.run("rm d")
     apart = faults(examine(project.folder / "program"))["no-debug-info"]
     assert "without -g" in plain
     assert "is stripped" in stripped

@@ -228,16 +228,17 @@ def told(path: Path) -> str:
         return str(error).splitlines()[0]
 
 
-def test_two_hundred_corruptions_of_a_program(
+def test_two_hundred_corruptions_of_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Compilers need not be asked two hundred times.
     monkeypatch.setattr("ensign.lab.doctor.looked_at._offers", lambda *_: Offers())
-    good = built(tmp_path, "-g", "-O2").read_bytes()
+    kinds = (("-g", "-O2"), ("-s", "-gdwarf-4"), ("-g", "-gz"), ("-g", "-c"), ("-shared", "-fPIC"))
+    good = [built(tmp_path, *words).read_bytes() for words in kinds]
     chance = random.Random(15)  # noqa: S311
     bad = tmp_path / "bad"
-    for _ in range(200):
-        data = bytearray(good)
+    for number in range(200):
+        data = bytearray(good[number % len(good)])
         for _ in range(chance.randint(1, 30)):
             near = len(data) if chance.random() < 0.5 else 1024
             data[chance.randrange(near)] = chance.randrange(256)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from ensign.meter.requests import NamedPattern, Report
 from ensign.meter.scores import AskedScores
 from ensign.model.errors import CommandFailed
-from ensign.model.score_units import better_by
+from ensign.model.score_units import better_by, contradiction
+from ensign.model.study_workload import ScoreSection
 from ensign.model.trials import Better, NamedScore, Score
 
 RATE, TIME = Score("(.)", "MB/s", Better.HIGHER), Score("(.)", "ms", Better.LOWER)
@@ -57,6 +59,9 @@ def test_a_report_is_read_by_who_knows_it() -> None:
         ("requests/sec", Better.HIGHER),
         ("ops per second", Better.HIGHER),
         ("fps", Better.HIGHER),
+        ("MIPS", Better.HIGHER),
+        ("Gflops", Better.HIGHER),
+        ("usec", Better.LOWER),
         ("points", None),
         ("", None),
         ("MB", None),
@@ -64,3 +69,19 @@ def test_a_report_is_read_by_who_knows_it() -> None:
 )
 def test_a_unit_says_which_number_is_better(unit: str, better: Better | None) -> None:
     assert better_by(unit) is better
+
+
+def test_a_unit_is_not_contradicted() -> None:
+    assert contradiction("ms", Better.HIGHER).startswith("'ms' is a time")
+    assert contradiction("MB/s", Better.LOWER).startswith("'MB/s' is a rate")
+    assert not contradiction("ms", Better.LOWER)
+    assert not contradiction("points", Better.LOWER)
+    with pytest.raises(ValidationError, match="leave 'better' out"):
+        ScoreSection.model_validate({"pattern": "(.)", "unit": "ms", "better": "higher"})
+
+
+def test_rows_that_sum_up_others_are_no_scores() -> None:
+    asked = AskedScores(named=(NamedPattern("", Score("(?P<name>.)", "ns", Better.LOWER)),))
+    rows = ["BM_a", "BM_a_mean", "BM_a_median", "BM_a_stddev", "BM_a_cv", "roll", "roll_mean"]
+    found = asked.named_scores([(name, 1.0) for name in rows], None)
+    assert [each.name for each in found] == ["BM_a", "roll", "roll_mean"]

@@ -63,7 +63,7 @@ def test_what_does_not_decide_code_is_left_out() -> None:
             "Clang 14.0.6",
             ("-O3", "-DA=b c", "x.c"),
         ),
-        ("rustc version 1.63", UnitKind.OTHER, "rustc version 1.63", None),
+        ("clang LLVM (rustc version 1.63.0)", UnitKind.OTHER, "rustc 1.63.0", None),
     ],
 )
 def test_units_by_producer(

@@ -6,7 +6,7 @@ from ensign.model.variants import Variant
 from ensign.proof.evidence import BuildEvidence, Request
 from ensign.proof.facts import Binary, Proof
 from ensign.proof.rules_binary import binary_findings
-from ensign.proof.rules_log import log_findings, unknown_lto
+from ensign.proof.rules_log import log_findings, unknown_lto, without_others
 from ensign.toolchains.table import Flags
 
 
@@ -79,3 +79,19 @@ def test_bolt_by_the_bytes(asked: str, bolted: bool, expected: list[str]) -> Non
     request = Request(Variant("v", "gcc-12", "-O2", bolt=asked), Flags((), ()))
     seen = BuildEvidence("v", Proof(Binary("p", bolted=bolted)), request)
     assert [finding.code for finding in binary_findings(seen)] == expected
+
+
+def test_profiles_of_what_does_not_run_are_not_missed() -> None:
+    said = "count data file not found [-Wmissing-profile]\n"
+    tests = f"../tests/t.c:1:1: warning: '/b/t.gcda' profile {said}"
+    own = f"/b/src/a.c:1:1: warning: '/b/a.gcda' profile {said}"
+    here = f"a.c:1: warning: 'a.gcda' profile {said}"
+    clang = 'warning: no profile data available for file "t.c" [-Wprofile-instr-unprofiled]\n'
+    nameless = "error: no profile can be merged\n"
+    log = f"gcc -c t.c\n{tests}{own}{here}{clang}{nameless}"
+    kept = f"gcc -c t.c\n{own}{here}{nameless}"
+    assert without_others(log, {"/b/src/a.c": ()}) == kept
+    assert without_others(log, {}) == log
+    # Compiled twice: for a shared library, which runs, and for an archive, which does not.
+    assert without_others(own, {"/b/src/a.c": {"/b/a.o"}}) == own
+    assert without_others(own, {"/b/src/a.c": {"/b/objs/a.o"}}) == ""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from ensign.model.errors import CommandFailed
 from ensign.model.study_workload import Workload
 from ensign.model.trials import Better, NamedScore
-from ensign.workloads import google_benchmark, pyperf
+from ensign.workloads import google_benchmark, libtest, pyperf
+from ensign.workloads.benchmarks import FRAMEWORKS
 from ensign.workloads.kind import OwnRun
 from ensign.workloads.registry import kind_of, may_end_by_the_clock
 
@@ -43,6 +45,18 @@ def test_repetitions_are_one_value_and_aggregates_are_none() -> None:
     assert list(found) == ["BM_a"]
     assert found["BM_a"].value == pytest.approx(3e-6)
     assert _scores(*aggregates)["BM_a"].value == pytest.approx(99e-6)
+
+
+def test_aggregates_of_old_releases_are_no_benchmarks() -> None:
+    def row(name: str, time: float) -> dict[str, object]:
+        return {"name": name, "cpu_time": time, "real_time": time, "time_unit": "us"}
+
+    rows = [row("BM_a", 1.0), row("BM_a", 3.0), row("BM_a_mean", 2.0), row("BM_a_stddev", 1.4)]
+    found = _scores(*rows, row("BM_geo_mean", 5.0), row("BM_b_BigO", 1.0))
+    assert list(found) == ["BM_a", "BM_geo_mean", "BM_b_BigO"]
+    assert found["BM_a"].value == pytest.approx(2e-6)
+    alone = _scores(*rows[2:])
+    assert list(alone) == ["BM_a"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +115,7 @@ def test_no_more_benchmarks_than_anybody_has() -> None:
     [
         ("google-benchmark", "--benchmark_out={tmp}/google-benchmark.json"),
         ("pyperf", "{tmp}/pyperf.json"),
-        ("criterion", "--output-format=bencher"),
+        ("criterion", "--noplot"),
         ("libtest", "--bench"),
     ],
 )
@@ -114,5 +128,51 @@ def test_a_framework_is_told_to_write_its_figures(framework: str, option: str) -
     assert run.argv[:2] == ("{artifact}", "x")
     assert option in run.argv
     assert bool(run.scores) is (run.report is None)
+    assert run.env == FRAMEWORKS[framework].env
     assert workload.by_turns
     assert not may_end_by_the_clock(workload)
+
+
+CRITERION = """\
+one                     time:   [3.1106 ns 3.9027 ns 4.9047 ns]
+
+a group with a rather long name/f/5000
+                        time:   [40.345 µs 59.187 µs 86.998 µs]
+                        thrpt:  [57.473 Melem/s 84.478 Melem/s 123.93 Melem/s]
+                 change:
+                        time:   [-1.2000% +0.1000% +2.0000%] (p = 0.50 > 0.05)
+by cycles               time:   [516.68 cycles 741.92 cycles 983.82 cycles]
+Found 2 outliers among 10 measurements (20.00%)
+"""
+
+
+def test_criterions_own_estimates_are_read_to_their_last_digit() -> None:
+    pattern = FRAMEWORKS["criterion"].pattern
+    assert pattern is not None
+    found = [(each["name"], each["value"]) for each in re.finditer(pattern.pattern, CRITERION)]
+    assert found == [
+        ("one", "3.9027 ns"),
+        ("a group with a rather long name/f/5000", "59.187 µs"),
+    ]
+    # Two variants at once must not write into one folder.
+    assert dict(FRAMEWORKS["criterion"].env) == {"CRITERION_HOME": "{tmp}/criterion"}
+
+
+def test_few_whole_nanoseconds_of_rusts_harness_are_no_figure() -> None:
+    text = """\
+running 4 tests
+test sum  ... bench:       1,234 ns/iter (+/- 56)
+test tiny ... bench:           2 ns/iter (+/- 0)
+test fine ... bench:           2.25 ns/iter (+/- 0.10)
+test odd  ... bench:       1.2.3 ns/iter (+/- 0)
+test not_a_benchmark ... ignored
+"""
+    found = {each.name: each for each in libtest.scores(text)}
+    assert found["sum"].value == pytest.approx(1.234e-6)
+    assert found["fine"].value == pytest.approx(2.25e-9)
+    assert found["tiny"].value is None
+    assert "whole nanoseconds" in found["tiny"].failed
+    assert found["odd"].value is None
+    assert set(found) == {"sum", "tiny", "fine", "odd"}
+    with pytest.raises(CommandFailed, match="no benchmark"):
+        libtest.scores("running 0 tests\n")

@@ -267,6 +267,13 @@ impl Process {
         checker.require(!impossible, Range, "env", || {
             "`env` has an impossible name".into()
         });
+        let absolute = |path: &String| path.starts_with('/') && !path.contains('\0');
+        checker.require(
+            self.root.as_ref().is_none_or(absolute),
+            Range,
+            "root",
+            || "`root` must be an absolute path".into(),
+        );
         check_cpus(&self.cpus, checker);
     }
 }

@@ -197,6 +197,9 @@ pub struct Variant {
     /// What the program, or the load generator, says of its own speed.
     #[serde(default)]
     pub score_pattern: Option<String>,
+    /// The unit that its number is turned into, where another one of its kind stands behind it.
+    #[serde(default)]
+    pub score_unit: String,
     /// Several of them, each by its name.
     #[serde(default)]
     pub scores: Vec<NamedPattern>,
@@ -216,6 +219,9 @@ pub struct NamedPattern {
     #[serde(default)]
     pub name: String,
     pub pattern: String,
+    /// The unit that its number is turned into, where another one of its kind stands behind it.
+    #[serde(default)]
+    pub unit: String,
 }
 
 /// What a variant gets a copy of: `folders` laid over each other, but for the names in `without`.
@@ -277,6 +283,10 @@ pub struct Process {
     pub clear_env: bool,
     #[serde(default)]
     pub cwd: Option<String>,
+    /// The root directory in which it runs: its program and `cwd` are places of that. The meter
+    /// opens its standard files outside.
+    #[serde(default)]
+    pub root: Option<String>,
     #[serde(default)]
     pub cpus: Option<Vec<usize>>,
     #[serde(default)]

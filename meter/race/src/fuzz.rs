@@ -7,10 +7,15 @@ use crate::{activity, score};
 pub fn printed(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Some((pattern, text)) = text.split_once('\n') {
-        let _ = score::number(text, pattern);
-        let _ = score::numbers(text, "", pattern);
-        let _ = score::numbers(text, "", r"(?P<name>\S+) +(?P<value>[\d.,_' eE+-]+)");
-        let _ = score::number(text, r"([\d.,_' eE+-]+)");
+        let _ = score::number(text, pattern, "ms");
+        let _ = score::numbers(text, "", pattern, "");
+        let _ = score::numbers(
+            text,
+            "",
+            r"(?P<name>\S+) +(?P<value>[\d.,_' eE+-]+)",
+            "MB/s",
+        );
+        let _ = score::number(text, r"([\d.,_' eE+-]+)", "MB/s");
     }
 }
 

@@ -30,6 +30,7 @@ mod score;
 mod server;
 mod totals;
 mod turns;
+mod unit;
 mod user_folder;
 mod variant;
 mod worker;

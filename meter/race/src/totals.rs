@@ -1,6 +1,7 @@
 //! What a variant used up to its finish, and how many operations it completed.
 
 use crate::commands::launch::{Names, Process};
+use crate::commands::said::Said;
 use crate::halt::Halt;
 use crate::processes::procfs::Footprint;
 use crate::processes::usage::Usage;
@@ -54,18 +55,25 @@ pub(crate) struct Reading {
 pub(crate) struct Printed<'a> {
     variant: &'a request::Variant,
     text: String,
+    /// What it wrote to standard error, where a score is looked for: some say it there.
+    errors: String,
 }
 
 impl Printed<'_> {
     /// Reads it where a number is looked for in it.
     pub(crate) fn of<'a>(variant: &'a request::Variant, runner: &Process) -> Printed<'a> {
-        let text = if variant.reads_output() {
-            runner.stdout.finish();
-            runner.stdout.text().replace('\r', "\n")
-        } else {
-            String::new()
+        let read = |said: &Said| {
+            said.finish();
+            said.text().replace('\r', "\n")
         };
-        Printed { variant, text }
+        let scored = variant.score_pattern.is_some() || !variant.scores.is_empty();
+        let text = variant.reads_output().then(|| read(&runner.stdout));
+        let errors = scored.then(|| read(&runner.stderr));
+        Printed {
+            variant,
+            text: text.unwrap_or_default(),
+            errors: errors.unwrap_or_default(),
+        }
     }
 
     /// 1 for a batch program of which nothing else is said; as told, as printed or as written.
@@ -107,7 +115,7 @@ impl Printed<'_> {
     }
 
     fn count(&self, pattern: &str) -> Option<u64> {
-        number(&self.text, pattern).map(|number| number.round() as u64)
+        number(&self.text, pattern, "").map(|number| number.round() as u64)
     }
 
     /// What it says of its own speed.
@@ -115,7 +123,9 @@ impl Printed<'_> {
         let Some(pattern) = &self.variant.score_pattern else {
             return Ok(None);
         };
-        let found = number(&self.text, pattern).filter(|&score| score > 0.0);
+        let read = |text: &str| number(text, pattern, &self.variant.score_unit);
+        let found = read(&self.text).or_else(|| read(&self.errors));
+        let found = found.filter(|&score| score > 0.0);
         let unknown = || {
             self.unknown(&format!(
                 "the score is unknown: nothing printed matches '{pattern}' with a number above 0"
@@ -128,7 +138,20 @@ impl Printed<'_> {
     pub(crate) fn scores(&self) -> Vec<NamedScore> {
         let patterns = self.variant.scores.iter();
         patterns
-            .flat_map(|each| numbers(&self.text, &each.name, &each.pattern))
+            .flat_map(|each| {
+                let read = |text: &str| numbers(text, &each.name, &each.pattern, &each.unit);
+                let printed = read(&self.text);
+                if printed.iter().any(|score| score.value.is_some()) {
+                    return printed;
+                }
+                let said = read(&self.errors);
+                let found = said.iter().any(|score| score.value.is_some());
+                if found || printed.is_empty() {
+                    said
+                } else {
+                    printed
+                }
+            })
             .take(MOST_SCORES)
             .collect()
     }

@@ -158,6 +158,24 @@ pub(crate) fn rewritten(
     kept
 }
 
+/// Without what is for programs alone, where a call makes a shared library or a part of one: GCC
+/// would link a program without a `main` for a `-pie` behind `-shared`, and take `-fPIE` for code
+/// that the build wants as `-fPIC`.
+pub(crate) fn as_library(
+    mut arguments: Vec<String>,
+    work: Work,
+    program_only: &[String],
+) -> Vec<String> {
+    let has = |wanted: &[&str]| arguments.iter().any(|each| wanted.contains(&each.as_str()));
+    let linked = work.links && has(&["-shared", "-r"]);
+    let compiled = work.compiles && has(&["-fPIC", "-fpic"]);
+    if linked || compiled {
+        let code = |word: &str| word.starts_with("-f");
+        arguments.retain(|each| !(program_only.contains(each) && (linked || code(each))));
+    }
+    arguments
+}
+
 /// Shell patterns with `*` and `?` alone.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     match (pattern.chars().next(), text.chars().next()) {
@@ -296,6 +314,29 @@ mod tests {
         assert_eq!(add("-O2 a.o -o p"), "a.o -o p -flto");
         assert_eq!(add("-O2 a.c"), "a.c -O3 -flto");
         assert_eq!(add("-O2 --version"), "-O2 --version");
+    }
+
+    #[test]
+    fn what_is_for_programs_alone_undoes_no_library() {
+        let kept = |text| {
+            let arguments = words(text);
+            let work = work(Tool::Cc, &Line::read(Tool::Cc, &arguments));
+            as_library(arguments, work, &words("-fPIE -pie -fno-pie -no-pie")).join(" ")
+        };
+        for (asked, ran) in [
+            ("-fPIC -O2 -fPIE -c a.c", "-fPIC -O2 -c a.c"),
+            ("-fpic -fno-pie -c a.c", "-fpic -c a.c"),
+            ("-shared -fPIC -fPIE a.o -pie", "-shared -fPIC a.o"),
+            ("-shared a.c -fno-pie -no-pie", "-shared a.c"),
+            ("-r a.o -no-pie -o b.o", "-r a.o -o b.o"),
+        ] {
+            assert_eq!(kept(asked), ran);
+        }
+        // A program, even of code that might be in a library.
+        for asked in ["-fPIE -c a.c", "-fPIC a.o -o p -pie", "-fPIE a.o -o p -pie"] {
+            assert_eq!(kept(asked), asked);
+        }
+        assert_eq!(kept("-fPIC a.c -fPIE -o p -pie"), "-fPIC a.c -o p -pie");
     }
 
     #[test]

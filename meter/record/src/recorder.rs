@@ -48,12 +48,15 @@ pub(crate) struct Settings {
     link: Vec<String>,
     #[serde(default)]
     remove: Vec<String>,
+    /// Words about the position independence of programs, which would undo that of libraries.
+    #[serde(default)]
+    program_only: Vec<String>,
 }
 
 impl Settings {
     /// Whether nothing is recorded and nothing changed.
     fn only_runs(&self) -> bool {
-        let changes = [&self.compile, &self.link, &self.remove];
+        let changes = [&self.compile, &self.link, &self.remove, &self.program_only];
         self.socket.is_none() && self.log.is_none() && changes.iter().all(|each| each.is_empty())
     }
 }
@@ -141,8 +144,6 @@ fn run(name: &str) -> Result<i32, String> {
     let cwd = std::env::current_dir().map_err(|error| error.to_string())?;
     let call = Asked::new(name, program, &arguments, &settings);
     let work = call::work(call.tool, &Line::read(call.tool, &call.arguments));
-    let changes =
-        !(settings.compile.is_empty() && settings.link.is_empty() && settings.remove.is_empty());
     let ran = call::rewritten(
         &call.arguments,
         work,
@@ -150,6 +151,7 @@ fn run(name: &str) -> Result<i32, String> {
         &settings.link,
         &settings.remove,
     );
+    let ran = call::as_library(ran, work, &settings.program_only);
     let line = Line::read(call.tool, &ran);
     let inputs = match call.tool {
         Tool::Objcopy | Tool::Strip => inputs::of_change(&ran, &cwd),
@@ -159,9 +161,9 @@ fn run(name: &str) -> Result<i32, String> {
         _ => Vec::new(),
     };
     // A response file is there because the line is too long: only a change may need it unfolded.
-    let passed = match changes && work != call::Work::default() {
-        true => call.behind(&ran),
-        false => arguments,
+    let passed = match ran == call.arguments {
+        true => arguments,
+        false => call.behind(&ran),
     };
     let started_unix_ns = clock::unix_ns();
     let start = clock::now_ns();

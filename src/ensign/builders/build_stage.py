@@ -44,6 +44,7 @@ from ensign.toolchains.profiling import FDATA
 # Any fixed moment does; this is 2000-01-01.
 SOURCE_DATE_EPOCH = "946684800"
 _LOG = "log.txt"
+_RELINKS_LOG = "relinks.txt"
 BUILD_TREE = "build-tree"
 
 
@@ -203,16 +204,23 @@ def _relinks(
     """Make the relinks that are asked for, while objects are there; what came of it, in seconds."""
     if stage.relinks is None:
         return None
-    run = start()
+    run = _with_own_log(start(), folder)
     clock = run.runner.build_context.clock
     context, started_ns = _relink_context(run, calls, _loaded_of(run)), clock.monotonic_ns()
     relinked = relink.make_relinks(stage.relinks, context, folder / relink.FOLDER)
     return relinked, (clock.monotonic_ns() - started_ns) / 1e9
 
 
+def _with_own_log(run: Run, folder: Path) -> Run:
+    """What compilers and BOLT say of relinks is not said of the build, which its log proves."""
+    log = folder / _RELINKS_LOG
+    log.write_bytes(b"")
+    return replace(run, runner=replace(run.runner, log=log))
+
+
 def _loaded_of(run: Run) -> tuple[str, ...]:
     """Programs and libraries among what will be kept of the tree, the program first."""
-    if not run.stage.runtime_files:
+    if not run.stage.takes_more_than_program:
         return (run.stage.artifact,)
     apart = run.runner.sandbox.temporary / "kept"
     try:
@@ -231,7 +239,7 @@ def _bolt_relinks(
     argv = bolt_call(stage.commands)
     if stage.relinks is None or not argv:
         return None
-    run = start()
+    run = _with_own_log(start(), folder)
     clock, tree = run.runner.build_context.clock, run.runner.sandbox.tree
     calls = {stage.artifact: argv}
     for number, name in enumerate(inputs.others):

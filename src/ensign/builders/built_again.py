@@ -24,13 +24,13 @@ _CONTENTS = (".rodata", ".data.rel.ro")
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class Fingerprint:
     """What a file is: all that is loaded, and its code and constants alone."""
 
     loaded: str
     code: str
 
-    def is_program_of(self, other: Identity) -> bool:
+    def is_program_of(self, other: Fingerprint) -> bool:
         """Whether both are one program, perhaps installed or stripped."""
         return self.loaded == other.loaded or (bool(self.code) and self.code == other.code)
 
@@ -39,14 +39,14 @@ class Identity:
 class TreeBefore:
     """The sandbox before the commands: what was put there, and other files of these names."""
 
-    placed: Mapping[str, Identity]
+    placed: Mapping[str, Fingerprint]
     others: frozenset[tuple[str, int, int]]
 
 
 def look(sandbox: Sandbox, names: Iterable[str]) -> TreeBefore:
     """Read the programs and libraries at these places of the tree, and find their namesakes."""
-    found = ((name, _identity(sandbox.tree / name)) for name in names)
-    placed = {name: identity for name, identity in found if identity is not None}
+    found = ((name, _fingerprint(sandbox.tree / name)) for name in names)
+    placed = {name: each for name, each in found if each is not None}
     return TreeBefore(placed, frozenset(_stamp(path) for path in _namesakes(sandbox, placed)))
 
 
@@ -54,13 +54,13 @@ def changes(sandbox: Sandbox, seen: TreeBefore) -> str:
     """What a check did to them, in words; empty where they are as they were."""
     found = []
     for name, before in seen.placed.items():
-        now = _identity(sandbox.tree / name)
+        now = _fingerprint(sandbox.tree / name)
         if now is None:
             found.append(f"{name} is gone")
         elif not now.is_program_of(before):
             found.append(f"{name} is another one than before")
     for path in _namesakes(sandbox, seen.placed):
-        now = _identity(path) if _stamp(path) not in seen.others else None
+        now = _fingerprint(path) if _stamp(path) not in seen.others else None
         if now is not None and not _is_known(path.name, now, seen):
             found.append(f"it made {_called(path, sandbox)}")
     return "; ".join(found[:_SHOWN])
@@ -95,7 +95,7 @@ def what_ran(
             if not any(PurePosixPath(name).name == path.name for name in seen.placed):
                 continue
             gone = _replaced(path, each)
-            now = None if each.deleted or gone else _identity(path)
+            now = None if each.deleted or gone else _fingerprint(path)
             if now is not None and _is_known(path.name, now, seen):
                 own = True
             elif is_inside:
@@ -125,15 +125,15 @@ def _outside(path: str, inside: Mapping[str, Path]) -> tuple[Path, bool]:
     return Path(path), False
 
 
-def _is_known(name: str, now: Identity, seen: TreeBefore) -> bool:
+def _is_known(name: str, now: Fingerprint, seen: TreeBefore) -> bool:
     return any(
-        now.is_program_of(identity)
-        for place, identity in seen.placed.items()
+        now.is_program_of(its)
+        for place, its in seen.placed.items()
         if PurePosixPath(place).name == name
     )
 
 
-def _namesakes(sandbox: Sandbox, placed: Mapping[str, Identity]) -> Iterator[Path]:
+def _namesakes(sandbox: Sandbox, placed: Mapping[str, Fingerprint]) -> Iterator[Path]:
     """Regular files called like one of them, elsewhere in the sandbox."""
     names = {PurePosixPath(name).name for name in placed}
     for root in (sandbox.tree, sandbox.temporary):
@@ -157,7 +157,7 @@ def _stamp(path: Path) -> tuple[str, int, int]:
     return str(path), status.st_mtime_ns, status.st_ino
 
 
-def _identity(path: Path) -> Identity | None:
+def _fingerprint(path: Path) -> Fingerprint | None:
     """None for what is gone, or neither program nor library; scripts are what they say."""
     try:
         mode = path.stat().st_mode
@@ -165,8 +165,8 @@ def _identity(path: Path) -> Identity | None:
             return None
         artifact = read_artifact(path)
         if artifact is not None:
-            return Identity(artifact.loadable_sha256, _code_sha256(path))
-        return Identity(file_sha256(path), "") if mode & 0o111 else None
+            return Fingerprint(artifact.loadable_sha256, _code_sha256(path))
+        return Fingerprint(file_sha256(path), "") if mode & 0o111 else None
     except OSError as error:
         if is_shortage(error):
             raise

@@ -56,6 +56,11 @@ class CheckContext:
         return self.study.build.tools
 
 
+def _undecided(check: CheckSection) -> set[str]:
+    """What has no part in how it ends: its deadline, and what is not asked for."""
+    return {"deadline"} if check.package else {"deadline", "package"}
+
+
 def check_key(context: CheckContext, result: BuildResult) -> str:
     """The hash of all that decides how the check of a variant ends."""
     named, sandbox = _named(context), context.build_context.sandbox_key
@@ -67,7 +72,7 @@ def check_key(context: CheckContext, result: BuildResult) -> str:
             "schema": _SCHEMA,
             "source": context.source_of(result)[1],
             "place": context.build_context.sandboxes.build_path,
-            "check": context.check.model_dump(mode="json", exclude={"deadline"}),
+            "check": context.check.model_dump(mode="json", exclude=_undecided(context.check)),
             "artifact": [context.study.build.artifact, result.facts.loadable_sha256],
             **({"libraries": result.libraries} if result.libraries else {}),
             "kept": kept(context, result),
@@ -107,7 +112,7 @@ def _named(context: CheckContext) -> dict[str, str]:
 
 def kept(context: CheckContext, result: BuildResult) -> dict[str, str]:
     """Files kept beside the artifact, which may be read when it runs."""
-    if result.files is None or not context.study.build.runtime_files:
+    if result.files is None or not context.study.build.takes_more_than_program:
         return {}
     apart = {context.study.build.artifact, *context.tools.values()}
     return {

@@ -55,3 +55,13 @@ def with_folders(commands: Commands, folders: Mapping[str, str]) -> Commands:
         return word
 
     return tuple(tuple(placed(word) for word in argv) for argv in commands)
+
+
+def called(argv: tuple[str, ...]) -> str:
+    """The program that a command is about, behind `env` and what that sets."""
+    rest = argv
+    while rest and rest[0] == "env":
+        rest = rest[1:]
+        while rest and (rest[0].startswith("-") or "=" in rest[0]):
+            rest = rest[2:] if rest[0] == "-C" else rest[1:]
+    return rest[0] if rest else argv[0]

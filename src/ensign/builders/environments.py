@@ -13,7 +13,8 @@ from ensign.host.processes import Processes
 from ensign.host.root_directory import RootDirectory
 from ensign.model.study import Study
 from ensign.model.study_environment import environment_of, program_of
-from ensign.sources.environments import EnvironmentPorts, NoEnvironment, obtain_environment
+from ensign.sources.debian_roots import NoEnvironment
+from ensign.sources.environments import EnvironmentPorts, obtain_environment
 from ensign.sources.obtain import lock_path
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Family, Kind
@@ -90,7 +91,7 @@ def unknown_toolchain(name: str, environment: str, problem: str) -> Toolchain:
 def environments_of_study(
     study: Study, path: Path, name: str, effects: tuple[Processes, Cache, Mapping[str, str]]
 ) -> RootDirectory:
-    """One environment of a study file, as `obtain_environment` gives it."""
+    """One environment of a study file, as `obtain_environment` gives it; nothing is pinned."""
     folder = path.absolute().parent
-    asked = EnvironmentPorts(*effects, folder, lock_path(path))
+    asked = EnvironmentPorts(*effects, folder, lock_path(path), pins=False)
     return obtain_environment(name, study.environments[name], asked)

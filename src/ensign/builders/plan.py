@@ -24,7 +24,7 @@ from ensign.builders.profiles import (
     training_steps_of,
     uses_tools,
 )
-from ensign.builders.recorder import Changes, Lookup, Recorded, recorded_programs
+from ensign.builders.recorder import NO_CHANGES, Changes, Lookup, Recorded, recorded_programs
 from ensign.builders.stages import Kind, Plan, Stage
 from ensign.host.cache import key_of
 from ensign.host.root_directory import ROOT_PATH, RootDirectory
@@ -34,7 +34,7 @@ from ensign.model.study_build import Build, Rewrite
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.toolchains.find import Toolchain
-from ensign.toolchains.hardening import beside_libraries
+from ensign.toolchains.hardening import POSITION_OF_PROGRAMS, beside_libraries
 from ensign.toolchains.profiling import instrumenting, using
 from ensign.toolchains.rust import cargo_settings
 from ensign.toolchains.spelling import with_separate_functions
@@ -189,7 +189,9 @@ def _profile(program: Stage, training_steps: TrainingSteps, label: str) -> Stage
 
 def _bolted(context: _CompilerContext, variant: Variant, program: Stage, profile: str) -> Stage:
     commands = bolt_commands(context.toolchain, program.artifact)
-    file_commands = bolt_commands_of_file(context.toolchain) if program.runtime_files else ()
+    file_commands: Commands = ()
+    if program.takes_more_than_program:
+        file_commands = bolt_commands_of_file(context.toolchain)
     identity = context.toolchain.profilers.identity
     relinks = context.relinks(variant)
     inputs: list[object] = [program.key, profile, commands, identity, variant.strip]
@@ -285,7 +287,8 @@ class _CompilerContext:
         return f"{self.place.recorder_path}/{PurePosixPath(program).name}"
 
     def recorded(self) -> tuple[Recorded, ...]:
-        in_place = self.build.system == "debian"  # whose rules may name the compiler themselves
+        # Rules of Debian, and projects that do not listen, may name the compiler themselves.
+        in_place = self.build.system == "debian" or self.build.flags_by == "recorder"
         root = self.place.roots.get(self.toolchain.environment)
         if root is not None:
             programs = Lookup(root.which, root.names_in)
@@ -351,6 +354,7 @@ def _dependencies(context: _CompilerContext, variant: Variant | None, use: _Use)
         disk_bytes=parse_size_bytes(build.disk),
         recorded=context.recorded(),
         profile=profile,
+        changes=NO_CHANGES if variant is None else Changes(program_only=_program_only(use.flags)),
         environment=context.toolchain.environment,
     )
 
@@ -390,11 +394,13 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         "strip": variant.strip,
         "profile": use.profile,
         "changes": [changes.compile, changes.link, changes.remove],
+        **({"program_only": changes.program_only} if changes.program_only else {}),
         "tool_commands": tool_commands,
         "artifact": build.artifact,
         "tools": tools,
         "runtime_files": build.runtime_files,
-        **({} if build.system is None else {"finds_libraries": True}),
+        # Their relinks are part of it, too.
+        **({} if build.system is None else {"finds_libraries": "relinked"}),
         **({} if relinks is None else {"relinks": as_inputs(relinks)}),
         **({"tree": True} if keeps_tree else {}),
     }
@@ -437,8 +443,18 @@ def _with_settings(commands: Commands, flags: Flags) -> Commands:
 def _changes(rewrite: Rewrite, flags: Flags) -> Changes:
     """A word that is all of `{cflags}` or `{ldflags}` becomes as many words as there are flags."""
     words = {"{cflags}": flags.compile, "{ldflags}": flags.link}
+    link = tuple(flag for word in rewrite.link for flag in words.get(word, (word,)))
+    # Where the linker lies; libtool drops it from links of libraries.
+    folders = (flag for flag in flags.link if flag.startswith("-B") and flag not in link)
     return Changes(
         tuple(flag for word in rewrite.compile for flag in words.get(word, (word,))),
-        tuple(flag for word in rewrite.link for flag in words.get(word, (word,))),
+        (*link, *folders),
         tuple(rewrite.remove),
+        _program_only(flags),
     )
+
+
+def _program_only(flags: Flags) -> tuple[str, ...]:
+    """A variant asks for programs of fixed or free position; libraries have no choice."""
+    every = (*flags.compile, *flags.link)
+    return tuple(dict.fromkeys(flag for flag in every if flag in POSITION_OF_PROGRAMS))

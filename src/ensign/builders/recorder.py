@@ -55,11 +55,15 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Flags added to calls that compile or link, and patterns of flags that are dropped."""
+    """Flags added to calls that compile or link, and patterns of flags that are dropped.
+
+    `program_only` are words that are dropped where a call makes a shared library.
+    """
 
     compile: tuple[str, ...] = ()
     link: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
+    program_only: tuple[str, ...] = ()
 
 
 NO_CHANGES = Changes()
@@ -205,6 +209,7 @@ def set_up(
         "compile": changes.compile,
         "link": changes.link,
         "remove": changes.remove,
+        **({"program_only": changes.program_only} if changes.program_only else {}),
     }
     write_atomically(folder / SETTINGS, json.dumps(settings).encode(), mode=0o444)
     for name, mode in ((SETTINGS, 0o444), ("bin", 0o555)):  # whatever the umask is

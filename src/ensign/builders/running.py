@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from ensign.builders.build_context import Runner
-from ensign.builders.commands import Commands, with_folders
+from ensign.builders.commands import Commands, called, with_folders
 from ensign.builders.profile_files import left_something, merged_coverage, taken_branches
 from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, TrainingSteps, of_file
 from ensign.builders.recorder import CALLS, read_calls
@@ -113,7 +113,7 @@ class Run:
             self.left_running.extend(left)
             if not outcome.ok:
                 raise StageFailedError(
-                    f"'{argv[0]}' {outcome.describe()}{self.runner.limit_met(outcome)}"
+                    f"'{called(argv)}' {outcome.describe()}{self.runner.limit_met(outcome)}"
                 )
 
     def collect(

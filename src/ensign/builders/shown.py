@@ -71,6 +71,11 @@ def shown_to_builds(
     )
 
 
+def is_shown_whole(folder: Path, env: Mapping[str, str]) -> bool:
+    """Whether all of a study's folder may be seen: nobody's home is."""
+    return not is_someones_home(folder, env.get("HOME", ""))
+
+
 def shown_to_checks(study: Study, folder: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
     """What checks see besides: the study's folder, and what its workloads name."""
     words = [word for each in study.workloads for word in (each.command or [])]
@@ -78,7 +83,7 @@ def shown_to_checks(study: Study, folder: Path, env: Mapping[str, str]) -> tuple
     words += [each.stdin for each in study.workloads if each.stdin is not None]
     if study.check is not None:
         words += [word for argv in study.check.commands for word in argv]
-    whole = () if is_someones_home(folder, env.get("HOME", "")) else (folder,)
+    whole = (folder,) if is_shown_whole(folder, env) else ()
     inside = (folder / word for word in words if word and not PurePosixPath(word).is_absolute())
     may_be = (each for each in inside if _may_be_shown(each, env) and _is_there(each))
     return (*whole, *paths_in(words, env), *may_be)

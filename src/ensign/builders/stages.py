@@ -61,6 +61,11 @@ class Stage:
     revision: str = ""
 
     @property
+    def takes_more_than_program(self) -> bool:
+        """See `Build`."""
+        return bool(self.runtime_files) or self.finds_libraries
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """Keys of the stages that must be there before this one."""
         tools_from = "" if self.training_steps is None else self.training_steps.tools_from

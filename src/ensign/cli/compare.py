@@ -18,7 +18,7 @@ from ensign.cli.outputs import (
     with_outputs,
 )
 from ensign.model.errors import InputError
-from ensign.model.score_units import better_by
+from ensign.model.score_units import better_by, contradiction
 from ensign.model.trials import Better, Metric, Mode, Score
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     commands: Annotated[
         list[str],
         typer.Argument(
-            help="Two commands or more; the first is the baseline. With --revisions one."
+            help="Two commands or more; the first is the baseline. With --revisions or "
+            "--environments one."
         ),
     ],
     *,
@@ -44,6 +45,18 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
             help="Race one command in clean checkouts of two commits of the repository here; A "
             "alone is compared with HEAD.",
         ),
+    ] = None,
+    environments: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="Race one command in root directories: host, debian:RELEASE, a directory or tar "
+            "archive (with a slash), or names of --study.",
+        ),
+    ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The study whose [environments] are named."),
     ] = None,
     build: Annotated[
         str | None,
@@ -176,6 +189,21 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         str | None,
         typer.Option(help="Compare what the output says: a pattern; its group is the number."),
     ] = None,
+    benchmarks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FRAMEWORK",
+            help="The programs are benchmarks made with google-benchmark, pyperf, criterion or "
+            "libtest: each benchmark is compared.",
+        ),
+    ] = None,
+    expected: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What each command must print; who does not is out."),
+    ] = None,
+    expected_sha256: Annotated[
+        str | None, typer.Option(metavar="HASH", help="SHA-256 of what each command must print.")
+    ] = None,
     unit: Annotated[str, typer.Option(help="Unit of the score, for reports.")] = "",
     better: Annotated[Better | None, typer.Option(help="Which score is better.")] = None,
     workload: Annotated[
@@ -246,6 +274,9 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         input=input_file,
         output=_output(output, show_output=show_output),
         score=_score(score, unit, better),
+        benchmarks=benchmarks or "",
+        expected=expected,
+        expected_sha256=expected_sha256,
         env=tuple(env or ()),
         ignore_failure=ignore_failure,
         margin=_read("--margin", parse_share, margin),
@@ -270,6 +301,8 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     if revisions is not None and len(commands) > 1:
         quoted = shlex.quote(" ".join(commands))
         raise InputError(f"--revisions races one command; if that is one, quote it: {quoted}")
+    if revisions is not None and environments is not None:
+        raise InputError("--revisions and --environments are two questions; ask one at a time")
     options = with_parameters(options, _parameters(parameter_list, parameter_scan, parameter_step))
     status = run_compare(
         options,
@@ -281,6 +314,8 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         share_machine=share_machine,
         confine=confine,
         revisions=revisions,
+        environments=environments,
+        study=study,
     )
     if status:
         raise typer.Exit(status)
@@ -299,6 +334,9 @@ def _score(pattern: str | None, unit: str, better: Better | None) -> Score | Non
         raise InputError(
             "--score needs --better higher or --better lower, or a --unit that is a time or a rate"
         )
+    wrong = contradiction(unit, better)
+    if wrong:
+        raise InputError(f"--better {better}: --unit {wrong}; leave --better out")
     require_group("--score", pattern, "[0-9.]+")
     return Score(pattern, unit, better)
 

@@ -11,9 +11,12 @@ from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import CompareProgress, StatusLine
 from ensign.host.files import check_writable
 from ensign.lab.compare.confining import confined_commands
+from ensign.lab.compare.environments import OPTION, in_environments
 from ensign.lab.compare.options import Options, command_variants
+from ensign.lab.compare.pilot import require_readable
 from ensign.lab.compare.revisions import in_checkouts
 from ensign.lab.compare.run import CompareSteps
+from ensign.lab.compare.workloads import PLACE
 from ensign.lab.ports import Ports
 from ensign.model.errors import InputError
 
@@ -29,6 +32,8 @@ def run_compare(  # noqa: PLR0913  # what the command line says
     share_machine: bool = False,
     confine: bool = False,
     revisions: str | None = None,
+    environments: str | None = None,
+    study: Path | None = None,
 ) -> int:
     """Races, prints, exports. Returns the exit status; errors pass."""
     outputs.check()
@@ -37,23 +42,30 @@ def run_compare(  # noqa: PLR0913  # what the command line says
     if options.input is not None and Path(options.input).is_dir():
         raise InputError(f"--input {options.input} is a folder; name a file in it")
     ports = Ports(race_lock=machine_lock(share=share_machine))
-    with in_checkouts(revisions, options, ports) as made, StatusLine(sys.stderr) as line:
-        commands = command_variants(made.options)
+    if options.expected is not None and PLACE not in options.expected:
+        require_readable(options.expected)
+    with (
+        in_checkouts(revisions, options, ports) as made,
+        in_environments(environments, study, made.options, ports) as entered,
+        StatusLine(sys.stderr) as line,
+    ):
+        commands = command_variants(entered.options)
         builds = ports.meter
-        if confine:
+        if confine or environments is not None:
+            asked = OPTION if environments is not None else "--confine"
             own = () if made.root is None else (made.root,)
-            builds = confined_commands(ports, own).meter
-            ports = confined_commands(ports)
+            builds = confined_commands(ports, own, asked).meter
+            ports = confined_commands(ports, asked=asked)
         progress = CompareProgress(line, sys.stderr)
         steps = CompareSteps(
-            made.options,
+            entered.options,
             commands,
             ports,
             progress.show,
             progress.expect,
             redo,
             bundle,
-            shared=made.findings,
+            shared=(*made.findings, *entered.findings),
             builds=builds,
         )
         return carry_out(steps, outputs, fail_on, details=details, keep=line.clear_first)

@@ -24,7 +24,12 @@ Python = Annotated[
 @env.command()
 def show(
     name: Annotated[
-        str, typer.Argument(metavar="[ENV]", help="An environment of --study; else this machine.")
+        str,
+        typer.Argument(
+            metavar="[ENV]",
+            help="host (if left out), debian:RELEASE, a directory or archive (with a slash), or a "
+            "name of --study.",
+        ),
     ] = "host",
     *,
     study: Study = None,
@@ -44,7 +49,7 @@ def show(
 
 @env.command()
 def diff(
-    one: Annotated[str, typer.Argument(help="host, an environment of --study, or a saved .json.")],
+    one: Annotated[str, typer.Argument(help="As for show, or a saved sheet (.json).")],
     other: Annotated[str, typer.Argument(help="The same.")],
     *,
     study: Study = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 
-def init(
+def init(  # one parameter per option of the command line
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="The source tree.", show_default="here")
     ] = Path(),
@@ -27,6 +27,13 @@ def init(
             metavar="COMMAND", help="What to race it on, with its words; the first is the program."
         ),
     ] = None,
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AXIS",
+            help='What to vary instead, as a study has it: \'lto = ["off", "full"]\'; repeatable.',
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Write over an ensign.toml that is there.")
     ] = False,
@@ -40,4 +47,5 @@ def init(
     """
     from ensign.cli import init_run  # noqa: PLC0415  # building loads much
 
-    init_run.init(folder, system or "", artifact or "", command or "", force=force)
+    asked = init_run.Asked(system or "", artifact or "", command or "", tuple(axis or ()))
+    init_run.init(folder, asked, force=force)

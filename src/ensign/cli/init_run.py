@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.cli.output import say
 from ensign.cli.progress import BuildProgress, StatusLine
-from ensign.lab.init.first_study import Callbacks, FirstStudy, Wish, first_study
+from ensign.lab.init.asked_axes import asked_axes, vary
+from ensign.lab.init.first_build import Callbacks
+from ensign.lab.init.first_study import FirstStudy, Wish, first_study
 from ensign.lab.ports import Ports
 from ensign.lab.study.prepare import open_cache
 from ensign.model.errors import InputError
@@ -16,19 +19,31 @@ from ensign.model.errors import InputError
 _FILE = "ensign.toml"
 
 
-def init(folder: Path, system: str, artifact: str, command: str, *, force: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line says, empty where it says nothing."""
+
+    system: str
+    artifact: str
+    command: str
+    axes: tuple[str, ...]
+
+
+def init(folder: Path, asked: Asked, *, force: bool) -> None:
     """See `ensign.cli.init.init`."""
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}")
     file = folder / _FILE
     if file.exists() and not force:
         raise InputError(f"{file} is there already: --force writes over it, 'ensign run' runs it")
-    artifact = artifact or (shlex.split(command) or [""])[0]
-    wish = Wish(folder, file, system, artifact, command)
+    axes = asked_axes(asked.axes)
+    artifact = asked.artifact or (shlex.split(asked.command) or [""])[0]
+    wish = Wish(folder, file, asked.system, artifact, asked.command)
     ports = Ports()
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         told = Callbacks(BuildProgress(line, sys.stderr).show, line.show)
         written = first_study(wish, cache, ports, told)
+        vary(file, axes)
     say(_told(written))
 
 

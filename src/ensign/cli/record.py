@@ -40,5 +40,10 @@ def record(
             "no call of a compiler was recorded: there was nothing to build, or the build calls "
             f"its compiler by a path, as CMake does (configure it under 'ensign record', too){kept}"
         )
+    if built.calls and not built.compiled and not built.linked:
+        complain(
+            "no compiler was among them: the build calls it by a path, or by a program that finds "
+            "its own; give the build its bare name, as in CC=gcc"
+        )
     if built.exit:
         raise typer.Exit(built.exit)

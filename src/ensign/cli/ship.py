@@ -24,6 +24,14 @@ def ship(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite an earlier shipment in FOLDER.")
     ] = False,
+    host: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="It must run on this host, too: a copy of its /proc/cpuinfo, or its sheet "
+            "(of 'ensign env show', as JSON).",
+        ),
+    ] = None,
     despite: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,4 +47,5 @@ def ship(
     """
     from ensign.cli import ship_run  # noqa: PLC0415  # numpy and polars load with it
 
-    raise typer.Exit(ship_run.ship(study, variant, output, force=force, despite=despite or []))
+    wish = ship_run.ShipWish(variant, tuple(host or ()), tuple(despite or ()))
+    raise typer.Exit(ship_run.ship(study, wish, output, force=force))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.cli.output import complain, say
 from ensign.cli.progress import BuildProgress, StatusLine
 from ensign.lab.ports import Ports
 from ensign.lab.ship.choose import chosen
+from ensign.lab.ship.hosts import read_host
 from ensign.lab.ship.ship import ship as ship_study
 from ensign.lab.ship.write import PAGE, check_folder, write_folder
 from ensign.lab.study.prepare import open_cache, open_study
@@ -21,26 +22,31 @@ _NO_EFFECT = 1
 _SHOWN = 3
 
 
-def ship(
-    path: Path,
-    wanted: str | None,
-    output: Path | None,
-    *,
-    force: bool,
-    despite: Collection[str] = (),
-) -> int:
+@dataclass(frozen=True, slots=True)
+class ShipWish:
+    """What is shipped, for which hosts, and despite what."""
+
+    variant: str | None
+    hosts: tuple[Path, ...] = ()
+    despite: tuple[str, ...] = ()
+
+
+def ship(path: Path, wish: ShipWish, output: Path | None, *, force: bool) -> int:
     """See `ensign.cli.ship.ship`. Returns the exit status; errors pass."""
     ports = Ports()
     file = open_study(path)
     result = stored_result(file)
-    build = chosen(result, wanted, despite)
+    build = chosen(result, wish.variant, wish.despite)
+    hosts = [read_host(each) for each in wish.hosts]
     folder = output
     if folder is None:
         folder = folder_of(file).root / "ship" / build.variant
     else:
         check_folder(folder, force=force)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
-        shipment = ship_study(file, build, cache, ports, BuildProgress(line, sys.stderr).show)
+        shipment = ship_study(
+            file, build, hosts, cache, ports, BuildProgress(line, sys.stderr).show
+        )
     verified = shipment.verified
     if verified.problems:
         more = len(verified.problems) - _SHOWN

@@ -7,12 +7,12 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ensign.host.confinement import INSIDE, Bind, Link, View
 from ensign.host.files import is_file, is_folder
-from ensign.host.root_directory import root_view
+from ensign.host.root_directory import inner_root, lies_in, root_view
 
 _ROOT = Path("/")
 _OWN = frozenset({INSIDE, "/proc", "/dev"})
@@ -68,6 +68,8 @@ class ConfinementRequest:
     `root` is another root directory, which is seen instead of the machine: with it `binds`, and of
     `read` and `write` what lies in none of its folders.
     `cgroups`: who starts programs in there makes control groups of the machine for them.
+    `inner_roots` are root directories that single programs enter, which the `meter` starts: they
+    see what is shown here at places that are not of that system itself.
     """
 
     path: str
@@ -84,6 +86,8 @@ class ConfinementRequest:
     ends_with_parent: bool = True
     cgroups: bool = False
     root: Path | None = None
+    inner_roots: tuple[Path, ...] = ()
+    meter: Path | None = None
 
 
 def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) -> View:
@@ -106,7 +110,7 @@ def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) ->
         showing.open_way(Path(place))
     showing.close_sockets()
     placed = {bind.target: bind for bind in request.binds}
-    return View(
+    view = View(
         entries=entries,
         links=tuple(showing.visible_links()),
         hidden=tuple(sorted(showing.hidden)),
@@ -119,6 +123,11 @@ def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) ->
         ends_with_parent=request.ends_with_parent,
         cgroups=request.cgroups,
     )
+    if request.meter is None:
+        return view
+    begun = _real(map(str, request.begun))
+    inner = (inner_root(each, view, begun, request.meter) for each in request.inner_roots)
+    return replace(view, inner_roots=tuple(inner))
 
 
 def _view_of_root(request: ConfinementRequest, root: Path) -> View:
@@ -126,7 +135,7 @@ def _view_of_root(request: ConfinementRequest, root: Path) -> View:
     binds = [
         Bind(str(path), str(path), writable)
         for path, writable in asked.items()
-        if path.exists() and not (root / path.parts[1]).exists()
+        if path.exists() and not lies_in(root, str(path))
     ]
     plain = View(
         entries=(),

@@ -32,6 +32,22 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class InnerRoot:
+    """Another root directory within a view, at its own place, for programs that enter it.
+
+    Of `place` the `entries` are shown read-only, and `links` made; `begun` are empty folders, and
+    `binds` have their targets in it. It has its own `/proc`, `/dev` and scratch places.
+    """
+
+    place: str
+    entries: tuple[str, ...]
+    links: tuple[Link, ...] = ()
+    scratch: tuple[str, ...] = ()
+    begun: tuple[str, ...] = ()
+    binds: tuple[Bind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """All that a confined process tree sees.
 
@@ -44,6 +60,7 @@ class View:
     groups, unless `cgroups` are the machine's.
     `unset` are names of variables that it does not get. `ends_with_parent` kills the whole tree
     with the process that started it. `without_capabilities` is for root that is no host's root.
+    Into `inner_roots` the meter has its programs enter: it keeps the right to that.
     """
 
     entries: tuple[str, ...]
@@ -60,6 +77,7 @@ class View:
     without_capabilities: bool = False
     cgroups: bool = False
     root: str = "/"
+    inner_roots: tuple[InnerRoot, ...] = ()
 
 
 def bubblewrap_argv(program: str, view: View) -> tuple[str, ...]:
@@ -105,10 +123,44 @@ def _mounts(view: View) -> Iterable[str]:
         yield from (*_way_to(place, made, empty, view), "--dir", place)
     for link in view.links:
         yield from ("--symlink", link.target, link.place)
+    for root in view.inner_roots:
+        yield from _inner_root(root, str(view.scratch_bytes))
     hidden = (place for place in made if place in view.hidden and place not in binds)
     read_only = (place for place in hidden if not _is_of_root(place, view))
     for place in (*read_only, "/dev", "/"):
         yield from ("--remount-ro", place)
+
+
+def _inner_root(root: InnerRoot, size: str) -> Iterable[str]:
+    """Its own files first, then what is made anew, then what lies over that."""
+    place = root.place
+    yield from ("--perms", "0755", "--size", size, "--tmpfs", place)
+    for entry in root.entries:
+        yield from ("--ro-bind", f"{place}{entry}", f"{place}{entry}")
+    yield from ("--proc", f"{place}/proc", "--dev", f"{place}/dev")
+    yield from ("--ro-bind-try", "/sys", f"{place}/sys")
+    for each in root.scratch:
+        yield from ("--perms", "1777", "--size", size, "--tmpfs", f"{place}{each}")
+    made: list[str] = []
+    for folder in root.begun:
+        yield from (*_way_within(root, folder, made), "--dir", f"{place}{folder}")
+    for bind in sorted(root.binds, key=lambda each: _depth(each.target)):
+        yield from _way_within(root, bind.target, made)
+        made.append(bind.target)
+        option = "--bind" if bind.writable else "--ro-bind"
+        yield from (option, bind.source, f"{place}{bind.target}")
+    for link in root.links:
+        yield from _way_within(root, link.place, made)
+        yield from ("--symlink", link.target, f"{place}{link.place}")
+    yield from ("--remount-ro", f"{place}/dev", "--remount-ro", place)
+
+
+def _way_within(root: InnerRoot, target: str, made: list[str]) -> Iterable[str]:
+    """Folders that anybody may enter, but for those of binds, which are there."""
+    for folder in reversed(PurePosixPath(target).parents):
+        here = str(folder)
+        if here not in ("/", *root.scratch) and _covering(here, made) is None:
+            yield from ("--dir", f"{root.place}{here}")
 
 
 def _is_of_root(place: str, view: View) -> bool:
@@ -159,6 +211,8 @@ def _namespaces(view: View) -> Iterable[str]:
         yield "--die-with-parent"
     if view.without_capabilities:
         yield from ("--cap-drop", "ALL")
+    if view.inner_roots:
+        yield from ("--cap-add", "CAP_SYS_CHROOT")
     for name in view.unset:
         yield from ("--unsetenv", name)
 

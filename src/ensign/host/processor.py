@@ -6,11 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-# x86-64 psABI 1.0, section 3.1.1, by Linux' names (abm is lzcnt).
-_V2 = frozenset(["cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"])
-_V3 = _V2 | frozenset(["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"])
-_V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
-LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+from ensign.model.instructions import LEVELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +28,13 @@ def read_processor(root: Path = Path("/")) -> Processor:
     except OSError:
         text = ""
     return processor_of(text)
+
+
+def flags_of_all(cpuinfo: str) -> frozenset[str]:
+    """What every processor in the text of /proc/cpuinfo has; empty where it is no such text."""
+    fields = (_pair(line) for line in cpuinfo.splitlines() if ":" in line)
+    each = [frozenset(value.split()) for name, value in fields if name == "flags"]
+    return frozenset.intersection(*each) if each else frozenset()
 
 
 def processor_of(cpuinfo: str) -> Processor:

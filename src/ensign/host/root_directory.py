@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ensign.host.confinement import INSIDE, Bind, Link, View
+from ensign.host.confinement import INSIDE, Bind, InnerRoot, Link, View
 from ensign.host.regular_file import read_regular
 
 ROOT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -98,6 +99,55 @@ class RootDirectory:
 
 def root_view(root: Path, binds: tuple[Bind, ...], view: View) -> View:
     """The view of a root directory and these binds, with the other properties of `view`."""
+    entries, links, scratch = _parts(root)
+    return View(
+        entries=entries,
+        root=str(root),
+        links=links,
+        scratch=scratch,
+        binds=binds,
+        cwd=view.cwd,
+        network=view.network,
+        unset=view.unset,
+        ends_with_parent=view.ends_with_parent,
+        cgroups=view.cgroups,
+    )
+
+
+def inner_root(root: Path, view: View, begun: Iterable[str], meter: Path) -> InnerRoot:
+    """A root directory within a view of this machine, with what the view shows of other places.
+
+    What lies in a folder that the root directory has itself is its own.
+    """
+    entries, links, scratch = _parts(root)
+    binds = [
+        each
+        for each in view.binds
+        if each.source != os.devnull and not lies_in(root, each.target) and each.target != str(root)
+    ]
+    shown = {each.target for each in binds}
+    ways = [
+        each
+        for each in view.links
+        if not lies_in(root, each.place) and each.place not in (*shown, *(e.place for e in links))
+    ]
+    places = [each for each in begun if not lies_in(root, each) and each not in shown]
+    binds.append(Bind(str(meter), METER_INSIDE))
+    return InnerRoot(str(root), entries, (*links, *ways), scratch, tuple(places), tuple(binds))
+
+
+def lies_in(root: Path, path: str) -> bool:
+    """Whether a path is, within a root directory, one of its own, and not this machine's."""
+    parts = PurePosixPath(path).parts
+    if len(parts) < 2 or parts[1] in _PRIVATE:  # noqa: PLR2004
+        return len(parts) < 2  # noqa: PLR2004
+    if parts[1] in ("proc", "dev", "sys"):
+        return True
+    return parts[1] not in _SYSTEMS_OWN and os.path.lexists(root / parts[1])
+
+
+def _parts(root: Path) -> tuple[tuple[str, ...], tuple[Link, ...], tuple[str, ...]]:
+    """Of a root directory what is shown, its links, and its places for scratch."""
     entries: list[str] = []
     links: list[Link] = []
     for path in sorted(root.iterdir()):
@@ -108,18 +158,7 @@ def root_view(root: Path, binds: tuple[Bind, ...], view: View) -> View:
         elif path.is_dir():
             entries.append(f"/{path.name}")
     scratch = [each for each in _SCRATCH if each != "/var/tmp" or (root / "var/tmp").is_dir()]  # noqa: S108
-    return View(
-        entries=tuple(entries),
-        root=str(root),
-        links=tuple(links),
-        scratch=tuple(scratch),
-        binds=binds,
-        cwd=view.cwd,
-        network=view.network,
-        unset=view.unset,
-        ends_with_parent=view.ends_with_parent,
-        cgroups=view.cgroups,
-    )
+    return tuple(entries), tuple(links), tuple(scratch)
 
 
 def can_be_entered(root: Path) -> bool:

@@ -13,6 +13,7 @@ from ensign.model.errors import InputError
 _MAPPED = re.compile(r"[0-9a-f]+-[0-9a-f]+ (\S{4}) [0-9a-f]+ ([0-9a-f]+:[0-9a-f]+) (\d+) +(/.*)")
 _DELETED = " (deleted)"
 _MOST_BYTES = 64 << 20
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _USER, _SYSTEM = 11, 12  # fields of /proc/PID/stat behind the name
 
 
@@ -42,9 +43,14 @@ class RunningProcess:
 
     @property
     def user_share(self) -> float | None:
-        """Of its CPU time; None where it has had none that could be counted."""
+        """Of its CPU time; None where it has had too little to tell, as in its first second."""
         total = self.user_ticks + self.system_ticks
-        return self.user_ticks / total if total else None
+        return self.user_ticks / total if total >= _TICKS_PER_SECOND else None
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time that it has had, in seconds, as ticks count it."""
+        return (self.user_ticks + self.system_ticks) / _TICKS_PER_SECOND
 
 
 def read_process(number: int, root: Path = Path("/proc")) -> RunningProcess:

@@ -23,6 +23,7 @@ from ensign.host.confinement import Bind
 from ensign.host.confinement_probe import NOBODY, Confinement
 from ensign.host.foreign_files import HostileFileError, hand_over, read_foreign
 from ensign.host.processes import ProcessLimits
+from ensign.host.root_directory import METER_INSIDE, ROOT_PATH
 from ensign.host.temporary import TEMPORARY_NAME, temporary_folder
 from ensign.meter.client import AsItIs, Json, Placed, Surroundings
 
@@ -75,7 +76,7 @@ class Sandboxed:
             logs = _logs_of(request)
             for number in logs:
                 self._make_log(folder / f"log-{number}")
-            asked = self._contained(request)
+            asked = self._contained(request, meter)
             argv = self.confinement.argv(self._shown(meter, request, folder), as_user=False)
             try:
                 yield Placed(asked, argv, self._env_of_meter())
@@ -89,7 +90,6 @@ class Sandboxed:
         contained = cast("Mapping[str, Sequence[str]]", request.get("containment", {}))
         write = (*rules.write, *self._own(request))
         read = (meter, *rules.read, *named.read, *map(Path, contained.get("reads", ())))
-        cwd = rules.cwd if rules.cwd in (*named.read, Path(home)) else None
         return ConfinementRequest(
             path=self.env.get("PATH", os.defpath),
             home=home,
@@ -105,13 +105,20 @@ class Sandboxed:
             ),
             hidden=rules.hidden,
             begun=tuple(named.empty),
-            cwd=str(cwd or "/"),
+            cwd=self._cwd(named, home),
             network=rules.network,
             ends_with_parent=False,
             cgroups=True,
+            inner_roots=roots_in(request),
+            meter=meter,
         )
 
-    def _contained(self, request: Json) -> Json:
+    def _cwd(self, named: NamedPaths, home: str) -> str:
+        """Where programs begin that have no other working directory."""
+        cwd = self.rules.cwd
+        return str(cwd) if cwd is not None and cwd in (*named.read, Path(home)) else "/"
+
+    def _contained(self, request: Json, meter: Path) -> Json:
         user = self.confinement.user
         asked = cast("Json", request.get("containment", {}))
         contained = {
@@ -122,6 +129,9 @@ class Sandboxed:
         }
         own = self._own_count(len(cast("Sequence[Json]", request.get("variants", ()))))
         changed = with_processes(request, partial(self._process, own=own))
+        home = self.env.get("HOME", "")
+        cwd = self._cwd(named_paths(request, home, self.rules.cwd), home)
+        changed = with_processes(changed, partial(_in_root, meter=str(meter), cwd=cwd))
         return {**changed, "scratch": WORK, "containment": contained}
 
     def _own_count(self, variants: int) -> int | None:
@@ -299,6 +309,30 @@ def _take_log(path: Path, descriptor: int) -> None:
     """Copies what was written; what is no plain file, or too much, is nothing."""
     with suppress(HostileFileError):
         os.pwrite(descriptor, read_foreign(path / "log", _MOST_LOG_BYTES), 0)
+
+
+def _in_root(process: Json, meter: str, cwd: str) -> Json:
+    """A process with a root directory finds programs, and begins, as one does there."""
+    if process.get("root") is None:
+        return process
+    env = {**cast("Mapping[str, str]", process["env"]), "PATH": ROOT_PATH}
+    words = cast("Sequence[str]", process["argv"])
+    argv = [METER_INSIDE, *words[1:]] if words[0] == meter else words
+    return {**process, "argv": argv, "env": env, "cwd": process.get("cwd") or cwd}
+
+
+def roots_in(request: Json) -> tuple[Path, ...]:
+    """The root directories that processes of a request run in."""
+    found: list[Path] = []
+
+    def take(process: Json) -> Json:
+        root = process.get("root")
+        if isinstance(root, str):
+            found.append(Path(root))
+        return process
+
+    with_processes(request, take)
+    return tuple(dict.fromkeys(found))
 
 
 class StudySurroundings:

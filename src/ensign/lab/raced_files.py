@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensign.host.root_directory import lies_in
 from ensign.lab.traced import Identities, in_own_scratch, original_of
 from ensign.meter.requests import VariantFiles
 from ensign.model.trials import RaceMapping
@@ -21,7 +22,8 @@ class LookedAt:
     `identities` by path; files of a copy by the path that they were copied from. `exact` has
     device and inode of what was mapped. What the execution made itself (`made`) may be another file
     each time. `copied` are the files of which the variant has its own copy; those that lie over the
-    first folder are relinks, which are not looked at. `whole`: nothing was missed.
+    first folder are relinks, which are not looked at. `whole`: nothing was missed. It ran in the
+    directory `root`, if there is one.
     """
 
     identities: Mapping[str, str]
@@ -29,6 +31,7 @@ class LookedAt:
     made: frozenset[str] = frozenset()
     copied: VariantFiles | None = None
     whole: bool = True
+    root: str = ""
 
     @property
     def own_folders(self) -> tuple[str, ...]:
@@ -83,6 +86,9 @@ def _place(file: RaceMapping, looked: LookedAt) -> str:
         return ""
     if in_own_scratch(file.path):
         return original_of(file.path, looked.copied) or ""
+    inside = file.path.removeprefix(looked.root)
+    if looked.root and inside.startswith("/") and not lies_in(Path(looked.root), inside):
+        return inside
     return file.path
 
 
@@ -103,8 +109,14 @@ def _instead(path: str, looked: LookedAt) -> str:
     return f"and {same[0]} when it was looked at" if same else ""
 
 
+def loader_name(path: str) -> str:
+    """By which a loader asks for a file: its soname, else its own name."""
+    dynamic = read_dynamic(Path(path))
+    return (dynamic.soname if dynamic is not None else "") or Path(path).name
+
+
 def _names(path: str) -> frozenset[str]:
-    """By which a loader may have been asked for it."""
+    """By which a loader may have been asked for a file: its own name, and its soname."""
     dynamic = read_dynamic(Path(path))
     soname = "" if dynamic is None else dynamic.soname
     return frozenset((Path(path).name, soname)) - {""}

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from ensign.host.files import file_sha256
 from ensign.host.refusals import is_shortage
+from ensign.host.root_directory import RootDirectory, lies_in
 from ensign.host.temporary import temporary_base
 from ensign.meter.client import Meter, find_meter
 from ensign.meter.following import Followed, FollowedFile, read_followed
@@ -111,8 +112,10 @@ class MeterTracer:
             text = file.read()
         if not text:
             return nothing_seen(trouble or _failure_of(done) or _NO_RECORD)
-        followed = read_followed(text)
+        root = variant.program.root or ""
+        followed = _seen_outside(read_followed(text), root)
         seen = self._seen(followed, variant.files, trouble or _failure_of(done))
+        seen = replace(seen, root=root)
         if not done or not done[0].variants:
             return seen
         totals = done[0].variants[0]
@@ -176,6 +179,33 @@ class MeterTracer:
         if file.deleted or file.other_root:
             return ""
         return self.identities.of(file.path, file.inode)
+
+
+def _seen_outside(followed: Followed, root: str) -> Followed:
+    """What was seen by a follower in a root directory, with paths of this machine."""
+    if not root:
+        return followed
+    known = RootDirectory("", Path(root), "")
+
+    def place(path: str) -> str:
+        if not path.startswith("/") or not lies_in(known.folder, path):
+            return path
+        return str(known.place(path) or f"{root}{path}")
+
+    return followed.model_copy(
+        update={
+            "programs": tuple(
+                e.model_copy(update={"path": place(e.path)}) for e in followed.programs
+            ),
+            "mapped": tuple(e.model_copy(update={"path": place(e.path)}) for e in followed.mapped),
+            "written": tuple(
+                e.model_copy(update={"path": place(e.path)}) for e in followed.written
+            ),
+            "samples": tuple(
+                e.model_copy(update={"path": place(e.path)}) for e in followed.samples
+            ),
+        }
+    )
 
 
 def original_of(path: str, copied: VariantFiles | None) -> str | None:

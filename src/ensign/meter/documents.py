@@ -16,6 +16,7 @@ from ensign.meter.requests import (
     VariantSpec,
 )
 from ensign.model.drive import drive_json
+from ensign.model.trials import Score
 
 Json = dict[str, object]
 
@@ -56,6 +57,7 @@ def process_json(process: ProcessSpec) -> Json:
         "env": dict(process.env),
         "clear_env": process.clear_env,
         "cwd": process.cwd,
+        **({} if process.root is None else {"root": process.root}),
         "cpus": _list(process.cpus),
         "stdin": process.stdin,
         "stdout": process.stdout,
@@ -101,6 +103,7 @@ def _variant_json(variant: VariantSpec) -> Json:
         "operations": variant.operations,
         "operations_pattern": variant.operations_pattern,
         "score_pattern": None if variant.score is None else variant.score.pattern,
+        **({} if variant.score is None else _unit("score_unit", variant.score)),
         **_several_scores(variant),
         "fills": variant.fills,
         "required": variant.required,
@@ -111,13 +114,19 @@ def _several_scores(variant: VariantSpec) -> Json:
     said: Json = {}
     if variant.scores:
         said["scores"] = [
-            {"name": each.name, "pattern": each.score.pattern} for each in variant.scores
+            {"name": each.name, "pattern": each.score.pattern, **_unit("unit", each.score)}
+            for each in variant.scores
         ]
     if variant.report is not None and variant.report.file is None:
         said["report_output"] = True
     elif variant.report is not None:
         said["report_file"] = variant.report.file
     return said
+
+
+def _unit(key: str, score: Score) -> Json:
+    """The unit that its number is in, also where another one of its kind is printed."""
+    return {key: score.unit} if score.unit else {}
 
 
 def _files_json(files: VariantFiles) -> Json:

@@ -30,7 +30,8 @@ class ProcessSpec:
     `stdin`, `stdout`, `stderr` are paths; None is /dev/null for input and the `sink` for output,
     and the tail of standard error is kept for messages. `argv`, `env`, `cwd` and the paths may hold
     `{variant}`, `{port}` and `{tmp}`. A deadline counts the time in which the process was allowed
-    to run. With `digest` all that it writes into a pipe is hashed.
+    to run. With `digest` all that it writes into a pipe is hashed. In a `root` directory it sees
+    that one's files instead of the machine's.
     """
 
     argv: tuple[str, ...]
@@ -46,6 +47,7 @@ class ProcessSpec:
     sink: Sink = Sink.PIPE
     digest: bool = False
     limits: ProcessLimits = field(default_factory=ProcessLimits)
+    root: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ensign.meter.requests import NamedPattern, RaceRequest, Report
@@ -11,6 +11,7 @@ from ensign.model.quoting import visible
 from ensign.model.trials import Better, NamedScore, Score
 
 _LONGEST_NAME = 200
+_AGGREGATES = ("mean", "median", "stddev", "cv", "BigO", "RMS")
 _NO_NUMBER = "nothing that it printed is a number above 0"
 
 
@@ -41,7 +42,8 @@ class AskedScores:
         CommandFailed where some are asked for and there is no value at all, or for a damaged
         report.
         """
-        scores = [self._of_pattern(name, value) for name, value in found]
+        aggregates = _aggregates({name for name, _ in found})
+        scores = [self._of_pattern(name, value) for name, value in found if name not in aggregates]
         if self.report is not None:
             scores += self.report.read(report or "")
         by_name = {each.name: each for each in scores}
@@ -58,6 +60,13 @@ class AskedScores:
         failed = _NO_NUMBER if value is None else ""
         shown = visible(name)[:_LONGEST_NAME]
         return NamedScore(shown, value, score.unit, score.better, failed)
+
+
+def _aggregates(names: Collection[str]) -> set[str]:
+    """Rows that sum up others, as Google Benchmark prints them below repetitions of `x`."""
+    stems = [name.removesuffix("_stddev") for name in names if name.endswith("_stddev")]
+    whole = [stem for stem in stems if stem in names and f"{stem}_mean" in names]
+    return {f"{stem}_{kind}" for stem in whole for kind in _AGGREGATES}
 
 
 NOTHING_ASKED = AskedScores()

@@ -7,13 +7,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 SCHEMA = 1
+PROCESSOR_FLAGS = "cpu.flags"
+_MANY_WORDS = 4
+_INSTALLED = r"compilers\.|flags\.|python\."
+_INTERPOSITION = "-fno-semantic-interposition"
+# The most consequential first: what decides which code runs comes before what runs beside it.
 _WHY: tuple[tuple[str, str], ...] = (
     (r"libc", "another version has other memory, string and math functions, and another malloc"),
-    (r"python\.", "-fno-semantic-interposition lets calls within libpython skip the PLT"),
+    (r"functions\.", "it has these in several versions, one of which is picked for the processor"),
+    (r"glibc tunables|hwcaps", "decides which implementations of functions the loader picks"),
+    (r"python\.", "how this Python was compiled"),
+    (r"compilers\..*\.configured", "what the compiler does unless it is asked otherwise"),
     (r"compilers\..*\.target", "which instructions the compiler may use without being asked"),
     (r"compilers\.", "another compiler makes other code of the same source"),
     (r"flags\.", "programs that the distribution built were built with these"),
-    (r"glibc tunables|hwcaps", "decides which implementations of functions the loader picks"),
     (r"cpu\.model|cpu\.flags", "another processor, or other instructions to choose from"),
     (r"cpu\.mitigations", "mitigations cost time at system calls and at indirect branches"),
     (r"kernel", "system calls, scheduling and memory are the kernel's"),
@@ -21,6 +28,7 @@ _WHY: tuple[tuple[str, str], ...] = (
     (r"cpu\.", "how fast the processor runs, and who shares it"),
     (r"limits\.", "a program may be refused memory, files or processes"),
     (r"packages\.", "libraries of a program may be others"),
+    (r"distribution", ""),
 )  # fmt: skip
 
 
@@ -64,11 +72,14 @@ def read_sheet(content: object) -> EnvironmentSheet:
 
 def sheet_differences(one: EnvironmentSheet, other: EnvironmentSheet) -> tuple[FactDifference, ...]:
     """What differs, the most consequential first."""
-    found = sorted(_differing(one.facts, other.facts), key=lambda each: (_rank(each), each))
-    return tuple(
-        FactDifference(name, one.facts.get(name, ""), other.facts.get(name, ""), _why(name))
+    found = sorted(_differing(one.facts, other.facts))
+    rows = [
+        FactDifference(
+            name, one.facts.get(name, ""), other.facts.get(name, ""), _why(name, one, other)
+        )
         for name in found
-    )
+    ]
+    return tuple(sorted(rows, key=_rank))
 
 
 def _differing(one: Mapping[str, str], other: Mapping[str, str]) -> Iterator[str]:
@@ -77,10 +88,30 @@ def _differing(one: Mapping[str, str], other: Mapping[str, str]) -> Iterator[str
             yield name
 
 
-def _rank(name: str) -> int:
-    matches = (place for place, (pattern, _) in enumerate(_WHY) if re.match(pattern, name))
-    return next(matches, len(_WHY))
+def _rank(row: FactDifference) -> tuple[int, bool, str]:
+    """What one of them alone has may just not be installed in the other: that comes late."""
+    matches = (place for place, (pattern, _) in enumerate(_WHY) if re.match(pattern, row.fact))
+    place = next(matches, len(_WHY))
+    if re.match(_INSTALLED, row.fact) and not (row.one and row.other):
+        place += len(_WHY)
+    return place, _INTERPOSITION not in row.why, row.fact
 
 
-def _why(name: str) -> str:
+def _why(name: str, one: EnvironmentSheet, other: EnvironmentSheet) -> str:
+    if name.startswith("python."):
+        has = [_INTERPOSITION in sheet.facts.get(name, "") for sheet in (one, other)]
+        if has[0] != has[1]:
+            who = one.name if has[0] else other.name
+            return f"{_INTERPOSITION}, in {who} alone, lets calls within libpython skip the PLT"
     return next((why for pattern, why in _WHY if re.match(pattern, name)), "")
+
+
+def differing_words(one: str, other: str) -> tuple[str, str]:
+    """Of two texts of many words those that the other does not have; short texts as they are."""
+    words = (one.split(), other.split())
+    if min(map(len, words)) < _MANY_WORDS:
+        return one, other
+    left, right = ([w for w in mine if w not in {*theirs}] for mine, theirs in (words, words[::-1]))
+    if not left and not right:
+        return one, other
+    return " ".join(left) or "no other words", " ".join(right) or "no other words"

@@ -45,7 +45,8 @@ class Expectation:
     `confirming` is how many finalists at most, and how many rounds of these, follow the `rounds`;
     None rounds are as many as the budget holds. `untried` are variants that nothing is known of,
     each with the reason: their compilers are the study's own, and planning runs nothing of it.
-    `missing` says what must be installed before.
+    `missing` says what must be installed before. `modes` says of each workload how its variants
+    take turns, `inputs` which of its files are made or fetched first.
     """
 
     name: str
@@ -59,3 +60,5 @@ class Expectation:
     untried: tuple[tuple[str, str], ...] = ()
     confirming: tuple[int, int | None] | None = None
     missing: str = ""
+    modes: tuple[tuple[str, str], ...] = ()
+    inputs: tuple[str, ...] = ()

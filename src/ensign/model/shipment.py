@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ensign.model.instructions import Instructions
+
 
 @dataclass(frozen=True, slots=True)
 class Verified:
@@ -34,7 +36,9 @@ class Shipment:
     """The change of a project for one variant.
 
     `files` are a patch, or a script and what its training reads. `flags` and `link_flags` are what
-    it gives to compiler and linker, `commands` what a user types to build it then.
+    it gives to compiler and linker, `commands` what a user types to build it then. `instructions`
+    is what the program may use of a processor, None where that is not known; `hosts` are those on
+    which that was found to run.
     """
 
     variant: str
@@ -44,3 +48,5 @@ class Shipment:
     files: tuple[ShippedFile, ...]
     commands: tuple[str, ...]
     verified: Verified
+    instructions: Instructions | None = None
+    hosts: tuple[str, ...] = ()

@@ -10,11 +10,12 @@ from pydantic import Field
 from ensign.model.study_axes import Axes, Choice, Layouts, Section
 from ensign.model.study_build import Build, CheckSection, Ship
 from ensign.model.study_environment import Environment, EnvironmentName
+from ensign.model.study_inputs import InputFile
 from ensign.model.study_race import Cpus, Race
 from ensign.model.study_sandbox import SandboxSection
 from ensign.model.study_source import Source
 from ensign.model.study_suite import Suite, Tests
-from ensign.model.study_values import Duration, Name
+from ensign.model.study_values import Duration, InputPath, Name
 from ensign.model.study_workload import Server, Workload
 from ensign.model.units import parse_duration_ns
 
@@ -66,6 +67,11 @@ class Study(Section):
     cpus: Cpus = Field(default=Cpus(), description="which CPUs do what")
     race: Race = Field(default=Race(), description="how it is measured")
     suite: Suite | None = Field(default=None, description="published tests as workloads")
+    inputs: dict[InputPath, InputFile] = Field(
+        default_factory=dict,
+        description="files for workloads that are made or fetched, by their paths in the study's "
+        "folder",
+    )
     workloads: list[Workload] = Field(default_factory=list, description="the tests")
 
 

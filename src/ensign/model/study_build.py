@@ -70,8 +70,8 @@ class Build(Section):
     )
     flags_by: FlagsBy = Field(
         default="variables",
-        description="how flags arrive: by the system's variables, by the environment (make), or "
-        "by the recorder, for projects that do not listen",
+        description="how flags arrive: by the system's variables, by the environment (make, "
+        "autotools), or by the recorder, for projects that do not listen",
     )
     environment: str | None = Field(
         default=None,
@@ -118,6 +118,11 @@ class Build(Section):
     )
     deadline: Duration = Field(default="30m", description="for one variant's build")
     disk: SizeText = Field(default="4GiB", description="most that one build may write")
+
+    @property
+    def takes_more_than_program(self) -> bool:
+        """Whether files that the program runs with are named, or libraries of the build found."""
+        return bool(self.runtime_files) or self.system is not None
 
 
 class CheckSection(Section):

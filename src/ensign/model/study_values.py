@@ -10,6 +10,7 @@ from typing import Annotated, get_args
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from ensign.model.errors import InputError
+from ensign.model.quoting import visible
 from ensign.model.study_axes import Allocator
 from ensign.model.trials import SHORTEST_SLICE_NS
 from ensign.model.units import parse_duration_ns, parse_share, parse_size_bytes
@@ -39,6 +40,14 @@ def _inside(text: str) -> str:
     path = PurePosixPath(text)
     if not text or path.is_absolute() or ".." in path.parts:
         raise ValueError(f"'{text}' must be a path inside the source folder, without '..'")
+    return text
+
+
+def _below_the_study(text: str) -> str:
+    path = PurePosixPath(text)
+    outside = path.is_absolute() or ".." in path.parts or path.parts[:1] in ((), (".ensign",))
+    if outside or not text.isprintable():
+        raise ValueError(f"'{visible(text)}' must be a path in the study's folder, without '..'")
     return text
 
 
@@ -122,6 +131,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.+-]*$", max_length=60)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 ScoreName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+:-]*$", max_length=60)]
 Argv = Annotated[list[str], Field(min_length=1)]
+InputPath = Annotated[str, AfterValidator(_below_the_study)]
 Inside = Annotated[str, AfterValidator(_inside)]
 Reference = Annotated[str, AfterValidator(_no_dash)]
 Pattern = Annotated[str, AfterValidator(_pattern)]

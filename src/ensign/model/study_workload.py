@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from ensign.model.drive import Drive
 from ensign.model.placeholders import names_in, shown
-from ensign.model.score_units import better_by
+from ensign.model.score_units import better_by, contradiction
 from ensign.model.study_axes import Section
 from ensign.model.study_values import (
     Argv,
@@ -79,6 +79,9 @@ class ScoreSection(Section):
             raise ValueError(
                 'add better = "higher" or better = "lower": the unit is neither a time nor a rate'
             )
+        wrong = "" if self.better is None else contradiction(self.unit, Better(self.better))
+        if wrong:
+            raise ValueError(f"better = \"{self.better}\": {wrong}; leave 'better' out")
         return self
 
     @property

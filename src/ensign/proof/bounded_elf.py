@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
@@ -105,7 +105,20 @@ class BoundedElf(ELFFile):
 
     def __init__(self, stream: BinaryIO) -> None:
         self.bounded = _BoundedStream(stream)
+        self._made: dict[tuple[str, int], Any] = {}
         super().__init__(cast("BinaryIO", self.bounded))
+
+    def get_section(self, n: int, type: Any = None) -> Any:  # noqa: A002  # as pyelftools has it
+        """Made once; else whoever asks for one by its name makes all hash tables anew."""
+        if ("section", n) not in self._made:
+            self._made["section", n] = super().get_section(n)
+        return self._made["section", n] if type is None else super().get_section(n, type)
+
+    def get_segment(self, n: int) -> Any:
+        """Made once, too."""
+        if ("segment", n) not in self._made:
+            self._made["segment", n] = super().get_segment(n)
+        return self._made["segment", n]
 
     @property
     def size_bytes(self) -> int:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
-from elftools.elf.dynamic import DynamicSection
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
-from ensign.proof.bounded_elf import BoundedElf, DamagedFile, data_of, elf_of
+from ensign.proof.bounded_elf import BoundedElf, DamagedFile, damage_told, data_of, elf_of
+from ensign.proof.compile_units import TopEntry, top_entries
+from ensign.proof.dynamic_tags import dynamic_tags
 from ensign.proof.facts import Binary, Hardening, Unit, UnitKind
+from ensign.proof.symbol_tables import symbols_of
 
 _GNU = re.compile(r"GNU (\S+) (\d+(?:\.\d+)*)(?: \S*prerelease\S*)?\S*")
 _CLANG = re.compile(r"clang version (\d+(?:\.\d+)*)")
+_RUSTC = re.compile(r"rustc version (\d[\w.-]*)")
 _ASSEMBLER = 0x8001  # DW_LANG_Mips_Assembler, whatever the processor
 _OF_C = ("C", "Objective-C", "GIMPLE")
 # Clang wrote down a call that compiled one file: the first word that is called like a source.
@@ -26,7 +30,7 @@ _CANARIES = ("__stack_chk_fail", "__stack_chk_guard")
 FORTIFIED = frozenset(
     ("printf", "fprintf", "sprintf", "snprintf", "vprintf", "vfprintf", "vsprintf", "vsnprintf")
 )
-_NOW, _FLAGS_1_NOW, _FLAGS_1_PIE = 0x8, 0x1, 0x0800_0000
+_NOW, _FLAGS_1_NOW = 0x8, 0x1
 _CET_BITS = 0x3
 _EXECUTABLE = 0x1
 
@@ -43,28 +47,25 @@ def read_binary(path: Path) -> Binary | None:
 
 
 def _binary(elf: BoundedElf, path: Path) -> Binary:
-    dynamic = _dynamic_tags(elf)
-    flags_1 = dynamic.get("DT_FLAGS_1", 0)
-    interpreter = any(elf.iter_segments("PT_INTERP"))
-    pie = elf["e_type"] == "ET_DYN" and (bool(flags_1 & _FLAGS_1_PIE) or interpreter)
+    tags = dynamic_tags(elf)
+    pie = elf["e_type"] == "ET_DYN" and tags.pie
     imports, exports = _dynamic_symbols(elf)
     slots = tuple(_jump_slots(elf))
     names = {section.name for section in elf.iter_sections()}
+    units, unread = _units_or_why(elf)
     return Binary(
         path=str(path),
         shared_library=elf["e_type"] == "ET_DYN" and not pie,
-        units=tuple(recorded_units(elf)),
+        units=units,
         comments=comments(elf),
         hardening=Hardening(
             pie=pie,
             relro=any(elf.iter_segments("PT_GNU_RELRO")),
-            bind_now=bool(
-                flags_1 & _FLAGS_1_NOW or dynamic.get("DT_FLAGS", 0) & _NOW
-            ) or "DT_BIND_NOW" in dynamic,
+            bind_now=_binds_now(tags.numbers),
             executable_stack=any(
                 segment["p_flags"] & _EXECUTABLE for segment in elf.iter_segments("PT_GNU_STACK")
             ),
-            canary=any(name in imports or name in exports for name in _CANARIES),
+            canary=any(name in imports for name in _CANARIES),
             checked=tuple(sorted(name for name in imports if name.endswith("_chk"))),
             unchecked=tuple(sorted(imports & FORTIFIED)),
             cet=_cet(elf),
@@ -74,24 +75,31 @@ def _binary(elf: BoundedElf, path: Path) -> Binary:
         bolted=".note.bolt_info" in names or ".bolt.org.text" in names,
         has_symbols=".symtab" in names,
         debug_elsewhere=".gnu_debuglink" in names,
+        debug_unread=unread,
         read=True,
-    )  # fmt: skip
+    )
 
 
-def _dynamic_tags(elf: BoundedElf) -> dict[str, int]:
-    for section in elf.iter_sections():
-        if isinstance(section, DynamicSection):
-            return {str(tag.entry.d_tag): int(tag.entry.d_val) for tag in section.iter_tags()}
-    return {}
+def _units_or_why(elf: BoundedElf) -> tuple[tuple[Unit, ...], str]:
+    """The units, or why they cannot be read: the rest of the file may be whole."""
+    try:
+        with damage_told():
+            return tuple(recorded_units(elf)), ""
+    except DamagedFile as error:
+        return (), str(error)
+
+
+def _binds_now(tags: dict[str, int]) -> bool:
+    now = tags.get("DT_FLAGS_1", 0) & _FLAGS_1_NOW or tags.get("DT_FLAGS", 0) & _NOW
+    return bool(now) or "DT_BIND_NOW" in tags
 
 
 def _dynamic_symbols(elf: BoundedElf) -> tuple[frozenset[str], frozenset[str]]:
     """Names imported, and names defined and exported."""
-    table = elf.get_section_by_name(".dynsym")
-    if not isinstance(table, SymbolTableSection):
-        return frozenset(), frozenset()
-    imports = {each.name for each in table.iter_symbols() if each["st_shndx"] == "SHN_UNDEF"}
-    exports = {each.name for each in table.iter_symbols() if each["st_shndx"] != "SHN_UNDEF"}
+    imports: set[str] = set()
+    exports: set[str] = set()
+    for each in symbols_of(elf, ".dynsym"):
+        (exports if each.defined else imports).add(each.name)
     return frozenset(imports - {""}), frozenset(exports)
 
 
@@ -130,27 +138,36 @@ def comments(elf: BoundedElf) -> tuple[str, ...]:
 
 def units_of(elf: BoundedElf) -> Iterator[Unit]:
     """The compile units in the debug information of a program, a library or an object."""
+    if elf["e_type"] == "ET_REL":
+        yield from _relocated_units(elf)
+        return
+    for each in top_entries(elf):
+        yield _unit(each)
+
+
+def _relocated_units(elf: BoundedElf) -> Iterator[Unit]:
     if not elf.has_dwarf_info():
         return
-    relocatable = elf["e_type"] == "ET_REL"
-    for unit in elf.debug_information(relocate=relocatable).iter_CUs():
+    for unit in elf.debug_information(relocate=True).iter_CUs():
         top = unit.get_top_DIE()
         if top.tag != "DW_TAG_compile_unit":
             continue
-        values = {
-            name: top.attributes[key].value if key in top.attributes else b""
-            for name, key in (
-                ("producer", "DW_AT_producer"),
-                ("name", "DW_AT_name"),
-                ("folder", "DW_AT_comp_dir"),
+        said = {key: each.value for key, each in top.attributes.items()}
+        yield _unit(
+            TopEntry(
+                producer=_text(said.get("DW_AT_producer", b"")),
+                name=_text(said.get("DW_AT_name", b"")),
+                folder=_text(said.get("DW_AT_comp_dir", b"")),
+                language=said.get("DW_AT_language"),
             )
-        }
-        texts = {name: _text(value) for name, value in values.items()}
-        read = unit_of(texts["producer"], texts["name"], texts["folder"])
-        language = top.attributes.get("DW_AT_language")
-        # Clang assembles, too, and has no flags to record there.
-        assembled = language is not None and language.value == _ASSEMBLER
-        yield replace(read, kind=UnitKind.ASSEMBLER, flags=None) if assembled else read
+        )
+
+
+def _unit(entry: TopEntry) -> Unit:
+    read = unit_of(entry.producer, entry.name, entry.folder)
+    # Clang assembles, too, and has no flags to record there.
+    assembled = entry.language == _ASSEMBLER
+    return replace(read, kind=UnitKind.ASSEMBLER, flags=None) if assembled else read
 
 
 def recorded_units(elf: BoundedElf, name: str = "") -> Iterator[Unit]:
@@ -188,40 +205,52 @@ def _text(value: object) -> str:
 
 def unit_of(producer: str, name: str, folder: str) -> Unit:
     """A unit from its `DW_AT_producer`, for GCC (which records flags) and Clang (on request)."""
+    return Unit(name, folder, *_made_by(producer))
+
+
+@lru_cache(maxsize=1000)  # thousands of units have the same
+def _made_by(producer: str) -> tuple[UnitKind, str, tuple[str, ...] | None]:
     clang = _CLANG.search(producer)
     if clang:
         _, slash, command = producer.partition(" /")
         words = tuple(word.replace("\\ ", " ") for word in _BLANK.split(command)[1:])
         flags = words if slash and words else None
-        return Unit(name, folder, UnitKind.CLANG, f"Clang {clang[1]}", flags)
+        return UnitKind.CLANG, f"Clang {clang[1]}", flags
+    rust = _RUSTC.search(producer)
+    if rust is not None:
+        return UnitKind.OTHER, f"rustc {rust[1]}", None
     gnu = _GNU.match(producer)
     if gnu is None:
-        return Unit(name, folder, UnitKind.OTHER, producer.split(" -", maxsplit=1)[0], None)
+        return UnitKind.OTHER, producer.split(" -", maxsplit=1)[0], None
     words = tuple(producer[gnu.end() :].split())
     if gnu[1] == "AS":
-        return Unit(name, folder, UnitKind.ASSEMBLER, f"GNU as {gnu[2]}", None)
+        return UnitKind.ASSEMBLER, f"GNU as {gnu[2]}", None
     if not gnu[1].startswith(_OF_C):
-        return Unit(name, folder, UnitKind.OTHER, f"GNU {gnu[1]} {gnu[2]}", words)
+        return UnitKind.OTHER, f"GNU {gnu[1]} {gnu[2]}", words
     if gnu[1] == "GIMPLE":
         kind = UnitKind.LTRANS
     else:
         lto = any(word.startswith("-flto") for word in words)
         kind = UnitKind.EARLY if lto else UnitKind.WHOLE
-    return Unit(name, folder, kind, f"GCC {gnu[2]}", words)
+    return kind, f"GCC {gnu[2]}", words
+
+
+def with_debug_file(binary: Binary, file: Path) -> Binary:
+    """With the units of the file that has its debug information."""
+    try:
+        with elf_of(file) as elf:
+            return replace(binary, units=tuple(units_of(elf)), debug_file=str(file))
+    except DamagedFile as error:
+        return replace(binary, debug_unread=f"{file}: {error}")
 
 
 def symbols(elf: BoundedElf) -> tuple[frozenset[str], frozenset[str]]:
     """Global symbols that an object or program defines, and those it needs."""
-    table = elf.get_section_by_name(".symtab")
-    if not isinstance(table, SymbolTableSection):
-        return frozenset(), frozenset()
     defines: set[str] = set()
     needs: set[str] = set()
-    for each in table.iter_symbols():
-        local = each["st_info"]["bind"] == "STB_LOCAL"
-        if local or not each.name or each.name.startswith("__gnu_lto_"):
-            continue
-        (needs if each["st_shndx"] == "SHN_UNDEF" else defines).add(each.name)
+    for each in symbols_of(elf, ".symtab"):
+        if not each.local and each.name and not each.name.startswith("__gnu_lto_"):
+            (defines if each.defined else needs).add(each.name)
     return frozenset(defines), frozenset(needs)
 
 

@@ -36,7 +36,7 @@ class Unit:
 def compiler_of_comment(text: str) -> str:
     """The compiler that a text of `.comment` names, as `Unit.compiler` does; empty for others."""
     clang = re.search(r"clang version (\d+(?:\.\d+)*)", text)
-    gcc = re.match(r"GCC: .*?(\d+\.\d+\.\d+)(?: \d{8})?(?: \(\w+\))?$", text)
+    gcc = re.match(r"GCC: \((?:[^()]|\([^()]*\))*\) (\d+(?:\.\d+)+)(?: |$)", text)
     if clang:
         return f"Clang {clang[1]}"
     return f"GCC {gcc[1]}" if gcc else ""
@@ -66,7 +66,8 @@ class Binary:
     """An ELF program or shared library. `own_plt` are functions of its own called by the PLT.
 
     `read` is False where there is no such file, as after a dry run. With `debug_elsewhere` it names
-    another file for its debug information.
+    another file for its debug information; `debug_file` is that file, if units were read from it.
+    `debug_unread` says why the debug information in it is not read.
     """
 
     path: str
@@ -79,6 +80,8 @@ class Binary:
     bolted: bool = False
     has_symbols: bool = False
     debug_elsewhere: bool = False
+    debug_file: str = ""
+    debug_unread: str = ""
     read: bool = False
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from ensign.model.calls import Call
 from ensign.model.finding_kinds.proof import BOLT_NOT_APPLIED, NOT_JUDGED
 from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.rules import judge
+from ensign.proof.rules_log import without_others
 
 # Said of libraries by their own finding, which has the reason.
 _SAID_ELSEWHERE = (BOLT_NOT_APPLIED,)
@@ -16,6 +18,9 @@ _SAID_ELSEWHERE = (BOLT_NOT_APPLIED,)
 
 def judge_all(program: BuildEvidence, others: Sequence[BuildEvidence]) -> tuple[Finding, ...]:
     """All findings; what is true of the tree or the log, not of one file, is said once."""
+    if program.request is not None:
+        log = without_others(program.log, _objects_of((program, *others)))
+        program = replace(program, log=log)
     found = list(judge(program))
     known = {(each.code, each.text) for each in found}
     for seen in others:
@@ -25,6 +30,21 @@ def judge_all(program: BuildEvidence, others: Sequence[BuildEvidence]) -> tuple[
             if (finding.code, about) not in known:
                 found.append(finding)
     return tuple(found)
+
+
+def _objects_of(every: Iterable[BuildEvidence]) -> dict[str, frozenset[str]]:
+    """Sources of what runs, with the objects that calls made of them; none where one is unknown."""
+    calls: dict[str, list[Call | None]] = {}
+    for seen in every:
+        for unit in own_units(seen):
+            calls.setdefault(unit.source, []).append(unit.call)
+    return {source: frozenset(_objects(each)) for source, each in calls.items()}
+
+
+def _objects(calls: Sequence[Call | None]) -> Iterator[str]:
+    known = [call for call in calls if call is not None and not call.has_linked]
+    if len(known) == len(calls):
+        yield from (output.path for call in known for output in call.outputs)
 
 
 def _of_file(seen: BuildEvidence) -> Iterator[Finding]:

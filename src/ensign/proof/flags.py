@@ -87,6 +87,12 @@ def lto_of(words: Iterable[str] | None) -> bool:
     return effects(words or ()).get("lto", "off") != "off"
 
 
+def linker_of(words: Iterable[str]) -> str:
+    """The linker that these flags name last; empty where they leave it to the compiler."""
+    named = [word.partition("=")[2] for word in words if word.startswith("-fuse-ld=")]
+    return named[-1] if named else ""
+
+
 def level_of(words: Iterable[str] | None) -> str:
     """The optimization level that counts; empty where none is given."""
     return effects(words or ()).get("O", "")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.elf.dynamic import DynamicSegment
-from elftools.elf.sections import NoteSection, SymbolTableSection
-from elftools.elf.segments import InterpSegment
+from elftools.elf.sections import NoteSection
 
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, data_of, elf_of
+from ensign.proof.dynamic_tags import DynamicTags, dynamic_tags
+from ensign.proof.go_build import GoBuild, read_go_build
 from ensign.proof.loaded_bytes import code_sections
+from ensign.proof.symbol_tables import defined_among, symbols_of
 
 _MACHINES = {
     "EM_X86_64": "x86-64",
@@ -24,13 +26,12 @@ _MACHINES = {
     "EM_MIPS": "MIPS",
     "EM_LOONGARCH": "LoongArch",
 }
-_FLAGS_1_PIE = 0x0800_0000
 _LARGEST_COMMENT_BYTES = 1 << 20
 _LINKERS = re.compile(r"Linker: LLD (\d[\d.]*)|(mold) (\d[\d.]*)")
 _RUSTC = re.compile(r"rustc version (\d[\w.-]*)")
-_GO_MAGIC, _GO_HEADER, _GO_INLINE, _GO_LONGEST = b"\xff Go buildinf:", 32, 2, 100
 _COUNTERS = ("__llvm_prf_cnts", "__gcov_dump", "__gcov_exit")
 _ALLOCATE = ("malloc", "calloc")
+_TEXTREL = 0x4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,12 @@ class Identity:
     """Facts of the file alone. `kind` is `program`, `library`, `object`, `core dump` or `file`.
 
     `pie` counts for programs; `interpreter` is empty where no loader is asked for. `linker` is
-    empty where nothing names it, as GNU ld leaves no name. `malloc` says that the file defines it;
+    empty where nothing names it, as GNU ld leaves no name. `static`: it is a program with which
+    nothing else is loaded. `malloc` says that the file defines it;
     `counters` that it counts for a profile. `search` is RUNPATH, else RPATH, and `rpath` says which
     one. `version` is the highest that it defines of itself, as `GLIBC_2.36`; `ifuncs` are functions
-    of which one of several is chosen when it is loaded.
+    of which one of several is chosen when it is loaded. `executable_stack` is None where nothing is
+    said of it, and the kernel decides.
     """
 
     kind: str
@@ -53,21 +56,22 @@ class Identity:
     search: tuple[str, ...] = ()
     rpath: bool = False
     soname: str = ""
-    dynamic: bool = False
+    static: bool = False
     textrel: bool = False
     build_id: str = ""
     linker: str = ""
-    go: str = ""
+    go: GoBuild | None = None
     rust: str = ""
     has_debug: bool = False
     has_symbols: bool = False
     malloc: bool = False
     counters: bool = False
     imports: frozenset[str] = frozenset()
+    exports: frozenset[str] = frozenset()
     code_bytes: int = 0
     version: str = ""
     ifuncs: frozenset[str] = frozenset()
-    executable_stack: bool = False
+    executable_stack: bool | None = None
 
 
 def read_identity(path: Path) -> Identity | None:
@@ -80,44 +84,45 @@ def read_identity(path: Path) -> Identity | None:
 
 
 def _identity(elf: BoundedElf) -> Identity:
-    tags, texts = _dynamic(elf)
-    interpreter = next(
-        (str(s.get_interp_name()) for s in elf.iter_segments() if isinstance(s, InterpSegment)), ""
-    )
-    pie = elf["e_type"] == "ET_DYN" and (
-        bool(interpreter) or bool(tags.get("DT_FLAGS_1", 0) & _FLAGS_1_PIE)
-    )
+    tags = dynamic_tags(elf)
+    pie = elf["e_type"] == "ET_DYN" and tags.pie
+    kind = _kind(elf, pie=pie)
+    static = kind == "program" and tags.static
     sections = {section.name for section in elf.iter_sections()}
     comment = _comment(elf)
-    imports, defines = _symbols(elf, ".dynsym")
-    local = _symbols(elf, ".symtab")[1]
-    runpath = texts.get("DT_RUNPATH") or texts.get("DT_RPATH") or [""]
+    table = tuple(symbols_of(elf, ".dynsym"))
+    defines = frozenset(each.name for each in table if each.defined)
+    local = defined_among(elf, ".symtab", (*_ALLOCATE, *_COUNTERS))
+    searched = tags.texts.get("DT_RUNPATH") or tags.texts.get("DT_RPATH") or [""]
     machine = str(elf["e_machine"])
     return Identity(
-        kind=_kind(elf, pie=pie and "DT_SONAME" not in texts),
+        kind=kind,
         machine=_MACHINES.get(machine, machine.removeprefix("EM_")),
         bits=int(elf.elfclass),
         pie=pie,
-        interpreter=interpreter,
-        needed=tuple(texts.get("DT_NEEDED", ())),
-        search=tuple(part for part in runpath[-1].split(":") if part),
-        rpath="DT_RPATH" in texts and "DT_RUNPATH" not in texts,
-        soname=(texts.get("DT_SONAME") or [""])[-1],
-        dynamic=bool(tags),
-        textrel="DT_TEXTREL" in tags,
-        build_id=_build_id(elf),
+        interpreter=tags.interpreter,
+        needed=tuple(tags.texts.get("DT_NEEDED", ())),
+        search=tuple(part for part in searched[-1].split(":") if part),
+        rpath="DT_RPATH" in tags.texts and "DT_RUNPATH" not in tags.texts,
+        soname=(tags.texts.get("DT_SONAME") or [""])[-1],
+        static=static,
+        textrel=_textrel(tags),
+        build_id=build_id_of(elf),
         linker="gold" if ".note.gnu.gold-version" in sections else _linker(comment),
-        go=_go_version(elf),
+        go=read_go_build(elf),
         rust=_rust(comment),
         has_debug=".debug_info" in sections or ".zdebug_info" in sections,
         has_symbols=".symtab" in sections,
-        malloc=all(name in defines or (not tags and name in local) for name in _ALLOCATE),
+        malloc=all(name in defines or (static and name in local) for name in _ALLOCATE),
         counters="__llvm_prf_cnts" in sections or any(n in defines | local for n in _COUNTERS),
-        imports=imports,
+        imports=frozenset(each.name for each in table if not each.defined and each.name),
+        exports=defines,
         code_bytes=sum(int(each["sh_size"]) for each in code_sections(elf)),
         version=_version(elf),
-        ifuncs=_ifuncs(elf),
-        executable_stack=any(s["p_flags"] & 1 for s in elf.iter_segments("PT_GNU_STACK")),
+        ifuncs=frozenset(each.name for each in table if each.defined and each.chosen),
+        executable_stack=next(
+            (bool(s["p_flags"] & 1) for s in elf.iter_segments("PT_GNU_STACK")), None
+        ),
     )
 
 
@@ -128,37 +133,8 @@ def _kind(elf: BoundedElf, *, pie: bool) -> str:
     return kinds.get(str(elf["e_type"]), "file")
 
 
-def _dynamic(elf: BoundedElf) -> tuple[dict[str, int], dict[str, list[str]]]:
-    tags: dict[str, int] = {}
-    texts: dict[str, list[str]] = {}
-    names = {"DT_NEEDED": "needed", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath",
-             "DT_SONAME": "soname"}  # fmt: skip
-    for segment in elf.iter_segments("PT_DYNAMIC"):
-        for tag in segment.iter_tags() if isinstance(segment, DynamicSegment) else ():
-            name = str(tag.entry.d_tag)
-            tags[name] = int(tag.entry.d_val)
-            if name in names:
-                texts.setdefault(name, []).append(str(getattr(tag, names[name])))
-    return tags, texts
-
-
-def _symbols(elf: BoundedElf, name: str) -> tuple[frozenset[str], frozenset[str]]:
-    table = elf.get_section_by_name(name)
-    needs: set[str] = set()
-    defines: set[str] = set()
-    if isinstance(table, SymbolTableSection):
-        for each in table.iter_symbols():
-            (needs if each["st_shndx"] == "SHN_UNDEF" else defines).add(each.name)
-    return frozenset(needs - {""}), frozenset(defines)
-
-
-def _ifuncs(elf: BoundedElf) -> frozenset[str]:
-    """Functions of which the file has several, one to be chosen when it is loaded."""
-    table = elf.get_section_by_name(".dynsym")
-    if not isinstance(table, SymbolTableSection):
-        return frozenset()
-    chosen = (each for each in table.iter_symbols() if each["st_info"]["type"] == "STT_LOOS")
-    return frozenset(each.name for each in chosen if each["st_shndx"] != "SHN_UNDEF")
+def _textrel(tags: DynamicTags) -> bool:
+    return "DT_TEXTREL" in tags.numbers or bool(tags.numbers.get("DT_FLAGS", 0) & _TEXTREL)
 
 
 def _comment(elf: BoundedElf) -> str:
@@ -178,7 +154,8 @@ def _rust(comment: str) -> str:
     return found[1] if found else ""
 
 
-def _build_id(elf: BoundedElf) -> str:
+def build_id_of(elf: BoundedElf) -> str:
+    """The build id, in hexadecimal digits; empty where it has none."""
     section = elf.get_section_by_name(".note.gnu.build-id")
     if isinstance(section, NoteSection):
         for note in section.iter_notes():
@@ -187,25 +164,17 @@ def _build_id(elf: BoundedElf) -> str:
     return ""
 
 
-def _go_version(elf: BoundedElf) -> str:
-    """The version of Go that `.go.buildinfo` names; `?` where it is of another form."""
-    section = elf.get_section_by_name(".go.buildinfo")
-    if section is None:
-        return ""
-    data = data_of(section)
-    if not data.startswith(_GO_MAGIC) or len(data) <= _GO_HEADER:
-        return "?"
-    size = data[_GO_HEADER]
-    if not data[15] & _GO_INLINE or size > _GO_LONGEST:
-        return "?"
-    return data[_GO_HEADER + 1 :][:size].decode("ascii", "replace").removeprefix("go")
-
-
 def _version(elf: BoundedElf) -> str:
-    """The highest version that a library defines of itself, as `GLIBC_2.36`."""
+    """The highest version that a library defines of itself, as `GLIBC_2.36`.
+
+    It may define some of others, as a C library of 32 bits does with `GCC_3.0`.
+    """
     section = elf.get_section_by_name(".gnu.version_d")
     names = [] if section is None else list(_versions(section))
-    return max(names, key=_by_number, default="")
+    families = Counter(name.rpartition("_")[0] for name in names)
+    own = max(families, key=lambda each: families[each], default="")
+    found = (name for name in names if name.rpartition("_")[0] == own)
+    return max(found, key=_by_number, default="")
 
 
 def _versions(section: object) -> Iterator[str]:

@@ -8,6 +8,7 @@ RUNPATH), `LD_LIBRARY_PATH`, RUNPATH, the cache, the usual folders. Folders are 
 from __future__ import annotations
 
 import os
+import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ _MULTIARCH = {
     ("RISC-V", 64): "riscv64-linux-gnu",
 }
 _USUAL = ("/lib/{arch}", "/usr/lib/{arch}", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
+_OTHER_LIBC = re.compile(r"libc\.musl-\S*|libc\.so|libc\.so\.0|ld-musl-\S*")
 _GLIBC = ("ld-linux", "ld64.so", "ld.so", "ld-2.")
 
 
@@ -72,9 +74,20 @@ class _Loaded:
 
 
 def is_of_glibc(identity: Identity) -> bool:
-    """Whether the loader is glibc's, whose rules are known here; a library has no loader."""
+    """Whether the loader is glibc's, whose rules are known here."""
+    return not unknown_loader(identity)
+
+
+def unknown_loader(identity: Identity) -> str:
+    """Why its libraries cannot be told; empty where glibc's loader loads it, or none does.
+
+    A library names no loader; the C library that it needs says of which one it is.
+    """
     name = Path(identity.interpreter).name
-    return not name or name.startswith(_GLIBC)
+    if name and not name.startswith(_GLIBC):
+        return f"its loader is {name}, not glibc's"
+    other = next((each for each in identity.needed if _OTHER_LIBC.fullmatch(each)), "")
+    return f"its C library is {other}, not glibc" if other else ""
 
 
 def libraries_of(

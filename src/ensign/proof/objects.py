@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.elf.sections import SymbolTableSection
-
 from ensign.proof.archives import contents, intermediate, is_archive
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, data_of, elf_of
 from ensign.proof.elf import FORTIFIED, comments, recorded_units
 from ensign.proof.facts import Binary, Hardening, Unit, UnitKind, compiler_of_comment
+from ensign.proof.symbol_tables import symbols_of
 
 _OPTION = re.compile(r"'([^']*)'")
 _ARCHIVES = (".a", ".rlib")
@@ -35,10 +34,10 @@ def objects_below(names: dict[str, Path]) -> tuple[ObjectFacts, ...]:
 
     What cannot be read is left out.
     """
-    plain = [_object(name, path) for name, path in names.items() if name.endswith(".o")]
+    plain = [read_object(name, path) for name, path in names.items() if name.endswith(".o")]
     if not plain:
         plain = [
-            _object(f"{name}({member})", content)
+            read_object(f"{name}({member})", content)
             for name, path in names.items()
             if name.endswith(_ARCHIVES)
             for member, content in members_of(path)
@@ -55,18 +54,14 @@ def members_of(path: Path) -> Iterator[tuple[str, bytes]]:
         return
 
 
-def _object(name: str, source: Path | bytes) -> ObjectFacts | None:
+def read_object(name: str, source: Path | bytes) -> ObjectFacts | None:
+    """One object; None where it cannot be read."""
     language = intermediate(source).language
     try:
         with elf_of(source) as elf:
             units = tuple(recorded_units(elf, name)) or tuple(_lto_units(elf, name))
             said = tuple(filter(None, map(compiler_of_comment, comments(elf))))
-            table = elf.get_section_by_name(".symtab")
-            needs = frozenset(
-                each.name
-                for each in (table.iter_symbols() if isinstance(table, SymbolTableSection) else ())
-                if each["st_shndx"] == "SHN_UNDEF"
-            )
+            needs = frozenset(each.name for each in symbols_of(elf, ".symtab") if not each.defined)
     except DamagedFile:
         return ObjectFacts(name, (), (), language, frozenset(), frozenset()) if language else None
     checked = frozenset(each for each in needs if each.endswith("_chk"))

@@ -36,10 +36,17 @@ def judge(seen: BuildEvidence) -> tuple[Finding, ...]:
         *origin_findings(seen),
         *flag_findings(seen),
         *unit_findings(seen),
-        *link_findings(seen),
+        *(() if _by_rustc(seen) else link_findings(seen)),
         *binary_findings(seen),
         *log_findings(seen),
     )
+
+
+def _by_rustc(seen: BuildEvidence) -> bool:
+    """Whether rustc wrote the link line, which names each crate, used or not."""
+    binary = seen.proof.binary
+    named = (*binary.comments, *(unit.compiler for unit in binary.units))
+    return any(text.startswith("rustc") for text in named)
 
 
 def describe(seen: BuildEvidence) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ensign.model.finding_kinds.proof import (
     BOLT_NOT_APPLIED,
     BOLT_NOT_ASKED,
+    HARDENING_LEFT,
     HARDENING_MISSING,
     PLT_CALLS,
     PLT_CALLS_LEFT,
@@ -32,6 +33,22 @@ def _hardening(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
         preset = request.variant.hardening
         text = f"hardening '{preset}' was asked for, but the artifact lacks {', '.join(lacks)}"
         yield seen.finding(HARDENING_MISSING, text)
+    left = list(_left(seen, request))
+    if left:
+        preset = request.variant.hardening
+        text = f"hardening '{preset}' was asked for, but the artifact has {', '.join(left)}"
+        yield seen.finding(HARDENING_LEFT, text)
+
+
+def _left(seen: BuildEvidence, request: Request) -> Iterator[str]:
+    """Protections that were to be left out."""
+    found, link = seen.proof.binary.hardening, request.flags.link
+    if "-no-pie" in link and found.pie and not seen.proof.binary.shared_library:
+        yield "position independence (PIE)"
+    if "-Wl,-z,norelro" in link and found.relro:
+        yield "RELRO"
+    if "-Wl,-z,lazy" in link and found.bind_now:
+        yield "BIND_NOW"
 
 
 def _lacking(seen: BuildEvidence, request: Request) -> Iterator[str]:

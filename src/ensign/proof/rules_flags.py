@@ -30,10 +30,16 @@ _LAST = (
     f"give the variant's flags last, as {_REWRITE} does; "
     'with a build.system, flags_by = "recorder" does the same'
 )
+_FIXED = ("position independence", "none")
+_OFF = (
+    "turn off the project's own position independence "
+    "(such as CMAKE_POSITION_INDEPENDENT_CODE, b_staticpic or --with-pic)"
+)
 # Compilers that record flags record these as they were told.
 _ALWAYS_RECORDED = frozenset(("O", "lto", "arch", "tune", "cpu"))
 # Parts of libraries need it, whatever a program is told.
-_MAY_DIFFER = frozenset(("position independence",))
+_POSITION = "position independence"
+_MAY_DIFFER = frozenset((_POSITION,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,12 @@ def flag_findings(seen: BuildEvidence) -> Iterator[Finding]:
             yield from _debug(seen, units)
         yield from _unrequested_lto(seen, seen.request, units)
     elif seen.proof.binary.read and not seen.proof.binary.units:
-        yield seen.finding(NO_DEBUG_INFO_THERE, no_debug(seen.proof.binary))
+        told = any(unit.words is not None for unit in own_units(seen))
+        text = _BY_CALLS if told else no_debug(seen.proof.binary)
+        yield seen.finding(NO_DEBUG_INFO_THERE, text)
+
+
+_BY_CALLS = "it has no debug information; its flags are those of the calls that are known"
 
 
 def no_debug(binary: Binary) -> str:
@@ -86,6 +97,8 @@ def no_debug(binary: Binary) -> str:
 
 def _against(seen: BuildEvidence, request: Request, units: Sequence[Compiled]) -> Iterator[Finding]:
     wanted = _wanted(request)
+    if seen.proof.binary.shared_library:
+        wanted.pop(_POSITION, None)
     misses = [miss for unit in units for miss in _misses(unit, wanted)]
     flags = list(dict.fromkeys(miss.flag for miss in misses))
     missing: list[_Miss] = []
@@ -117,7 +130,7 @@ def _overridden(seen: BuildEvidence, misses: Sequence[_Miss], *, everywhere: boo
     text = f"{flag} is overridden later on the command line by {instead}: {shown(sources)}"
     false_name = everywhere or _any_untold(misses)
     if false_name:
-        text = f"{text}; {_LAST}"
+        text = f"{text}; {_OFF if effect(flag) == _FIXED else _LAST}"
         if not everywhere:
             text = f"{text}, or {_declare(seen, sources)}"
     return seen.finding(FLAG_OVERRIDDEN if false_name else FLAG_UNDONE, text)
@@ -211,7 +224,7 @@ def _as_good(subject: str, wanted: str, value: str | None) -> bool:
         return value in (None, "off", "undefined")
     if wanted == "native":
         return value is not None
-    if subject == "position independence" and wanted in ("PIE", "pie"):
+    if subject == _POSITION and wanted in ("PIE", "pie"):
         return value in ("PIC", "pic", "PIE", "pie")
     return subject == "O" and {wanted, value} == {"-O0", None}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from ensign.model.finding_kinds.proof import (
     ARCHIVE_AFTER_SHARED,
@@ -12,6 +13,7 @@ from ensign.model.finding_kinds.proof import (
     ARCHIVE_UNUSED,
     DUPLICATE_LIBRARY,
     FLAG_UNDONE,
+    LINK_FLAG_MISSING,
     LTO_COMPILE_ONLY,
     LTO_HALFWAY,
     LTO_NOT_LINKED,
@@ -22,12 +24,16 @@ from ensign.model.finding_kinds.proof import (
 from ensign.model.findings import Finding, FindingKind
 from ensign.proof.evidence import BuildEvidence, own_units, shown, units_of_build
 from ensign.proof.facts import Order, Unit, UnitKind
-from ensign.proof.flags import level_of, lto_of
+from ensign.proof.flags import level_of, linker_of, lto_of
 from ensign.proof.rules_flags import ltrans_levels
 
 # `cc` and `c++` may be any; `gcc` and `g++` are one compiler.
 _NAMED = re.compile(r"(?:^|[/-])(gcc|g\+\+|clang|clang\+\+)(-\d+)?$")
 
+_TO_LINKS = (
+    'hand the flags to links as well, as build.rewrite.link = ["{ldflags}"] does; '
+    'with a build.system, flags_by = "recorder" does the same'
+)
 _ORDERS = {
     Order.BEFORE_OBJECTS: ARCHIVE_BEFORE_OBJECTS,
     Order.AFTER_SHARED: ARCHIVE_AFTER_SHARED,
@@ -39,6 +45,7 @@ _ORDERS = {
 def link_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """All that concerns how objects became one artifact."""
     yield from _lto(seen)
+    yield from _told(seen)
     yield from archiver_findings(seen)
     yield from _compilers(seen)
     yield from _order(seen)
@@ -90,6 +97,27 @@ def _lto(seen: BuildEvidence) -> Iterator[Finding]:
         if wanted and levels and levels != [wanted]:
             text = f"{wanted} was asked for at the LTO link, but code was generated at "
             yield seen.finding(FLAG_UNDONE, text + " ".join(levels))
+
+
+def _told(seen: BuildEvidence) -> Iterator[Finding]:
+    """Linker and allocator, which nothing but the link itself can be told of."""
+    request, link = seen.request, seen.link
+    if request is None or link is None or not link.is_compiler:
+        return
+    if PurePosixPath(link.line.output or "").name != PurePosixPath(seen.proof.binary.path).name:
+        return  # whatever linked it, it was another call
+    wanted, asked = linker_of(request.flags.link), linker_of(link.ran[1:])
+    if request.variant.linker != "default" and wanted != asked:
+        text = f"the linker {wanted} was asked for, but the link was not told -fuse-ld={wanted}"
+        if asked:
+            text = f"the linker {wanted} was asked for, but the link was told -fuse-ld={asked}"
+        yield seen.finding(LINK_FLAG_MISSING, f"{text}; {_TO_LINKS}")
+    words = {word.text for word in link.line.inputs}
+    libraries = [flag for flag in request.flags.link if flag.startswith("-l")]
+    lacking = [flag for flag in libraries if flag not in words and flag not in link.ran]
+    if lacking and not seen.proof.binary.shared_library:
+        text = f"the link was not told {', '.join(lacking)}, which was asked for"
+        yield seen.finding(LINK_FLAG_MISSING, f"{text}; {_TO_LINKS}")
 
 
 def _not_linked(seen: BuildEvidence) -> FindingKind:

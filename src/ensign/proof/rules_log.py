@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import PurePosixPath
 
 from ensign.model.finding_kinds.builds import UNKNOWN_LTO_FLAG
 from ensign.model.finding_kinds.proof import (
@@ -24,6 +25,9 @@ _UNKNOWN_LTO = re.compile(
     r"|unused during compilation: '-flto).*$",
     re.MULTILINE,
 )
+_SAID_OF = re.compile(r"^([^\s:]+):\d+(?::\d+)?: |for file \"([^\"]+)\"")
+_COUNTED = re.compile(r"'(/[^'#]+)\.gcda'")
+_UPWARDS = re.compile(r"^(?:\.{1,2}/)+")
 # The flags that ask for such a warning stand in the commands of a log, too.
 _SAYS = re.compile(r"\b(?:warning|error):")
 _MISSING_PROFILE = re.compile(
@@ -74,6 +78,40 @@ def profile_findings(seen: BuildEvidence) -> Iterator[Finding]:
             of = f" ({units} compile units in all)" if units else ""
             text = f"{len(lines)} warnings say that {what}{of}: {lines[0].strip()}"
             yield seen.finding(kind, text)
+
+
+def without_others(log: str, objects_of: Mapping[str, Collection[str]]) -> str:
+    """A log without what is said of profiles of sources that nothing that runs is made of.
+
+    A build makes tests and tools as well, which no training runs, and may compile a source once for
+    the program and once for something else. `objects_of` has the sources of what runs, with the
+    paths of their objects where these are known. All of the log where there are none.
+    """
+    if not objects_of:
+        return log
+    return "".join(
+        line for line in log.splitlines(keepends=True) if not _is_of_another(line, objects_of)
+    )
+
+
+def _is_of_another(line: str, objects_of: Mapping[str, Collection[str]]) -> bool:
+    if not _SAYS.search(line) or not (_MISSING_PROFILE.search(line) or _STALE_PROFILE.search(line)):
+        return False
+    said = _SAID_OF.search(line)
+    if said is None:
+        return False
+    name = _UPWARDS.sub("", said[1] or said[2])
+    named = [each for each in objects_of if each == name or each.endswith(f"/{name}")]
+    counted = _COUNTED.search(line)
+    objects = [frozenset(map(_stem, objects_of[each])) for each in named]
+    if counted is not None and objects and all(objects):
+        return not any(counted[1] in each for each in objects)
+    return not named
+
+
+def _stem(path: str) -> str:
+    """GCC names counts after the object."""
+    return path.removesuffix(PurePosixPath(path).suffix)
 
 
 def _bolt(seen: BuildEvidence) -> Iterator[Finding]:

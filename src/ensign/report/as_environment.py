@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ensign.model.environment_sheet import EnvironmentSheet, FactDifference
+from ensign.model.environment_sheet import (
+    EnvironmentSheet,
+    FactDifference,
+    differing_words,
+)
 from ensign.model.quoting import shortened, visible
 
 _LONGEST = 160
@@ -25,12 +29,15 @@ def sheet_json(sheet: EnvironmentSheet) -> str:
 
 def differences_text(found: Sequence[FactDifference]) -> str:
     """A line for each, with why it may matter."""
-    lines = [
-        f"{visible(each.fact)}: {_short(each.one) or 'none'} | {_short(each.other) or 'none'}"
-        + (f"  ({each.why})" if each.why else "")
-        for each in found
-    ]
+    lines = [_line(each) for each in found]
     return "\n".join([*(lines or ["no fact differs"]), ""])
+
+
+def _line(row: FactDifference) -> str:
+    """Of long texts the words that differ."""
+    one, other = (_short(each) or "none" for each in differing_words(row.one, row.other))
+    why = f"  ({visible(row.why)})" if row.why else ""
+    return f"{visible(row.fact)}: {one} | {other}{why}"
 
 
 def differences_json(found: Sequence[FactDifference]) -> str:

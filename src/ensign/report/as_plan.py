@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ensign.model.expectation import Basis, Expectation, PlannedVariant, Work
 from ensign.model.units import counted, format_duration, format_size
 from ensign.report.words import clean
 
 _INDENT = "    "
+_NAMED = 4
 _BASIS: Mapping[Basis, str] = {
     "measured": "as before",
     "alike": "by builds like them",
@@ -26,6 +27,10 @@ def plan(expected: Expectation, width: int = 80) -> str:
     lines += ["", f"{workloads}, {_rounds(expected.rounds)}:"]
     for name, command in expected.workloads:
         lines += _wrapped(f"  {name}: {command}", width)
+    for names, how in _modes(expected.modes):
+        lines += _wrapped(f"  {names}: {how}", width)
+    for each in expected.inputs:
+        lines += _wrapped(f"Made first: {clean(each)}", width)
     if expected.confirming is not None:
         finalists, rounds = expected.confirming
         lines += _wrapped(
@@ -42,6 +47,21 @@ def plan(expected: Expectation, width: int = 80) -> str:
         lines += _wrapped(f"Missing: {clean(expected.missing)}", width)
     lines += ["Expected:", *_work(expected.work), "", *_wrapped(_cpus(expected), width)]
     return "\n".join(lines) + "\n"
+
+
+def _modes(modes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """How many take turns how: said once for all that do alike."""
+    by_how: dict[str, list[str]] = {}
+    for name, how in modes:
+        by_how.setdefault(how, []).append(name)
+    if len(by_how) == 1:
+        return [("turns", next(iter(by_how)))]
+    return [
+        (f"turns of {', '.join(names)}", how)
+        if len(names) <= _NAMED
+        else (f"turns of {names[0]} and {len(names) - 1} more", how)
+        for how, names in by_how.items()
+    ]
 
 
 def _rounds(number: int | None) -> str:

@@ -15,6 +15,7 @@ from ensign.report import as_markdown
 from ensign.report.confirmation import confirmed, exploration_text, findings_of
 from ensign.report.github import code_block, safe
 from ensign.report.layouts import beside_spread, scope
+from ensign.report.processors import where_it_runs
 from ensign.report.verdict import suite_sentence, unshown_claim, verdict_of, what_hurts
 from ensign.report.words import clean, plain_share
 
@@ -32,6 +33,7 @@ def pull_request(result: Result, shipment: Shipment, study: str) -> str:
         ("Why", _why(judged, measured)),
         ("What this does not say", _caveats(_doubts(judged, build, measured), build, result)),
         ("Verified", _verified(shipment)),
+        ("Where it runs", [safe(clean(each)) for each in where_it_runs(shipment)]),
         ("To reproduce", [_block(_redo(shipment, study))]),
     )
     parts = [f"# {_title(shipment, build)}", *_hurts(judged, measured)]

@@ -35,6 +35,7 @@ from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.built_files import identity as identity_of
 from ensign.model.calls import Call
 from ensign.model.errors import CommandFailed, InputError
+from ensign.model.instructions import Instructions
 from ensign.model.placeholders import shown
 from ensign.model.shipment import NOT_VERIFIED, Shipment, ShippedFile
 from ensign.model.study_build import Build
@@ -45,7 +46,7 @@ from ensign.proof.evidence import BuildEvidence, moved
 from ensign.ship import cargo_profile, debian_rules, patch, script
 from ensign.ship.effects import ComparedBuild, verify
 from ensign.sources.obtain import SourceTree
-from ensign.toolchains.find import Toolchain, installed_compilers
+from ensign.toolchains.find import Toolchain, ToolchainFinder, installed_compilers
 from ensign.toolchains.hardening import beside_libraries
 from ensign.toolchains.profiling import using
 from ensign.toolchains.spelling import without_evidence
@@ -88,6 +89,19 @@ def ship_variant(
     return replace(shipment, verified=verify(was, shipped))
 
 
+def instructions_of_variant(
+    request: BuildRequest, measured: BuildResult, ports: BuildPorts
+) -> Instructions | None:
+    """Which instructions the program may use; None where that is not known."""
+    if measured.seen is None or measured.seen.request is None:
+        return None
+    flags = measured.seen.request.flags
+    toolchain = find_toolchains(request, ports)[measured.seen.request.variant.compiler]
+    with ports.cache.temporary() as scratch:
+        finder = ToolchainFinder(ports.processes, scratch, ports.env.get("PATH"))
+        return finder.instructions(toolchain, (*flags.compile, *flags.link))
+
+
 @dataclass(frozen=True, slots=True)
 class _Shipping:
     request: BuildRequest
@@ -118,7 +132,13 @@ class _Shipping:
         build = self.request.study.build
         stage = self._stage(changed.diff, commands, build.artifact)
         seen = self._built(
-            replace(stage, runtime_files=tuple(build.runtime_files)), furnish, self.build_context
+            replace(
+                stage,
+                runtime_files=tuple(build.runtime_files),
+                finds_libraries=build.system is not None,
+            ),
+            furnish,
+            self.build_context,
         )
         typed = (f"patch -p1 < {patch.NAME}", *typed)
         return self._shipment((ShippedFile(patch.NAME, _bytes(changed.diff)),), typed), seen

@@ -17,16 +17,21 @@ from ensign.sources.unpack import unpack
 
 def fetch_archive(source: ArchiveSource, fetcher: Fetcher) -> Fetched:
     """Fetch, check and unpack an archive. InputError if it is not what the checksum says."""
-    file = fetcher.cached_download(source.sha256)
-    if file is None:
-        name = Path(urllib.parse.urlsplit(source.url).path).name or "archive"
-        file = fetcher.work / name
-        _get(source.url, fetcher, file)
-        check_sha256(file, source.sha256, source.url)
-        file = fetcher.keep_download(source.sha256, file)
+    file = fetch_file(source.url, source.sha256, fetcher)
     tree = fetcher.work / "tree"
     unpack(file, tree, source.strip, source.url)
     return Fetched(tree)
+
+
+def fetch_file(url: str, sha256: str, fetcher: Fetcher) -> Path:
+    """A file of that content in the cache. InputError if it is not what the checksum says."""
+    file = fetcher.cached_download(sha256)
+    if file is not None:
+        return file
+    file = fetcher.work / (Path(urllib.parse.urlsplit(url).path).name or "archive")
+    _get(url, fetcher, file)
+    check_sha256(file, sha256, url)
+    return fetcher.keep_download(sha256, file)
 
 
 def check_sha256(file: Path, wanted: str, title: str) -> None:

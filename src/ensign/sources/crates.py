@@ -95,5 +95,5 @@ def _fetched(folder: Path, digest: str, fetcher: Fetcher) -> Path:
         (made / _KIND / "config.toml").write_text(said)
         return {"label": "crates"}
 
-    entry = fetcher.cache.get(_KIND, digest, pinned=_KIND)
+    entry = fetcher.cache.get(_KIND, digest)
     return (entry or fetcher.cache.make(_KIND, digest, fill)).folder / _KIND

@@ -1,57 +1,40 @@
 """Obtaining the root directory of an environment: made, unpacked, or a directory as it is.
 
-A release of Debian is made by mmdebstrap from the mirror that apt uses
-here, which checks signatures. What came of it is in the cache under the hash of its packages.
+A release of Debian is made as `debian_roots` says. What came of it is in the cache under the hash
+of its packages.
 """
 
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.host.cache import Cache, key_of
-from ensign.host.disk_watch import DiskLimit
 from ensign.host.files import file_sha256, is_folder, tree_sha256
-from ensign.host.processes import Processes, ProcessRequest
+from ensign.host.processes import Processes
 from ensign.host.root_directory import RootDirectory, can_be_entered
 from ensign.model.errors import InputError
 from ensign.model.study_environment import Environment
 from ensign.model.units import parse_size_bytes
-from ensign.sources.apt import parse_deb822
 from ensign.sources.archive import check_sha256
 from ensign.sources.archive_stream import UnpackLimits
-from ensign.sources.debian import system_stanzas
+from ensign.sources.debian_roots import Maker, NoEnvironment, made_root, require_programs
 from ensign.sources.environment_pins import RootPin, drift, read_pin, write_pin
 from ensign.sources.unpack import unpack
 
 _KIND = "environment"
 _ROOT = "root"
-_DEADLINE_NS = 3600 * 10**9
-_LIST = "var/lib/ensign-packages"
 _UPDATE = "run again with --update-lock if that is intended"
-# Of each package that is installed its paragraph in the archive's index, which has its hash.
-_LISTING = (
-    'mkdir -p "$1/var/lib"; '
-    "dpkg-query --admindir=\"$1/var/lib/dpkg\" -W -f '${Package}:${Architecture}=${Version}\\n' | "
-    "sed 's/:all=/=/' | "
-    'APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" xargs apt-cache show --no-all-versions '
-    f'> "$1/{_LIST}"'
-)
-
-
-class NoEnvironment(InputError):
-    """It cannot be had here; what does not need it can."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentPorts:
     """The effects of obtaining one: `env` is the caller's, `lock` the lock file, if there is one.
 
-    Without `makes` only what is at hand is given.
+    Without `makes` only what is at hand is given; without `pins` nothing is written to the lock
+    file, which holds all the same.
     """
 
     processes: Processes
@@ -61,6 +44,7 @@ class EnvironmentPorts:
     lock: Path | None = None
     update_lock: bool = False
     makes: bool = True
+    pins: bool = True
 
 
 def obtain_environment(
@@ -126,13 +110,17 @@ def _debian(name: str, environment: Environment, ports: EnvironmentPorts) -> Roo
     entry = ports.cache.get(_KIND, key) if key else None
     if entry is None:
         if not ports.makes:
+            require_programs(name, Maker(ports.processes, ports.env))
             raise NoEnvironment(f"the environment '{name}' is made at the first run")
         with ports.cache.temporary() as work:
-            archive, packages = _made(name, environment, ports, work)
+            archive, packages = made_root(
+                name, environment, Maker(ports.processes, ports.env), work
+            )
             if pin is not None and (said := drift(pin.packages, packages)):
                 raise InputError(
                     f"the archive of {environment.debian} is not what {ports.lock} pins any more: "
-                    f"{said}; {_UPDATE}"
+                    f"{said}; {_UPDATE}. A snapshot of that archive has the pinned ones: it may be "
+                    "apt's mirror, or give an 'archive' that was made then"
                 )
             key = _key(request, packages)
             limits = UnpackLimits(size_bytes=parse_size_bytes(environment.limit))
@@ -144,7 +132,7 @@ def _debian(name: str, environment: Environment, ports: EnvironmentPorts) -> Roo
 
             entry = ports.cache.get(_KIND, key) or ports.cache.make(_KIND, key, fill)
         ports.cache.remember(question, key)
-    if ports.lock is not None and ports.makes:
+    if ports.lock is not None and ports.makes and ports.pins:
         found = entry.facts["packages"]
         write_pin(ports.lock, name, RootPin(request, found if isinstance(found, dict) else {}))
     return RootDirectory(name, entry.folder / _ROOT, key)
@@ -152,67 +140,3 @@ def _debian(name: str, environment: Environment, ports: EnvironmentPorts) -> Roo
 
 def _key(request: Mapping[str, object], packages: Mapping[str, str]) -> str:
     return key_of([request, sorted(packages.items()), os.uname().machine])
-
-
-def _made(
-    name: str, environment: Environment, ports: EnvironmentPorts, work: Path
-) -> tuple[Path, dict[str, str]]:
-    """The archive of a root directory, and its packages."""
-    program = shutil.which("mmdebstrap", path=ports.env.get("PATH"))
-    if program is None:
-        raise NoEnvironment(
-            f"the environment '{name}' needs mmdebstrap; apt-get install mmdebstrap"
-        )
-    mirror, keyring = _mirror(name)
-    archive = work / "root.tar"
-    command = (
-        program,
-        "--quiet",
-        "--variant=apt",
-        f"--include={','.join(['ca-certificates', *environment.packages])}",
-        "--skip=output/dev",
-        f"--customize-hook={_LISTING}",
-        f"--customize-hook=copy-out /{_LIST} {shlex.quote(str(work))}",
-        f'--customize-hook=rm "$1/{_LIST}"',
-        *((f"--keyring={keyring}",) if keyring else ()),
-        str(environment.debian),
-        str(archive),
-        mirror,
-    )
-    outcome = ports.processes.run(
-        ProcessRequest(
-            command,
-            {**ports.env, "LC_ALL": "C", "TMPDIR": str(work), "SOURCE_DATE_EPOCH": "946684800"},
-            work,
-            deadline_ns=_DEADLINE_NS,
-            disk=DiskLimit((work,), 2 * parse_size_bytes(environment.limit), 0),
-        )
-    )
-    if not outcome.ok or not archive.is_file():
-        lines = [line for line in outcome.tail.splitlines() if line.startswith("E:")]
-        said = (lines or outcome.tail.strip().splitlines() or [outcome.describe()])[0]
-        raise NoEnvironment(f"the environment '{name}' could not be made: mmdebstrap: {said}")
-    listed = parse_deb822((work / Path(_LIST).name).read_text(errors="replace"))
-    packages = {
-        each["package"]: f"{each.get('version', '?')} {each.get('sha256', '')}".strip()
-        for each in listed
-        if "package" in each
-    }
-    return archive, packages
-
-
-def _mirror(name: str) -> tuple[str, str]:
-    """The address of the mirror of Debian that apt uses here, and its keyring."""
-    for stanza in system_stanzas():
-        if (
-            "deb" not in stanza.get("types", "").split()
-            or "main" not in stanza.get("components", "").split()
-        ):
-            continue
-        for uri in stanza.get("uris", "").split():
-            if uri.rstrip("/").endswith("/debian"):
-                return uri, stanza.get("signed-by", "")
-    raise NoEnvironment(
-        f"the environment '{name}' needs a mirror of Debian, and apt has none configured here; "
-        "give a 'directory' or an 'archive' instead"
-    )

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
 from ensign.host.json_text import read_json
@@ -23,15 +22,6 @@ from ensign.model.validation import first_error
 
 SCHEMA = 2
 _KEY = "ensign"
-_COLUMNS = {
-    "variant": pl.Categorical,
-    "start_ns": pl.Int64,
-    "wall_ns": pl.Int64,
-    "cpu_ns": pl.Int64,
-    "load_cpu_ns": pl.Int64,
-    "filler": pl.Boolean,
-    "cpu_wait_ns": pl.Int64,
-}
 _TRIAL = TypeAdapter(Trial)
 MOST_ROUNDS = 1_000_000  # more than anybody races; what is as long as that fits into memory
 _LARGEST = 2.0**63
@@ -41,12 +31,23 @@ _SHOWN = 200
 
 def to_bytes(trial: Trial) -> bytes:
     """The Parquet file of a trial."""
-    values = {column: [getattr(part, column) for part in trial.slices] for column in _COLUMNS}
+    import polars as pl  # noqa: PLC0415  # takes a tenth of a second; most commands need no trials
+
+    columns = {
+        "variant": pl.Categorical,
+        "start_ns": pl.Int64,
+        "wall_ns": pl.Int64,
+        "cpu_ns": pl.Int64,
+        "load_cpu_ns": pl.Int64,
+        "filler": pl.Boolean,
+        "cpu_wait_ns": pl.Int64,
+    }
+    values = {column: [getattr(part, column) for part in trial.slices] for column in columns}
     variants = tuple(replace(variant, mapped=()) for variant in trial.variants)
     said = _TRIAL.dump_python(replace(trial, variants=variants, slices=()), mode="json")
     header = json.dumps({"schema": SCHEMA, "trial": said})
     buffer = io.BytesIO()
-    pl.DataFrame(values, schema=_COLUMNS).write_parquet(buffer, metadata={_KEY: header})
+    pl.DataFrame(values, schema=columns).write_parquet(buffer, metadata={_KEY: header})
     return buffer.getvalue()
 
 
@@ -57,7 +58,9 @@ def from_bytes(data: bytes) -> Trial:
     defense against damaged columns (it panics, or takes whatever memory they claim): nothing of
     these is read; all that is needed is metadata.
     """
-    with _parquet_errors():
+    import polars as pl  # noqa: PLC0415
+
+    with _parquet_errors(pl.exceptions.PanicException):
         text = pl.read_parquet_metadata(io.BytesIO(data))[_KEY]
     try:
         header = read_json(text)
@@ -75,16 +78,18 @@ def from_bytes(data: bytes) -> Trial:
 
 def slices_of(data: bytes) -> tuple[SliceRecord, ...]:
     """The slices in a Parquet file that this ensign wrote."""
+    import polars as pl  # noqa: PLC0415
+
     frame = pl.read_parquet(io.BytesIO(data)).with_columns(pl.col("variant").cast(pl.String))
     return tuple(SliceRecord(*row) for row in frame.iter_rows())
 
 
 @contextmanager
-def _parquet_errors() -> Iterator[None]:
+def _parquet_errors(panic: type[BaseException]) -> Iterator[None]:
     """The one place that knows what polars raises at bytes that are no Parquet file."""
     try:
         yield
-    except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001  # see above
+    except (Exception, panic) as error:  # noqa: BLE001  # see above
         raise InputError(f"not a trial of ensign: {_first_line(error)}") from None
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -16,8 +17,15 @@ from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.host.programs import LocalPrograms, names_in
 from ensign.host.storage import full_file_system
 from ensign.model.errors import CommandFailed, InputError, StorageFailed
+from ensign.model.instructions import Instructions
 from ensign.model.study_environment import program_of
 from ensign.model.variants import Variant
+from ensign.toolchains.instructions import (
+    BASE_FLAG,
+    deciding_flags,
+    instructions_of,
+    instructions_of_rust,
+)
 from ensign.toolchains.packages import advice
 from ensign.toolchains.places import MachinePlace, ToolPlace
 from ensign.toolchains.profiling import NO_PROFILERS, Profilers, branch_recording, instrumenting
@@ -299,21 +307,36 @@ class ToolchainFinder:
         finally:
             remove_tree(folder)
 
+    def instructions(self, toolchain: Toolchain, flags: Sequence[str]) -> Instructions | None:
+        """Which instructions code made with these flags may use; None where that is not known."""
+        cc, deciding = Path(toolchain.cc), deciding_flags(flags)
+        if toolchain.kind.family is Family.RUST:
+            return instructions_of_rust(self._said(cc, "--print", "cfg", *deciding))
+        macros, base = self._macros(cc, *deciding)[0], self._macros(cc, BASE_FLAG)[0]
+        return instructions_of(macros, base) if macros and base else None
+
     def _kind(self, name: str, cc: Path) -> Kind:
-        empty = self._scratch / "empty.c"
-        empty.parent.mkdir(parents=True, exist_ok=True)
-        empty.touch()
-        # Through a file, because the meter returns the last bytes of what is printed alone.
-        macros = self._scratch / f"macros-{_digest([str(cc)])[:16]}"
-        outcome = self._run(str(cc), "-dM", "-E", "-x", "c", str(empty), "-o", str(macros))
-        kind = kind_of(macros.read_text()) if outcome.ok and macros.exists() else None
-        macros.unlink(missing_ok=True)
+        macros, outcome = self._macros(cc)
+        kind = kind_of(macros) if macros else None
         if kind is None:
             what = f"'{name}' ({cc})"
             self._raise_if_not_its_fault(what, outcome)
             last = (outcome.tail.strip().splitlines() or [outcome.describe()])[-1]
             raise InputError(f"{what} is neither GCC nor Clang nor rustc, or does not work: {last}")
         return kind
+
+    def _macros(self, cc: Path, *flags: str) -> tuple[str, Outcome]:
+        """What a compiler of C defines by itself; empty where it does not work."""
+        empty = self._scratch / "empty.c"
+        empty.parent.mkdir(parents=True, exist_ok=True)
+        empty.touch()
+        # Through a file, because the meter returns the last bytes of what is printed alone.
+        macros = self._scratch / f"macros-{_digest([str(cc)])[:16]}"
+        argv = (str(cc), *flags, "-dM", "-E", "-x", "c", str(empty), "-o", str(macros))
+        outcome = self._run(*argv)
+        text = macros.read_text() if outcome.ok and macros.exists() else ""
+        macros.unlink(missing_ok=True)
+        return text, outcome
 
     def _raise_if_not_its_fault(self, what: str, outcome: Outcome) -> None:
         """Where a program fails for want of something, that says nothing of what it can do.
@@ -374,8 +397,8 @@ class ToolchainFinder:
         file = self._place.file(path)
         return "" if file is None else file_sha256(file)
 
-    def _said(self, program: Path, argument: str) -> str:
-        return self._run(str(program), argument).stdout.strip()
+    def _said(self, program: Path, *arguments: str) -> str:
+        return self._run(str(program), *arguments).stdout.strip()
 
     def _run(self, *argv: str) -> Outcome:
         env = {"PATH": self._path, "LC_ALL": "C", "TMPDIR": str(self._scratch)}

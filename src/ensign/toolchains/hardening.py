@@ -11,6 +11,11 @@ from dataclasses import dataclass
 
 from ensign.toolchains.table import Family, Flags, Kind
 
+# What makes no sense for shared libraries.
+POSITION_OF_PROGRAMS = frozenset(
+    ("-fPIE", "-fpie", "-fno-pie", "-fno-PIE", "-pie", "-no-pie", "-static-pie")
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Option:

@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ensign.model.study import Study
 from ensign.model.study_problems import Problem, Where
 from ensign.model.study_workload import Workload
-from ensign.model.trials import Better, NamedScore, Score
-from ensign.workloads import google_benchmark, pyperf
+from ensign.model.trials import Better, Score
+from ensign.workloads import google_benchmark, libtest, pyperf
 from ensign.workloads.command import CommandKind
-from ensign.workloads.kind import OwnRun, ReportText
+from ensign.workloads.kind import OwnRun, PrintedReport, ReportText
 
 
 @dataclass(frozen=True, slots=True)
 class Framework:
     """How a framework is asked for its figures, and how these are read.
 
-    `options` come after the command. They are read in its `file` by `scores`, which gets a JSON
-    document, or by the `pattern` in what it prints.
+    `options` come after the command, `env` goes into its environment. They are read by the `report`
+    or by the `pattern` in what it prints.
     """
 
     options: tuple[str, ...]
-    file: str = ""
-    scores: Callable[[object], tuple[NamedScore, ...]] | None = None
+    env: tuple[tuple[str, str], ...] = ()
+    report: ReportText | PrintedReport | None = None
     pattern: Score | None = None
 
 
-# Criterion, libtest and what else writes as they do: "test sort ... bench: 1,234 ns/iter (+/- 5)".
-_BENCHER = r"(?m)^test (?P<name>.+?) +\.\.\. bench: +(?P<value>[0-9.,]+) ns/iter"
+# "fib 20      time:   [26.029 µs 26.251 µs 26.505 µs]": the middle is its estimate. A long name has
+# a line of its own. It writes the same in whole nanoseconds, which is too coarse.
+_CRITERION = (
+    r"(?m)^(?P<name>[^\s][^\n]*?)\s+time: +\[[0-9.]+ [^ ]+ "
+    r"(?P<value>[0-9.]+ (?:ps|ns|us|µs|ms|s)) "
+)
 
 FRAMEWORKS = {
     "google-benchmark": Framework(
-        google_benchmark.OPTIONS, google_benchmark.FILE, google_benchmark.scores
+        google_benchmark.OPTIONS,
+        report=ReportText(google_benchmark.FILE, google_benchmark.scores),
     ),
-    "pyperf": Framework(pyperf.OPTIONS, pyperf.FILE, pyperf.scores),
+    "pyperf": Framework(pyperf.OPTIONS, report=ReportText(pyperf.FILE, pyperf.scores)),
     "criterion": Framework(
-        ("--bench", "--output-format=bencher"), pattern=Score(_BENCHER, "ns", Better.LOWER)
+        ("--bench", "--noplot"),
+        # Else all variants write into one folder what each compares itself with.
+        env=(("CRITERION_HOME", "{tmp}/criterion"),),
+        pattern=Score(_CRITERION, "ns", Better.LOWER),
     ),
-    "libtest": Framework(("--bench",), pattern=Score(_BENCHER, "ns", Better.LOWER)),
+    "libtest": Framework(("--bench",), report=PrintedReport(libtest.scores)),
 }
 
 
@@ -76,8 +84,7 @@ class BenchmarksKind:
         return replace(
             run,
             argv=(*run.argv, *framework.options),
+            env=framework.env,
             scores=() if framework.pattern is None else (("", framework.pattern),),
-            report=None
-            if framework.scores is None
-            else ReportText(framework.file, framework.scores),
+            report=framework.report,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,6 +18,7 @@ OPTIONS = (f"--benchmark_out={FILE}", "--benchmark_out_format=json")
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 # Its own word for benchmarks that are to be judged by the time on the wall.
+_AGGREGATES = ("mean", "median", "stddev", "cv", "BigO", "RMS")
 _BY_WALL = ("/real_time", "/manual_time")
 
 
@@ -26,7 +27,7 @@ class _Measurement(BaseModel):
 
     name: str
     run_name: str = ""
-    run_type: str = "iteration"
+    run_type: str = ""
     aggregate_name: str = ""
     real_time: float = 0.0
     cpu_time: float = 0.0
@@ -69,7 +70,8 @@ def scores(document: object) -> tuple[NamedScore, ...]:
 def _scores(report: _Report) -> Iterator[NamedScore]:
     measured: dict[str, list[_Measurement]] = {}
     means: dict[str, list[_Measurement]] = {}
-    for each in report.benchmarks:
+    old = all(not each.run_type for each in report.benchmarks)
+    for each in _told_apart(report.benchmarks) if old else report.benchmarks:
         if each.run_type == "aggregate":
             if each.aggregate_name == "mean":
                 means.setdefault(each.benchmark, []).append(each)
@@ -82,3 +84,17 @@ def _scores(report: _Report) -> Iterator[NamedScore]:
         else:
             said = failed.error_message or failed.skip_message or "without a word"
             yield failed_score(name, f"it failed: {said}")
+
+
+def _told_apart(rows: Sequence[_Measurement]) -> Iterator[_Measurement]:
+    """The rows of a release before 1.5 (2019), which told aggregates by the ends of names alone."""
+    names = {each.name for each in rows}
+    for each in rows:
+        stem, _, kind = each.name.rpartition("_")
+        # Without rows of their own they are there together.
+        known = stem in names or {f"{stem}_mean", f"{stem}_stddev"} <= names
+        if kind in _AGGREGATES and known:
+            told = {"run_name": stem, "run_type": "aggregate", "aggregate_name": kind}
+            yield each.model_copy(update=told)
+        else:
+            yield each

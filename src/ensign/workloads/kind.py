@@ -38,16 +38,25 @@ class ReportText:
 
 
 @dataclass(frozen=True, slots=True)
+class PrintedReport:
+    """What a run prints, and how the scores in it are read; see `ReportText`."""
+
+    scores: Callable[[str], tuple[NamedScore, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class OwnRun:
     """The program's own command; placeholders are still to be filled.
 
-    `scores` are patterns in what it prints, with their names: those that its kind knows.
+    `scores` are patterns in what it prints, with their names: those that its kind knows. `env` is
+    what that kind adds to its environment.
     """
 
     argv: tuple[str, ...]
     operations: Operations
     scores: tuple[tuple[str, Score], ...] = ()
-    report: ReportText | None = None
+    report: ReportText | PrintedReport | None = None
+    env: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from ensign.builders.systems.build_system import Listing
 from ensign.builders.systems.registry import recognize
 from ensign.host.cache import Cache
+from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
 from ensign.lab.study_file import parse_study
 from ensign.model.errors import InputError, StudyError
 from ensign.model.study import Study
@@ -110,6 +112,26 @@ def test_a_project_that_brings_its_crates_is_left_as_it_is(
     (fetched.tree / ".cargo/config.toml").write_text('[source.x]\nreplace-with = "vendored"\n')
     made = with_crates(source, fetched, fetcher)
     assert (made.tree / "ensign-crates/config.toml").read_text() == ""
+
+
+def test_crates_are_fetched_once(tmp_path: Path, fetcher: Fetcher) -> None:
+    def vendor(request: ProcessRequest) -> Outcome:
+        crates = Path(request.argv[-1])
+        (crates / "a-1.0.0").mkdir(parents=True)
+        (crates / "a-1.0.0/lib.rs").write_text("")
+        config = crates.parent / "config.toml"
+        config.write_text(f'[source.vendored-sources]\ndirectory = "{crates}"\n')
+        return Outcome(0, None, "exited")
+
+    processes = FakeProcesses(vendor)
+    fetched = tree_of(tmp_path, Cargo_toml="", Cargo_lock='version = 4\nsource = "registry+x"\n')
+    for name in ("first", "second"):
+        work = tmp_path / name
+        work.mkdir()
+        again = replace(fetcher, processes=processes, work=work)
+        made = with_crates(study_of().source, fetched, again)
+        assert (made.tree / "ensign-crates/a-1.0.0/lib.rs").exists()
+    assert len(processes.requests) == 1
 
 
 def test_a_missing_lock_file_is_an_error_with_the_way_out(tmp_path: Path, fetcher: Fetcher) -> None:

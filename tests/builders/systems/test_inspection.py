@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ensign.builders.inspection import Inspection, inspect_tree, listing_of
+from ensign.builders.inspection import Inspection, inspect_tree
+from ensign.builders.listed_tree import listing_of
 from ensign.builders.request import BuildPorts
 from ensign.builders.systems.inspected import Inspected, SuiteCommand, Target
 from ensign.builders.systems.registry import recognize

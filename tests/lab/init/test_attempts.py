@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
-from ensign.lab.init.attempts import INPUT, Attempt, Executable, Sample, attempts, ranked
-from ensign.lab.init.exploration import TriedCommand
-from ensign.lab.init.search import chosen, will_do
+from ensign.builders.systems.inspected import SuiteCommand
+from ensign.lab.init.attempts import (
+    COPY,
+    INPUT,
+    OUTPUT,
+    Attempt,
+    Executable,
+    Sample,
+    attempts,
+    fitting,
+    ranked,
+    suite_attempts,
+)
+from ensign.lab.init.search import Searched, TriedCommand, budget_s, chosen, will_do
+from ensign.model.placeholders import fill_all
 
 MS = 1_000_000
 PROGRAM = Executable("ensign-build/pack")
@@ -32,8 +47,61 @@ def test_benchmarks_come_first_and_tests_last() -> None:
 
 def test_a_filter_is_tried_on_input_before_it_is_tried_alone() -> None:
     words = [(each.words, each.reads_input) for each in attempts(PROGRAM, [SAMPLE])]
-    assert words[:4] == [((), True), (("-c", INPUT), False), ((INPUT,), False), ((), False)]
+    assert words[:3] == [((), True), ((INPUT,), False), (("-c", INPUT), False)]
+    assert ((), False) in words
     assert next(attempts(Executable("bench"), [SAMPLE])) == Attempt(Executable("bench"))
+
+
+def test_options_that_a_help_names_are_tried_with_a_file() -> None:
+    words = [each.words for each in attempts(PROGRAM, [SAMPLE], ["-i", "--out", "-z"])]
+    assert ("-i", INPUT) in words
+    assert ("-i", INPUT, "--out", OUTPUT) in words
+    assert ("-z", INPUT) in words
+    assert ("-c", INPUT) not in words
+
+
+def test_first_words_that_a_help_offers_come_first() -> None:
+    words = [each.words for each in attempts(PROGRAM, [SAMPLE], (), ["squeeze"])]
+    assert words[:3] == [("squeeze",), ("squeeze", INPUT), ("squeeze", INPUT, OUTPUT)]
+
+
+def test_tests_of_the_build_are_tried_if_they_need_no_other_file_of_it() -> None:
+    suite = [
+        SuiteCommand("a", ("ensign-build/pack", "data/x"), env=(("A", "b"),)),
+        SuiteCommand("b", ("ensign-build/pack", "ensign-build/made.dat")),
+        SuiteCommand("c", ("python3", "run.py")),
+    ]
+    found = list(suite_attempts(suite, [PROGRAM]))
+    assert found == [Attempt(PROGRAM, ("data/x",), env=(("A", "b"),))]
+
+
+def test_samples_of_a_kind_that_the_help_names_come_first() -> None:
+    samples = [Sample("big.txt", 9), Sample("small.emf", 1)]
+    assert fitting(samples, "converts EMF files")[0].path == "small.emf"
+    assert fitting(samples, "reframes")[0].path == "big.txt"
+
+
+def test_commands_are_as_a_study_has_them() -> None:
+    plain = Attempt(PROGRAM, ("-e", "{print}", "{print $1}", INPUT), SAMPLE)
+    assert plain.command == ("{artifact}", "-e", "{{print}}", "{print $1}", INPUT)
+    copied = Attempt(PROGRAM, ("-z", INPUT), Sample("a b.png", 3)).on_a_copy()
+    assert copied.command[-1] == 'cp "{input}" "{tmp}/copy.png" && "{artifact}" -z "{tmp}/copy.png"'
+    assert not copied.reads_input
+    script = Attempt(PROGRAM, ("it's",), SAMPLE, repeat=3).command[-1]
+    assert script == (
+        'for i in $(seq 3); do "{artifact}" \'it\'"\'"\'s\' < "{input}" || exit; done'
+    )
+
+
+def test_a_repeated_command_runs_as_often_and_ends_with_a_failure(tmp_path: Path) -> None:
+    values = {"artifact": "/bin/echo", "input": "/dev/null", "tmp": str(tmp_path)}
+    for words, status in ((("a  b", "$HOME"), 0), (("x",), 1)):
+        command = fill_all(Attempt(PROGRAM, words, SAMPLE, repeat=2).command, values)
+        if status:
+            command = tuple(word.replace("/bin/echo", "/bin/false") for word in command)
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert done.returncode == status
+        assert done.stdout == ("" if status else "a  b $HOME\n" * 2)
 
 
 def test_a_short_command_gets_more_to_read_until_it_is_long_enough() -> None:
@@ -44,19 +112,52 @@ def test_a_short_command_gets_more_to_read_until_it_is_long_enough() -> None:
         seen.append(attempt.sample.copies)
         return tried(attempt, attempt.sample.copies * 3.0)
 
-    best, count = chosen([Attempt(PROGRAM, (), SAMPLE)], reads_all, forever)
+    found = chosen([Attempt(PROGRAM, (), SAMPLE)], reads_all, forever)
+    assert found.best is not None
+    assert will_do(found.best)
+    assert seen == [1, 40, 40]  # the last is the second look at what will do
+    assert found.count == 2
+
+
+def test_a_program_that_reads_no_more_is_run_several_times() -> None:
+    def look(attempt: Attempt) -> TriedCommand:
+        return tried(attempt, 2.0 * attempt.repeat)
+
+    best = chosen([Attempt(PROGRAM, (), SAMPLE)], look, forever).best
     assert best is not None
+    assert best.attempt == Attempt(PROGRAM, (), SAMPLE, repeat=60)
     assert will_do(best)
-    assert seen == [1, 40]
-    assert count == 2
 
 
-def test_a_program_that_reads_no_more_is_left_as_it_is() -> None:
-    best, count = chosen([Attempt(PROGRAM, (), SAMPLE)], lambda each: tried(each, 2.0), forever)
-    assert count == 2
+def test_the_start_of_a_process_is_not_repeated() -> None:
+    found = chosen([Attempt(PROGRAM)], lambda each: tried(each, 0.2), forever)
+    assert found.count == 1
+    assert found.best is not None
+    assert found.best.attempt.repeat == 1
+
+
+def test_what_changes_its_input_gets_a_copy() -> None:
+    def look(attempt: Attempt) -> TriedCommand:
+        copied = any(word.startswith(COPY) for word in attempt.words)
+        return replace(tried(attempt, 200.0, ok=copied), changed_input=not copied)
+
+    best = chosen([Attempt(PROGRAM, ("-z", INPUT), SAMPLE)], look, forever).best
     assert best is not None
-    assert best.attempt.sample == SAMPLE
-    assert not will_do(best)
+    assert best.attempt.words == ("-z", COPY)
+
+
+def test_what_fails_the_second_time_is_not_taken() -> None:
+    seen: list[str] = []
+
+    def look(attempt: Attempt) -> TriedCommand:
+        seen.append(attempt.program.path)
+        again = seen.count("once") > 1 and attempt.program.path == "once"
+        return tried(attempt, 200.0, ok=not again)
+
+    given = [Attempt(Executable("once"), ("a",)), Attempt(Executable("always"), ("b",))]
+    best = chosen(given, look, forever).best
+    assert best is not None
+    assert best.attempt.program.path == "always"
 
 
 def test_what_will_do_ends_the_search_and_what_fails_never_wins() -> None:
@@ -70,34 +171,42 @@ def test_what_will_do_ends_the_search_and_what_fails_never_wins() -> None:
     def look(attempt: Attempt) -> TriedCommand:
         return tried(attempt, **outcome[attempt.program.path])  # type: ignore[arg-type]
 
-    best, count = chosen(given, look, forever)
-    assert best is not None
-    assert best.attempt.program.path == "works"
-    assert count == 3
-    assert chosen(given[:1], look, forever)[0] is None
+    found = chosen(given, look, forever)
+    assert found.best is not None
+    assert found.best.attempt.program.path == "works"
+    assert found.count == 3
+    assert chosen(given[:1], look, forever) == Searched(None, 1)
 
 
 def test_the_best_of_what_was_seen_is_taken_when_time_is_over() -> None:
-    left = iter((True, False))
+    left = iter((True, True, False))
 
     def look(attempt: Attempt) -> TriedCommand:
-        return tried(attempt, {"a": 5.0, "b": 30.0, "c": 500.0}[attempt.program.path])
+        cost = {"a": 5.0, "b": 30.0, "c": 500.0}[attempt.program.path]
+        return tried(attempt, cost, ok=attempt.repeat == 1)
 
     def programs() -> Iterator[Attempt]:
         yield from (Attempt(Executable(name)) for name in "abc")
 
-    best, count = chosen(programs(), look, lambda: next(left))
-    assert count == 2
-    assert best is not None
-    assert best.attempt.program.path == "b"
+    found = chosen(programs(), look, lambda: next(left))
+    assert found.best is not None
+    assert found.best.attempt.program.path == "b"
 
 
 def test_too_long_is_worse_than_short() -> None:
     given = [Attempt(Executable("long")), Attempt(Executable("short"))]
 
     def look(attempt: Attempt) -> TriedCommand:
-        return tried(attempt, 4000.0 if attempt.program.path == "long" else 30.0)
+        cost = 4000.0 if attempt.program.path == "long" else 30.0
+        return tried(attempt, cost, ok=attempt.repeat == 1)
 
-    best, _ = chosen(given, look, forever)
-    assert best is not None
-    assert best.attempt.program.path == "short"
+    found = chosen(given, look, forever)
+    assert found.best is not None
+    assert found.best.attempt.program.path == "short"
+
+
+def test_the_budget_holds_a_few_rounds() -> None:
+    assert budget_s(tried(Attempt(PROGRAM), 200.0)) == 20
+    assert budget_s(tried(Attempt(PROGRAM), 1100.0)) == 60
+    assert budget_s(replace(tried(Attempt(PROGRAM), 4000.0), crowded=20.0)) == 40
+    assert budget_s(tried(Attempt(PROGRAM), 5000.0)) == 120

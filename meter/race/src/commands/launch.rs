@@ -2,7 +2,7 @@
 
 use crate::commands::counters::Counters;
 use crate::commands::drain::{Drain, Wanted};
-use crate::commands::lookup;
+use crate::commands::lookup::{self, Found};
 use crate::commands::said::Said;
 use crate::halt::Halt;
 use crate::processes::freezer::Group;
@@ -181,13 +181,17 @@ pub(crate) fn prepare(
     let env = environment(launch, base_env);
     let program = match launch.program {
         Some(program) => program.to_path_buf(),
-        None => resolve(spec, names)?,
+        None => resolve(spec, names)?.program,
     };
     let wrong = |text: String| {
         let command = argv.join(" ");
         Halt::failed(Code::Request, variant, format!("`{command}`: {text}"))
     };
-    if let Some(cwd) = cwd.as_ref().filter(|cwd| !Path::new(cwd).is_dir()) {
+    let is_folder = |cwd: &String| match &spec.root {
+        None => Path::new(cwd).is_dir(),
+        Some(root) => lookup::in_root(root, Path::new(cwd)).is_ok_and(|place| place.is_dir()),
+    };
+    if let Some(cwd) = cwd.as_ref().filter(|cwd| !is_folder(cwd)) {
         return Err(wrong(format!("`cwd` {cwd} is no folder")));
     }
     let opened = files(launch, cwd.as_deref(), outlets);
@@ -202,6 +206,7 @@ pub(crate) fn prepare(
         argv: strings(&argv)?,
         env,
         cwd: cwd.map(spawn::c_string).transpose()?,
+        root: spec.root.as_ref().map(spawn::c_string).transpose()?,
         cpus: spec.cpus.as_deref().map(cpus::cpu_set),
         limits: limits(&spec.limits, outlets.file_bytes),
         user: outlets.user,
@@ -214,7 +219,7 @@ pub(crate) fn prepare(
 }
 
 /// The file that `argv[0]` means to this process.
-pub(crate) fn resolve(spec: &request::Process, names: &Names) -> Result<PathBuf, Halt> {
+pub(crate) fn resolve(spec: &request::Process, names: &Names) -> Result<Found, Halt> {
     let own_path = || std::env::var("PATH").ok().filter(|_| !spec.clear_env);
     let path = spec
         .env
@@ -223,7 +228,8 @@ pub(crate) fn resolve(spec: &request::Process, names: &Names) -> Result<PathBuf,
         .or_else(own_path);
     let cwd = spec.cwd.as_ref().map(|cwd| names.expand(cwd));
     let name = names.expand(&spec.argv[0]);
-    lookup::find(&name, cwd.as_deref(), path.as_deref()).map_err(|(code, text)| {
+    let root = spec.root.as_deref();
+    lookup::find(&name, cwd.as_deref(), path.as_deref(), root).map_err(|(code, text)| {
         let variant = names.variant.as_deref().unwrap_or("");
         let place = if variant.is_empty() {
             String::new()

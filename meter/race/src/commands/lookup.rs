@@ -2,24 +2,49 @@
 
 use crate::processes::spawn::c_string;
 use ensign_protocol::Code;
+use rustix::fs::{openat2, Mode, OFlags, ResolveFlags};
 use std::fs;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The file that a name means, as a shell would find it.
+/// A program: what is to be executed, and where the meter finds the file, which is elsewhere where
+/// the program runs in another root directory.
+pub(crate) struct Found {
+    pub program: PathBuf,
+    pub file: PathBuf,
+}
+
+impl Found {
+    fn here(file: PathBuf) -> Found {
+        Found {
+            program: file.clone(),
+            file,
+        }
+    }
+}
+
+/// The file that a name means, as a shell would find it; in `root`, where there is one.
 pub(crate) fn find(
     name: &str,
     cwd: Option<&str>,
     path: Option<&str>,
-) -> Result<PathBuf, (Code, String)> {
+    root: Option<&str>,
+) -> Result<Found, (Code, String)> {
     if name.contains('/') {
         let file = cwd.map_or_else(|| PathBuf::from(name), |cwd| Path::new(cwd).join(name));
-        return match runnable(&file) {
-            Ok(()) => Ok(fs::canonicalize(&file)
-                .map_or_else(|_| file.clone(), |full| keep_name(full, &file))),
+        return match there(&file, root).and_then(|place| runnable(&place).map(|()| place)) {
+            Ok(place) if root.is_some() => Ok(Found {
+                program: file,
+                file: place,
+            }),
+            Ok(_) => Ok(Found::here(
+                fs::canonicalize(&file)
+                    .map_or_else(|_| file.clone(), |full| keep_name(full, &file)),
+            )),
             Err(Code::NotFound) => Err((Code::NotFound, format!("{name} does not exist"))),
             Err(code) => Err((code, why_not(name, &file))),
         };
@@ -27,8 +52,14 @@ pub(crate) fn find(
     let mut denied = None;
     for dir in path.unwrap_or(DEFAULT_PATH).split(':') {
         let file = Path::new(if dir.is_empty() { "." } else { dir }).join(name);
-        match runnable(&file) {
-            Ok(()) => return Ok(std::path::absolute(&file).unwrap_or(file)),
+        match there(&file, root).and_then(|place| runnable(&place).map(|()| place)) {
+            Ok(place) if root.is_some() => {
+                return Ok(Found {
+                    program: file,
+                    file: place,
+                })
+            }
+            Ok(_) => return Ok(Found::here(std::path::absolute(&file).unwrap_or(file))),
             Err(Code::NotFound) => {}
             Err(_) => denied = Some(file),
         }
@@ -42,6 +73,24 @@ pub(crate) fn find(
             Code::NotFound,
             format!("there is no program '{name}' on PATH"),
         )),
+    }
+}
+
+/// Where a path of a root directory is, its links followed as they are there.
+pub(crate) fn in_root(root: &str, path: &Path) -> io::Result<PathBuf> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(root, flags | OFlags::DIRECTORY, Mode::empty())?;
+    let file = openat2(folder, path, flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
+    fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+fn there(file: &Path, root: Option<&str>) -> Result<PathBuf, Code> {
+    match root {
+        None => Ok(file.to_path_buf()),
+        Some(root) => in_root(root, file).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => Code::NotExecutable,
+            _ => Code::NotFound,
+        }),
     }
 }
 
@@ -101,22 +150,16 @@ mod tests {
 
     #[test]
     fn programs_are_found_as_a_shell_finds_them() {
-        assert!(find("sh", None, Some("/nowhere:/bin"))
-            .unwrap()
-            .ends_with("sh"));
-        assert_eq!(
-            find("sh", None, Some("/nowhere")).unwrap_err().0,
-            Code::NotFound
-        );
-        assert_eq!(
-            find("/etc/passwd", None, None).unwrap_err().0,
-            Code::NotExecutable
-        );
-        assert_eq!(
-            find("./x", Some("/nowhere"), None).unwrap_err().0,
-            Code::NotFound
-        );
-        assert!(find("bin/sh", Some("/"), None).is_ok());
+        let code = |name, cwd, path| match find(name, cwd, path, None) {
+            Ok(_) => None,
+            Err((code, _)) => Some(code),
+        };
+        let found = find("sh", None, Some("/nowhere:/bin"), None).ok().unwrap();
+        assert!(found.program.ends_with("sh") && found.file == found.program);
+        assert_eq!(code("sh", None, Some("/nowhere")), Some(Code::NotFound));
+        assert_eq!(code("/etc/passwd", None, None), Some(Code::NotExecutable));
+        assert_eq!(code("./x", Some("/nowhere"), None), Some(Code::NotFound));
+        assert_eq!(code("bin/sh", Some("/"), None), None);
     }
 
     #[test]
@@ -139,8 +182,30 @@ mod tests {
         fs::create_dir_all(&dir).unwrap();
         let link = dir.join("applet");
         std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
-        let found = find("./applet", dir.to_str(), None);
+        let found = find("./applet", dir.to_str(), None, None);
         fs::remove_dir_all(&dir).unwrap();
-        assert_eq!(found.unwrap(), link);
+        assert_eq!(found.ok().unwrap().program, link);
+    }
+
+    #[test]
+    fn links_of_another_root_lead_within_it() {
+        let dir = std::env::temp_dir().join(format!("root-test-{}", std::process::id()));
+        fs::create_dir_all(dir.join("usr/bin")).unwrap();
+        fs::write(dir.join("usr/bin/real"), "x").unwrap();
+        fs::set_permissions(dir.join("usr/bin/real"), fs::Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink("/usr/bin/real", dir.join("usr/bin/tool")).unwrap();
+        std::os::unix::fs::symlink("../../../../bin/sh", dir.join("usr/bin/up")).unwrap();
+        let root = dir.to_str();
+        let found = find("tool", None, Some("/bin:/usr/bin"), root);
+        let (up, sh) = (
+            find("up", None, Some("/usr/bin"), root),
+            in_root(root.unwrap(), Path::new("/bin/sh")),
+        );
+        let real = fs::canonicalize(dir.join("usr/bin/real")).unwrap();
+        fs::remove_dir_all(&dir).unwrap();
+        let found = found.ok().unwrap();
+        assert_eq!(found.program, Path::new("/usr/bin/tool"));
+        assert_eq!(found.file, real);
+        assert!(up.is_err() && sh.is_err());
     }
 }

@@ -23,7 +23,8 @@ pub(crate) enum Code {
 /// What is mapped for execution, of addresses from `first` to before `last`.
 pub(crate) fn executable(pid: pid_t, first: u64, last: u64) -> Vec<Code> {
     let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let other_root = has_other_root(pid);
+    // The kernel tells them as they are called in our root, if the mounts are ours.
+    let other_root = has_other_root(pid) && !has_our_mounts(pid);
     let text = String::from_utf8_lossy(&text);
     text.lines()
         .filter_map(|line| code(line, first, last))
@@ -67,6 +68,12 @@ pub(crate) fn has_other_root(pid: pid_t) -> bool {
     let identity = |path: &str| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
     let root = identity(&format!("/proc/{pid}/root/"));
     root.is_some() && root != identity("/")
+}
+
+fn has_our_mounts(pid: pid_t) -> bool {
+    let mounts = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    let own = mounts("self");
+    own.is_some() && own == mounts(&pid.to_string())
 }
 
 pub(crate) fn program_of(pid: pid_t) -> String {

@@ -32,6 +32,8 @@ pub(crate) struct Command {
     pub argv: Vec<CString>,
     pub env: Vec<CString>,
     pub cwd: Option<CString>,
+    /// The root directory that it enters first.
+    pub root: Option<CString>,
     pub cpus: Option<libc::cpu_set_t>,
     pub limits: Vec<(Resource, u64)>,
     /// As whom it runs; None is as the meter.
@@ -58,13 +60,14 @@ pub(crate) struct Child {
 }
 
 /// The step at which a child failed before its program began.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     "set up its files",
     "keep to `cpus`",
     "keep to `limits`",
     "enter `cwd`",
     "join its control group",
     "become the user that it is to run as",
+    "enter its root directory",
     "be executed",
 ];
 
@@ -236,6 +239,7 @@ impl Plan<'_> {
             }
             self.files();
             self.bounds();
+            self.enter_root();
             self.change_user();
             if let Some(cwd) = &self.command.cwd {
                 self.check(3, libc::chdir(cwd.as_ptr()));
@@ -245,7 +249,7 @@ impl Plan<'_> {
                 libc::kill(libc::getpid(), libc::SIGSTOP);
             }
             libc::execve(self.command.program.as_ptr(), self.argv, self.env);
-            self.check(6, -1);
+            self.check(7, -1);
             libc::_exit(127);
         }
     }
@@ -294,6 +298,26 @@ impl Plan<'_> {
             };
             // SAFETY: the limit outlives the call.
             self.check(2, unsafe { libc::setrlimit(resource, &limit) });
+        }
+    }
+
+    fn enter_root(&self) {
+        let Some(root) = &self.command.root else {
+            return;
+        };
+        // SAFETY: the strings outlive the calls; no other memory is involved.
+        unsafe {
+            self.check(6, libc::chroot(root.as_ptr()));
+            self.check(6, libc::chdir(c"/".as_ptr()));
+            // Of a meter without root's rights: what it may, its programs must not. Before Linux
+            // 4.3 there is nothing of that kind.
+            libc::prctl(
+                libc::PR_CAP_AMBIENT,
+                libc::PR_CAP_AMBIENT_CLEAR_ALL,
+                0,
+                0,
+                0,
+            );
         }
     }
 

@@ -39,13 +39,15 @@ impl Variant<'_> {
             return Ok(program.clone());
         }
         let original = launch::resolve(&self.spec.program, &self.names)?;
-        let mut program = original.clone();
-        let is_copy = (self.files.as_ref()).is_some_and(|files| original.starts_with(files));
+        let mut program = original.program.clone();
+        let is_copy = (self.files.as_ref()).is_some_and(|files| program.starts_with(files));
         if self.spec.copy_program && !is_copy {
-            match lookup::why_not_copied(&original)? {
+            match lookup::why_not_copied(&original.file)? {
                 Some(reason) => self.warn_not_copied(run_state, reason),
                 None => {
-                    let copy = run_state.scratch.copy_executable(self.tree, &original)?;
+                    let copy = run_state
+                        .scratch
+                        .copy_executable(self.tree, &original.file)?;
                     if lookup::may_execute(&copy) {
                         program = copy;
                     } else {

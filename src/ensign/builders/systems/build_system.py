@@ -15,10 +15,14 @@ BUILD_FOLDER = "ensign-build"
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The top folder of a source tree: the names in it, and the texts of files that tell more."""
+    """The top folder of a source tree: the names in it, and the texts of files that tell more.
+
+    `folders` are those in which projects put a build system's file, by their paths in the tree.
+    """
 
     names: frozenset[str]
     texts: Mapping[str, str] = field(default_factory=dict)
+    folders: Mapping[str, Listing] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
         """What a file says; empty where it is not there or was not read."""

@@ -10,10 +10,16 @@ from ensign.builders.systems.recipe import not_for, with_recipe
 from ensign.model.study_build import Build, FlagsBy, SystemName
 from ensign.model.study_problems import Problem
 
-_FILES = ("GNUmakefile", "makefile", "Makefile")
+FILES = ("GNUmakefile", "makefile", "Makefile")
 _ASSIGNED = re.compile(
-    r"^[ \t]*(?:override\s+)?(C(?:XX)?FLAGS|LDFLAGS)\s*([?:+]?:?=)(.*)$", re.MULTILINE
+    r"^[ ]*(?:override\s+)?(C(?:XX)?FLAGS|LDFLAGS)\s*([?:+]?:?=)(.*)$", re.MULTILINE
 )
+_LEVEL = re.compile(r"\s-O(?:[0-3gsz]|fast)?(?![\w-])")
+_COMPILER = r"(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-\d+)?\s"
+_NAMED_COMPILER = re.compile(rf"^\t[ \t@+-]*{_COMPILER}", re.MULTILINE)
+_ANY_COMPILER = re.compile(rf"\$[({{](?:CC|CXX)[)}}]|(?<![\w.-]){_COMPILER}")
+_INCLUDED = re.compile(r"^ *(?:-include|sinclude|include)[ \t]+([^#\n]*)", re.MULTILINE)
+_CONTINUED = re.compile(r"\\\n[ \t]*")
 # What a variable given on the command line would take away from the makefile.
 _NEEDED = re.compile(r"(^|\s)-([DIilLW]\w|std=|f(PIC|pic|no-common)|pthread)|\$")
 _CLEAN = "if make -n clean >/dev/null 2>&1; then make clean; fi"
@@ -23,14 +29,14 @@ class Make:
     """A makefile that somebody wrote."""
 
     name: SystemName = "make"
-    texts: tuple[str, ...] = _FILES
+    texts: tuple[str, ...] = FILES
 
     def recognized(self, listing: Listing) -> Recognized | None:
         """See `BuildSystem`."""
-        found = next((name for name in _FILES if name in listing.names), None)
-        if found is None:
+        found = makefile_of(listing.names)
+        if not found:
             return None
-        by = how_it_listens(listing.text(found))
+        by = how_it_listens(_with_included(listing, found))
         keys = {} if by == "variables" else {"flags_by": by}
         return Recognized(self.name, keys, programs=("make",))
 
@@ -52,18 +58,55 @@ class Make:
         )
 
 
+def makefile_of(names: frozenset[str]) -> str:
+    """The one that GNU make takes of a folder; empty where there is none."""
+    return next((name for name in FILES if name in names), "")
+
+
+def included_names(text: str) -> tuple[str, ...]:
+    """What a makefile includes, as far as it says that without variables and patterns."""
+    words = (
+        word for found in _INCLUDED.findall(_CONTINUED.sub(" ", text)) for word in found.split()
+    )
+    return tuple(dict.fromkeys(word for word in words if not set("$%*?[") & set(word)))
+
+
+def _with_included(listing: Listing, name: str) -> str:
+    """The text of a makefile with those of all that it includes, each once."""
+    texts: dict[str, str] = {}
+    waiting = [name]
+    while waiting:
+        each = waiting.pop(0)
+        if each not in texts:
+            texts[each] = listing.text(each)
+            waiting += included_names(texts[each])
+    return "\n".join(texts.values())
+
+
 def how_it_listens(text: str) -> FlagsBy:
     """How flags reach the compiler past what a makefile says of its variables.
 
     A variable of the command line replaces what the makefile assigns to it, which may be needed.
     One of the environment is replaced by the makefile, unless that only adds, or gives a default.
+    What is added comes last, and a level there would undo the variant's.
     """
+    text = _CONTINUED.sub(" ", text)
+    if _NAMED_COMPILER.search(text) or any(map(_has_own_level, text.splitlines())):
+        return "recorder"
     plain = [match for match in _ASSIGNED.finditer(text) if match[2] in ("=", ":=", "::=")]
     added = [match for match in _ASSIGNED.finditer(text) if match[2] not in ("=", ":=", "::=")]
     if not plain and not added:
         return "variables" if re.search(r"\$[({](C|CXX|LD)FLAGS", text) else "recorder"
+    if any(match[2] == "+=" and _LEVEL.search(f" {match[3]}") for match in added):
+        return "recorder"
     if not plain:
         return "environment"
     if added or any(_NEEDED.search(match[3]) for match in plain):
         return "recorder"
     return "variables"
+
+
+def _has_own_level(line: str) -> bool:
+    """Whether a recipe calls a compiler with a level that no variable holds."""
+    calls = line.startswith("\t") and _ANY_COMPILER.search(line) is not None
+    return calls and _LEVEL.search(line) is not None

@@ -53,5 +53,6 @@ def not_for(build: Build, *keys: str) -> Iterator[Problem]:
 def only_by_variables(build: Build) -> Iterator[Problem]:
     """A problem where flags are to go by the environment."""
     if build.flags_by == "environment":
-        text = f"'flags_by': 'environment' is for system 'make', not for '{build.system}'"
+        text = "'flags_by': 'environment' is for system 'make' or 'autotools', "
+        text += f"not for '{build.system}'"
         yield Problem(("build", "flags_by"), text)

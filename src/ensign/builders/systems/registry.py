@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from ensign.builders.systems.autotools import Autotools
 from ensign.builders.systems.build_system import BuildSystem, Listing, Recognized
@@ -18,13 +19,35 @@ from ensign.model.study_problems import Problem
 _ALL: tuple[BuildSystem, ...] = (CMake(), Meson(), Autotools(), Make(), Cargo(), Debian())
 SYSTEMS: Mapping[str, BuildSystem] = {each.name: each for each in _ALL}
 TEXTS = tuple(dict.fromkeys(name for each in _ALL for name in each.texts))
+# Where the file of a build system lies if it is not at the top, the likeliest first.
+FOLDERS = ("build/cmake", "build/meson", "cmake", "src", "source", "build", "unix", "make")
+_IN_FOLDERS = ("cmake", "meson", "autotools", "make")
 _OF_SYSTEMS = ("folder", "options", "targets", "in_source", "flags_by")
 
 
 def recognize(listing: Listing) -> tuple[Recognized, ...]:
-    """The build systems of a tree by its top folder, the one to prefer first."""
+    """The build systems of a tree by its top folder, the one to prefer first.
+
+    Where there is none, those of the folders below it.
+    """
+    found = _recognized(listing)
+    if found:
+        return found
+    below = ((name, each) for name in FOLDERS for each in _in_folder(listing, name))
+    return tuple(
+        replace(each, keys={"folder": name, **each.keys})
+        for name, each in below
+        if each.system in _IN_FOLDERS
+    )
+
+
+def _recognized(listing: Listing) -> tuple[Recognized, ...]:
     found = (each.recognized(listing) for each in _ALL)
     return tuple(each for each in found if each is not None)
+
+
+def _in_folder(listing: Listing, name: str) -> tuple[Recognized, ...]:
+    return _recognized(listing.folders[name]) if name in listing.folders else ()
 
 
 def system_problems(study: Study) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from ensign.lab.compare.pilot import (
     PilotRun,
     RunFailed,
     pilot_run,
+    require_expected,
     run_of_totals,
     run_unmeasured,
     usage_findings,
@@ -142,12 +143,14 @@ class Piloting:
         ran = tuple(pilots.values())
         cpus = len(self.options.cpus or allowed_cpus())
         used = usage_findings(ran, servers=servers, cpus=cpus)
-        findings = (*output_findings(ran, self._printed_again(ran)), *used)
+        # What says how fast it was prints something else each time.
+        printed = () if self.options.scored else output_findings(ran, self._printed_again(ran))
+        findings = (*printed, *used)
         plan = plan_race(self.options, pilots, findings)
         if traces.apart:
             plan = replace(plan, mode=Mode.ALTERNATING, apart=True)
         plan = with_memory(self.options, plan, pilots, read_machine().memory.available_bytes)
-        if self.options.score is not None or self.options.drive is not None:
+        if self.options.scored or self.options.drive is not None:
             # What is sent is counted: nobody ends by the clock.
             return Planned(plan, failures, pilots, traces)
         return self._tested(Planned(plan, failures, pilots, traces))
@@ -294,6 +297,7 @@ class Piloting:
         """
         begun_ns = self.ports.clock.monotonic_ns()
         first, output = self._run_alone(command, digest=True)
+        require_expected(self.options, command.name, output)
         took_ns = self.ports.clock.monotonic_ns() - begun_ns
         more = self._more(first, took_ns, command)
         again = next((digest for _, digest in more if digest), "")

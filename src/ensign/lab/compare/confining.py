@@ -15,15 +15,17 @@ from ensign.model.study_sandbox import SandboxSection
 from ensign.model.units import parse_size_bytes
 
 
-def confined_commands(ports: Ports, write: tuple[Path, ...] = ()) -> Ports:
+def confined_commands(
+    ports: Ports, write: tuple[Path, ...] = (), asked: str = "--confine"
+) -> Ports:
     """Ports whose commands run in a sandbox. InputError where none works here.
 
-    They may write to the folders `write`, which become theirs.
+    They may write to the folders `write`, which become theirs. `asked` is the option that is it.
     """
     confinement = probe_confinement(ports.processes(), ports.env, find_meter())
     if not confinement.works:
         remedy = f"; {confinement.remedy}" if confinement.remedy else ""
-        raise InputError(f"--confine is not possible: {confinement.reason}{remedy}")
+        raise InputError(f"{asked} is not possible: {confinement.reason}{remedy}")
     usual = SandboxSection()
     rules = ProgramRules(
         write=write,

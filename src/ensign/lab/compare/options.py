@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ensign.lab.commands import require_group, split_command
 from ensign.meter.requests import Sink
 from ensign.model.drive import Drive
 from ensign.model.errors import InputError
+from ensign.model.study_problems import suggestion
 from ensign.model.trials import LONGEST_SLICE_NS, SHORTEST_SLICE_NS, TWIN, Metric, Mode, Score
 from ensign.stats.looks import LEVELS
+from ensign.workloads.benchmarks import FRAMEWORKS
+from ensign.workloads.kind import PrintedReport
 
 DEFAULT_PRECISION = 0.005
 DEFAULT_BUDGET_NS = 30 * 10**9
@@ -20,6 +24,7 @@ DEFAULT_PORTS = (20_000, 29_999)
 _LONGEST_RUN_NS = 600 * 10**9
 _FEWEST_COMMANDS = 2
 _LARGEST_SEED = 2**32 - 1
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +34,17 @@ class Options:
     `budget_ns`, `precision`, `mode`, `metric` and `cpus` are None where the user left the choice.
     `output` is a word of `Sink` or a file, `shell` the program that runs the commands (empty:
     none). Each command begins in its own one of `folders`, where there are any, and `build` is run
-    there first. `drive` is what our own load generator sends to the servers. There are exactly so
-    many `runs` of each command, or as many as suffice between `min_runs` and `max_runs`.
+    there first. Programs see their own one of `roots`, "" being this machine. `benchmarks` is the
+    framework that the programs are made with, `expected` a file with what each must print. `drive`
+    is what our own load generator sends to the servers. There are exactly so many `runs` of each
+    command, or as many as suffice between `min_runs` and `max_runs`.
     """
 
     commands: tuple[str, ...]
     names: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     build: str | None = None
+    roots: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     prepare: tuple[str, ...] = ()
     cleanup: tuple[str, ...] = ()
@@ -49,6 +57,9 @@ class Options:
     input: str | None = None
     output: str | None = None
     score: Score | None = None
+    benchmarks: str = ""
+    expected: str | None = None
+    expected_sha256: str | None = None
     env: tuple[str, ...] = ()
     ignore_failure: bool = False
     margin: float | None = None
@@ -69,6 +80,11 @@ class Options:
     runs: int | None = None
     min_runs: int | None = None
     max_runs: int | None = None
+
+    @property
+    def scored(self) -> bool:
+        """Whether what programs say of their own speed is compared."""
+        return self.score is not None or bool(self.benchmarks)
 
     @property
     def serves(self) -> bool:
@@ -110,7 +126,8 @@ class Options:
 class CommandVariant:
     """One command of the user, ready to be run. `variant` is its name inside the race.
 
-    All its processes begin in `folder`; None is the folder in which ensign was started.
+    All its processes begin in `folder`; None is the folder in which ensign was started. The program
+    itself runs in the directory `root`, if there is one.
     """
 
     variant: str
@@ -124,6 +141,7 @@ class CommandVariant:
     preload: tuple[str, ...] | None
     folder: str | None = None
     build: tuple[str, ...] | None = None
+    root: str | None = None
 
 
 def command_variants(options: Options) -> tuple[CommandVariant, ...]:
@@ -154,6 +172,7 @@ def command_variants(options: Options) -> tuple[CommandVariant, ...]:
             build=None
             if options.build is None
             else split_command(options.build, shell=options.shell),
+            root=(options.roots[index] or None) if options.roots else None,
         )
         for index, command in enumerate(options.commands)
     )
@@ -225,15 +244,41 @@ def _check_runs(options: Options) -> None:
 
 
 def _check_metric(options: Options) -> None:
-    if options.metric is Metric.SCORE and options.score is None:
+    if options.metric is Metric.SCORE and not options.scored:
         raise InputError("--metric score needs --score PATTERN: where the score stands")
-    if options.score is None:
+    if not options.scored:
         return
+    asked = "--benchmarks" if options.benchmarks else "--score"
+    if options.score is not None and options.benchmarks:
+        raise InputError("--benchmarks says what --score would; leave out one of them")
     if options.metric not in (None, Metric.SCORE):
-        raise InputError(f"--score is compared instead of {options.metric} time; leave out one")
+        raise InputError(f"{asked} is compared instead of {options.metric} time; leave out one")
     if options.mode is Mode.INTERLEAVED:
         raise InputError(
-            "--score needs whole executions; slices would change it: no --mode interleaved"
+            f"{asked} needs whole executions; slices would change it: no --mode interleaved"
+        )
+    _check_benchmarks(options)
+
+
+def _check_benchmarks(options: Options) -> None:
+    if not options.benchmarks:
+        return
+    framework = FRAMEWORKS.get(options.benchmarks)
+    if framework is None:
+        raise InputError(
+            f"--benchmarks '{options.benchmarks}' is none of {', '.join(FRAMEWORKS)}"
+            f"{suggestion(options.benchmarks, list(FRAMEWORKS))}"
+        )
+    if options.serves or options.operations is not None:
+        other = "--operations" if options.operations is not None else "--load or --drive"
+        raise InputError(f"--benchmarks is for programs that say their own times; no {other}")
+    if options.shell:
+        raise InputError(
+            "--benchmarks adds options to the commands, which a shell would not pass on: no --shell"
+        )
+    if isinstance(framework.report, PrintedReport | None) and options.sink is not Sink.PIPE:
+        raise InputError(
+            f"--benchmarks {options.benchmarks} reads what is printed: no --output {options.output}"
         )
 
 
@@ -244,13 +289,27 @@ def _check_programs(options: Options) -> None:
         )
     if options.ready != "port":
         raise InputError("--ready needs --load or --drive: it says when a server is ready")
+    _check_expected(options)
     if any("{port}" in command for command in options.commands):
         raise InputError(
             "a command contains {port} but there is no --load or --drive for the server"
         )
 
 
+def _check_expected(options: Options) -> None:
+    if options.expected is None and options.expected_sha256 is None:
+        return
+    if options.expected_sha256 is not None and not _SHA256.fullmatch(options.expected_sha256):
+        raise InputError("--expected-sha256 is 64 digits from 0-9 and a-f, as sha256sum prints")
+    if options.output in (Sink.NULL, Sink.INHERIT):
+        raise InputError(
+            f"--expected is held against what is printed: no --output {options.output}"
+        )
+
+
 def _check_servers(options: Options) -> None:
+    if options.expected is not None or options.expected_sha256 is not None:
+        raise InputError("--expected is for batch programs, not for servers")
     for command in options.commands:
         if "{port}" not in command:
             raise InputError(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
-from ensign.lab.compare.options import CommandVariant
+from ensign.host.files import file_sha256
+from ensign.lab.compare.options import CommandVariant, Options
 from ensign.lab.metric_and_mode import behaviour_findings
 from ensign.meter.client import Meter
 from ensign.meter.racing import observe_once, run_once
 from ensign.meter.records import OutcomeLine
 from ensign.meter.requests import ProcessSpec
 from ensign.model.behaviour import Behaviour, behaviour_of
-from ensign.model.errors import CommandFailed
+from ensign.model.errors import CommandFailed, InputError
 from ensign.model.finding_kinds.race import MOSTLY_SYSTEM
 from ensign.model.findings import Finding
+from ensign.model.quoting import visible
 from ensign.model.trials import TaskActivity, VariantFailure, VariantTotals
 
 _NOTEWORTHY_NS = 5_000_000
@@ -122,6 +125,34 @@ def pilot_run(
         outcome.peak_memory_bytes,
     )
     return run, outcome.digest or ""
+
+
+def require_expected(options: Options, name: str, output: str) -> None:
+    """RunFailed where the hash of what a command printed is not that of what it must print.
+
+    InputError where the file with that cannot be read.
+    """
+    wanted = [] if options.expected_sha256 is None else [options.expected_sha256]
+    if options.expected is not None:
+        wanted.append(_sha256_of(options.expected))
+    if all(each == output for each in wanted):
+        return
+    file = "" if options.expected is None else f" ({visible(options.expected)})"
+    what = f"its SHA-256 is {output}" if output else "it could not be read"
+    text = f"printed what is not expected{file}: {what}"
+    raise RunFailed(name, VariantFailure("", "unexpected-output", text))
+
+
+def require_readable(path: str) -> None:
+    """InputError where what a command must print cannot be read."""
+    _sha256_of(path)
+
+
+def _sha256_of(path: str) -> str:
+    try:
+        return file_sha256(Path(path))
+    except OSError as error:
+        raise InputError(f"--expected {visible(path)}: {error.strerror}") from None
 
 
 def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> int:

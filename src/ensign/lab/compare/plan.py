@@ -89,7 +89,7 @@ def asked(options: Options) -> Asked:
         mode=options.mode,
         serves=options.serves,
         loaded=options.serves,
-        scored=options.score is not None,
+        scored=options.scored,
     )
 
 

@@ -12,13 +12,17 @@ from ensign.lab.compare.options import CommandVariant, Options
 from ensign.lab.compare.self_timed import CLOCK_RATE
 from ensign.lab.compare.variants import variant_specs
 from ensign.lab.cpu_plan import CpuPlan
-from ensign.lab.raced_files import LookedAt, otherwise, told
+from ensign.lab.raced_files import LookedAt, loader_name, otherwise, told
 from ensign.lab.sharing import shared_files, shared_finding
 from ensign.lab.traced import Identities, Tracer, TraceWish
 from ensign.meter.requests import VariantSpec
 from ensign.model.finding_kinds.builds import SAME_BYTES
 from ensign.model.finding_kinds.proof import NOT_JUDGED
-from ensign.model.finding_kinds.ran import RAN_SOMETHING_ELSE, SHARED_FILES
+from ensign.model.finding_kinds.ran import (
+    ENVIRONMENT_FILES,
+    RAN_SOMETHING_ELSE,
+    SHARED_FILES,
+)
 from ensign.model.findings import Finding
 from ensign.model.traced import TracedExecution, nothing_seen
 from ensign.model.trials import TWIN, Mode, Trial, seen_in_race
@@ -132,6 +136,7 @@ class Tracing:
         apart = bool(shared) and self.options.mode in (None, Mode.ALTERNATING)
         findings = (
             *same_bytes_findings(self.commands, seen),
+            *environment_files(self.commands, seen),
             *shared_finding(shared, names, apart=apart),
             *_not_judged(seen, names),
         )
@@ -165,6 +170,7 @@ def _looked_at(trace: TracedExecution) -> LookedAt:
         exact=frozenset((file.path, file.device, file.inode) for file in trace.mapped),
         made=frozenset(trace.written),
         whole=not trace.not_judged,
+        root=trace.root,
     )
 
 
@@ -198,6 +204,33 @@ def same_bytes_findings(
             found.append(SAME_BYTES.found(text, command.name))
         earlier.setdefault(key, command.name)
     return tuple(found)
+
+
+def environment_files(
+    commands: Sequence[CommandVariant], seen: Mapping[str, TracedExecution]
+) -> tuple[Finding, ...]:
+    """Of each command in another environment, which files ran that are not the baseline's."""
+    baseline, *others = commands
+    if not any(each.root for each in commands) or baseline.variant not in seen:
+        return ()
+    first = _by_name(seen[baseline.variant])
+    found = []
+    for command in others:
+        if command.variant not in seen or not seen[command.variant].followed:
+            continue
+        ran = _by_name(seen[command.variant])
+        differ = sorted(name for name in {*first} | {*ran} if first.get(name) != ran.get(name))
+        same = sorted(name for name in {*first} & {*ran} if first[name] == ran[name])
+        if differ and first:
+            equal = f"; the same in both: {', '.join(same)}" if same else ""
+            text = f"other files ran than in {baseline.name}: {', '.join(differ)}{equal}"
+            found.append(ENVIRONMENT_FILES.found(text, command.name))
+    return tuple(found)
+
+
+def _by_name(trace: TracedExecution) -> dict[str, str]:
+    """What ran, by the names by which a loader asks for it."""
+    return {loader_name(each.path): each.sha256 for each in trace.mapped if each.sha256}
 
 
 def _not_judged(

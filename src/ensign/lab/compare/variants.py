@@ -8,15 +8,28 @@ from typing import TypedDict
 
 from ensign.lab.compare.options import DEFAULT_READY_NS, CommandVariant, Options, parse_env
 from ensign.lab.cpu_plan import CpuPlan
-from ensign.meter.requests import DriveLoad, Load, NamedPattern, ProcessSpec, Readiness, VariantSpec
+from ensign.lab.program_reports import report_of
+from ensign.meter.requests import (
+    DriveLoad,
+    Load,
+    NamedPattern,
+    ProcessSpec,
+    Readiness,
+    Report,
+    VariantSpec,
+)
 from ensign.model.trials import TWIN, Score
+from ensign.workloads.benchmarks import FRAMEWORKS, Framework
+
+_NO_FRAMEWORK = Framework(())
 
 
 def program_process(command: CommandVariant, options: Options, cpus: CpuPlan) -> ProcessSpec:
-    """The program under test (or the server) as a process."""
+    """The program under test (or the server) as a process, told to write its figures."""
+    framework = FRAMEWORKS.get(options.benchmarks, _NO_FRAMEWORK)
     return ProcessSpec(
-        argv=command.argv,
-        env=parse_env(options.env),
+        argv=(*command.argv, *framework.options),
+        env=(*framework.env, *parse_env(options.env)),
         cpus=cpus.program or None,
         stdin=options.input,
         stdout=options.output_file,
@@ -25,6 +38,7 @@ def program_process(command: CommandVariant, options: Options, cpus: CpuPlan) ->
         # A server runs until it is ended; its load generator has the deadline.
         deadline_ns=None if options.serves else options.run_deadline_ns,
         cwd=command.folder,
+        root=command.root,
     )
 
 
@@ -111,7 +125,7 @@ def _variant(
         prepare=optional(command.prepare),
         copy_program=not options.shell,
         expected_ns=expected_ns,
-        **_scored(options.score),
+        **_scored(options),
         operations=count,
         operations_pattern=pattern,
     )
@@ -120,12 +134,16 @@ def _variant(
 class _Scored(TypedDict):
     score: Score | None
     scores: tuple[NamedPattern, ...]
+    report: Report | None
 
 
-def _scored(score: Score | None) -> _Scored:
+def _scored(options: Options) -> _Scored:
+    framework = FRAMEWORKS.get(options.benchmarks, _NO_FRAMEWORK)
+    report = None if framework.report is None else report_of(framework.report)
+    score = framework.pattern if options.benchmarks else options.score
     if score is None or not score.has_names:
-        return {"score": score, "scores": ()}
-    return {"score": None, "scores": (NamedPattern("", score),)}
+        return {"score": score, "scores": (), "report": report}
+    return {"score": None, "scores": (NamedPattern("", score),), "report": report}
 
 
 def _load_of(command: CommandVariant, options: Options, cpus: CpuPlan) -> Load | DriveLoad | None:

@@ -87,6 +87,7 @@ def _filled(
             options,
             input=None if options.input is None else options.input.replace(PLACE, text),
             output=None if options.output is None else options.output.replace(PLACE, name),
+            expected=None if options.expected is None else options.expected.replace(PLACE, text),
             env=tuple(each.replace(PLACE, text) for each in options.env),
             budget_ns=None if budget_ns is None else budget_ns // len(options.workloads),
         ),

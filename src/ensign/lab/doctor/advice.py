@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ensign.lab.doctor.go_advice import go_advice
 from ensign.lab.doctor.program_facts import (
     ProgramLook,
     allocator_of,
@@ -20,6 +21,8 @@ from ensign.proof.flags import effects, level_of, lto_of
 _NOT_OPTIMIZED = ("-O0", "-Og", "")
 _FEW_PAIRS = 20
 _MOSTLY = 0.5
+_CLANG = re.compile(r"Clang \d")
+_BASE_TARGETS = ("the compiler's default", "x86-64", "generic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,19 @@ class Offers:
 
 def advice_for(look: ProgramLook, offers: Offers) -> tuple[Advice, ...]:
     """Practices that concern the program, the first ones first."""
-    if look.identity.go or look.identity.kind not in ("program", "library"):
-        return (_profile_first(look, offers),)
+    if look.foreign or look.identity.kind not in ("program", "library"):
+        return ()
+    if look.identity.go is not None:
+        return (_profile_first(look, offers), *go_advice(look.binary.path, look.identity.go))
+    if look.by_rust:
+        return (
+            _profile_first(look, offers),
+            *_no_debug(look, offers),
+            *_of_cargo(offers),
+            *_bolt(look, offers),
+            *_target(look, offers),
+            *_allocator(look, offers),
+        )
     return (
         _profile_first(look, offers),
         *_not_optimized(look, offers),
@@ -62,13 +76,15 @@ def _worth(offers: Offers, key: str) -> str:
     return offers.worth.get(key, "not measured in a study of this repository yet")
 
 
-def _axis(text: str) -> str:
-    """The command for what needs a build."""
-    return f"ensign init SOURCE, then {text} under [axes] of ensign.toml, and ensign run"
+def _axis(*axes: str) -> str:
+    """The commands for what needs a build; SOURCE is the program's source."""
+    asked = " ".join(f"--axis '{axis}'" for axis in axes)
+    return f"ensign init SOURCE {asked} && ensign run SOURCE/ensign.toml"
 
 
 def _profile_first(look: ProgramLook, offers: Offers) -> Advice:
-    command = shlex.quote(f"{look.binary.path} ARGUMENTS")
+    program = look.binary.path if look.identity.kind == "program" else "PROGRAM"
+    command = shlex.quote(f"{shlex.quote(program)} ARGUMENTS")
     price = f"ensign compare --details {command} {command}"
     share = offers.user_share
     if share is None:
@@ -84,6 +100,18 @@ def _profile_first(look: ProgramLook, offers: Offers) -> Advice:
     return Advice("profile first", text, takes, "says what can be gained at all", price)
 
 
+def _of_cargo(offers: Offers) -> Iterator[Advice]:
+    """What rustc did is not written down anywhere."""
+    text = "whether it was done across crates is unknown: rustc writes no flags down"
+    takes = 'lto = "fat" in the release profile of Cargo.toml'
+    price = _axis('lto = ["off", "full"]')
+    yield Advice("whole-program optimization", text, takes, _worth(offers, "lto"), price)
+    takes = "a training workload, and llvm-profdata of the LLVM that rustc is made of"
+    text = "whether one was used is unknown: rustc writes no flags down"
+    price = _axis('pgo = ["off", "on"]')
+    yield Advice("profile feedback", text, takes, _worth(offers, "pgo"), price)
+
+
 def _not_optimized(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
     bad = sum((level_of(words) or "") in _NOT_OPTIMIZED for words in look.recorded)
     if bad:
@@ -97,29 +125,36 @@ def _not_optimized(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
 
 def _no_debug(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
     if not look.identity.has_debug and not look.binary.debug_elsewhere:
+        names = "lines" if look.identity.has_symbols else "functions and lines"
         text = (
-            "it has no debug information: neither profiles nor this command can name its functions"
+            f"it has no debug information: neither profiles nor this command can name its {names}"
         )
         takes = "-g, and strip --only-keep-debug for what is shipped"
         yield Advice("always -g", text, takes, _worth(offers, "g"), "none needed: it adds no code")
 
 
 def _newer_compiler(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
-    named = {unit.compiler for unit in look.compiled} or set(
-        filter(None, map(compiler_of_comment, look.binary.comments))
-    )
-    for family, program in (("GCC", "gcc"), ("Clang", "clang")):
+    named = {unit.compiler for unit in look.compiled}
+    made = "made it" if named else "made parts of it"
+    named = named or set(filter(None, map(compiler_of_comment, look.binary.comments)))
+    # Whatever made the program: the C library's start files are GCC's.
+    families = [("Clang", "clang")] if any(map(_CLANG.match, named)) else [("GCC", "gcc")]
+    for family, program in families:
         versions = [
             int(match[1]) for name in named if (match := re.match(rf"{family} (\d+)", name))
         ]
         here = {name: v for name, v in offers.compilers.items() if name.startswith(program)}
         if not versions or not here:
             continue
-        newest = max(here, key=lambda name: here[name])
-        if here[newest] > max(versions):
-            text = f"{family} {max(versions)} made it, and {newest} is here"
-            price = _axis(f'compiler = ["{program}-{max(versions)}", "{newest}"]')
-            yield Advice("newer compiler", text, "nothing more", _worth(offers, "compiler"), price)
+        newest, old = max(here, key=lambda name: here[name]), max(versions)
+        if here[newest] > old:
+            before = f"{program}-{old}"
+            text = f"{family} {old} {made}, and {newest} is here"
+            takes = (
+                "nothing more" if before in here else f"{before}, to compare with: it is missing"
+            )
+            price = _axis(f'compiler = ["{before}", "{newest}"]')
+            yield Advice("newer compiler", text, takes, _worth(offers, "compiler"), price)
 
 
 def _whole_program(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
@@ -169,11 +204,15 @@ def _bolt(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
 
 
 def _target(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
-    generic = targets_of(look)["the compiler's default"]
-    if look.identity.machine != "x86-64" or not offers.levels or (look.recorded and not generic):
+    named = targets_of(look)
+    if look.identity.machine != "x86-64" or not offers.levels:
+        return
+    if look.recorded and not any(named[each] for each in _BASE_TARGETS):
         return
     level = offers.levels[0]
-    text = "its units name no target" if generic else "which target it was compiled for is unknown"
+    text = "which target it was compiled for is unknown"
+    if look.recorded:
+        text = "its units are for any x86-64"
     takes = f"hosts that have it: this one runs {level}"
     price = _axis(f'target = ["default", "{level}"]')
     yield Advice("target level", text, takes, _worth(offers, "target"), price)
@@ -185,12 +224,13 @@ def _fused(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
         return
     if found.pairs < _FEW_PAIRS or found.fused:
         return
-    read = " in the pieces read" if found.partial else ""
-    text = f"{found.pairs} multiplications{read} are followed by an addition, and none is fused"
+    where = " in the pieces read" if found.partial else ""
+    text = f"{found.pairs} multiplications{where} are followed by an addition, and none is fused"
+    text += " there" if where else ""
     capable = "x86-64-v3" in offers.levels
     takes = "the flag and a target that has it (x86-64-v3); results change in the last digit"
     takes += "" if capable else "; this processor has none"
-    price = _axis('target = ["x86-64-v3"] and floating_point = ["strict", "fma"]')
+    price = _axis('floating_point = ["strict", "fma"]', 'target = ["x86-64-v3"]')
     yield Advice("fused multiply-add", text, takes, _worth(offers, "fma"), price)
 
 
@@ -203,14 +243,16 @@ def _fast_maths(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
         "it computes with floating point; fast maths reorders sums and believes in neither NaN nor "
         "infinity, so that results change"
     )
-    price = _axis('floating_point = ["default", "fast"]') + ", with its output checked"
+    price = _axis('floating_point = ["default", "fast"]')
     yield Advice("fast maths", text, "a check of its output", _worth(offers, "fast"), price)
 
 
 def _allocator(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
     if allocator_of(look)[0] != "libc" or look.identity.kind != "program":
         return
-    command = f"{look.binary.path} ARGUMENTS"
+    if look.identity.machine != "x86-64":  # a library of the same kind would be needed
+        return
+    command = f"{shlex.quote(look.binary.path)} ARGUMENTS"
     if not offers.allocators:
         takes = "libjemalloc2 or libtcmalloc-minimal4, which are missing here"
         path = "/PATH/libjemalloc.so.2"

@@ -19,6 +19,7 @@ from ensign.lab.doctor.folder import (
     read_beside,
     sources_of,
 )
+from ensign.lab.doctor.no_program import said_of
 from ensign.lab.doctor.of_record import find_record, origins_of, record_findings, standing
 from ensign.lab.doctor.passed_over import archives_of, passed_over
 from ensign.lab.doctor.surroundings import loader_surroundings
@@ -27,13 +28,14 @@ from ensign.model.errors import InputError, InternalError
 from ensign.model.findings import Finding
 from ensign.model.quoting import quoted
 from ensign.proof.archives import is_archive
-from ensign.proof.elf import read_binary
+from ensign.proof.elf import read_binary, with_debug_file
+from ensign.proof.elf_kinds import ElfKind, FileKind, kind_of
 from ensign.proof.evidence import BuildEvidence
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof
 from ensign.proof.identity import read_identity
 from ensign.proof.link import TreePlace, read_link
 from ensign.proof.needed_libraries import is_of_glibc, libraries_of
-from ensign.proof.objects import ObjectFacts, as_binary, objects_below
+from ensign.proof.objects import ObjectFacts, as_binary, objects_below, read_object
 from ensign.proof.read import link_of, read_tree, unindexed_archive
 from ensign.proof.rules import describe, judge
 from ensign.proof.rules_link import archiver_findings
@@ -41,10 +43,12 @@ from ensign.proof.rules_objects import object_findings
 from ensign.proof.rules_open import open_questions
 from ensign.proof.rules_profile import profile_file_findings
 from ensign.proof.rules_times import changed_source_findings
+from ensign.proof.separate_debug import find_debug_file
 from ensign.proof.supposed import borne_out, contradicted
 
 _LARGEST_MAP_BYTES = 256 << 20
 _OF_THE_KERNEL = ("/proc", "/sys", "/dev")
+_PARTS = (FileKind.OBJECT, FileKind.MODULE)
 _NO_LINK = LinkFacts(unknown="no command that linked it is known")
 _PLAIN_MAKE = "as plain make would build it"
 _UNKNOWN = "plain make has one, but make may have been told other flags"
@@ -124,22 +128,13 @@ def _file(
     beside = FolderEvidence(TreePlace(path.parent), {path.name: path})
     if path.suffix == ".json":
         return _commands(path), ()
-    if is_archive(path) or path.suffix == ".o":
-        archive = unindexed_archive(path, path.name) if is_archive(path) else None
-        objects = objects_below({path.name: path})
-        seen = _of_objects(path.name, objects, Objects(), beside)
-        bad = (archive,) if archive else ()
-        unindexed = BuildEvidence(path.name, Proof(Binary(str(path)), unindexed=bad))
-        index = "its index leaves out LTO objects" if archive else "its index is complete"
-        examined = Examined(str(path), (index, *describe(seen)))
-        findings = (*archiver_findings(unindexed), *_judged(seen, beside, objects))
-        return ArtifactCheckup(str(path), (examined,), (), findings), ()
-    binary = read_binary(path)
+    kind = kind_of(path)
+    if is_archive(path) or path.suffix == ".o" or kind.kind in _PARTS:
+        return _parts(path, kind, beside), ()
+    binary = read_binary(path) if kind.kind is FileKind.PROGRAM else None
     if binary is None:
-        raise InputError(
-            f"'{path}' is not an ELF program, library or archive; "
-            "name one, a folder or a study file"
-        )
+        raise InputError(said_of(path))
+    binary = _with_units(binary, path)
     recorded = find_record(path.parent, record)
     if recorded is not None:
         calls, said = recorded.record.calls, (recorded.said,)
@@ -148,6 +143,34 @@ def _file(
     examined = Examined(str(path), describe(seen))
     found = tuple(_judged(seen, beside))
     return ArtifactCheckup(str(path), (examined,), beside.sources, found), (seen,)
+
+
+def _with_units(binary: Binary, path: Path) -> Binary:
+    """With units that a file of its own has, as distributions keep them."""
+    identity = None if binary.units else read_identity(path)
+    file = None if identity is None or identity.has_debug else find_debug_file(path, identity)
+    return binary if file is None else with_debug_file(binary, file)
+
+
+def _parts(path: Path, kind: ElfKind, beside: FolderEvidence) -> ArtifactCheckup:
+    """An object, a module of the kernel, or an archive."""
+    if is_archive(path):
+        archive = unindexed_archive(path, path.name)
+        objects = objects_below({path.name: path})
+        said = "its index leaves out LTO objects" if archive else "its index is complete"
+    else:
+        archive, found = None, read_object(path.name, path)
+        objects = (found,) if found else ()
+        if not objects:
+            raise InputError(said_of(path))
+        of = f" of Linux {kind.detail}" if kind.detail else ""
+        said = f"a kernel module{of}" if kind.kind is FileKind.MODULE else "an object"
+    seen = _of_objects(path.name, objects, Objects(), beside)
+    bad = (archive,) if archive else ()
+    unindexed = BuildEvidence(path.name, Proof(Binary(str(path)), unindexed=bad))
+    examined = Examined(str(path), (said, *describe(seen)))
+    findings = (*archiver_findings(unindexed), *_judged(seen, beside, objects))
+    return ArtifactCheckup(str(path), (examined,), (), findings)
 
 
 def _commands(path: Path) -> ArtifactCheckup:

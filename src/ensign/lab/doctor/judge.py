@@ -14,13 +14,12 @@ from ensign.host.machine_findings import (
 )
 from ensign.lab.doctor.noise import Noise
 from ensign.lab.doctor.probe import (
-    BUILD_TOOLS,
-    LINKERS,
     Examination,
     Installer,
     Program,
     SandboxFacts,
 )
+from ensign.lab.doctor.tools_sought import BUILD_TOOLS, LINKERS
 from ensign.meter.abilities import MeterAbilities
 from ensign.model.checkup import Checkup, CheckupLine, Status
 from ensign.model.units import format_size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 from dataclasses import replace
 from importlib import resources
@@ -11,9 +12,9 @@ from pathlib import Path
 from ensign.host.programs import LocalPrograms, Programs
 from ensign.host.running import RunningProcess
 from ensign.lab.doctor.advice import Offers, advice_for
-from ensign.lab.doctor.probe import COMPILERS, PROFILERS
 from ensign.lab.doctor.program_facts import ALLOCATORS, ProgramLook, facts_of
 from ensign.lab.doctor.surroundings import loader_surroundings, processor_levels
+from ensign.lab.doctor.tools_sought import COMPILERS, PROFILERS
 from ensign.model.checkup import ArtifactCheckup, Fact
 from ensign.model.finding_kinds.proof import FILE_REPLACED
 from ensign.proof.evidence import BuildEvidence
@@ -21,14 +22,23 @@ from ensign.proof.identity import read_identity
 from ensign.proof.instructions import read_instructions
 from ensign.proof.needed_libraries import (
     Library,
-    is_of_glibc,
     libraries_of,
     read_cache,
+    unknown_loader,
 )
 
 _VERSION = re.compile(r"-(\d+)$")
 _ASKED_VERSION = re.compile(r"(\d+)\.\d+\.\d+")
+_JAVA = "libjvm.so"
 _PLAIN = ("gcc", "clang")
+_MACHINES_HERE = {
+    "x86_64": ("x86-64", "x86 (32 bits)"),
+    "i686": ("x86 (32 bits)",),
+    "aarch64": ("AArch64",),
+    "riscv64": ("RISC-V",),
+    "ppc64le": ("POWER",),
+    "s390x": ("s390",),
+}
 
 
 def look_at(path: Path, seen: BuildEvidence) -> ProgramLook | None:
@@ -36,10 +46,11 @@ def look_at(path: Path, seen: BuildEvidence) -> ProgramLook | None:
     identity = read_identity(path)
     if identity is None:
         return None
-    look = ProgramLook(seen, identity, read_instructions(path))
-    if not is_of_glibc(identity):
-        why = f"unknown: its loader is {Path(identity.interpreter).name}, not glibc's"
-        return replace(look, libraries=None, why=why)
+    foreign = identity.machine not in _MACHINES_HERE.get(platform.machine(), ())
+    look = ProgramLook(seen, identity, read_instructions(path), foreign=foreign)
+    why = unknown_loader(identity)
+    if why:
+        return replace(look, libraries=None, why=f"unknown: {why}")
     return replace(look, libraries=libraries_of(path, identity, loader_surroundings()))
 
 
@@ -81,8 +92,9 @@ def of_process(
         text = f"the file of process {process.number} was deleted or replaced; it runs the old one"
         findings.append(FILE_REPLACED.found(text, Path(process.program).name))
     share = process.user_share
-    used = "none that was counted yet" if share is None else f"{share:.0%} user, the rest system"
-    running = Fact("process", f"{process.number}, running {process.program}; CPU time: {used}")
+    of = "too little to tell its user share" if share is None else f"{share:.0%} of it user time"
+    used = f"CPU time: {process.cpu_s:.1f} s, {of}"
+    running = Fact("process", f"{process.number}, running {process.program}; {used}{_run(process)}")
     done = completed(checkup, look, LocalPrograms(), share)
     return replace(
         done,
@@ -93,6 +105,12 @@ def of_process(
             *findings,
         ),
     )
+
+
+def _run(process: RunningProcess) -> str:
+    """What it runs besides its own files."""
+    java = any(Path(each.path).name == _JAVA for each in process.mapped)
+    return "; it runs Java, which is compiled in the process and not in any file" if java else ""
 
 
 def _offers(programs: Programs, user_share: float | None) -> Offers:

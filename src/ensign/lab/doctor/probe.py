@@ -16,15 +16,11 @@ from ensign.host.machine import Machine, read_machine
 from ensign.host.programs import LocalPrograms, Programs
 from ensign.host.topology import CpuChoice, allowed_cpus, default_cpus, read_topology
 from ensign.lab.doctor.noise import Noise, measure_noise
+from ensign.lab.doctor.tools_sought import BUILD_TOOLS, COMPILERS, LINKERS, OTHERS, PROFILERS
 from ensign.meter.abilities import MeterAbilities, read_abilities
 from ensign.meter.client import LocalMeter, Meter, find_meter
 from ensign.model.errors import InternalError
 
-COMPILERS = r"(gcc|clang)(-\d+)?"
-LINKERS = r"ld\.bfd|ld\.gold|ld\.lld(-\d+)?|mold"
-PROFILERS = r"perf|valgrind|llvm-profdata(-\d+)?|llvm-bolt(-\d+)?"
-BUILD_TOOLS = ("make", "cmake", "ninja", "tclsh", "dpkg-source")
-OTHERS = ("hyperfine", "gzip", "git")
 _RUNTIMES = {
     "profile": "usr/lib/llvm-{version}/lib/clang/*/lib/*/libclang_rt.profile*.a",
     "bolt": "usr/lib/llvm-{version}/lib/libbolt_rt_instr.a",

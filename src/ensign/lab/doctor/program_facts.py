@@ -7,17 +7,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensign.lab.doctor.protections import hardening_of
 from ensign.model.checkup import Fact
-from ensign.proof.evidence import BuildEvidence
+from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.facts import Binary, Unit, UnitKind, compiler_of_comment
 from ensign.proof.flags import effects, level_of, lto_of
+from ensign.proof.go_build import GoBuild
 from ensign.proof.identity import Identity
 from ensign.proof.instructions import Instructions
 from ensign.proof.needed_libraries import Library
 
+GO_TARGETS = ("GOAMD64", "GOARM64", "GOARM", "GO386", "GOPPC64", "GORISCV64", "GOMIPS", "GOMIPS64")
+PLT_MACHINES = ("x86-64", "x86 (32 bits)", "AArch64")
 ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "scudo")
 _NO_DEBUG = "unknown: no debug information says them (-g would)"
 _SOME = 4
+_GO_FLAGS = ("-gcflags", "-ldflags", "-tags", "-race", "-msan", "-asan", "-cover")
 _FEEDBACK = ("profile-use", "profile-instr-use", "profile-sample-use", "auto-profile")
 
 
@@ -26,6 +31,7 @@ class ProgramLook:
     """All that was read of one program. `libraries` is None where they cannot be told, for `why`.
 
     `mapped` says that they are those of a running process, not those that would be loaded.
+    `foreign`: it is for another processor than this machine's.
     """
 
     seen: BuildEvidence
@@ -34,6 +40,7 @@ class ProgramLook:
     libraries: tuple[Library, ...] | None = ()
     why: str = ""
     mapped: bool = False
+    foreign: bool = False
 
     @property
     def binary(self) -> Binary:
@@ -47,9 +54,19 @@ class ProgramLook:
         return tuple(unit for unit in self.binary.units if unit.kind not in left_out)
 
     @property
+    def by_rust(self) -> bool:
+        """Whether rustc made it, or most of it."""
+        return bool(self.identity.rust) or any(
+            unit.compiler.startswith("rustc") for unit in self.compiled
+        )
+
+    @property
     def recorded(self) -> tuple[tuple[str, ...], ...]:
-        """The flags of each unit that tells them."""
-        return tuple(unit.flags for unit in self.compiled if unit.flags is not None)
+        """The flags of each unit that tells them, else of the known calls that made it."""
+        told = tuple(unit.flags for unit in self.compiled if unit.flags is not None)
+        if told or self.seen.link is None:
+            return told
+        return tuple(each.words for each in own_units(self.seen) if each.words is not None)
 
 
 def facts_of(look: ProgramLook) -> tuple[Fact, ...]:
@@ -63,12 +80,12 @@ def facts_of(look: ProgramLook) -> tuple[Fact, ...]:
         Fact("BOLT", "applied" if look.binary.bolted else "no trace of it"),
         Fact("debug info", _debug(look)),
         Fact("target", _target(look)),
-        Fact("hardening", _hardening(look)),
+        Fact("hardening", hardening_of(look)),
         *_plt(look),
         *_libraries(look),
         Fact("allocator", allocator_of(look)[1]),
         *_chosen(look),
-        Fact("linker", look.identity.linker or "not named in it (GNU ld leaves no name)"),
+        *_linker(look),
         Fact("code", _code(look)),
     )
 
@@ -79,7 +96,7 @@ def _program(identity: Identity) -> str:
         parts.append("position independent" if identity.pie else "at fixed addresses (no PIE)")
     if identity.kind == "library" and identity.soname:
         parts.append(identity.soname)
-    if not identity.dynamic:
+    if identity.static:
         parts.append("statically linked")
     parts.append("" if identity.has_symbols or identity.has_debug else "stripped")
     return ", ".join(part for part in parts if part)
@@ -87,12 +104,10 @@ def _program(identity: Identity) -> str:
 
 def _made_by(look: ProgramLook) -> Fact:
     identity, units = look.identity, look.compiled
-    if identity.go:
-        return Fact(
-            "compiler", f"Go {identity.go}" if identity.go != "?" else "Go, of some version"
-        )
+    if identity.go is not None:
+        return _made_by_go(identity.go)
     counts = Counter(unit.compiler for unit in units)
-    named = sorted(filter(None, map(compiler_of_comment, look.binary.comments)))
+    named = sorted({*filter(None, map(compiler_of_comment, look.binary.comments))})
     named += [f"rustc {identity.rust}"] if identity.rust else []
     if counts:
         said = ", ".join(
@@ -108,7 +123,23 @@ def _made_by(look: ProgramLook) -> Fact:
     return Fact("compiler", "unknown: nothing in it names one")
 
 
+def _made_by_go(build: GoBuild) -> Fact:
+    """With what Go writes down of the build, as `go version -m` shows it."""
+    name = f"Go {build.version}" if build.version else "Go, of some version"
+    of = f" made {build.path}" if build.path else ""
+    many = f", of {build.dependencies} other modules" if build.dependencies else ""
+    more = tuple(f"{key}={value}" for key, value in build.settings.items())
+    return Fact("compiler", f"{name}{of}{many}", more)
+
+
 def _levels(look: ProgramLook) -> Fact:
+    if look.identity.go is not None:
+        words = [f"{key}={look.identity.go.settings[key]}" for key in _GO_FLAGS
+                 if key in look.identity.go.settings]  # fmt: skip
+        none = "none is written down: Go optimizes by default"
+        return Fact("flags", ", ".join(words) or none)
+    if look.by_rust and not look.recorded:
+        return Fact("flags", "unknown: rustc writes none into what it makes")
     if not look.recorded:
         if look.compiled and all(each.kind is UnitKind.OTHER for each in look.compiled):
             return Fact("flags", "not judged: only those of C and C++ are")
@@ -116,7 +147,7 @@ def _levels(look: ProgramLook) -> Fact:
         unknown = "unknown: its units record none (Clang: -grecord-command-line would)"
         return Fact("flags", unknown if silent else _NO_DEBUG)
     levels = Counter(level_of(words) or "no -O (-O0)" for words in look.recorded)
-    silent_units = len(look.compiled) - len(look.recorded)
+    silent_units = max(0, len(look.compiled) - len(look.recorded))
     text = ", ".join(f"{name} ({number} units)" for name, number in levels.most_common())
     text += f"; unknown of {silent_units} units" if silent_units else ""
     more = tuple(
@@ -126,6 +157,8 @@ def _levels(look: ProgramLook) -> Fact:
 
 
 def _lto(look: ProgramLook) -> str:
+    if look.identity.go is not None:
+        return "Go has none"
     generated = sum(unit.kind is UnitKind.LTRANS for unit in look.binary.units)
     if generated:
         return f"done: {generated} units were generated at the link"
@@ -146,16 +179,23 @@ def uses_feedback(words: Sequence[str]) -> bool:
 def _profile(look: ProgramLook) -> str:
     if look.identity.counters:
         return "an instrumented build: it counts for a profile"
+    if look.identity.go is not None and look.identity.go.version:
+        profile = look.identity.go.settings.get("-pgo", "")
+        return f"used: {Path(profile).name}" if profile not in ("", "off") else "none was used"
     using = sum(map(uses_feedback, look.recorded))
     if using:
-        return f"used in {using} of {len(look.compiled)} units"
+        return f"used in {using} of {max(len(look.compiled), len(look.recorded))} units"
     return "none was used" if look.recorded else "unknown: no flags"
 
 
 def _debug(look: ProgramLook) -> str:
+    if look.binary.debug_unread:
+        return f"there, but it cannot be read: {look.binary.debug_unread}"
+    if look.binary.debug_file:
+        return f"in {look.binary.debug_file}, of {len(look.binary.units)} units"
     if look.identity.has_debug:
         return f"there, of {len(look.binary.units)} units"
-    return "in a file of its own" if look.binary.debug_elsewhere else "none"
+    return "in another file, which is not here" if look.binary.debug_elsewhere else "none"
 
 
 def targets_of(look: ProgramLook) -> Counter[str]:
@@ -168,6 +208,10 @@ def targets_of(look: ProgramLook) -> Counter[str]:
 
 
 def _target(look: ProgramLook) -> str:
+    if look.identity.go is not None:
+        named = (key for key in look.identity.go.settings if key in GO_TARGETS)
+        levels = ", ".join(f"{key}={look.identity.go.settings[key]}" for key in named)
+        return levels or "unknown: it is not written down"
     targets = targets_of(look)
     said = ", ".join(f"{name} ({number} units)" for name, number in targets.most_common())
     wide = look.instructions is not None and look.instructions.wide
@@ -175,31 +219,11 @@ def _target(look: ProgramLook) -> str:
     return (said or "unknown: no flags") + (seen if wide else "")
 
 
-def _hardening(look: ProgramLook) -> str:
-    found, identity = look.binary.hardening, look.identity
-    probes = look.instructions is not None and look.instructions.probes > 0
-    is_program = identity.kind == "program"
-    names = {
-        "PIE": found.pie if is_program else None,
-        "RELRO": found.relro,
-        "BIND_NOW": found.bind_now,
-        "canaries": found.canary,
-        f"FORTIFY ({len(found.checked)} checked functions)": bool(found.checked),
-        "CET": found.cet if identity.machine.startswith("x86") else None,
-        "stack clash probes": probes or None,
-        "no executable stack": not identity.executable_stack,
-    }
-    there = ", ".join(name for name, value in names.items() if value) or "none"
-    lacking = [name.partition(" (")[0] for name, value in names.items() if value is False]
-    text = there + (f"; not seen: {', '.join(lacking)}" if lacking else "")
-    if identity.search:
-        text += f"; {'RPATH' if identity.rpath else 'RUNPATH'} {':'.join(identity.search)}"
-    return text + ("; TEXTREL" if identity.textrel else "")
-
-
 def _plt(look: ProgramLook) -> Iterator[Fact]:
     binary = look.binary
-    if binary.shared_library or binary.plt_imports or binary.own_plt:
+    if look.identity.machine in PLT_MACHINES and (
+        binary.shared_library or binary.plt_imports or binary.own_plt
+    ):
         text = f"{binary.plt_imports} functions of others"
         text += f", {len(binary.own_plt)} of its own" if binary.own_plt else ", none of its own"
         yield Fact("PLT calls", text, binary.own_plt)
@@ -218,7 +242,9 @@ def _libraries(look: ProgramLook) -> Iterator[Fact]:
         f" and {len(shown) - _SOME} more" if len(shown) > _SOME else ""
     )
     missing = [each.name for each in look.libraries if each.path is None]
-    text += f"; NOT FOUND: {', '.join(missing)}" if missing and not look.mapped else ""
+    if missing and not look.mapped:
+        here = " here (it is for another processor)" if look.foreign else ""
+        text += f"; NOT FOUND{here}: {', '.join(missing)}"
     yield Fact("mapped" if look.mapped else "libraries", text, more)
 
 
@@ -231,20 +257,26 @@ def _library(each: Library) -> str:
 
 def allocator_of(look: ProgramLook) -> tuple[str, str]:
     """A word for it (`own`, `libc`, the name of one, empty where unknown), and a sentence."""
-    if look.identity.go:
-        return "go", "Go's own"
-    known = next(
-        (name for each in look.libraries or () for name in ALLOCATORS if name in each.name), ""
-    )
-    if look.identity.kind == "program" and look.identity.malloc:
-        return "own", "malloc is defined in the program itself"
-    for each in look.libraries or ():
-        if each.identity is not None and each.identity.malloc:
-            word = known if known and known in each.name else "libc"
-            libc = each.name.startswith("libc.")
-            return word if not libc else "libc", f"malloc of {each.name}"
-    if look.libraries is None or not look.identity.dynamic:
+    identity = look.identity
+    if identity.go is not None:
+        return "go", "Go's own, for what is written in Go"
+    if identity.malloc:
+        return "own", f"malloc is defined in the {identity.kind} itself"
+    if identity.static or look.libraries is None:
         return "", "unknown: no symbol says where malloc is"
+    if identity.kind != "program":
+        return "", "that of the program that loads it"
+    return _loaded_allocator(look, look.libraries)
+
+
+def _loaded_allocator(look: ProgramLook, libraries: Sequence[Library]) -> tuple[str, str]:
+    for each in libraries:
+        if each.identity is not None and each.identity.malloc:
+            known = next((name for name in ALLOCATORS if name in each.name), "libc")
+            return known, f"malloc of {each.name}"
+    missing = [each.name for each in libraries if each.identity is None]
+    if missing and not look.mapped:
+        return "", f"unknown: {', '.join(missing[:_SOME])} could not be looked at"
     return "", "no library that it loads defines malloc"
 
 
@@ -257,10 +289,17 @@ def _chosen(look: ProgramLook) -> Iterator[Fact]:
         some = ", ".join(sorted(names)[:_SOME])
         more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
         text = (
-            f"{some}{more} are chosen by the C library for the processor when it is loaded; "
-            "which ones cannot be told without running it"
+            f"{some}{more} are chosen by the library that has them when it is loaded, by what "
+            "processor and kernel can do; which ones is not known without running it"
         )
         yield Fact("IFUNC", text, tuple(sorted(names)))
+
+
+def _linker(look: ProgramLook) -> Iterator[Fact]:
+    if look.identity.linker:
+        yield Fact("linker", look.identity.linker)
+    elif look.identity.go is None:
+        yield Fact("linker", "not named in it (GNU ld leaves no name)")
 
 
 def _code(look: ProgramLook) -> str:

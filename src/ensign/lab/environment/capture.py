@@ -10,19 +10,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.builders.environments import environments_of_study
 from ensign.host.bounded_run import Bounded, run_bounded
 from ensign.host.cache import Cache, cache_folder
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement_probe import probe_confinement
 from ensign.host.json_text import read_json
 from ensign.host.machine import read_machine
+from ensign.host.processor import read_processor
 from ensign.host.root_directory import ROOT_PATH, RootDirectory
 from ensign.host.text import read_text
+from ensign.lab.environment.named import NamedEnvironments
+from ensign.lab.environment.system import system_of
 from ensign.lab.ports import Ports
-from ensign.lab.study_file import read_study
 from ensign.meter.client import find_meter
-from ensign.model.environment_sheet import EnvironmentSheet, read_sheet
+from ensign.model.environment_sheet import PROCESSOR_FLAGS, EnvironmentSheet, read_sheet
 from ensign.model.errors import InputError
 from ensign.model.study_environment import HOST
 from ensign.toolchains.find import installed_compilers
@@ -58,26 +59,20 @@ class _Place:
 
 
 def capture(name: str, study: Path | None, python: str = "") -> EnvironmentSheet:
-    """The sheet of `host`, of a study's environment, or a saved one. InputError."""
+    """The sheet of `host`, of an environment by its name, or a saved one. InputError."""
     if name.endswith(".json"):
         return _saved(Path(name))
     if name == HOST:
         machine = RootDirectory(HOST, _MACHINE, "")
         place = _Place((), os.environ.get("PATH", os.defpath), machine)
         return EnvironmentSheet(name, dict(_facts(place, python)))
-    if study is None:
-        raise InputError(f"'{name}' is an environment of a study: give --study FILE; or 'host'")
     ports = Ports()
-    file = read_study(study)
-    if name not in file.study.environments:
-        there = ", ".join([*file.study.environments, HOST])
-        raise InputError(f"{study} has no environment '{name}'; there are {there}")
-    confinement = probe_confinement(ports.processes(), ports.env, find_meter())
-    if not confinement.works:
-        remedy = f"; {confinement.remedy}" if confinement.remedy else ""
-        raise InputError(f"'{name}' cannot be entered: {confinement.reason}{remedy}")
     with Cache(cache_folder(ports.env), clock=ports.clock) as cache:
-        root = environments_of_study(file.study, study, name, (ports.processes(), cache, ports.env))
+        root = NamedEnvironments(study, ports.processes(), cache, ports.env).root(name)
+        confinement = probe_confinement(ports.processes(), ports.env, find_meter())
+        if root is None or not confinement.works:
+            remedy = f"; {confinement.remedy}" if confinement.remedy else ""
+            raise InputError(f"'{name}' cannot be entered: {confinement.reason}{remedy}")
         argv = confinement.argv(ConfinementRequest(ROOT_PATH, root=root.folder))
         return EnvironmentSheet(name, dict(_facts(_Place(argv, ROOT_PATH, root), python)))
 
@@ -90,16 +85,17 @@ def _saved(path: Path) -> EnvironmentSheet:
 
 
 def _facts(place: _Place, python: str) -> Iterator[tuple[str, str]]:
-    machine = read_machine(libc=place.ask("getconf", "GNU_LIBC_VERSION") or None)
-    yield "libc", machine.system.libc
-    release = place.root.text("/etc/os-release")
-    named = re.search(r'^PRETTY_NAME="?([^"\n]*)', release, re.MULTILINE)
-    yield "distribution", named[1] if named else "unknown"
+    system, machine = system_of(place.root), read_machine()
+    yield "libc", system.libc
+    for library, names in system.choices.items():
+        yield f"functions.{library}", " ".join(names)
+    yield "distribution", system.distribution
     yield "kernel", machine.system.kernel
     yield "huge pages", machine.system.huge_pages
     yield "glibc tunables", os.environ.get("GLIBC_TUNABLES", "")
     processor = machine.processor
     yield "cpu.model", processor.model
+    yield PROCESSOR_FLAGS, " ".join(sorted(read_processor().flags))
     yield "cpu.governors", " ".join(processor.governors)
     yield "cpu.turbo", processor.turbo
     yield "cpu.smt", processor.smt
@@ -116,8 +112,7 @@ def _facts(place: _Place, python: str) -> Iterator[tuple[str, str]]:
     optflags = place.ask("rpm", "--eval", "%{optflags}")
     if optflags:
         yield "flags.rpm optflags", optflags
-    for line in place.ask("dpkg-query", "-W", "-f", "${Package} ${Version}\\n").splitlines():
-        name, _, version = line.partition(" ")
+    for name, version in system.packages.items():
         yield f"packages.{name}", version
     if python:
         yield from _python(place, python)

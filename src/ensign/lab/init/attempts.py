@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import PurePosixPath
 
+from ensign.builders.systems.build_system import BUILD_FOLDER
+from ensign.builders.systems.inspected import SuiteCommand
+
 _BENCHMARK = re.compile(r"bench|perf(?!ect|orm\b)|speed|timing", re.IGNORECASE)
-_TEST = re.compile(r"(^|[_\-./])(unit)?tests?([_\-./]|$)|^test|test$|example|fuzz", re.IGNORECASE)
+_TEST = re.compile(r"(^|[_\-./])(unit)?tests?([_\-./]|$)|^test|tests?$|example|fuzz", re.IGNORECASE)
+_NAME = re.compile(r"\{([A-Za-z][A-Za-z0-9_.+-]*)\}")
 # What many programs call a benchmark of their own.
 _OWN_BENCHMARKS = (("-b",), ("--benchmark",), ("bench",), ("speed",))
 INPUT = "{input}"
+OUTPUT = "{tmp}/output"
+# A copy of the sample, for programs that change the file that they are given.
+COPY = "{tmp}/copy"
+_OURS = (INPUT, OUTPUT, COPY)
+_MOST_OPTIONS = 16
+_SAMPLES_OF_OPTIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +40,77 @@ class Executable:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A file of the source that programs may read: `copies` of it one after the other, if not 1."""
+    """What programs may read: a file of the source, or a `text`.
+
+    `copies` of it one after the other, if not 1.
+    """
 
     path: str
     size_bytes: int
     copies: int = 1
+    text: str = ""
 
     @property
     def total_bytes(self) -> int:
         """The size of what is read."""
         return self.size_bytes * self.copies
 
+    @property
+    def suffix(self) -> str:
+        """How its name ends, such as `.json`."""
+        return PurePosixPath(self.path).suffix
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file of the source as it is there."""
+        return self.copies == 1 and not self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A command: words after the program, where `{input}` is the sample; else that is its input."""
+    """A command: words after the program, where `{input}` is the sample; else that is its input.
+
+    `repeat` is how often the program is run, by a shell.
+    """
 
     program: Executable
     words: tuple[str, ...] = ()
     sample: Sample | None = None
+    env: tuple[tuple[str, str], ...] = ()
+    repeat: int = 1
 
     @property
     def reads_input(self) -> bool:
         """Whether its standard input is the sample."""
-        return self.sample is not None and INPUT not in self.words
+        return self.sample is not None and not any(
+            word.startswith((INPUT, COPY)) for word in self.words
+        )
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether the sample is named in its words."""
+        return self.sample is not None and not self.reads_input
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """As a study has it; `input` is the sample's file."""
+        words = tuple(map(_as_it_is, self.words))
+        copied = next((word for word in words if word.startswith(COPY)), "")
+        if self.repeat == 1 and not copied:
+            return ("{artifact}", *words)
+        said = " ".join(_quoted(word) for word in ("{artifact}", *words))
+        if self.reads_input:
+            said += f' < "{INPUT}"'
+        if copied:
+            said = f'cp "{INPUT}" "{copied}" && {said}'
+        if self.repeat > 1:
+            said = f"for i in $(seq {self.repeat}); do {said} || exit; done"
+        return ("sh", "-c", said)
+
+    @property
+    def total_bytes(self) -> int:
+        """The size of what it reads."""
+        return 0 if self.sample is None else self.sample.total_bytes
 
     def times(self, factor: int) -> Attempt | None:
         """The same on so many copies of its sample; None where it has none."""
@@ -59,6 +118,23 @@ class Attempt:
             return None
         copies = self.sample.copies * factor
         return replace(self, sample=replace(self.sample, copies=copies))
+
+    def on_a_copy(self) -> Attempt:
+        """The same on a copy of its sample, made before each run."""
+        assert self.sample is not None  # noqa: S101  # asked for where there is one
+        copy = COPY + self.sample.suffix
+        return replace(self, words=tuple(copy if word == INPUT else word for word in self.words))
+
+
+def _as_it_is(word: str) -> str:
+    """A word of a program as a study has it, where names in braces are placeholders."""
+    return word if word.startswith(_OURS) else _NAME.sub(r"{{\1}}", word)
+
+
+def _quoted(word: str) -> str:
+    """A word of the shell; what a placeholder stands for may have blanks."""
+    ours = word == "{artifact}" or word.startswith(_OURS)
+    return f'"{word}"' if ours else shlex.quote(word)
 
 
 def ranked(programs: Sequence[Executable], project: str) -> list[Executable]:
@@ -81,16 +157,80 @@ def is_benchmark(program: Executable) -> bool:
     return _BENCHMARK.search(program.path) is not None
 
 
-def attempts(program: Executable, samples: Sequence[Sample]) -> Iterator[Attempt]:
-    """What to try with a program, in this order."""
+def is_test(program: Executable) -> bool:
+    """Whether it is called a test or an example."""
+    return _TEST.search(program.path) is not None and not is_benchmark(program)
+
+
+def suite_attempts(
+    suite: Sequence[SuiteCommand], programs: Sequence[Executable]
+) -> Iterator[Attempt]:
+    """Tests or benchmarks that a build system lists, those that run a program of the build.
+
+    A study runs them in the source folder, without other files that the build made.
+    """
+    by_path = {each.path: each for each in programs}
+    for each in suite:
+        program = by_path.get(each.argv[0]) if each.argv else None
+        made = any(f"{BUILD_FOLDER}/" in word for word in each.argv[1:])
+        if program is not None and not made:
+            yield Attempt(program, each.argv[1:], env=each.env)
+
+
+def fitting(samples: Sequence[Sample], text: str) -> list[Sample]:
+    """Samples whose kind of file a text names, such as a program's help, before the others."""
+
+    def named(sample: Sample) -> bool:
+        kind = re.escape(sample.suffix.removeprefix("."))
+        return (
+            bool(kind) and re.search(rf"(?<![a-z]){kind}(?![a-z])", text, re.IGNORECASE) is not None
+        )
+
+    return sorted(samples, key=lambda each: not named(each))
+
+
+def attempts(
+    program: Executable,
+    samples: Sequence[Sample],
+    options: Iterable[str] = (),
+    choices: Sequence[str] = (),
+) -> Iterator[Attempt]:
+    """What to try with a program, in this order.
+
+    `options` are those that its help names, `choices` first words that it offers.
+    """
     alone = Attempt(program)
-    if is_benchmark(program) or _TEST.search(program.path):
+    by_itself = is_benchmark(program) or is_test(program)
+    known = tuple(dict.fromkeys(options))
+    if by_itself:
         yield alone
+    for sample, choice in product(samples[:_SAMPLES_OF_OPTIONS], choices):
+        for more in ((), (INPUT,), (INPUT, OUTPUT)):
+            yield Attempt(program, (choice, *more), sample)
     for sample in samples:
-        yield Attempt(program, (), sample)
-        yield Attempt(program, ("-c", INPUT), sample)
-        yield Attempt(program, (INPUT,), sample)
-    if not (is_benchmark(program) or _TEST.search(program.path)):
+        for words in _forms(known):
+            yield Attempt(program, words, sample)
+    if not by_itself:
         yield alone
     for words in _OWN_BENCHMARKS:
-        yield Attempt(program, words)
+        if not known or words[0] in known or not words[0].startswith("-"):
+            yield Attempt(program, words)
+    for sample, option in product(samples[:_SAMPLES_OF_OPTIONS], known[:_MOST_OPTIONS]):
+        yield Attempt(program, (option, INPUT), sample)
+
+
+def _forms(options: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """How programs are told what to read; those that the help does not name only without help."""
+    yield ()
+    yield (INPUT,)
+    if "-c" in options or not options:
+        yield ("-c", INPUT)
+    reading = next((each for each in ("-i", "--input", "--in", "-f") if each in options), "")
+    writing = next((each for each in ("-o", "--output", "--out") if each in options), "")
+    if reading:
+        yield (reading, INPUT)
+    if reading and writing:
+        yield (reading, INPUT, writing, OUTPUT)
+    if writing:
+        yield (writing, OUTPUT, INPUT)
+    yield (INPUT, OUTPUT)

@@ -20,6 +20,7 @@ class DraftWorkload:
     command: tuple[str, ...]
     input: str = ""
     comment: str = ""
+    env: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Draft:
     runtime_files: tuple[str, ...] = ()
     workload: DraftWorkload | None = None
     notes: tuple[str, ...] = ()
+    budget: str = "20s"
 
 
 def study_name(text: str) -> str:
@@ -49,21 +51,20 @@ def draft_text(draft: Draft, file: str) -> str:
             *_head(draft, file),
             *_source(draft),
             *_build(draft),
-            *_axes(draft.compilers),
+            *(_rust_axes() if draft.system == "cargo" else _axes(draft.compilers)),
             *_workload(draft.workload),
-            *_RACE,
+            *_race(draft.budget),
             "",
         ]
     )
 
 
-_RACE = (
-    "[race]",
-    "# Racing time for all of it; builds are not counted. More time gives narrower intervals.",
-    'budget = "20s"',
-    "# A smaller difference does not matter to you.",
-    'margin = "1%"',
-)
+def _race(budget: str) -> Iterator[str]:
+    yield "[race]"
+    yield "# Racing time for all of it; builds are not counted. More time gives narrower intervals."
+    yield f"budget = {_value(budget)}"
+    yield "# A smaller difference does not matter to you."
+    yield 'margin = "1%"'
 
 
 def _head(draft: Draft, file: str) -> Iterator[str]:
@@ -117,6 +118,25 @@ def _axes(compilers: Sequence[str]) -> Iterator[str]:
     yield ""
 
 
+def _rust_axes() -> Iterator[str]:
+    yield "# What is varied: the baseline, and each change of it alone; without 'combine' every"
+    yield "# combination. More axes: pgo, bolt, target, panic, … (docs/reference/axes.md)"
+    yield "[axes]"
+    yield 'combine = "one-at-a-time"'
+    yield 'compiler = ["rustc"]'
+    yield 'optimization = ["-O3", "-O2"]'
+    yield 'lto = ["off", "full"]'
+    yield "codegen_units = [16, 1]"
+    yield ""
+    yield "# What all others are compared with: Cargo's own release profile."
+    yield "[baseline]"
+    yield 'compiler = "rustc"'
+    yield 'optimization = "-O3"'
+    yield 'lto = "off"'
+    yield "codegen_units = 16"
+    yield ""
+
+
 def _workload(workload: DraftWorkload | None) -> Iterator[str]:
     if workload is None:
         return
@@ -129,6 +149,9 @@ def _workload(workload: DraftWorkload | None) -> Iterator[str]:
     yield f"command = {_value(workload.command)}"
     if workload.input:
         yield f"input = {_value(workload.input)}"
+    if workload.env:
+        pairs = ", ".join(f"{_value(name)} = {_value(value)}" for name, value in workload.env)
+        yield f"env = {{ {pairs} }}"
     yield ""
 
 

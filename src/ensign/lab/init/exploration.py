@@ -3,96 +3,95 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders.build import (
-    build_context_of,
-    find_toolchains,
-    place_of,
-    sandboxes_of,
-)
-from ensign.builders.build_context import Bounds, Runner
-from ensign.builders.commands import with_jobs
-from ensign.builders.plan import plan_builds
+from ensign.builders.inspection import asked_of
+from ensign.builders.opened_tree import OpenedTree, opened_tree
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import obtain_sources
-from ensign.host.foreign_files import read_foreign
+from ensign.builders.running import StageFailedError
+from ensign.builders.systems.build_system import BUILD_FOLDER, Recognized
+from ensign.builders.systems.inspected import SuiteCommand, Target
+from ensign.host.files import remove_tree
+from ensign.host.foreign_files import HostileFileError, read_foreign
+from ensign.host.processes import read_tail
 from ensign.host.tree_walk import passed_over, walk
-from ensign.lab.init.attempts import INPUT, Attempt, Executable, Sample
+from ensign.lab.init import build_options
+from ensign.lab.init.attempts import Attempt, Executable, Sample
+from ensign.lab.init.search import TriedCommand
 from ensign.lab.study_file import StudyFile
 from ensign.meter.following import read_followed
 from ensign.model.build_events import BuildEvent, OnEvent
-from ensign.model.errors import CommandFailed, EnsignError
-from ensign.model.units import parse_duration_ns, parse_size_bytes
-from ensign.proof.bounded_elf import DamagedFile, elf_of
+from ensign.model.errors import CommandFailed, EnsignError, InputError
+from ensign.model.placeholders import fill_all
 from ensign.proof.loaded_bytes import read_dynamic
 
 # What an attempt reads if its sample is repeated; the study has it under the same name.
 INPUT_FILE = "ensign-input"
 _SAMPLE_US = 1000
 _TRIAL_NS = 5 * 10**9
+_TELLING_NS = 20 * 10**6
+_MOST_CROWDED = 4.0
+_HELP_NS = 2 * 10**9
 _LARGEST_SAMPLE_BYTES = 1 << 20
 _LARGEST_LOG_BYTES = 64 << 20
-_LEFT_OUT = ("conftest", "CMakeFiles", "CMakeTmp", ".git")
+_LARGEST_TEXT_BYTES = 1 << 18
+_MOST_TEXTS = 40
+_MOST_FILES = 20_000
 _LAST_LINES = 12
-
-
-@dataclass(frozen=True, slots=True)
-class TriedCommand:
-    """One execution of an attempt.
-
-    `share_built` is the part of its CPU time that was in code that was built, `how` its end.
-    """
-
-    attempt: Attempt
-    ok: bool
-    user_ns: int
-    share_built: float
-    wall_ns: int
-    how: str
+_TEXTS = re.compile(
+    r"(^|/)(readme[^/]*|usage[^/]*|[^/]*\.([1-8]|md|txt|sh)|run-?tests?[^/]*)$", re.IGNORECASE
+)
+_IN_TESTS = re.compile(r"(^|/)(debian/)?tests?/[^/.]*$")
+_SAYS_USAGE = re.compile(
+    rb"^[ \t]*(usage|syntax)\b|\busage:|\btry [^\n]{0,80}--?help", re.IGNORECASE | re.MULTILINE
+)
+_NOT_SAMPLES = ("debian/", "ensign.toml", "ensign.lock.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
     """A built tree in its sandbox, for as long as it is there."""
 
-    runner: Runner
-    source: Path
-    build_path: str
+    opened: OpenedTree
+    recognized: Recognized
     meter: Path
+    made: tuple[Target, ...]
 
     @property
-    def tree(self) -> Path:
-        """The tree as the host sees it."""
-        return self.runner.sandbox.tree
+    def source(self) -> Path:
+        """The tree as it was before."""
+        return self.opened.source
 
     def programs(self) -> tuple[Executable, ...]:
         """The executables that the build made."""
-        return tuple(Executable(name) for name in sorted(self._made()) if self._is_program(name))
+        return tuple(Executable(each.path) for each in self.made if each.kind == "program")
 
     def library_folders(self) -> tuple[str, ...]:
         """Where shared libraries of the build are, as commands see it."""
-        folders = {
-            str(Path(self.build_path, name).parent) for name in self._made() if _is_library(name)
-        }
+        folders = {str(Path(self.opened.seen_as, each.path).parent) for each in self._libraries()}
         return tuple(sorted(folders))
+
+    def _libraries(self) -> tuple[Target, ...]:
+        return tuple(each for each in self.made if each.kind == "shared library")
 
     def libraries_of(self, program: Executable) -> tuple[str, ...]:
         """Shared libraries of the build that a program, or one of these, asks for by name."""
         by_name: dict[str, str] = {}
-        for name in self._made():
-            dynamic = read_dynamic(self.tree / name) if _is_library(name) else None
+        tree = self.opened.tree
+        for each in self._libraries():
+            dynamic = read_dynamic(tree / each.path)
             if dynamic is not None:
-                by_name.setdefault(dynamic.soname or Path(name).name, name)
+                by_name.setdefault(dynamic.soname or each.name, each.path)
         found: dict[str, None] = {}
         pending = [program.path]
         while pending:
-            dynamic = read_dynamic(self.tree / pending.pop())
+            dynamic = read_dynamic(tree / pending.pop())
             for needed in () if dynamic is None else dynamic.needed:
                 library = by_name.get(needed)
                 if library is not None and library not in found:
@@ -100,144 +99,211 @@ class Exploration:
                     pending.append(library)
         return tuple(found)
 
-    def samples(self, most: int) -> tuple[Sample, ...]:
-        """Files of the source to be read: the largest of each kind, those for tests first."""
-        best: dict[str, tuple[bool, int, str]] = {}
+    def files(self) -> dict[str, int]:
+        """Regular files of the source that are not too large to be read, with their sizes."""
+        found: dict[str, int] = {}
         for each in walk(self.source, on_error=passed_over):
             size = each.status.st_size
-            if not stat.S_ISREG(each.status.st_mode) or not 0 < size <= _LARGEST_SAMPLE_BYTES:
-                continue
-            known = (_is_for_tests(each.name), size, each.name)
-            suffix = Path(each.base).suffix
-            best[suffix] = max(best.get(suffix, known), known)
-        chosen = sorted(best.values(), reverse=True)[:most]
-        return tuple(Sample(name, size) for _, size, name in chosen)
+            if stat.S_ISREG(each.status.st_mode) and 0 < size <= _LARGEST_SAMPLE_BYTES:
+                found[each.name] = size
+            if len(found) >= _MOST_FILES:
+                break
+        return found
+
+    def texts(self, files: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """What the project says to its users, and the scripts of its tests, by their names."""
+        chosen = [each for each in files if _TEXTS.search(each) or _IN_TESTS.search(each)]
+        for name in sorted(chosen, key=lambda each: each.count("/"))[:_MOST_TEXTS]:
+            with suppress(HostileFileError, OSError):
+                text = read_foreign(self.source / name, _LARGEST_TEXT_BYTES)
+                yield name, text.decode(errors="replace")
+
+    def suite(self) -> tuple[tuple[SuiteCommand, ...], tuple[SuiteCommand, ...]]:
+        """The benchmarks and tests that the build system lists."""
+        try:
+            found = asked_of(self.opened, self.recognized)
+        except (HostileFileError, InputError):
+            return (), ()
+        return found.benchmarks, found.tests
+
+    def more_options(self) -> tuple[str, ...]:
+        """Options with which the build may make more programs."""
+        built = self.opened.tree / BUILD_FOLDER
+
+        def said(path: Path) -> bytes:
+            with suppress(HostileFileError, OSError):
+                return read_foreign(path, _LARGEST_SAMPLE_BYTES)
+            return b""
+
+        if self.recognized.system == "cmake":
+            cache = said(built / "CMakeCache.txt").decode(errors="replace")
+            return build_options.of_cmake_cache(cache)
+        if self.recognized.system == "meson":
+            return build_options.of_meson(said(built / "meson-info/intro-buildoptions.json"))
+        return ()
+
+    def help_of(self, program: Executable) -> str:
+        """What a program says of how it is used; empty where it says nothing."""
+        for word in ("--help", "-h"):
+            said = self._fresh("said")
+            argv = (f"{self.opened.seen_as}/{program.path}", word)
+            command = ("sh", "-c", 'exec "$@" 2>&1', "sh", *argv)
+            self.opened.runner.run(command, _HELP_NS, stdout=said)
+            text = _beginning(said).decode(errors="replace")
+            if len(text.splitlines()) > 1:
+                return text
+        return ""
 
     def tried(self, attempt: Attempt) -> TriedCommand:
         """One execution, looked at while it runs; a program that changes its input has failed."""
         sample = attempt.sample
         given = None if sample is None else self._laid_down(sample)
         before = None if given is None else given.read_bytes()
-        log = self.runner.sandbox.temporary / "followed"
-        inside = f"{self.runner.build_context.sandboxes.temporary_path}/followed"
-        follower = (
-            *(str(self.meter), "follow", "--log", inside, "--sample-us", str(_SAMPLE_US), "--"),
-        )
-        name = "" if given is None else str(given.relative_to(self.tree))
-        words = tuple(name if word == INPUT else word for word in attempt.words)
-        outcome = self.runner.run(
-            (f"{self.build_path}/{attempt.program.path}", *words),
-            _TRIAL_NS,
+        runner = self.opened.runner
+        temporary = runner.build_context.sandboxes.temporary_path
+        log, said = (self._fresh(name) for name in ("followed", "said"))
+        follower = (str(self.meter), "follow", "--log", f"{temporary}/followed")
+        values = {
+            "artifact": f"{self.opened.seen_as}/{attempt.program.path}",
+            "artifact_dir": str(Path(self.opened.seen_as, attempt.program.path).parent),
+            "input": "" if given is None else str(given.relative_to(self.opened.tree)),
+            "tmp": f"{temporary}/{abs(hash((attempt.program, attempt.words))):x}",
+        }
+        (runner.sandbox.temporary / Path(values["tmp"]).name).mkdir(exist_ok=True)
+        crowd = crowdedness()
+        outcome = replace(runner, env={**runner.env, **dict(attempt.env)}).run(
+            fill_all(attempt.command, values),
+            round(_TRIAL_NS * min(_MOST_CROWDED, crowd)),
             stdin=given if attempt.reads_input else None,
-            stdout=self.runner.sandbox.temporary / "said",
-            follower=follower,
+            stdout=said,
+            follower=(*follower, "--sample-us", str(_SAMPLE_US), "--"),
         )
         changed = given is not None and _content(given) != before
-        user_ns, share = self._spent(log)
-        both_ns = max(1, outcome.user_ns + outcome.system_ns)
-        how = "changed its input" if changed else outcome.describe()
+        cpu_ns, share, writes = self._spent(log)
+        both_ns = outcome.user_ns + outcome.system_ns
+        # The kernel tells user from system time by its ticks, of which short programs see none.
+        of_user = outcome.user_ns / both_ns if both_ns > _TELLING_NS else 1.0
+        asks = bool(_SAYS_USAGE.search(_beginning(said)))
+        how = "writes beside the source" if writes else outcome.describe()
+        how = "changed its input" if changed else how
         return TriedCommand(
             attempt=attempt,
-            ok=outcome.ok and not changed,
-            user_ns=round(user_ns * outcome.user_ns / both_ns),
+            ok=outcome.ok and not changed and not asks and not writes,
+            user_ns=round(cpu_ns * of_user),
             share_built=share,
             wall_ns=outcome.wall_ns,
-            how=how,
+            how="says how it is used" if asks else how,
+            changed_input=outcome.ok and changed,
+            crowded=crowd,
         )
 
-    def _spent(self, log: Path) -> tuple[int, float]:
-        """CPU time of a followed command (ns), and what share of it was in the tree's code."""
+    def _spent(self, log: Path) -> tuple[int, float, bool]:
+        """CPU time of a command (ns), what share of it was in the tree's code, and writing there.
+
+        In a race that would be the source folder, to which it may not write.
+        """
         try:
             followed = read_followed(read_foreign(log, _LARGEST_LOG_BYTES))
         except (EnsignError, OSError):
-            return 0, 0.0
+            return 0, 0.0, False
         log.unlink(missing_ok=True)
         seen_ns = sum(each.cpu_ns for each in followed.samples)
-        inside = f"{self.build_path}/"
+        inside = f"{self.opened.seen_as}/"
         built = sum(each.cpu_ns for each in followed.samples if each.path.startswith(inside))
-        return followed.cpu_ns, built / max(1, seen_ns)
+        writes = any(each.path.startswith(inside) for each in followed.written)
+        return followed.cpu_ns, built / max(1, seen_ns), writes
 
     def _laid_down(self, sample: Sample) -> Path:
         """The sample in the tree, as the commands are to read it."""
-        if sample.copies == 1:
-            target = self.tree / sample.path
-            if _content(target) is None:
-                shutil.copyfile(self.source / sample.path, target)
-            return target
-        target = self.tree / INPUT_FILE
-        target.write_bytes(content_of(self.source, sample))
+        target = self.opened.tree / given_name(sample)
+        content = content_of(self.source, sample)
+        # Whoever was run before may have put links there, which lead out.
+        if not target.parent.resolve().is_relative_to(self.opened.tree.resolve()):
+            raise CommandFailed(f"a program of this tree replaced the folder of {sample.path}")
+        if target.is_symlink() or _content(target) != content:
+            remove_tree(target)
+            with target.open("xb") as file:
+                file.write(content)
         return target
 
-    def _made(self) -> Iterator[str]:
-        for each in walk(self.tree, on_error=passed_over):
-            is_new = stat.S_ISREG(each.status.st_mode) and not (self.source / each.name).exists()
-            if is_new and not any(part in each.name for part in _LEFT_OUT):
-                yield each.name
-
-    def _is_program(self, name: str) -> bool:
-        path = self.tree / name
-        if not os.access(path, os.X_OK) or _is_library(name):
-            return False
-        try:
-            with elf_of(path) as elf:
-                kinds = {str(each["p_type"]) for each in elf.iter_segments()}
-                return elf["e_type"] == "ET_EXEC" or "PT_INTERP" in kinds
-        except (DamagedFile, OSError):
-            return False
+    def _fresh(self, name: str) -> Path:
+        """A path in the temporary folder where nothing is, whatever programs left there."""
+        path = self.opened.sandbox.temporary / name
+        remove_tree(path)
+        return path
 
 
 @contextmanager
-def explored(file: StudyFile, ports: BuildPorts, on_event: OnEvent) -> Iterator[Exploration]:
+def explored(
+    file: StudyFile, recognized: Recognized, ports: BuildPorts, on_event: OnEvent
+) -> Iterator[Exploration]:
     """Build the baseline of a draft, without proof.
 
     CommandFailed with the last lines of a build that fails; other errors as `build_variants`.
     """
     baseline = file.variants[0]
     request = BuildRequest(file.study, file.path, (baseline,), baseline.name, update_lock=True)
-    toolchains = find_toolchains(request, ports)
     sources = obtain_sources(request, ports, on_event)
-    source = sources.first
-    sandboxes = sandboxes_of(request, ports, toolchains)
-    place = replace(place_of(sources.hashes, sandboxes, request, ports), recorder_path="")
-    plan = plan_builds(request.study, request.variants, baseline.name, toolchains, place)
-    stage = plan.stage(plan.stage_of[baseline.name])
-    context = build_context_of(request, ports, sandboxes, place)
-    deadline_ns = ports.clock.monotonic_ns() + parse_duration_ns(file.study.build.deadline)
-    with sandboxes.sandbox() as sandbox:
-        context.copy_pinned(source.tree, sandbox.tree, source.sha256)
-        bounds = Bounds.of(sandbox, deadline_ns, parse_size_bytes(file.study.build.disk))
-        log = sandbox.recorder.parent / "init.log"
-        runner = Runner(context, sandbox, bounds, log, {**context.environment, **dict(stage.env)})
+    with opened_tree(request, ports, sources, "init") as opened:
         on_event(BuildEvent("started", "a first build", 0.0, 0.0))
-        for argv in with_jobs((*stage.clean, *stage.commands), ports.cores):
-            outcome = runner.run(argv)
-            if not outcome.ok:
-                raise CommandFailed(_failure(argv, outcome.describe(), outcome.tail))
+        try:
+            opened.run((*opened.stage.clean, *opened.stage.commands))
+        except StageFailedError as failed:
+            tail = read_tail(opened.runner.log)
+            raise CommandFailed(_failure(str(failed), tail)) from None
         assert ports.meter is not None  # noqa: S101  # whoever looks has one
-        exploration = Exploration(runner, source.tree, sandboxes.build_path, ports.meter)
+        exploration = Exploration(opened, recognized, ports.meter, opened.made())
         folders = ":".join(exploration.library_folders())
-        env = {**runner.env, **({"LD_LIBRARY_PATH": folders} if folders else {})}
-        yield replace(exploration, runner=replace(runner, env=env))
+        env = {**opened.runner.env, **({"LD_LIBRARY_PATH": folders} if folders else {})}
+        runner = replace(opened.runner, env=env)
+        yield replace(exploration, opened=replace(opened, runner=runner))
+
+
+def crowdedness() -> float:
+    """How many tasks there are for each CPU, by the load of the last minute; at least 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def samples_of(files: dict[str, int], most: int) -> tuple[Sample, ...]:
+    """Files of the source to be read: the largest of each kind, those for tests first."""
+    best: dict[str, tuple[bool, int, str]] = {}
+    for name, size in files.items():
+        if name.startswith(_NOT_SAMPLES):
+            continue
+        known = (_is_for_tests(name), size, name)
+        suffix = Path(name).suffix
+        best[suffix] = max(best.get(suffix, known), known)
+    chosen = sorted(best.values(), reverse=True)[:most]
+    return tuple(Sample(name, size) for _, size, name in chosen)
 
 
 def content_of(source: Path, sample: Sample) -> bytes:
     """What the copies of a sample are together."""
-    return (source / sample.path).read_bytes() * sample.copies
+    once = sample.text.encode() if sample.text else (source / sample.path).read_bytes()
+    return once * sample.copies
 
 
-def _failure(argv: Sequence[str], how: str, tail: str) -> str:
+def given_name(sample: Sample) -> str:
+    """Where a sample is to be read, relative to the source."""
+    return sample.path if sample.is_file else f"{INPUT_FILE}{sample.suffix}"
+
+
+def _failure(how: str, tail: str) -> str:
     lines = [line for line in tail.splitlines() if line.strip()][-_LAST_LINES:]
     said = "".join(f"\n  {line}" for line in lines)
-    return f"the project does not build here: '{argv[0]}' {how}{said}"
+    return f"the project does not build here: {how}{said}"
 
 
 def _is_for_tests(name: str) -> bool:
     return any(word in name.lower() for word in ("test", "example", "sample", "data", "bench"))
 
 
-def _is_library(name: str) -> bool:
-    base = Path(name).name
-    return base.endswith(".so") or ".so." in base
+def _beginning(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(1 << 14)
+    except OSError:
+        return b""
 
 
 def _content(path: Path) -> bytes | None:

@@ -3,31 +3,58 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders.inspection import listing_of
+from ensign.builders.listed_tree import listing_of
 from ensign.builders.request import BuildPorts
 from ensign.builders.systems.build_system import Recognized
+from ensign.builders.systems.debian import RULES as DEBIAN_RULES
 from ensign.builders.systems.registry import recognize
 from ensign.host.cache import Cache
 from ensign.host.files import write_atomically
-from ensign.lab.init.attempts import Attempt, Executable, attempts, is_benchmark, ranked
+from ensign.lab.init.attempts import (
+    Attempt,
+    Executable,
+    Sample,
+    attempts,
+    fitting,
+    is_benchmark,
+    is_test,
+    ranked,
+    suite_attempts,
+)
 from ensign.lab.init.draft import Draft, DraftWorkload, draft_text, study_name
 from ensign.lab.init.exploration import (
     INPUT_FILE,
     Exploration,
-    TriedCommand,
     content_of,
-    explored,
+    crowdedness,
+    given_name,
+    samples_of,
 )
-from ensign.lab.init.search import LEAST_NS, LEAST_SHARE, chosen
+from ensign.lab.init.first_build import Building, Callbacks, explored_with_programs
+from ensign.lab.init.search import (
+    LEAST_NS,
+    LEAST_SHARE,
+    TriedCommand,
+    better,
+    budget_s,
+    chosen,
+    will_do,
+)
+from ensign.lab.init.shown_commands import (
+    Shown,
+    choices_of,
+    is_manual_of,
+    options_of,
+    plain_text,
+    shown_attempts,
+    shown_commands,
+)
 from ensign.lab.ports import Ports
-from ensign.lab.study.prepare import build_ports
-from ensign.lab.study_file import parse_study
-from ensign.model.build_events import OnEvent
 from ensign.model.errors import InputError
 from ensign.model.units import format_duration
 from ensign.sources.obtain import lock_path
@@ -35,7 +62,11 @@ from ensign.toolchains.find import installed_compilers
 
 _MOST_SAMPLES = 8
 _MOST_PROGRAMS = 12
-_TRYING_NS = 60 * 10**9
+_MOST_SHOWN = 12
+_TRYING_NS = 75 * 10**9
+_TRYING_TESTS_NS = 105 * 10**9
+# On a busy machine more is given, but somebody waits.
+_MOST_SLOWER = 2.0
 _PLACEHOLDER = "ensign-build/program"
 
 
@@ -64,14 +95,6 @@ class FirstStudy:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Callbacks:
-    """Who is told what is being done."""
-
-    on_event: OnEvent
-    show: Callable[[str], None]
-
-
 def recognized_system(folder: Path, system: str = "") -> Recognized:
     """The build system of a tree, or the one of that name in it. InputError where there is none."""
     found = recognize(listing_of(folder))
@@ -89,31 +112,30 @@ def recognized_system(folder: Path, system: str = "") -> Recognized:
 def first_study(wish: Wish, cache: Cache, ports: Ports, told: Callbacks) -> FirstStudy:
     """Write a study of a tree. InputError where nothing of it can be raced, with the way out."""
     system = recognized_system(wish.folder, wish.system)
-    compilers = chosen_compilers(ports.env.get("PATH", ""))
     draft = Draft(
         name=study_name(wish.folder.resolve().name),
         system=system.system,
         artifact=_PLACEHOLDER,
-        compilers=compilers,
+        compilers=chosen_compilers(ports.env.get("PATH", ""), system.system),
         keys=system.keys,
-        exclude=(INPUT_FILE,),
-        notes=system.notes,
+        exclude=(f"{INPUT_FILE}*",),
+        notes=(*system.notes, *_of_debian(wish.folder, system)),
     )
-    file = parse_study(_with_any_workload(draft), wish.file)
-    build: BuildPorts = build_ports(file, cache, ports)
-    with _no_lock_without_study(wish.file), explored(file, build, told.on_event) as exploration:
+    with (
+        _no_lock_without_study(wish.file),
+        explored_with_programs(draft, wish.file, system, Building(cache, ports, told)) as found,
+    ):
+        draft, exploration, build = found
         programs = exploration.programs()
-        if not programs:
-            raise InputError(f"{wish.folder}: the build made no program that could be run")
         trial, count = _trial(wish, exploration, programs, build, told)
         if trial is None:
             raise InputError(_nothing_ran(wish, programs, count))
         libraries = exploration.libraries_of(trial.attempt.program)
         final = _final(replace(draft, runtime_files=libraries), trial)
         sample = trial.attempt.sample
-        if sample is not None and sample.copies > 1:
+        if sample is not None and not sample.is_file:
             content = content_of(exploration.source, sample)
-            write_atomically(wish.file.parent / INPUT_FILE, content)
+            write_atomically(wish.file.parent / given_name(sample), content)
         write_atomically(wish.file, draft_text(final, wish.file.name).encode())
     workload = final.workload
     assert workload is not None  # noqa: S101  # _final gives it one
@@ -122,22 +144,29 @@ def first_study(wish: Wish, cache: Cache, ports: Ports, told: Callbacks) -> Firs
     )
 
 
-def chosen_compilers(path: str) -> tuple[str, ...]:
+def _of_debian(folder: Path, system: Recognized) -> tuple[str, ...]:
+    if system.system == "debian" or not (folder / DEBIAN_RULES).is_file():
+        return ()
+    note = (
+        'This is a Debian source tree, built here by its own build system; system = "debian" '
+        "builds it as the package is (docs/how-to/debian.md)."
+    )
+    return (note,)
+
+
+def chosen_compilers(path: str, system: str) -> tuple[str, ...]:
     """The newest GCC and the newest Clang on the search path, the default compiler's family first.
 
-    InputError where there is neither.
+    For Cargo it is rustc. InputError where there is none.
     """
+    if system == "cargo":
+        return ("rustc",)
     found = installed_compilers(path)
     families = [[name for name in found if name.startswith(family)] for family in ("gcc", "clang")]
     chosen = tuple(names[-1] for names in families if names)
     if not chosen:
         raise InputError("no GCC and no Clang is installed; with Debian: apt-get install gcc")
     return chosen
-
-
-def _with_any_workload(draft: Draft) -> str:
-    any_workload = DraftWorkload("any", ("{artifact}",))
-    return draft_text(replace(draft, workload=any_workload), "ensign.toml")
 
 
 def _trial(
@@ -147,39 +176,73 @@ def _trial(
     ports: BuildPorts,
     told: Callbacks,
 ) -> tuple[TriedCommand | None, int]:
-    end_ns = ports.clock.monotonic_ns() + _TRYING_NS
+    begun_ns = ports.clock.monotonic_ns()
+    slower = min(_MOST_SLOWER, crowdedness())
+
+    def within(limit_ns: int) -> Callable[[], bool]:
+        return lambda: ports.clock.monotonic_ns() < begun_ns + limit_ns * slower
 
     def tried(attempt: Attempt) -> TriedCommand:
         told.show(f"trying {attempt.program.name} {shlex.join(attempt.words)}".rstrip())
         return exploration.tried(attempt)
 
-    return chosen(
-        _asked_for(wish, exploration, programs),
-        tried,
-        lambda: ports.clock.monotonic_ns() < end_ns,
-    )
+    order = _in_order(wish, programs)
+    if wish.command:
+        said = Attempt(order[0], tuple(shlex.split(wish.command))[1:])
+        asked = tried(said)  # as it is, whatever it takes
+        return (asked if asked.ok else None), 1
+    count = 0
+    best: TriedCommand | None = None
+    for attempts_of, limit_ns in ((_of_programs, _TRYING_NS), (_of_tests, _TRYING_TESTS_NS)):
+        found = chosen(attempts_of(exploration, order), tried, within(limit_ns))
+        count += found.count
+        best = better(best, found.best)
+        if best is not None and will_do(best):
+            break
+    return best, count
 
 
-def _asked_for(
-    wish: Wish, exploration: Exploration, programs: Sequence[Executable]
-) -> Iterator[Attempt]:
+def _in_order(wish: Wish, programs: Sequence[Executable]) -> list[Executable]:
     if wish.artifact:
         named = [each for each in programs if wish.artifact in (each.path, each.name)]
         if not named:
             there = ", ".join(each.path for each in programs[:_MOST_PROGRAMS])
             raise InputError(f"--artifact: the build makes no '{wish.artifact}', but {there}")
         programs = named
-    order = ranked(programs, wish.folder.resolve().name)[:_MOST_PROGRAMS]
-    if wish.command:
-        for program in order[:1]:
-            yield Attempt(program, tuple(shlex.split(wish.command))[1:])
-        return
-    samples = exploration.samples(_MOST_SAMPLES)
+    return ranked(programs, wish.folder.resolve().name)
+
+
+def _of_programs(exploration: Exploration, order: Sequence[Executable]) -> Iterator[Attempt]:
+    """Benchmarks, then what programs show of themselves, then what can be tried of any program."""
+    benchmarks, _ = exploration.suite()
+    yield from suite_attempts(benchmarks, order)
     for program in order:
         if is_benchmark(program):
             yield Attempt(program)
-    for program in order:
-        yield from attempts(program, samples)
+    files = exploration.files()
+    by_name = {name: plain_text(text) for name, text in exploration.texts(list(files))}
+    texts = list(by_name.values())
+    samples = samples_of(files, _MOST_SAMPLES)
+    every = [Sample(name, size) for name, size in sorted(files.items(), key=lambda each: -each[1])]
+    for program in [each for each in order if not is_test(each)][:_MOST_PROGRAMS]:
+        manual = (text for name, text in by_name.items() if is_manual_of(name, program.name))
+        said = exploration.help_of(program) or next(manual, "")
+        best = fitting(samples, f"{program.name} {said}")
+        shown = [each for text in (said, *texts) for each in _shown(text, program, files)]
+        for each in list(dict.fromkeys(shown))[:_MOST_SHOWN]:
+            yield from shown_attempts(each, program, best, every)
+        yield from attempts(program, best, options_of(said), choices_of(said))
+
+
+def _shown(text: str, program: Executable, files: Mapping[str, int]) -> list[Shown]:
+    return shown_commands(text, program.name, files)
+
+
+def _of_tests(exploration: Exploration, order: Sequence[Executable]) -> Iterator[Attempt]:
+    _, tests = exploration.suite()
+    yield from suite_attempts(tests, order)
+    for program in [each for each in order if is_test(each)][:_MOST_PROGRAMS]:
+        yield Attempt(program)
 
 
 def _final(draft: Draft, trial: TriedCommand) -> Draft:
@@ -187,25 +250,25 @@ def _final(draft: Draft, trial: TriedCommand) -> Draft:
     sample = attempt.sample
     given = ""
     if sample is not None:
-        given = sample.path if sample.copies == 1 else INPUT_FILE
+        given = given_name(sample)
     seen = (
         f"Seen with the baseline: {format_duration(trial.user_ns)} of user time, "
         f"{trial.share_built:.0%} of the time in files of the build."
     )
     workload = DraftWorkload(
         name=study_name(attempt.program.name),
-        command=("{artifact}", *attempt.words),
+        command=attempt.command,
         input=given,
+        env=attempt.env,
         comment=seen,
     )
     notes = (*draft.notes, *_doubts(trial))
-    exclude = draft.exclude if given == INPUT_FILE else ()
     return replace(
         draft,
         artifact=attempt.program.path,
         workload=workload,
         notes=notes,
-        exclude=exclude,
+        budget=f"{budget_s(trial)}s",
     )
 
 

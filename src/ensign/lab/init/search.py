@@ -4,70 +4,163 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from ensign.lab.init.attempts import Attempt
-from ensign.lab.init.exploration import TriedCommand
 
 # Enough of 50 ms on a processor that is twice as fast, or a build that is.
 WANTED_NS = 120_000_000
 LEAST_NS = 50_000_000
-LONGEST_NS = 2_500_000_000
+LONGEST_NS = 1_000_000_000
 LEAST_SHARE = 0.5
 _LARGEST_BYTES = 64 << 20
+_TELLING_BYTES = 256 << 10
 _ENOUGH = 0.7
 _GROWTHS = 4
 _GROWN = 1.3
+# What takes less is the start of a process and no more.
+_LEAST_TO_REPEAT_NS = 300_000
+_MOST_REPEATED = 6
+_MOST_REPEATS = 500
+# Five rounds of four variants and the baseline's twin, pilots, and as much again.
+_EXECUTIONS = 50
+_LEAST_BUDGET_S = 20
+_MOST_BUDGET_S = 120
+_BUSY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TriedCommand:
+    """One execution of an attempt.
+
+    `share_built` is the part of its CPU time that was in code that was built, `how` its end;
+    `changed_input` tells that it failed for no other reason than that, `crowded` how many tasks
+    there were for each CPU meanwhile.
+    """
+
+    attempt: Attempt
+    ok: bool
+    user_ns: int
+    share_built: float
+    wall_ns: int
+    how: str
+    changed_input: bool = False
+    crowded: float = 1.0
+
+    @property
+    def alone_ns(self) -> float:
+        """About the wall time that it would take on an idle machine."""
+        return self.wall_ns / max(1.0, self.crowded)
+
 
 Try = Callable[[Attempt], TriedCommand]
 
 
-def chosen(
-    attempts: Iterable[Attempt],
-    tried: Try,
-    has_time: Callable[[], bool],
-) -> tuple[TriedCommand | None, int]:
-    """The first attempt that will do, else the best of those that ran; how many were tried.
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What came of a search: the best, if anything ran, how many were tried, and all that ran."""
 
-    Attempts that read a sample get more of it until they take long enough.
+    best: TriedCommand | None
+    count: int
+    ran: tuple[TriedCommand, ...] = ()
+
+
+def chosen(attempts: Iterable[Attempt], tried: Try, has_time: Callable[[], bool]) -> Searched:
+    """The first attempt that will do, also a second time, else the best of those that ran.
+
+    Attempts that read a sample get more of it until they take long enough; what changes its sample
+    gets a copy. Where none will do, those that take most time are run several times in a row.
     """
-    best: TriedCommand | None = None
+    ran: list[TriedCommand] = []
+    failed: set[Attempt] = set()
     count = 0
     for attempt in attempts:
+        if not has_time():
+            break
         for trial in _grown(attempt, tried):
             count += 1
-            if trial.ok and (best is None or _worth(trial) > _worth(best)):
-                best = trial
-        if (best is not None and will_do(best)) or not has_time():
-            break
-    return best, count
+            if trial.ok:
+                ran.append(trial)
+        last = ran[-1] if ran else None
+        if last is not None and last.attempt not in failed and will_do(last):
+            if tried(last.attempt).ok:
+                return Searched(last, count, tuple(ran))
+            failed.add(last.attempt)
+            ran = [each for each in ran if each.attempt.words != last.attempt.words]
+    repeated = [] if _any_will_do(ran) else list(_repeated(ran, tried))
+    count += len(repeated)
+    ran += [trial for trial in repeated if trial.ok]
+    return Searched(max(ran, key=_worth, default=None), count, tuple(ran))
 
 
 def will_do(trial: TriedCommand) -> bool:
     """Whether builds can be told apart by it within seconds."""
-    long_enough = trial.user_ns >= _ENOUGH * WANTED_NS and trial.wall_ns <= LONGEST_NS
+    long_enough = trial.user_ns >= _ENOUGH * WANTED_NS and trial.alone_ns <= LONGEST_NS
     return trial.ok and long_enough and trial.share_built >= LEAST_SHARE
+
+
+def budget_s(trial: TriedCommand) -> int:
+    """Racing time in which a few rounds of all variants fit surely, in seconds.
+
+    More where the machine is busy now, but not as much as it may come to take.
+    """
+    each_ns = min(trial.wall_ns, _BUSY * trial.alone_ns)
+    needed_s = math.ceil(_EXECUTIONS * each_ns / 10**9)
+    return min(_MOST_BUDGET_S, max(_LEAST_BUDGET_S, math.ceil(needed_s / 10) * 10))
+
+
+def better(one: TriedCommand | None, other: TriedCommand | None) -> TriedCommand | None:
+    """The one that tells builds apart more surely."""
+    return max((each for each in (one, other) if each is not None), key=_worth, default=None)
+
+
+def _any_will_do(trials: Iterable[TriedCommand]) -> bool:
+    return any(map(will_do, trials))
+
+
+def _repeated(ran: Iterable[TriedCommand], tried: Try) -> Iterator[TriedCommand]:
+    """The same several times in a row, most promising first, until one will do."""
+
+    def promise(trial: TriedCommand) -> float:
+        return trial.user_ns * trial.share_built
+
+    order = sorted(ran, key=promise, reverse=True)
+    for each in order[:_MOST_REPEATED]:
+        if not _LEAST_TO_REPEAT_NS <= each.user_ns < _ENOUGH * WANTED_NS:
+            continue
+        most = LONGEST_NS / 2 / max(1.0, each.alone_ns)
+        repeat = min(_MOST_REPEATS, int(most), math.ceil(WANTED_NS / each.user_ns))
+        if repeat > 1:
+            trial = tried(replace(each.attempt, repeat=repeat))
+            yield trial
+            if will_do(trial):
+                return
 
 
 def _worth(trial: TriedCommand) -> tuple[bool, bool, float]:
     """First that it is at work in what was built, then that it is long enough, but not too long."""
     share = trial.share_built >= LEAST_SHARE
-    short_enough = trial.wall_ns <= LONGEST_NS
+    short_enough = trial.alone_ns <= LONGEST_NS
     return share, short_enough, min(trial.user_ns, WANTED_NS) * trial.share_built
 
 
-def _grown(attempt: Attempt, tried: Callable[[Attempt], TriedCommand]) -> Iterator[TriedCommand]:
+def _grown(attempt: Attempt, tried: Try) -> Iterator[TriedCommand]:
     trial = tried(attempt)
     yield trial
+    if trial.changed_input and attempt.takes_files:
+        trial = tried(attempt.on_a_copy())
+        yield trial
     for _ in range(_GROWTHS):
         sample = trial.attempt.sample
         if not trial.ok or sample is None or trial.user_ns >= _ENOUGH * WANTED_NS:
             return
         factor = min(64, max(2, math.ceil(WANTED_NS / max(trial.user_ns, 1_000_000))))
         larger = trial.attempt.times(factor)
-        if larger is None or sample.total_bytes * factor > _LARGEST_BYTES:
+        if larger is None or larger.total_bytes > _LARGEST_BYTES:
             return
         before_ns = trial.user_ns
         trial = tried(larger)
         yield trial
-        if trial.user_ns < before_ns * _GROWN:
+        # What reads little spends its time on its start, so that nothing follows from that.
+        if trial.user_ns < before_ns * _GROWN and larger.total_bytes >= _TELLING_BYTES:
             return  # it reads no more than the first copy

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from ensign.builders.build import build_variants
 from ensign.builders.request import BuildRequest
 from ensign.host.cache import Cache
 from ensign.lab.ports import Ports
+from ensign.lab.ship.hosts import Host, require_hosts
 from ensign.lab.study.prepare import build_ports, compilers_by_line
 from ensign.lab.study_file import StudyFile
 from ensign.model.build_events import OnEvent
@@ -14,7 +18,7 @@ from ensign.model.errors import InputError
 from ensign.model.shipment import Shipment
 from ensign.model.variants import trained
 from ensign.ship.patch import EditError
-from ensign.ship.rebuild import ship_variant
+from ensign.ship.rebuild import instructions_of_variant, ship_variant
 
 # Whose own files say where the flags belong.
 _BY_SYSTEM = ("cargo", "debian")
@@ -32,12 +36,18 @@ def _require_way(file: StudyFile, variant: str) -> None:
 
 
 def ship(
-    file: StudyFile, measured: BuildFacts, cache: Cache, ports: Ports, on_event: OnEvent
+    file: StudyFile,
+    measured: BuildFacts,
+    hosts: Sequence[Host],
+    cache: Cache,
+    ports: Ports,
+    on_event: OnEvent,
 ) -> Shipment:
     """Make and verify the change for a variant, which must still be built as it was measured.
 
     StudyError with the line of an edit that does not apply; InputError where the variant would not
-    be built as it was measured; CommandFailed where the project does not build with the change.
+    be built as it was measured, or does not run on one of the hosts; CommandFailed where the
+    project does not build with the change.
     """
     variant = measured.variant
     _require_way(file, variant)
@@ -51,8 +61,11 @@ def ship(
         built = build_variants(request, building, on_event).result(variant)
     if built.facts.identity != measured.identity:
         raise _stale(file, variant)
+    instructions = instructions_of_variant(request, built, building)
+    require_hosts(variant, instructions, hosts)
     try:
-        return ship_variant(request, built, building, on_event)
+        shipment = ship_variant(request, built, building, on_event)
+        return replace(shipment, instructions=instructions, hosts=tuple(map(str, hosts)))
     except EditError as error:
         raise file.error(str(error), "ship", "edits", error.index) from None
 

@@ -56,6 +56,7 @@ __all__ = [
 ]
 
 _EXPANDED = ".ensign/suite.json"
+_LARGEST_EXPECTED_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +223,10 @@ def _missing(file: StudyFile, folder: Path) -> Iterator[str]:
         yield f"the source is not in a bundle: put it at {folder / asked.path}"
     if isinstance(asked, ArchiveSource) and "://" not in asked.url:
         yield f"the archive is not in a bundle: put it at {folder / asked.url}"
+    carried = {name for name, _ in _inputs(file)}
+    for name in dict.fromkeys((*_expected(file), *_read(file))):
+        if name not in carried and "{" not in name:
+            yield f"{name} of a workload is not in a bundle: put it at {folder / name}"
     if suite is not None and suite.path is not None:
         yield f"the suite is not in a bundle: put it at {folder / suite.path}"
 
@@ -245,11 +250,35 @@ def _members(file: StudyFile) -> Iterator[tuple[str, Path]]:
 
 
 def _inputs(file: StudyFile) -> Iterator[tuple[str, Path]]:
-    """Study file first, lock file, and the patches below the study's folder."""
+    """Study file first, lock file, patches and what workloads must print, in its folder."""
     lock = lock_path(file.path)
-    patches = (PurePosixPath(name) for name in file.study.source.apply)
-    below = [each for each in patches if not each.is_absolute() and ".." not in each.parts]
     named = [(file.path.name, file.path), (lock.name, lock)]
-    for name, path in (*named, *((str(each), file.folder / each) for each in below)):
+    expected = [name for name in _expected(file) if _may_be_carried(file.folder / name)]
+    beside = (str(PurePosixPath(name)) for name in (*file.study.source.apply, *expected))
+    below = [(name, file.folder / name) for name in dict.fromkeys(beside) if _is_below(name)]
+    for name, path in (*named, *below):
         if path.is_file():
             yield name, path
+
+
+def _expected(file: StudyFile) -> Iterator[str]:
+    """Files that say what workloads must print; a bundle is no place for large ones."""
+    for each in file.study.workloads:
+        if each.expected_file is not None:
+            yield str(PurePosixPath(each.expected_file))
+
+
+def _may_be_carried(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size <= _LARGEST_EXPECTED_BYTES
+
+
+def _read(file: StudyFile) -> Iterator[str]:
+    """Files that workloads read, and that nobody else makes."""
+    for each in file.study.workloads:
+        if each.stdin is not None and each.stdin not in file.study.inputs:
+            yield each.stdin
+
+
+def _is_below(name: str) -> bool:
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts

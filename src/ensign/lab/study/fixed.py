@@ -77,6 +77,8 @@ def plan_key(
         mode="json", include={"server", "cpus", "race"}, exclude={"race": left_out}
     )
     said["workloads"] = [each.identity for each in study.workloads]
+    if study.inputs:
+        said["inputs"] = {path: each.sha256 for path, each in study.inputs.items()}
     programs: dict[str, object] = {"study": said, "programs": dict(hashes)}
     if relinks:
         programs["relinks"] = {name: list(each) for name, each in relinks.items()}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ensign.builders.build import Outlook, outlook
+from ensign.builders.input_files import missing_inputs
 from ensign.builders.request import BuildRequest
 from ensign.host.cache import Cache
 from ensign.host.search_path import apart_from, not_tried
@@ -16,6 +17,7 @@ from ensign.lab.ports import Ports
 from ensign.lab.record import usable_record
 from ensign.lab.study.confirm_plan import TimeLeft, confirming, new_plan
 from ensign.lab.study.fitting import exact_rounds
+from ensign.lab.study.planned_modes import planned_mode
 from ensign.lab.study.prepare import (
     build_ports,
     compilers_by_line,
@@ -27,6 +29,7 @@ from ensign.lab.study.request_problems import require_requests
 from ensign.lab.study.run import folder_of
 from ensign.lab.study_file import StudyFile
 from ensign.model.expectation import Expectation, PlannedVariant, Work
+from ensign.model.placeholders import shown
 from ensign.model.study import Study
 from ensign.model.study_source import PathSource
 from ensign.model.units import parse_duration_ns
@@ -78,7 +81,17 @@ def expectation(
         missing="" if ahead is None else ahead.missing,
         untried=tuple(untried.items()),
         confirming=_confirming(study),
+        modes=tuple((each.name, planned_mode(study, each)) for each in study.workloads),
+        inputs=_inputs(file),
         cpus=(("programs", cpus.program), ("load generators", cpus.load), ("meter", cpus.meter)),
+    )
+
+
+def _inputs(file: StudyFile) -> tuple[str, ...]:
+    request = BuildRequest(file.study, file.path, file.variants, file.variants[0].name)
+    return tuple(
+        f"{path}: {'fetched' if each.command is None else shown(each.command)}"
+        for path, each in missing_inputs(request).items()
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ensign.builders.build import build_variants
+from ensign.builders.input_files import make_inputs
 from ensign.builders.outcomes import BuildReport
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.cache import Cache, cache_folder
@@ -92,6 +93,7 @@ def build_programs(
         install_dependencies,
     )
     with compilers_by_line(file):
+        make_inputs(request, build_ports(file, cache, ports), on_event)
         report = _built(request, build_ports(file, cache, ports), on_event)
     relinks = {result.facts.variant: tuple(map(str, result.layouts)) for result in report.results}
     raced = _raced(report, file.variants[0].name)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ensign.builders.training import TrainingRun
-from ensign.host.json_text import read_json
 from ensign.lab.cpu_plan import CpuPlan
+from ensign.lab.program_reports import report_of
 from ensign.lab.study.trees import ProgramTree
 from ensign.meter.requests import (
     DriveLoad,
@@ -18,18 +18,15 @@ from ensign.meter.requests import (
     ProcessSpec,
     RaceRequest,
     Readiness,
-    Report,
     Sink,
     VariantSpec,
 )
-from ensign.model.errors import CommandFailed
 from ensign.model.placeholders import fill, fill_all, program_values
-from ensign.model.quoting import quoted
 from ensign.model.study import Study
 from ensign.model.study_workload import DriveStep, Server, Workload
-from ensign.model.trials import TWIN, Metric, Mode, NamedScore, Trial
+from ensign.model.trials import TWIN, Metric, Mode, Trial
 from ensign.model.units import parse_duration_ns
-from ensign.workloads.kind import DrivenServer, LoadedServer, OwnRun, ReportText
+from ensign.workloads.kind import DrivenServer, LoadedServer, OwnRun
 from ensign.workloads.registry import kind_of
 
 _NO_VARIANT = 2  # the baseline and its twin
@@ -236,16 +233,6 @@ def _scored(variant: VariantSpec, workload: Workload) -> VariantSpec:
     return replace(variant, score=score, scores=(*variant.scores, *named))
 
 
-def _report(text: ReportText) -> Report:
-    def read(said: str) -> tuple[NamedScore, ...]:
-        try:
-            return text.scores(read_json(said))
-        except ValueError as error:
-            raise CommandFailed(f"its report is no JSON: {quoted(str(error))[1:-1]}") from None
-
-    return Report(text.file, read)
-
-
 def _below(folder: str | None, path: str) -> str:
     """An absolute path, or one that a placeholder of the meter begins, stays."""
     inside = folder is not None and not path.startswith(("/", "{"))
@@ -264,7 +251,7 @@ class _Filled:
         workload, values = self.run.workload, self.values
         program = ProcessSpec(
             argv=fill_all(processes.argv, values),
-            env=self._env(workload.env),
+            env=self._env({**dict(processes.env), **workload.env}),
             cwd=self._folder(workload),
             cpus=self.variants.cpus.program,
             stdin=None if workload.stdin is None else self._stdin(workload, workload.stdin),
@@ -279,7 +266,7 @@ class _Filled:
             operations=counted.count,
             operations_pattern=counted.pattern,
             scores=tuple(NamedPattern(*each) for each in processes.scores),
-            report=None if processes.report is None else _report(processes.report),
+            report=None if processes.report is None else report_of(processes.report),
         )
 
     def _folder(self, workload: Workload) -> str | None:

@@ -36,6 +36,12 @@ UNCOMMITTED = FindingKind(
     "The work tree has changes that no commit has; they are not part of what was compared.",
     "Commit them, on a branch perhaps, and compare that.",
 )
+ENVIRONMENTS = FindingKind(
+    "environments",
+    Severity.NOTE,
+    "Programs ran in root directories of other systems, with the files of these, on one kernel.",
+    "Nothing; `ensign env diff A B` says what else differs.",
+)
 CACHE_REPLACED = FindingKind(
     "cache-replaced",
     Severity.WARNING,

@@ -56,6 +56,12 @@ FLAGS_MAY_DIFFER = FLAGS_DIFFER.as_severity(
     "protections (`doctor`)",
 )
 FLAGS_VARY = FLAGS_DIFFER.as_severity(Severity.NOTE, "units differ in other flags (`doctor`)")
+LINK_FLAG_MISSING = FindingKind(
+    "link-flag-missing",
+    Severity.ERROR,
+    "The link was not told of the linker or the allocator that was asked for.",
+    'Hand the flags to links: `build.rewrite.link = ["{ldflags}"]`.',
+)
 FLAG_LEAKED_INTO_DEPENDENCY = FindingKind(
     "flag-leaked-into-dependency",
     Severity.WARNING,
@@ -162,6 +168,12 @@ HARDENING_MISSING = FindingKind(
     "The artifact lacks protections of the hardening that was asked for: PIE, RELRO, BIND_NOW, a "
     "stack that cannot be executed, or FORTIFY.",
     "Hand the flags to the compiler and the link (`build.rewrite`).",
+)
+HARDENING_LEFT = FindingKind(
+    "hardening-left",
+    Severity.WARNING,
+    "The artifact has protections that it was to be without: PIE, RELRO or BIND_NOW.",
+    "Take them out of the project's own flags, or read the variant as one that has them.",
 )
 PLT_CALLS = FindingKind(
     "plt-calls",

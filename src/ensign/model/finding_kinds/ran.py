@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from ensign.model.findings import FindingKind, Severity
 
+ENVIRONMENT_FILES = FindingKind(
+    "environment-files",
+    Severity.NOTE,
+    "Of the files that ran in two environments, these are not the same: what is measured comes of "
+    "them.",
+    "Nothing. Which of them it is, a race tells in which only that one differs.",
+)
 RAN_SOMETHING_ELSE = FindingKind(
     "ran-something-else",
     Severity.ERROR,

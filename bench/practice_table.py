@@ -1,0 +1,299 @@
+"""What each practice of building is worth to each program, as one table.
+
+    .venv/bin/python bench/practice_table.py practices
+    .venv/bin/python bench/practice_table.py hardening
+
+reads the results of the studies in studies/practices/ or studies/hardening/ (each raced by
+`make study STUDY=studies/practices/PROGRAM.toml`), and writes `table.md` and `table.csv` beside
+them. A figure that a study does not have is withheld, with the reason.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from ensign.model.variants import DEFAULTS
+
+STUDIES = Path(__file__).parents[1] / "studies"
+PROGRAMS = ("redis", "zstd", "xz", "pixman", "sqlite", "snappy", "libsvm")
+LONGEST = 100  # characters of a reason in a cell
+Kind = Literal["practices", "hardening"]
+Results = Mapping[str, Any]
+
+
+class Practice(NamedTuple):
+    """A change of the baseline's axes, and what else both sides of the comparison have."""
+
+    label: str
+    change: Mapping[str, str]
+    given: Mapping[str, str]
+
+
+def practice(label: str, given: Mapping[str, str] | None = None, **change: str) -> Practice:
+    return Practice(label, change, given or {})
+
+
+ROWS: Mapping[Kind, tuple[Practice, ...]] = {
+    "practices": (
+        practice("an older compiler (GCC 11)", compiler="gcc-11"),
+        practice("the latest compiler here (Clang 19)", compiler="clang-19"),
+        practice("no optimization (`-O0`)", optimization="-O0"),
+        practice("`-O1`", optimization="-O1"),
+        practice("`-O3`", optimization="-O3"),
+        practice("for size (`-Os`)", optimization="-Os"),
+        practice("`-Ofast`", optimization="-Ofast"),
+        practice("without debug information (stripped)", strip="yes"),
+        practice("`-march=x86-64-v2`", target="x86-64-v2"),
+        practice("`-march=x86-64-v3`", target="x86-64-v3"),
+        practice("`-march=native`", target="native"),
+        practice("`-fno-strict-aliasing`", aliasing="relaxed"),
+        practice("`-ffast-math`", floating_point="fast"),
+        practice(
+            "fused multiply-add off, at `-march=x86-64-v3`",
+            {"target": "x86-64-v3"},
+            floating_point="strict",
+        ),
+        practice("cross-file (`-flto`)", lto="full"),
+        practice("profile feedback", pgo="on"),
+        practice("both together", lto="full", pgo="on"),
+        practice("both, at `-O3`", optimization="-O3", lto="full", pgo="on"),
+        practice("jemalloc", allocator="jemalloc"),
+        practice("tcmalloc", allocator="tcmalloc"),
+    ),
+    "hardening": (
+        practice("Debian's set", hardening="debian"),
+        practice("OpenSSF's set", hardening="openssf"),
+        practice("none at all", hardening="none"),
+        practice("stack protector", hardening="canary"),
+        practice("`_FORTIFY_SOURCE=2`", hardening="fortify"),
+        practice("`_FORTIFY_SOURCE=3`", flags="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3"),
+        practice("position-independent program", hardening="pie"),
+        practice("position-dependent program", flags="-fno-pie -no-pie"),
+        practice("RELRO", hardening="relro"),
+        practice("RELRO and BIND_NOW", hardening="bindnow"),
+        practice("stack clash protection", hardening="stack-clash"),
+        practice("control-flow enforcement", hardening="cet"),
+        practice("automatic variables set to zero", hardening="auto-init"),
+        practice("`-D_GLIBCXX_ASSERTIONS`", flags="-D_GLIBCXX_ASSERTIONS"),
+        practice("`-fno-delete-null-pointer-checks`", flags="-fno-delete-null-pointer-checks"),
+        practice("`-fno-strict-overflow`", flags="-fno-strict-overflow"),
+        practice("`-fno-strict-aliasing`", flags="-fno-strict-aliasing"),
+        practice("no executable stack", flags="-Wl,-z,noexecstack"),
+    ),
+}
+TITLES: Mapping[Kind, str] = {
+    "practices": "What practices of building are worth",
+    "hardening": "What hardening costs",
+}
+
+
+class Figure(NamedTuple):
+    """What a change is worth: speedups in percent with their interval, or why there is none.
+
+    `beside` is what must be said beside a figure, or instead of one.
+    """
+
+    speedup: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    same_code: bool = False
+    beside: str = ""
+
+    def cell(self) -> str:
+        """As the table has it."""
+        if self.same_code:
+            return "0 (the same code)"
+        if self.speedup is None or self.low is None or self.high is None:
+            return f"withheld: {self.beside}"
+        shown = f"{_signed(self.speedup)} ({_signed(self.low)} to {_signed(self.high)})"
+        return f"{shown}; {self.beside}" if self.beside else shown
+
+
+def figure(results: Results | None, row: Practice) -> Figure:
+    """What one study says of one practice."""
+    if results is None:
+        return Figure(beside="not raced")
+    builds = {build["variant"]: build for build in results["builds"]}
+    baseline = builds[results["experiment"]["baseline"]]
+    reference = _build(results, {**baseline["choices"], **row.given})
+    build = _build(results, {**baseline["choices"], **row.given, **row.change})
+    for each in (reference, build):
+        if each is None:
+            return Figure(beside="not in the study")
+        if why := _why_not(results, each):
+            return Figure(beside=why)
+    assert reference is not None
+    assert build is not None
+    if _raced_as(build) == _raced_as(reference):
+        return Figure(same_code=True)
+    if row.given:
+        return _of_effect(results, row)
+    return _of_suite(results, _raced_as(build))
+
+
+def _build(results: Results, choices: Mapping[str, str]) -> Mapping[str, Any] | None:
+    wanted = {**DEFAULTS, **choices}
+    found = (build for build in results["builds"] if {**DEFAULTS, **build["choices"]} == wanted)
+    return next(found, None)
+
+
+def _raced_as(build: Mapping[str, Any]) -> str:
+    return str(build.get("same_as") or build["variant"])
+
+
+def _why_not(results: Results, build: Mapping[str, Any]) -> str:
+    """Why a build has no figure; empty if it may have one."""
+    statuses = {
+        "left out": f"not possible here: {_line(build['log_tail'])}",
+        "failed": "it does not build",
+        "not as asked": "it was not built as asked",
+    }
+    if build["status"] in statuses:
+        return statuses[build["status"]]
+    if build["check_failed"] or build["check"] == "failed":
+        return f"wrong results: {_line(build['check_failed'] or build['check_tail'])}"
+    names = {build["variant"], _raced_as(build)}
+    if any(failed["variant"] in names for failed in results["failed"]):
+        return "it failed in the race"
+    errors = (
+        f"{finding['code']}: {_line(finding['text'])}"
+        for finding in results["findings"]
+        if finding["severity"] == "error" and finding["subject"] in names
+    )
+    return next(errors, _line(build["out"]))
+
+
+def _of_suite(results: Results, variant: str) -> Figure:
+    for row in results["suite"]:
+        if row["variant"] == variant:
+            return _figure(row, row["withheld"] or results["experiment"]["withheld"] or "")
+    return Figure(beside="it was not raced")
+
+
+def _of_effect(results: Results, row: Practice) -> Figure:
+    """The pair that differs in the change alone: from the rounds of both, not from two intervals."""
+    ((axis, value),) = row.change.items()
+    factorial = results["factorial"]
+    for effect in (*factorial["conditional"], *factorial["main"]):
+        changes = [(change["axis"], change["new"]) for change in effect["changes"]]
+        among = {**effect["only"], **effect["given"]}
+        alone = effect["groups"] == 1
+        if changes == [(axis, value)] and alone and row.given.items() <= among.items():
+            return _figure(effect, results["experiment"]["withheld"] or "")
+    return Figure(beside="the study has no such pair")
+
+
+def _figure(row: Mapping[str, Any], withheld: str) -> Figure:
+    if withheld or None in (row["ratio"], row["low"], row["high"]):
+        return Figure(beside=_line(withheld) or "too few rounds for an interval")
+    speedup, low, high = (_speedup(row[key]) for key in ("ratio", "high", "low"))
+    return Figure(speedup, low, high, row["level"])
+
+
+def _speedup(ratio: float) -> float:
+    return 100 * (1 / ratio - 1)
+
+
+def _signed(percent: float) -> str:
+    return f"{percent:+.1f} %".replace("-", "−")
+
+
+def _line(text: str) -> str:
+    """The first line of what others wrote, short, and harmless in a table."""
+    line = next(iter(text.strip().splitlines()), "")
+    kept = "".join(char if char.isprintable() else "?" for char in line)
+    kept = kept.replace("|", "/").replace("<", "‹").replace("`", "'")
+    return kept if len(kept) <= LONGEST else kept[: LONGEST - 1] + "…"
+
+
+def markdown(kind: Kind, studies: Mapping[str, Results | None]) -> str:
+    """The table, and how each program was measured."""
+    lines = [
+        f"# {TITLES[kind]}",
+        "",
+        f"Made by `python bench/practice_table.py {kind}` from the results of `studies/{kind}/`: speedup over the baseline of each",
+        "study (GCC 12 `-O2`), the geometric mean over its tests, with its interval. Each interval holds by itself; with so many,",
+        "some will be wrong. They speak of these compilers, tests and this machine.",
+        "",
+        f"| | {' | '.join(studies)} |",
+        f"| --- |{' --- |' * len(studies)}",
+    ]
+    for row in ROWS[kind]:
+        cells = (figure(results, row).cell() for results in studies.values())
+        lines.append(f"| {row.label} | {' | '.join(cells)} |")
+    lines += ["", "| program | measured |", "| --- | --- |"]
+    lines += [f"| {program} | {_measured(results)} |" for program, results in studies.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _measured(results: Results | None) -> str:
+    if results is None:
+        return "not raced"
+    about = results["experiment"]
+    said = f"{about['title']}; {about['metric']}, {about['mode']}, {about['rounds_done']} rounds, {about['made_at']}"
+    twin = results["aa"]
+    if twin is None or twin["low"] is None or twin["high"] is None:
+        return _line(said)
+    copy = _figure(twin, "")
+    doubt = (
+        "" if twin["low"] <= 1 <= twin["high"] else ", which excludes 0: do not trust small figures"
+    )
+    return f"{_line(said)}; a copy of the baseline: {copy.cell()}{doubt}"
+
+
+def table_csv(kind: Kind, studies: Mapping[str, Results | None]) -> str:
+    """A row for each practice and program; numbers in percent."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        ("practice", "program", "speedup", "low", "high", "level", "same_code", "withheld")
+    )
+    for row in ROWS[kind]:
+        for program, results in studies.items():
+            found = figure(results, row)
+            numbers = (found.speedup, found.low, found.high)
+            shown = ["" if number is None else f"{number:.3f}" for number in numbers]
+            level = "" if found.level is None else found.level
+            writer.writerow((row.label, program, *shown, level, found.same_code, found.beside))
+    return out.getvalue()
+
+
+def read(study: Path) -> Results | None:
+    """The results of a study; None where it was not raced."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "results.json"
+        ensign = Path(sys.executable).with_name("ensign")
+        command = [str(ensign), "report", str(study), "--json", str(file)]
+        ended = subprocess.run(
+            command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        if not file.exists():
+            print(f"{study}: {ended.stderr.strip()}", file=sys.stderr)
+            return None
+        results: Results = json.loads(file.read_text())
+        return results
+
+
+def main(arguments: Sequence[str]) -> int:
+    if len(arguments) != 1 or arguments[0] not in ROWS:
+        print(f"usage: practice_table.py {'|'.join(ROWS)}", file=sys.stderr)
+        return 2
+    kind: Kind = "practices" if arguments[0] == "practices" else "hardening"
+    studies = {program: read(STUDIES / kind / f"{program}.toml") for program in PROGRAMS}
+    (STUDIES / kind / "table.md").write_text(markdown(kind, studies))
+    (STUDIES / kind / "table.csv").write_text(table_csv(kind, studies))
+    print(f"studies/{kind}/table.md and table.csv")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,5 @@
+/* As slow.c, which is in the shared library. */
+int hot(int x)
+{
+    return x * 9;
+}

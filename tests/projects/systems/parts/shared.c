@@ -1,0 +1,4 @@
+int shared(int x)
+{
+    return x * 5 + 2;
+}

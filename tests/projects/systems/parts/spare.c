@@ -1,0 +1,4 @@
+int spare(int x)
+{
+    return x * 7;
+}

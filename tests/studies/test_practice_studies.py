@@ -1,0 +1,66 @@
+"""The studies of `studies/`: each can be read and expanded, and those that are made are current."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ensign.lab.study_file import read_study
+from ensign.model.variants import DEFAULTS
+from ensign.variants.expand import expand
+
+ROOT = Path(__file__).parents[2]
+STUDIES = ROOT / "studies"
+MADE = runpy.run_path(str(ROOT / "bench/practice_studies.py"))
+TABLE = runpy.run_path(str(ROOT / "bench/practice_table.py"))
+OWN = sorted(STUDIES.glob("*/study.toml"))
+AXES = sorted([*STUDIES.glob("practices/*.toml"), *STUDIES.glob("hardening/*.toml")])
+
+
+def test_made_studies_are_what_their_origins_give() -> None:
+    made = MADE["studies"]()
+    assert {*AXES, STUDIES / "valkey/study.toml"} == set(made)
+    for file, text in made.items():
+        assert file.read_text() == text, "run python3 bench/practice_studies.py"
+
+
+@pytest.mark.parametrize("file", OWN, ids=lambda file: file.parent.name)
+def test_a_program_has_four_variants_with_lto_and_pgo_and_is_confirmed(file: Path) -> None:
+    study = read_study(file).study
+    variants = expand(study)
+    assert len(variants) >= 4
+    values = [{**DEFAULTS, **dict(variant.choices)} for variant in variants]
+    assert any(each["lto"] == "full" for each in values)
+    assert any(each["pgo"] == "on" for each in values)
+    assert study.race.confirm is not None
+    assert study.training is not None
+
+
+@pytest.mark.parametrize("file", OWN, ids=lambda file: file.parent.name)
+def test_training_runs_nothing_that_is_raced(file: Path) -> None:
+    content = tomllib.loads(file.read_text())
+    raced = {_sent(each) for each in content.get("workloads", [])}
+    trained = {_sent(each) for each in content["training"].get("workloads", [])}
+    assert not raced & trained
+    suite = set(content.get("suite", {}).get("tests", []))
+    assert not suite & set(content["training"].get("tests", []))
+
+
+def _sent(workload: dict[str, object]) -> str:
+    return json.dumps(workload.get("command") or workload.get("load") or workload.get("drive"))
+
+
+@pytest.mark.parametrize("file", AXES, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_each_row_of_the_table_is_a_variant_of_each_study(file: Path) -> None:
+    variants = [{**DEFAULTS, **dict(variant.choices)} for variant in expand(read_study(file).study)]
+    baseline = variants[0]
+    for row in TABLE["ROWS"][file.parent.name]:
+        assert {**baseline, **row.given} in variants, row.label
+        assert {**baseline, **row.given, **row.change} in variants, row.label
+    asked = [{**baseline, **row.given, **row.change} for row in TABLE["ROWS"][file.parent.name]]
+    between = [{**baseline, **row.given} for row in TABLE["ROWS"][file.parent.name]]
+    assert [each for each in variants if each not in [*asked, *between]] == []

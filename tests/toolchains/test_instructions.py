@@ -1,0 +1,64 @@
+"""Which instructions flags allow, as compilers say it, beside what the psABI's levels have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ensign.host.processor import read_processor
+from ensign.model.instructions import LEVELS, Instructions
+from ensign.toolchains.find import ToolchainFinder
+from ensign.toolchains.instructions import deciding_flags, instructions_of, instructions_of_rust
+from real_processes import PlainProcesses
+
+BASE = "#define __x86_64__ 1\n#define __SSE2__ 1\n"
+
+
+def allowed(tmp_path: Path, compiler: str, *flags: str) -> Instructions:
+    finder = ToolchainFinder(PlainProcesses(), tmp_path)
+    found = finder.instructions(finder.find(compiler), flags)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("compiler", ["gcc-12", "clang-19"])
+def test_a_level_is_what_the_compiler_makes_of_it(tmp_path: Path, compiler: str) -> None:
+    for level, sets in LEVELS.items():
+        found = allowed(tmp_path, compiler, "-O3", f"-march={level}", "-mtune=znver3", "-flto")
+        assert found.unknown == ()
+        assert found.sets <= sets
+        assert found.level == level
+    assert allowed(tmp_path, compiler, "-O3", "-DX=1", "-mtune=haswell").level == "x86-64"
+    assert allowed(tmp_path, compiler, "-mavx2").level == "x86-64-v3"
+    assert allowed(tmp_path, compiler, "-march=x86-64-v4", "-march=x86-64-v2").level == "x86-64-v2"
+    beyond = allowed(tmp_path, compiler, "-march=znver3")
+    assert beyond.level == ""
+    assert {"avx2", "sha_ni", "vaes", "sse4a", "clzero"} <= beyond.sets
+
+
+@pytest.mark.parametrize("compiler", ["gcc-12", "clang-19"])
+def test_what_is_made_for_this_processor_may_use_what_it_has(tmp_path: Path, compiler: str) -> None:
+    found = allowed(tmp_path, compiler, "-march=native")
+    assert found.unknown == ()
+    assert found.sets <= read_processor().flags
+
+
+def test_what_has_no_name_here_is_said() -> None:
+    found = instructions_of(f"{BASE}#define __AVX99__ 1\n#define __FP_FAST_FMA 1\n", BASE)
+    assert found == Instructions(frozenset(), ("AVX99",))
+    assert found.level == ""
+    assert instructions_of("#define __aarch64__ 1\n", BASE) is None
+
+
+def test_rust_names_them_otherwise() -> None:
+    cfg = 'target_arch="x86_64"\ntarget_feature="sse2"\ntarget_feature="sse4.1"\n'
+    assert instructions_of_rust(cfg) == Instructions(frozenset({"sse4_1"}))
+    found = instructions_of_rust(f'{cfg}target_feature="avx99"\n')
+    assert found == Instructions(frozenset({"sse4_1"}), ("avx99",))
+    assert instructions_of_rust('target_arch="aarch64"\n') is None
+
+
+def test_only_some_flags_decide() -> None:
+    flags = ("-O3", "-march=haswell", "-mtune=native", "-Ctarget-cpu=x", "-Copt-level=3", "-mavx")
+    assert deciding_flags(flags) == ("-march=haswell", "-Ctarget-cpu=x", "-mavx")
