@@ -72,7 +72,7 @@ def test_every_option_is_on_its_page(
     assert sorted(commands) == sorted(sections)
     for command in commands:
         assert run_command_line([command, "--help"]) == 0
-        options = re.findall(r"^  .*?(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE)
+        options = re.findall(r"^  .*?(--[a-z0-9-]+)", capsys.readouterr().out, re.MULTILINE)
         missing = {option for option in options if f"`{option}`" not in sections[command]}
         assert missing == {"--help"}
 
