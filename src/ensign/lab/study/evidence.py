@@ -254,8 +254,9 @@ def _inputs(file: StudyFile) -> Iterator[tuple[str, Path]]:
     lock = lock_path(file.path)
     named = [(file.path.name, file.path), (lock.name, lock)]
     expected = [name for name in _expected(file) if _may_be_carried(file.folder / name)]
-    beside = (str(PurePosixPath(name)) for name in (*file.study.source.apply, *expected))
-    below = [(name, file.folder / name) for name in dict.fromkeys(beside) if _is_below(name)]
+    beside = (*file.study.source.apply, *expected)
+    plain = dict.fromkeys(str(PurePosixPath(name)) for name in beside)
+    below = [(name, file.folder / name) for name in plain if _is_below(name)]
     for name, path in (*named, *below):
         if path.is_file():
             yield name, path
