@@ -81,9 +81,9 @@ def test_what_debhelper_would_run_is_run(
     }.items():
         (programs / name).write_text(script)
         (programs / name).chmod(0o755)
-    called = command()[command().index("-c") + 1 :]
+    words = command()[command().index("-c") + 1 :]
     done = subprocess.run(
-        ["sh", "-c", *called],
+        ["sh", "-c", *words],
         cwd=tmp_path,
         env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
         capture_output=True,
