@@ -235,11 +235,18 @@ def joined(*parts: str) -> str:
 
 
 def studies() -> dict[Path, str]:
-    """Every study that is made from another, by its file."""
+    """Every study that is made from another, and its lock file: the source is the same."""
     made = {
         STUDIES / kind / f"{program}.toml": derived(
             (STUDIES / origin).read_text(), kind, program, origin
         )
+        for kind in AXES
+        for program, origin in PROGRAMS.items()
+    }
+    made |= {
+        STUDIES / kind / f"{program}.lock.json": (STUDIES / origin)
+        .with_suffix(".lock.json")
+        .read_text()
         for kind in AXES
         for program, origin in PROGRAMS.items()
     }

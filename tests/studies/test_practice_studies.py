@@ -23,13 +23,15 @@ AXES = sorted([*STUDIES.glob("practices/*.toml"), *STUDIES.glob("hardening/*.tom
 
 def test_made_studies_are_what_their_origins_give() -> None:
     made = MADE["studies"]()
-    assert {*AXES, STUDIES / "valkey/study.toml"} == set(made)
+    locks = {file.with_suffix(".lock.json") for file in AXES}
+    assert {*AXES, *locks, STUDIES / "valkey/study.toml"} == set(made)
     for file, text in made.items():
         assert file.read_text() == text, "run python3 bench/practice_studies.py"
 
 
 @pytest.mark.parametrize("file", OWN, ids=lambda file: file.parent.name)
 def test_a_program_has_four_variants_with_lto_and_pgo_and_is_confirmed(file: Path) -> None:
+    assert file.with_suffix(".lock.json").exists()
     study = read_study(file).study
     variants = expand(study)
     assert len(variants) >= 4
