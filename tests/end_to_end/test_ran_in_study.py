@@ -43,6 +43,7 @@ int main(int argc, char **argv)
 """
 _BUSY = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
 _EXEC = f'if (*folder == \'o\') execl("/bin/sh", "sh", "-c", "{_BUSY}", (char *)0);'
+_LINGER = "for (volatile unsigned long i = 0; *folder == 'o' && i < 8000000; i++) {}"
 _BUILD = """\
 case "$cflags" in WHO) other=1;; *) other=0;; esac
 $cc $cflags -DOTHER=$other -o main chooser.c $ldflags
@@ -90,8 +91,11 @@ def test_a_variant_that_runs_another_library_in_the_race_is_out(ensign: Ensign, 
     assert results(ensign)["failed"] == said["failed"]
 
 
-def test_a_variant_that_runs_another_program_in_the_race_is_out(ensign: Ensign) -> None:
-    choosing(ensign, "*-O2*", "interleaved", _EXEC)
+@pytest.mark.parametrize("before", ["", _LINGER], ids=["at once", "later"])
+def test_a_variant_that_becomes_another_program_in_the_race_is_out(
+    ensign: Ensign, before: str
+) -> None:
+    choosing(ensign, "*-O2*", "interleaved", f"{before}\n{_EXEC}")
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     (found,) = (e for e in results(ensign)["findings"] if e["code"] == "ran-something-else")

@@ -3,7 +3,7 @@
 use crate::code::{Code, WarningCode};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 pub type CounterValues = BTreeMap<&'static str, u64>;
 
@@ -122,7 +122,7 @@ pub struct VariantTotal<'a> {
     pub report: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    pub mapped: &'a BTreeSet<Mapped>,
+    pub mapped: Vec<RaceMapped<'a>>,
     #[serde(flatten)]
     pub drive: Option<DriveFacts>,
 }
@@ -161,6 +161,15 @@ pub struct Mapped {
     pub deleted: bool,
     /// Seen from another root directory than the tracer's.
     pub other_root: bool,
+}
+
+/// A file seen in one execution of a race.
+#[derive(Serialize, JsonSchema)]
+pub struct RaceMapped<'a> {
+    #[serde(flatten)]
+    pub file: &'a Mapped,
+    /// The last look at which it was seen, counted from 1.
+    pub last_look: u32,
 }
 
 /// The record of a drive that is complete.

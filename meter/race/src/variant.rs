@@ -16,7 +16,7 @@ use ensign_protocol::records::{Reason, Role};
 use ensign_protocol::request;
 use ensign_protocol::Code;
 use runner::Runner;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 mod copies;
@@ -60,8 +60,10 @@ pub(crate) struct Variant<'a> {
     slices: u64,
     state: State,
     pub observer: Observer,
-    /// What was seen mapped for execution.
-    pub mapped: BTreeSet<Mapped>,
+    /// What was seen mapped for execution, and at which look last.
+    pub mapped: BTreeMap<Mapped, u32>,
+    /// How often it was looked at in this execution.
+    pub looks: u32,
 }
 
 impl<'a> Variant<'a> {
@@ -86,7 +88,8 @@ impl<'a> Variant<'a> {
             slices: 0,
             state: State::Measured,
             observer: Observer::default(),
-            mapped: BTreeSet::new(),
+            mapped: BTreeMap::new(),
+            looks: 0,
         })
     }
 
@@ -117,6 +120,7 @@ impl<'a> Variant<'a> {
         self.wall_ns = 0;
         self.slices = 0;
         self.mapped.clear();
+        self.looks = 0;
         self.driven = Usage::default();
         self.padding = padding;
         self.own_files(run_state)?;

@@ -44,7 +44,8 @@ class Otherwise:
     """What was not as it was looked at, as texts.
 
     `others` and `changed` are other files than those that were looked at. `unseen` ran besides.
-    `own` says whether any of the variant's own files was seen in the race.
+    `own` says whether any of the variant's own files was still seen when what is unseen was: a
+    program that becomes another one was its own at first.
     """
 
     others: tuple[str, ...] = ()
@@ -60,10 +61,11 @@ def otherwise(looked: LookedAt, seen: Sequence[RaceMapping], identities: Identit
     """
     others: list[str] = []
     unseen: list[str] = []
-    own = False
+    own_look = unseen_look = 0
     for file in seen:
         path = _place(file, looked)
-        own = own or any(path.startswith(f"{folder}/") for folder in looked.own_folders)
+        if any(path.startswith(f"{folder}/") for folder in looked.own_folders):
+            own_look = max(own_look, file.last_look)
         if not path or _is_known(file, path, looked, identities):
             continue
         instead = _instead(path, looked)
@@ -71,6 +73,8 @@ def otherwise(looked: LookedAt, seen: Sequence[RaceMapping], identities: Identit
             others.append(f"the race ran {path}, {instead}")
         elif looked.whole:
             unseen.append(f"the race ran {path}, which was not run when looked at")
+            unseen_look = max(unseen_look, file.last_look)
+    own = own_look > 0 and own_look >= unseen_look
     return Otherwise(tuple(others), tuple(unseen), tuple(_changed(looked, identities)), own)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -134,6 +134,7 @@ class RaceMapping:
     """A file seen mapped for execution in a race; `device`, `inode` as `/proc/PID/maps` has them.
 
     Where it was `deleted`, or seen from an `other_root` directory, the path does not lead to it.
+    `last_look` is the last look at the execution at which it was seen, counted from 1.
     """
 
     path: str
@@ -141,6 +142,7 @@ class RaceMapping:
     inode: int
     deleted: bool = False
     other_root: bool = False
+    last_look: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

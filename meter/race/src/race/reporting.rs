@@ -6,8 +6,9 @@ use crate::run_state::RunState;
 use crate::totals::Total;
 use crate::turns::Turns;
 use ensign_load::Report;
-use ensign_protocol::records::{DriveFacts, Record, VariantTotal};
+use ensign_protocol::records::{DriveFacts, Mapped, RaceMapped, Record, VariantTotal};
 use ensign_protocol::WarningCode;
+use std::collections::BTreeMap;
 
 impl Racing<'_> {
     pub(super) fn tell(
@@ -56,7 +57,7 @@ impl Racing<'_> {
             scores: &total.scores,
             report: total.report.as_deref(),
             digest: total.digest,
-            mapped: &self.variants[index].mapped,
+            mapped: mapped(&self.variants[index].mapped),
             drive: total.drive.as_ref().map(drive_facts),
         }));
         run_state.out.put(&run_state.waiter, &record)
@@ -75,6 +76,12 @@ fn warn_bottleneck(run_state: &mut RunState, (variant, threads): (&str, usize), 
         );
         run_state.warn(WarningCode::LoadBottleneck, Some(variant), text);
     }
+}
+
+fn mapped(seen: &BTreeMap<Mapped, u32>) -> Vec<RaceMapped<'_>> {
+    seen.iter()
+        .map(|(file, &last_look)| RaceMapped { file, last_look })
+        .collect()
 }
 
 fn drive_facts(report: &Report) -> DriveFacts {

@@ -91,6 +91,7 @@ impl Variant<'_> {
     }
 
     fn see(&mut self, run_state: &mut RunState) {
+        self.looks += 1;
         let members = run_state.process_trees.tree(self.tree).members(Group::Main);
         let own = std::env::current_exe().unwrap_or_default();
         for pid in members.into_iter().take(MOST_PROCESSES) {
@@ -100,7 +101,7 @@ impl Variant<'_> {
             }
             for code in places::executable(pid, 0, u64::MAX) {
                 if let Code::File(file) = code {
-                    self.mapped.insert(file);
+                    self.mapped.insert(file, self.looks);
                 }
             }
         }
