@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 ENSIGN = Path(sys.executable).parent / "ensign"
@@ -211,7 +212,11 @@ def planted_kinds(material: Material) -> Iterator[Kind]:
         yield server_kind("python server (no go)", f"python3 {server}", material, 3000)
     for seconds in (3, 10):
         rounds = round(_rounds_per_s(work) * seconds)
-        yield Kind(f"{seconds} s", lambda f, rounds=rounds: f"{work} {round(rounds * f)}")
+        yield Kind(f"{seconds} s", partial(_rounds, work, rounds))
+
+
+def _rounds(work: str, rounds: int, factor: float) -> str:
+    return f"{work} {round(rounds * factor)}"
 
 
 def _rounds_per_s(work: str) -> float:
@@ -308,7 +313,8 @@ def row_of(said: Said) -> dict[str, object]:
             "words": said.words,
             "seconds": said.seconds,
         }
-    (first,) = said.result["comparisons"]  # type: ignore[misc]
+    comparisons: list[dict[str, object]] = said.result["comparisons"]  # type: ignore[assignment]
+    (first,) = comparisons
     about: dict[str, object] = said.result["experiment"]  # type: ignore[assignment]
     columns = ("ratio", "low", "high", "direction", "withheld", "correlation", "executions")
     kept = ("mode", "metric", "used_s", "budget_s", "stopped")

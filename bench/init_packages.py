@@ -36,7 +36,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ensign.builders.inspection import listing_of
+from ensign.builders.listed_tree import listing_of
 from ensign.builders.systems.registry import recognize
 
 SECTIONS = ("utils", "text", "science", "math", "graphics", "sound", "video", "electronics",

@@ -59,10 +59,16 @@ def read_listing(text: str) -> list[Test]:
     rows = csv.DictReader(text.splitlines())
     return [
         Test(
-            row["name"],
-            tuple(row["groups"].split()),
-            *(int(row[column]) for column in COLUMNS[2:-1]),
-            frozenset(row["sent"].split()),
+            name=row["name"],
+            groups=tuple(row["groups"].split()),
+            pipeline=int(row["pipeline"]),
+            connections=int(row["connections"]),
+            value_bytes=int(row["value_bytes"]),
+            preload_operations=int(row["preload_operations"]),
+            preload_bytes=int(row["preload_bytes"]),
+            fixed_requests=int(row["fixed_requests"]),
+            follows_replies=int(row["follows_replies"]),
+            sent=frozenset(row["sent"].split()),
         )
         for row in rows
     ]
