@@ -318,7 +318,7 @@ def row_of(said: Said) -> dict[str, object]:
     about: dict[str, object] = said.result["experiment"]  # type: ignore[assignment]
     columns = ("ratio", "low", "high", "direction", "withheld", "correlation", "executions")
     kept = ("mode", "metric", "used_s", "budget_s", "stopped")
-    codes = sorted({each["code"] for each in said.result["findings"]})
+    codes = sorted({each["code"] for each in said.result["findings"]})  # type: ignore[attr-defined]
     return {
         **{name: first[name] for name in columns},
         **{name: about[name] for name in kept},
