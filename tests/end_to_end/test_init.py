@@ -85,6 +85,10 @@ def test_a_program_that_needs_more_than_was_tried_can_be_named(ensign: Ensign) -
     done = ensign("init", "tree")
     assert done.status == 2
     assert "--command" in done.complaint
+    assert "× ended with status 1)" in done.complaint
+    done = ensign("init", "tree", "--command", "sum --wrong")
+    assert done.status == 2
+    assert "'sum --wrong' ended with status 1; name another" in done.complaint
     assert {path.name for path in (ensign.folder / "tree").iterdir()} == {"Makefile", "sum.c"}
     done = ensign("init", "tree", "--command", "sum --work")
     assert done.status == 0, done.err

@@ -116,7 +116,7 @@ def test_a_short_command_gets_more_to_read_until_it_is_long_enough() -> None:
     assert found.best is not None
     assert will_do(found.best)
     assert seen == [1, 40, 40]  # the last is the second look at what will do
-    assert found.count == 2
+    assert len(found.ran) == 2
 
 
 def test_a_program_that_reads_no_more_is_run_several_times() -> None:
@@ -131,7 +131,7 @@ def test_a_program_that_reads_no_more_is_run_several_times() -> None:
 
 def test_the_start_of_a_process_is_not_repeated() -> None:
     found = chosen([Attempt(PROGRAM)], lambda each: tried(each, 0.2), forever)
-    assert found.count == 1
+    assert len(found.ran) == 1
     assert found.best is not None
     assert found.best.attempt.repeat == 1
 
@@ -174,8 +174,8 @@ def test_what_will_do_ends_the_search_and_what_fails_never_wins() -> None:
     found = chosen(given, look, forever)
     assert found.best is not None
     assert found.best.attempt.program.path == "works"
-    assert found.count == 3
-    assert chosen(given[:1], look, forever) == Searched(None, 1)
+    assert len(found.ran) == 2
+    assert chosen(given[:1], look, forever) == Searched(None, failures=("exited",))
 
 
 def test_the_best_of_what_was_seen_is_taken_when_time_is_over() -> None:

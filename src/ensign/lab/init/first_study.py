@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -67,6 +68,7 @@ _TRYING_NS = 75 * 10**9
 _TRYING_TESTS_NS = 105 * 10**9
 # On a busy machine more is given, but somebody waits.
 _MOST_SLOWER = 2.0
+_MOST_WAYS = 3
 _PLACEHOLDER = "ensign-build/program"
 
 
@@ -127,9 +129,9 @@ def first_study(wish: Wish, cache: Cache, ports: Ports, told: Callbacks) -> Firs
     ):
         draft, exploration, build = found
         programs = exploration.programs()
-        trial, count = _trial(wish, exploration, programs, build, told)
+        trial, failures = _trial(wish, exploration, programs, build, told)
         if trial is None:
-            raise InputError(_nothing_ran(wish, programs, count))
+            raise InputError(_nothing_ran(wish, programs, failures))
         libraries = exploration.libraries_of(trial.attempt.program)
         final = _final(replace(draft, runtime_files=libraries), trial)
         sample = trial.attempt.sample
@@ -175,7 +177,7 @@ def _trial(
     programs: Sequence[Executable],
     ports: BuildPorts,
     told: Callbacks,
-) -> tuple[TriedCommand | None, int]:
+) -> tuple[TriedCommand | None, list[str]]:
     begun_ns = ports.clock.monotonic_ns()
     slower = min(_MOST_SLOWER, crowdedness())
 
@@ -190,16 +192,16 @@ def _trial(
     if wish.command:
         said = Attempt(order[0], tuple(shlex.split(wish.command))[1:])
         asked = tried(said)  # as it is, whatever it takes
-        return (asked if asked.ok else None), 1
-    count = 0
+        return (asked if asked.ok else None), [asked.how]
+    failures: list[str] = []
     best: TriedCommand | None = None
     for attempts_of, limit_ns in ((_of_programs, _TRYING_NS), (_of_tests, _TRYING_TESTS_NS)):
         found = chosen(attempts_of(exploration, order), tried, within(limit_ns))
-        count += found.count
+        failures += found.failures
         best = better(best, found.best)
         if best is not None and will_do(best):
             break
-    return best, count
+    return best, failures
 
 
 def _in_order(wish: Wish, programs: Sequence[Executable]) -> list[Executable]:
@@ -287,11 +289,15 @@ def _doubts(trial: TriedCommand) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _nothing_ran(wish: Wish, programs: Sequence[Executable], count: int) -> str:
+def _nothing_ran(wish: Wish, programs: Sequence[Executable], failures: Sequence[str]) -> str:
     names = ", ".join(each.path for each in programs[:4])
+    if wish.command:
+        return f"{wish.folder} builds ({names}), but '{wish.command}' {failures[0]}; name another"
+    ways = Counter(failures).most_common(_MOST_WAYS)
+    told = ", ".join(f"{count} × {how}" for how, count in ways)
     return (
-        f"{wish.folder} builds ({names}), but none of {count} commands that were tried ends well "
-        "by itself; name one: ensign init --command 'PROGRAM WORDS…'"
+        f"{wish.folder} builds ({names}), but none of {len(failures)} commands that were tried "
+        f"ends well by itself ({told}); name one: ensign init --command 'PROGRAM WORDS…'"
     )
 
 

@@ -58,11 +58,11 @@ Try = Callable[[Attempt], TriedCommand]
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What came of a search: the best, if anything ran, how many were tried, and all that ran."""
+    """What came of a search: the best, if anything ran, all that ran, and how the others ended."""
 
     best: TriedCommand | None
-    count: int
     ran: tuple[TriedCommand, ...] = ()
+    failures: tuple[str, ...] = ()
 
 
 def chosen(attempts: Iterable[Attempt], tried: Try, has_time: Callable[[], bool]) -> Searched:
@@ -73,24 +73,24 @@ def chosen(attempts: Iterable[Attempt], tried: Try, has_time: Callable[[], bool]
     """
     ran: list[TriedCommand] = []
     failed: set[Attempt] = set()
-    count = 0
+    failures: list[str] = []
     for attempt in attempts:
         if not has_time():
             break
         for trial in _grown(attempt, tried):
-            count += 1
             if trial.ok:
                 ran.append(trial)
+            else:
+                failures.append(trial.how)
         last = ran[-1] if ran else None
         if last is not None and last.attempt not in failed and will_do(last):
             if tried(last.attempt).ok:
-                return Searched(last, count, tuple(ran))
+                return Searched(last, tuple(ran), tuple(failures))
             failed.add(last.attempt)
             ran = [each for each in ran if each.attempt.words != last.attempt.words]
     repeated = [] if _any_will_do(ran) else list(_repeated(ran, tried))
-    count += len(repeated)
     ran += [trial for trial in repeated if trial.ok]
-    return Searched(max(ran, key=_worth, default=None), count, tuple(ran))
+    return Searched(max(ran, key=_worth, default=None), tuple(ran), tuple(failures))
 
 
 def will_do(trial: TriedCommand) -> bool:
