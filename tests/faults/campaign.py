@@ -114,9 +114,9 @@ class Campaign:
             give_to(self.launcher.user, folder.parent)
             done = self.launcher.run(folder, self.scenario.argv, trouble=Trouble(fault))
             struck = done.struck or {"struck": "", "kind": ""}
-            mute = fault.lasting and struck["kind"] in KINDS["write"]
-            # Of those that last, the first may be overcome, and the next one told.
+            # Of those that last, the first may be overcome, or of another kind.
             later = fault.kind if fault.lasting else ""
+            mute = later in KINDS["write"]
             wrong = list(wrong_with_fault(done, folder, struck["kind"], later=later, mute=mute))
             if done.status == 0:
                 wrong += other_outcome(self.scenario, folder, self.reference)
