@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import threading
+from contextlib import suppress
 from typing import IO
 
 from ensign.host.processes import Outcome, ProcessRequest, read_tail
 from ensign.model.errors import Interrupted
+from faults.surroundings import descendants
 
 
 class PlainProcesses:
@@ -37,16 +41,15 @@ class PlainProcesses:
         if stdout is not None:
             err, out = (err if request.log is None else out), stdout
         try:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 request.argv,
                 env=dict(request.env),
                 cwd=request.cwd,
                 stdin=subprocess.DEVNULL if stdin is None else stdin,
                 stdout=out,
                 stderr=err,
-                timeout=deadline_s,
-                check=False,
             )
+            printed, complained = _awaited(process, deadline_s)
         except FileNotFoundError as error:
             return Outcome(None, None, "not-found", tail=str(error))
         except subprocess.TimeoutExpired:
@@ -57,13 +60,26 @@ class PlainProcesses:
                     file.close()
         if self._stopped.is_set():
             raise Interrupted("interrupted")
-        said = (done.stdout or b"").decode(errors="replace")[-2000:]
-        tail = said + (done.stderr or b"").decode(errors="replace")[-2000:]
+        said = printed.decode(errors="replace")[-2000:]
+        tail = said + complained.decode(errors="replace")[-2000:]
         if request.log is not None:
             tail = read_tail(request.log)
-        if done.returncode < 0:
-            return Outcome(None, -done.returncode, "exited", wall_ns=1, tail=tail)
-        return Outcome(done.returncode, None, "exited", wall_ns=1, tail=tail, stdout=said)
+        if process.returncode < 0:
+            return Outcome(None, -process.returncode, "exited", wall_ns=1, tail=tail)
+        return Outcome(process.returncode, None, "exited", wall_ns=1, tail=tail, stdout=said)
+
+
+def _awaited(process: subprocess.Popen[bytes], deadline_s: float | None) -> tuple[bytes, bytes]:
+    """What it printed; at its deadline all below it ends, too: sandboxes would go on alone."""
+    with process:
+        try:
+            out, err = process.communicate(timeout=deadline_s)
+        except subprocess.TimeoutExpired:
+            for pid in (process.pid, *descendants(process.pid)):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            raise
+    return out or b"", err or b""
 
 
 class WithoutNamespaces(PlainProcesses):

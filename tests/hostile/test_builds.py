@@ -7,6 +7,7 @@ import os
 import socket
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -145,7 +146,7 @@ def test_nothing_private_is_seen_and_nothing_outside_is_changed(hostile: Hostile
         secret.write_text("secret\n")
         secret.chmod(0o600)
     victim = subprocess.Popen(["sleep", "1000"])
-    mine = subprocess.Popen(["sh", "-c", "sleep 1000; : NOT-YOURS"])
+    mine = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)  # NOT-YOURS"])
     before = sorted(each.name for each in hostile.folder.iterdir())
     try:
         with listening() as port:
