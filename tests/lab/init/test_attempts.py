@@ -20,6 +20,7 @@ from ensign.lab.init.attempts import (
     ranked,
     suite_attempts,
 )
+from ensign.lab.init.exploration import samples_of
 from ensign.lab.init.search import Searched, TriedCommand, budget_s, chosen, will_do
 from ensign.model.placeholders import fill_all
 
@@ -79,6 +80,26 @@ def test_samples_of_a_kind_that_the_help_names_come_first() -> None:
     samples = [Sample("big.txt", 9), Sample("small.emf", 1)]
     assert fitting(samples, "converts EMF files")[0].path == "small.emf"
     assert fitting(samples, "reframes")[0].path == "big.txt"
+
+
+def test_samples_for_tests_come_first_and_much_larger_ones_are_taken_too() -> None:
+    files = {"p/tests.xml": 2_000, "p/all.xml": 140_000, "test/a.c": 900, "src/b.c": 5_000}
+    chosen = [each.path for each in samples_of(files, 8)]
+    assert chosen == ["p/tests.xml", "test/a.c", "p/all.xml"]
+    assert [each.path for each in samples_of({"src/b.c": 5}, 8)] == ["src/b.c"]
+
+
+def test_what_writes_beside_the_source_is_tried_in_a_folder_of_its_own() -> None:
+    def look(attempt: Attempt) -> TriedCommand:
+        trial = tried(attempt, 5.0 * attempt.repeat, ok=attempt.in_tmp)
+        return replace(trial, wrote_beside=not attempt.in_tmp)
+
+    best = chosen([Attempt(PROGRAM, ("-x",))], look, forever).best
+    assert best is not None
+    assert best.attempt.command[-1] == (
+        'cd "{tmp}" && for i in $(seq 24); do "{artifact}" -x || exit; done'
+    )
+    assert chosen([Attempt(PROGRAM, (), SAMPLE)], look, forever).best is None
 
 
 def test_commands_are_as_a_study_has_them() -> None:

@@ -70,7 +70,7 @@ class Sample:
 class Attempt:
     """A command: words after the program, where `{input}` is the sample; else that is its input.
 
-    `repeat` is how often the program is run, by a shell.
+    `repeat` is how often the program is run, by a shell; `in_tmp` says that its folder is `{tmp}`.
     """
 
     program: Executable
@@ -78,6 +78,7 @@ class Attempt:
     sample: Sample | None = None
     env: tuple[tuple[str, str], ...] = ()
     repeat: int = 1
+    in_tmp: bool = False
 
     @property
     def reads_input(self) -> bool:
@@ -96,7 +97,7 @@ class Attempt:
         """As a study has it; `input` is the sample's file."""
         words = tuple(map(_as_it_is, self.words))
         copied = next((word for word in words if word.startswith(COPY)), "")
-        if self.repeat == 1 and not copied:
+        if self.repeat == 1 and not copied and not self.in_tmp:
             return ("{artifact}", *words)
         said = " ".join(_quoted(word) for word in ("{artifact}", *words))
         if self.reads_input:
@@ -105,6 +106,8 @@ class Attempt:
             said = f'cp "{INPUT}" "{copied}" && {said}'
         if self.repeat > 1:
             said = f"for i in $(seq {self.repeat}); do {said} || exit; done"
+        if self.in_tmp:
+            said = f'cd "{{tmp}}" && {said}'
         return ("sh", "-c", said)
 
     @property

@@ -42,6 +42,7 @@ _LARGEST_SAMPLE_BYTES = 1 << 20
 _LARGEST_LOG_BYTES = 64 << 20
 _LARGEST_TEXT_BYTES = 1 << 18
 _MOST_TEXTS = 40
+_MUCH_LARGER = 8
 _MOST_FILES = 20_000
 _LAST_LINES = 12
 _TEXTS = re.compile(
@@ -194,6 +195,7 @@ class Exploration:
             wall_ns=outcome.wall_ns,
             how="says how it is used" if asks else how,
             changed_input=outcome.ok and changed,
+            wrote_beside=outcome.ok and writes and not changed and not asks,
             crowded=crowd,
         )
 
@@ -265,16 +267,21 @@ def crowdedness() -> float:
 
 
 def samples_of(files: dict[str, int], most: int) -> tuple[Sample, ...]:
-    """Files of the source to be read: the largest of each kind, those for tests first."""
-    best: dict[str, tuple[bool, int, str]] = {}
+    """Files of the source to be read: the largest of each kind for tests, then of the others."""
+    best: dict[tuple[str, bool], tuple[bool, int, str]] = {}
     for name, size in files.items():
         if name.startswith(_NOT_SAMPLES):
             continue
         known = (_is_for_tests(name), size, name)
-        suffix = Path(name).suffix
-        best[suffix] = max(best.get(suffix, known), known)
-    chosen = sorted(best.values(), reverse=True)[:most]
-    return tuple(Sample(name, size) for _, size, name in chosen)
+        kind = (Path(name).suffix, known[0])
+        best[kind] = max(best.get(kind, known), known)
+    # The largest of all only where those for tests are small beside it.
+    chosen = [
+        each
+        for (suffix, for_tests), each in best.items()
+        if for_tests or each[1] > _MUCH_LARGER * best.get((suffix, True), (True, 0, ""))[1]
+    ]
+    return tuple(Sample(name, size) for _, size, name in sorted(chosen, reverse=True)[:most])
 
 
 def content_of(source: Path, sample: Sample) -> bytes:

@@ -34,8 +34,8 @@ class TriedCommand:
     """One execution of an attempt.
 
     `share_built` is the part of its CPU time that was in code that was built, `how` its end;
-    `changed_input` tells that it failed for no other reason than that, `crowded` how many tasks
-    there were for each CPU meanwhile.
+    `changed_input` and `wrote_beside` (into its folder, which is the source) tell that it failed
+    for no other reason than that, `crowded` how many tasks there were for each CPU meanwhile.
     """
 
     attempt: Attempt
@@ -45,6 +45,7 @@ class TriedCommand:
     wall_ns: int
     how: str
     changed_input: bool = False
+    wrote_beside: bool = False
     crowded: float = 1.0
 
     @property
@@ -149,6 +150,9 @@ def _grown(attempt: Attempt, tried: Try) -> Iterator[TriedCommand]:
     yield trial
     if trial.changed_input and attempt.takes_files:
         trial = tried(attempt.on_a_copy())
+        yield trial
+    if trial.wrote_beside and attempt.sample is None:
+        trial = tried(replace(attempt, in_tmp=True))
         yield trial
     for _ in range(_GROWTHS):
         sample = trial.attempt.sample
