@@ -86,3 +86,15 @@ def test_a_workload_that_does_not_run_the_program_is_an_error(ensign: Ensign) ->
     done = ensign("run", "study.toml")
     assert done.status == 3
     assert "did not run main" in " ".join(done.err.split())
+
+
+def test_a_workload_that_runs_another_program_of_the_build_is_raced(ensign: Ensign) -> None:
+    command = ('command = ["{artifact}", "300"]', 'command = ["{files}/other", "300"]')
+    build = (
+        "$cc $cflags -o main main.c work.c $ldflags; $cc $cflags -o other main.c work.c $ldflags"
+    )
+    write_parts(ensign.folder, build, "main", "other", changes=(command,))
+    done = ensign("run", "study.toml")
+    assert done.status == 0, done.err
+    result = json.loads(ensign("report", "study.toml", "--json", "-").out)
+    assert {each["path"] for each in result["ran"] if each["built"]} == {"other"}

@@ -7,8 +7,8 @@ import pytest
 
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
-from ensign.toolchains.spelling import flags_for, refusal
-from ensign.toolchains.table import Family, Kind
+from ensign.toolchains.spelling import beside_cflags, flags_for, refusal
+from ensign.toolchains.table import Family, Flags, Kind
 
 GCC = Kind(Family.GCC, (12, 2, 0))
 GCC_11 = Kind(Family.GCC, (11, 3, 0))
@@ -110,3 +110,11 @@ def test_what_cannot_exist_is_refused() -> None:
     assert "needs gcc 12" in refusal(GCC_11, auto_init)
     assert "needs clang 16" in refusal(CLANG_14, auto_init)
     assert not refusal(GCC, auto_init)
+
+
+def test_a_configure_gets_no_level_with_the_link_flags_but_where_clang_links_compile() -> None:
+    plain = Flags(("-O3", "-g"), ("-O3", "-g", "-grecord-command-line", "-fuse-ld=lld", "-lm"))
+    assert beside_cflags(CLANG, plain) == ("-fuse-ld=lld", "-lm")
+    whole = Flags(("-O3", "-flto"), ("-O3", "-g", "-flto"))
+    assert beside_cflags(CLANG, whole) == whole.link
+    assert beside_cflags(GCC, whole) == ("-flto",)

@@ -37,7 +37,7 @@ from ensign.toolchains.find import Toolchain
 from ensign.toolchains.hardening import POSITION_OF_PROGRAMS, beside_libraries
 from ensign.toolchains.profiling import instrumenting, using
 from ensign.toolchains.rust import cargo_settings
-from ensign.toolchains.spelling import with_separate_functions
+from ensign.toolchains.spelling import beside_cflags, with_separate_functions
 from ensign.toolchains.table import Family, Flags
 
 _SCHEMA = 7
@@ -363,11 +363,14 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
     build, flags = context.build, use.flags
     if build.system == "debian":
         flags = beside_libraries(context.toolchain.kind, flags)
+    linking = flags.link
+    if build.system == "autotools":
+        linking = beside_cflags(context.toolchain.kind, flags)
     values = {
         **context.values(flags if variant.dependencies == "flags" else Flags((), ())),
         "cflags": " ".join(flags.compile),
         "cppflags": " ".join(each for each in flags.compile if each.startswith(("-D", "-U"))),
-        "ldflags": " ".join(flags.link),
+        "ldflags": " ".join(linking),
         "allocator": build.allocators.get(variant.allocator, ""),
     }
     commands = _with_settings(filled_all(build.commands, values, "build.commands"), flags)

@@ -32,6 +32,7 @@ _EVIDENCE = ("-g", "-grecord-command-line", "-Cdebuginfo=1")
 # Of the targets that a study can name, those whose processors have fused multiply-add.
 _WITH_FMA = ("x86-64-v3", "x86-64-v4", "native")
 _LINK_ONLY = re.compile(r"-(Wl,|l|L|fuse-ld=|static|pie$|no-pie$|rdynamic|s$|B)")
+_LEVEL = re.compile(r"-O\w*|-g[\w-]*")
 
 
 def flags_for(kind: Kind, variant: Variant, linker_flag: str, linker_folder: str = "") -> Flags:
@@ -142,3 +143,14 @@ def _allocator(allocator: str) -> tuple[str, ...]:
     if allocator not in _ALLOCATORS:
         return ()
     return ("-Wl,--push-state,--no-as-needed", _ALLOCATORS[allocator], "-Wl,--pop-state")
+
+
+def beside_cflags(kind: Kind, flags: Flags) -> tuple[str, ...]:
+    """The link flags, for a `configure` script, whose checks and links get the compile flags, too.
+
+    A level there would undo what a check sets (`CFLAGS=-O0`), and means nothing to a link: but to
+    Clang's with LTO. GCC's takes it from the objects.
+    """
+    if kind.family is Family.CLANG and any(each.startswith("-flto") for each in flags.link):
+        return flags.link
+    return tuple(each for each in flags.link if not _LEVEL.fullmatch(each))

@@ -139,10 +139,12 @@ def _repeated(ran: Iterable[TriedCommand], tried: Try) -> Iterator[TriedCommand]
 
 
 def _worth(trial: TriedCommand) -> tuple[bool, bool, float]:
-    """First that it is at work in what was built, then that it is long enough, but not too long."""
-    share = trial.share_built >= LEAST_SHARE
+    """That it will do, that it is not too long, then how long it is at work in what was built.
+
+    The share alone says little of what is short: a few looks are all there are of it.
+    """
     short_enough = trial.alone_ns <= LONGEST_NS
-    return share, short_enough, min(trial.user_ns, WANTED_NS) * trial.share_built
+    return will_do(trial), short_enough, min(trial.user_ns, WANTED_NS) * trial.share_built
 
 
 def _grown(attempt: Attempt, tried: Try) -> Iterator[TriedCommand]:

@@ -90,8 +90,9 @@ def _way_out(library: BuiltFile | MadeLibrary, kept: Sequence[BuiltFile]) -> str
 def _not_run(result: BuildResult, traces: Iterable[RanOnce], artifact: str) -> Iterator[Finding]:
     name = result.facts.variant
     program = result.facts.files[0].path if result.facts.files else artifact
+    programs = {program, *(each.path for each in result.facts.files if each.kind == "program")}
     for trace in traces:
-        if trace.not_judged or any(each.path == program for each in trace.files if each.built):
+        if trace.not_judged or any(each.path in programs for each in trace.files if each.built):
             continue
         text = (
             f"{trace.workload} did not run {program}, so it says nothing about the build; "
