@@ -96,3 +96,27 @@ def test_a_program_that_needs_more_than_was_tried_can_be_named(ensign: Ensign) -
     assert 'command = ["{artifact}", "--work"]' in text
     done = ensign("plan", "tree/ensign.toml")
     assert done.status == 0, done.err
+
+
+def test_a_test_that_is_built_on_demand_is_raced_where_nothing_else_can_be(
+    ensign: Ensign,
+) -> None:
+    tree = ensign.folder / "tree"
+    tree.mkdir()
+    (tree / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(late C)\n"
+        "add_executable(tool tool.c)\n"
+        "add_executable(slow_test EXCLUDE_FROM_ALL work.c)\n"
+        "add_executable(a_test EXCLUDE_FROM_ALL work.c)\n"
+    )
+    (tree / "tool.c").write_text("int main(void) { return 1; }\n")
+    (tree / "work.c").write_text(
+        "int main(void) { volatile long s = 0;\n"
+        "for (long i = 0; i < 100000000; i++) s += i; return 0; }\n"
+    )
+    done = ensign("init", "tree")
+    assert done.status == 0, done.err
+    text = (tree / "ensign.toml").read_text()
+    assert 'targets = ["all", "a_test"]' in text
+    assert 'artifact = "ensign-build/a_test"' in text
+    assert 'command = ["{artifact}"]' in text

@@ -111,11 +111,16 @@ def _request(wanted: Inspection, recognized: Recognized) -> BuildRequest:
     return BuildRequest(with_recipe_of_system(study), path, (variant,), variant.name)
 
 
-def _configured_by_cmake(opened: OpenedTree) -> None:
-    opened.run(opened.stage.clean)
+def ask_cmake(opened: OpenedTree) -> None:
+    """Make CMake tell of its targets when it configures, which `asked_of` reads."""
     query = opened.tree / BUILD_FOLDER / _QUERY
     query.parent.mkdir(parents=True)
     query.touch()
+
+
+def _configured_by_cmake(opened: OpenedTree) -> None:
+    opened.run(opened.stage.clean)
+    ask_cmake(opened)
     opened.run(opened.stage.commands[:1])
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders.inspection import asked_of
+from ensign.builders.inspection import ask_cmake, asked_of
 from ensign.builders.opened_tree import OpenedTree, opened_tree
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import obtain_sources
@@ -22,7 +22,7 @@ from ensign.host.foreign_files import HostileFileError, read_foreign
 from ensign.host.processes import read_tail
 from ensign.host.tree_walk import passed_over, walk
 from ensign.lab.init import build_options
-from ensign.lab.init.attempts import Attempt, Executable, Sample
+from ensign.lab.init.attempts import Attempt, Executable, Sample, ranked
 from ensign.lab.init.search import TriedCommand
 from ensign.lab.study_file import StudyFile
 from ensign.meter.following import read_followed
@@ -52,6 +52,13 @@ _IN_TESTS = re.compile(r"(^|/)(debian/)?tests?/[^/.]*$")
 _SAYS_USAGE = re.compile(
     rb"^[ \t]*(usage|syntax)\b|\busage:|\btry [^\n]{0,80}--?help", re.IGNORECASE | re.MULTILINE
 )
+_MOST_ON_DEMAND = 12
+_IN_BUILD = f"{BUILD_FOLDER}/"
+_BUILDING: Mapping[str, tuple[str, ...]] = {
+    "autotools": ("make", "-C", BUILD_FOLDER, "-j{jobs}"),
+    "cmake": ("cmake", "--build", BUILD_FOLDER, "--parallel", "{jobs}", "--target"),
+    "meson": ("ninja", "-C", BUILD_FOLDER, "-j{jobs}"),
+}
 _NOT_SAMPLES = ("debian/", "ensign.toml", "ensign.lock.json")
 
 
@@ -142,6 +149,41 @@ class Exploration:
         if self.recognized.system == "meson":
             return build_options.of_meson(said(built / "meson-info/intro-buildoptions.json"))
         return ()
+
+    def with_more_programs(self) -> tuple[Exploration, Mapping[str, tuple[str, ...]]]:
+        """With programs that are built on demand alone, such as tests; by path, how to ask for each.
+
+        As it was, and none, where there are none, or they do not build.
+        """
+        asked = self._on_demand()
+        words = tuple(dict.fromkeys(word for each in asked.values() for word in each))
+        try:
+            if words:
+                self.opened.run(((*_BUILDING[self.recognized.system], *words),))
+        except StageFailedError:
+            return self, {}
+        made = tuple(each for each in self.opened.made() if each not in self.made)
+        new = {each.path: asked.get(each.path) or words for each in made if each.kind == "program"}
+        return replace(self, made=(*self.made, *made)), new
+
+    def _on_demand(self) -> dict[str, tuple[str, ...]]:
+        """Programs that were not built, by path, with the words that a build is told for each."""
+        system, tree = self.recognized.system, self.opened.tree
+        if system == "autotools" and not self.recognized.keys:
+            return {"": ("check", "TESTS=")}
+        if system not in _BUILDING:
+            return {}
+        try:
+            targets = asked_of(self.opened, self.recognized).targets
+        except (HostileFileError, InputError):
+            return {}
+        missing = {
+            each.path: each.name if system == "cmake" else each.path.removeprefix(_IN_BUILD)
+            for each in targets
+            if each.kind == "program" and not _is_made(tree / each.path)
+        }
+        order = ranked([Executable(path) for path in missing], "")
+        return {each.path: (missing[each.path],) for each in order[:_MOST_ON_DEMAND]}
 
     def help_of(self, program: Executable) -> str:
         """What a program says of how it is used; empty where it says nothing."""
@@ -249,7 +291,10 @@ def explored(
     with opened_tree(request, ports, sources, "init") as opened:
         on_event(BuildEvent("started", "a first build", 0.0, 0.0))
         try:
-            opened.run((*opened.stage.clean, *opened.stage.commands))
+            opened.run(opened.stage.clean)
+            if recognized.system == "cmake" and not file.study.build.in_source:
+                ask_cmake(opened)
+            opened.run(opened.stage.commands)
         except StageFailedError as failed:
             tail = read_tail(opened.runner.log)
             raise CommandFailed(_failure(str(failed), tail)) from None
@@ -311,6 +356,14 @@ def _beginning(path: Path) -> bytes:
             return file.read(1 << 14)
     except OSError:
         return b""
+
+
+def _is_made(path: Path) -> bool:
+    """Whether it is more than the empty file that `ctest` was shown."""
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _content(path: Path) -> bytes | None:

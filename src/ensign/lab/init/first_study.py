@@ -66,6 +66,7 @@ _MOST_PROGRAMS = 12
 _MOST_SHOWN = 12
 _TRYING_NS = 75 * 10**9
 _TRYING_TESTS_NS = 105 * 10**9
+_TRYING_MORE_NS = 30 * 10**9
 # On a busy machine more is given, but somebody waits.
 _MOST_SLOWER = 2.0
 _MOST_WAYS = 3
@@ -129,9 +130,12 @@ def first_study(wish: Wish, cache: Cache, ports: Ports, told: Callbacks) -> Firs
     ):
         draft, exploration, build = found
         programs = exploration.programs()
-        trial, failures = _trial(wish, exploration, programs, build, told)
+        found_trial = _trial(wish, exploration, programs, build, told)
+        trial = found_trial.best
         if trial is None:
-            raise InputError(_nothing_ran(wish, programs, failures))
+            raise InputError(_nothing_ran(wish, programs, found_trial.failures))
+        if found_trial.targets:
+            draft = replace(draft, keys={**draft.keys, "targets": ["all", *found_trial.targets]})
         libraries = exploration.libraries_of(trial.attempt.program)
         final = _final(replace(draft, runtime_files=libraries), trial)
         sample = trial.attempt.sample
@@ -171,13 +175,22 @@ def chosen_compilers(path: str, system: str) -> tuple[str, ...]:
     return chosen
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The best command, if any ran; how others ended; what its build must be told for it."""
+
+    best: TriedCommand | None
+    failures: tuple[str, ...]
+    targets: tuple[str, ...] = ()
+
+
 def _trial(
     wish: Wish,
     exploration: Exploration,
     programs: Sequence[Executable],
     ports: BuildPorts,
     told: Callbacks,
-) -> tuple[TriedCommand | None, list[str]]:
+) -> _Found:
     begun_ns = ports.clock.monotonic_ns()
     slower = min(_MOST_SLOWER, crowdedness())
 
@@ -192,7 +205,7 @@ def _trial(
     if wish.command:
         said = Attempt(order[0], tuple(shlex.split(wish.command))[1:])
         asked = tried(said)  # as it is, whatever it takes
-        return (asked if asked.ok else None), [asked.how]
+        return _Found(asked if asked.ok else None, (asked.how,))
     failures: list[str] = []
     best: TriedCommand | None = None
     for attempts_of, limit_ns in ((_of_programs, _TRYING_NS), (_of_tests, _TRYING_TESTS_NS)):
@@ -201,7 +214,21 @@ def _trial(
         best = better(best, found.best)
         if best is not None and will_do(best):
             break
-    return best, failures
+    if best is not None and will_do(best):
+        return _Found(best, tuple(failures))
+    more, targets = exploration.with_more_programs()
+    begun_ns = ports.clock.monotonic_ns()
+    new = [each for each in more.programs() if each.path in targets]
+    if wish.artifact:
+        new = [each for each in new if wish.artifact in (each.path, each.name)]
+    if not new:
+        return _Found(best, tuple(failures))
+    found = chosen(_of_suite(more, _in_order(wish, new)), tried, within(_TRYING_MORE_NS))
+    failures += found.failures
+    if found.best is None or better(best, found.best) is best:
+        return _Found(best, tuple(failures))
+    path = found.best.attempt.program.path
+    return _Found(found.best, tuple(failures), targets[path])
 
 
 def _in_order(wish: Wish, programs: Sequence[Executable]) -> list[Executable]:
@@ -238,6 +265,13 @@ def _of_programs(exploration: Exploration, order: Sequence[Executable]) -> Itera
 
 def _shown(text: str, program: Executable, files: Mapping[str, int]) -> list[Shown]:
     return shown_commands(text, program.name, files)
+
+
+def _of_suite(exploration: Exploration, order: Sequence[Executable]) -> Iterator[Attempt]:
+    """What the build system lists of these programs, then each by itself."""
+    benchmarks, tests = exploration.suite()
+    yield from suite_attempts((*benchmarks, *tests), order)
+    yield from map(Attempt, order)
 
 
 def _of_tests(exploration: Exploration, order: Sequence[Executable]) -> Iterator[Attempt]:

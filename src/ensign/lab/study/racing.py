@@ -18,6 +18,11 @@ from ensign.model.results import Stopped
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
 from ensign.model.trials import Trial, failed_variants
+
+_SLICED = (
+    "; it ended well alone: what depends on time may not bear to be stopped for the others, then "
+    'race.mode = "alternating" runs it whole'
+)
 from ensign.store.folder import StudyFolder
 
 
@@ -153,9 +158,18 @@ def run_rounds(
         try:
             trial = one_trial(meter, study, raced, workload, requests, round_index=round_index)
         except CommandFailed as error:
-            raise RaceFailed(str(error)) from None
+            raise race_failed(error, study, raced, workload) from None
         folder.write_trial(plan.key, trial)
         there.append(replace(trial, slices=()))
         gone |= failed_variants([trial])
         on_trial(RoundProgress(done, total, round_index, workload.name, trial))
     return tuple(there)
+
+
+def race_failed(
+    error: CommandFailed, study: Study, variants: RacedVariants, workload: Workload
+) -> RaceFailed:
+    """The baseline failed in a race, though it ran alone before."""
+    sliced = study.race.mode != "alternating" and not variants.alternating
+    way_out = _SLICED if sliced and workload.command is not None else ""
+    return RaceFailed(f"{error}{way_out}")

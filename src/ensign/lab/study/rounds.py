@@ -16,10 +16,10 @@ from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.fitting import MOST_ROUNDS, TOLERANCE
 from ensign.lab.study.fixed import raced_ns, write_plan
 from ensign.lab.study.judging import experiment_of
-from ensign.lab.study.racing import RoundPlan, RoundProgress, order_of
+from ensign.lab.study.racing import RoundPlan, RoundProgress, order_of, race_failed
 from ensign.lab.study.variants import RacedVariants
 from ensign.meter.client import Meter
-from ensign.model.errors import CommandFailed, RaceFailed
+from ensign.model.errors import CommandFailed
 from ensign.model.finding_kinds.race import BUDGET_ENDED, PRECISION_OUT_OF_REACH
 from ensign.model.findings import Finding
 from ensign.model.results import Stopped
@@ -124,7 +124,7 @@ def _trial(
             context.meter, study, placed, workload, requests, round_index=state.rounds
         )
     except CommandFailed as error:
-        raise RaceFailed(str(error)) from None
+        raise race_failed(error, study, placed, workload) from None
     context.folder.write_trial(plan.key, raced)
     state.gone |= failed_variants([raced])
     return raced

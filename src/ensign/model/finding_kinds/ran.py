@@ -39,9 +39,9 @@ BUILT_NOT_LOADED = FindingKind(
 ARTIFACT_NOT_RUN = FindingKind(
     "artifact-not-run",
     Severity.ERROR,
-    "A workload did not run the program, so it says nothing about the build. The variant is not "
+    "A workload ran no program of the build, so it says nothing about it. The variant is not "
     "raced.",
-    "Let its command run `{artifact}`.",
+    "Let its command run `{artifact}`, or a program that `build.runtime_files` keeps.",
 )
 SHARED_FILES = FindingKind(
     "shared-files",
