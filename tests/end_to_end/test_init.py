@@ -112,7 +112,7 @@ def test_a_test_that_is_built_on_demand_is_raced_where_nothing_else_can_be(
     (tree / "tool.c").write_text("int main(void) { return 1; }\n")
     (tree / "work.c").write_text(
         "int main(void) { volatile long s = 0;\n"
-        "for (long i = 0; i < 100000000; i++) s += i; return 0; }\n"
+        "for (long i = 0; i < 400000000; i++) s += i; return 0; }\n"
     )
     done = ensign("init", "tree")
     assert done.status == 0, done.err

@@ -30,7 +30,7 @@ _TEST: dict[str, object] = {"name": "set", "load": ["load", "-n", "{requests}", 
 @pytest.mark.parametrize(
     ("training", "said"),
     [
-        ({"name": "set", "load": ["load", "-t", "get"]}, "set is a test, too"),
+        ({**_TEST, "requests": 9}, "set runs the command of set"),
         ({**_TEST, "name": "learn", "requests": 9}, "learn runs the command of set"),
         (
             {"name": "learn", "load": ["load", "-n", "1000", "-t", "set"]},
@@ -51,6 +51,7 @@ def test_an_overlap_is_an_error_about_the_whole(training: dict[str, object], sai
         None,
         {"name": "learn", "load": ["load", "-n", "1000", "-t", "get"]},
         {"name": "learn", "load": ["load", "-n", "all", "-t", "set"]},
+        {"name": "set", "load": ["load", "-t", "get"]},
         {"name": "learn", "load": ["load", "-n", "1000", "-t", "set", "-P", "8"]},
     ],
 )

@@ -151,7 +151,7 @@ class Exploration:
         return ()
 
     def with_more_programs(self) -> tuple[Exploration, Mapping[str, tuple[str, ...]]]:
-        """With programs that are built on demand alone, such as tests; by path, how to ask for each.
+        """With programs that are built on demand alone, such as tests; what to ask for, by path.
 
         As it was, and none, where there are none, or they do not build.
         """

@@ -15,7 +15,7 @@ _NUMBER = r"\d+"
 
 
 def overlap_findings(study: Study) -> tuple[Finding, ...]:
-    """An error where a training workload is a test: by its name, or by its command.
+    """An error where a training workload is a test, by what it runs; a name alone says nothing.
 
     Commands are equal whatever number stands for `{requests}`. Drives overlap where they have a
     command with the same pattern of keys in common, whatever their connections or sizes.
@@ -23,10 +23,10 @@ def overlap_findings(study: Study) -> tuple[Finding, ...]:
     if study.training is None:
         return ()
     pairs = [
-        f"{trained.name} {_relation(trained, test)}"
+        f"{trained.name} runs the command of {test.name}"
         for trained in study.training.workloads
         for test in study.workloads
-        if trained.name == test.name or _same_command(trained, test)
+        if _same_command(trained, test)
     ]
     if not pairs:
         return ()
@@ -35,12 +35,6 @@ def overlap_findings(study: Study) -> tuple[Finding, ...]:
         "they gain on what they have seen"
     )
     return (TRAINING_OVERLAPS_TESTS.found(text),)
-
-
-def _relation(trained: Workload, test: Workload) -> str:
-    if trained.name == test.name:
-        return "is a test, too"
-    return f"runs the command of {test.name}"
 
 
 def _same_command(one: Workload, other: Workload) -> bool:

@@ -18,12 +18,12 @@ from ensign.model.results import Stopped
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
 from ensign.model.trials import Trial, failed_variants
+from ensign.store.folder import StudyFolder
 
 _SLICED = (
     "; it ended well alone: what depends on time may not bear to be stopped for the others, then "
     'race.mode = "alternating" runs it whole'
 )
-from ensign.store.folder import StudyFolder
 
 
 @dataclass(frozen=True, slots=True)
