@@ -6,7 +6,11 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+from ensign.builders.opened_tree import OpenedTree
+from ensign.builders.systems.build_system import Recognized
 from ensign.builders.systems.inspected import SuiteCommand
 from ensign.lab.init.attempts import (
     COPY,
@@ -20,7 +24,7 @@ from ensign.lab.init.attempts import (
     ranked,
     suite_attempts,
 )
-from ensign.lab.init.exploration import samples_of
+from ensign.lab.init.exploration import Exploration, samples_of
 from ensign.lab.init.search import Searched, TriedCommand, budget_s, chosen, will_do
 from ensign.model.placeholders import fill_all
 
@@ -87,6 +91,16 @@ def test_samples_for_tests_come_first_and_much_larger_ones_are_taken_too() -> No
     chosen = [each.path for each in samples_of(files, 8)]
     assert chosen == ["p/tests.xml", "test/a.c", "p/all.xml"]
     assert [each.path for each in samples_of({"src/b.c": 5}, 8)] == ["src/b.c"]
+
+
+def test_crates_that_were_fetched_are_no_samples(tmp_path: Path) -> None:
+    for name in ("data/input.txt", "ensign-crates/other/tests/large.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text("x")
+    opened = cast("OpenedTree", SimpleNamespace(source=tmp_path))
+    explored = Exploration(opened, Recognized("cargo"), tmp_path, ())
+    assert explored.files() == {"data/input.txt": 1}
 
 
 def test_what_writes_beside_the_source_is_tried_in_a_folder_of_its_own() -> None:

@@ -29,6 +29,7 @@ from ensign.meter.following import read_followed
 from ensign.model.build_events import BuildEvent, OnEvent
 from ensign.model.errors import CommandFailed, EnsignError, InputError
 from ensign.model.placeholders import fill_all
+from ensign.model.study_source import VENDORED
 from ensign.proof.loaded_bytes import read_dynamic
 
 # What an attempt reads if its sample is repeated; the study has it under the same name.
@@ -108,9 +109,14 @@ class Exploration:
         return tuple(found)
 
     def files(self) -> dict[str, int]:
-        """Regular files of the source that are not too large to be read, with their sizes."""
+        """Regular files of the source that are not too large to be read, with their sizes.
+
+        Without crates that were fetched for its build: races run where these are not.
+        """
         found: dict[str, int] = {}
         for each in walk(self.source, on_error=passed_over):
+            if each.name.startswith(f"{VENDORED}/"):
+                continue
             size = each.status.st_size
             if stat.S_ISREG(each.status.st_mode) and 0 < size <= _LARGEST_SAMPLE_BYTES:
                 found[each.name] = size
