@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ensign.host.processor import read_processor
-from ensign.model.instructions import LEVELS, Instructions
+from ensign.model.instructions import LEVELS, InstructionSets
 from ensign.toolchains.find import ToolchainFinder
 from ensign.toolchains.instructions import deciding_flags, instructions_of, instructions_of_rust
 from real_processes import PlainProcesses
@@ -15,7 +15,7 @@ from real_processes import PlainProcesses
 BASE = "#define __x86_64__ 1\n#define __SSE2__ 1\n"
 
 
-def allowed(tmp_path: Path, compiler: str, *flags: str) -> Instructions:
+def allowed(tmp_path: Path, compiler: str, *flags: str) -> InstructionSets:
     finder = ToolchainFinder(PlainProcesses(), tmp_path)
     found = finder.instructions(finder.find(compiler), flags)
     assert found is not None
@@ -46,16 +46,16 @@ def test_what_is_made_for_this_processor_may_use_what_it_has(tmp_path: Path, com
 
 def test_what_has_no_name_here_is_said() -> None:
     found = instructions_of(f"{BASE}#define __AVX99__ 1\n#define __FP_FAST_FMA 1\n", BASE)
-    assert found == Instructions(frozenset(), ("AVX99",))
+    assert found == InstructionSets(frozenset(), ("AVX99",))
     assert found.level == ""
     assert instructions_of("#define __aarch64__ 1\n", BASE) is None
 
 
 def test_rust_names_them_otherwise() -> None:
     cfg = 'target_arch="x86_64"\ntarget_feature="sse2"\ntarget_feature="sse4.1"\n'
-    assert instructions_of_rust(cfg) == Instructions(frozenset({"sse4_1"}))
+    assert instructions_of_rust(cfg) == InstructionSets(frozenset({"sse4_1"}))
     found = instructions_of_rust(f'{cfg}target_feature="avx99"\n')
-    assert found == Instructions(frozenset({"sse4_1"}), ("avx99",))
+    assert found == InstructionSets(frozenset({"sse4_1"}), ("avx99",))
     assert instructions_of_rust('target_arch="aarch64"\n') is None
 
 

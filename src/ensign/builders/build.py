@@ -246,8 +246,7 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     known = Known(request.study.name, ports.cache, size)
     at_once = ports.cores if sandboxes.concurrent else 1
     estimate = estimate_of(known, plan.stages, checks, at_once)
-    waiting = stages_to_do(plan, ports.cache)
-    missing = missing_at_hand(request.study, place.source_sha256, waiting, ports)
+    missing = missing_at_hand(request.study, place.source_sha256, plan, ports)
     return Outlook(plan, estimate, toolchains, left_out, missing)
 
 

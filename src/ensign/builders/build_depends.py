@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from ensign.builders.order import needed
+from ensign.builders.order import to_do
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.stage_facts import cached_stage
 from ensign.builders.stages import Plan, Stage
@@ -79,17 +79,13 @@ def unmet_in(text: str) -> list[str]:
     return _DEPENDENCY.findall(said[2])
 
 
-def missing_at_hand(
-    study: Study, source_sha256: str, waiting: Sequence[Stage], ports: BuildPorts
-) -> str:
-    """What to say of a Debian package whose source is here and cannot be built; else nothing.
-
-    `waiting` are the stages that are still to be carried out.
-    """
-    entry = None
-    here = any(not stage.environment for stage in waiting)
-    if study.build.system == "debian" and source_sha256 and here:
-        entry = ports.cache.get("source", source_sha256, pinned="tree")
+def missing_at_hand(study: Study, source_sha256: str, plan: Plan, ports: BuildPorts) -> str:
+    """What to say of a Debian package whose source is here and cannot be built; else nothing."""
+    if study.build.system != "debian" or not source_sha256:
+        return ""
+    if all(stage.environment for stage in stages_to_do(plan, ports.cache)):
+        return ""
+    entry = ports.cache.get("source", source_sha256, pinned="tree")
     if entry is None:
         return ""
     profiles = profiles_of(study)
@@ -108,11 +104,7 @@ def profiles_of(study: Study) -> str:
 
 def stages_to_do(plan: Plan, cache: Cache) -> list[Stage]:
     """The builds that are not in the cache, and are of use."""
-
-    def there(stage: Stage) -> bool:
-        return cached_stage(cache, stage) is not None
-
-    return [each for each in needed(plan.stages, there) if not there(each)]
+    return to_do(plan.stages, lambda stage: cached_stage(cache, stage) is not None)
 
 
 def how_to_install(missing: list[str]) -> str:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pydantic import TypeAdapter
 
 from ensign.builders.build_stage import Made
-from ensign.builders.order import needed
+from ensign.builders.order import to_do
 from ensign.builders.stage_facts import StageEntry, cached_stage
 from ensign.builders.stages import Stage
 from ensign.host.cache import Cache, key_of
@@ -110,15 +110,7 @@ def estimate_of(
 
     `checks` counts those that wait, and those in the cache.
     """
-    there: set[str] = set()
-    cache = known.cache
-
-    def cached(stage: Stage) -> bool:
-        if cached_stage(cache, stage) is not None:
-            there.add(stage.key)
-        return stage.key in there
-
-    waiting = [each for each in needed(stages, cached) if each.key not in there]
+    waiting = to_do(stages, lambda stage: cached_stage(known.cache, stage) is not None)
     costs = {each.key: _cost_of(known, each) for each in waiting}
     seconds = {each.key: _seconds(each, costs[each.key]) for each in waiting}
     builds_s = _wall_s(waiting, {key: cost.seconds for key, cost in costs.items()}, cores)

@@ -25,6 +25,19 @@ def needed(stages: Iterable[Stage], there: Callable[[Stage], bool]) -> list[Stag
     return [stage for stage in by_key.values() if stage.key in wanted]
 
 
+def to_do(stages: Iterable[Stage], there: Callable[[Stage], bool]) -> list[Stage]:
+    """The stages that are of use and missing; `there` is asked as by `needed`."""
+    missing: set[str] = set()
+
+    def is_there(stage: Stage) -> bool:
+        found = there(stage)
+        if not found:
+            missing.add(stage.key)
+        return found
+
+    return [stage for stage in needed(stages, is_there) if stage.key in missing]
+
+
 def jobs_for(cores: int, stages_at_work: int) -> int:
     """Tell how many jobs a stage may use when so many run or could: all together, the cores."""
     return max(1, cores // max(1, min(cores, stages_at_work)))

@@ -47,5 +47,5 @@ def init(  # one parameter per option of the command line
     """
     from ensign.cli import init_run  # noqa: PLC0415  # building loads much
 
-    asked = init_run.Asked(system or "", artifact or "", command or "", tuple(axis or ()))
+    asked = init_run.InitOptions(system or "", artifact or "", command or "", tuple(axis or ()))
     init_run.init(folder, asked, force=force)

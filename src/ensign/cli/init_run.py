@@ -20,7 +20,7 @@ _FILE = "ensign.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class InitOptions:
     """What the command line says, empty where it says nothing."""
 
     system: str
@@ -29,7 +29,7 @@ class Asked:
     axes: tuple[str, ...]
 
 
-def init(folder: Path, asked: Asked, *, force: bool) -> None:
+def init(folder: Path, asked: InitOptions, *, force: bool) -> None:
     """See `ensign.cli.init.init`."""
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}")

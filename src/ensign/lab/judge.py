@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ensign.lab.failures import failure_findings, failures_of, ignored_findings
 from ensign.lab.measured import Measuring
@@ -38,14 +37,9 @@ from ensign.stats.stopping import (
     pair_findings,
     round_correlation,
 )
-from ensign.stats.suite import (
-    SuiteRule,
-    compare_workloads,
-)
+from ensign.stats.suite import SuiteRule, compare_workloads
 from ensign.stats.trials import log_cost
 from ensign.stats.twin import judge_twin
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ FIRST_LEVEL = "x86-64"
 
 
 @dataclass(frozen=True, slots=True)
-class Instructions:
+class InstructionSets:
     """What code may use beyond what every x86-64 processor has.
 
     `unknown` are sets of instructions that a compiler names and that have no name here.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ensign.model.instructions import Instructions
+from ensign.model.instructions import InstructionSets
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,5 +48,5 @@ class Shipment:
     files: tuple[ShippedFile, ...]
     commands: tuple[str, ...]
     verified: Verified
-    instructions: Instructions | None = None
+    instructions: InstructionSets | None = None
     hosts: tuple[str, ...] = ()

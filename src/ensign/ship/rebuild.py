@@ -35,7 +35,7 @@ from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.built_files import identity as identity_of
 from ensign.model.calls import Call
 from ensign.model.errors import CommandFailed, InputError
-from ensign.model.instructions import Instructions
+from ensign.model.instructions import InstructionSets
 from ensign.model.placeholders import shown
 from ensign.model.shipment import NOT_VERIFIED, Shipment, ShippedFile
 from ensign.model.study_build import Build
@@ -91,7 +91,7 @@ def ship_variant(
 
 def instructions_of_variant(
     request: BuildRequest, measured: BuildResult, ports: BuildPorts
-) -> Instructions | None:
+) -> InstructionSets | None:
     """Which instructions the program may use; None where that is not known."""
     if measured.seen is None or measured.seen.request is None:
         return None

@@ -17,7 +17,7 @@ from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.host.programs import LocalPrograms, names_in
 from ensign.host.storage import full_file_system
 from ensign.model.errors import CommandFailed, InputError, StorageFailed
-from ensign.model.instructions import Instructions
+from ensign.model.instructions import InstructionSets
 from ensign.model.study_environment import program_of
 from ensign.model.variants import Variant
 from ensign.toolchains.instructions import (
@@ -307,7 +307,7 @@ class ToolchainFinder:
         finally:
             remove_tree(folder)
 
-    def instructions(self, toolchain: Toolchain, flags: Sequence[str]) -> Instructions | None:
+    def instructions(self, toolchain: Toolchain, flags: Sequence[str]) -> InstructionSets | None:
         """Which instructions code made with these flags may use; None where that is not known."""
         cc, deciding = Path(toolchain.cc), deciding_flags(flags)
         if toolchain.kind.family is Family.RUST:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ensign.model.instructions import Instructions
+from ensign.model.instructions import InstructionSets
 
 BASE_FLAG = "-march=x86-64"
 _MACRO = re.compile(r"#define (__[A-Z][A-Z0-9_]*?(?:__|_16)) 1$", re.MULTILINE)
@@ -56,24 +56,24 @@ def deciding_flags(flags: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def instructions_of(macros: str, base: str) -> Instructions | None:
+def instructions_of(macros: str, base: str) -> InstructionSets | None:
     """By what GCC or Clang defines with the flags, and with `BASE_FLAG`; None if not x86-64."""
     if _X86 not in macros.splitlines():
         return None
     found = set(_MACRO.findall(macros)) - set(_MACRO.findall(base))
     names = sorted(each[2:].removesuffix("__") for each in found if not _NO_SETS.fullmatch(each))
     known = {name: _OTHERWISE.get(name, name.lower()) for name in names if _is_known(name)}
-    return Instructions(
+    return InstructionSets(
         frozenset(known.values()), tuple(name for name in names if name not in known)
     )
 
 
-def instructions_of_rust(cfg: str) -> Instructions | None:
+def instructions_of_rust(cfg: str) -> InstructionSets | None:
     """By what `rustc --print cfg` says with the flags; None if not x86-64."""
     if _RUST_X86 not in cfg.splitlines():
         return None
     found = sorted(set(_RUST_FEATURE.findall(cfg)) - _OF_ALL)
-    return Instructions(
+    return InstructionSets(
         frozenset(_RUST_NAMES[name] for name in found if name in _RUST_NAMES),
         tuple(name for name in found if name not in _RUST_NAMES),
     )

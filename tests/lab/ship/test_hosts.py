@@ -11,11 +11,11 @@ import pytest
 from ensign.host.processor import read_processor
 from ensign.lab.ship.hosts import Host, read_host, require_hosts
 from ensign.model.errors import InputError
-from ensign.model.instructions import LEVELS, Instructions
+from ensign.model.instructions import LEVELS, InstructionSets
 from ensign.model.shipment import NOT_VERIFIED, Shipment
 from ensign.report.processors import where_it_runs
 
-V3 = Instructions(LEVELS["x86-64-v3"])
+V3 = InstructionSets(LEVELS["x86-64-v3"])
 OLD = Host("old", LEVELS["x86-64-v2"] | {"avx"})
 NEW = Host("new", LEVELS["x86-64-v4"])
 
@@ -26,7 +26,7 @@ def cpuinfo(*flags: str) -> str:
 
 def test_hosts_that_have_all_of_it_pass() -> None:
     require_hosts("v", V3, (NEW,))
-    require_hosts("v", Instructions(frozenset()), (OLD, NEW))
+    require_hosts("v", InstructionSets(frozenset()), (OLD, NEW))
     require_hosts("v", None, ())
 
 
@@ -42,7 +42,7 @@ def test_a_host_that_lacks_something_is_named_with_the_way_out() -> None:
 
 
 def test_what_is_not_known_is_not_promised() -> None:
-    for unknown in (None, Instructions(frozenset(), ("__AVX99__",))):
+    for unknown in (None, InstructionSets(frozenset(), ("__AVX99__",))):
         with pytest.raises(InputError, match="is not known"):
             require_hosts("v", unknown, (NEW,))
 
@@ -79,16 +79,16 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
             read_host(path)
 
 
-def where(instructions: Instructions | None, *hosts: str) -> str:
+def where(instructions: InstructionSets | None, *hosts: str) -> str:
     shipment = Shipment("v", "gcc", (), (), (), (), NOT_VERIFIED, instructions, hosts)
     return "\n".join(where_it_runs(shipment))
 
 
 def test_the_page_says_where_it_runs() -> None:
-    assert where(Instructions(frozenset())) == "It needs x86-64: every x86-64 processor."
+    assert where(InstructionSets(frozenset())) == "It needs x86-64: every x86-64 processor."
     assert "Haswell" in where(V3, "db1")
     assert where(V3, "db1").endswith("which have all of it: db1.")
-    beyond = where(Instructions(LEVELS["x86-64-v3"] | {"sha_ni"}))
+    beyond = where(InstructionSets(LEVELS["x86-64-v3"] | {"sha_ni"}))
     assert "x86-64-v3 and, beyond that, sha_ni: no level has" in beyond
     assert "is not known" in where(None)
-    assert "__AVX99__" in where(Instructions(frozenset(), ("__AVX99__",)))
+    assert "__AVX99__" in where(InstructionSets(frozenset(), ("__AVX99__",)))

@@ -55,11 +55,6 @@ _SAYS_USAGE = re.compile(
 )
 _MOST_ON_DEMAND = 12
 _IN_BUILD = f"{BUILD_FOLDER}/"
-_BUILDING: Mapping[str, tuple[str, ...]] = {
-    "autotools": ("make", "-C", BUILD_FOLDER, "-j{jobs}"),
-    "cmake": ("cmake", "--build", BUILD_FOLDER, "--parallel", "{jobs}", "--target"),
-    "meson": ("ninja", "-C", BUILD_FOLDER, "-j{jobs}"),
-}
 _NOT_SAMPLES = ("debian/", "ensign.toml", "ensign.lock.json")
 
 
@@ -163,9 +158,12 @@ class Exploration:
         """
         asked = self._on_demand()
         words = tuple(dict.fromkeys(word for each in asked.values() for word in each))
+        if not words:
+            return self, {}
+        before = ("--target",) if self.recognized.system == "cmake" else ()
         try:
-            if words:
-                self.opened.run(((*_BUILDING[self.recognized.system], *words),))
+            # The build's own command, as a study has it that names these targets.
+            self.opened.run(((*self.opened.stage.commands[-1], *before, *words),))
         except StageFailedError:
             return self, {}
         made = tuple(each for each in self.opened.made() if each not in self.made)
@@ -177,7 +175,7 @@ class Exploration:
         system, tree = self.recognized.system, self.opened.tree
         if system == "autotools" and not self.recognized.keys:
             return {"": ("check", "TESTS=")}
-        if system not in _BUILDING:
+        if system not in ("cmake", "meson"):
             return {}
         try:
             targets = asked_of(self.opened, self.recognized).targets

@@ -213,32 +213,30 @@ def _trial(
         failures += found.failures
         best = better(best, found.best)
         if best is not None and will_do(best):
-            break
-    if best is not None and will_do(best):
-        return _Found(best, tuple(failures))
+            return _Found(best, tuple(failures))
     more, targets = exploration.with_more_programs()
     begun_ns = ports.clock.monotonic_ns()
-    new = [each for each in more.programs() if each.path in targets]
-    if wish.artifact:
-        new = [each for each in new if wish.artifact in (each.path, each.name)]
+    new = _wished(wish, [each for each in more.programs() if each.path in targets])
     if not new:
         return _Found(best, tuple(failures))
-    found = chosen(_of_suite(more, _in_order(wish, new)), tried, within(_TRYING_MORE_NS))
-    failures += found.failures
-    if found.best is None or better(best, found.best) is best:
-        return _Found(best, tuple(failures))
-    path = found.best.attempt.program.path
-    return _Found(found.best, tuple(failures), targets[path])
+    found = chosen(_of_suite(more, new), tried, within(_TRYING_MORE_NS))
+    best = better(best, found.best)
+    words = () if best is None else targets.get(best.attempt.program.path, ())
+    return _Found(best, (*failures, *found.failures), words)
 
 
 def _in_order(wish: Wish, programs: Sequence[Executable]) -> list[Executable]:
-    if wish.artifact:
-        named = [each for each in programs if wish.artifact in (each.path, each.name)]
-        if not named:
-            there = ", ".join(each.path for each in programs[:_MOST_PROGRAMS])
-            raise InputError(f"--artifact: the build makes no '{wish.artifact}', but {there}")
-        programs = named
-    return ranked(programs, wish.folder.resolve().name)
+    named = _wished(wish, programs)
+    if wish.artifact and not named:
+        there = ", ".join(each.path for each in programs[:_MOST_PROGRAMS])
+        raise InputError(f"--artifact: the build makes no '{wish.artifact}', but {there}")
+    return named
+
+
+def _wished(wish: Wish, programs: Sequence[Executable]) -> list[Executable]:
+    """Those that the user may mean, in the order in which they are tried."""
+    wanted = [each for each in programs if wish.artifact in ("", each.path, each.name)]
+    return ranked(wanted, wish.folder.resolve().name)
 
 
 def _of_programs(exploration: Exploration, order: Sequence[Executable]) -> Iterator[Attempt]:

@@ -11,7 +11,7 @@ from ensign.host.json_text import read_json
 from ensign.host.processor import flags_of_all
 from ensign.model.environment_sheet import PROCESSOR_FLAGS, read_sheet
 from ensign.model.errors import InputError
-from ensign.model.instructions import FIRST_LEVEL, LEVELS, Instructions
+from ensign.model.instructions import FIRST_LEVEL, LEVELS, InstructionSets
 from ensign.model.quoting import visible
 
 _LONGEST_BYTES = 64 << 20  # /proc/cpuinfo of a thousand processors has 2 MiB
@@ -48,7 +48,9 @@ def read_host(path: Path) -> Host:
     return Host(name, flags)
 
 
-def require_hosts(variant: str, instructions: Instructions | None, hosts: Sequence[Host]) -> None:
+def require_hosts(
+    variant: str, instructions: InstructionSets | None, hosts: Sequence[Host]
+) -> None:
     """InputError where the variant does not run on one of them, or that is not known."""
     if not hosts:
         return
