@@ -91,7 +91,7 @@ flags = ""
 """
 
 AXES = {"practices": PRACTICES, "hardening": HARDENING}
-BUDGETS = {"practices": "15m", "hardening": "12m"}
+BUDGETS = {"practices": "8m", "hardening": "8m"}
 TITLES = {"practices": "what practices are worth", "hardening": "what hardening costs"}
 QUESTIONS = {
     "practices": "What is each practice of building worth to this program?",

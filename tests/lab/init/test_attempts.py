@@ -82,8 +82,9 @@ def test_tests_of_the_build_are_tried_if_they_need_no_other_file_of_it() -> None
 
 def test_samples_of_a_kind_that_the_help_names_come_first() -> None:
     samples = [Sample("big.txt", 9), Sample("small.emf", 1)]
-    assert fitting(samples, "converts EMF files")[0].path == "small.emf"
-    assert fitting(samples, "reframes")[0].path == "big.txt"
+    named, others = fitting(samples, "converts EMF files")
+    assert [each.path for each in (*named, *others)] == ["small.emf", "big.txt"]
+    assert fitting(samples, "reframes") == ([], samples)
 
 
 def test_samples_for_tests_come_first_and_much_larger_ones_are_taken_too() -> None:
@@ -154,6 +155,32 @@ def test_a_short_command_gets_more_to_read_until_it_is_long_enough() -> None:
     assert len(found.ran) == 2
 
 
+def test_work_that_grows_faster_than_its_input_gets_less_of_it_again() -> None:
+    seen: list[int] = []
+
+    def square(attempt: Attempt) -> TriedCommand:
+        assert attempt.sample is not None
+        seen.append(attempt.sample.copies)
+        return tried(attempt, attempt.sample.copies**2 * 3.0, ok=attempt.sample.copies < 30)
+
+    found = chosen([Attempt(PROGRAM, (), SAMPLE)], square, forever)
+    assert found.best is not None
+    assert will_do(found.best)
+    assert seen == [1, 40, 6, 6]
+
+
+def test_what_works_more_in_the_build_the_more_it_reads_gets_more() -> None:
+    def look(attempt: Attempt) -> TriedCommand:
+        assert attempt.sample is not None
+        copies = attempt.sample.copies
+        return tried(attempt, copies * 3.0, share=min(0.9, 0.008 * copies))
+
+    best = chosen([Attempt(PROGRAM, (), SAMPLE)], look, forever).best
+    assert best is not None
+    assert best.attempt.sample == replace(SAMPLE, copies=80)
+    assert will_do(best)
+
+
 def test_a_program_that_reads_no_more_is_run_several_times() -> None:
     def look(attempt: Attempt) -> TriedCommand:
         return tried(attempt, 2.0 * attempt.repeat)
@@ -210,7 +237,8 @@ def test_what_will_do_ends_the_search_and_what_fails_never_wins() -> None:
     assert found.best is not None
     assert found.best.attempt.program.path == "works"
     assert len(found.ran) == 2
-    assert chosen(given[:1], look, forever) == Searched(None, failures=("exited",))
+    only_failed = chosen(given[:1], look, forever)
+    assert only_failed == Searched(None, failures=(look(given[0]),))
 
 
 def test_the_best_of_what_was_seen_is_taken_when_time_is_over() -> None:

@@ -84,7 +84,7 @@ def test_a_made_up_name_stands_for_files_of_its_kind() -> None:
     best, emf = Sample("big.txt", 9), Sample("data/real.emf", 5)
     shown = Shown(("-i", INPUT), suffix=".emf")
     assert [each.sample for each in shown_attempts(shown, program, [best], [best, emf])] == [emf]
-    unknown = Shown(("-i", INPUT), suffix=".gz")
+    unknown = Shown(("-i", INPUT), suffix=".qqq")
     assert [each.sample for each in shown_attempts(unknown, program, [best], [best, emf])] == [best]
     (told,) = shown_attempts(Shown((), reads_input=True, text="! G p0"), program, [best], [best])
     assert told.sample is not None
@@ -96,3 +96,10 @@ def test_a_made_up_name_stands_for_files_of_its_kind() -> None:
 def test_any_text_is_read(text: str) -> None:
     for shown in shown_commands(f"pack {text}\n$ pack -{text}", "pack", FILES):
         assert all("\x00" not in word or "\x00" in text for word in shown.words)
+
+
+def test_a_sentence_after_a_command_is_no_part_of_it() -> None:
+    text = "clp model.mps -primalsimplex would use primal instead"
+    assert [each.words for each in shown_commands(text, "clp", [])] == [(INPUT, "-primalsimplex")]
+    text = "git-like add remote origin"
+    assert [each.words for each in shown_commands(text, "git-like", [])] == []

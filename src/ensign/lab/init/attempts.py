@@ -21,9 +21,13 @@ INPUT = "{input}"
 OUTPUT = "{tmp}/output"
 # A copy of the sample, for programs that change the file that they are given.
 COPY = "{tmp}/copy"
+# In place of a number that an option takes.
+COUNT = "{count}"
 _OURS = (INPUT, OUTPUT, COPY)
 _MOST_OPTIONS = 16
 _SAMPLES_OF_OPTIONS = 2
+_MOST_COUNTED = 4
+_FIRST_COUNT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +44,16 @@ class Executable:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What programs may read: a file of the source, or a `text`.
+    """What programs may read: a file of the source, a `text`, or what is `made` in that format.
 
-    `copies` of it one after the other, if not 1.
+    `copies` of it one after the other, if not 1; of what is made, so many times as much of it.
     """
 
     path: str
     size_bytes: int
     copies: int = 1
     text: str = ""
+    made: str = ""
 
     @property
     def total_bytes(self) -> int:
@@ -63,14 +68,15 @@ class Sample:
     @property
     def is_file(self) -> bool:
         """Whether it is a file of the source as it is there."""
-        return self.copies == 1 and not self.text
+        return self.copies == 1 and not self.text and not self.made
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A command: words after the program, where `{input}` is the sample; else that is its input.
 
-    `repeat` is how often the program is run, by a shell; `in_tmp` says that its folder is `{tmp}`.
+    `repeat` is how often the program is run, by a shell; `in_tmp` says that its folder is `{tmp}`;
+    `count` stands in place of the word COUNT.
     """
 
     program: Executable
@@ -79,6 +85,7 @@ class Attempt:
     env: tuple[tuple[str, str], ...] = ()
     repeat: int = 1
     in_tmp: bool = False
+    count: int = 1
 
     @property
     def reads_input(self) -> bool:
@@ -95,7 +102,8 @@ class Attempt:
     @property
     def command(self) -> tuple[str, ...]:
         """As a study has it; `input` is the sample's file."""
-        words = tuple(map(_as_it_is, self.words))
+        counted = (str(self.count) if word == COUNT else word for word in self.words)
+        words = tuple(map(_as_it_is, counted))
         copied = next((word for word in words if word.startswith(COPY)), "")
         if self.repeat == 1 and not copied and not self.in_tmp:
             return ("{artifact}", *words)
@@ -116,7 +124,9 @@ class Attempt:
         return 0 if self.sample is None else self.sample.total_bytes
 
     def times(self, factor: int) -> Attempt | None:
-        """The same on so many copies of its sample; None where it has none."""
+        """The same on so many copies of its sample, or of so many more; None where it has none."""
+        if COUNT in self.words:
+            return replace(self, count=self.count * factor)
         if self.sample is None:
             return None
         copies = self.sample.copies * factor
@@ -180,8 +190,8 @@ def suite_attempts(
             yield Attempt(program, each.argv[1:], env=each.env)
 
 
-def fitting(samples: Sequence[Sample], text: str) -> list[Sample]:
-    """Samples whose kind of file a text names, such as a program's help, before the others."""
+def fitting(samples: Sequence[Sample], text: str) -> tuple[list[Sample], list[Sample]]:
+    """Samples whose kind of file a text names, such as a program's help, and the others."""
 
     def named(sample: Sample) -> bool:
         kind = re.escape(sample.suffix.removeprefix("."))
@@ -189,7 +199,7 @@ def fitting(samples: Sequence[Sample], text: str) -> list[Sample]:
             bool(kind) and re.search(rf"(?<![a-z]){kind}(?![a-z])", text, re.IGNORECASE) is not None
         )
 
-    return sorted(samples, key=lambda each: not named(each))
+    return list(filter(named, samples)), [each for each in samples if not named(each)]
 
 
 def attempts(
@@ -197,24 +207,27 @@ def attempts(
     samples: Sequence[Sample],
     options: Iterable[str] = (),
     choices: Sequence[str] = (),
+    counted: Sequence[str] = (),
 ) -> Iterator[Attempt]:
     """What to try with a program, in this order.
 
-    `options` are those that its help names, `choices` first words that it offers.
+    `options` are those that its help names, `choices` first words that it offers, `counted`
+    options that take a number.
     """
     alone = Attempt(program)
     by_itself = is_benchmark(program) or is_test(program)
     known = tuple(dict.fromkeys(options))
     if by_itself:
         yield alone
-    for sample, choice in product(samples[:_SAMPLES_OF_OPTIONS], choices):
-        for more in ((), (INPUT,), (INPUT, OUTPUT)):
-            yield Attempt(program, (choice, *more), sample)
+    endings = ((), (INPUT,), (INPUT, OUTPUT))
+    for sample, choice, more in product(samples[:_SAMPLES_OF_OPTIONS], choices, endings):
+        yield Attempt(program, (choice, *more), sample)
     for sample in samples:
-        for words in _forms(known):
-            yield Attempt(program, words, sample)
+        yield from (Attempt(program, words, sample) for words in _forms(known))
     if not by_itself:
         yield alone
+    for option in counted[:_MOST_COUNTED]:
+        yield Attempt(program, (option, COUNT), count=_FIRST_COUNT)
     for words in _OWN_BENCHMARKS:
         if not known or words[0] in known or not words[0].startswith("-"):
             yield Attempt(program, words)

@@ -23,6 +23,7 @@ from ensign.host.processes import read_tail
 from ensign.host.tree_walk import passed_over, walk
 from ensign.lab.init import build_options
 from ensign.lab.init.attempts import Attempt, Executable, Sample, ranked
+from ensign.lab.init.made_samples import made_content
 from ensign.lab.init.search import TriedCommand
 from ensign.lab.study_file import StudyFile
 from ensign.meter.following import read_followed
@@ -46,6 +47,7 @@ _MOST_TEXTS = 40
 _MUCH_LARGER = 8
 _MOST_FILES = 20_000
 _LAST_LINES = 12
+_LONGEST_SAID = 100
 _TEXTS = re.compile(
     r"(^|/)(readme[^/]*|usage[^/]*|[^/]*\.([1-8]|md|txt|sh)|run-?tests?[^/]*)$", re.IGNORECASE
 )
@@ -230,7 +232,8 @@ class Exploration:
         both_ns = outcome.user_ns + outcome.system_ns
         # The kernel tells user from system time by its ticks, of which short programs see none.
         of_user = outcome.user_ns / both_ns if both_ns > _TELLING_NS else 1.0
-        asks = bool(_SAYS_USAGE.search(_beginning(said)))
+        answer = _beginning(said)
+        asks = bool(_SAYS_USAGE.search(answer))
         how = "writes beside the source" if writes else outcome.describe()
         how = "changed its input" if changed else how
         return TriedCommand(
@@ -240,6 +243,7 @@ class Exploration:
             share_built=share,
             wall_ns=outcome.wall_ns,
             how="says how it is used" if asks else how,
+            said="" if asks else _first_line(outcome.tail, answer),
             changed_input=outcome.ok and changed,
             wrote_beside=outcome.ok and writes and not changed and not asks,
             crowded=crowd,
@@ -335,6 +339,8 @@ def samples_of(files: dict[str, int], most: int) -> tuple[Sample, ...]:
 
 def content_of(source: Path, sample: Sample) -> bytes:
     """What the copies of a sample are together."""
+    if sample.made:
+        return made_content(sample.made, sample.copies)
     once = sample.text.encode() if sample.text else (source / sample.path).read_bytes()
     return once * sample.copies
 
@@ -360,6 +366,17 @@ def _beginning(path: Path) -> bytes:
             return file.read(1 << 14)
     except OSError:
         return b""
+
+
+def _first_line(tail: str, answer: bytes) -> str:
+    """What a command said first, on its standard error if anything; `tail` is the log's."""
+    errors = re.split(r"^\$ .*\n", tail, flags=re.MULTILINE)[-1]
+    for text in (errors, answer.decode(errors="replace")):
+        lines = (line.strip() for line in text.splitlines())
+        first = next(filter(None, lines), "")
+        if first:
+            return first[:_LONGEST_SAID]
+    return ""
 
 
 def _is_made(path: Path) -> bool:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 from ensign.builders.listed_tree import listing_of
@@ -17,6 +18,7 @@ from ensign.builders.systems.registry import recognize
 from ensign.host.cache import Cache
 from ensign.host.files import write_atomically
 from ensign.lab.init.attempts import (
+    INPUT,
     Attempt,
     Executable,
     Sample,
@@ -37,6 +39,7 @@ from ensign.lab.init.exploration import (
     samples_of,
 )
 from ensign.lab.init.first_build import Building, Callbacks, explored_with_programs
+from ensign.lab.init.made_samples import is_made_whole, made_sample, made_samples
 from ensign.lab.init.search import (
     LEAST_NS,
     LEAST_SHARE,
@@ -49,6 +52,7 @@ from ensign.lab.init.search import (
 from ensign.lab.init.shown_commands import (
     Shown,
     choices_of,
+    counted_of,
     is_manual_of,
     options_of,
     plain_text,
@@ -57,6 +61,7 @@ from ensign.lab.init.shown_commands import (
 )
 from ensign.lab.ports import Ports
 from ensign.model.errors import InputError
+from ensign.model.quoting import visible
 from ensign.model.units import format_duration
 from ensign.sources.obtain import lock_path
 from ensign.toolchains.find import installed_compilers
@@ -64,6 +69,9 @@ from ensign.toolchains.find import installed_compilers
 _MOST_SAMPLES = 8
 _MOST_PROGRAMS = 12
 _MOST_SHOWN = 12
+_MOST_MADE = 3
+_MOST_ON_ANYTHING = 3
+_ANYTHING = ("txt", "dat", "c", "bin")
 _TRYING_NS = 75 * 10**9
 _TRYING_TESTS_NS = 105 * 10**9
 _TRYING_MORE_NS = 30 * 10**9
@@ -180,7 +188,7 @@ class _Found:
     """The best command, if any ran; how others ended; what its build must be told for it."""
 
     best: TriedCommand | None
-    failures: tuple[str, ...]
+    failures: tuple[TriedCommand, ...]
     targets: tuple[str, ...] = ()
 
 
@@ -205,8 +213,8 @@ def _trial(
     if wish.command:
         said = Attempt(order[0], tuple(shlex.split(wish.command))[1:])
         asked = tried(said)  # as it is, whatever it takes
-        return _Found(asked if asked.ok else None, (asked.how,))
-    failures: list[str] = []
+        return _Found(asked if asked.ok else None, (asked,))
+    failures: list[TriedCommand] = []
     best: TriedCommand | None = None
     for attempts_of, limit_ns in ((_of_programs, _TRYING_NS), (_of_tests, _TRYING_TESTS_NS)):
         found = chosen(attempts_of(exploration, order), tried, within(limit_ns))
@@ -254,11 +262,29 @@ def _of_programs(exploration: Exploration, order: Sequence[Executable]) -> Itera
     for program in [each for each in order if not is_test(each)][:_MOST_PROGRAMS]:
         manual = (text for name, text in by_name.items() if is_manual_of(name, program.name))
         said = exploration.help_of(program) or next(manual, "")
-        best = fitting(samples, f"{program.name} {said}")
+        best = _to_read(samples, f"{program.name} {said}")
         shown = [each for text in (said, *texts) for each in _shown(text, program, files)]
         for each in list(dict.fromkeys(shown))[:_MOST_SHOWN]:
             yield from shown_attempts(each, program, best, every)
-        yield from attempts(program, best, options_of(said), choices_of(said))
+        yield from attempts(program, best, options_of(said), choices_of(said), counted_of(said))
+    yield from _on_anything(order)
+
+
+def _to_read(samples: Sequence[Sample], text: str) -> list[Sample]:
+    """Files of the tree that a text names, made ones, and other files of the tree.
+
+    Made are those that it names, and those of which the tree has some to read.
+    """
+    named, others = fitting(samples, text)
+    kinds = " ".join(each.suffix for each in (*named, *others) if is_made_whole(each.suffix))
+    return [*named, *made_samples(f"{text} {kinds}", _MOST_MADE), *others]
+
+
+def _on_anything(order: Sequence[Executable]) -> Iterator[Attempt]:
+    """Made files for programs that do not say what they read."""
+    for program in [each for each in order if not is_test(each)][:_MOST_ON_ANYTHING]:
+        for suffix, words in product(_ANYTHING, ((), (INPUT,))):
+            yield Attempt(program, words, made_sample(suffix))
 
 
 def _shown(text: str, program: Executable, files: Mapping[str, int]) -> list[Shown]:
@@ -308,6 +334,12 @@ def _final(draft: Draft, trial: TriedCommand) -> Draft:
 
 def _doubts(trial: TriedCommand) -> tuple[str, ...]:
     found = []
+    sample = trial.attempt.sample
+    if sample is not None and sample.made:
+        found.append(
+            f"{given_name(sample)} was made up by ensign: no file of the tree would do. Put one of "
+            "your own in its place."
+        )
     if trial.user_ns < LEAST_NS:
         found.append(
             f"The workload is short ({format_duration(trial.user_ns)} of user time): most of it "
@@ -321,16 +353,28 @@ def _doubts(trial: TriedCommand) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _nothing_ran(wish: Wish, programs: Sequence[Executable], failures: Sequence[str]) -> str:
+def _nothing_ran(
+    wish: Wish, programs: Sequence[Executable], failures: Sequence[TriedCommand]
+) -> str:
     names = ", ".join(each.path for each in programs[:4])
     if wish.command:
-        return f"{wish.folder} builds ({names}), but '{wish.command}' {failures[0]}; name another"
-    ways = Counter(failures).most_common(_MOST_WAYS)
-    told = ", ".join(f"{count} × {how}" for how, count in ways)
+        how = _told([failures[0]])
+        return f"{wish.folder} builds ({names}), but '{wish.command}' {how}; name another"
+    ways = Counter(each.how for each in failures).most_common(_MOST_WAYS)
+    told = ", ".join(
+        f"{count} × {_told([each for each in failures if each.how == how])}" for how, count in ways
+    )
     return (
         f"{wish.folder} builds ({names}), but none of {len(failures)} commands that were tried "
         f"ends well by itself ({told}); name one: ensign init --command 'PROGRAM WORDS…'"
     )
+
+
+def _told(failures: Sequence[TriedCommand]) -> str:
+    """How these ended, which is the same, with what most of them said."""
+    said = Counter(each.said for each in failures if each.said).most_common(1)
+    words = f": '{visible(said[0][0])}'" if said else ""
+    return f"{failures[0].how}{words}"
 
 
 @contextmanager

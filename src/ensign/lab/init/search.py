@@ -18,6 +18,8 @@ _TELLING_BYTES = 256 << 10
 _ENOUGH = 0.7
 _GROWTHS = 4
 _GROWN = 1.3
+# Some work grows faster than what there is to do it on, so that the way back is the root.
+_GROWS_MORE = 3
 # What takes less is the start of a process and no more.
 _LEAST_TO_REPEAT_NS = 300_000
 _MOST_REPEATED = 6
@@ -33,7 +35,8 @@ _BUSY = 4
 class TriedCommand:
     """One execution of an attempt.
 
-    `share_built` is the part of its CPU time that was in code that was built, `how` its end;
+    `share_built` is the part of its CPU time that was in code that was built, `how` its end, `said`
+    the first line that it said of it, as it came;
     `changed_input` and `wrote_beside` (into its folder, which is the source) tell that it failed
     for no other reason than that, `crowded` how many tasks there were for each CPU meanwhile.
     """
@@ -44,6 +47,7 @@ class TriedCommand:
     share_built: float
     wall_ns: int
     how: str
+    said: str = ""
     changed_input: bool = False
     wrote_beside: bool = False
     crowded: float = 1.0
@@ -59,11 +63,11 @@ Try = Callable[[Attempt], TriedCommand]
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What came of a search: the best, if anything ran, all that ran, and how the others ended."""
+    """What came of a search: the best, if anything ran, all that ran, and the others."""
 
     best: TriedCommand | None
     ran: tuple[TriedCommand, ...] = ()
-    failures: tuple[str, ...] = ()
+    failures: tuple[TriedCommand, ...] = ()
 
 
 def chosen(attempts: Iterable[Attempt], tried: Try, has_time: Callable[[], bool]) -> Searched:
@@ -74,7 +78,7 @@ def chosen(attempts: Iterable[Attempt], tried: Try, has_time: Callable[[], bool]
     """
     ran: list[TriedCommand] = []
     failed: set[Attempt] = set()
-    failures: list[str] = []
+    failures: list[TriedCommand] = []
     for attempt in attempts:
         if not has_time():
             break
@@ -82,7 +86,7 @@ def chosen(attempts: Iterable[Attempt], tried: Try, has_time: Callable[[], bool]
             if trial.ok:
                 ran.append(trial)
             else:
-                failures.append(trial.how)
+                failures.append(trial)
         last = ran[-1] if ran else None
         if last is not None and last.attempt not in failed and will_do(last):
             if tried(last.attempt).ok:
@@ -156,17 +160,30 @@ def _grown(attempt: Attempt, tried: Try) -> Iterator[TriedCommand]:
     if trial.wrote_beside and attempt.sample is None:
         trial = tried(replace(attempt, in_tmp=True))
         yield trial
+    before: TriedCommand | None = None
     for _ in range(_GROWTHS):
-        sample = trial.attempt.sample
-        if not trial.ok or sample is None or trial.user_ns >= _ENOUGH * WANTED_NS:
+        if not trial.ok or _is_enough(trial, before):
             return
         factor = min(64, max(2, math.ceil(WANTED_NS / max(trial.user_ns, 1_000_000))))
         larger = trial.attempt.times(factor)
         if larger is None or larger.total_bytes > _LARGEST_BYTES:
             return
-        before_ns = trial.user_ns
+        before = trial
         trial = tried(larger)
         yield trial
+        if trial.alone_ns > LONGEST_NS and factor > _GROWS_MORE:
+            between = before.attempt.times(math.isqrt(factor))
+            assert between is not None  # noqa: S101  # there was more of it
+            trial = tried(between)
+            yield trial
         # What reads little spends its time on its start, so that nothing follows from that.
-        if trial.user_ns < before_ns * _GROWN and larger.total_bytes >= _TELLING_BYTES:
+        if trial.user_ns < before.user_ns * _GROWN and larger.total_bytes >= _TELLING_BYTES:
             return  # it reads no more than the first copy
+
+
+def _is_enough(trial: TriedCommand, before: TriedCommand | None) -> bool:
+    """Whether it takes long enough, and more of it would not be more at work in what was built."""
+    if trial.user_ns < _ENOUGH * WANTED_NS:
+        return False
+    grows = before is not None and trial.share_built > before.share_built
+    return trial.share_built >= LEAST_SHARE or not grows or 2 * trial.alone_ns > LONGEST_NS

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 
 from ensign.lab.init.attempts import INPUT, OUTPUT, Attempt, Executable, Sample
+from ensign.lab.init.made_samples import made_samples
 
 _LONGEST_LINE = 300
 _MOST_LINES = 200
@@ -35,9 +36,16 @@ _FILE_WORDS = frozenset(
     ("file", "files", "filename", "input", "infile", "input_file", "in", "path")
 )
 _OPTION = re.compile(r"(?:^|[\s,(\[|])(--?[A-Za-z][\w-]*)")
+_COUNTED = re.compile(
+    r"(?<![\w-])(--?[A-Za-z][\w-]*)[ =\t]+[<\[]?"
+    r"(?:n|num|number|int|integer|uint|u32|usize|count|size|iterations)[>\]]?(?=[\s,\])]|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _ALTERNATIVES = re.compile(r"[\[{<( ]([a-z][a-z-]{1,30}(?:\|[a-z][a-z-]{1,30}){1,20})[\]}>) \n]")
 _COMMANDS = re.compile(r"^[ \t]*(?:sub|available )?commands:[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _COMMAND = re.compile(r"^(?: {2,8}|\t)([a-z][a-z-]{1,30})(?: {2,}|\t|$)")
+_PLAIN_WORD = re.compile(r"^[a-z]+,?$")
+_SENTENCE = 3
 _MOST_CHOICES = 12
 _HARMLESS = re.compile(r"^--?(h|help|v|version|V|usage|license|about)$")
 
@@ -60,6 +68,12 @@ class Shown:
 def options_of(help_text: str) -> list[str]:
     """The options that a help names, without those that tell something and end."""
     found = dict.fromkeys(match[1] for match in _OPTION.finditer(help_text))
+    return [each for each in found if not _HARMLESS.match(each)]
+
+
+def counted_of(help_text: str) -> list[str]:
+    """The options of which a help says that a number follows: `-n NUM`."""
+    found = dict.fromkeys(match[1] for match in _COUNTED.finditer(help_text))
     return [each for each in found if not _HARMLESS.match(each)]
 
 
@@ -117,7 +131,8 @@ def shown_attempts(
         return
     named = [each for each in every if each.path == shown.path]
     same = [each for each in every if shown.suffix and each.suffix.lower() == shown.suffix]
-    for sample in ([*named, *same] or list(samples))[:_SAMPLES_EACH]:
+    made = made_samples(shown.suffix, 1) if shown.suffix and not named and not same else []
+    for sample in ([*named, *same, *made] or list(samples))[:_SAMPLES_EACH]:
         yield Attempt(program, shown.words, sample)
 
 
@@ -165,9 +180,18 @@ def _parsed(rest: str, names: dict[str, str], *, piped: bool) -> Shown | None:
         if word == INPUT:
             suffix = suffix or PurePosixPath(token).suffix.lower()
         words.append(word)
+    words = _without_prose(words)
     if len(words) > _MOST_WORDS or (not reads and not _is_command(words, rest)):
         return None
     return Shown(tuple(words), reads and INPUT not in words, suffix, path=path)
+
+
+def _without_prose(words: list[str]) -> list[str]:
+    """Words up to the sentence that follows them: three words of letters alone in a row."""
+    for at in range(len(words) - _SENTENCE + 1):
+        if all(_PLAIN_WORD.match(word) for word in words[at : at + _SENTENCE]):
+            return words[:at]
+    return words
 
 
 def _as_name(metavariable: str) -> str:

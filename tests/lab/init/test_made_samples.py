@@ -1,0 +1,221 @@
+"""Made-up files are what their names say, and larger where more is asked for. Pure."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import struct
+import tarfile
+import tomllib
+import wave
+import zlib
+from collections.abc import Callable
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from ensign.lab.init.attempts import COUNT, INPUT, Attempt, Executable
+from ensign.lab.init.made_samples import (
+    FORMATS,
+    is_made_whole,
+    made_content,
+    made_sample,
+    made_samples,
+)
+from ensign.lab.init.shown_commands import Shown, counted_of, shown_attempts
+
+
+def of_png(content: bytes) -> int:
+    """The bytes of its pixels, if every chunk's sum is right."""
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    at, pixels = 8, b""
+    while at < len(content):
+        (size,) = struct.unpack_from(">I", content, at)
+        body = content[at + 4 : at + 8 + size]
+        assert struct.unpack_from(">I", content, at + 8 + size) == (zlib.crc32(body),)
+        pixels += body[4:] if body.startswith(b"IDAT") else b""
+        at += 12 + size
+    side: int = struct.unpack_from(">I", content, 16)[0]
+    unpacked = zlib.decompress(pixels)
+    assert len(unpacked) == side * (3 * side + 1)
+    return len(unpacked)
+
+
+def of_wav(content: bytes) -> int:
+    with wave.open(io.BytesIO(content), "rb") as file:
+        return file.getnframes()
+
+
+def of_tar(content: bytes) -> int:
+    with tarfile.open(fileobj=io.BytesIO(content)) as file:
+        return len(file.getmembers())
+
+
+def of_intel_hex(content: bytes) -> int:
+    lines = content.decode().split()
+    for line in lines:
+        assert sum(bytes.fromhex(line[1:])) % 256 == 0
+    assert lines[-1] == ":00000001FF"
+    return len(lines)
+
+
+def of_s_records(content: bytes) -> int:
+    lines = content.decode().split()
+    for line in lines:
+        body = bytes.fromhex(line[2:])
+        assert sum(body) % 256 == 0xFF
+        assert body[0] == len(body) - 1
+    return len(lines)
+
+
+def of_picture(content: bytes) -> int:
+    kind, size, most, pixels = content.split(b"\n", 3)
+    width, height = map(int, size.split())
+    assert most == b"255"
+    assert len(pixels) == width * height * {b"P5": 1, b"P6": 3}[kind]
+    return len(pixels)
+
+
+def of_bmp(content: bytes) -> int:
+    assert struct.unpack_from("<2sI", content) == (b"BM", len(content))
+    return len(content)
+
+
+def of_obj(content: bytes) -> int:
+    lines = [line.split() for line in content.decode().splitlines()]
+    points = sum(line[0] == "v" for line in lines)
+    corners = [int(each) for line in lines if line[0] == "f" for each in line[1:]]
+    assert min(corners) == 1
+    assert max(corners) == points
+    return points
+
+
+def of_mps(content: bytes) -> int:
+    """The rows; each has a demand and is covered by some column."""
+    sections: dict[str, list[list[str]]] = {}
+    name = ""
+    for line in content.decode().splitlines():
+        if line.startswith(" "):
+            sections[name].append(line.split())
+        else:
+            name = line.split()[0]
+            sections[name] = []
+    rows = {words[1] for words in sections["ROWS"] if words[0] == "G"}
+    assert {words[1] for words in sections["COLUMNS"]} == {*rows, "COST"}
+    assert {words[1] for words in sections["RHS"]} == rows
+    return len(rows)
+
+
+def of_cnf(content: bytes) -> int:
+    head, *clauses = content.decode().splitlines()
+    variables, count = map(int, head.split()[2:])
+    assert len(clauses) == count
+    literals = [int(each) for line in clauses for each in line.split()[:-1]]
+    assert all(0 < abs(each) <= variables for each in literals)
+    assert min(literals) < 0 < max(literals)
+    return count
+
+
+def of_graph(content: bytes) -> int:
+    lines = [line.split() for line in content.decode().splitlines()]
+    nodes, arcs = map(int, lines[0][2:])
+    ends = [int(each) for line in lines if line[0] == "a" for each in line[1:3]]
+    assert len(ends) == 2 * arcs
+    assert all(1 <= each <= nodes for each in ends)
+    return arcs
+
+
+def of_fastq(content: bytes) -> int:
+    lines = content.decode().splitlines()
+    assert all(
+        len(bases) == len(marks) for bases, marks in zip(lines[1::4], lines[3::4], strict=True)
+    )
+    return len(lines) // 4
+
+
+READERS: dict[str, Callable[[bytes], int]] = {
+    "json": lambda content: len(json.loads(content)),
+    "csv": lambda content: len(list(csv.reader(io.StringIO(content.decode())))),
+    "toml": lambda content: len(tomllib.loads(content.decode())["item"]),
+    "png": of_png,
+    "wav": of_wav,
+    "tar": of_tar,
+    "hex": of_intel_hex,
+    "srec": of_s_records,
+    "ppm": of_picture,
+    "pgm": of_picture,
+    "bmp": of_bmp,
+    "obj": of_obj,
+    "mps": of_mps,
+    "cnf": of_cnf,
+    "gr": of_graph,
+    "max": of_graph,
+    "fastq": of_fastq,
+    "gz": lambda content: len(gzip.decompress(content)),
+    "bz2": lambda content: len(bz2.decompress(content)),
+    "xz": lambda content: len(lzma.decompress(content)),
+    "py": lambda content: len(compile(content, "made", "exec").co_names),
+    **dict.fromkeys(
+        ("xml", "svg", "plist"),
+        lambda content: sum(1 for _ in ET.fromstring(content).iter()),  # noqa: S314
+    ),
+}
+
+
+@pytest.mark.parametrize("suffix", READERS)
+def test_a_made_file_is_what_its_name_says(suffix: str) -> None:
+    assert READERS[suffix](made_content(suffix, 1)) >= 50
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_there_is_more_of_it_where_more_is_asked_for_and_always_the_same(suffix: str) -> None:
+    once, more = made_content(suffix, 1), made_content(suffix, 2)
+    assert made_content(suffix, 1) == once
+    assert made_sample(suffix).size_bytes == len(once)
+    assert len(more) > 1.8 * len(once)
+
+
+def test_formats_are_those_that_a_text_names() -> None:
+    def named(text: str) -> list[str]:
+        return [each.made for each in made_samples(text, 9)]
+
+    assert named("Usage: mesh [options] -i FILE.obj; also reads .stl files") == ["obj", "stl"]
+    assert named("a disassembler; reads Intel HEX on its standard input") == ["hex"]
+    assert named("objects, jsonnet, c, a. md5") == []
+    assert named("compiles foo.c") == ["c"]
+    assert len(made_samples("json xml csv", 2)) == 2
+
+
+def test_large_files_are_made_of_formats_of_which_copies_are_no_file() -> None:
+    assert [is_made_whole(each) for each in (".mps", ".json", ".txt", ".gz", ".emf", "")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_a_command_that_names_a_file_of_a_kind_that_the_tree_has_not_gets_a_made_one() -> None:
+    shown = Shown(("-i", INPUT), suffix=".obj")
+    found = list(shown_attempts(shown, Executable("mesh"), [], []))
+    assert [each.sample and each.sample.made for each in found] == ["obj"]
+
+
+def test_options_that_take_numbers_are_told_by_their_help() -> None:
+    lines = ("  -n NUM  nodes", "  --rounds <int>, how often", " -o FILE", "  --size=N")
+    said = "\n".join((*lines, " -h number", " -x numbers"))
+    assert counted_of(said) == ["-n", "--rounds", "--size"]
+
+
+def test_a_count_grows_as_a_sample_does() -> None:
+    attempt = Attempt(Executable("make-graph"), ("-n", COUNT), count=1000)
+    assert attempt.command == ("{artifact}", "-n", "1000")
+    larger = attempt.times(40)
+    assert larger is not None
+    assert larger.command == ("{artifact}", "-n", "40000")
