@@ -89,6 +89,36 @@ def test_a_change_without_the_effect_is_an_error_and_nothing_is_written(shippabl
     assert not (shippable.folder / "out").exists()
 
 
+def test_the_same_change_is_verified_with_another_compiler(shippable: Ensign) -> None:
+    done = shippable("ship", "study.toml", "gcc-12-O2", *ANYWAY, "-o", "out", "--with", "clang-19")
+    assert done.status == 0, done.err
+    assert "The same change does the same with clang-19 (" in done.said
+    page = (shippable.folder / "out/pull-request.md").read_text()
+    assert "ensign ship study.toml gcc-12-O2 --with clang-19" in page
+    assert "With other compilers the same change was built" in page
+
+
+def test_a_change_that_another_compiler_does_not_get_is_refused(ensign: Ensign) -> None:
+    write_study(ensign.folder, BATCH + _SHIP)
+    listens = "$(if $(findstring clang,$(CC)),-O1,$(OPT))"
+    (ensign.folder / "source/Makefile").write_text(_MAKEFILE.replace("$(OPT)", listens))
+    assert ensign("run", "study.toml").status == 0
+    asked = ("ship", "study.toml", "gcc-12-O2", *ANYWAY, "-o", "out")
+    done = ensign(*asked, "--with", "clang-19")
+    assert done.status == 1
+    assert "with clang-19, -O2 was measured, -O1 is there in 1 of 1 compile units" in done.complaint
+    assert not (ensign.folder / "out").exists()
+    done = ensign(*asked, "--with", "gcc-99")
+    assert done.status == 2
+    assert "gcc-99" in done.complaint
+    done = ensign(*asked, "--with", "gcc-12@bulseye")
+    assert done.status == 2
+    assert done.complaint == (
+        "ensign: --with gcc-12@bulseye: the study has no environment 'bulseye'"
+    )
+    assert ensign(*asked).status == 0
+
+
 def test_an_edit_that_does_not_apply_is_named_with_its_line(shippable: Ensign) -> None:
     change(shippable, 'line = "OPT = -O1"', 'line = "OPT = -O3"')
     done = shippable("ship", "study.toml", "gcc-12-O2", *ANYWAY)

@@ -138,6 +138,11 @@ impl Turns {
         filler: bool,
     ) -> Result<(), Halt> {
         let reading = variant.reading(run_state)?;
+        let cpu_ns = (reading.main - variant.last.main).cpu_ns;
+        // What waits while all stand still, or between two slices, is none of this slice's.
+        let cpu_wait_ns = waited_ns(&reading, &variant.last)
+            .map(|ns| ns.min(variant.taken_at_most_ns(wall_ns, cpu_ns)));
+        variant.book_wait(cpu_wait_ns);
         let first = *self.first_ns.get_or_insert(start);
         self.end_ns = clock::now_ns();
         self.running_ns += wall_ns;
@@ -146,9 +151,8 @@ impl Turns {
             filler,
             start_ns: start - first,
             wall_ns,
-            cpu_ns: (reading.main - variant.last.main).cpu_ns,
-            // What waits while all stand still, or between two slices, is none of this slice's.
-            cpu_wait_ns: waited_ns(&reading, &variant.last).map(|ns| ns.min(wall_ns)),
+            cpu_ns,
+            cpu_wait_ns,
             load_cpu_ns: (reading.load - variant.last.load).cpu_ns,
             operations: None,
         });

@@ -57,6 +57,8 @@ pub(crate) struct Variant<'a> {
     base_footprint: Footprint,
     pub last: Reading,
     wall_ns: u64,
+    /// How long others had its CPU in its slices, where the machine tells.
+    cpu_wait_ns: Option<u64>,
     slices: u64,
     state: State,
     pub observer: Observer,
@@ -85,6 +87,7 @@ impl<'a> Variant<'a> {
             base_footprint: Footprint::default(),
             last: Reading::default(),
             wall_ns: 0,
+            cpu_wait_ns: None,
             slices: 0,
             state: State::Measured,
             observer: Observer::default(),
@@ -118,6 +121,7 @@ impl<'a> Variant<'a> {
         self.state = State::Measured;
         self.observer = Observer::default();
         self.wall_ns = 0;
+        self.cpu_wait_ns = None;
         self.slices = 0;
         self.mapped.clear();
         self.looks = 0;

@@ -24,7 +24,13 @@ from ensign.builders.profiles import (
     training_steps_of,
     uses_tools,
 )
-from ensign.builders.recorder import NO_CHANGES, Changes, Lookup, Recorded, recorded_programs
+from ensign.builders.recorder import (
+    NO_CHANGES,
+    Changes,
+    Recorded,
+    lookup_in,
+    recorded_programs,
+)
 from ensign.builders.stages import Kind, Plan, Stage
 from ensign.host.cache import key_of
 from ensign.host.root_directory import ROOT_PATH, RootDirectory
@@ -291,9 +297,8 @@ class _CompilerContext:
         in_place = self.build.system == "debian" or self.build.flags_by == "recorder"
         root = self.place.roots.get(self.toolchain.environment)
         if root is not None:
-            programs = Lookup(root.which, root.names_in)
             return recorded_programs(
-                self.toolchain, ROOT_PATH, programs, in_place_of_others=in_place
+                self.toolchain, ROOT_PATH, lookup_in(root), in_place_of_others=in_place
             )
         return recorded_programs(self.toolchain, self.place.path, in_place_of_others=in_place)
 

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from ensign.host.files import write_atomically
 from ensign.host.json_text import read_json
 from ensign.host.programs import names_in
+from ensign.host.root_directory import RootDirectory
 from ensign.meter.command_lines import command_line
 from ensign.model.calls import Call, LinkInput, Output
 from ensign.model.errors import InputError
@@ -71,13 +72,24 @@ NO_CHANGES = Changes()
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Who looks for programs by name and search path, and lists a folder: this machine's."""
+    """Who looks for programs by name and search path, lists a folder, and follows links.
+
+    That is this machine; `lookup_in` gives a root directory's.
+    """
 
     which: Callable[[str, str], str] = lambda name, path: shutil.which(name, path=path) or ""
     names_of: Callable[[str], Sequence[str]] = names_in
+    real: Callable[[str], str] = os.path.realpath
 
 
 THIS_MACHINE = Lookup()
+
+
+def lookup_in(root: RootDirectory | None) -> Lookup:
+    """Who looks within a root directory; on this machine without one."""
+    if root is None:
+        return THIS_MACHINE
+    return Lookup(root.which, root.names_in, lambda path: root.inside(path) or path)
 
 
 def recorded_programs(

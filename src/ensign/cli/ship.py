@@ -10,7 +10,7 @@ import typer
 from ensign.cli.study import StudyPath
 
 
-def ship(
+def ship(  # noqa: PLR0913  # one parameter per option of the command line
     study: StudyPath,
     variant: Annotated[
         str | None,
@@ -32,6 +32,15 @@ def ship(
             "(of 'ensign env show', as JSON).",
         ),
     ] = None,
+    compiler: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="COMPILER",
+            help="The change must work with this one, too: clang-19, or gcc-10@NAME of "
+            "\\[environments].",
+        ),
+    ] = None,
     despite: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,5 +56,7 @@ def ship(
     """
     from ensign.cli import ship_run  # noqa: PLC0415  # numpy and polars load with it
 
-    wish = ship_run.ShipWish(variant, tuple(host or ()), tuple(despite or ()))
+    wish = ship_run.ShipWish(
+        variant, tuple(host or ()), tuple(despite or ()), tuple(compiler or ())
+    )
     raise typer.Exit(ship_run.ship(study, wish, output, force=force))

@@ -11,6 +11,7 @@ from ensign.cli.progress import BuildProgress, StatusLine
 from ensign.lab.ports import Ports
 from ensign.lab.ship.choose import chosen
 from ensign.lab.ship.hosts import read_host
+from ensign.lab.ship.ship import Demands
 from ensign.lab.ship.ship import ship as ship_study
 from ensign.lab.ship.write import PAGE, check_folder, write_folder
 from ensign.lab.study.prepare import open_cache, open_study
@@ -24,11 +25,12 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class ShipWish:
-    """What is shipped, for which hosts, and despite what."""
+    """What is shipped, for which hosts, despite what, and for which other compilers."""
 
     variant: str | None
     hosts: tuple[Path, ...] = ()
     despite: tuple[str, ...] = ()
+    compilers: tuple[str, ...] = ()
 
 
 def ship(path: Path, wish: ShipWish, output: Path | None, *, force: bool) -> int:
@@ -37,7 +39,7 @@ def ship(path: Path, wish: ShipWish, output: Path | None, *, force: bool) -> int
     file = open_study(path)
     result = stored_result(file)
     build = chosen(result, wish.variant, wish.despite)
-    hosts = [read_host(each) for each in wish.hosts]
+    demands = Demands([read_host(each) for each in wish.hosts], wish.compilers)
     folder = output
     if folder is None:
         folder = folder_of(file).root / "ship" / build.variant
@@ -45,18 +47,20 @@ def ship(path: Path, wish: ShipWish, output: Path | None, *, force: bool) -> int
         check_folder(folder, force=force)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         shipment = ship_study(
-            file, build, hosts, cache, ports, BuildProgress(line, sys.stderr).show
+            file, build, demands, cache, ports, BuildProgress(line, sys.stderr).show
         )
-    verified = shipment.verified
-    if verified.problems:
-        more = len(verified.problems) - _SHOWN
-        said = "; ".join(verified.problems[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+    problems = shipment.problems
+    if problems:
+        more = len(problems) - _SHOWN
+        said = "; ".join(problems[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
         complain(f"the shipped change does not have the effect that was measured: {said}")
         return _NO_EFFECT
     page = pull_request(result, shipment, str(path))
     files = (*shipment.files, ShippedFile(PAGE, page.encode()))
     write_folder(folder, files)
-    notes = "".join(f"  {note}\n" for note in verified.notes)
+    notes = "".join(f"  {note}\n" for note in shipment.verified.notes)
     say(f"{build.variant}, built with the change and without ensign:\n{notes}")
+    for each in shipment.others:
+        say(f"The same change does the same with {each.name} ({each.compiler}).\n")
     say("".join(f"{folder / each.name}\n" for each in files))
     return 0

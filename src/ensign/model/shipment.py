@@ -32,13 +32,22 @@ class ShippedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifiedWith:
+    """What the same change does with another compiler; `compiler` is what that says of itself."""
+
+    name: str
+    compiler: str
+    verified: Verified
+
+
+@dataclass(frozen=True, slots=True)
 class Shipment:
     """The change of a project for one variant.
 
     `files` are a patch, or a script and what its training reads. `flags` and `link_flags` are what
     it gives to compiler and linker, `commands` what a user types to build it then. `instructions`
     is what the program may use of a processor, None where that is not known; `hosts` are those on
-    which that was found to run.
+    which that was found to run. `others` are further compilers that it was verified with.
     """
 
     variant: str
@@ -50,3 +59,14 @@ class Shipment:
     verified: Verified
     instructions: InstructionSets | None = None
     hosts: tuple[str, ...] = ()
+    others: tuple[VerifiedWith, ...] = ()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Measured effects that it lacks, with any of the compilers."""
+        of_others = (
+            f"with {each.name}, {problem}"
+            for each in self.others
+            for problem in each.verified.problems
+        )
+        return (*self.verified.problems, *of_others)

@@ -155,7 +155,7 @@ class VariantTotals:
     of completed requests for a server. `counters` maps event names to counts, where there are any;
     `latency` is there where a drive was asked to keep it. `exit` (or `signal`) is how the program
     or the load generator ended, which is other than 0 only where failures are ignored.
-    `cpu_wait_ns` is the time in which a task of it waited for a CPU, where the machine tells;
+    `cpu_wait_ns` is the time in which others had the CPU that it wanted, where the machine tells;
     `activity` (and that of the load) is there where it was observed, `score` where it says one.
     `scores` are several of them, by name; `unit` is that of the one `score`. `mapped` is what was
     seen in a few looks; it is not stored.

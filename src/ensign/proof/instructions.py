@@ -20,7 +20,7 @@ _PIECES = 32
 _NEAR = 6
 _MULTIPLY = re.compile(r"v?mul[sp][sd]")
 _ADD = re.compile(r"v?(?:add|sub)[sp][sd]")
-_FUSED = re.compile(r"vf(?:n?m)(?:add|sub)\w*")
+FUSED = re.compile(r"vf(?:n?m)(?:add|sub)\w*")
 _PROBE = re.compile(r"(?:qword|dword) ptr \[[re]sp(?: \+ \w+)?\], 0$")
 _MACHINES = {
     "EM_X86_64": (capstone.CS_ARCH_X86, capstone.CS_MODE_64),
@@ -67,6 +67,12 @@ def read_instructions(path: Path) -> Instructions | None:
         return None
 
 
+def words_at(machine: str, code: bytes) -> list[tuple[str, str]] | None:
+    """Mnemonics and operands of code; `machine` is as ELF names it. None where it is not x86."""
+    known = _MACHINES.get(machine)
+    return None if known is None else list(_words(capstone.Cs(*known), code))
+
+
 def _words(reader: capstone.Cs, code: bytes) -> Iterator[tuple[str, str]]:
     for _, _, mnemonic, operands in reader.disasm_lite(code, 0):
         yield mnemonic, operands
@@ -98,7 +104,7 @@ def count(instructions: Iterable[tuple[str, str]]) -> Instructions:
             words = [word.strip() for word in operands.split(",")]
             if any(read - products.pop(word, -_NEAR - 1) <= _NEAR for word in words):
                 pairs += 1
-        elif _FUSED.fullmatch(mnemonic):
+        elif FUSED.fullmatch(mnemonic):
             fused += 1
         elif mnemonic == "or" and _PROBE.match(operands):
             probes += 1

@@ -122,10 +122,18 @@ def _verified(shipment: Shipment) -> Iterator[str]:
         "sets flags, and compared with the build that was measured:"
     )
     yield "\n".join(f"- {safe(clean(note))}" for note in shipment.verified.notes)
+    if shipment.others:
+        yield (
+            "With other compilers the same change was built, and compared in the same way with "
+            "what the study builds with these:"
+        )
+        yield "\n".join(f"- {safe(clean(each.compiler))}" for each in shipment.others)
 
 
 def _redo(shipment: Shipment, study: str) -> tuple[str, ...]:
-    return shown(["ensign", "run", study]), shown(["ensign", "ship", study, shipment.variant])
+    others = [word for each in shipment.others for word in ("--with", each.name)]
+    shipping = shown(["ensign", "ship", study, shipment.variant, *others])
+    return shown(["ensign", "run", study]), shipping
 
 
 def _comparison(result: Result, build: BuildFacts) -> SuiteComparison | None:

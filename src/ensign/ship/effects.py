@@ -21,6 +21,9 @@ from ensign.proof.rules import judge
 from ensign.proof.rules_rust import is_of_rust
 from ensign.ship.rust_effects import rust_notes, rust_problems
 
+# Of flags, those that are compared; None is all.
+Subjects = frozenset[str] | None
+
 # Debug information changes no code; a project that has none is no worse.
 _NOT_AN_EFFECT = frozenset(("g",))
 _NOT_LOST = frozenset((NO_DEBUG_INFO.code,))
@@ -42,14 +45,20 @@ class ComparedBuild:
     others: tuple[BuildEvidence, ...] = ()
 
 
-def verify(measured: ComparedBuild, shipped: ComparedBuild) -> Verified:
-    """Compare them. Calls of dependencies are those that were dependencies' when measured."""
+def verify(
+    measured: ComparedBuild, shipped: ComparedBuild, asked: Iterable[str] | None = None
+) -> Verified:
+    """Compare them. Calls of dependencies are those that were dependencies' when measured.
+
+    With `asked`, flags, only what these decide is compared: the rest was chosen for this compiler.
+    """
     same_bytes = measured.identity == shipped.identity
-    problems = list(_problems(measured.seen, shipped.seen))
+    subjects = None if asked is None else frozenset((*effects(asked), "compiler"))
+    problems = list(_problems(measured.seen, shipped.seen, subjects))
     theirs = {each.file: each for each in shipped.others}
     for seen in measured.others:
         if seen.file in theirs:
-            found = _problems(seen, theirs[seen.file])
+            found = _problems(seen, theirs[seen.file], subjects)
             problems += (
                 each if each.startswith(f"{seen.file}: ") else f"{seen.file}: {each}"
                 for each in found
@@ -60,15 +69,16 @@ def verify(measured: ComparedBuild, shipped: ComparedBuild) -> Verified:
     return Verified(tuple(problems), notes, same_bytes)
 
 
-def _problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
+def _problems(measured: BuildEvidence, shipped: BuildEvidence, subjects: Subjects) -> Iterator[str]:
     """Of one file."""
     if is_of_rust(measured):
         yield from rust_problems(measured, shipped)
     else:
-        yield from _unit_problems(measured, shipped)
-        yield from _link_problems(measured, shipped)
+        yield from _unit_problems(measured, shipped, subjects)
+        yield from _link_problems(measured, shipped, subjects)
         yield from _generated_problems(measured, shipped)
-    yield from _hardening_problems(measured, shipped)
+    if subjects is None:
+        yield from _hardening_problems(measured, shipped)
     if measured.proof.binary.bolted and not shipped.proof.binary.bolted:
         yield "BOLT was not applied"
     yield from _new_findings(measured, _parted(shipped, measured))
@@ -107,7 +117,9 @@ def _of(call: Call) -> Effects:
     return {subject: value for subject, value in found.items() if subject not in _NOT_AN_EFFECT}
 
 
-def _unit_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
+def _unit_problems(
+    measured: BuildEvidence, shipped: BuildEvidence, subjects: Subjects
+) -> Iterator[str]:
     ours, theirs = _objects(measured), _objects(shipped)
     if not ours or not theirs:
         yield "no compiler call was recorded, so its flags cannot be compared"
@@ -120,15 +132,17 @@ def _unit_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[
         yield f"{len(more)} objects are in it that were not measured: {shown(more)}"
     differing: dict[str, list[str]] = {}
     for name in sorted(ours.keys() & theirs.keys()):
-        for text in _differences(ours[name], theirs[name]):
+        for text in _differences(ours[name], theirs[name], subjects):
             differing.setdefault(text, []).append(name)
     for text, names in differing.items():
         yield f"{text} in {len(names)} of {len(ours)} compile units ({shown(names)})"
 
 
-def _differences(ours: Effects, theirs: Effects) -> Iterator[str]:
+def _differences(ours: Effects, theirs: Effects, subjects: Subjects) -> Iterator[str]:
     for subject in sorted(ours.keys() | theirs.keys()):
         if ours.get(subject) == theirs.get(subject):
+            continue
+        if subjects is not None and subject not in subjects:
             continue
         if subject not in theirs:
             yield f"{_spelled(subject, ours)} is missing"
@@ -146,7 +160,9 @@ def _spelled(subject: str, found: Effects) -> str:
     return _SPELLED.get(subject, f"{subject}={{}}").format(value)
 
 
-def _link_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
+def _link_problems(
+    measured: BuildEvidence, shipped: BuildEvidence, subjects: Subjects
+) -> Iterator[str]:
     was, now = measured.link, shipped.link
     if was is None or now is None:
         yield "no link was recorded, so it cannot be compared"
@@ -161,7 +177,7 @@ def _link_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[
     # A project that compiles and links with the same variable says more at the link than counts.
     of_units = effects(word for call in linked_calls(shipped) for word in call.ran[1:])
     theirs = {key: v for key, v in theirs.items() if key in ours or of_units.get(key) != v}
-    yield from (f"at the link, {text}" for text in _differences(ours, theirs))
+    yield from (f"at the link, {text}" for text in _differences(ours, theirs, subjects))
     wanted = () if shipped.request is None else shipped.request.flags.link
     for flag in wanted:
         told_by_bytes = flag in ("-pie", "-no-pie") or flag.startswith("-Wl,-z,")

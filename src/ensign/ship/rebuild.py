@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -18,19 +17,28 @@ from ensign.builders.build import (
 from ensign.builders.build_context import BuildContext
 from ensign.builders.build_stage import SOURCE_DATE_EPOCH, perform_stage
 from ensign.builders.commands import Commands, filled_all
+from ensign.builders.environments import environments_of
 from ensign.builders.outcomes import BuildResult, seen_of, seen_of_files
 from ensign.builders.plan import BuildPlace, plan_builds
 from ensign.builders.profiles import files_named
-from ensign.builders.recorder import Recorded, recorded_programs
+from ensign.builders.recorder import (
+    THIS_MACHINE,
+    Lookup,
+    Recorded,
+    lookup_in,
+    recorded_programs,
+)
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import obtain_sources
 from ensign.builders.running import Inputs
+from ensign.builders.shown import confinement_of
 from ensign.builders.stage_facts import cached_stage, program_of
 from ensign.builders.stages import Stage
 from ensign.builders.systems.cargo import plain_build
 from ensign.builders.systems.debian import PACKAGED, RULES, plain_rules
 from ensign.host.cache import key_of
 from ensign.host.files import copy_tree, is_file, write_atomically
+from ensign.host.root_directory import RootDirectory
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.built_files import identity as identity_of
 from ensign.model.calls import Call
@@ -59,34 +67,54 @@ _SOURCE, _SHIPPED, _MADE, _WORK = "source", "shipped", "made", "work"
 
 
 def ship_variant(
-    request: BuildRequest, measured: BuildResult, ports: BuildPorts, on_event: OnEvent
+    request: BuildRequest,
+    measured: BuildResult,
+    ports: BuildPorts,
+    on_event: OnEvent,
+    changed_by: Flags | None = None,
 ) -> Shipment:
     """Ship a variant of the request, and verify it against its measured build.
 
-    EditError where the change does not apply; InputError where the study does not say how;
-    CommandFailed where the project does not build with it; else errors as `build_variants`.
+    The change gives the project the flags `changed_by` (the variant's own without them): those of
+    another compiler's variant, to see what the same change does with this one.
+
+    EditError where the change does not apply; InputError where the study does not say how, or for
+    a trained variant of an environment; CommandFailed where the project does not build with it;
+    else errors as `build_variants`.
     """
     seen = measured.seen
     if seen is None or seen.request is None:
         raise InputError(f"{measured.facts.variant} is not built: {measured.facts.log_tail}")
     variant, flags = seen.request.variant, without_evidence(seen.request.flags)
-    usual = request.study.build.environment or ""
-    if environment := environment_of(variant.compiler, usual):
+    environment = environment_of(variant.compiler, request.study.build.environment or "")
+    if environment and trained(variant):
         raise InputError(
-            f"{variant.name} was built in the environment '{environment}'; a change is verified on "
-            "this machine: include the variant with a compiler that is installed here"
+            f"{variant.name} was built in the environment '{environment}'; the script of a "
+            "profiled build is verified on this machine: include the variant with a compiler that "
+            "is installed here"
         )
-    toolchains = find_toolchains(request, ports)
+    environments = environments_of(request, ports, confinement_of(request, ports))
+    toolchains = find_toolchains(request, ports, environments)
     source = obtain_sources(request, ports, on_event).at(variant.revision)
     sandboxes = sandboxes_of(request, ports, toolchains)
-    place = place_of({"": source.sha256}, sandboxes, request, ports)
-    build_context = build_context_of(request, ports, sandboxes, place)
+    place = place_of({"": source.sha256}, sandboxes, request, ports, environments)
+    context = build_context_of(request, ports, sandboxes, place)
     shipping = _Shipping(
-        request, variant, flags, toolchains, source, build_context, on_event, ports.cores
+        request,
+        variant,
+        flags,
+        changed_by or flags,
+        toolchains,
+        source,
+        replace(context, roots=environments.roots),
+        on_event,
+        ports.cores,
     )
     shipment, shipped = shipping.as_script() if trained(variant) else shipping.as_change()
-    was = _as_built(seen, measured.others, measured.facts.identity)
-    return replace(shipment, verified=verify(was, shipped))
+    lookup = lookup_in(shipping.root)
+    was = _as_built(seen, measured.others, measured.facts.identity, lookup)
+    asked = None if changed_by is None else (*changed_by.compile, *changed_by.link)
+    return replace(shipment, verified=verify(was, shipped, asked))
 
 
 def instructions_of_variant(
@@ -107,6 +135,7 @@ class _Shipping:
     request: BuildRequest
     variant: Variant
     flags: Flags
+    changed_by: Flags
     toolchains: Mapping[str, Toolchain]
     source: SourceTree
     build_context: BuildContext
@@ -116,6 +145,16 @@ class _Shipping:
     @property
     def toolchain(self) -> Toolchain:
         return self.toolchains[self.variant.compiler]
+
+    @property
+    def root(self) -> RootDirectory | None:
+        """The environment that it is built in, if it is not this machine."""
+        return self.build_context.roots.get(self.toolchain.environment)
+
+    @property
+    def path(self) -> str:
+        """Where the build finds programs."""
+        return self.build_context.within(self.toolchain.environment).path
 
     def as_change(self) -> tuple[Shipment, ComparedBuild]:
         """A patch, and the project's own build with it."""
@@ -158,7 +197,7 @@ class _Shipping:
         before = dict(self._texts([RULES]))
         if RULES not in before:
             raise InputError(f"the source has no {RULES}")
-        flags = beside_libraries(self.toolchain.kind, self.flags)
+        flags = beside_libraries(self.toolchain.kind, self.changed_by)
         more = debian_rules.additions(flags, self._tools_beside_the_usual())
         after = {RULES: debian_rules.with_additions(before[RULES], more)}
         return patch.changed_texts(before, after), (plain_rules(study.build),), (PACKAGED,)
@@ -168,10 +207,10 @@ class _Shipping:
         config = cargo_profile.CONFIGURATION
         before = dict(self._texts([*cargo_profile.manifests_of(build.folder), config]))
         manifest = cargo_profile.workspace_manifest(build.folder, before)
-        edited = cargo_profile.with_profile(manifest, before[manifest], self.flags)
+        edited = cargo_profile.with_profile(manifest, before[manifest], self.changed_by)
         after = {**before, manifest: edited}
         own = before.get(config, "")
-        configured = cargo_profile.with_rustflags(own, self.toolchain.host, self.flags)
+        configured = cargo_profile.with_rustflags(own, self.toolchain.host, self.changed_by)
         if configured != own:
             after[config] = configured
         words = ["cargo", "build", "--release", *build.options]
@@ -188,8 +227,9 @@ class _Shipping:
 
     def _tools_beside_the_usual(self) -> dict[str, str]:
         """CC and CXX, where the system's own compiler is another one."""
-        usual, names = shutil.which("gcc", path=self.build_context.path), self._names
-        if usual is not None and os.path.realpath(usual) == os.path.realpath(self.toolchain.cc):
+        lookup, names = lookup_in(self.root), self._names
+        usual = lookup.which("gcc", self.path)
+        if usual and lookup.real(usual) == lookup.real(self.toolchain.cc):
             return {}
         return {name: names[tool] for name, tool in (("CC", "cc"), ("CXX", "cxx")) if names[tool]}
 
@@ -232,7 +272,7 @@ class _Shipping:
                 yield name, path.read_bytes().decode("utf-8", "surrogateescape")
 
     def _values(self) -> dict[str, str]:
-        flags, variant = self.flags, self.variant
+        flags, variant = self.changed_by, self.variant
         dependencies = flags if variant.dependencies == "flags" else Flags((), ())
         lto = (flag for flag in flags.link if flag.startswith("-flto"))
         by_name = {
@@ -253,13 +293,15 @@ class _Shipping:
 
     @property
     def _names(self) -> dict[str, str]:
-        toolchain = _by_name(self.toolchain, self.build_context.path)
+        toolchain = _by_name(self.toolchain, self.path, lookup_in(self.root))
         return {name: str(getattr(toolchain, name)) for name in _TOOLS}
 
     def _steps(self) -> script.Steps:
         """The plan of the measured build, with programs by name and one path for all trees."""
         request, path = self.request, self.build_context.path
-        toolchains = {name: _by_name(each, path) for name, each in self.toolchains.items()}
+        toolchains = {
+            name: _by_name(each, path, THIS_MACHINE) for name, each in self.toolchains.items()
+        }
         place = BuildPlace(source_sha256=self.source.sha256, build_path=script.TREE, path=path)
         plan = plan_builds(request.study, request.variants, request.baseline, toolchains, place)
         last = plan.stage(plan.stage_of[self.variant.name])
@@ -297,8 +339,9 @@ class _Shipping:
     def _stage(self, shipped: str, commands: Commands, artifact: str) -> Stage:
         """A stage of the study's limits, without its environment; calls are watched alone."""
         build = self.request.study.build
-        watched = _watched(self.toolchain, self.build_context.path)
-        programs = [(each.name, os.path.realpath(each.program)) for each in watched]
+        root, lookup = self.root, lookup_in(self.root)
+        watched = _watched(self.toolchain, self.path, root)
+        programs = [(each.name, lookup.real(each.program)) for each in watched]
         sandbox = self.build_context.sandbox_key
         inputs = {
             "schema": _SCHEMA,
@@ -307,6 +350,7 @@ class _Shipping:
             "programs": programs,
             "toolchains": [each.identity for each in self.toolchains.values()],
             **({"sandbox": sandbox} if sandbox else {}),
+            **({"root": root.sha256} if root is not None else {}),
             "shipped": [shipped, commands, artifact, build.runtime_files],
         }
         return Stage(
@@ -321,6 +365,7 @@ class _Shipping:
             disk_bytes=parse_size_bytes(build.disk),
             artifact=artifact,
             recorded=watched,
+            environment=self.toolchain.environment,
         )
 
     def _built(
@@ -342,21 +387,24 @@ class _Shipping:
                     f"{stage.label} could not be built: {made.reason}; log: {made.log}\n{made.tail}"
                 )
             entry = made.entry
-        seen = seen_of(self.variant, self.flags, entry)
+        seen = seen_of(self.variant, self.changed_by, entry)
         if self.toolchain.kind.family is Family.RUST and seen.request is not None:
             named = replace(seen.request, compiler=self.toolchain.kind.title)
             # Those of the project's configuration are in effect here.
             seen = replace(seen, request=named, proof=replace(seen.proof, own_rustflags=()))
         program = program_of(entry)
         identity = identity_of(program.taken.files, program.artifact.loadable_sha256)
-        return _as_built(seen, tuple(seen_of_files(seen, entry)), identity)
+        others = tuple(seen_of_files(seen, entry))
+        return _as_built(seen, others, identity, lookup_in(self.root))
 
 
-def _as_built(seen: BuildEvidence, others: Sequence[BuildEvidence], identity: str) -> ComparedBuild:
+def _as_built(
+    seen: BuildEvidence, others: Sequence[BuildEvidence], identity: str, lookup: Lookup
+) -> ComparedBuild:
     """Programs of calls by what they are: `cc` and `gcc-12` may be the same one."""
 
     def real(calls: tuple[Call, ...]) -> tuple[Call, ...]:
-        return tuple(replace(call, program=os.path.realpath(call.program)) for call in calls)
+        return tuple(replace(call, program=lookup.real(call.program)) for call in calls)
 
     def behind_links(each: BuildEvidence) -> BuildEvidence:
         calls, dependency_calls = real(each.calls), real(each.dependency_calls)
@@ -365,16 +413,19 @@ def _as_built(seen: BuildEvidence, others: Sequence[BuildEvidence], identity: st
     return ComparedBuild(behind_links(seen), identity, tuple(map(behind_links, others)))
 
 
-def _watched(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
+def _watched(
+    toolchain: Toolchain, path: str, root: RootDirectory | None = None
+) -> tuple[Recorded, ...]:
     """Each name runs what it would run without ensign: `cc` is the system's own compiler."""
-    programs = {each.name: each for each in recorded_programs(toolchain, path)}
-    for name in installed_compilers(path):
+    lookup = lookup_in(root)
+    programs = {each.name: each for each in recorded_programs(toolchain, path, lookup)}
+    for name in installed_compilers(path, root):
         driver = name.replace("gcc", "g++").replace("clang", "clang++")
         for each in (Recorded(name, "cc", ""), Recorded(driver, "cxx", "")):
             programs.setdefault(each.name, each)
     # What rustup puts on the path starts the real rustc past the recorder.
     found = (
-        (each, None if each.tool == "rustc" else shutil.which(each.name, path=path))
+        (each, "" if each.tool == "rustc" else lookup.which(each.name, path))
         for each in programs.values()
     )
     return tuple(
@@ -384,13 +435,13 @@ def _watched(toolchain: Toolchain, path: str) -> tuple[Recorded, ...]:
     )
 
 
-def _by_name(toolchain: Toolchain, path: str) -> Toolchain:
+def _by_name(toolchain: Toolchain, path: str, lookup: Lookup) -> Toolchain:
     """As a user calls it: by a name on the search path, where that is the same program."""
 
     def name(program: str) -> str:
         short = PurePosixPath(program).name
-        found = shutil.which(short, path=path) if short else None
-        same = found is not None and os.path.realpath(found) == os.path.realpath(program)
+        found = lookup.which(short, path) if short else ""
+        same = found != "" and lookup.real(found) == lookup.real(program)
         return short if same else program
 
     return replace(

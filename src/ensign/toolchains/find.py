@@ -15,6 +15,7 @@ from ensign.host.confined_view import rustup_home
 from ensign.host.files import file_sha256, remove_tree
 from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.host.programs import LocalPrograms, names_in
+from ensign.host.root_directory import RootDirectory
 from ensign.host.storage import full_file_system
 from ensign.model.errors import CommandFailed, InputError, StorageFailed
 from ensign.model.instructions import InstructionSets
@@ -434,13 +435,19 @@ _COMPILER_LIBRARY = re.compile(r"=> (\S*/lib(?:LLVM|clang)\S*)")
 _COMPILER = re.compile(r"(gcc|clang)(-\d+)?")
 
 
-def installed_compilers(path: str) -> list[str]:
-    """Names of the C compilers in the folders of `path`, such as gcc-12."""
+def installed_compilers(path: str, root: RootDirectory | None = None) -> list[str]:
+    """Names of the C compilers in the folders of `path`, such as gcc-12; of a root directory's."""
     names: set[str] = set()
     for folder in path.split(os.pathsep):
         names.update(
             name
-            for name in names_in(folder)
-            if _COMPILER.fullmatch(name) and os.access(Path(folder, name), os.X_OK)
+            for name in (names_in(folder) if root is None else root.names_in(folder))
+            if _COMPILER.fullmatch(name) and _is_program(folder, name, root)
         )
     return sorted(names, key=lambda name: (name.split("-")[0], len(name), name))
+
+
+def _is_program(folder: str, name: str, root: RootDirectory | None) -> bool:
+    if root is not None:
+        return bool(root.which(name, folder))
+    return os.access(Path(folder, name), os.X_OK)

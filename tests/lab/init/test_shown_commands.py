@@ -103,3 +103,9 @@ def test_a_sentence_after_a_command_is_no_part_of_it() -> None:
     assert [each.words for each in shown_commands(text, "clp", [])] == [(INPUT, "-primalsimplex")]
     text = "git-like add remote origin"
     assert [each.words for each in shown_commands(text, "git-like", [])] == []
+
+
+def test_words_of_a_list_are_offered() -> None:
+    said = "usage: digest TYPE\nsupported values for TYPE: ripemd160 sha256,\n sha512\nBye now."
+    assert choices_of(said) == ["ripemd160", "sha256", "sha512"]
+    assert choices_of("modes: fast, slow\n\nOther text follows") == ["fast", "slow"]

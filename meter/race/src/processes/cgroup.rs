@@ -369,10 +369,12 @@ impl Tree for CgroupTree {
     }
 }
 
-/// The total of the line `some`, in nanoseconds.
+/// The total of the line `full`, in nanoseconds: tasks of the group wanted a CPU, and none had one.
+///
+/// Before Linux 5.13 there is `some` alone, which counts tasks that wait for each other, too.
 fn parse_pressure(text: &str) -> Option<u64> {
-    let some = text.lines().find(|line| line.starts_with("some "))?;
-    let (_, total) = some.split_once("total=")?;
+    let line = |name| text.lines().find(|line| line.starts_with(name));
+    let (_, total) = line("full ").or(line("some "))?.split_once("total=")?;
     Some(total.trim().parse::<u64>().ok()? * 1000)
 }
 
@@ -445,7 +447,8 @@ mod tests {
     #[test]
     fn pressure_is_read_in_nanoseconds() {
         let text = "some avg10=0.00 avg60=0.00 total=1234\nfull avg10=0.00 total=5\n";
-        assert_eq!(parse_pressure(text), Some(1_234_000));
+        assert_eq!(parse_pressure(text), Some(5_000));
+        assert_eq!(parse_pressure("some avg10=0 total=1234\n"), Some(1_234_000));
         assert_eq!(parse_pressure(""), None);
     }
 

@@ -58,15 +58,22 @@ impl Variant<'_> {
             counters: counters
                 .map(|(now, base)| now.saturating_sub(*base))
                 .collect(),
-            cpu_wait_ns: self.waited_ns(),
+            cpu_wait_ns: self.cpu_wait_ns,
             activity: run_state.observes.then_some(self.observer.main),
             load_activity: (run_state.observes && self.is_server()).then_some(self.observer.load),
             ..Total::default()
         }
     }
 
-    fn waited_ns(&self) -> Option<u64> {
-        let before = self.base.cpu_wait_ns?;
-        Some(self.last.cpu_wait_ns?.saturating_sub(before))
+    /// How long others can have had its CPU: of its only one, no longer than it did not.
+    pub(crate) fn taken_at_most_ns(&self, wall_ns: u64, cpu_ns: u64) -> u64 {
+        let has_one = matches!(self.spec.program.cpus.as_deref(), Some([_]));
+        wall_ns.saturating_sub(if has_one { cpu_ns } else { 0 })
+    }
+
+    pub(crate) fn book_wait(&mut self, cpu_wait_ns: Option<u64>) {
+        if let Some(ns) = cpu_wait_ns {
+            *self.cpu_wait_ns.get_or_insert(0) += ns;
+        }
     }
 }

@@ -17,6 +17,7 @@ from ensign.lab.doctor.surroundings import loader_surroundings, processor_levels
 from ensign.lab.doctor.tools_sought import COMPILERS, PROFILERS
 from ensign.model.checkup import ArtifactCheckup, Fact
 from ensign.model.finding_kinds.proof import FILE_REPLACED
+from ensign.proof.chosen_functions import chosen_functions
 from ensign.proof.evidence import BuildEvidence
 from ensign.proof.identity import read_identity
 from ensign.proof.instructions import read_instructions
@@ -51,7 +52,18 @@ def look_at(path: Path, seen: BuildEvidence) -> ProgramLook | None:
     why = unknown_loader(identity)
     if why:
         return replace(look, libraries=None, why=f"unknown: {why}")
-    return replace(look, libraries=libraries_of(path, identity, loader_surroundings()))
+    found = libraries_of(path, identity, loader_surroundings())
+    return _with_choices(replace(look, libraries=found))
+
+
+def _with_choices(look: ProgramLook) -> ProgramLook:
+    chosen = tuple(
+        each
+        for library in look.libraries or ()
+        if library.path is not None and library.identity is not None and not look.foreign
+        for each in chosen_functions(library.path, look.identity.imports & library.identity.ifuncs)
+    )
+    return replace(look, chosen=chosen)
 
 
 def with_mapped(look: ProgramLook, process: RunningProcess) -> ProgramLook:
@@ -64,7 +76,7 @@ def with_mapped(look: ProgramLook, process: RunningProcess) -> ProgramLook:
         )
         for each in process.mapped
     )
-    return replace(look, libraries=found, mapped=True)
+    return _with_choices(replace(look, libraries=found, mapped=True))
 
 
 def completed(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ensign.lab.doctor.protections import hardening_of
 from ensign.model.checkup import Fact
+from ensign.proof.chosen_functions import ChosenFunction
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.facts import Binary, Unit, UnitKind, compiler_of_comment
 from ensign.proof.flags import effects, level_of, lto_of
@@ -22,6 +23,15 @@ PLT_MACHINES = ("x86-64", "x86 (32 bits)", "AArch64")
 ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "scudo")
 _NO_DEBUG = "unknown: no debug information says them (-g would)"
 _SOME = 4
+_REGISTERS = {
+    "zmm": "512-bit registers (AVX-512)",
+    "evex": "256-bit registers, instructions of AVX-512",
+    "ymm": "256-bit registers (AVX)",
+    "xmm": "128-bit registers",
+    "general": "general registers alone",
+    "vdso": "code of the kernel's (vDSO)",
+    "": "code that could not be read",
+}
 _GO_FLAGS = ("-gcflags", "-ldflags", "-tags", "-race", "-msan", "-asan", "-cover")
 _FEEDBACK = ("profile-use", "profile-instr-use", "profile-sample-use", "auto-profile")
 
@@ -31,7 +41,8 @@ class ProgramLook:
     """All that was read of one program. `libraries` is None where they cannot be told, for `why`.
 
     `mapped` says that they are those of a running process, not those that would be loaded.
-    `foreign`: it is for another processor than this machine's.
+    `foreign`: it is for another processor than this machine's. `chosen` are functions that its
+    libraries choose on this machine, as far as that can be told.
     """
 
     seen: BuildEvidence
@@ -41,6 +52,7 @@ class ProgramLook:
     why: str = ""
     mapped: bool = False
     foreign: bool = False
+    chosen: tuple[ChosenFunction, ...] = ()
 
     @property
     def binary(self) -> Binary:
@@ -282,17 +294,32 @@ def _loaded_allocator(look: ProgramLook, libraries: Sequence[Library]) -> tuple[
 
 def _chosen(look: ProgramLook) -> Iterator[Fact]:
     names: set[str] = set()
-    for each in look.libraries or ():
-        if each.identity is not None:
-            names |= look.identity.imports & each.identity.ifuncs
-    if names:
-        some = ", ".join(sorted(names)[:_SOME])
-        more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
-        text = (
-            f"{some}{more} are chosen by the library that has them when it is loaded, by what "
-            "processor and kernel can do; which ones is not known without running it"
-        )
-        yield Fact("IFUNC", text, tuple(sorted(names)))
+    for library in look.libraries or ():
+        if library.identity is not None:
+            names |= look.identity.imports & library.identity.ifuncs
+    if not names:
+        return
+    kinds: dict[str, list[str]] = {}
+    for each in look.chosen:
+        kinds.setdefault(_REGISTERS[each.registers], []).append(each.name)
+    parts = [f"{_some(found)} with {kind}" for kind, found in kinds.items()]
+    unknown = sorted(names - {each.name for each in look.chosen})
+    here = [f"chosen on this machine: {'; '.join(parts)}"] if parts else []
+    asked = [f"{_some(unknown)}, which is not known without running it"] if unknown else []
+    text = "; ".join((*here, *(f"chosen when loaded: {each}" for each in asked)))
+    yield Fact("IFUNC", text, (*map(_choice, look.chosen), *unknown))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
+    return f"{', '.join(names[:_SOME])}{more}"
+
+
+def _choice(each: ChosenFunction) -> str:
+    repeats = ", and the processor's string instructions" if each.repeats else ""
+    fuses = ", fused multiply-add" if each.fuses else ""
+    kind = f"{_REGISTERS[each.registers]}{fuses}{repeats}"
+    return f"{each.name}: {each.library}+{each.address:#x}, {kind}"
 
 
 def _linker(look: ProgramLook) -> Iterator[Fact]:

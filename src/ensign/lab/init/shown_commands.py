@@ -42,6 +42,11 @@ _COUNTED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _ALTERNATIVES = re.compile(r"[\[{<( ]([a-z][a-z-]{1,30}(?:\|[a-z][a-z-]{1,30}){1,20})[\]}>) \n]")
+_LISTED = re.compile(
+    r"\b(?:types?|algorithms?|methods?|modes?|one of|supported|available)\b[^\n:]{0,40}:\s+"
+    r"([a-z][\w-]{1,30}(?:(?:,?\n[ \t]+|,? +| *\| *|,)[a-z][\w-]{1,30}){1,20})",
+    re.IGNORECASE,
+)
 _COMMANDS = re.compile(r"^[ \t]*(?:sub|available )?commands:[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _COMMAND = re.compile(r"^(?: {2,8}|\t)([a-z][a-z-]{1,30})(?: {2,}|\t|$)")
 _PLAIN_WORD = re.compile(r"^[a-z]+,?$")
@@ -78,10 +83,15 @@ def counted_of(help_text: str) -> list[str]:
 
 
 def choices_of(help_text: str) -> list[str]:
-    """First words that a help offers to choose from: `[pack|unpack]`, or a list of commands."""
+    """First words that a help offers to choose from.
+
+    `[pack|unpack]`, `supported types: md5, sha1`, or a list of commands.
+    """
     found: dict[str, None] = {}
     for match in _ALTERNATIVES.finditer(help_text):
         found.update(dict.fromkeys(match[1].split("|")))
+    for match in _LISTED.finditer(help_text):
+        found.update(dict.fromkeys(re.findall(r"[\w-]+", match[1])))
     heading = _COMMANDS.search(help_text)
     for line in help_text[heading.end() :].splitlines()[1:] if heading else ():
         command = _COMMAND.match(line)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ensign.builders.build import build_variants
-from ensign.builders.request import BuildRequest
+from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.cache import Cache
 from ensign.lab.ports import Ports
 from ensign.lab.ship.hosts import Host, require_hosts
@@ -15,10 +15,14 @@ from ensign.lab.study_file import StudyFile
 from ensign.model.build_events import OnEvent
 from ensign.model.builds import BuildFacts
 from ensign.model.errors import InputError
-from ensign.model.shipment import Shipment
-from ensign.model.variants import trained
+from ensign.model.shipment import Shipment, VerifiedWith
+from ensign.model.study_environment import environment_of
+from ensign.model.study_problems import suggestion
+from ensign.model.variants import Variant, trained
 from ensign.ship.patch import EditError
 from ensign.ship.rebuild import instructions_of_variant, ship_variant
+from ensign.toolchains.spelling import without_evidence
+from ensign.toolchains.table import Flags
 
 # Whose own files say where the flags belong.
 _BY_SYSTEM = ("cargo", "debian")
@@ -35,10 +39,18 @@ def _require_way(file: StudyFile, variant: str) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What the change must do besides: run on these hosts, and work with these other compilers."""
+
+    hosts: Sequence[Host] = ()
+    compilers: Sequence[str] = ()
+
+
 def ship(
     file: StudyFile,
     measured: BuildFacts,
-    hosts: Sequence[Host],
+    demands: Demands,
     cache: Cache,
     ports: Ports,
     on_event: OnEvent,
@@ -46,8 +58,8 @@ def ship(
     """Make and verify the change for a variant, which must still be built as it was measured.
 
     StudyError with the line of an edit that does not apply; InputError where the variant would not
-    be built as it was measured, or does not run on one of the hosts; CommandFailed where the
-    project does not build with the change.
+    be built as it was measured, does not run on one of the hosts, or is not known to another
+    compiler; CommandFailed where the project does not build with the change.
     """
     variant = measured.variant
     _require_way(file, variant)
@@ -62,12 +74,47 @@ def ship(
     if built.facts.identity != measured.identity:
         raise _stale(file, variant)
     instructions = instructions_of_variant(request, built, building)
-    require_hosts(variant, instructions, hosts)
+    require_hosts(variant, instructions, demands.hosts)
     try:
         shipment = ship_variant(request, built, building, on_event)
-        return replace(shipment, instructions=instructions, hosts=tuple(map(str, hosts)))
+        assert built.seen is not None  # noqa: S101  # it was shipped
+        assert built.seen.request is not None  # noqa: S101  # it was built as one asked for
+        change = _Change(request, without_evidence(built.seen.request.flags), building, on_event)
+        others = tuple(change.with_compiler(known[0], name) for name in demands.compilers)
     except EditError as error:
         raise file.error(str(error), "ship", "edits", error.index) from None
+    hosts = tuple(map(str, demands.hosts))
+    return replace(shipment, instructions=instructions, hosts=hosts, others=others)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The change of a variant of the request, by the flags that it gives the project."""
+
+    request: BuildRequest
+    flags: Flags
+    ports: BuildPorts
+    on_event: OnEvent
+
+    def with_compiler(self, variant: Variant, compiler: str) -> VerifiedWith:
+        """The same change, built by another compiler: beside what the study builds with that.
+
+        InputError where it cannot build that variant, or is not there.
+        """
+        study = self.request.study
+        environment = environment_of(compiler, study.build.environment or "")
+        if environment and environment not in study.environments:
+            near = suggestion(environment, [*study.environments])
+            raise InputError(
+                f"--with {compiler}: the study has no environment '{environment}'{near}"
+            )
+        other = replace(variant, name=f"{variant.name}-with-{compiler}", compiler=compiler)
+        request = replace(self.request, variants=(self.request.variants[0], other))
+        built = build_variants(request, self.ports, self.on_event).result(other.name)
+        if built.seen is None:
+            raise InputError(f"--with {compiler}: {variant.name} is not built: {built.facts.said}")
+        shipped = ship_variant(request, built, self.ports, self.on_event, self.flags)
+        return VerifiedWith(compiler, shipped.compiler, shipped.verified)
 
 
 def _stale(file: StudyFile, variant: str) -> InputError:
