@@ -91,7 +91,7 @@ flags = ""
 """
 
 AXES = {"practices": PRACTICES, "hardening": HARDENING}
-BUDGETS = {"practices": "8m", "hardening": "8m"}
+BUDGETS = {"practices": "5m", "hardening": "5m"}
 TITLES = {"practices": "what practices are worth", "hardening": "what hardening costs"}
 QUESTIONS = {
     "practices": "What is each practice of building worth to this program?",

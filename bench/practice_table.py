@@ -4,7 +4,7 @@
     .venv/bin/python bench/practice_table.py hardening
 
 reads the results of the studies in studies/practices/ or studies/hardening/ (each raced by
-`make study STUDY=studies/practices/PROGRAM.toml`), and writes `table.md` and `table.csv` beside
+`make study STUDY=studies/practices/PROGRAM.toml`), and writes `RESULTS.md` and `results.csv` beside
 them. A figure that a study does not have is withheld, with the reason.
 """
 
@@ -216,19 +216,21 @@ def _line(text: str) -> str:
 
 
 def markdown(kind: Kind, studies: Mapping[str, Results | None]) -> str:
-    """The table, and how each program was measured."""
+    """The table of those that were raced, and how each program was measured."""
+    raced = {program: results for program, results in studies.items() if results is not None}
     lines = [
         f"# {TITLES[kind]}",
         "",
         f"Made by `python bench/practice_table.py {kind}` from the results of `studies/{kind}/`: speedup over the baseline of each",
         "study (GCC 12 `-O2`), the geometric mean over its tests, with its interval. Each interval holds by itself; with so many,",
-        "some will be wrong. They speak of these compilers, tests and this machine.",
+        "some will be wrong. They speak of these compilers, tests and this machine, and **of one binary for each build**: the order of its code",
+        "in memory moves a program by percents, too, and no other order was raced. What is not much more than that is no price of the practice.",
         "",
-        f"| | {' | '.join(studies)} |",
-        f"| --- |{' --- |' * len(studies)}",
+        f"| | {' | '.join(raced)} |",
+        f"| --- |{' --- |' * len(raced)}",
     ]
     for row in ROWS[kind]:
-        cells = (figure(results, row).cell() for results in studies.values())
+        cells = (figure(results, row).cell() for results in raced.values())
         lines.append(f"| {row.label} | {' | '.join(cells)} |")
     lines += ["", "| program | measured |", "| --- | --- |"]
     lines += [f"| {program} | {_measured(results)} |" for program, results in studies.items()]
@@ -289,9 +291,9 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     kind: Kind = "practices" if arguments[0] == "practices" else "hardening"
     studies = {program: read(STUDIES / kind / f"{program}.toml") for program in PROGRAMS}
-    (STUDIES / kind / "table.md").write_text(markdown(kind, studies))
-    (STUDIES / kind / "table.csv").write_text(table_csv(kind, studies))
-    print(f"studies/{kind}/table.md and table.csv")
+    (STUDIES / kind / "RESULTS.md").write_text(markdown(kind, studies))
+    (STUDIES / kind / "results.csv").write_text(table_csv(kind, studies))
+    print(f"studies/{kind}/RESULTS.md and results.csv")
     return 0
 
 

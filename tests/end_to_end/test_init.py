@@ -98,6 +98,22 @@ def test_a_program_that_needs_more_than_was_tried_can_be_named(ensign: Ensign) -
     assert done.status == 0, done.err
 
 
+def test_a_command_that_does_nothing_in_what_was_built_is_no_workload(ensign: Ensign) -> None:
+    program = (
+        "#include <stdlib.h>\n#include <string.h>\nint main(void) {\n"
+        "char *all = calloc(1, 1 << 26); int sum = 0;\n"
+        "for (int i = 0; i < 40; i++) { memset(all, i, 1 << 26); sum += all[i]; }\n"
+        "return sum == 3; }\n"
+    )
+    write_tree(ensign.folder / "tree", program)
+    done = ensign("init", "tree")
+    assert done.status == 2, done.err
+    assert "no command was found that works in what was built: 'sum" in done.complaint
+    assert {path.name for path in (ensign.folder / "tree").iterdir()} == {"Makefile", "sum.c"}
+    done = ensign("init", "tree", "--command", "sum")
+    assert done.status == 0, done.err
+
+
 def test_a_test_that_is_built_on_demand_is_raced_where_nothing_else_can_be(
     ensign: Ensign,
 ) -> None:

@@ -41,6 +41,10 @@ def ship(  # noqa: PLR0913  # one parameter per option of the command line
             "\\[environments].",
         ),
     ] = None,
+    update_lock: Annotated[
+        bool,
+        typer.Option("--update-lock", help="Pin the environments of --with anew, if they changed."),
+    ] = False,
     despite: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,6 +61,6 @@ def ship(  # noqa: PLR0913  # one parameter per option of the command line
     from ensign.cli import ship_run  # noqa: PLC0415  # numpy and polars load with it
 
     wish = ship_run.ShipWish(
-        variant, tuple(host or ()), tuple(despite or ()), tuple(compiler or ())
+        variant, tuple(host or ()), tuple(despite or ()), tuple(compiler or ()), update_lock
     )
     raise typer.Exit(ship_run.ship(study, wish, output, force=force))

@@ -31,6 +31,7 @@ class ShipWish:
     hosts: tuple[Path, ...] = ()
     despite: tuple[str, ...] = ()
     compilers: tuple[str, ...] = ()
+    update_lock: bool = False
 
 
 def ship(path: Path, wish: ShipWish, output: Path | None, *, force: bool) -> int:
@@ -39,7 +40,8 @@ def ship(path: Path, wish: ShipWish, output: Path | None, *, force: bool) -> int
     file = open_study(path)
     result = stored_result(file)
     build = chosen(result, wish.variant, wish.despite)
-    demands = Demands([read_host(each) for each in wish.hosts], wish.compilers)
+    hosts = [read_host(each) for each in wish.hosts]
+    demands = Demands(hosts, wish.compilers, wish.update_lock)
     folder = output
     if folder is None:
         folder = folder_of(file).root / "ship" / build.variant

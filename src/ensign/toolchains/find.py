@@ -260,6 +260,8 @@ class ToolchainFinder:
         return ""
 
     def _install(self, package: str) -> str:
+        if self._place.name:
+            return f"the environment '{self._place.name}' needs the package {package}"
         return advice(package, LocalPrograms(self._path).packages())
 
     def _branch_recorder(self) -> str:

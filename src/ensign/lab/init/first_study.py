@@ -42,6 +42,7 @@ from ensign.lab.init.first_build import Building, Callbacks, explored_with_progr
 from ensign.lab.init.made_samples import is_made_whole, made_sample, made_samples
 from ensign.lab.init.search import (
     LEAST_NS,
+    LEAST_OF_ANY_USE,
     LEAST_SHARE,
     TriedCommand,
     better,
@@ -142,6 +143,8 @@ def first_study(wish: Wish, cache: Cache, ports: Ports, told: Callbacks) -> Firs
         trial = found_trial.best
         if trial is None:
             raise InputError(_nothing_ran(wish, programs, found_trial.failures))
+        if not wish.command and trial.share_built < LEAST_OF_ANY_USE:
+            raise InputError(_nothing_works(wish, trial))
         if found_trial.targets:
             draft = replace(draft, keys={**draft.keys, "targets": ["all", *found_trial.targets]})
         libraries = exploration.libraries_of(trial.attempt.program)
@@ -367,6 +370,16 @@ def _nothing_ran(
     return (
         f"{wish.folder} builds ({names}), but none of {len(failures)} commands that were tried "
         f"ends well by itself ({told}); name one: ensign init --command 'PROGRAM WORDS…'"
+    )
+
+
+def _nothing_works(wish: Wish, trial: TriedCommand) -> str:
+    command = shlex.join((trial.attempt.program.name, *trial.attempt.words))
+    return (
+        f"{wish.folder} builds, but no command was found that works in what was built: '{command}' "
+        f"takes {format_duration(trial.user_ns)} of user time, {trial.share_built:.0%} of it "
+        "there, so no flags could be told apart by it; name one: "
+        "ensign init --command 'PROGRAM WORDS…'"
     )
 
 

@@ -41,10 +41,14 @@ def _require_way(file: StudyFile, variant: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What the change must do besides: run on these hosts, and work with these other compilers."""
+    """What the change must do besides: run on these hosts, and work with these other compilers.
+
+    With `update_lock` their environments may be others than the lock file pins; it is renewed.
+    """
 
     hosts: Sequence[Host] = ()
     compilers: Sequence[str] = ()
+    update_lock: bool = False
 
 
 def ship(
@@ -79,7 +83,9 @@ def ship(
         shipment = ship_variant(request, built, building, on_event)
         assert built.seen is not None  # noqa: S101  # it was shipped
         assert built.seen.request is not None  # noqa: S101  # it was built as one asked for
-        change = _Change(request, without_evidence(built.seen.request.flags), building, on_event)
+        flags = without_evidence(built.seen.request.flags)
+        again = replace(request, update_lock=demands.update_lock)
+        change = _Change(again, flags, building, on_event)
         others = tuple(change.with_compiler(known[0], name) for name in demands.compilers)
     except EditError as error:
         raise file.error(str(error), "ship", "edits", error.index) from None
