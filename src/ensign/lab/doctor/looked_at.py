@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -155,9 +156,11 @@ def _allocators() -> dict[str, str]:
 
 
 def read_worth() -> dict[str, str]:
-    """What each practice was worth in the studies, in a sentence with its source."""
+    """What each practice was worth in the studies, each with its source."""
     text = resources.files("ensign.lab.doctor").joinpath("worth.json").read_text(encoding="utf-8")
-    return {
-        key: f"{each['program']}: {each['worth']} ({each['source']})"
-        for key, each in json.loads(text).items()
-    }
+    return {key: "; ".join(map(_study_said, found)) for key, found in json.loads(text).items()}
+
+
+def _study_said(each: Mapping[str, str]) -> str:
+    of = f"{each['program']}: " if "program" in each else ""
+    return f"{of}{each['worth']} ({each['source']})"
