@@ -23,7 +23,7 @@ from ensign.report import as_doctor
 CPUS = CpuChoice((1,), (0,), (0,))
 ALL_PROGRAMS = (
     "gcc-12 clang-19 ld.bfd ld.lld-19 mold perf valgrind llvm-profdata-19 llvm-bolt-19 "
-    "make cmake ninja tclsh dpkg-source hyperfine git"
+    "make cmake ninja tclsh dpkg-source hyperfine git mmdebstrap"
 )
 
 
@@ -86,7 +86,18 @@ def test_each_lack_has_the_command_that_mends_it(tmp_path: Path) -> None:
         "hyperfine": apt + "hyperfine",
         "git": apt + "git",
         "bwrap": apt + "bubblewrap",
+        "mmdebstrap": apt + "mmdebstrap",
     }
+
+
+def test_what_is_lost_is_said_beside_each_lack(tmp_path: Path) -> None:
+    seen = examination(tmp_path, ALL_PROGRAMS.replace("mmdebstrap", "debootstrap"))
+    for_user = checkup(replace(seen, sandbox=SandboxFacts(found=False, works=False, said="")))
+    assert "not confined" in only(for_user, "bwrap").detail
+    assert "no environment of a Debian release" in only(for_user, "mmdebstrap").detail
+    for_root = checkup(replace(seen, installer=Installer(apt=True, root=True)))
+    assert only(for_root, "debootstrap").status is Status.GOOD
+    assert only(for_root, "bwrap").detail.endswith("runs as nobody")
 
 
 def test_a_bolt_without_its_runtime(tmp_path: Path) -> None:

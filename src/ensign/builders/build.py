@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -60,6 +60,7 @@ from ensign.builders.shown import (
 from ensign.builders.stage_facts import StageFacts, cached_stage, reader
 from ensign.builders.stages import Plan
 from ensign.host.cache import Cache, key_of
+from ensign.host.confinement_probe import Confinement
 from ensign.host.files import file_sha256, is_file
 from ensign.host.processor import read_processor
 from ensign.model.build_events import OnEvent, ignore
@@ -93,7 +94,7 @@ def build_variants(
     the source is missing or the source is not what its lock file pins, StorageFailed if the disk is
     full, Interrupted.
     """
-    environments = environments_of(request, ports, confinement_of(request, ports))
+    environments = environments_of(request, ports, confinement_of(request, ports), on_event)
     toolchains = find_toolchains(request, ports, environments)
     complaints = complaints_of(request, ports, toolchains, environments)
     if request.baseline in complaints:
@@ -208,13 +209,16 @@ def _check(
 class Outlook:
     """What `build_variants` will do: its plan, its cost, and the variants that cannot be built.
 
-    `missing` says what must be installed before, as far as the source is at hand.
+    `later` are variants of environments that a run makes before. `missing` says what must be
+    installed before, as far as the source is at hand.
     """
 
     plan: Plan
     estimate: BuildEstimate
     toolchains: Mapping[str, Toolchain]
     left_out: Mapping[str, str]
+    confinement: Confinement
+    later: Mapping[str, str] = field(default_factory=dict[str, str])
     missing: str = ""
 
 
@@ -230,8 +234,11 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     toolchains = find_toolchains(request, ports, environments)
     sandboxes = sandboxes_of(request, ports, toolchains)
     place = place_of(hashes, sandboxes, request, ports, environments)
-    left_out = complaints_of(request, ports, toolchains, environments)
-    built = [variant for variant in request.variants if variant.name not in left_out]
+    complaints = complaints_of(request, ports, toolchains, environments)
+    awaited = _awaiting(request, environments)
+    left_out = {name: why for name, why in complaints.items() if name not in awaited}
+    later = {name: why for name, why in complaints.items() if name in awaited}
+    built = [variant for variant in request.variants if variant.name not in complaints]
     plan = plan_builds(request.study, built, request.baseline, toolchains, place)
     checks = (0, 0)
     check = request.study.check or CheckSection()
@@ -247,7 +254,17 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
     at_once = ports.cores if sandboxes.concurrent else 1
     estimate = estimate_of(known, plan.stages, checks, at_once)
     missing = missing_at_hand(request.study, place.source_sha256, plan, ports)
-    return Outlook(plan, estimate, toolchains, left_out, missing)
+    return Outlook(plan, estimate, toolchains, left_out, confinement, later, missing)
+
+
+def _awaiting(request: BuildRequest, environments: Environments) -> set[str]:
+    """Variants of environments that a run makes before it builds."""
+    usual = request.study.build.environment or ""
+    return {
+        each.name
+        for each in request.variants
+        if environment_of(each.compiler, usual) in environments.later
+    }
 
 
 def _cached_results(

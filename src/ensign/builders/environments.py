@@ -11,9 +11,10 @@ from ensign.host.cache import Cache
 from ensign.host.confinement_probe import Confinement
 from ensign.host.processes import Processes
 from ensign.host.root_directory import RootDirectory
+from ensign.model.build_events import BuildEvent, EventKind, OnEvent, ignore
 from ensign.model.study import Study
 from ensign.model.study_environment import environment_of, program_of
-from ensign.sources.debian_roots import NoEnvironment
+from ensign.sources.debian_roots import NoEnvironment, NotMadeYet
 from ensign.sources.environments import EnvironmentPorts, obtain_environment
 from ensign.sources.obtain import lock_path
 from ensign.toolchains.find import Toolchain
@@ -22,10 +23,11 @@ from ensign.toolchains.table import Family, Kind
 
 @dataclass(frozen=True, slots=True)
 class Environments:
-    """Root directories by name, and why others cannot be had."""
+    """Root directories by name, and why others cannot be had; of these, `later` a run makes."""
 
     roots: Mapping[str, RootDirectory] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)
+    later: frozenset[str] = frozenset()
 
 
 NO_ENVIRONMENTS = Environments()
@@ -39,11 +41,17 @@ def named_environments(request: BuildRequest) -> tuple[str, ...]:
 
 
 def environments_of(
-    request: BuildRequest, ports: BuildPorts, confinement: Confinement, *, makes: bool = True
+    request: BuildRequest,
+    ports: BuildPorts,
+    confinement: Confinement,
+    on_event: OnEvent = ignore,
+    *,
+    makes: bool = True,
 ) -> Environments:
     """Obtain what builds need. InputError where one is not what the study or its lock file says."""
     roots: dict[str, RootDirectory] = {}
     problems: dict[str, str] = {}
+    later: set[str] = set()
     for name in named_environments(request):
         if not confinement.works:
             remedy = f"; {confinement.remedy}" if confinement.remedy else ""
@@ -58,11 +66,17 @@ def environments_of(
             request.update_lock,
             makes,
         )
+        label, begun_ns = f"environment {name}", ports.clock.monotonic_ns()
+        on_event(BuildEvent("started", label, 0.0, 0.0))
         try:
             roots[name] = obtain_environment(name, request.study.environments[name], asked)
         except NoEnvironment as missing:
             problems[name] = str(missing)
-    return Environments(roots, problems)
+            later |= {name} if isinstance(missing, NotMadeYet) else set()
+        kind: EventKind = "finished" if name in roots else "failed"
+        elapsed_s = (ports.clock.monotonic_ns() - begun_ns) / 1e9
+        on_event(BuildEvent(kind, label, elapsed_s, 0.0, problems.get(name, "")))
+    return Environments(roots, problems, frozenset(later))
 
 
 def unknown_toolchain(name: str, environment: str, problem: str) -> Toolchain:

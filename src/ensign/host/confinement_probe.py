@@ -58,7 +58,8 @@ class Confinement:
     def said(self) -> str:
         """For people, what applies."""
         if not self.program:
-            return f"not confined: {self.reason}"
+            remedy = f"; {self.remedy}" if self.remedy else ""
+            return f"not confined: {self.reason}{remedy}"
         user = f", as user {_name(self.user.uid)}" if self.user else ""
         return f"confined by bubblewrap: own network and processes, files read-only{user}"
 

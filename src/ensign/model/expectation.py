@@ -46,7 +46,8 @@ class Expectation:
     None rounds are as many as the budget holds. `untried` are variants that nothing is known of,
     each with the reason: their compilers are the study's own, and planning runs nothing of it.
     `missing` says what must be installed before. `modes` says of each workload how its variants
-    take turns, `inputs` which of its files are made or fetched first.
+    take turns, `inputs` which of its files are made or fetched first, `confinement` what confines
+    builds and races here, or why nothing does.
     """
 
     name: str
@@ -62,3 +63,4 @@ class Expectation:
     missing: str = ""
     modes: tuple[tuple[str, str], ...] = ()
     inputs: tuple[str, ...] = ()
+    confinement: str = ""

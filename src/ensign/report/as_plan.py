@@ -46,6 +46,8 @@ def plan(expected: Expectation, width: int = 80) -> str:
     if expected.missing:
         lines += _wrapped(f"Missing: {clean(expected.missing)}", width)
     lines += ["Expected:", *_work(expected.work), "", *_wrapped(_cpus(expected), width)]
+    if expected.confinement:
+        lines += _wrapped(f"Builds and races: {clean(expected.confinement)}", width)
     return "\n".join(lines) + "\n"
 
 

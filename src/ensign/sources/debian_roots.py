@@ -39,6 +39,10 @@ class NoEnvironment(InputError):
     """It cannot be had here; what does not need it can."""
 
 
+class NotMadeYet(NoEnvironment):
+    """It is not at hand, and was not to be made; a run makes it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Maker:
     """The effects of making one; `env` is the caller's."""

@@ -20,7 +20,13 @@ from ensign.model.study_environment import Environment
 from ensign.model.units import parse_size_bytes
 from ensign.sources.archive import check_sha256
 from ensign.sources.archive_stream import UnpackLimits
-from ensign.sources.debian_roots import Maker, NoEnvironment, made_root, require_programs
+from ensign.sources.debian_roots import (
+    Maker,
+    NoEnvironment,
+    NotMadeYet,
+    made_root,
+    require_programs,
+)
 from ensign.sources.environment_pins import RootPin, drift, read_pin, write_pin
 from ensign.sources.unpack import unpack
 
@@ -52,8 +58,8 @@ def obtain_environment(
 ) -> RootDirectory:
     """Give the root directory that the study names, pinned by its lock file.
 
-    NoEnvironment where it cannot be had here (or is not at hand, and must not be made), InputError
-    where it is not what the study or the lock file says.
+    NoEnvironment where it cannot be had here (NotMadeYet where it is not at hand, and must not be
+    made), InputError where it is not what the study or the lock file says.
     """
     match environment.kind:
         case "directory":
@@ -111,7 +117,7 @@ def _debian(name: str, environment: Environment, ports: EnvironmentPorts) -> Roo
     if entry is None:
         if not ports.makes:
             require_programs(name, Maker(ports.processes, ports.env))
-            raise NoEnvironment(f"the environment '{name}' is made at the first run")
+            raise NotMadeYet(f"the environment '{name}' is made at the first run")
         with ports.cache.temporary() as work:
             archive, packages = made_root(
                 name, environment, Maker(ports.processes, ports.env), work

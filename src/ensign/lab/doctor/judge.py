@@ -19,7 +19,7 @@ from ensign.lab.doctor.probe import (
     Program,
     SandboxFacts,
 )
-from ensign.lab.doctor.tools_sought import BUILD_TOOLS, LINKERS
+from ensign.lab.doctor.tools_sought import BUILD_TOOLS, LINKERS, ROOT_MAKERS
 from ensign.meter.abilities import MeterAbilities
 from ensign.model.checkup import Checkup, CheckupLine, Status
 from ensign.model.units import format_size
@@ -65,6 +65,7 @@ def checkup(seen: Examination, more: Iterable[CheckupLine] = ()) -> Checkup:
         *_profilers(programs, seen),
         *_tools(programs, seen),
         _sandbox(seen.sandbox, seen.installer),
+        _environments(programs, seen.installer),
         _disk(seen),
         *_measuring(seen),
     )
@@ -153,13 +154,31 @@ def _tools(seen: _KnownPrograms, all_seen: Examination) -> Iterator[CheckupLine]
 
 
 def _sandbox(sandbox: SandboxFacts, installer: Installer) -> CheckupLine:
+    lost = "builds and races are not confined, and there are no environments"
     if not sandbox.found:
-        return _lacking("sandboxes", "bwrap", installer)
+        remedy = install("bwrap", installer)
+        return CheckupLine("sandboxes", "bwrap", Status.MISSING, f"not found: {lost}", remedy)
     if not sandbox.works:
         remedy = "sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000"
-        detail = f"cannot make a namespace: {sandbox.said}"
+        detail = f"cannot make a namespace ({sandbox.said}): {lost}"
         return CheckupLine("sandboxes", "bwrap", Status.POOR, detail, remedy)
-    return CheckupLine("sandboxes", "bwrap", Status.GOOD, "bubblewrap works, user namespaces too")
+    who = "nobody" if installer.root else "you"
+    detail = f"bubblewrap works: what is built and raced is confined, and runs as {who}"
+    return CheckupLine("sandboxes", "bwrap", Status.GOOD, detail)
+
+
+def _environments(seen: _KnownPrograms, installer: Installer) -> CheckupLine:
+    """What makes a root directory of a release of Debian; debootstrap needs root."""
+    usable = [
+        program
+        for program in seen.matching("|".join(ROOT_MAKERS))
+        if installer.root or program.name == ROOT_MAKERS[0]
+    ]
+    if usable:
+        return _good("environments", usable[0])
+    detail = "not found: no environment of a Debian release can be made; a directory or archive can"
+    remedy = install(ROOT_MAKERS[0], installer)
+    return CheckupLine("environments", ROOT_MAKERS[0], Status.MISSING, detail, remedy)
 
 
 def _disk(seen: Examination) -> CheckupLine:

@@ -16,7 +16,14 @@ from ensign.host.machine import Machine, read_machine
 from ensign.host.programs import LocalPrograms, Programs
 from ensign.host.topology import CpuChoice, allowed_cpus, default_cpus, read_topology
 from ensign.lab.doctor.noise import Noise, measure_noise
-from ensign.lab.doctor.tools_sought import BUILD_TOOLS, COMPILERS, LINKERS, OTHERS, PROFILERS
+from ensign.lab.doctor.tools_sought import (
+    BUILD_TOOLS,
+    COMPILERS,
+    LINKERS,
+    OTHERS,
+    PROFILERS,
+    ROOT_MAKERS,
+)
 from ensign.meter.abilities import MeterAbilities, read_abilities
 from ensign.meter.client import LocalMeter, Meter, find_meter
 from ensign.model.errors import InternalError
@@ -129,7 +136,7 @@ def _programs(programs: Programs) -> Iterable[Program]:
         *programs.matching(COMPILERS),
         *programs.matching(LINKERS),
         *programs.matching(PROFILERS),
-        *(name for name in (*BUILD_TOOLS, *OTHERS) if programs.find(name)),
+        *(name for name in (*BUILD_TOOLS, *OTHERS, *ROOT_MAKERS) if programs.find(name)),
     ]
     for name in names:
         answer = programs.ask((name, "--version")) if name not in _SILENT else None

@@ -325,7 +325,7 @@ def samples_of(files: dict[str, int], most: int) -> tuple[Sample, ...]:
     for name, size in files.items():
         if name.startswith(_NOT_SAMPLES):
             continue
-        known = (_is_for_tests(name), size, name)
+        known = (is_for_tests(name), size, name)
         kind = (Path(name).suffix, known[0])
         best[kind] = max(best.get(kind, known), known)
     # The largest of all only where those for tests are small beside it.
@@ -356,7 +356,8 @@ def _failure(how: str, tail: str) -> str:
     return f"the project does not build here: {how}{said}"
 
 
-def _is_for_tests(name: str) -> bool:
+def is_for_tests(name: str) -> bool:
+    """Whether a file of the source is there to be read by tests, by its path."""
     return any(word in name.lower() for word in ("test", "example", "sample", "data", "bench"))
 
 

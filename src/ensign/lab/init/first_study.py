@@ -36,6 +36,7 @@ from ensign.lab.init.exploration import (
     content_of,
     crowdedness,
     given_name,
+    is_for_tests,
     samples_of,
 )
 from ensign.lab.init.first_build import Building, Callbacks, explored_with_programs
@@ -71,6 +72,7 @@ _MOST_SAMPLES = 8
 _MOST_PROGRAMS = 12
 _MOST_SHOWN = 12
 _MOST_MADE = 3
+_MOST_FOR_TESTS = 3
 _MOST_ON_ANYTHING = 3
 _ANYTHING = ("txt", "dat", "c", "bin")
 _TRYING_NS = 75 * 10**9
@@ -274,13 +276,15 @@ def _of_programs(exploration: Exploration, order: Sequence[Executable]) -> Itera
 
 
 def _to_read(samples: Sequence[Sample], text: str) -> list[Sample]:
-    """Files of the tree that a text names, made ones, and other files of the tree.
+    """Files of the tree that a text names, others for tests, made ones, and the rest of the tree.
 
     Made are those that it names, and those of which the tree has some to read.
     """
     named, others = fitting(samples, text)
     kinds = " ".join(each.suffix for each in (*named, *others) if is_made_whole(each.suffix))
-    return [*named, *made_samples(f"{text} {kinds}", _MOST_MADE), *others]
+    for_tests = [each for each in others if is_for_tests(each.path)][:_MOST_FOR_TESTS]
+    rest = [each for each in others if each not in for_tests]
+    return [*named, *for_tests, *made_samples(f"{text} {kinds}", _MOST_MADE), *rest]
 
 
 def _on_anything(order: Sequence[Executable]) -> Iterator[Attempt]:
@@ -340,8 +344,8 @@ def _doubts(trial: TriedCommand) -> tuple[str, ...]:
     sample = trial.attempt.sample
     if sample is not None and sample.made:
         found.append(
-            f"{given_name(sample)} was made up by ensign: no file of the tree would do. Put one of "
-            "your own in its place."
+            f"{given_name(sample)} was made up by ensign: no file of the tree that was tried "
+            "before would do. Put one of your own in its place."
         )
     if trial.user_ns < LEAST_NS:
         found.append(

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ensign.builders.build import build_variants
+from ensign.builders.environments import environments_of
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.shown import confinement_of
 from ensign.host.cache import Cache
 from ensign.lab.ports import Ports
 from ensign.lab.ship.hosts import Host, require_hosts
@@ -16,6 +18,7 @@ from ensign.model.build_events import OnEvent
 from ensign.model.builds import BuildFacts
 from ensign.model.errors import InputError
 from ensign.model.shipment import Shipment, VerifiedWith
+from ensign.model.study import Study
 from ensign.model.study_environment import environment_of
 from ensign.model.study_problems import suggestion
 from ensign.model.variants import Variant, trained
@@ -84,9 +87,11 @@ def ship(
         assert built.seen is not None  # noqa: S101  # it was shipped
         assert built.seen.request is not None  # noqa: S101  # it was built as one asked for
         flags = without_evidence(built.seen.request.flags)
-        again = replace(request, update_lock=demands.update_lock)
-        change = _Change(again, flags, building, on_event)
-        others = tuple(change.with_compiler(known[0], name) for name in demands.compilers)
+        change = _Change(request, flags, building, on_event)
+        tried = [_with_compiler(file.study, known[0], name) for name in demands.compilers]
+        if demands.update_lock:
+            change.pin_environments(tried)
+        others = tuple(map(change.with_compiler, tried))
     except EditError as error:
         raise file.error(str(error), "ship", "edits", error.index) from None
     hosts = tuple(map(str, demands.hosts))
@@ -102,25 +107,33 @@ class _Change:
     ports: BuildPorts
     on_event: OnEvent
 
-    def with_compiler(self, variant: Variant, compiler: str) -> VerifiedWith:
+    def pin_environments(self, variants: Sequence[Variant]) -> None:
+        """Make those of these variants anew, once for all of them, and renew the lock file."""
+        both = (self.request.variants[0], *variants)
+        request = replace(self.request, variants=both, update_lock=True)
+        confinement = confinement_of(request, self.ports)
+        environments_of(request, self.ports, confinement, self.on_event)
+
+    def with_compiler(self, variant: Variant) -> VerifiedWith:
         """The same change, built by another compiler: beside what the study builds with that.
 
         InputError where it cannot build that variant, or is not there.
         """
-        study = self.request.study
-        environment = environment_of(compiler, study.build.environment or "")
-        if environment and environment not in study.environments:
-            near = suggestion(environment, [*study.environments])
-            raise InputError(
-                f"--with {compiler}: the study has no environment '{environment}'{near}"
-            )
-        other = replace(variant, name=f"{variant.name}-with-{compiler}", compiler=compiler)
-        request = replace(self.request, variants=(self.request.variants[0], other))
-        built = build_variants(request, self.ports, self.on_event).result(other.name)
+        request = replace(self.request, variants=(self.request.variants[0], variant))
+        built = build_variants(request, self.ports, self.on_event).result(variant.name)
         if built.seen is None:
-            raise InputError(f"--with {compiler}: {variant.name} is not built: {built.facts.said}")
+            raise InputError(f"--with {variant.compiler}: it is not built: {built.facts.said}")
         shipped = ship_variant(request, built, self.ports, self.on_event, self.flags)
-        return VerifiedWith(compiler, shipped.compiler, shipped.verified)
+        return VerifiedWith(variant.compiler, shipped.compiler, shipped.verified)
+
+
+def _with_compiler(study: Study, variant: Variant, compiler: str) -> Variant:
+    """The same variant of another compiler. InputError where it names no environment there is."""
+    environment = environment_of(compiler, study.build.environment or "")
+    if environment and environment not in study.environments:
+        near = suggestion(environment, [*study.environments])
+        raise InputError(f"--with {compiler}: the study has no environment '{environment}'{near}")
+    return replace(variant, name=f"{variant.name}-with-{compiler}", compiler=compiler)
 
 
 def _stale(file: StudyFile, variant: str) -> InputError:

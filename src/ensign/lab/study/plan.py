@@ -66,6 +66,7 @@ def expectation(
             second = second if untried else _afresh(file, cache, ports)
     cpus, _ = cpus_of_study(study.cpus)
     left_out = {} if ahead is None else ahead.left_out
+    later = {} if ahead is None else ahead.later
     return Expectation(
         name=study.name,
         title=study.title,
@@ -79,10 +80,11 @@ def expectation(
         rounds=study.race.rounds,
         left_out=tuple(left_out.items()),
         missing="" if ahead is None else ahead.missing,
-        untried=tuple(untried.items()),
+        untried=(*untried.items(), *later.items()),
         confirming=_confirming(study),
         modes=tuple((each.name, planned_mode(study, each)) for each in study.workloads),
         inputs=_inputs(file),
+        confinement="" if ahead is None else ahead.confinement.said,
         cpus=(("programs", cpus.program), ("load generators", cpus.load), ("meter", cpus.meter)),
     )
 
@@ -124,7 +126,7 @@ def _planned_of(
 ) -> Iterator[PlannedVariant]:
     baseline = file.variants[0].name
     for variant in tried:
-        if variant.name not in ahead.left_out:
+        if variant.name not in (*ahead.left_out, *ahead.later):
             yield _planned(variant, ahead, is_baseline=variant.name == baseline)
 
 
