@@ -47,7 +47,10 @@ from ensign.toolchains.table import (
 _DEADLINE_NS = 60 * 10**9
 _LLD = "-fuse-ld=lld"
 _LINKERS = ("bfd", "lld", "mold")
-_REASON = re.compile(r"error: (?!ld returned)|cannot find|unrecognized|undefined|unknown")
+_REASON = re.compile(
+    r"error: (?!ld returned|linker command failed)|cannot (find|open)|error loading|unrecognized"
+    r"|undefined|unknown"
+)
 _NO_MEMORY = re.compile(r"out of memory|virtual memory exhausted|Cannot allocate memory")
 _PROGRAM = "int main(void) { return 0; }\n"
 _RUST_PROGRAM = "fn main() {}\n"
