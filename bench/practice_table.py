@@ -5,7 +5,9 @@
 
 reads the results of the studies in studies/practices/ or studies/hardening/ (each raced by
 `make study STUDY=studies/practices/PROGRAM.toml`), and writes `RESULTS.md` and `results.csv` beside
-them. A figure that a study does not have is withheld, with the reason.
+them. A figure that a study does not have is withheld, with the reason. Programs that were not raced
+here keep what `results.csv` has of them: they may be raced on different machines, and the table
+says on which.
 """
 
 from __future__ import annotations
@@ -118,17 +120,22 @@ class Figure(NamedTuple):
         return f"{shown}; {self.beside}" if self.beside else shown
 
 
-def figure(results: Results | None, row: Practice) -> Figure:
+NOT_RACED = "not raced"
+NOT_THERE = Figure(beside="not in the study")
+# What the row is called that says how a program was measured.
+MEASURED = "measured"
+FIELDS = ("practice", "program", "speedup", "low", "high", "level", "same_code", "withheld")
+
+
+def figure(results: Results, row: Practice) -> Figure:
     """What one study says of one practice."""
-    if results is None:
-        return Figure(beside="not raced")
     builds = {build["variant"]: build for build in results["builds"]}
     baseline = builds[results["experiment"]["baseline"]]
     reference = _build(results, {**baseline["choices"], **row.given})
     build = _build(results, {**baseline["choices"], **row.given, **row.change})
     for each in (reference, build):
         if each is None:
-            return Figure(beside="not in the study")
+            return NOT_THERE
         if why := _why_not(results, each):
             return Figure(beside=why)
     assert reference is not None
@@ -215,33 +222,50 @@ def _line(text: str) -> str:
     return kept if len(kept) <= LONGEST else kept[: LONGEST - 1] + "…"
 
 
-def markdown(kind: Kind, studies: Mapping[str, Results | None]) -> str:
+class Column(NamedTuple):
+    """What is known of one program: figures by the labels of their rows, and how it was measured."""
+
+    figures: Mapping[str, Figure]
+    measured: str
+
+
+def column(kind: Kind, results: Results) -> Column:
+    """What one study says of all practices."""
+    return Column({row.label: figure(results, row) for row in ROWS[kind]}, _measured(results))
+
+
+def markdown(kind: Kind, columns: Mapping[str, Column | None]) -> str:
     """The table of those that were raced, and how each program was measured."""
-    raced = {program: results for program, results in studies.items() if results is not None}
+    raced = {program: each for program, each in columns.items() if each is not None}
     lines = [
         f"# {TITLES[kind]}",
         "",
         f"Made by `python bench/practice_table.py {kind}` from the results of `studies/{kind}/`: speedup over the baseline of each",
         "study (GCC 12 `-O2`), the geometric mean over its tests, with its interval. Each interval holds by itself; with so many,",
-        "some will be wrong. They speak of these compilers, tests and this machine, and **of one binary for each build**: the order of its code",
-        "in memory moves a program by percents, too, and no other order was raced. What is not much more than that is no price of the practice.",
+        "some will be wrong. They speak of these compilers and tests, of the processor that the second table names, and **of one binary for each",
+        "build**: the order of its code in memory moves a program by percents, too, and no other order was raced. What is not much more than",
+        "that is no price of the practice.",
         "",
         f"| | {' | '.join(raced)} |",
         f"| --- |{' --- |' * len(raced)}",
     ]
     for row in ROWS[kind]:
-        cells = (figure(results, row).cell() for results in raced.values())
+        cells = (each.figures.get(row.label, NOT_THERE).cell() for each in raced.values())
         lines.append(f"| {row.label} | {' | '.join(cells)} |")
     lines += ["", "| program | measured |", "| --- | --- |"]
-    lines += [f"| {program} | {_measured(results)} |" for program, results in studies.items()]
+    lines += [
+        f"| {program} | {NOT_RACED if each is None else each.measured} |"
+        for program, each in columns.items()
+    ]
     return "\n".join(lines) + "\n"
 
 
-def _measured(results: Results | None) -> str:
-    if results is None:
-        return "not raced"
+def _measured(results: Results) -> str:
     about = results["experiment"]
-    said = f"{about['title']}; {about['metric']}, {about['mode']}, {about['rounds_done']} rounds, {about['made_at']}"
+    said = (
+        f"{about['title']}; {about['metric']}, {about['mode']}, {about['rounds_done']} rounds, "
+        f"{about['made_at'][:10]}, {results['machine']['CPU']}"
+    )
     twin = results["aa"]
     if twin is None or twin["low"] is None or twin["high"] is None:
         return _line(said)
@@ -252,21 +276,45 @@ def _measured(results: Results | None) -> str:
     return f"{_line(said)}; a copy of the baseline: {copy.cell()}{doubt}"
 
 
-def table_csv(kind: Kind, studies: Mapping[str, Results | None]) -> str:
-    """A row for each practice and program; numbers in percent."""
+def table_csv(kind: Kind, columns: Mapping[str, Column | None]) -> str:
+    """A row for each practice and program, and how each was measured; numbers in percent."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        ("practice", "program", "speedup", "low", "high", "level", "same_code", "withheld")
-    )
+    writer.writerow(FIELDS)
+    for program, each in columns.items():
+        if each is not None:
+            writer.writerow((MEASURED, program, "", "", "", "", "", each.measured))
     for row in ROWS[kind]:
-        for program, results in studies.items():
-            found = figure(results, row)
+        for program, each in columns.items():
+            missing = Figure(beside=NOT_RACED) if each is None else NOT_THERE
+            found = missing if each is None else each.figures.get(row.label, missing)
             numbers = (found.speedup, found.low, found.high)
             shown = ["" if number is None else f"{number:.3f}" for number in numbers]
             level = "" if found.level is None else found.level
             writer.writerow((row.label, program, *shown, level, found.same_code, found.beside))
     return out.getvalue()
+
+
+def of_csv(text: str) -> dict[str, Column]:
+    """What such a table has of the programs that were raced."""
+    rows = list(csv.DictReader(io.StringIO(text)))
+    measured = {row["program"]: row["withheld"] for row in rows if row["practice"] == MEASURED}
+    figures: dict[str, dict[str, Figure]] = {program: {} for program in measured}
+    for row in rows:
+        if row["program"] in measured and row["practice"] != MEASURED:
+            figures[row["program"]][row["practice"]] = Figure(
+                speedup=_number(row["speedup"]),
+                low=_number(row["low"]),
+                high=_number(row["high"]),
+                level=_number(row["level"]),
+                same_code=row["same_code"] == "True",
+                beside=row["withheld"],
+            )
+    return {program: Column(figures[program], said) for program, said in measured.items()}
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
 
 
 def read(study: Path) -> Results | None:
@@ -290,9 +338,14 @@ def main(arguments: Sequence[str]) -> int:
         print(f"usage: practice_table.py {'|'.join(ROWS)}", file=sys.stderr)
         return 2
     kind: Kind = "practices" if arguments[0] == "practices" else "hardening"
-    studies = {program: read(STUDIES / kind / f"{program}.toml") for program in PROGRAMS}
-    (STUDIES / kind / "RESULTS.md").write_text(markdown(kind, studies))
-    (STUDIES / kind / "results.csv").write_text(table_csv(kind, studies))
+    kept = STUDIES / kind / "results.csv"
+    earlier = of_csv(kept.read_text()) if kept.exists() else {}
+    columns: dict[str, Column | None] = {}
+    for program in PROGRAMS:
+        results = read(STUDIES / kind / f"{program}.toml")
+        columns[program] = earlier.get(program) if results is None else column(kind, results)
+    (STUDIES / kind / "RESULTS.md").write_text(markdown(kind, columns))
+    kept.write_text(table_csv(kind, columns))
     print(f"studies/{kind}/RESULTS.md and results.csv")
     return 0
 

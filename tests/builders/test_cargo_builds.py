@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,3 +94,18 @@ def test_rustc_and_a_compiler_of_c_are_not_on_one_axis(tmp_path: Path, ports: Bu
     request = request_of(tmp_path, compilers='["rustc", "gcc-12"]')
     with pytest.raises(InputError, match="no program is built by either"):
         build_variants(request, ports)
+
+
+def test_examples_are_programs_of_a_library(tmp_path: Path, recording_ports: BuildPorts) -> None:
+    request = request_of(tmp_path, options='options = ["--example", "small"]')
+    examples = tmp_path / "source/app/examples"
+    examples.mkdir()
+    (examples / "small.rs").write_text('fn main() { println!("{}", 6 * 7); }\n')
+    build = request.study.build.model_copy(update={"artifact": "ensign-build/small"})
+    study = request.study.model_copy(update={"build": build})
+    (result,) = build_variants(replace(request, study=study), recording_ports).results
+    assert result.facts.status == "built", result.facts.log_tail
+    assert result.artifact is not None
+    said = subprocess.run([result.artifact], capture_output=True, text=True, check=True)
+    assert said.stdout == "42\n"
+    assert [each.name for each in result.artifact.parent.iterdir()] == ["small"]

@@ -8,9 +8,10 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from ensign.builders.build import build_variants, outlook
+from ensign.builders.build import build_variants
 from ensign.builders.layouts import Relinks
 from ensign.builders.outcomes import BuildReport
+from ensign.builders.outlook import outlook
 from ensign.builders.relink import RelinkContext, make_relinks
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.processes import Outcome, ProcessRequest

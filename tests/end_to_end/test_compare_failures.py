@@ -17,12 +17,15 @@ IN_THE_RACE = 14
 
 
 def script(ensign: Ensign, name: str, programs: Programs, nth: int, then: str) -> str:
-    """A program whose n-th run does `then` after some work, and no other run."""
+    """A program that does `then` after some work from its n-th run on.
+
+    Not in that run alone: the end of a trial may cut it off before it gets there.
+    """
     path = ensign.folder / name
     count = ensign.folder / f"{name}.count"
     path.write_text(
         f"#!/bin/sh\necho run >> {count}\n{programs.cheap} {SPIN}\n"
-        f"test $(wc -l < {count}) -eq {nth} && {{ {then}; }}\nexit 0\n"
+        f"test $(wc -l < {count}) -ge {nth} && {{ {then}; }}\nexit 0\n"
     )
     path.chmod(0o755)
     return str(path)

@@ -88,7 +88,11 @@ def test_one_command_in_two_checkouts(ensign: Ensign, repository: Path) -> None:
     ("arguments", "status", "expected"),
     [
         (("--revisions", "main..nope", "true"), 2, "no commit, tag or branch 'nope'"),
-        (("--revisions", "main..my/branch", "--build", "false", "true"), 3, "'--build false'"),
+        (
+            ("--revisions", "main..my/branch", "--build", "false", "true"),
+            3,
+            "'--build false at main'",
+        ),
         (("--revisions", "main", "-n", "x", "true"), 2, "--name is for commands"),
         (("--build", "make", "true", "true"), 2, "needs --revisions"),
     ],

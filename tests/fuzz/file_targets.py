@@ -22,7 +22,7 @@ from ensign.proof.elf import exported, read_binary
 from ensign.proof.evidence import BuildEvidence
 from ensign.proof.facts import Proof
 from ensign.proof.leftovers import _members, kind_of
-from ensign.proof.link import _offered, defined_names
+from ensign.proof.link import defined_names, offered
 from ensign.proof.loaded_bytes import read_artifact, read_built
 from ensign.proof.needed_libraries import cache_of
 from ensign.proof.objects import objects_below
@@ -51,7 +51,7 @@ def _elf(data: bytes, folder: Path) -> None:
     read_built(path, "program")
     exported(path)
     defined_names(path)
-    _offered(path)
+    offered(path)
     _fingerprint(path)
     _read(path, "")
     binary = read_binary(path)

@@ -90,6 +90,9 @@ WRONG_FOR_BOTH: list[tuple[str, dict[str, str], str]] = [
     ("duplicate-library", FULL, "duplicate-library"),
     ("unused-archive", {}, "archive-unused"),
     ("unused-archive", FULL, "archive-unused"),
+    ("own-optimization", {}, "own-optimization"),
+    ("archive-unlinked", {}, "archive-passed-over"),
+    ("archive-unlinked", FULL, "archive-passed-over"),
     ("leaks-into-dependency", {}, "flag-leaked-into-dependency"),
 ]
 WRONG = [

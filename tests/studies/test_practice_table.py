@@ -31,8 +31,9 @@ def planted() -> dict[str, Any]:
     return {
         "experiment": {
             "baseline": "base", "title": "A|B", "metric": "cpu", "mode": "interleaved",
-            "rounds_done": 12, "made_at": "2026-11-23", "withheld": "",
+            "rounds_done": 12, "made_at": "2026-11-23T10:00:00", "withheld": "",
         },
+        "machine": {"CPU": "Fast"},
         "aa": compared("twin", 1.0, 0.99, 1.01),
         "builds": [
             build("base"),
@@ -56,7 +57,7 @@ def planted() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def said(results: dict[str, Any] | None, label: str) -> str:
+def said(results: dict[str, Any], label: str) -> str:
     row = next(row for row in TABLE["ROWS"]["practices"] if label in row.label)
     cell: str = TABLE["figure"](results, row).cell()
     return cell
@@ -124,7 +125,6 @@ def test_what_failed_or_has_an_error_or_was_not_raced_is_withheld() -> None:
     results["suite"] = []
     assert said(results, "`-O3`") == "withheld: it was not raced"
     assert said(planted(), "GCC 11") == "withheld: not in the study"
-    assert said(None, "GCC 11") == "withheld: not raced"
 
 
 @pytest.mark.parametrize("where", ["row", "study"])
@@ -141,25 +141,40 @@ def test_no_interval_is_no_figure() -> None:
     assert said(results, "`-O3`") == "withheld: too few rounds for an interval"
 
 
+def columns(results: dict[str, Any]) -> dict[str, Any]:
+    return {"a": TABLE["column"]("practices", results), "b": None}
+
+
 def test_the_page_says_how_each_program_was_measured() -> None:
     results = planted()
-    page = TABLE["markdown"]("practices", {"a": results, "b": None})
+    page = TABLE["markdown"]("practices", columns(results))
     assert "| `-O3` | +25.0 % (−20.0 % to +100.0 %) |\n" in page
     assert "| b | not raced |" in page
-    assert "| a | A/B; cpu, interleaved, 12 rounds, 2026-11-23; a copy of the baseline:" in page
+    assert "| a | A/B; cpu, interleaved, 12 rounds, 2026-11-23, Fast; a copy of the basel" in page
     assert "do not trust" not in page
     results["aa"] |= {"low": 1.001}
-    assert "do not trust" in TABLE["markdown"]("practices", {"a": results})
+    assert "do not trust" in TABLE["markdown"]("practices", columns(results))
 
 
 def test_csv_has_a_row_for_each_practice_and_program() -> None:
-    text = TABLE["table_csv"]("practices", {"a": planted(), "b": None})
+    text = TABLE["table_csv"]("practices", columns(planted()))
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert len(rows) == 2 * len(TABLE["ROWS"]["practices"])
+    assert len(rows) == 2 * len(TABLE["ROWS"]["practices"]) + 1
     (o3,) = (row for row in rows if row["practice"] == "`-O3`" and row["program"] == "a")
     assert (o3["speedup"], o3["low"], o3["high"]) == ("25.000", "-20.000", "100.000")
     assert o3["withheld"] == ""
     assert {row["withheld"] for row in rows if row["program"] == "b"} == {"not raced"}
+
+
+def test_what_was_raced_on_another_machine_stays_in_the_table() -> None:
+    results = planted()
+    results["builds"][1] |= {"status": "same", "same_as": "base"}
+    made = columns(results)
+    kept = TABLE["of_csv"](TABLE["table_csv"]("practices", made))
+    assert list(kept) == ["a"]
+    again = {"a": kept["a"], "b": None}
+    assert TABLE["markdown"]("practices", again) == TABLE["markdown"]("practices", made)
+    assert TABLE["table_csv"]("practices", again) == TABLE["table_csv"]("practices", made)
 
 
 def test_text_of_others_cannot_break_the_table() -> None:

@@ -14,6 +14,12 @@ from real_processes import PlainProcesses
 
 BASE = "#define __x86_64__ 1\n#define __SSE2__ 1\n"
 
+# Linux knows them and does not show them.
+NOT_IN_CPUINFO = {
+    "AMX_COMPLEX", "AMX_FP16", "AVXNECONVERT", "AVXVNNIINT16", "AVXVNNIINT8", "CMPCCXADD",
+    "SHA512", "SM3", "SM4",
+}  # fmt: skip
+
 
 def allowed(tmp_path: Path, compiler: str, *flags: str) -> InstructionSets:
     finder = ToolchainFinder(PlainProcesses(), tmp_path)
@@ -40,8 +46,22 @@ def test_a_level_is_what_the_compiler_makes_of_it(tmp_path: Path, compiler: str)
 @pytest.mark.parametrize("compiler", ["gcc-12", "clang-19"])
 def test_what_is_made_for_this_processor_may_use_what_it_has(tmp_path: Path, compiler: str) -> None:
     found = allowed(tmp_path, compiler, "-march=native")
-    assert found.unknown == ()
+    assert set(found.unknown) <= NOT_IN_CPUINFO
     assert found.sets <= read_processor().flags
+
+
+@pytest.mark.parametrize(
+    "processor", ["skylake", "icelake-server", "tigerlake", "sapphirerapids", "knm"]
+)
+def test_every_set_of_a_processor_has_a_name(tmp_path: Path, processor: str) -> None:
+    assert allowed(tmp_path, "gcc-12", f"-march={processor}").unknown == ()
+
+
+def test_what_no_compiler_makes_of_ordinary_code_does_not_count(tmp_path: Path) -> None:
+    assert allowed(tmp_path, "gcc-12", "-msgx", "-mshstk", "-mptwrite").level == "x86-64"
+    assert allowed(tmp_path, "gcc-12", "-mlong-double-64").level == "x86-64"
+    cfg = 'target_arch="x86_64"\ntarget_feature="sse2"\ntarget_feature="kl"\n'
+    assert instructions_of_rust(cfg) == InstructionSets(frozenset())
 
 
 def test_what_has_no_name_here_is_said() -> None:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders.build import build_context_of, find_toolchains, place_of, sandboxes_of
 from ensign.builders.build_context import Bounds, Runner
+from ensign.builders.build_place import build_context_of, place_of, sandboxes_of
 from ensign.builders.build_stage import environment_of
 from ensign.builders.commands import Commands, with_jobs
 from ensign.builders.plan import plan_builds
@@ -19,6 +19,7 @@ from ensign.builders.running import Run
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stages import Stage
 from ensign.builders.systems.inspected import Target
+from ensign.builders.toolchains_here import find_toolchains
 from ensign.host.tree_walk import passed_over, walk
 from ensign.proof.loaded_bytes import read_dynamic
 

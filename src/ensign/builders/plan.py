@@ -28,7 +28,6 @@ from ensign.builders.recorder import (
     NO_CHANGES,
     Changes,
     Recorded,
-    lookup_in,
     recorded_programs,
 )
 from ensign.builders.stages import Kind, Plan, Stage
@@ -297,9 +296,7 @@ class _CompilerContext:
         in_place = self.build.system == "debian" or self.build.flags_by == "recorder"
         root = self.place.roots.get(self.toolchain.environment)
         if root is not None:
-            return recorded_programs(
-                self.toolchain, ROOT_PATH, lookup_in(root), in_place_of_others=in_place
-            )
+            return recorded_programs(self.toolchain, ROOT_PATH, root, in_place_of_others=in_place)
         return recorded_programs(self.toolchain, self.place.path, in_place_of_others=in_place)
 
     def key(self, kind: Kind, variant: Variant | None, **inputs: object) -> str:

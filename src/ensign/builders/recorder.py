@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
@@ -14,12 +14,11 @@ from pathlib import Path, PurePosixPath
 
 from ensign.host.files import write_atomically
 from ensign.host.json_text import read_json
-from ensign.host.programs import names_in
-from ensign.host.root_directory import RootDirectory
 from ensign.meter.command_lines import command_line
 from ensign.model.calls import Call, LinkInput, Output
 from ensign.model.errors import InputError
 from ensign.toolchains.find import Toolchain
+from ensign.toolchains.places import THIS_MACHINE, ProgramPlace
 from ensign.toolchains.table import Family
 
 SOCKET = "socket"
@@ -70,32 +69,10 @@ class Changes:
 NO_CHANGES = Changes()
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """Who looks for programs by name and search path, lists a folder, and follows links.
-
-    That is this machine; `lookup_in` gives a root directory's.
-    """
-
-    which: Callable[[str, str], str] = lambda name, path: shutil.which(name, path=path) or ""
-    names_of: Callable[[str], Sequence[str]] = names_in
-    real: Callable[[str], str] = os.path.realpath
-
-
-THIS_MACHINE = Lookup()
-
-
-def lookup_in(root: RootDirectory | None) -> Lookup:
-    """Who looks within a root directory; on this machine without one."""
-    if root is None:
-        return THIS_MACHINE
-    return Lookup(root.which, root.names_in, lambda path: root.inside(path) or path)
-
-
 def recorded_programs(
     toolchain: Toolchain,
     path: str,
-    lookup: Lookup = THIS_MACHINE,
+    place: ProgramPlace = THIS_MACHINE,
     *,
     in_place_of_others: bool = False,
 ) -> tuple[Recorded, ...]:
@@ -104,7 +81,7 @@ def recorded_programs(
     `cc` and `c++` are this toolchain's. A compiler of the other family, or plain `ar`, is run as
     it is: a build that calls it is to be found out, not mended in silence; but for builds where
     this toolchain stands in the place of the system's own compiler, whatever calls that.
-    `lookup` looks for programs where they are not this machine's.
+    `place` is where programs are looked for.
     """
     found: dict[str, Recorded] = {}
 
@@ -141,9 +118,9 @@ def recorded_programs(
         *_CHANGING.items(),
         *_LAUNCHERS.items(),
     ):
-        add(name, tool, lookup.which(name, path))
-    for name, tool in _versioned(path, lookup.names_of):
-        add(name, tool, lookup.which(name, path))
+        add(name, tool, place.which(name, path))
+    for name, tool in _versioned(path, place):
+        add(name, tool, place.which(name, path))
     return tuple(found.values())
 
 
@@ -161,18 +138,18 @@ def programs_on_path(path: str) -> tuple[Recorded, ...]:
     names = {"cc": "cc", "c++": "cxx", **_OTHER_DRIVERS, **_PLAIN, **_CHANGING, **_LAUNCHERS}
     names |= dict.fromkeys(("ld.bfd", "ld.gold", "ld.lld", "mold"), "ld")
     names |= {f"{prefix}-{tool}": tool for prefix in ("gcc", "llvm") for tool in _ARCHIVERS}
-    names |= dict(_versioned(path, names_in, _NAMED))
+    names |= dict(_versioned(path, THIS_MACHINE, _NAMED))
     found = ((name, tool, shutil.which(name, path=path)) for name, tool in names.items())
     return tuple(Recorded(name, tool, str(Path(at).absolute())) for name, tool, at in found if at)
 
 
 def _versioned(
-    path: str, names_of: Callable[[str], Sequence[str]], names: re.Pattern[str] = _VERSIONED
+    path: str, place: ProgramPlace, names: re.Pattern[str] = _VERSIONED
 ) -> Iterator[tuple[str, str]]:
     """Compilers on PATH whose names say a version, with their roles."""
     for folder in path.split(os.pathsep):
         # Names alone are sorted, the few that match: paths compare slowly, and folders are large.
-        found = filter(None, map(names.fullmatch, names_of(folder)))
+        found = filter(None, map(names.fullmatch, place.names_in(folder)))
         for match in sorted(found, key=itemgetter(0)):
             yield match[0], _OTHER_DRIVERS.get(match[1], match[1])
 

@@ -68,6 +68,10 @@ class RootDirectory:
         place = self.place(path)
         return "" if place is None else f"/{place.relative_to(self.folder)}"
 
+    def real(self, path: str) -> str:
+        """As `inside`; the path itself where there is no such file."""
+        return self.inside(path) or path
+
     def which(self, name: str, path: str = ROOT_PATH) -> str:
         """The program of that name, as it is called within; empty where there is none."""
         if "/" in name:

@@ -112,12 +112,13 @@ class UnindexedArchive:
 
 
 class Order(StrEnum):
-    """What is odd about a link line."""
+    """What is odd about a link line, or about an archive that is on none."""
 
     BEFORE_OBJECTS = "archive-before-objects"
     AFTER_SHARED = "archive-after-shared"
     DUPLICATE = "duplicate-library"
     UNUSED = "archive-unused"
+    UNLINKED = "archive-passed-over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,8 @@ class Proof:
 
     `build_path` is the folder that its build saw, empty where that is not known. `origins` are of
     the artifact and of all other files of the program that are in ELF. `own_rustflags` are those
-    that the project's configuration of Cargo has.
+    that the project's configuration of Cargo has, `own_levels` the places of sources that say
+    themselves how they are optimized.
     """
 
     binary: Binary
@@ -206,3 +208,4 @@ class Proof:
     build_path: str = ""
     origins: tuple[FileOrigins, ...] = ()
     own_rustflags: tuple[str, ...] = ()
+    own_levels: tuple[str, ...] = ()

@@ -134,9 +134,14 @@ def _used_in(
     )
 
 
-def _input(word: LinkWord, link: Call, place: TreePlace) -> LineInput:
+def path_of(word: LinkWord, link: Call, place: TreePlace) -> Path:
+    """The file that a word of a link means."""
     path = _library(word, link, place) if word.text.startswith("-l") else None
-    path = path or place.find(word.text, link.cwd)
+    return path or place.find(word.text, link.cwd)
+
+
+def _input(word: LinkWord, link: Call, place: TreePlace) -> LineInput:
+    path = path_of(word, link, place)
     try:
         with damage_told():
             archived = is_archive(path)
@@ -150,7 +155,7 @@ def _input(word: LinkWord, link: Call, place: TreePlace) -> LineInput:
             )
         if is_shared(path.name):
             with damage_told():
-                return LineInput(word, str(path), "shared", _offered(path))
+                return LineInput(word, str(path), "shared", offered(path))
         found = intermediate(path)
         defines, needs = symbols_of(path, found)
         return LineInput(word, str(path), "object", defines, needs, language=found.slim)
@@ -158,8 +163,11 @@ def _input(word: LinkWord, link: Call, place: TreePlace) -> LineInput:
         return LineInput(word, str(path), "other")
 
 
-def _offered(path: Path) -> frozenset[str]:
-    """Of a shared library, or of those that a linker script in its place names."""
+def offered(path: Path) -> frozenset[str]:
+    """What a shared library exports, or those that a linker script in its place names.
+
+    DamagedFile where it cannot be read.
+    """
     if path.stat().st_size > _LONGEST_SCRIPT_BYTES:
         return exported(path)
     data = read_regular(path, _LONGEST_SCRIPT_BYTES)

@@ -14,6 +14,8 @@ from ensign.proof.cargo_configuration import own_rustflags
 from ensign.proof.elf import read_binary
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof, UnindexedArchive
 from ensign.proof.link import TreePlace, read_link
+from ensign.proof.own_levels import own_levels
+from ensign.proof.unlinked_archives import with_unlinked_archives
 
 
 def read_proof(
@@ -38,10 +40,14 @@ def read_proof(
     rust = any(each.is_rust for each in calls)
     if call is not None:
         link = read_link(call, place, artifact, map_text, processes)
+        link = with_unlinked_archives(link, artifact, call, calls, place)
     elif rust:
         link = LinkFacts(unknown="rustc links by itself, in an order of its own")
     flags = own_rustflags(place.tree) if rust else ()
-    return Proof(binary, objects, unindexed, link, place.seen_as, own_rustflags=flags)
+    levels = own_levels(calls, place) if beside is None else ()
+    return Proof(
+        binary, objects, unindexed, link, place.seen_as, own_rustflags=flags, own_levels=levels
+    )
 
 
 def proof_after(linked: Proof, artifact: Path) -> Proof:

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from ensign.model.finding_kinds.proof import (
     ARCHIVE_AFTER_SHARED,
     ARCHIVE_BEFORE_OBJECTS,
+    ARCHIVE_PASSED_OVER,
     ARCHIVE_UNUSED,
     DUPLICATE_LIBRARY,
     FLAG_UNDONE,
@@ -22,7 +23,7 @@ from ensign.model.finding_kinds.proof import (
     WRONG_ARCHIVER,
 )
 from ensign.model.findings import Finding, FindingKind
-from ensign.proof.evidence import BuildEvidence, own_units, shown, units_of_build
+from ensign.proof.evidence import BuildEvidence, own_units, shown, some, units_of_build
 from ensign.proof.facts import Order, Unit, UnitKind
 from ensign.proof.flags import level_of, linker_of, lto_of
 from ensign.proof.rules_flags import ltrans_levels
@@ -39,6 +40,7 @@ _ORDERS = {
     Order.AFTER_SHARED: ARCHIVE_AFTER_SHARED,
     Order.DUPLICATE: DUPLICATE_LIBRARY,
     Order.UNUSED: ARCHIVE_UNUSED,
+    Order.UNLINKED: ARCHIVE_PASSED_OVER,
 }
 
 
@@ -178,6 +180,12 @@ def _order(seen: BuildEvidence) -> Iterator[Finding]:
                 )
             case Order.DUPLICATE:
                 text = f"{fact.library} is on the link line more than once"
+            case Order.UNLINKED:
+                source = fact.other or "a shared library"
+                text = (
+                    f"{fact.library} defines {some(fact.symbols)}, but no link of this build names "
+                    f"it: the program takes that from {source}"
+                )
             case _:
                 text = f"{fact.library} contributed nothing to the program"
         yield seen.finding(_ORDERS[fact.order], f"{text} (by {by or 'the link line'})")

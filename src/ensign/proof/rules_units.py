@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ensign.model.finding_kinds.proof import FLAG_UNDONE, FLAGS_MAY_DIFFER, FLAGS_VARY, UNOPTIMIZED
+from ensign.model.finding_kinds.proof import (
+    FLAG_UNDONE,
+    FLAGS_MAY_DIFFER,
+    FLAGS_VARY,
+    OWN_OPTIMIZATION,
+    UNOPTIMIZED,
+)
 from ensign.model.findings import Finding
-from ensign.proof.evidence import BuildEvidence, Compiled, own_units, shown
+from ensign.proof.evidence import BuildEvidence, Compiled, own_units, shown, some
 from ensign.proof.flags import effect, effects, level_of
 
 _LEVELS = {"-O0": 0, "-Og": 1, "-O1": 1, "-Oz": 2, "-Os": 2, "-O2": 3, "-O3": 4, "-Ofast": 5}
@@ -30,6 +36,9 @@ _CPP = (".cc", ".cpp", ".cxx", ".c++", ".C", ".CPP")
 
 def unit_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """Units that are not optimized, flags that undo each other, and units that differ."""
+    if seen.proof.own_levels:
+        text = f"sources say themselves how they are optimized: {some(seen.proof.own_levels)}"
+        yield seen.finding(OWN_OPTIMIZATION, text)
     if seen.request is not None:
         return
     units = [unit for unit in own_units(seen) if unit.words is not None]

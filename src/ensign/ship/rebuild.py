@@ -8,26 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from ensign.builders.build import (
-    build_context_of,
-    find_toolchains,
-    place_of,
-    sandboxes_of,
-)
 from ensign.builders.build_context import BuildContext
+from ensign.builders.build_place import build_context_of, place_of, sandboxes_of
 from ensign.builders.build_stage import SOURCE_DATE_EPOCH, perform_stage
 from ensign.builders.commands import Commands, filled_all
 from ensign.builders.environments import environments_of
 from ensign.builders.outcomes import BuildResult, seen_of, seen_of_files
 from ensign.builders.plan import BuildPlace, plan_builds
 from ensign.builders.profiles import files_named
-from ensign.builders.recorder import (
-    THIS_MACHINE,
-    Lookup,
-    Recorded,
-    lookup_in,
-    recorded_programs,
-)
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import obtain_sources
 from ensign.builders.running import Inputs
@@ -36,6 +24,7 @@ from ensign.builders.stage_facts import cached_stage, program_of
 from ensign.builders.stages import Stage
 from ensign.builders.systems.cargo import plain_build
 from ensign.builders.systems.debian import PACKAGED, RULES, plain_rules
+from ensign.builders.toolchains_here import find_toolchains
 from ensign.host.cache import key_of
 from ensign.host.files import copy_tree, is_file, write_atomically
 from ensign.host.root_directory import RootDirectory
@@ -52,10 +41,12 @@ from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.proof.evidence import BuildEvidence, moved
 from ensign.ship import cargo_profile, debian_rules, patch, script
+from ensign.ship.called_programs import called_by_name, watched_programs
 from ensign.ship.effects import ComparedBuild, verify
 from ensign.sources.obtain import SourceTree
-from ensign.toolchains.find import Toolchain, ToolchainFinder, installed_compilers
+from ensign.toolchains.find import Toolchain, ToolchainFinder
 from ensign.toolchains.hardening import beside_libraries
+from ensign.toolchains.places import THIS_MACHINE, ProgramPlace
 from ensign.toolchains.profiling import using
 from ensign.toolchains.spelling import without_evidence
 from ensign.toolchains.table import Family, Flags
@@ -111,8 +102,8 @@ def ship_variant(
         ports.cores,
     )
     shipment, shipped = shipping.as_script() if trained(variant) else shipping.as_change()
-    lookup = lookup_in(shipping.root)
-    was = _as_built(seen, measured.others, measured.facts.identity, lookup)
+    programs = shipping.root or THIS_MACHINE
+    was = _as_built(seen, measured.others, measured.facts.identity, programs)
     asked = None if changed_by is None else (*changed_by.compile, *changed_by.link)
     return replace(shipment, verified=verify(was, shipped, asked))
 
@@ -227,9 +218,9 @@ class _Shipping:
 
     def _tools_beside_the_usual(self) -> dict[str, str]:
         """CC and CXX, where the system's own compiler is another one."""
-        lookup, names = lookup_in(self.root), self._names
-        usual = lookup.which("gcc", self.path)
-        if usual and lookup.real(usual) == lookup.real(self.toolchain.cc):
+        place, names = self.root or THIS_MACHINE, self._names
+        usual = place.which("gcc", self.path)
+        if usual and place.real(usual) == place.real(self.toolchain.cc):
             return {}
         return {name: names[tool] for name, tool in (("CC", "cc"), ("CXX", "cxx")) if names[tool]}
 
@@ -293,14 +284,14 @@ class _Shipping:
 
     @property
     def _names(self) -> dict[str, str]:
-        toolchain = _by_name(self.toolchain, self.path, lookup_in(self.root))
+        toolchain = called_by_name(self.toolchain, self.path, self.root or THIS_MACHINE)
         return {name: str(getattr(toolchain, name)) for name in _TOOLS}
 
     def _steps(self) -> script.Steps:
         """The plan of the measured build, with programs by name and one path for all trees."""
         request, path = self.request, self.build_context.path
         toolchains = {
-            name: _by_name(each, path, THIS_MACHINE) for name, each in self.toolchains.items()
+            name: called_by_name(each, path, THIS_MACHINE) for name, each in self.toolchains.items()
         }
         place = BuildPlace(source_sha256=self.source.sha256, build_path=script.TREE, path=path)
         plan = plan_builds(request.study, request.variants, request.baseline, toolchains, place)
@@ -339,9 +330,9 @@ class _Shipping:
     def _stage(self, shipped: str, commands: Commands, artifact: str) -> Stage:
         """A stage of the study's limits, without its environment; calls are watched alone."""
         build = self.request.study.build
-        root, lookup = self.root, lookup_in(self.root)
-        watched = _watched(self.toolchain, self.path, root)
-        programs = [(each.name, lookup.real(each.program)) for each in watched]
+        root, place = self.root, self.root or THIS_MACHINE
+        watched = watched_programs(self.toolchain, self.path, root)
+        programs = [(each.name, place.real(each.program)) for each in watched]
         sandbox = self.build_context.sandbox_key
         inputs = {
             "schema": _SCHEMA,
@@ -395,64 +386,22 @@ class _Shipping:
         program = program_of(entry)
         identity = identity_of(program.taken.files, program.artifact.loadable_sha256)
         others = tuple(seen_of_files(seen, entry))
-        return _as_built(seen, others, identity, lookup_in(self.root))
+        return _as_built(seen, others, identity, self.root or THIS_MACHINE)
 
 
 def _as_built(
-    seen: BuildEvidence, others: Sequence[BuildEvidence], identity: str, lookup: Lookup
+    seen: BuildEvidence, others: Sequence[BuildEvidence], identity: str, place: ProgramPlace
 ) -> ComparedBuild:
     """Programs of calls by what they are: `cc` and `gcc-12` may be the same one."""
 
     def real(calls: tuple[Call, ...]) -> tuple[Call, ...]:
-        return tuple(replace(call, program=lookup.real(call.program)) for call in calls)
+        return tuple(replace(call, program=place.real(call.program)) for call in calls)
 
     def behind_links(each: BuildEvidence) -> BuildEvidence:
         calls, dependency_calls = real(each.calls), real(each.dependency_calls)
         return replace(each, calls=calls, dependency_calls=dependency_calls)
 
     return ComparedBuild(behind_links(seen), identity, tuple(map(behind_links, others)))
-
-
-def _watched(
-    toolchain: Toolchain, path: str, root: RootDirectory | None = None
-) -> tuple[Recorded, ...]:
-    """Each name runs what it would run without ensign: `cc` is the system's own compiler."""
-    lookup = lookup_in(root)
-    programs = {each.name: each for each in recorded_programs(toolchain, path, lookup)}
-    for name in installed_compilers(path, root):
-        driver = name.replace("gcc", "g++").replace("clang", "clang++")
-        for each in (Recorded(name, "cc", ""), Recorded(driver, "cxx", "")):
-            programs.setdefault(each.name, each)
-    # What rustup puts on the path starts the real rustc past the recorder.
-    found = (
-        (each, "" if each.tool == "rustc" else lookup.which(each.name, path))
-        for each in programs.values()
-    )
-    return tuple(
-        replace(each, program=where or each.program)
-        for each, where in found
-        if where or each.program
-    )
-
-
-def _by_name(toolchain: Toolchain, path: str, lookup: Lookup) -> Toolchain:
-    """As a user calls it: by a name on the search path, where that is the same program."""
-
-    def name(program: str) -> str:
-        short = PurePosixPath(program).name
-        found = lookup.which(short, path) if short else ""
-        same = found != "" and lookup.real(found) == lookup.real(program)
-        return short if same else program
-
-    return replace(
-        toolchain,
-        cc=name(toolchain.cc),
-        cxx=name(toolchain.cxx),
-        ar=name(toolchain.ar),
-        ranlib=name(toolchain.ranlib),
-        nm=name(toolchain.nm),
-        ld=name(toolchain.ld),
-    )
 
 
 def _typed(argv: tuple[str, ...]) -> str:

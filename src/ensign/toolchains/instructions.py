@@ -16,9 +16,18 @@ _RUST_FEATURE = re.compile(r'^target_feature="([^"]+)"$', re.MULTILINE)
 _X86 = "#define __x86_64__ 1"
 _RUST_X86 = 'target_arch="x86_64"'
 # What the flags of a target define besides: arithmetic and registers that follow from the rest.
-_NO_SETS = re.compile(r"__(FP_FAST_\w+|FLT\w+|EVEX\d+|BIGGEST_ALIGNMENT|[A-Z]+_MATH)__")
+_NO_SETS = re.compile(
+    r"FP_FAST_\w+|FLT\w+|EVEX\d+|BIGGEST_ALIGNMENT|[A-Z]+_MATH|LONG_DOUBLE_\d+|ANDROID"
+)
+# Compilers make none of these of ordinary code: enclaves, keys, shadow stacks, hints. Processors
+# have them that Linux, or a virtual machine, then hides.
+_OF_NO_CODE = frozenset({
+    "ENQCMD", "HRESET", "KL", "PCONFIG", "PREFETCHI", "PREFETCHWT1", "PTWRITE", "SGX", "SHSTK",
+    "UINTR", "USERMSR", "WIDEKL",
+})  # fmt: skip
 _OTHERWISE = {
-    "ABM": "abm", "AMXBF16": "amx_bf16", "AMXINT8": "amx_int8", "AMXTILE": "amx_tile",
+    "ABM": "abm", "AVX5124FMAPS": "avx512_4fmaps", "AVX5124VNNIW": "avx512_4vnniw",
+    "AMXBF16": "amx_bf16", "AMXINT8": "amx_int8", "AMXTILE": "amx_tile",
     "AVX512BF16": "avx512_bf16", "AVX512BITALG": "avx512_bitalg", "AVX512FP16": "avx512_fp16",
     "AVX512VBMI2": "avx512_vbmi2", "AVX512VNNI": "avx512_vnni",
     "AVX512VP2INTERSECT": "avx512_vp2intersect", "AVX512VPOPCNTDQ": "avx512_vpopcntdq",
@@ -29,11 +38,12 @@ _OTHERWISE = {
 }  # fmt: skip
 _ALIKE = frozenset({
     "ADX", "AES", "AMX_BF16", "AMX_INT8", "AMX_TILE", "AVX", "AVX2", "AVX512BW", "AVX512CD",
-    "AVX512DQ", "AVX512F", "AVX512IFMA", "AVX512VBMI", "AVX512VL", "BMI2", "CLDEMOTE",
-    "CLFLUSHOPT", "CLWB", "CLZERO", "F16C", "FMA", "FMA4", "FSGSBASE", "GFNI", "INVPCID", "LWP",
-    "MOVBE", "MOVDIR64B", "MOVDIRI", "PKU", "POPCNT", "RDPID", "RDPRU", "RDSEED", "RTM",
-    "SERIALIZE", "SSE4A", "SSE4_1", "SSE4_2", "SSSE3", "TBM", "TSXLDTRK", "VAES", "VPCLMULQDQ",
-    "WAITPKG", "WBNOINVD", "XOP", "XSAVE", "XSAVEC", "XSAVEOPT", "XSAVES",
+    "AVX512DQ", "AVX512ER", "AVX512F", "AVX512IFMA", "AVX512PF", "AVX512VBMI", "AVX512VL",
+    "BMI2", "CLDEMOTE", "CLFLUSHOPT", "CLWB", "CLZERO", "F16C", "FMA", "FMA4", "FSGSBASE",
+    "GFNI", "INVPCID", "LWP", "MOVBE", "MOVDIR64B", "MOVDIRI", "PKU", "POPCNT", "RDPID",
+    "RDPRU", "RDSEED", "RTM", "SERIALIZE", "SSE4A", "SSE4_1", "SSE4_2", "SSSE3", "TBM",
+    "TSXLDTRK", "VAES", "VPCLMULQDQ", "WAITPKG", "WBNOINVD", "XOP", "XSAVE", "XSAVEC",
+    "XSAVEOPT", "XSAVES",
 })  # fmt: skip
 _RUST_NAMES = {
     "bmi1": "bmi1", "cmpxchg16b": "cx16", "lahfsahf": "lahf_lm", "lzcnt": "abm",
@@ -61,7 +71,7 @@ def instructions_of(macros: str, base: str) -> InstructionSets | None:
     if _X86 not in macros.splitlines():
         return None
     found = set(_MACRO.findall(macros)) - set(_MACRO.findall(base))
-    names = sorted(each[2:].removesuffix("__") for each in found if not _NO_SETS.fullmatch(each))
+    names = sorted(filter(_is_a_set, (each[2:].removesuffix("__") for each in found)))
     known = {name: _OTHERWISE.get(name, name.lower()) for name in names if _is_known(name)}
     return InstructionSets(
         frozenset(known.values()), tuple(name for name in names if name not in known)
@@ -72,11 +82,15 @@ def instructions_of_rust(cfg: str) -> InstructionSets | None:
     """By what `rustc --print cfg` says with the flags; None if not x86-64."""
     if _RUST_X86 not in cfg.splitlines():
         return None
-    found = sorted(set(_RUST_FEATURE.findall(cfg)) - _OF_ALL)
+    found = sorted(filter(_is_a_set, set(_RUST_FEATURE.findall(cfg)) - _OF_ALL))
     return InstructionSets(
         frozenset(_RUST_NAMES[name] for name in found if name in _RUST_NAMES),
         tuple(name for name in found if name not in _RUST_NAMES),
     )
+
+
+def _is_a_set(name: str) -> bool:
+    return name.upper() not in _OF_NO_CODE and not _NO_SETS.fullmatch(name)
 
 
 def _is_known(name: str) -> bool:

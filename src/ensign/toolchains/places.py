@@ -19,8 +19,24 @@ from ensign.host.root_directory import ROOT_PATH, RootDirectory
 _LLVM = "/usr/lib"
 
 
-class ToolPlace(Protocol):
-    """A machine's programs. Paths are as they are called there.
+class ProgramPlace(Protocol):
+    """A machine's files, or a root directory's. Paths are as they are called there."""
+
+    def which(self, name: str, path: str) -> str:
+        """The program of that name; empty where there is none."""
+        ...
+
+    def real(self, path: str) -> str:
+        """The path without links."""
+        ...
+
+    def names_in(self, folder: str) -> tuple[str, ...]:
+        """What is in a folder."""
+        ...
+
+
+class ToolPlace(ProgramPlace, Protocol):
+    """A place whose programs can be run.
 
     `name` is what a study calls it, `identity` a hash of all of it; both are empty for this
     machine.
@@ -41,20 +57,8 @@ class ToolPlace(Protocol):
         """Its PATH."""
         ...
 
-    def which(self, name: str, path: str) -> str:
-        """The program of that name; empty where there is none."""
-        ...
-
-    def real(self, path: str) -> str:
-        """The path without links."""
-        ...
-
     def file(self, path: str) -> Path | None:
         """The file, on this machine; None where there is none."""
-        ...
-
-    def names_in(self, folder: str) -> tuple[str, ...]:
-        """What is in a folder."""
         ...
 
     def newest_linker(self, name: str) -> str:
@@ -66,30 +70,37 @@ class ToolPlace(Protocol):
         ...
 
 
-class MachinePlace:
-    """This machine."""
+class MachinePrograms:
+    """This machine's."""
+
+    def which(self, name: str, path: str) -> str:
+        """See `ProgramPlace.which`."""
+        return shutil.which(name, path=path) or ""
+
+    def real(self, path: str) -> str:
+        """See `ProgramPlace.real`."""
+        return os.path.realpath(path)
+
+    def names_in(self, folder: str) -> tuple[str, ...]:
+        """See `ProgramPlace.names_in`."""
+        return names_in(folder)
+
+
+THIS_MACHINE = MachinePrograms()
+
+
+class MachinePlace(MachinePrograms):
+    """This machine, by a search path."""
 
     name = identity = ""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def which(self, name: str, path: str) -> str:
-        """See `ToolPlace.which`."""
-        return shutil.which(name, path=path) or ""
-
-    def real(self, path: str) -> str:
-        """See `ToolPlace.real`."""
-        return str(Path(path).resolve())
-
     def file(self, path: str) -> Path | None:
         """See `ToolPlace.file`."""
         real = Path(path).resolve()
         return real if real.is_file() else None
-
-    def names_in(self, folder: str) -> tuple[str, ...]:
-        """See `ToolPlace.names_in`."""
-        return names_in(folder)
 
     def newest_linker(self, name: str) -> str:
         """See `ToolPlace.newest_linker`."""
@@ -120,12 +131,12 @@ class RootPlace:
         return self.root.sha256
 
     def which(self, name: str, path: str) -> str:
-        """See `ToolPlace.which`."""
+        """See `ProgramPlace.which`."""
         return self.root.which(name, path)
 
     def real(self, path: str) -> str:
-        """See `ToolPlace.real`."""
-        return self.root.inside(path) or path
+        """See `ProgramPlace.real`."""
+        return self.root.real(path)
 
     def file(self, path: str) -> Path | None:
         """See `ToolPlace.file`."""
@@ -133,7 +144,7 @@ class RootPlace:
         return found if found is not None and found.is_file() else None
 
     def names_in(self, folder: str) -> tuple[str, ...]:
-        """See `ToolPlace.names_in`."""
+        """See `ProgramPlace.names_in`."""
         return self.root.names_in(folder)
 
     def newest_linker(self, name: str) -> str:

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
 import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from ensign.lab.init.attempts import COUNT, INPUT, Attempt, Executable
 from ensign.lab.init.made_samples import (
@@ -137,6 +139,66 @@ def of_fastq(content: bytes) -> int:
     return len(lines) // 4
 
 
+def of_gif(content: bytes) -> int:
+    """The pixels: each run of codes begins with the code that clears the table."""
+    width, height, packed = struct.unpack_from("<HHB", content, 6)
+    assert content.startswith(b"GIF87a")
+    colours = 2 << (packed & 7)
+    at = 13 + 3 * colours + 10
+    assert content[at] == 7  # bits of a pixel
+    codes, at = b"", at + 1
+    while content[at]:
+        codes += content[at + 1 : at + 1 + content[at]]
+        at += 1 + content[at]
+    assert content[at:] == b"\0;"
+    runs = codes.removesuffix(b"\x81").split(b"\x80")
+    assert max(map(len, runs)) < 127  # codes of 8 bits until the table has 256
+    assert all(each < colours for run in runs for each in run)
+    assert sum(map(len, runs)) == width * height
+    return int(width * height)
+
+
+def of_pcap(content: bytes) -> int:
+    at, packets = 24, 0
+    while at < len(content):
+        size, on_wire = struct.unpack_from("<II", content, at + 8)
+        ip = content[at + 30 : at + 50]
+        assert size == on_wire
+        assert sum(struct.unpack(">10H", ip)) % 0xFFFF == 0
+        at, packets = at + 16 + size, packets + 1
+    return packets
+
+
+def of_midi(content: bytes) -> int:
+    size = int(struct.unpack_from(">I", content, 18)[0])
+    assert len(content) == 22 + size
+    return (size - 4) // 8
+
+
+def of_elf(content: bytes) -> int:
+    """The functions that its symbol table names, each of which begins as functions do."""
+    file = ELFFile(io.BytesIO(content))
+    text, table = (file.get_section_by_name(name) for name in (".text", ".symtab"))
+    assert text is not None
+    assert isinstance(table, SymbolTableSection)
+    functions = [each for each in table.iter_symbols() if each["st_info"]["type"] == "STT_FUNC"]
+    for each in functions:
+        at = each["st_value"] - text["sh_addr"]
+        assert text.data()[at : at + 4] == b"\x55\x48\x89\xe5"
+    assert functions[-1].name == f"function_{len(functions) - 1}"
+    return len(functions)
+
+
+def of_temporal(content: bytes) -> int:
+    """The words of one formula: each operator has two operands."""
+    said = content.decode().split()
+    missing = 1
+    for word in said:
+        missing += 1 if word in ("&", "U") else -1
+    assert missing == 0
+    return len(said)
+
+
 READERS: dict[str, Callable[[bytes], int]] = {
     "json": lambda content: len(json.loads(content)),
     "csv": lambda content: len(list(csv.reader(io.StringIO(content.decode())))),
@@ -155,6 +217,11 @@ READERS: dict[str, Callable[[bytes], int]] = {
     "gr": of_graph,
     "max": of_graph,
     "fastq": of_fastq,
+    "elf": of_elf,
+    "gif": of_gif,
+    "pcap": of_pcap,
+    "mid": of_midi,
+    "eml": lambda content: content.count(b"\nMessage-ID: "),
     "gz": lambda content: len(gzip.decompress(content)),
     "bz2": lambda content: len(bz2.decompress(content)),
     "xz": lambda content: len(lzma.decompress(content)),
@@ -169,6 +236,11 @@ READERS: dict[str, Callable[[bytes], int]] = {
 @pytest.mark.parametrize("suffix", READERS)
 def test_a_made_file_is_what_its_name_says(suffix: str) -> None:
     assert READERS[suffix](made_content(suffix, 1)) >= 50
+
+
+def test_a_formula_is_whole() -> None:
+    assert of_temporal(made_content("ltl", 1)) == 15
+    assert of_temporal(made_content("ltl", 3)) == 47
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

@@ -20,9 +20,11 @@ from ensign.model.study_source import VENDORED
 _MANIFEST = "Cargo.toml"
 _OWN = f"{BUILD_FOLDER}/cargo"
 _ALONE = ("RUSTC_WRAPPER=", "RUSTC_WORKSPACE_WRAPPER=", "CARGO_INCREMENTAL=0")
-# Programs and libraries without the notes on what they depend on.
+# Programs, examples and libraries, without the notes on what they depend on. Cargo has each example
+# under a second name, too, which ends with a hash.
 _TAKE = (
-    'find "$1" -maxdepth 1 -type f ! -name ".*" ! -name "*.d" ! -name "*.rlib" '
+    'find "$1" -maxdepth 2 -type f ! -name ".*" ! -name "*.d" ! -name "*.rlib" ! -name "*.rmeta" '
+    f'! -name "*-{"[0-9a-f]" * 16}" "(" -path "$1/examples/*" -o ! -path "$1/*/*" ")" '
     '-exec cp -p {} "$2" ";"'
 )
 

@@ -129,9 +129,10 @@ class CompareSteps:
     def prepare(self) -> MachineState:
         """Runs the set-up commands; the machine as it was before."""
         before = machine_state()
-        for process in self._unhurried("build"):
-            run_unmeasured(self.builds or self.ports.meter, _said("build", process), process)
-        for process in self._unhurried("setup"):
+        for process, name in self._named("build").items():
+            said = f"{_said('build', process)} at {name}"
+            run_unmeasured(self.builds or self.ports.meter, said, process)
+        for process in self._named("setup"):
             run_unmeasured(self.ports.meter, _said("setup", process), process)
         return before
 
@@ -227,7 +228,7 @@ class CompareSteps:
     def clean_up(self) -> EnsignError | None:
         """Runs all clean-up commands; what the first one that fails says. Ctrl-C skips the rest."""
         failure: EnsignError | None = None
-        processes = self._unhurried("cleanup")
+        processes = self._named("cleanup")
         try:
             if processes:
                 heed_signals_again()
@@ -240,18 +241,20 @@ class CompareSteps:
             return failure or Interrupted("interrupted while cleaning up")
         return failure
 
-    def _unhurried(self, part: str) -> tuple[ProcessSpec, ...]:
-        """These commands, equal ones once; with `{variant}` one per variant, the twin's too."""
-        processes = []
+    def _named(self, part: str) -> dict[ProcessSpec, str]:
+        """These commands, and the name of the first variant whose they are.
+
+        Equal ones are there once; with `{variant}` there is one per variant, the twin's too.
+        """
+        processes: dict[ProcessSpec, str] = {}
         for workload in self._workloads():
             variants = [(each.variant, each) for each in workload.commands]
             variants += [(TWIN, workload.commands[0])] if self.options.twin else []
-            processes += [
-                for_variant(unhurried_process(argv, workload.options, each.folder), variant)
-                for variant, each in variants
-                if (argv := getattr(each, part)) is not None
-            ]
-        return tuple(dict.fromkeys(processes))
+            for variant, each in variants:
+                if (argv := getattr(each, part)) is not None:
+                    process = unhurried_process(argv, workload.options, each.folder)
+                    processes.setdefault(for_variant(process, variant), each.name)
+        return processes
 
     def _pilotings(self, cpus: CpuPlan, start_ns: int) -> dict[str, Piloting]:
         names = self._names()

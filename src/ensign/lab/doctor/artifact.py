@@ -36,6 +36,7 @@ from ensign.proof.identity import read_identity
 from ensign.proof.link import TreePlace, read_link
 from ensign.proof.needed_libraries import is_of_glibc, libraries_of
 from ensign.proof.objects import ObjectFacts, as_binary, objects_below, read_object
+from ensign.proof.own_levels import own_levels
 from ensign.proof.read import link_of, read_tree, unindexed_archive
 from ensign.proof.rules import describe, judge
 from ensign.proof.rules_link import archiver_findings
@@ -45,6 +46,7 @@ from ensign.proof.rules_profile import profile_file_findings
 from ensign.proof.rules_times import changed_source_findings
 from ensign.proof.separate_debug import find_debug_file
 from ensign.proof.supposed import borne_out, contradicted
+from ensign.proof.unlinked_archives import with_unlinked_archives
 
 _LARGEST_MAP_BYTES = 256 << 20
 _OF_THE_KERNEL = ("/proc", "/sys", "/dev")
@@ -325,9 +327,11 @@ def _of_record(
     if stand.link is None:
         return BuildEvidence(name, Proof(binary, objects, link=LinkFacts(unknown=stand.unknown)))
     link = read_link(stand.link, beside.place, path, _map_of(path, beside.maps), processes)
+    link = with_unlinked_archives(link, path, stand.link, beside.calls, beside.place)
     origins = origins_of(found, path, link)
     took = frozenset(digest for each in origins for digest in each.outputs)
-    proof = Proof(binary, objects, link=link, origins=origins)
+    levels = own_levels(beside.calls, beside.place)
+    proof = Proof(binary, objects, link=link, origins=origins, own_levels=levels)
     return BuildEvidence(name, proof, calls=beside.calls, took=took)
 
 

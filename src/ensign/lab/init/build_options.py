@@ -21,6 +21,8 @@ _CONFIGURE = re.compile(r"dh_auto_configure\b[^\n]{0,200}? -- ([^\n]{0,2000})")
 _OWN_ARE = ("CMAKE_BUILD_TYPE", "CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS", "--buildtype", "-Dbuildtype")
 _LTO = re.compile(r"lto|flags|compiler|iwyu|werror|strict|doc", re.IGNORECASE)
 _MOST = 12
+# A library's programs, if it has any.
+OF_CARGO_LIBRARY = ("--examples",)
 
 
 def of_debian_rules(text: str, system: SystemName) -> tuple[str, ...]:

@@ -55,6 +55,10 @@ _IN_TESTS = re.compile(r"(^|/)(debian/)?tests?/[^/.]*$")
 _SAYS_USAGE = re.compile(
     rb"^[ \t]*(usage|syntax)\b|\busage:|\btry [^\n]{0,80}--?help", re.IGNORECASE | re.MULTILINE
 )
+_WRONG = re.compile(
+    r"\berror\b[: ]|: not found|No such file|cannot find|undefined reference|\*\*\* ",
+    re.IGNORECASE,
+)
 _MOST_ON_DEMAND = 12
 _IN_BUILD = f"{BUILD_FOLDER}/"
 _NOT_SAMPLES = ("debian/", "ensign.toml", "ensign.lock.json")
@@ -151,7 +155,7 @@ class Exploration:
             return build_options.of_cmake_cache(cache)
         if self.recognized.system == "meson":
             return build_options.of_meson(said(built / "meson-info/intro-buildoptions.json"))
-        return ()
+        return build_options.OF_CARGO_LIBRARY if self.recognized.system == "cargo" else ()
 
     def with_more_programs(self) -> tuple[Exploration, Mapping[str, tuple[str, ...]]]:
         """With programs that are built on demand alone, such as tests; what to ask for, by path.
@@ -351,8 +355,11 @@ def given_name(sample: Sample) -> str:
 
 
 def _failure(how: str, tail: str) -> str:
-    lines = [line for line in tail.splitlines() if line.strip()][-_LAST_LINES:]
-    said = "".join(f"\n  {line}" for line in lines)
+    """From the first line that looks like an error: other jobs of make print on after it."""
+    lines = [line for line in tail.splitlines() if line.strip()]
+    wrong = [at for at, line in enumerate(lines) if _WRONG.search(line)]
+    first = max(0, wrong[0] - 1) if wrong else max(0, len(lines) - _LAST_LINES)
+    said = "".join(f"\n  {line}" for line in lines[first : first + _LAST_LINES])
     return f"the project does not build here: {how}{said}"
 
 

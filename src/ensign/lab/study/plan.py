@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ensign.builders.build import Outlook, outlook
 from ensign.builders.input_files import missing_inputs
+from ensign.builders.outlook import Outlook, outlook
 from ensign.builders.request import BuildRequest
 from ensign.host.cache import Cache
 from ensign.host.search_path import apart_from, not_tried

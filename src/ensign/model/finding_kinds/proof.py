@@ -284,6 +284,14 @@ ARCHIVE_PASSED_OVER = FindingKind(
     "instead: it was not linked, or stands where the linker needs nothing of it any more.",
     "Name the archive behind the objects and before the shared library, or live with it.",
 )
+OWN_OPTIMIZATION = FindingKind(
+    "own-optimization",
+    Severity.NOTE,
+    "A source says itself how it, or a function of it, is optimized (`#pragma GCC optimize`, "
+    "`__attribute__((optimize))`, `optnone`): flags do not decide there, and no record of flags "
+    "shows it.",
+    "Take that out of the source to see what the flags do, or live with it.",
+)
 FILE_REPLACED = FindingKind(
     "file-replaced",
     Severity.WARNING,

@@ -1,0 +1,1 @@
+"""Files of common formats, made up."""
