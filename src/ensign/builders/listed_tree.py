@@ -35,7 +35,8 @@ def listing_of(folder: Path) -> Listing:
 
 def _listed(folder: Path) -> Listing:
     names = frozenset(each.name for each in folder.iterdir())
-    texts = {name: text for name in TEXTS if name in names for text in _text(folder, name)}
+    there = [name for name in TEXTS if name.split("/")[0] in names]
+    texts = {name: text for name in there for text in _text(folder, name)}
     waiting = list(included_names(texts.get(makefile_of(names), "")))
     for _ in range(_MOST_INCLUDED):
         if not waiting:

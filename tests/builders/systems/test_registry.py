@@ -139,16 +139,15 @@ def test_a_file_of_a_build_system_may_lie_below_the_top(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("CFLAGS = -O2\n")
     found = recognize(listing_of(tmp_path / "src"))
-    assert [(each.system, dict(each.keys)) for each in found] == [("make", {})]
-    (tmp_path / "debian/rules").unlink()
-    (tmp_path / "debian").rmdir()
+    assert [(each.system, dict(each.keys)) for each in found] == [("make", {}), ("debian", {})]
     found = recognize(listing_of(tmp_path))
-    assert [(each.system, each.keys["folder"]) for each in found] == [
+    assert [(each.system, each.keys.get("folder")) for each in found] == [
         ("cmake", "build/cmake"),
         ("make", "src"),
+        ("debian", None),
     ]
     (tmp_path / "Makefile").write_text("all:\n\t$(MAKE) -C src\n")
-    assert [each.system for each in recognize(listing_of(tmp_path))] == ["make"]
+    assert [each.system for each in recognize(listing_of(tmp_path))] == ["make", "debian"]
 
 
 # Cargo's flags are settings of its profile: see test_cargo.py.

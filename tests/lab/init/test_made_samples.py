@@ -8,12 +8,16 @@ import gzip
 import io
 import json
 import lzma
+import re
 import struct
+import subprocess
+import sys
 import tarfile
 import tomllib
 import wave
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -199,6 +203,46 @@ def of_temporal(content: bytes) -> int:
     return len(said)
 
 
+def of_jpeg(content: bytes) -> int:
+    """The blocks of its one scan, each of which its Huffman tables can read to its end."""
+    at, tables, rows = 2, dict[int, dict[str, int]](), 0
+    while content[at + 1] != 0xDA:
+        marker, size = struct.unpack_from(">xBH", content, at)
+        body = content[at + 4 : at + 2 + size]
+        if marker == 0xC4:
+            bits = next(each for each in range(1, 17) if body[each])
+            codes = (f"{code:0{bits}b}" for code in range(body[bits]))
+            tables[body[0]] = dict(zip(codes, body[17:], strict=True))
+        elif marker == 0xC0:
+            rows = struct.unpack_from(">H", body, 1)[0] // 8
+        at += 2 + size
+    assert content.endswith(b"\xff\xd9")
+    scans = re.split(rb"\xff[\xd0-\xd7]", content[at + 10 : -2])
+    assert len(scans) == rows
+    return sum(jpeg_blocks(scan.replace(b"\xff\0", b"\xff"), tables) for scan in scans)
+
+
+def jpeg_blocks(scan: bytes, tables: dict[int, dict[str, int]]) -> int:
+    bits = "".join(f"{each:08b}" for each in scan)
+    at = blocks = 0
+
+    def symbol(table: int) -> int:
+        nonlocal at
+        length = len(next(iter(tables[table])))
+        found = tables[table][bits[at : at + length]]
+        at += length + (found & 15)
+        return found
+
+    while len(bits) - at >= 8 or "0" in bits[at:]:
+        symbol(0x00)
+        coefficient = 1
+        while found := symbol(0x10):
+            coefficient += 1 + (found >> 4)
+        assert coefficient <= 64
+        blocks += 1
+    return blocks
+
+
 READERS: dict[str, Callable[[bytes], int]] = {
     "json": lambda content: len(json.loads(content)),
     "csv": lambda content: len(list(csv.reader(io.StringIO(content.decode())))),
@@ -219,6 +263,7 @@ READERS: dict[str, Callable[[bytes], int]] = {
     "fastq": of_fastq,
     "elf": of_elf,
     "gif": of_gif,
+    "jpg": of_jpeg,
     "pcap": of_pcap,
     "mid": of_midi,
     "eml": lambda content: content.count(b"\nMessage-ID: "),
@@ -241,6 +286,17 @@ def test_a_made_file_is_what_its_name_says(suffix: str) -> None:
 def test_a_formula_is_whole() -> None:
     assert of_temporal(made_content("ltl", 1)) == 15
     assert of_temporal(made_content("ltl", 3)) == 47
+
+
+@pytest.mark.parametrize(
+    ("suffix", "interpreter"),
+    [("awk", ("awk", "-f")), ("sh", ("sh",)), ("py", (sys.executable,))],
+)
+def test_a_made_program_runs(tmp_path: Path, suffix: str, interpreter: tuple[str, ...]) -> None:
+    file = tmp_path / f"made.{suffix}"
+    file.write_bytes(made_content(suffix, 1))
+    done = subprocess.run([*interpreter, file], check=False, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

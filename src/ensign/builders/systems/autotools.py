@@ -56,8 +56,10 @@ _OWN_TOOLS = (
 _LISTENS = tuple(re.compile(rf"\$\{{?{name}\b") for name in ("CC", "CFLAGS", "LDFLAGS"))
 # A script of the shell need not be executable.
 _RUN = ("sh", "-c", 'head -n 1 "$0" | grep -q "[ /]sh" && exec sh "$0" "$@"; exec "$0" "$@"')
-# Manuals are no part of a program, and need programs that may not be there.
-_MAKE = ("-j{jobs}", "V=1", "MAKEINFO=true", "HELP2MAN=true")
+# Manuals are no part of a program, and need programs that may not be there. A help2man of the
+# project's own, which its makefiles name, stays: what calls it may want its file.
+_NO_MANUALS = ("MAKEINFO=true", "HELP2MAN=true")
+_MAKE = ("-j{jobs}", "V=1", "MAKEINFO=true")
 # Whoever built in the source folder can build in no other one until this was undone.
 _UNDO = """\
 if test -f config.status; then
@@ -115,6 +117,7 @@ class Autotools:
             f"CFLAGS={flags(build, 'cflags')}",
             f"CXXFLAGS={flags(build, 'cflags')}",
             f"LDFLAGS={flags(build, 'ldflags')}",
+            *_NO_MANUALS,
         ]
         run = [*_RUN, script if "/" in script else f"./{script}"]
         # Scripts of Autoconf take variables as words, others do not.

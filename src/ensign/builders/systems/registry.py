@@ -28,17 +28,18 @@ _OF_SYSTEMS = ("folder", "options", "targets", "in_source", "flags_by")
 def recognize(listing: Listing) -> tuple[Recognized, ...]:
     """The build systems of a tree by its top folder, the one to prefer first.
 
-    Where there is none, those of the folders below it.
+    Where there is none, those of the folders below it. A package's rules come last.
     """
     found = _recognized(listing)
-    if found:
+    if any(each.system != Debian.name for each in found):
         return found
     below = ((name, each) for name in FOLDERS for each in _in_folder(listing, name))
-    return tuple(
+    inside = (
         replace(each, keys={"folder": name, **each.keys})
         for name, each in below
         if each.system in _IN_FOLDERS
     )
+    return (*inside, *found)
 
 
 def _recognized(listing: Listing) -> tuple[Recognized, ...]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ensign.builders.build_depends import require_dependencies
 from ensign.builders.inspection import ask_cmake, asked_of
 from ensign.builders.opened_tree import OpenedTree, opened_tree
 from ensign.builders.request import BuildPorts, BuildRequest
@@ -157,6 +158,13 @@ class Exploration:
             return build_options.of_meson(said(built / "meson-info/intro-buildoptions.json"))
         return build_options.OF_CARGO_LIBRARY if self.recognized.system == "cargo" else ()
 
+    def failed_quietly(self) -> CommandFailed | None:
+        """The error of a build that ended well, by what it printed; None if it printed none."""
+        tail = read_tail(self.opened.runner.log)
+        if not _WRONG.search(tail):
+            return None
+        return CommandFailed(_failure("no program was made", tail))
+
     def with_more_programs(self) -> tuple[Exploration, Mapping[str, tuple[str, ...]]]:
         """With programs that are built on demand alone, such as tests; what to ask for, by path.
 
@@ -295,12 +303,15 @@ def explored(
 ) -> Iterator[Exploration]:
     """Build the baseline of a draft, without proof.
 
-    CommandFailed with the last lines of a build that fails; other errors as `build_variants`.
+    CommandFailed with the lines that say why a build fails, InputError where a package's build
+    dependencies are missing; other errors as `build_variants`.
     """
     baseline = file.variants[0]
     request = BuildRequest(file.study, file.path, (baseline,), baseline.name, update_lock=True)
     sources = obtain_sources(request, ports, on_event)
     with opened_tree(request, ports, sources, "init") as opened:
+        if recognized.system == "debian":
+            require_dependencies(opened.source, request, ports)
         on_event(BuildEvent("started", "a first build", 0.0, 0.0))
         try:
             opened.run(opened.stage.clean)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,10 +20,12 @@ from ensign.lab.ports import Ports
 from ensign.lab.study.prepare import build_ports
 from ensign.lab.study_file import parse_study
 from ensign.model.build_events import OnEvent
-from ensign.model.errors import CommandFailed, InputError
+from ensign.model.errors import CommandFailed, EnsignError, InputError
 
 _LARGEST_TEXT_BYTES = 1 << 18
 _MOST_BUILDS = 3
+_MOST_SYSTEMS = 3
+_SAID_OF_OTHERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,70 @@ class Building:
     told: Callbacks
 
 
+@dataclass(frozen=True, slots=True)
+class FirstBuild:
+    """A draft that builds, what it built, and what it was built with."""
+
+    draft: Draft
+    exploration: Exploration
+    ports: BuildPorts
+
+
 @contextmanager
 def explored_with_programs(
-    draft: Draft, file: Path, system: Recognized, building: Building
-) -> Iterator[tuple[Draft, Exploration, BuildPorts]]:
-    """The tree built with the first options that give programs: none, or those that it has for it.
+    drafts: Sequence[tuple[Draft, Recognized]], file: Path, building: Building
+) -> Iterator[FirstBuild]:
+    """The tree built by the first of its build systems that works here and gives programs.
+
+    CommandFailed or InputError of the preferred one, with what the others said, where none does.
+    """
+    with ExitStack() as stack:
+        yield _first_that_works(drafts, file, building, stack)
+
+
+def _first_that_works(
+    drafts: Sequence[tuple[Draft, Recognized]], file: Path, building: Building, stack: ExitStack
+) -> FirstBuild:
+    failures: list[tuple[str, EnsignError]] = []
+    for draft, system in _ways(drafts):
+        if system.system == "debian" and failures and isinstance(failures[0][1], InputError):
+            break  # it builds, and makes no program: nor will its package, in more time
+        notes = (*draft.notes, *(f"Not built {way}: {_short(error)}." for way, error in failures))
+        try:
+            return _with_programs(replace(draft, notes=notes), system, file, building, stack)
+        except (CommandFailed, InputError) as error:
+            inside = " in its source folder" if "in_source" in system.keys else ""
+            failures.append((f"by {system.system}{inside}", error))
+    raise _of_all(failures)
+
+
+def _ways(drafts: Sequence[tuple[Draft, Recognized]]) -> Iterator[tuple[Draft, Recognized]]:
+    """Each build system, and in the source folder where projects may work in no other."""
+    for draft, system in drafts[:_MOST_SYSTEMS]:
+        yield draft, system
+        if system.system == "autotools" and "in_source" not in system.keys:
+            keys = {**system.keys, "in_source": True}
+            yield replace(draft, keys=keys), replace(system, keys=keys)
+
+
+def _short(error: EnsignError) -> str:
+    return str(error).splitlines()[0].rstrip(".")
+
+
+def _of_all(failures: Sequence[tuple[str, EnsignError]]) -> EnsignError:
+    """The first, and the beginning of what the others said."""
+    (_, first), *others = failures
+    said = [str(first)]
+    for way, error in others:
+        lines = [line for line in str(error).splitlines() if line not in said]
+        said += [f"{way}:", *lines[:_SAID_OF_OTHERS]] if lines else []
+    return type(first)("\n".join(said)) if others else first
+
+
+def _with_programs(
+    draft: Draft, system: Recognized, file: Path, building: Building, stack: ExitStack
+) -> FirstBuild:
+    """With the first options that give programs: none, or those that the tree has for it.
 
     Errors as `explored` without options, and InputError where no program comes of any.
     """
@@ -62,17 +123,16 @@ def explored_with_programs(
         tried = replace(draft, keys=keys, notes=notes or draft.notes)
         study = parse_study(_with_any_workload(tried), file)
         ports = build_ports(study, building.cache, building.ports)
-        yielded = False
         try:
-            with explored(study, system, ports, building.told.on_event) as exploration:
+            with ExitStack() as this:
+                on_event = building.told.on_event
+                exploration = this.enter_context(explored(study, system, ports, on_event))
                 if exploration.programs():
-                    yielded = True
-                    yield tried, exploration, ports
-                    return
+                    stack.push(this.pop_all())
+                    return FirstBuild(tried, exploration, ports)
                 more = exploration.more_options()
+                failure = failure or exploration.failed_quietly()
         except CommandFailed as error:
-            if yielded:
-                raise
             failure, more = (error if options == first else failure), ()
         if len(pending) < _MOST_BUILDS:
             more_of_it = (each for each in dict.fromkeys((rules, more)) if each)

@@ -109,13 +109,16 @@ class FirstStudy:
     notes: tuple[str, ...]
 
 
-def recognized_system(folder: Path, system: str = "") -> Recognized:
-    """The build system of a tree, or the one of that name in it. InputError where there is none."""
+def recognized_systems(folder: Path, system: str = "") -> tuple[Recognized, ...]:
+    """The build systems of a tree, the one to prefer first; or the one of that name.
+
+    InputError where there is none.
+    """
     found = recognize(listing_of(folder))
     if system:
         found = tuple(each for each in found if each.system == system)
     if found:
-        return found[0]
+        return found
     what = f"no {system} build" if system else "no build system that ensign knows"
     raise InputError(
         f"{folder}: {what} is here (CMakeLists.txt, meson.build, configure, Makefile); name the "
@@ -125,23 +128,16 @@ def recognized_system(folder: Path, system: str = "") -> Recognized:
 
 def first_study(wish: Wish, cache: Cache, ports: Ports, told: Callbacks) -> FirstStudy:
     """Write a study of a tree. InputError where nothing of it can be raced, with the way out."""
-    system = recognized_system(wish.folder, wish.system)
-    draft = Draft(
-        name=study_name(wish.folder.resolve().name),
-        system=system.system,
-        artifact=_PLACEHOLDER,
-        compilers=chosen_compilers(ports.env.get("PATH", ""), system.system),
-        keys=system.keys,
-        exclude=(f"{INPUT_FILE}*",),
-        notes=(*system.notes, *_of_debian(wish.folder, system)),
-    )
+    path = ports.env.get("PATH", "")
+    systems = recognized_systems(wish.folder, wish.system)
+    drafts = [(_draft(wish.folder, each, path), each) for each in systems]
     with (
         _no_lock_without_study(wish.file),
-        explored_with_programs(draft, wish.file, system, Building(cache, ports, told)) as found,
+        explored_with_programs(drafts, wish.file, Building(cache, ports, told)) as built,
     ):
-        draft, exploration, build = found
+        draft, exploration = built.draft, built.exploration
         programs = exploration.programs()
-        found_trial = _trial(wish, exploration, programs, build, told)
+        found_trial = _trial(wish, exploration, programs, built.ports, told)
         trial = found_trial.best
         if trial is None:
             raise InputError(_nothing_ran(wish, programs, found_trial.failures))
@@ -160,6 +156,18 @@ def first_study(wish: Wish, cache: Cache, ports: Ports, told: Callbacks) -> Firs
     assert workload is not None  # noqa: S101  # _final gives it one
     return FirstStudy(
         wish.file, final.system, final.artifact, shlex.join(workload.command), _doubts(trial)
+    )
+
+
+def _draft(folder: Path, system: Recognized, path: str) -> Draft:
+    return Draft(
+        name=study_name(folder.resolve().name),
+        system=system.system,
+        artifact=_PLACEHOLDER,
+        compilers=chosen_compilers(path, system.system),
+        keys=system.keys,
+        exclude=(f"{INPUT_FILE}*",),
+        notes=(*system.notes, *_of_debian(folder, system)),
     )
 
 

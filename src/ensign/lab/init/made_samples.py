@@ -10,6 +10,7 @@ import re
 from ensign.lab.init.attempts import Sample
 from ensign.lab.init.formats.binaries import binary_formats
 from ensign.lab.init.formats.problems import problem_formats
+from ensign.lab.init.formats.programs import program_formats
 from ensign.lab.init.formats.texts import text_formats
 
 # Several files of these in a row are one, so that a tree's own will do.
@@ -17,7 +18,8 @@ _JOINED = frozenset(
     "txt csv tsv yaml ini md c py diff bib dat gz bz2 xz bin fasta fastq".split()  # noqa: SIM905
 )
 _SHORT = 2
-FORMATS = {each.names[0]: each for each in (*text_formats(), *binary_formats(), *problem_formats())}
+_KINDS = (*text_formats(), *binary_formats(), *problem_formats(), *program_formats())
+FORMATS = {each.names[0]: each for each in _KINDS}
 
 
 def made_samples(text: str, most: int) -> list[Sample]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from ensign.lab.init.formats.format import Format, Make, lines, numbers, prose, ratio, words
+from ensign.lab.init.formats.jpeg import jpeg
 
 _ROW_BYTES = 16
 
@@ -34,6 +35,7 @@ def binary_formats() -> Iterator[Format]:
     yield Format(("ppm", "pnm"), _ppm, 20_000)
     yield Format(("pgm",), _pgm, 40_000)
     yield Format(("bmp",), _bmp, 20_000)
+    yield Format(("jpg", "jpeg"), jpeg, 64)
     yield Format(("png",), _png, 20_000)
     yield Format(("wav", "wave"), _wav, 40_000)
     yield Format(("hex", "ihex", "intel hex"), _intel_hex)

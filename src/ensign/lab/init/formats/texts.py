@@ -69,7 +69,6 @@ def text_formats() -> Iterator[Format]:
     )
     yield Format(("md", "markdown"), lines(_markdown), 300)
     yield Format(("c", "cpp", "c source"), lines(_code), 500)
-    yield Format(("py", "python"), lines(_script), 500)
     yield Format(
         ("sql",),
         lines(
@@ -198,15 +197,6 @@ def _code(at: int, number: int) -> str:
         f"int function_{at}(int first, int second)\n{{\n"
         f"    if (first > {number % 1000})\n        return first * second + {number % 97};\n"
         f"    return second - {number % 89};\n}}\n\n"
-    )
-
-
-def _script(at: int, number: int) -> str:
-    return (
-        f"# {words(8, number)}\n"
-        f"def function_{at}(first, second):\n"
-        f"    if first > {number % 1000}:\n        return first * second + {number % 97}\n"
-        f"    return second - {number % 89}\n\n\n"
     )
 
 
