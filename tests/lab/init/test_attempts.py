@@ -24,7 +24,8 @@ from ensign.lab.init.attempts import (
     ranked,
     suite_attempts,
 )
-from ensign.lab.init.exploration import Exploration, samples_of
+from ensign.lab.init.exploration import Exploration
+from ensign.lab.init.samples import samples_of
 from ensign.lab.init.search import Searched, TriedCommand, budget_s, chosen, will_do
 from ensign.model.placeholders import fill_all
 

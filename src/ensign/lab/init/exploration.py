@@ -24,7 +24,7 @@ from ensign.host.processes import read_tail
 from ensign.host.tree_walk import passed_over, walk
 from ensign.lab.init import build_options
 from ensign.lab.init.attempts import Attempt, Executable, Sample, ranked
-from ensign.lab.init.made_samples import made_content
+from ensign.lab.init.samples import content_of, given_name
 from ensign.lab.init.search import TriedCommand
 from ensign.lab.study_file import StudyFile
 from ensign.meter.following import read_followed
@@ -34,8 +34,6 @@ from ensign.model.placeholders import fill_all
 from ensign.model.study_source import VENDORED
 from ensign.proof.loaded_bytes import read_dynamic
 
-# What an attempt reads if its sample is repeated; the study has it under the same name.
-INPUT_FILE = "ensign-input"
 _SAMPLE_US = 1000
 _TRIAL_NS = 5 * 10**9
 _TELLING_NS = 20 * 10**6
@@ -45,7 +43,6 @@ _LARGEST_SAMPLE_BYTES = 1 << 20
 _LARGEST_LOG_BYTES = 64 << 20
 _LARGEST_TEXT_BYTES = 1 << 18
 _MOST_TEXTS = 40
-_MUCH_LARGER = 8
 _MOST_FILES = 20_000
 _LAST_LINES = 12
 _LONGEST_SAID = 100
@@ -62,7 +59,6 @@ _WRONG = re.compile(
 )
 _MOST_ON_DEMAND = 12
 _IN_BUILD = f"{BUILD_FOLDER}/"
-_NOT_SAMPLES = ("debian/", "ensign.toml", "ensign.lock.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,37 +330,6 @@ def crowdedness() -> float:
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
-def samples_of(files: dict[str, int], most: int) -> tuple[Sample, ...]:
-    """Files of the source to be read: the largest of each kind for tests, then of the others."""
-    best: dict[tuple[str, bool], tuple[bool, int, str]] = {}
-    for name, size in files.items():
-        if name.startswith(_NOT_SAMPLES):
-            continue
-        known = (is_for_tests(name), size, name)
-        kind = (Path(name).suffix, known[0])
-        best[kind] = max(best.get(kind, known), known)
-    # The largest of all only where those for tests are small beside it.
-    chosen = [
-        each
-        for (suffix, for_tests), each in best.items()
-        if for_tests or each[1] > _MUCH_LARGER * best.get((suffix, True), (True, 0, ""))[1]
-    ]
-    return tuple(Sample(name, size) for _, size, name in sorted(chosen, reverse=True)[:most])
-
-
-def content_of(source: Path, sample: Sample) -> bytes:
-    """What the copies of a sample are together."""
-    if sample.made:
-        return made_content(sample.made, sample.copies)
-    once = sample.text.encode() if sample.text else (source / sample.path).read_bytes()
-    return once * sample.copies
-
-
-def given_name(sample: Sample) -> str:
-    """Where a sample is to be read, relative to the source."""
-    return sample.path if sample.is_file else f"{INPUT_FILE}{sample.suffix}"
-
-
 def _failure(how: str, tail: str) -> str:
     """From the first line that looks like an error: other jobs of make print on after it."""
     lines = [line for line in tail.splitlines() if line.strip()]
@@ -372,11 +337,6 @@ def _failure(how: str, tail: str) -> str:
     first = max(0, wrong[0] - 1) if wrong else max(0, len(lines) - _LAST_LINES)
     said = "".join(f"\n  {line}" for line in lines[first : first + _LAST_LINES])
     return f"the project does not build here: {how}{said}"
-
-
-def is_for_tests(name: str) -> bool:
-    """Whether a file of the source is there to be read by tests, by its path."""
-    return any(word in name.lower() for word in ("test", "example", "sample", "data", "bench"))
 
 
 def _beginning(path: Path) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,22 +28,20 @@ from ensign.lab.init.attempts import (
     ranked,
     suite_attempts,
 )
+from ensign.lab.init.doubts import doubts, nothing_ran, nothing_works
 from ensign.lab.init.draft import Draft, DraftWorkload, draft_text, study_name
-from ensign.lab.init.exploration import (
+from ensign.lab.init.exploration import Exploration, crowdedness
+from ensign.lab.init.first_build import Building, Callbacks, explored_with_programs
+from ensign.lab.init.made_samples import is_made_whole, made_sample, made_samples
+from ensign.lab.init.samples import (
     INPUT_FILE,
-    Exploration,
     content_of,
-    crowdedness,
     given_name,
     is_for_tests,
     samples_of,
 )
-from ensign.lab.init.first_build import Building, Callbacks, explored_with_programs
-from ensign.lab.init.made_samples import is_made_whole, made_sample, made_samples
 from ensign.lab.init.search import (
-    LEAST_NS,
     LEAST_OF_ANY_USE,
-    LEAST_SHARE,
     TriedCommand,
     better,
     budget_s,
@@ -63,7 +60,6 @@ from ensign.lab.init.shown_commands import (
 )
 from ensign.lab.ports import Ports
 from ensign.model.errors import InputError
-from ensign.model.quoting import visible
 from ensign.model.units import format_duration
 from ensign.sources.obtain import lock_path
 from ensign.toolchains.find import installed_compilers
@@ -80,7 +76,6 @@ _TRYING_TESTS_NS = 105 * 10**9
 _TRYING_MORE_NS = 30 * 10**9
 # On a busy machine more is given, but somebody waits.
 _MOST_SLOWER = 2.0
-_MOST_WAYS = 3
 _PLACEHOLDER = "ensign-build/program"
 
 
@@ -140,9 +135,9 @@ def first_study(wish: Wish, cache: Cache, ports: Ports, told: Callbacks) -> Firs
         found_trial = _trial(wish, exploration, programs, built.ports, told)
         trial = found_trial.best
         if trial is None:
-            raise InputError(_nothing_ran(wish, programs, found_trial.failures))
+            raise InputError(nothing_ran(wish.folder, wish.command, programs, found_trial.failures))
         if not wish.command and trial.share_built < LEAST_OF_ANY_USE:
-            raise InputError(_nothing_works(wish, trial))
+            raise InputError(nothing_works(wish.folder, trial))
         if found_trial.targets:
             draft = replace(draft, keys={**draft.keys, "targets": ["all", *found_trial.targets]})
         libraries = exploration.libraries_of(trial.attempt.program)
@@ -155,7 +150,7 @@ def first_study(wish: Wish, cache: Cache, ports: Ports, told: Callbacks) -> Firs
     workload = final.workload
     assert workload is not None  # noqa: S101  # _final gives it one
     return FirstStudy(
-        wish.file, final.system, final.artifact, shlex.join(workload.command), _doubts(trial)
+        wish.file, final.system, final.artifact, shlex.join(workload.command), doubts(trial)
     )
 
 
@@ -337,7 +332,7 @@ def _final(draft: Draft, trial: TriedCommand) -> Draft:
         env=attempt.env,
         comment=seen,
     )
-    notes = (*draft.notes, *_doubts(trial))
+    notes = (*draft.notes, *doubts(trial))
     return replace(
         draft,
         artifact=attempt.program.path,
@@ -345,61 +340,6 @@ def _final(draft: Draft, trial: TriedCommand) -> Draft:
         notes=notes,
         budget=f"{budget_s(trial)}s",
     )
-
-
-def _doubts(trial: TriedCommand) -> tuple[str, ...]:
-    found = []
-    sample = trial.attempt.sample
-    if sample is not None and sample.made:
-        found.append(
-            f"{given_name(sample)} was made up by ensign: no file of the tree that was tried "
-            "before would do. Put one of your own in its place."
-        )
-    if trial.user_ns < LEAST_NS:
-        found.append(
-            f"The workload is short ({format_duration(trial.user_ns)} of user time): most of it "
-            "may be the program's start. A longer one says more."
-        )
-    if trial.share_built < LEAST_SHARE:
-        found.append(
-            f"Only {trial.share_built:.0%} of the workload's time is in files of the build: flags "
-            "can change no more than that."
-        )
-    return tuple(found)
-
-
-def _nothing_ran(
-    wish: Wish, programs: Sequence[Executable], failures: Sequence[TriedCommand]
-) -> str:
-    names = ", ".join(each.path for each in programs[:4])
-    if wish.command:
-        how = _told([failures[0]])
-        return f"{wish.folder} builds ({names}), but '{wish.command}' {how}; name another"
-    ways = Counter(each.how for each in failures).most_common(_MOST_WAYS)
-    told = ", ".join(
-        f"{count} × {_told([each for each in failures if each.how == how])}" for how, count in ways
-    )
-    return (
-        f"{wish.folder} builds ({names}), but none of {len(failures)} commands that were tried "
-        f"ends well by itself ({told}); name one: ensign init --command 'PROGRAM WORDS…'"
-    )
-
-
-def _nothing_works(wish: Wish, trial: TriedCommand) -> str:
-    command = shlex.join((trial.attempt.program.name, *trial.attempt.words))
-    return (
-        f"{wish.folder} builds, but no command was found that works in what was built: '{command}' "
-        f"takes {format_duration(trial.user_ns)} of user time, {trial.share_built:.0%} of it "
-        "there, so no flags could be told apart by it; name one: "
-        "ensign init --command 'PROGRAM WORDS…'"
-    )
-
-
-def _told(failures: Sequence[TriedCommand]) -> str:
-    """How these ended, which is the same, with what most of them said."""
-    said = Counter(each.said for each in failures if each.said).most_common(1)
-    words = f": '{visible(said[0][0])}'" if said else ""
-    return f"{failures[0].how}{words}"
 
 
 @contextmanager
