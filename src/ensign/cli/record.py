@@ -37,8 +37,9 @@ def record(
         )
     else:
         complain(
-            "no call of a compiler was recorded: there was nothing to build, or the build calls "
-            f"its compiler by a path, as CMake does (configure it under 'ensign record', too){kept}"
+            "no call of a compiler was recorded: there was nothing to build, its compiler is not "
+            "one for C or C++ (those of rustc are recorded by a study alone), or the build calls "
+            f"it by a path, as CMake does (configure it under 'ensign record', too){kept}"
         )
     if built.calls and not built.compiled and not built.linked:
         complain(
