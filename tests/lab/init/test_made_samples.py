@@ -27,6 +27,7 @@ from elftools.elf.sections import SymbolTableSection
 from ensign.lab.init.attempts import COUNT, INPUT, Attempt, Executable
 from ensign.lab.init.made_samples import (
     FORMATS,
+    formats_of_name,
     is_made_whole,
     made_content,
     made_sample,
@@ -316,6 +317,13 @@ def test_formats_are_those_that_a_text_names() -> None:
     assert named("objects, jsonnet, c, a. md5") == []
     assert named("compiles foo.c") == ["c"]
     assert len(made_samples("json xml csv", 2)) == 2
+
+
+def test_a_program_may_be_called_like_what_it_reads() -> None:
+    assert formats_of_name("jpegoptim") == ["jpg"]
+    assert formats_of_name("optipng") == ["png"]
+    assert formats_of_name("gif2png") == ["png", "gif"]
+    assert formats_of_name("cat") == []
 
 
 def test_large_files_are_made_of_formats_of_which_copies_are_no_file() -> None:

@@ -32,7 +32,12 @@ from ensign.lab.init.doubts import doubts, nothing_ran, nothing_works
 from ensign.lab.init.draft import Draft, DraftWorkload, draft_text, study_name
 from ensign.lab.init.exploration import Exploration, crowdedness
 from ensign.lab.init.first_build import Building, Callbacks, explored_with_programs
-from ensign.lab.init.made_samples import is_made_whole, made_sample, made_samples
+from ensign.lab.init.made_samples import (
+    formats_of_name,
+    is_made_whole,
+    made_sample,
+    made_samples,
+)
 from ensign.lab.init.samples import (
     INPUT_FILE,
     content_of,
@@ -270,7 +275,8 @@ def _of_programs(exploration: Exploration, order: Sequence[Executable]) -> Itera
     for program in [each for each in order if not is_test(each)][:_MOST_PROGRAMS]:
         manual = (text for name, text in by_name.items() if is_manual_of(name, program.name))
         said = exploration.help_of(program) or next(manual, "")
-        best = _to_read(samples, f"{program.name} {said}")
+        of_name = " ".join(f".{each}" for each in formats_of_name(program.name))
+        best = _to_read(samples, f"{program.name} {of_name} {said}")
         shown = [each for text in (said, *texts) for each in _shown(text, program, files)]
         for each in list(dict.fromkeys(shown))[:_MOST_SHOWN]:
             yield from shown_attempts(each, program, best, every)

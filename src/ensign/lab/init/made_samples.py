@@ -36,6 +36,18 @@ def made_samples(text: str, most: int) -> list[Sample]:
     return [made_sample(suffix) for _, suffix in sorted(found)[:most]]
 
 
+def formats_of_name(program: str) -> list[str]:
+    """The formats with which a program's name begins or ends, by their suffixes: `jpegoptim`."""
+    return [
+        suffix
+        for suffix, each in FORMATS.items()
+        if any(
+            len(name) > _SHORT and (program.startswith(name) or program.endswith(name))
+            for name in each.names
+        )
+    ]
+
+
 def made_sample(suffix: str) -> Sample:
     """The file of a format, by its suffix without the dot. KeyError where there is none."""
     size_bytes = len(made_content(suffix, 1))
