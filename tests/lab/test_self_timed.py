@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from ensign.lab.compare.before_race import Planned
 from ensign.lab.compare.options import Options, command_variants
 from ensign.lab.compare.pilot import CommandPilot, PilotRun
 from ensign.lab.compare.plan import plan_race
@@ -16,10 +17,17 @@ from ensign.lab.compare.self_timed import (
     by_the_wall_clock,
     clock_slice_ns,
 )
+from ensign.lab.compare.tracing import Traces
 from ensign.lab.compare.variants import beside_a_sleeper, variant_specs
+from ensign.lab.compare.workloads import PlannedWorkloads
 from ensign.lab.cpu_plan import CpuPlan
-from ensign.meter.client import Json
+from ensign.lab.study.looking import Sight
+from ensign.lab.study.racing import RoundPlan
+from ensign.lab.study.self_timed import shown_again, shown_by_the_race
+from ensign.lab.study.variants import RacedVariants
+from ensign.meter.client import FakeMeter, Json
 from ensign.meter.records import TrialPlace, trials
+from ensign.model.study import Study
 from ensign.model.traced import TracedExecution, nothing_seen
 from ensign.model.trials import Mode, TaskActivity, Trial
 
@@ -170,6 +178,62 @@ def test_the_middle_of_some_executions_tells_what_single_ones_do_not(
     assert by_the_middle({"1": CommandPilot("a", tuple(slower_first))}, race) == ()
     uneven = [sliced(turns(span_ms * times // 4), cpu_ms) for times in (2, 2, 3, 4, 4, 5, 6, 6)]
     assert by_the_middle(pilots, uneven) == ()
+
+
+@pytest.mark.parametrize(("after_ms", "ends"), [(285, True), (145, False)])
+def test_executions_alone_after_the_race_tell_a_faster_machine_from_a_clock(
+    monkeypatch: pytest.MonkeyPatch, after_ms: int, *, ends: bool
+) -> None:
+    """Before the race the work took twice the CPU time, and as long alone as then by turns."""
+    study = Study.model_validate(
+        {
+            "name": "s",
+            "source": {"kind": "path", "path": "."},
+            "build": {"commands": [["make"]], "artifact": "a"},
+            "axes": {"compiler": ["gcc"]},
+            "baseline": {},
+            "race": {"budget": "60s"},
+            "workloads": [{"name": "run", "command": ["{artifact}"]}],
+        }
+    )
+    before = CommandPilot(
+        "run", tuple(alone(300, cpu_ms, 0.0).runs[0] for cpu_ms in (290, 288, 291))
+    )
+    after = CommandPilot(
+        "run", tuple(alone(after_ms + 15, after_ms + away, 0.0).runs[0] for away in (0, 1, 2))
+    )
+    looked: list[int] = []
+
+    def look(*_: object, runs: int) -> Sight:
+        looked.append(runs)
+        return Sight(after, 0)
+
+    monkeypatch.setattr("ensign.lab.study.self_timed.looked_at", look)
+    race = [replace(sliced(turns(310), 140), workload="run", round_index=n) for n in range(10)]
+    rounds = RoundPlan("key", 10, {"run": None}, 0, alone={"run": before})
+    found = shown_by_the_race(study, rounds.alone, race)
+    assert list(found) == ["run"]
+    variants = RacedVariants((("1", "/1"),), {}, CpuPlan((), (), ()))
+    again = shown_again(FakeMeter([]), study, variants, rounds, found, race)
+    assert bool(again) == ends
+    assert looked == [3]
+
+
+@pytest.mark.parametrize(("after_ms", "ends"), [(285, True), (145, False)])
+def test_workloads_seem_to_end_by_the_clock_beside_the_runs_alone_they_are_given(
+    after_ms: int, *, ends: bool
+) -> None:
+    options = Options(("a", "b"))
+    before = CommandPilot("a", tuple(alone(300, cpu_ms, 0.0).runs[0] for cpu_ms in (290, 288, 291)))
+    runs = tuple(alone(after_ms + 15, after_ms + away, 0.0).runs[0] for away in (0, 1, 2))
+    plan = plan_race(options, {"1": before}, ())
+    planned = PlannedWorkloads({"": Planned(plan, [], {"1": before}, Traces())})
+    race = [replace(sliced(turns(310), 140), workload="") for _ in range(10)]
+    assert planned.doubted(race) == ("",)
+    assert planned.doubted(race[:9]) == ()
+    after = planned.with_pilots("", {"1": replace(before, runs=runs)})
+    assert bool(after.doubted(race)) == ends
+    assert (after.seen_in(race) is not None) == ends
 
 
 def test_a_program_that_sleeps_is_not_said_to_end_by_the_clock() -> None:

@@ -167,6 +167,24 @@ class Piloting:
         tracer = self.ports.tracing(self.ports.meter)
         return Tracing(self.options, commands, tracer, self.ports.clock.monotonic_ns)
 
+    def alone_again(self, before: Mapping[str, CommandPilot]) -> Mapping[str, CommandPilot]:
+        """Some unmeasured runs as those `before`; those, where one fails."""
+        try:
+            if self.options.serves:
+                return {**before, **self._of_servers()[0]}
+            return {
+                command.variant: self._alone_again(command, before[command.variant])
+                for command in self.commands
+                if command.variant in before
+            }
+        except CommandFailed:
+            return before
+
+    def _alone_again(self, command: CommandVariant, before: CommandPilot) -> CommandPilot:
+        count = min(len(before.runs), FEWEST_RUNS)
+        runs = (self._run_alone(command, digest=False)[0] for _ in range(count))
+        return replace(before, runs=tuple(runs))
+
     def request(self, plan: RacePlan, failures: Sequence[VariantFailure]) -> RaceRequest:
         """One execution as planned, without those that failed."""
         free = CpuPlan(self.options.cpus or ())
@@ -204,8 +222,7 @@ class Piloting:
         sliced = self._sliced(planned) if worth and not later else None
         found = () if sliced is None else by_the_wall_clock(pilots, sliced)
         if found:
-            again = self._sliced(planned)
-            found = by_both(found, by_the_wall_clock(pilots, again)) if again is not None else ()
+            found = self._again(planned, found)
         if sliced is not None and self.options.serves and plan.mode is Mode.INTERLEAVED:
             plan = replace(plan, execution_ns=sliced.wall_ns)
         if not found and not self.options.serves:
@@ -218,6 +235,14 @@ class Piloting:
         if counted:
             return replace(planned, plan=replace(plan, mode=Mode.ALTERNATING))
         return replace(planned, plan=plan, self_timed=found)
+
+    def _again(self, planned: Planned, found: tuple[SelfTimed, ...]) -> tuple[SelfTimed, ...]:
+        """Of whom another execution says so, too, beside the runs before and others after it."""
+        pilots, sliced = planned.pilots, self._sliced(planned)
+        if sliced is None:
+            return ()
+        found = by_both(found, by_the_wall_clock(pilots, sliced))
+        return by_both(found, by_the_wall_clock(self.alone_again(pilots), sliced)) if found else ()
 
     def _sliced(self, planned: Planned) -> Trial | None:
         """An unmeasured execution in which all take turns in slices, where they can.

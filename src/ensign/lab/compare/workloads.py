@@ -201,6 +201,19 @@ class PlannedWorkloads:
         found = planned.seen_in([each for each in trials if each.workload == name])
         return None if found is None else PlannedWorkloads({**self.by_name, name: found})
 
+    def doubted(self, trials: Sequence[Trial]) -> tuple[str, ...]:
+        """The workloads of which the first of these executions show that one ends by the clock."""
+        return tuple(
+            name
+            for name, planned in self.judged.items()
+            if _with_clock(planned, [each for each in trials if each.workload == name]).self_timed
+        )
+
+    def with_pilots(self, name: str, pilots: Mapping[str, CommandPilot]) -> PlannedWorkloads:
+        """With other unmeasured runs of that workload."""
+        other = replace(self.by_name[name], pilots=pilots)
+        return PlannedWorkloads({**self.by_name, name: other})
+
     def after_race(
         self, trials: Sequence[Trial], names: Mapping[str, str], baseline: str
     ) -> PlannedWorkloads:

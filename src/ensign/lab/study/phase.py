@@ -19,7 +19,11 @@ from ensign.lab.study.race_setup import is_complete
 from ensign.lab.study.racing import RoundPlan, missing_trials, run_rounds
 from ensign.lab.study.ran import Judged
 from ensign.lab.study.rounds import RaceContext, race_rounds, round_findings
-from ensign.lab.study.self_timed import self_timed_findings, shown_by_the_race
+from ensign.lab.study.self_timed import (
+    self_timed_findings,
+    shown_again,
+    shown_by_the_race,
+)
 from ensign.lab.study.tracing import judged_by_run
 from ensign.lab.study.variants import RacedVariants
 from ensign.model.findings import Finding
@@ -145,7 +149,8 @@ def race_phase(phase: PlannedPhase, context: StudyContext) -> RacedPhase:
     with ports.race_lock.held() as shared:
         rounds, trials = race_rounds(racing, phase.study, phase.variants, phase.rounds)
         beside = _race_beside(phase, context, failed_variants(trials))
-    said = (*record.findings, *_of_rounds(phase, rounds, trials), *shared)
+        timed = _self_timed(phase, context, rounds, trials)
+    said = (*record.findings, *round_findings(phase.study, rounds), *timed, *shared)
     record = replace(raced_by(record, rounds), findings=tuple(dict.fromkeys(said)))
     record = ended(record, phase.before, machine_state())
     write_record(folder, record, name)
@@ -197,9 +202,12 @@ def _race_beside(
     return found
 
 
-def _of_rounds(
-    phase: PlannedPhase, rounds: RoundPlan, trials: tuple[Trial, ...]
+def _self_timed(
+    phase: PlannedPhase, context: StudyContext, rounds: RoundPlan, trials: tuple[Trial, ...]
 ) -> tuple[Finding, ...]:
+    study, meter = phase.study, context.ports.meter
     unasked = {name: runs for name, runs in rounds.alone.items() if name not in rounds.self_timed}
-    timed = shown_by_the_race(phase.study, unasked, trials)
-    return (*round_findings(phase.study, rounds), *self_timed_findings(timed))
+    found = shown_by_the_race(study, unasked, trials)
+    if found:
+        found = shown_again(meter, study, phase.variants, rounds, found, trials)
+    return self_timed_findings(found)
