@@ -135,7 +135,15 @@ def programs_on_path(path: str) -> tuple[Recorded, ...]:
 
     For builds that nobody told which compiler to take.
     """
-    names = {"cc": "cc", "c++": "cxx", **_OTHER_DRIVERS, **_PLAIN, **_CHANGING, **_LAUNCHERS}
+    names = {
+        "cc": "cc",
+        "c++": "cxx",
+        "rustc": "rustc",
+        **_OTHER_DRIVERS,
+        **_PLAIN,
+        **_CHANGING,
+        **_LAUNCHERS,
+    }
     names |= dict.fromkeys(("ld.bfd", "ld.gold", "ld.lld", "mold"), "ld")
     names |= {f"{prefix}-{tool}": tool for prefix in ("gcc", "llvm") for tool in _ARCHIVERS}
     names |= dict(_versioned(path, THIS_MACHINE, _NAMED))

@@ -27,21 +27,22 @@ def record(
     """
     from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic loads here
     from ensign.lab.watched_build import watch_build  # noqa: PLC0415
+    from ensign.model.units import counted  # noqa: PLC0415
 
     built = watch_build(command, output, Ports())
     kept = f"; {built.kept} calls of earlier builds still hold" if built.kept else ""
-    if built.calls:
-        complain(
-            f"recorded {len(built.calls)} calls ({built.compiled} compiled, {built.linked} linked) "
-            f"in {built.file}{kept}"
-        )
+    if built.built_nothing:
+        complain(f"nothing was recorded: there was nothing to build{kept}")
+    elif built.calls:
+        did = f"{built.compiled} compiled, {built.linked} linked"
+        complain(f"recorded {counted(len(built.calls), 'call')} ({did}) in {built.file}{kept}")
     else:
         complain(
             "no call of a compiler was recorded: there was nothing to build, its compiler is not "
-            "one for C or C++ (those of rustc are recorded by a study alone), or the build calls "
-            f"it by a path, as CMake does (configure it under 'ensign record', too){kept}"
+            "one for C, C++ or Rust, or the build calls it by a path, as CMake does (configure it "
+            f"under 'ensign record', too){kept}"
         )
-    if built.calls and not built.compiled and not built.linked:
+    if built.calls and not built.compiled and not built.linked and not built.built_nothing:
         complain(
             "no compiler was among them: the build calls it by a path, or by a program that finds "
             "its own; give the build its bare name, as in CC=gcc"

@@ -52,12 +52,22 @@ class WatchedBuild:
     @property
     def compiled(self) -> int:
         """Calls that compiled something."""
-        return sum(call.is_compiler and bool(call.line.sources) for call in self.calls)
+        drivers = (call for call in self.calls if call.is_compiler or call.is_rust)
+        return sum(bool(call.line.sources and not _asks_only(call)) for call in drivers)
+
+    @property
+    def built_nothing(self) -> bool:
+        """Whether Cargo found that all was there: it asked rustc for its version and no more."""
+        return bool(self.calls) and all(map(_asks_only, self.calls))
 
     @property
     def linked(self) -> int:
         """Calls that linked something."""
-        return sum(call.has_linked for call in self.calls)
+        # The linker that rustc calls wrote the same file.
+        by_rust = {each.path for call in self.calls if _rust_linked(call) for each in call.outputs}
+        drivers = (call for call in self.calls if call.has_linked)
+        others = sum(not any(each.path in by_rust for each in call.outputs) for call in drivers)
+        return others + sum(map(_rust_linked, self.calls))
 
 
 def watch_build(command: Sequence[str], output: Path | None, ports: Ports) -> WatchedBuild:
@@ -73,12 +83,14 @@ def watch_build(command: Sequence[str], output: Path | None, ports: Ports) -> Wa
     programs = recorder.programs_on_path(path)
     meter = find_meter()
     links = _links(meter, programs, cache_folder(env))
+    bin_folder = links / "bin"
     with temporary_folder("record") as folder:
         log = folder / recorder.CALLS
         more = recorder.listen_at(folder, links, programs)
         collector = Collector(folder / recorder.SOCKET, log, folder)
         with collector.listening():
-            status = _run(command, {**env, **more, "PATH": f"{links / 'bin'}:{path}"})
+            front = {"PATH": f"{bin_folder}:{path}", **_of_cargo(bin_folder, env)}
+            status = _run(command, {**env, **more, **front})
         if collector.damage:
             raise CommandFailed(
                 f"nothing was recorded, for the record is damaged: {collector.damage}; "
@@ -90,6 +102,21 @@ def watch_build(command: Sequence[str], output: Path | None, ports: Ports) -> Wa
     ended = RecordedRun(command, Path.cwd(), int(ports.clock.unix_s()), status)
     write_record(output.absolute(), ended, (*kept, *lines), len(kept))
     return WatchedBuild(status, calls, len(kept), output)
+
+
+def _of_cargo(links: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """Rustup puts a folder of its own in front of PATH for Cargo, which heeds this."""
+    rustc = links / "rustc"
+    return {"RUSTC": str(rustc)} if rustc.is_symlink() and "RUSTC" not in env else {}
+
+
+def _asks_only(call: Call) -> bool:
+    """Cargo asks rustc for its names of files, and for its options."""
+    return call.is_rust and not call.outputs and call.exit == 0
+
+
+def _rust_linked(call: Call) -> bool:
+    return call.is_rust and call.exit == 0 and call.line.links
 
 
 def _kept(output: Path, calls: Sequence[Call]) -> tuple[bytes, ...]:

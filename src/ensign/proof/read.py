@@ -42,12 +42,16 @@ def read_proof(
         link = read_link(call, place, artifact, map_text, processes)
         link = with_unlinked_archives(link, artifact, call, calls, place)
     elif rust:
-        link = LinkFacts(unknown="rustc links by itself, in an order of its own")
+        link = BY_RUSTC
     flags = own_rustflags(place.tree) if rust else ()
     levels = own_levels(calls, place) if beside is None else ()
     return Proof(
         binary, objects, unindexed, link, place.seen_as, own_rustflags=flags, own_levels=levels
     )
+
+
+# Of the order of its inputs nothing can be asked of rustc.
+BY_RUSTC = LinkFacts(unknown="rustc links by itself, in an order of its own")
 
 
 def proof_after(linked: Proof, artifact: Path) -> Proof:

@@ -70,11 +70,11 @@ def flag_findings(seen: BuildEvidence) -> Iterator[Finding]:
         yield from _unrequested_lto(seen, seen.request, units)
     elif seen.proof.binary.read and not seen.proof.binary.units:
         told = any(unit.words is not None for unit in own_units(seen))
-        text = _BY_CALLS if told else no_debug(seen.proof.binary)
+        text = BY_CALLS if told else no_debug(seen.proof.binary)
         yield seen.finding(NO_DEBUG_INFO_THERE, text)
 
 
-_BY_CALLS = "it has no debug information; its flags are those of the calls that are known"
+BY_CALLS = "it has no debug information; its flags are those of the calls that are known"
 
 
 def no_debug(binary: Binary) -> str:

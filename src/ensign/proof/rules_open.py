@@ -10,6 +10,7 @@ from ensign.proof.evidence import BuildEvidence, Compiled, own_units, shown, uni
 from ensign.proof.facts import UnitKind
 from ensign.proof.flags import lto_of
 from ensign.proof.rules_profile import Dated, uses_profile
+from ensign.proof.rust_calls import linked_crates
 
 _SHOW = "a compile_commands.json, or -g (Clang: with -grecord-command-line), shows them"
 
@@ -18,6 +19,9 @@ def open_questions(
     seen: BuildEvidence, profiles: Sequence[Dated], sources: Sequence[Dated]
 ) -> Iterator[Finding]:
     """A note for each of flags, definitions, LTO, profile and link order that cannot be seen."""
+    if linked_crates(seen):
+        yield from (seen.finding(NOT_JUDGED, f"not judged: {text}") for text in _order(seen))
+        return
     units = own_units(seen)
     for text in (
         *_flags(seen, units),

@@ -17,6 +17,7 @@ from ensign.model.finding_kinds.proof import (
     FLAGS_DIFFER,
     LTO_NOT_ASKED,
     LTO_NOT_LINKED,
+    NO_DEBUG_INFO_THERE,
     OWN_RUSTFLAGS,
     PROFILE_NOT_GIVEN,
     PROFILE_OF_MEMBER,
@@ -24,7 +25,8 @@ from ensign.model.finding_kinds.proof import (
 from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, Request, shown
 from ensign.proof.rules_crates import crate_findings
-from ensign.proof.rust_calls import Crate, crates_of
+from ensign.proof.rules_flags import BY_CALLS
+from ensign.proof.rust_calls import Crate, crates_of, linked_crates
 
 # What Cargo's profile has a word for, and a manifest may say otherwise of a package.
 _OPTIONS = ("opt-level", "codegen-units", "panic", "target-cpu")
@@ -38,14 +40,21 @@ _WAYS_OUT = {
 
 
 def is_of_rust(seen: BuildEvidence) -> bool:
-    """Whether rustc was asked for."""
-    return seen.request is not None and seen.request.compiler.startswith("rustc ")
+    """Whether rustc was asked for, or recorded as what linked it."""
+    if seen.request is None:
+        return bool(linked_crates(seen))
+    return seen.request.compiler.startswith("rustc ")
 
 
 def rust_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """Levels, LTO, codegen units, panics, targets and profiles that are not what was asked for."""
     request = seen.request
-    if request is None or seen.file:
+    if seen.file:
+        return
+    if request is None:
+        if not seen.proof.binary.units:
+            yield seen.finding(NO_DEBUG_INFO_THERE, BY_CALLS)
+        yield from crate_findings(seen)
         return
     crates = [each for each in crates_of(seen) if not _has_own_flags(seen, request, each)]
     wanted = crate_options(request.flags.compile)

@@ -45,6 +45,12 @@ def crates_of(seen: BuildEvidence) -> tuple[Crate, ...]:
     return tuple(named or compiled)
 
 
+def linked_crates(seen: BuildEvidence) -> tuple[Crate, ...]:
+    """The crates of a program that a known call of rustc linked; none of what nobody recorded."""
+    found = crates_of(seen) if seen.took else ()
+    return found if any(each.links for each in found) else ()
+
+
 def _taken(call: Call, took: frozenset[str]) -> bool:
     return any(output.sha256 in took for output in call.outputs)
 

@@ -14,11 +14,13 @@ from ensign.lab.doctor.program_facts import (
     targets_of,
     uses_feedback,
 )
+from ensign.lab.doctor.rust_facts import optimizes_across, uses_profile
 from ensign.model.checkup import Advice
 from ensign.proof.facts import UnitKind, compiler_of_comment
 from ensign.proof.flags import effects, level_of, lto_of
 
 _NOT_OPTIMIZED = ("-O0", "-Og", "")
+_LEVELS = 'optimization = ["-O0", "-O2", "-O3"]'
 _FEW_PAIRS = 20
 _MOSTLY = 0.5
 _CLANG = re.compile(r"Clang \d")
@@ -52,7 +54,7 @@ def advice_for(look: ProgramLook, offers: Offers) -> tuple[Advice, ...]:
         return (
             _profile_first(look, offers),
             *_no_debug(look, offers),
-            *_of_cargo(offers),
+            *_of_cargo(look, offers),
             *_bolt(look, offers),
             *_target(look, offers),
             *_allocator(look, offers),
@@ -100,23 +102,33 @@ def _profile_first(look: ProgramLook, offers: Offers) -> Advice:
     return Advice("profile first", text, takes, "says what can be gained at all", price)
 
 
-def _of_cargo(offers: Offers) -> Iterator[Advice]:
-    """What rustc did is not written down anywhere."""
-    text = "whether it was done across crates is unknown: rustc writes no flags down"
-    takes = 'lto = "fat" in the release profile of Cargo.toml'
-    price = _axis('lto = ["off", "full"]')
-    yield Advice("whole-program optimization", text, takes, _worth(offers, "lto"), price)
-    takes = "a training workload, and llvm-profdata of the LLVM that rustc is made of"
-    text = "whether one was used is unknown: rustc writes no flags down"
-    price = _axis('pgo = ["off", "on"]')
-    yield Advice("profile feedback", text, takes, _worth(offers, "pgo"), price)
+def _of_cargo(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
+    """By what was recorded of rustc, which writes nothing down itself."""
+    crates, unknown = look.crates, "rustc writes no flags down ('ensign record' would)"
+    plain = [each.name for each in crates if each.value("opt-level") in ("0", "")]
+    if plain:
+        text = f"{len(plain)} of {len(crates)} crates were compiled without it"
+        takes = "cargo build --release, or an opt-level in the profile of Cargo.toml"
+        yield Advice("optimize", text, takes, _worth(offers, "O0"), _axis(_LEVELS))
+    if not optimizes_across(crates):
+        text = "rustc did none across crates"
+        text = text if crates else f"whether it was done across crates is unknown: {unknown}"
+        takes = 'lto = "fat" in the release profile of Cargo.toml'
+        price = _axis('lto = ["off", "full"]')
+        yield Advice("whole-program optimization", text, takes, _worth(offers, "lto"), price)
+    if not uses_profile(crates):
+        text = "no crate was compiled with one"
+        text = text if crates else f"whether one was used is unknown: {unknown}"
+        takes = "a training workload, and llvm-profdata of the LLVM that rustc is made of"
+        price = _axis('pgo = ["off", "on"]')
+        yield Advice("profile feedback", text, takes, _worth(offers, "pgo"), price)
 
 
 def _not_optimized(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
     bad = sum((level_of(words) or "") in _NOT_OPTIMIZED for words in look.recorded)
     if bad:
         text = f"{bad} of {len(look.recorded)} units whose flags are known were not optimized"
-        price = _axis('optimization = ["-O0", "-O2", "-O3"]')
+        price = _axis(_LEVELS)
         yield Advice("optimize", text, "a flag", _worth(offers, "O0"), price)
     elif look.recorded and not any(level_of(words) in ("-O3", "-Ofast") for words in look.recorded):
         price = _axis('optimization = ["-O2", "-O3"]')

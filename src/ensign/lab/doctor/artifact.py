@@ -23,6 +23,7 @@ from ensign.lab.doctor.no_program import said_of
 from ensign.lab.doctor.of_record import find_record, origins_of, record_findings, standing
 from ensign.lab.doctor.passed_over import archives_of, passed_over
 from ensign.lab.doctor.surroundings import loader_surroundings
+from ensign.model.calls import Call
 from ensign.model.checkup import ArtifactCheckup, Examined
 from ensign.model.errors import InputError, InternalError
 from ensign.model.findings import Finding
@@ -37,13 +38,14 @@ from ensign.proof.link import TreePlace, read_link
 from ensign.proof.needed_libraries import is_of_glibc, libraries_of
 from ensign.proof.objects import ObjectFacts, as_binary, objects_below, read_object
 from ensign.proof.own_levels import own_levels
-from ensign.proof.read import link_of, read_tree, unindexed_archive
+from ensign.proof.read import BY_RUSTC, link_of, read_tree, unindexed_archive
 from ensign.proof.rules import describe, judge
 from ensign.proof.rules_link import archiver_findings
 from ensign.proof.rules_objects import object_findings
 from ensign.proof.rules_open import open_questions
 from ensign.proof.rules_profile import profile_file_findings
 from ensign.proof.rules_times import changed_source_findings
+from ensign.proof.rust_calls import linked_crates
 from ensign.proof.separate_debug import find_debug_file
 from ensign.proof.supposed import borne_out, contradicted
 from ensign.proof.unlinked_archives import with_unlinked_archives
@@ -208,7 +210,7 @@ def _folder(
     examined = [Examined(each.subject, describe(each)) for each in built]
     # What a program does not say of its units, its objects or the commands may.
     linked = not (beside.supposed and read)
-    if not built or not all(each.proof.binary.units or (each.link and linked) for each in built):
+    if not all(_is_told(each, linked=linked) for each in built) or not built:
         parts = _of_objects(folder.name, read, objects, beside)
         parts = _borne_out(parts, beside) if read else parts
         # Commands of a dry run alone were judged with what they link.
@@ -223,6 +225,12 @@ def _folder(
         beside.unasked,
     )
     return checkup, tuple(each for each in built if each.proof.binary.read)
+
+
+def _is_told(seen: BuildEvidence, *, linked: bool) -> bool:
+    """Whether a program, or a command that linked it, says of what it was made."""
+    link = linked and seen.link is not None
+    return bool(seen.proof.binary.units or linked_crates(seen)) or link
 
 
 def _passed_over(
@@ -281,9 +289,8 @@ def _artifacts(
 ) -> Iterator[BuildEvidence]:
     """What was built; where nothing is, what would be linked."""
     built = 0
-    for name, path in beside.files.items():
-        if name.endswith((".o", ".a")):
-            continue
+    programs = {name: path for name, path in beside.files.items() if not _is_part(name)}
+    for name, path in _once(programs):
         binary = read_binary(path)
         if binary is not None:
             built += 1
@@ -293,6 +300,20 @@ def _artifacts(
             if call.is_compiler and call.line.links:
                 path = beside.place.find(call.line.output or "a.out", call.cwd)
                 yield _seen(path.name, path, Binary(str(path)), objects, beside, processes)
+
+
+def _is_part(name: str) -> bool:
+    return name.endswith((".o", ".a"))
+
+
+def _once(files: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:
+    """Each file under the shortest of its names: Cargo links what it built to a second place."""
+    shortest: dict[tuple[int, int], str] = {}
+    for name in sorted(files, key=lambda name: (name.count("/"), name)):
+        status = files[name].stat()
+        shortest.setdefault((status.st_dev, status.st_ino), name)
+    kept = {*shortest.values()}
+    return ((name, path) for name, path in files.items() if name in kept)
 
 
 def _seen(  # all there is to see of one file
@@ -326,13 +347,19 @@ def _of_record(
     stand = standing(found.record, found.place, path)
     if stand.link is None:
         return BuildEvidence(name, Proof(binary, objects, link=LinkFacts(unknown=stand.unknown)))
-    link = read_link(stand.link, beside.place, path, _map_of(path, beside.maps), processes)
-    link = with_unlinked_archives(link, path, stand.link, beside.calls, beside.place)
+    link = _linked(stand.link, path, beside, processes)
     origins = origins_of(found, path, link)
     took = frozenset(digest for each in origins for digest in each.outputs)
     levels = own_levels(beside.calls, beside.place)
     proof = Proof(binary, objects, link=link, origins=origins, own_levels=levels)
     return BuildEvidence(name, proof, calls=beside.calls, took=took)
+
+
+def _linked(call: Call, path: Path, beside: FolderEvidence, processes: Processes) -> LinkFacts:
+    if call.is_rust:
+        return BY_RUSTC
+    link = read_link(call, beside.place, path, _map_of(path, beside.maps), processes)
+    return with_unlinked_archives(link, path, call, beside.calls, beside.place)
 
 
 def _map_of(artifact: Path, maps: Sequence[Path]) -> str | None:

@@ -75,7 +75,7 @@ def standing(record: BuildRecord, place: TreePlace, path: Path) -> Standing:
     digest = file_sha256(path)
     made = _maker(record.calls, digest)
     if made is not None:
-        if made.has_linked or made.tool == "ld":
+        if made.has_linked or made.tool == "ld" or (made.is_rust and made.line.links):
             return Standing(made)
         return Standing(unknown="the recorded call that wrote it did not link it")
     at = {

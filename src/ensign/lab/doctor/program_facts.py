@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.lab.doctor.protections import hardening_of
+from ensign.lab.doctor.rust_facts import (
+    levels_of,
+    lto_of_crates,
+    targets_of_crates,
+    uses_profile,
+)
 from ensign.model.checkup import Fact
+from ensign.model.units import counted
 from ensign.proof.chosen_functions import ChosenFunction
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.facts import Binary, Unit, UnitKind, compiler_of_comment
@@ -17,6 +24,7 @@ from ensign.proof.go_build import GoBuild
 from ensign.proof.identity import Identity
 from ensign.proof.instructions import Instructions
 from ensign.proof.needed_libraries import Library
+from ensign.proof.rust_calls import Crate, linked_crates
 
 GO_TARGETS = ("GOAMD64", "GOARM64", "GOARM", "GO386", "GOPPC64", "GORISCV64", "GOMIPS", "GOMIPS64")
 PLT_MACHINES = ("x86-64", "x86 (32 bits)", "AArch64")
@@ -73,10 +81,15 @@ class ProgramLook:
         )
 
     @property
+    def crates(self) -> tuple[Crate, ...]:
+        """What recorded calls of rustc compiled and linked; none where nobody recorded them."""
+        return linked_crates(self.seen)
+
+    @property
     def recorded(self) -> tuple[tuple[str, ...], ...]:
         """The flags of each unit that tells them, else of the known calls that made it."""
         told = tuple(unit.flags for unit in self.compiled if unit.flags is not None)
-        if told or self.seen.link is None:
+        if told or self.seen.link is None or self.crates:
             return told
         return tuple(each.words for each in own_units(self.seen) if each.words is not None)
 
@@ -123,7 +136,8 @@ def _made_by(look: ProgramLook) -> Fact:
     named += [f"rustc {identity.rust}"] if identity.rust else []
     if counts:
         said = ", ".join(
-            f"{name or 'unnamed'} ({number} units)" for name, number in counts.most_common()
+            f"{name or 'unnamed'} ({counted(number, 'unit')})"
+            for name, number in counts.most_common()
         )
         more = tuple(f"{each.compiler}: {each.name}" for each in units)
         return Fact("compiler", said, more)
@@ -150,6 +164,8 @@ def _levels(look: ProgramLook) -> Fact:
                  if key in look.identity.go.settings]  # fmt: skip
         none = "none is written down: Go optimizes by default"
         return Fact("flags", ", ".join(words) or none)
+    if look.crates:
+        return levels_of(look.crates)
     if look.by_rust and not look.recorded:
         return Fact("flags", "unknown: rustc writes none into what it makes")
     if not look.recorded:
@@ -160,7 +176,7 @@ def _levels(look: ProgramLook) -> Fact:
         return Fact("flags", unknown if silent else _NO_DEBUG)
     levels = Counter(level_of(words) or "no -O (-O0)" for words in look.recorded)
     silent_units = max(0, len(look.compiled) - len(look.recorded))
-    text = ", ".join(f"{name} ({number} units)" for name, number in levels.most_common())
+    text = ", ".join(f"{name} ({counted(number, 'unit')})" for name, number in levels.most_common())
     text += f"; unknown of {silent_units} units" if silent_units else ""
     more = tuple(
         f"{unit.name}: {' '.join(unit.flags)}" for unit in look.compiled if unit.flags is not None
@@ -171,6 +187,8 @@ def _levels(look: ProgramLook) -> Fact:
 def _lto(look: ProgramLook) -> str:
     if look.identity.go is not None:
         return "Go has none"
+    if look.crates:
+        return lto_of_crates(look.crates)
     generated = sum(unit.kind is UnitKind.LTRANS for unit in look.binary.units)
     if generated:
         return f"done: {generated} units were generated at the link"
@@ -194,6 +212,9 @@ def _profile(look: ProgramLook) -> str:
     if look.identity.go is not None and look.identity.go.version:
         profile = look.identity.go.settings.get("-pgo", "")
         return f"used: {Path(profile).name}" if profile not in ("", "off") else "none was used"
+    if look.crates:
+        using = uses_profile(look.crates)
+        return f"used in {using} of {len(look.crates)} crates" if using else "none was used"
     using = sum(map(uses_feedback, look.recorded))
     if using:
         return f"used in {using} of {max(len(look.compiled), len(look.recorded))} units"
@@ -216,7 +237,8 @@ def targets_of(look: ProgramLook) -> Counter[str]:
         next((w.partition("=")[2] for w in reversed(words) if w.startswith("-march=")), "")
         for words in look.recorded
     )
-    return Counter(name or "the compiler's default" for name in named)
+    told = targets_of_crates(look.crates) if look.crates else named
+    return Counter(name or "the compiler's default" for name in told)
 
 
 def _target(look: ProgramLook) -> str:
@@ -225,7 +247,8 @@ def _target(look: ProgramLook) -> str:
         levels = ", ".join(f"{key}={look.identity.go.settings[key]}" for key in named)
         return levels or "unknown: it is not written down"
     targets = targets_of(look)
-    said = ", ".join(f"{name} ({number} units)" for name, number in targets.most_common())
+    part = "crate" if look.crates else "unit"
+    said = ", ".join(f"{name} ({counted(n, part)})" for name, n in targets.most_common())
     wide = look.instructions is not None and look.instructions.wide
     seen = "; has code for registers of 256 bits or more, which it may choose when it runs"
     return (said or "unknown: no flags") + (seen if wide else "")
