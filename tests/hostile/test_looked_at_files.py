@@ -165,7 +165,7 @@ def test_debug_information_of_another_build_is_none(tmp_path: Path) -> None:
     ):
         subprocess.run(list(map(str, argv)), check=True, cwd=tmp_path)
     found = examine(path)
-    assert fact(found, "flags") == "-O1 (1 units)"
+    assert fact(found, "flags") == "-O1 (1 unit)"
     assert str(debug) in fact(found, "debug info")
     assert "holds the debug information of another file" in refused(debug)
     debug.write_bytes(debug.read_bytes() + b"\0")

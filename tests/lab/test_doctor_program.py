@@ -58,7 +58,7 @@ def practices(found: ArtifactCheckup) -> list[str]:
 def test_a_program_of_c(tmp_path: Path) -> None:
     found = examine(built(tmp_path, "-g", "-O2", "-march=x86-64-v3"))
     assert fact(found, "compiler").startswith("GCC 12.")
-    assert fact(found, "flags") == "-O2 (1 units)"
+    assert fact(found, "flags") == "-O2 (1 unit)"
     assert fact(found, "target").startswith("x86-64-v3")
     assert fact(found, "allocator") == "malloc of libc.so.6"
     chosen = next(each for each in found.facts if each.name == "IFUNC")
@@ -72,7 +72,7 @@ def test_a_program_of_c(tmp_path: Path) -> None:
 
 def test_what_was_done_is_not_advised(tmp_path: Path) -> None:
     found = examine(built(tmp_path, "-g", "-O3", "-flto"))
-    assert fact(found, "LTO") == "done: 1 units were generated at the link"
+    assert fact(found, "LTO") == "done: 1 unit was generated at the link"
     assert "whole-program optimization" not in practices(found)
     assert "-O3" not in practices(found)
     assert "always -g" not in practices(found)
@@ -164,7 +164,7 @@ def test_units_are_those_of_another_reader(tmp_path: Path) -> None:
     binary = read_binary(path)
     assert binary is not None
     assert [unit.name for unit in binary.units] == names
-    assert fact(examine(path), "compiler") == f"{binary.units[0].compiler} (1 units)"
+    assert fact(examine(path), "compiler") == f"{binary.units[0].compiler} (1 unit)"
     assert binary.units[0].compiler.removeprefix("Clang ") in shown
 
 

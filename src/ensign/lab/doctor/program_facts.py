@@ -191,13 +191,17 @@ def _lto(look: ProgramLook) -> str:
         return lto_of_crates(look.crates)
     generated = sum(unit.kind is UnitKind.LTRANS for unit in look.binary.units)
     if generated:
-        return f"done: {generated} units were generated at the link"
+        return f"done: {_were(generated)} generated at the link"
     asked = sum(lto_of(words) for words in look.recorded)
     if asked and look.seen.link is None:
-        return f"{asked} units were compiled for it; whether the link did it is unknown"
+        return f"{_were(asked)} compiled for it; whether the link did it is unknown"
     if asked:
-        return f"{asked} units were compiled for it"
+        return f"{_were(asked)} compiled for it"
     return "none of its units was compiled for it" if look.recorded else "unknown: no flags"
+
+
+def _were(number: int) -> str:
+    return f"{counted(number, 'unit')} {'was' if number == 1 else 'were'}"
 
 
 def uses_feedback(words: Sequence[str]) -> bool:
