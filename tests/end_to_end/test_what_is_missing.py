@@ -21,7 +21,17 @@ from unwrapped import unwrapped
 
 NOBODY = 65534
 _PATIENCE_S = 300.0
-_CALL = "from ensign.cli.main import main; main()"
+_NEXT = "(the next command)"
+# One command line after the other, as long as they end well.
+_CALL = f"""
+import itertools, sys
+from ensign.cli.main import run_command_line
+for between, words in itertools.groupby(sys.argv[1:], "--".__eq__):
+    if between:
+        print("{_NEXT}", flush=True)
+    elif status := run_command_line(list(words)):
+        sys.exit(status)
+"""
 _AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 _CONFINES = ("bwrap",)
 _MAKES_ROOTS = ("mmdebstrap", "debootstrap")
@@ -77,7 +87,10 @@ def folder() -> Iterator[Path]:
 
 
 def ensign(folder: Path, hidden: Sequence[str], *words: str, root: bool) -> tuple[int, str]:
-    """The status and all that is said by ensign, called by root or nobody without these."""
+    """The status and all that is said by ensign, called by root or nobody without these.
+
+    `--` stands between command lines.
+    """
     if not root:
         for each in (folder, *folder.rglob("*")):
             os.chown(each, NOBODY, NOBODY)
@@ -105,8 +118,10 @@ def test_plan_and_doctor_say_what_is_lost(
     folder: Path, *, root: bool, confines: bool, makes: bool
 ) -> None:
     hidden = (*(() if confines else _CONFINES), *(() if makes else _MAKES_ROOTS))
-    status, plan = ensign(folder, hidden, "plan", "missing.toml", root=root)
-    assert status == 0, plan
+    both = ("plan", "missing.toml", "--", "doctor", "--no-race")
+    status, said = ensign(folder, hidden, *both, root=root)
+    assert status == 0, said
+    plan, _, doctor = said.partition(_NEXT)
     assert ("confined by bubblewrap" in plan) == confines
     assert ("not confined: bubblewrap is not installed" in plan) != confines
     if not confines:
@@ -115,8 +130,6 @@ def test_plan_and_doctor_say_what_is_lost(
         assert "gcc-9-older-O2: the environment 'older' needs mmdebstrap" in plan
     else:
         assert "gcc-9-older-O2: not tried: the environment 'older' is made at the first run" in plan
-    status, doctor = ensign(folder, hidden, "doctor", "--no-race", root=root)
-    assert status == 0, doctor
     assert ("builds and races are not confined" in doctor) != confines
     assert ("no environment of a Debian release can be made" in doctor) != makes
     assert ("sudo apt-get install bubblewrap" in doctor) == (not confines and not root)

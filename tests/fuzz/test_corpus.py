@@ -17,7 +17,7 @@ from fuzz.check import CORPUS
 from fuzz.mutate import mutated
 from fuzz.targets import TARGETS
 
-MUTATIONS = "150"
+MUTATIONS = "100"
 # Targets that start processes are slow, and others' start takes longer than they do.
 GROUPS = (
     ("elf", "object", "archive", "doctor", "unpack", "wheel", "build-record", "loader-cache"),

@@ -15,7 +15,7 @@ _OPTIMIZATION = re.compile(r"-O([0-3gsz]|fast)?")
 class Section(BaseModel):
     """A table of the study file: unknown keys are errors, nothing is converted silently."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 def _compiler(text: str) -> str:
