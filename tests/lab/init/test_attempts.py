@@ -24,9 +24,10 @@ from ensign.lab.init.attempts import (
     ranked,
     suite_attempts,
 )
+from ensign.lab.init.doubts import doubts
 from ensign.lab.init.exploration import Exploration
 from ensign.lab.init.samples import samples_of
-from ensign.lab.init.search import Searched, TriedCommand, budget_s, chosen, will_do
+from ensign.lab.init.search import Searched, TriedCommand, budget_s, chosen, too_long, will_do
 from ensign.model.placeholders import fill_all
 
 MS = 1_000_000
@@ -274,3 +275,20 @@ def test_the_budget_holds_a_few_rounds() -> None:
     assert budget_s(tried(Attempt(PROGRAM), 1100.0)) == 60
     assert budget_s(replace(tried(Attempt(PROGRAM), 4000.0), crowded=20.0)) == 40
     assert budget_s(tried(Attempt(PROGRAM), 5000.0)) == 120
+
+
+def test_what_ran_until_its_time_was_up_is_tried_for_longer_the_plainest_first() -> None:
+    late = [
+        replace(tried(Attempt(PROGRAM, words), 0, ok=False), met_deadline=True)
+        for words in (("--bench",), (), ("--bench",), ("a", "b"))
+    ]
+    failed = tried(Attempt(PROGRAM, ("x",)), 1, ok=False)
+    assert [each.words for each in too_long([failed, *late])] == [(), ("--bench",)]
+    assert too_long([failed]) == ()
+
+
+def test_a_long_workload_gets_a_budget_to_fit_and_says_so() -> None:
+    trial = tried(Attempt(PROGRAM), 10_700)
+    assert budget_s(trial) == 540
+    assert "An execution takes 10.7 s" in doubts(trial)[0]
+    assert budget_s(replace(trial, wall_ns=29_000 * MS)) == 900

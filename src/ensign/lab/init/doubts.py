@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ensign.lab.init.attempts import Executable
 from ensign.lab.init.samples import given_name
-from ensign.lab.init.search import LEAST_NS, LEAST_SHARE, TriedCommand
+from ensign.lab.init.search import LEAST_NS, LEAST_SHARE, TRIAL_NS, TriedCommand
 from ensign.model.quoting import visible
 from ensign.model.units import format_duration
 
@@ -23,6 +23,11 @@ def doubts(trial: TriedCommand) -> tuple[str, ...]:
         found.append(
             f"{given_name(sample)} was made up by ensign: no file of the tree that was tried "
             "before would do. Put one of your own in its place."
+        )
+    if trial.wall_ns > TRIAL_NS:
+        found.append(
+            f"An execution takes {format_duration(trial.wall_ns)}, so the race takes minutes: "
+            "nothing shorter was found that works in files of the build."
         )
     if trial.user_ns < LEAST_NS:
         found.append(

@@ -25,7 +25,7 @@ from ensign.host.tree_walk import passed_over, walk
 from ensign.lab.init import build_options
 from ensign.lab.init.attempts import Attempt, Executable, Sample, ranked
 from ensign.lab.init.samples import content_of, given_name
-from ensign.lab.init.search import TriedCommand
+from ensign.lab.init.search import TRIAL_NS, TriedCommand
 from ensign.lab.study_file import StudyFile
 from ensign.meter.following import read_followed
 from ensign.model.build_events import BuildEvent, OnEvent
@@ -35,7 +35,6 @@ from ensign.model.study_source import VENDORED
 from ensign.proof.loaded_bytes import read_dynamic
 
 _SAMPLE_US = 1000
-_TRIAL_NS = 5 * 10**9
 _TELLING_NS = 20 * 10**6
 _MOST_CROWDED = 4.0
 _HELP_NS = 2 * 10**9
@@ -211,7 +210,7 @@ class Exploration:
                 return text
         return ""
 
-    def tried(self, attempt: Attempt) -> TriedCommand:
+    def tried(self, attempt: Attempt, patience_ns: int = TRIAL_NS) -> TriedCommand:
         """One execution, looked at while it runs; a program that changes its input has failed."""
         sample = attempt.sample
         given = None if sample is None else self._laid_down(sample)
@@ -230,7 +229,7 @@ class Exploration:
         crowd = crowdedness()
         outcome = replace(runner, env={**runner.env, **dict(attempt.env)}).run(
             fill_all(attempt.command, values),
-            round(_TRIAL_NS * min(_MOST_CROWDED, crowd)),
+            round(patience_ns * min(_MOST_CROWDED, crowd)),
             stdin=given if attempt.reads_input else None,
             stdout=said,
             follower=(*follower, "--sample-us", str(_SAMPLE_US), "--"),
@@ -255,6 +254,7 @@ class Exploration:
             changed_input=outcome.ok and changed,
             wrote_beside=outcome.ok and writes and not changed and not asks,
             crowded=crowd,
+            met_deadline=outcome.reason == "deadline",
         )
 
     def _spent(self, log: Path) -> tuple[int, float, bool]:

@@ -47,10 +47,13 @@ from ensign.lab.init.samples import (
 )
 from ensign.lab.init.search import (
     LEAST_OF_ANY_USE,
+    LEAST_SHARE,
+    LONG_TRIAL_NS,
     TriedCommand,
     better,
     budget_s,
     chosen,
+    too_long,
     will_do,
 )
 from ensign.lab.init.shown_commands import (
@@ -235,6 +238,12 @@ def _trial(
         best = better(best, found.best)
         if best is not None and will_do(best):
             return _Found(best, tuple(failures))
+    if best is None or best.share_built < LEAST_OF_ANY_USE:
+        for attempt in too_long(failures):
+            told.show(f"trying {attempt.program.name} for longer")
+            again = exploration.tried(attempt, LONG_TRIAL_NS)
+            if again.ok and again.share_built >= LEAST_SHARE:
+                return _Found(again, tuple(failures))
     more, targets = exploration.with_more_programs()
     begun_ns = ports.clock.monotonic_ns()
     new = _wished(wish, [each for each in more.programs() if each.path in targets])

@@ -30,6 +30,11 @@ _MOST_REPEATS = 500
 _EXECUTIONS = 50
 _LEAST_BUDGET_S = 20
 _MOST_BUDGET_S = 120
+# What takes tens of seconds needs minutes, and is taken where there is nothing else.
+TRIAL_NS = 5 * 10**9
+LONG_TRIAL_NS = 30 * 10**9
+_LONG_BUDGET_S = 900
+_MOST_LONG = 2
 _BUSY = 4
 
 
@@ -40,7 +45,8 @@ class TriedCommand:
     `share_built` is the part of its CPU time that was in code that was built, `how` its end, `said`
     the first line that it said of it, as it came;
     `changed_input` and `wrote_beside` (into its folder, which is the source) tell that it failed
-    for no other reason than that, `crowded` how many tasks there were for each CPU meanwhile.
+    for no other reason than that, `met_deadline` that it was still running when its time was up,
+    `crowded` how many tasks there were for each CPU meanwhile.
     """
 
     attempt: Attempt
@@ -53,6 +59,7 @@ class TriedCommand:
     changed_input: bool = False
     wrote_beside: bool = False
     crowded: float = 1.0
+    met_deadline: bool = False
 
     @property
     def alone_ns(self) -> float:
@@ -113,12 +120,19 @@ def budget_s(trial: TriedCommand) -> int:
     """
     each_ns = min(trial.wall_ns, _BUSY * trial.alone_ns)
     needed_s = math.ceil(_EXECUTIONS * each_ns / 10**9)
-    return min(_MOST_BUDGET_S, max(_LEAST_BUDGET_S, math.ceil(needed_s / 10) * 10))
+    most_s = _MOST_BUDGET_S if each_ns <= TRIAL_NS else _LONG_BUDGET_S
+    return min(most_s, max(_LEAST_BUDGET_S, math.ceil(needed_s / 10) * 10))
 
 
 def better(one: TriedCommand | None, other: TriedCommand | None) -> TriedCommand | None:
     """The one that tells builds apart more surely."""
     return max((each for each in (one, other) if each is not None), key=_worth, default=None)
+
+
+def too_long(failures: Iterable[TriedCommand]) -> tuple[Attempt, ...]:
+    """Those that ran until their time was up, the plainest first; where, nobody has seen."""
+    found = dict.fromkeys(each.attempt for each in failures if each.met_deadline)
+    return tuple(sorted(found, key=lambda attempt: len(attempt.words))[:_MOST_LONG])
 
 
 def _any_will_do(trials: Iterable[TriedCommand]) -> bool:
