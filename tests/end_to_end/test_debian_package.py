@@ -91,6 +91,19 @@ def test_missing_build_dependencies_are_one_line(ensign: Ensign) -> None:
     assert "Missing: build dependencies: apt-get satisfy" in done.said
 
 
+def test_rules_that_do_not_name_their_tests_are_told_before_a_build(ensign: Ensign) -> None:
+    write_package(ensign)
+    write_study(ensign.folder, BATCH, *_CHANGES)
+    study = ensign.folder / "study.toml"
+    study.write_text(study.read_text() + "\n[check]\npackage = true\n")
+    done = ensign("run", "study.toml")
+    assert done.status == 2
+    assert "'check.package' needs debian/rules that use debhelper's dh" in done.complaint
+    assert not list((ensign.folder / "cache/entries").glob("program-*"))
+    done = ensign("plan", "study.toml")
+    assert "Missing: 'check.package' needs" in done.said
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from ensign.builders.build_context import BuildContext
-from ensign.builders.build_depends import require_dependencies, stages_to_do
+from ensign.builders.build_depends import require_dependencies, require_tests, stages_to_do
 from ensign.builders.build_place import build_context_of, place_of, sandboxes_of
 from ensign.builders.build_stage import Made
 from ensign.builders.check_all import check_findings, check_variants
@@ -72,6 +72,8 @@ def build_variants(
     buildable = [each for each in request.variants if each.name not in complaints]
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
     if request.study.build.system == "debian":
+        for revision in sorted({each.revision for each in plan.stages}):
+            require_tests(source.at(revision).tree, request.study)
         waiting = stages_to_do(plan, ports.cache)
         for revision, name in sorted({(each.revision, each.environment) for each in waiting}):
             tree = source.at(revision).tree

@@ -15,6 +15,7 @@ from ensign.builders.order import to_do
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.stage_facts import cached_stage
 from ensign.builders.stages import Plan, Stage
+from ensign.builders.systems.debian import RULES
 from ensign.host.cache import Cache
 from ensign.host.processes import Processes, ProcessRequest
 from ensign.host.root_directory import RootDirectory
@@ -28,6 +29,7 @@ _UNMET = re.compile(r"unmet build (dependencies|conflicts): (.*)", re.IGNORECASE
 _NAME = r"[a-z0-9][a-z0-9+.-]*(?::[a-z0-9-]+)?"
 _ONE = rf"{_NAME}(?: \((?:<<|<=|=|>=|>>) [A-Za-z0-9.+:~-]+\))?"
 _DEPENDENCY = re.compile(rf"{_ONE}(?: \| {_ONE})*")
+_DH = re.compile(r"^[ \t]*@?dh[ \t]", re.MULTILINE)
 PROFILES = "nocheck nodoc"
 
 
@@ -88,9 +90,10 @@ def missing_at_hand(study: Study, source_sha256: str, plan: Plan, ports: BuildPo
     entry = ports.cache.get("source", source_sha256, pinned="tree")
     if entry is None:
         return ""
-    profiles = profiles_of(study)
+    profiles, tree = profiles_of(study), entry.folder / "tree"
     try:
-        missing = missing_dependencies(entry.folder / "tree", ports.processes, ports.env, profiles)
+        require_tests(tree, study)
+        missing = missing_dependencies(tree, ports.processes, ports.env, profiles)
     except InputError as error:
         return str(error)
     return f"build dependencies: {how_to_install(missing)}" if missing else ""
@@ -100,6 +103,17 @@ def profiles_of(study: Study) -> str:
     """Tests and documentation are no part of a build, but a check may run the tests."""
     tested = study.check is not None and study.check.package
     return "nodoc" if tested else PROFILES
+
+
+def require_tests(tree: Path, study: Study) -> None:
+    """InputError where the check wants the package's tests, and its rules do not say which."""
+    if study.check is None or not study.check.package or not (tree / RULES).is_file():
+        return
+    if not _DH.search((tree / RULES).read_text(errors="replace")):
+        raise InputError(
+            f"'check.package' needs {RULES} that use debhelper's dh, and these do not: name the "
+            "package's tests in 'check.commands', with in_build_tree = true"
+        )
 
 
 def stages_to_do(plan: Plan, cache: Cache) -> list[Stage]:

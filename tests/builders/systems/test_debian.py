@@ -63,7 +63,6 @@ def test_tests_are_not_left_out_and_see_the_flags() -> None:
         ("%:\n\tdh $@\n", "   debian/rules override_dh_auto_test\\n", 7, ""),
         ("%:\n\tdh $@\n", "   dh_auto_test -a\\n", 5, ""),
         ("%:\n\tdh $@\n", "", 1, "runs no tests"),
-        ("build-arch:\n\ttrue\n", "", 1, "does not use dh"),
     ],
 )
 def test_what_debhelper_would_run_is_run(

@@ -33,8 +33,6 @@ _WITH_ARCHITECTURE = 'chmod +x debian/rules && eval "$(dpkg-architecture --print
 # keeps of the build would make it skip all.
 _TESTS = """\
 rm -f debian/debhelper-build-stamp debian/*.debhelper.log
-grep -Eq '^[[:space:]]*@?dh[[:space:]]' debian/rules || {
-    echo "debian/rules does not use dh: name the package's tests in check.commands" >&2; exit 1; }
 steps=$(DH_NO_ACT=1 "$@") || exit
 tests=$(printf '%s\\n' "$steps" | grep -E '^ +(debian/rules )?[a-z_]*dh_auto_test')
 [ -n "$tests" ] || { echo "debian/rules runs no tests: leave out check.package" >&2; exit 1; }
