@@ -176,3 +176,19 @@ def test_checks_take_turns_where_there_are_no_namespaces(tmp_path: Path, ports: 
     ports = replace(ports, processes=WithoutNamespaces())
     report = build_variants(checked(tmp_path, PRINTS, GCC_O2, WRONG), ports)
     assert ends(report) == {"gcc-O2": "passed", "wrong": "failed"}
+
+
+@pytest.mark.parametrize("processes_of", [PlainProcesses, WithoutNamespaces])
+def test_output_with_a_time_in_it_puts_no_variant_out(
+    tmp_path: Path, project: Path, ports: BuildPorts, processes_of: type[PlainProcesses]
+) -> None:
+    text = '#include <stdio.h>\n#include <time.h>\nint main(void) { printf("%ld\\n", time(0)); }\n'
+    (project / "main.c").write_text(text)
+    # The baseline's two runs may fall into one second; a check takes longer, so no later one does.
+    check = {"commands": [["sleep", "1.1"]], "same_output": ["run"]}
+    ports = replace(ports, processes=processes_of())
+    report = build_variants(checked(tmp_path, check, GCC_O2, GCC_O3, WRONG), ports)
+    assert set(ends(report).values()) == {"passed"}
+    [finding] = [each for each in report.findings if each.code == "output-not-compared"]
+    assert finding.subject == "run"
+    assert "the baseline's differs from run to run (line 1: " in finding.text

@@ -15,6 +15,16 @@ def test_without_tolerance_every_byte_counts() -> None:
     assert difference("a\n", "a\nb\n") == "line 2: 'b' where the baseline ends"
 
 
+def test_of_bytes_that_are_no_text_the_first_is_told() -> None:
+    def text(given: bytes) -> str:
+        return given.decode(errors="surrogateescape")
+
+    packed = bytes.fromhex("1f8b0800aabbccdd")
+    later = bytes.fromhex("1f8b0800abbbccdd")
+    assert difference(text(packed), text(later)) == "byte 5: 0xab instead of 0xaa"
+    assert difference(text(packed), text(packed[:3])) == "3 bytes where the baseline has 8"
+
+
 @pytest.mark.parametrize(
     ("wanted", "given"),
     [

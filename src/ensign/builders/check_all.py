@@ -7,8 +7,9 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from ensign.builders.check import Checked, cached_check, perform_check
+from ensign.builders.check import cached_check, perform_check
 from ensign.builders.check_context import CheckContext, check_key
+from ensign.builders.check_run import Checked
 from ensign.builders.estimate import check_cost
 from ensign.builders.order import jobs_for
 from ensign.builders.outcomes import BuildResult
@@ -69,17 +70,16 @@ def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
             "is not about it",
         ),
     )
-    apart = tuple(
-        OUTPUT_NOT_COMPARED.found(f"output not compared: {why}", workload)
-        for result in results
-        for workload, why in result.not_compared
-    )
+    apart: dict[str, str] = {}
+    for workload, why in (each for result in results for each in result.not_compared):
+        apart.setdefault(workload, f"output not compared: {why}")
     failed = (
         CHECK_FAILED.found(f"{_verdict(each)}: {each.check_failed}", name)
         for each, name in ((result.facts, _name(result)) for result in results)
         if each.check == CheckStatus.FAILED
     )
-    return (*(never if missed else ()), *apart, *failed)
+    told = (OUTPUT_NOT_COMPARED.found(text, workload) for workload, text in apart.items())
+    return (*(never if missed else ()), *told, *failed)
 
 
 def _verdict(facts: BuildFacts) -> str:

@@ -17,7 +17,7 @@ from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
 from ensign.model.study_workload import Workload
 
-_SCHEMA = 2
+_SCHEMA = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ _NUMBER = re.compile(
     r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?\b(?:nan|inf(?:inity)?)\b)", re.IGNORECASE
 )
 _LONGEST_LINE = 80
+# NUL, and bytes that are no UTF-8.
+_NO_TEXT = re.compile("[\0\udc80-\udcff]")
 
 
 def difference(
@@ -20,10 +22,18 @@ def difference(
     """The first line in which two outputs differ, in words; empty where they are the same.
 
     With a tolerance above 0, numbers may differ by that share of the larger one; all other text,
-    blanks too, must be equal. So 0 differs from every other number, and NaN equals NaN.
+    blanks too, must be equal. So 0 differs from every other number, and NaN equals NaN. Of bytes
+    that are no text the first that differs is told, counted from 1.
     """
     if expected == actual:
         return ""
+    if not tolerance and (_NO_TEXT.search(expected) or _NO_TEXT.search(actual)):
+        return _first_byte(_bytes(expected), _bytes(actual), whose)
+    differs = _first_line(expected, actual, tolerance, whose)
+    return differs or ("" if tolerance else "the ends of its lines differ")
+
+
+def _first_line(expected: str, actual: str, tolerance: float, whose: str) -> str:
     lines = zip_longest(expected.splitlines(), actual.splitlines())
     for number, (wanted, given) in enumerate(lines, start=1):
         if wanted is None:
@@ -32,9 +42,19 @@ def difference(
             return f"it ends before line {number}: {_shown(wanted)}"
         if not _alike(wanted, given, tolerance):
             return f"line {number}: {_shown(given)} instead of {_shown(wanted)}"
-    if tolerance:
-        return ""
-    return "the ends of its lines differ"
+    return ""
+
+
+def _first_byte(wanted: bytes, given: bytes, whose: str) -> str:
+    alike = zip(wanted, given, strict=False)
+    place = next((at for at, (one, other) in enumerate(alike) if one != other), None)
+    if place is not None:
+        return f"byte {place + 1}: {given[place]:#04x} instead of {wanted[place]:#04x}"
+    return f"{len(given)} bytes where {whose} has {len(wanted)}"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
 
 
 def _alike(wanted: str, given: str, tolerance: float) -> bool:
