@@ -432,6 +432,31 @@ fn where_running_tasks_are_is_found_by_looks() {
     assert_eq!(followed.status.code(), Some(3));
     let (all, own) = (used_ns(&followed, ""), used_ns(&followed, "/own.so"));
     assert!(own > 0 && own * 2 > all, "{}", followed.seen["samples"]);
+    let calls = r#"
+        #include <unistd.h>
+        int main(void) { for (int i = 0; i < 40; i++) { static char much[1 << 24]; int ends[2];
+            if (pipe(ends)) return 1;
+            for (int n = 0; n < 3000; n++) { if (write(ends[1], much, 65536) != 65536) return 1;
+                if (read(ends[0], much, 65536) != 65536) return 1; }
+            close(ends[0]); close(ends[1]); } return 0; }"#;
+    compile(&place, "calls", calls, &[]);
+    let kernel_ns = |followed: &Followed| -> u64 {
+        let samples = followed.seen["samples"].as_array().unwrap().iter();
+        samples
+            .map(|each| each["kernel_ns"].as_u64().unwrap())
+            .sum()
+    };
+    assert!(
+        kernel_ns(&followed) * 4 < all,
+        "{}",
+        followed.seen["samples"]
+    );
+    let calling = follow(&place, &["--sample-us", "1000"], &["./calls"]);
+    assert!(
+        kernel_ns(&calling) * 4 > 3 * used_ns(&calling, ""),
+        "{}",
+        calling.seen["samples"]
+    );
     let unseen = follow(&place, &[], &["true"]);
     assert_eq!(unseen.seen["samples"], serde_json::json!([]));
 }

@@ -69,6 +69,8 @@ pub struct Sampled<'a> {
     /// The file of the code; empty where it is in none.
     pub path: &'a str,
     pub cpu_ns: u64,
+    /// Of `cpu_ns`, what was found within system calls that this code made.
+    pub kernel_ns: u64,
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -50,10 +50,19 @@ class FollowedChange(_Part):
 
 
 class FollowedTime(_Part):
-    """CPU time by the file in whose code tasks were found; "" is code in no file."""
+    """CPU time by the file in whose code tasks were found; "" is code in no file.
+
+    `kernel_ns` is what of it was in system calls.
+    """
 
     path: str
     cpu_ns: int
+    kernel_ns: int
+
+    @property
+    def user_ns(self) -> int:
+        """The time in that code itself."""
+        return self.cpu_ns - self.kernel_ns
 
 
 class Followed(_Part):

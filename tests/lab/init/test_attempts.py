@@ -36,7 +36,8 @@ SAMPLE = Sample("README", 1000)
 
 
 def tried(attempt: Attempt, user_ms: float, *, ok: bool = True, share: float = 0.9) -> TriedCommand:
-    return TriedCommand(attempt, ok, round(user_ms * MS), share, round(user_ms * MS), "exited")
+    ns = round(user_ms * MS)
+    return TriedCommand(attempt, ok, ns, share, share, ns, "exited")
 
 
 def forever() -> bool:

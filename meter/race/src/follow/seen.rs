@@ -11,6 +11,13 @@ use std::path::Path;
 /// Of each kind of thing; a program that has more is not judged in full.
 const MOST: usize = 20_000;
 
+/// CPU time of tasks that were found in one file, and what of it in its system calls.
+#[derive(Default)]
+pub(super) struct Spent {
+    cpu_ns: u64,
+    kernel_ns: u64,
+}
+
 #[derive(Default)]
 pub(super) struct Seen {
     pub programs: BTreeSet<Program>,
@@ -32,7 +39,7 @@ pub(super) struct Seen {
     /// Processes that the program left running; they are ended.
     pub left_running: usize,
     /// CPU time by the file in which running tasks were found after it; "" is none.
-    pub samples: BTreeMap<String, u64>,
+    pub samples: BTreeMap<String, Spent>,
 }
 
 impl Seen {
@@ -60,9 +67,11 @@ impl Seen {
         }
     }
 
-    pub(super) fn sampled(&mut self, path: String, cpu_ns: u64) {
+    pub(super) fn sampled(&mut self, path: String, cpu_ns: u64, in_call: bool) {
         if self.samples.contains_key(&path) || self.has_room(self.samples.len()) {
-            *self.samples.entry(path).or_default() += cpu_ns;
+            let spent = self.samples.entry(path).or_default();
+            spent.cpu_ns += cpu_ns;
+            spent.kernel_ns += if in_call { cpu_ns } else { 0 };
         }
     }
 
@@ -113,7 +122,11 @@ impl Seen {
             samples: self
                 .samples
                 .iter()
-                .map(|(path, &cpu_ns)| Sampled { path, cpu_ns })
+                .map(|(path, spent)| Sampled {
+                    path,
+                    cpu_ns: spent.cpu_ns,
+                    kernel_ns: spent.kernel_ns,
+                })
                 .collect(),
         };
         let text = serde_json::to_string(&document)?;

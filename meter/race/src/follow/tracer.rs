@@ -67,7 +67,7 @@ impl Tracer {
         let signal = libc::WSTOPSIG(status);
         self.take_in(pid);
         // Any other stop ends the wish for one.
-        self.sample(pid);
+        self.sample(pid, status >> 16);
         match status >> 16 {
             ptrace::EVENT_FORK | ptrace::EVENT_VFORK | ptrace::EVENT_CLONE => {
                 if let Some(child) = ptrace::message(pid) {
@@ -166,7 +166,7 @@ impl Tracer {
         }
     }
 
-    fn sample(&mut self, pid: pid_t) {
+    fn sample(&mut self, pid: pid_t, event: c_int) {
         let asked = self.tasks.get_mut(&pid);
         let Some(cpu_ns) = asked.and_then(|task| task.sampled_ns.take()) else {
             return;
@@ -177,7 +177,9 @@ impl Tracer {
                 Some(Code::File(file)) => file.path,
                 _ => String::new(),
             };
-            self.seen.sampled(path, cpu_ns);
+            // Before a call begins it has used nothing.
+            let in_call = event != ptrace::EVENT_SECCOMP && procfs::is_in_call(pid);
+            self.seen.sampled(path, cpu_ns, in_call);
         }
     }
 

@@ -99,6 +99,12 @@ pub(crate) fn proportional_bytes(pid: pid_t) -> Option<u64> {
     Some(status_value(&text, "Pss:") * 1024)
 }
 
+/// Whether a task that stands was stopped within a system call; false where the kernel won't tell.
+pub(crate) fn is_in_call(pid: pid_t) -> bool {
+    let told = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    told.starts_with(|first: char| first.is_ascii_digit())
+}
+
 /// What a task used so far (ns), by its folder; 0 where the kernel does not tell.
 pub(crate) fn task_cpu_ns(task: &Path) -> u64 {
     let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();

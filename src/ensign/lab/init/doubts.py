@@ -34,10 +34,10 @@ def doubts(trial: TriedCommand) -> tuple[str, ...]:
             f"The workload is short ({format_duration(trial.user_ns)} of user time): most of it "
             "may be the program's start. A longer one says more."
         )
-    if trial.share_built < LEAST_SHARE:
+    if trial.share_of_cpu < LEAST_SHARE:
         found.append(
-            f"Only {trial.share_built:.0%} of the workload's time is in files of the build: flags "
-            "can change no more than that."
+            f"Only {trial.share_of_cpu:.0%} of the workload's CPU time is in files of the build "
+            f"({trial.share_built:.0%} of its user time): flags can change no more than that."
         )
     return tuple(found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from ensign.lab.init.attempts import Attempt, Executable, Sample, ranked
 from ensign.lab.init.samples import content_of, given_name
 from ensign.lab.init.search import TRIAL_NS, TriedCommand
 from ensign.lab.study_file import StudyFile
-from ensign.meter.following import read_followed
+from ensign.meter.following import FollowedTime, read_followed
 from ensign.model.build_events import BuildEvent, OnEvent
 from ensign.model.errors import CommandFailed, EnsignError, InputError
 from ensign.model.placeholders import fill_all
@@ -58,6 +58,15 @@ _WRONG = re.compile(
 )
 _MOST_ON_DEMAND = 12
 _IN_BUILD = f"{BUILD_FOLDER}/"
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """CPU time of a command, and what share of it was in code of the tree: of user time, of all."""
+
+    cpu_ns: int
+    share_of_user: float
+    share_of_cpu: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +244,7 @@ class Exploration:
             follower=(*follower, "--sample-us", str(_SAMPLE_US), "--"),
         )
         changed = given is not None and _content(given) != before
-        cpu_ns, share, writes = self._spent(log)
+        spent, writes = self._spent(log)
         both_ns = outcome.user_ns + outcome.system_ns
         # The kernel tells user from system time by its ticks, of which short programs see none.
         of_user = outcome.user_ns / both_ns if both_ns > _TELLING_NS else 1.0
@@ -246,8 +255,9 @@ class Exploration:
         return TriedCommand(
             attempt=attempt,
             ok=outcome.ok and not changed and not asks and not writes,
-            user_ns=round(cpu_ns * of_user),
-            share_built=share,
+            user_ns=round(spent.cpu_ns * of_user),
+            share_built=spent.share_of_user,
+            share_of_cpu=spent.share_of_cpu,
             wall_ns=outcome.wall_ns,
             how="says how it is used" if asks else how,
             said="" if asks else _first_line(outcome.tail, answer),
@@ -257,21 +267,28 @@ class Exploration:
             met_deadline=outcome.reason == "deadline",
         )
 
-    def _spent(self, log: Path) -> tuple[int, float, bool]:
-        """CPU time of a command (ns), what share of it was in the tree's code, and writing there.
+    def _spent(self, log: Path) -> tuple[_Spent, bool]:
+        """Where a command's CPU time went, and whether it wrote into the tree.
 
         In a race that would be the source folder, to which it may not write.
         """
         try:
             followed = read_followed(read_foreign(log, _LARGEST_LOG_BYTES))
         except (EnsignError, OSError):
-            return 0, 0.0, False
+            return _Spent(0, 0.0, 0.0), False
         log.unlink(missing_ok=True)
-        seen_ns = sum(each.cpu_ns for each in followed.samples)
         inside = f"{self.opened.seen_as}/"
-        built = sum(each.cpu_ns for each in followed.samples if each.path.startswith(inside))
-        writes = any(each.path.startswith(inside) for each in followed.written)
-        return followed.cpu_ns, built / max(1, seen_ns), writes
+        built = [each for each in followed.samples if each.path.startswith(inside)]
+
+        def share(of: Callable[[FollowedTime], int]) -> float:
+            return sum(map(of, built)) / max(1, sum(map(of, followed.samples)))
+
+        spent = _Spent(
+            followed.cpu_ns,
+            share_of_user=share(lambda each: each.user_ns),
+            share_of_cpu=share(lambda each: each.cpu_ns),
+        )
+        return spent, any(each.path.startswith(inside) for each in followed.written)
 
     def _laid_down(self, sample: Sample) -> Path:
         """The sample in the tree, as the commands are to read it."""

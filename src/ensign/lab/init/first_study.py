@@ -144,7 +144,7 @@ def first_study(wish: Wish, cache: Cache, ports: Ports, told: Callbacks) -> Firs
         trial = found_trial.best
         if trial is None:
             raise InputError(nothing_ran(wish.folder, wish.command, programs, found_trial.failures))
-        if not wish.command and trial.share_built < LEAST_OF_ANY_USE:
+        if not wish.command and trial.share_of_cpu < LEAST_OF_ANY_USE:
             raise InputError(nothing_works(wish.folder, trial))
         if found_trial.targets:
             draft = replace(draft, keys={**draft.keys, "targets": ["all", *found_trial.targets]})
@@ -238,7 +238,7 @@ def _trial(
         best = better(best, found.best)
         if best is not None and will_do(best):
             return _Found(best, tuple(failures))
-    if best is None or best.share_built < LEAST_OF_ANY_USE:
+    if best is None or best.share_of_cpu < LEAST_OF_ANY_USE:
         for attempt in too_long(failures):
             told.show(f"trying {attempt.program.name} for longer")
             again = exploration.tried(attempt, LONG_TRIAL_NS)
@@ -338,7 +338,7 @@ def _final(draft: Draft, trial: TriedCommand) -> Draft:
         given = given_name(sample)
     seen = (
         f"Seen with the baseline: {format_duration(trial.user_ns)} of user time, "
-        f"{trial.share_built:.0%} of the time in files of the build."
+        f"{trial.share_built:.0%} of it in files of the build."
     )
     workload = DraftWorkload(
         name=study_name(attempt.program.name),

@@ -42,8 +42,9 @@ _BUSY = 4
 class TriedCommand:
     """One execution of an attempt.
 
-    `share_built` is the part of its CPU time that was in code that was built, `how` its end, `said`
-    the first line that it said of it, as it came;
+    `share_built` is the part of its user time that was in code that was built, `share_of_cpu` of
+    all its CPU time, the kernel's included; `how` its end, `said` the first line that it said of
+    it, as it came;
     `changed_input` and `wrote_beside` (into its folder, which is the source) tell that it failed
     for no other reason than that, `met_deadline` that it was still running when its time was up,
     `crowded` how many tasks there were for each CPU meanwhile.
@@ -53,6 +54,7 @@ class TriedCommand:
     ok: bool
     user_ns: int
     share_built: float
+    share_of_cpu: float
     wall_ns: int
     how: str
     said: str = ""
@@ -187,8 +189,9 @@ def _grown(attempt: Attempt, tried: Try) -> Iterator[TriedCommand]:
         before = trial
         trial = tried(larger)
         yield trial
-        if trial.alone_ns > LONGEST_NS and factor > _GROWS_MORE:
-            between = before.attempt.times(math.isqrt(factor))
+        while trial.alone_ns > LONGEST_NS and factor > _GROWS_MORE:
+            factor = math.isqrt(factor)
+            between = before.attempt.times(factor)
             assert between is not None  # noqa: S101  # there was more of it
             trial = tried(between)
             yield trial
