@@ -293,3 +293,25 @@ def test_a_long_workload_gets_a_budget_to_fit_and_says_so() -> None:
     assert budget_s(trial) == 540
     assert "An execution takes 10.7 s" in doubts(trial)[0]
     assert budget_s(replace(trial, wall_ns=29_000 * MS)) == 900
+
+
+def test_a_share_of_few_looks_is_not_believed() -> None:
+    def look(attempt: Attempt) -> TriedCommand:
+        return tried(attempt, 1.4 * attempt.repeat, share=1.0 if attempt.repeat == 1 else 0.01)
+
+    best = chosen([Attempt(PROGRAM)], look, forever).best
+    assert best is not None
+    assert best.attempt.repeat > 1
+
+
+def test_what_takes_too_long_on_much_gets_less_until_it_does_not() -> None:
+    def look(attempt: Attempt) -> TriedCommand:
+        assert attempt.sample is not None
+        copies = attempt.sample.copies
+        ms = 0.5 * 1.5 ** (copies - 1)
+        return tried(attempt, min(ms, 5000.0), ok=ms < 5000)
+
+    best = chosen([Attempt(PROGRAM, (INPUT,), SAMPLE)], look, forever).best
+    assert best is not None
+    assert best.attempt.sample is not None
+    assert 1 < best.attempt.sample.copies < 64

@@ -22,6 +22,8 @@ _GROWTHS = 4
 _GROWN = 1.3
 # Some work grows faster than what there is to do it on, so that the way back is the root.
 _GROWS_MORE = 3
+# So much time has some ten looks.
+_TELLING_NS = 10_000_000
 # What takes less is the start of a process and no more.
 _LEAST_TO_REPEAT_NS = 300_000
 _MOST_REPEATED = 6
@@ -163,10 +165,11 @@ def _repeated(ran: Iterable[TriedCommand], tried: Try) -> Iterator[TriedCommand]
 def _worth(trial: TriedCommand) -> tuple[bool, bool, float]:
     """That it will do, that it is not too long, then how long it is at work in what was built.
 
-    The share alone says little of what is short: a few looks are all there are of it.
+    Of what is short a few looks are all there are, so that its share counts for less.
     """
     short_enough = trial.alone_ns <= LONGEST_NS
-    return will_do(trial), short_enough, min(trial.user_ns, WANTED_NS) * trial.share_built
+    sure = trial.user_ns / (trial.user_ns + _TELLING_NS)
+    return will_do(trial), short_enough, min(trial.user_ns, WANTED_NS) * trial.share_built * sure
 
 
 def _grown(attempt: Attempt, tried: Try) -> Iterator[TriedCommand]:
