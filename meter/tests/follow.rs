@@ -460,3 +460,27 @@ fn where_running_tasks_are_is_found_by_looks() {
     let unseen = follow(&place, &[], &["true"]);
     assert_eq!(unseen.seen["samples"], serde_json::json!([]));
 }
+
+#[test]
+fn a_key_that_is_wanted_alone_is_shared_with_nobody() {
+    let place = Place::new();
+    let main = r#"
+        #include <sys/ipc.h>
+        #include <sys/shm.h>
+        #include <sys/msg.h>
+        int main(void) {
+            int shared = shmget(0x1e5197, 4096, IPC_CREAT | 0600);
+            int alone = shmget(0x1e5198, 4096, IPC_CREAT | IPC_EXCL | 0600);
+            int queue = msgget(0x1e5199, IPC_CREAT | IPC_EXCL | 0600);
+            shmctl(shared, IPC_RMID, 0);
+            shmctl(alone, IPC_RMID, 0);
+            msgctl(queue, IPC_RMID, 0);
+            return shared < 0 || alone < 0 || queue < 0;
+        }"#;
+    compile(&place, "main", main, &[]);
+    let followed = follow(&place, &[], &["./main"]);
+    assert_eq!(followed.status.code(), Some(0));
+    assert_eq!(followed.ways("key 0x1e5197"), ["opened"]);
+    assert!(followed.ways("key 0x1e5198").is_empty());
+    assert!(followed.ways("key 0x1e5199").is_empty());
+}

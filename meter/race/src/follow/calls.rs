@@ -35,7 +35,9 @@ pub(super) enum What {
     Lock,
     Flock,
     /// A shared object of System V, by its key.
-    Key,
+    Key {
+        flags: usize,
+    },
     Bind,
     /// `socketcall`, which is bind among others.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
@@ -159,9 +161,9 @@ fn common() -> Vec<Row> {
         row(libc::SYS_unlinkat, removed, Always),
         row(libc::SYS_fcntl, Lock, OneOf(1, LOCKING)),
         row(libc::SYS_flock, Flock, Bits(1, EXCLUSIVE)),
-        row(libc::SYS_shmget, Key, Given(0)),
-        row(libc::SYS_semget, Key, Given(0)),
-        row(libc::SYS_msgget, Key, Given(0)),
+        row(libc::SYS_shmget, Key { flags: 2 }, Given(0)),
+        row(libc::SYS_semget, Key { flags: 2 }, Given(0)),
+        row(libc::SYS_msgget, Key { flags: 1 }, Given(0)),
         row(libc::SYS_bind, Bind, Always),
     ]
 }
@@ -306,9 +308,9 @@ mod architecture {
             row(55u32, Lock, OneOf(1, LOCKING)),
             row(221u32, Lock, OneOf(1, LOCKING)),
             row(143u32, Flock, Bits(1, EXCLUSIVE)),
-            row(395u32, Key, Given(0)),
-            row(393u32, Key, Given(0)),
-            row(399u32, Key, Given(0)),
+            row(395u32, Key { flags: 2 }, Given(0)),
+            row(393u32, Key { flags: 2 }, Given(0)),
+            row(399u32, Key { flags: 1 }, Given(0)),
             row(102u32, What::Sockets, Always),
             row(361u32, Bind, Always),
         ]);

@@ -46,7 +46,11 @@ pub(super) fn change(pid: pid_t, what: What, arguments: &[u64; 6]) -> Option<Pen
         What::Remove { folder, path } => named(folder, path, Way::Removed),
         What::Lock => lock(pid, arguments),
         What::Flock => locked(pid, arguments[0]),
-        What::Key => Some(Pending::Key(arguments[0])),
+        What::Key { flags } => {
+            // Whoever wants a new one alone never has another's: it fails, or takes another key.
+            let alone = (libc::IPC_CREAT | libc::IPC_EXCL) as u64;
+            (arguments[flags] & alone != alone).then_some(Pending::Key(arguments[0]))
+        }
         _ => None,
     }
 }
