@@ -120,6 +120,7 @@ combine = "list"
 compiler = ["gcc-12"]
 optimization = ["-O2"]
 
+# Valkey's makefile adds -flto=auto to its own level, so that this has link-time optimization, too (`lto-not-asked`).
 [[include]]
 
 # As Valkey is released.

@@ -82,4 +82,4 @@ def test_checks_keep_their_keys(tmp_path: Path, cache: Cache) -> None:
     build_context = BuildContext(PlainProcesses(), cache, sandboxes, SystemClock(), "/bin")
     check = CheckSection.model_validate(asked.check)
     context = CheckContext(asked, check, tmp_path, "source", tmp_path, result, build_context)
-    assert check_key(context, result)[:16] == "7a8d989849b44ebb"
+    assert check_key(context, result)[:16] == "c849427d868259d8"
