@@ -5,7 +5,7 @@
 A program's own study (studies/NAME/study.toml) says how it is built, trained, checked and raced. The
 price of practices and of hardening is asked of the same program in the same way, on other axes;
 Valkey is built like Redis and gets its tests. A study file stands alone, so these are written out;
-`tests/bench/test_practice_studies.py` says when one is not what its program's study is now.
+`tests/studies/test_practice_studies.py` says when one is not what its program's study is now.
 """
 
 from __future__ import annotations
