@@ -19,7 +19,7 @@ from ensign.builders.build_stage import BUILD_TREE, environment_of
 from ensign.builders.built_again import changes, look
 from ensign.builders.call_log import set_up_recorder
 from ensign.builders.check_context import CheckContext, kept
-from ensign.builders.check_run import Checked, CheckRun, LimitMetError
+from ensign.builders.check_run import Checked, CheckRun, LimitMetError, varying
 from ensign.builders.estimate import remember_check
 from ensign.builders.outcomes import BuildResult
 from ensign.builders.sandboxes import Sandbox
@@ -126,7 +126,7 @@ class _Check:
             if not changed:
                 failed = f"the output of workload {name} is not the baseline's: {differs}"
                 return replace(facts, failed=failed, out=True)
-            apart[name] = f"the baseline's differs from run to run ({changed})"
+            apart[name] = varying(changed)
         return replace(facts, apart=apart)
 
     def _in_a_sandbox(self, differing: dict[str, str], *, follow: bool) -> CheckFacts:

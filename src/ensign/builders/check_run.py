@@ -121,7 +121,7 @@ class CheckRun:
                 continue
             differs = self._difference(first, again)
             if differs:
-                apart[workload.name] = f"the baseline's differs from run to run ({differs})"
+                apart[workload.name] = varying(differs)
             again.unlink()
         return ""
 
@@ -153,9 +153,11 @@ class CheckRun:
         for _ in range(_AGAIN):
             try:
                 failed = self.workload(workload, again)
+                differs = "" if failed else self._difference(wanted, again)
             except LimitMetError:
                 return ""
-            differs = "" if failed else self._difference(wanted, again)
+            finally:
+                again.unlink(missing_ok=True)
             if differs:
                 return differs
         return ""
@@ -225,6 +227,11 @@ class CheckRun:
             "files": place,
             "tmp": sandboxes.temporary_path,
         }
+
+
+def varying(differs: str) -> str:
+    """Why a workload is not compared of which the baseline's own output changes, and where."""
+    return f"the baseline's differs from run to run ({differs})"
 
 
 def _last_said(outcome: Outcome) -> str:
