@@ -220,3 +220,40 @@ def test_a_test_that_is_built_on_demand_is_raced_where_nothing_else_can_be(
     assert 'targets = ["all", "a_test"]' in text
     assert 'artifact = "ensign-build/a_test"' in text
     assert 'command = ["{artifact}"]' in text
+
+
+# Encoding is the C library's work, decoding is its own.
+CODEC = """\
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv) {
+    unsigned sum = 0;
+    if (argc > 2) return 1;
+    if (argc == 2 && strcmp(argv[1], "-d")) {
+        puts("Packs its input.\\nUsage: sum [-d]\\n  -d  unpack");
+        return !strstr(argv[1], "help");
+    }
+    if (argc == 1) {
+        for (int each; (each = getchar()) != EOF;) fprintf(stdout, "%08.4f\\n", (double)each);
+        return 0;
+    }
+    char line[64];
+    while (fgets(line, sizeof line, stdin)) {
+        if (strlen(line) != 9 || line[3] != '.') return 1;
+        for (int i = 0; i < 300; i++) sum = sum * 31 + line[i % 8];
+    }
+    printf("%u\\n", sum);
+    return 0;
+}
+"""
+
+
+def test_what_a_program_wrote_is_given_back_to_it(ensign: Ensign) -> None:
+    write_tree(ensign.folder / "tree", CODEC)
+    done = ensign("init", "tree")
+    assert done.status == 0, done.err
+    text = (ensign.folder / "tree/ensign.toml").read_text()
+    assert 'command = ["{artifact}", "-d"]' in text
+    assert "ensign-input is what 'sum' wrote" in text
+    given = (ensign.folder / "tree/ensign-input").read_text().splitlines()
+    assert {len(line) for line in given} == {8}

@@ -315,3 +315,32 @@ def test_what_takes_too_long_on_much_gets_less_until_it_does_not() -> None:
     assert best is not None
     assert best.attempt.sample is not None
     assert 1 < best.attempt.sample.copies < 64
+
+
+def test_a_share_that_was_luck_the_first_time_is_not_believed() -> None:
+    looks: list[Attempt] = []
+
+    def look(attempt: Attempt) -> TriedCommand:
+        looks.append(attempt)
+        lucky = attempt.words == ("-x",) and looks.count(attempt) == 1
+        return tried(attempt, 200, share=0.6 if lucky or attempt.words == ("-y",) else 0.4)
+
+    found = chosen([Attempt(PROGRAM, ("-x",)), Attempt(PROGRAM, ("-y",))], look, forever).best
+    assert found is not None
+    assert found.attempt.words == ("-y",)
+    looks.clear()
+    weak = chosen([Attempt(PROGRAM, ("-x",))], look, forever).best
+    assert weak is not None
+    assert weak.share_built == 0.4
+
+
+def test_a_command_that_fails_the_next_time_is_not_taken() -> None:
+    looks: list[Attempt] = []
+
+    def look(attempt: Attempt) -> TriedCommand:
+        looks.append(attempt)
+        return tried(attempt, 20, ok=attempt.words != ("-x",) or len(looks) == 1, share=0.9)
+
+    found = chosen([Attempt(PROGRAM, ("-x",)), Attempt(PROGRAM, ("-y",))], look, forever).best
+    assert found is not None
+    assert found.attempt.words == ("-y",)

@@ -88,7 +88,7 @@ def test_a_made_up_name_stands_for_files_of_its_kind() -> None:
     assert [each.sample for each in shown_attempts(unknown, program, [best], [best, emf])] == [best]
     (told,) = shown_attempts(Shown((), reads_input=True, text="! G p0"), program, [best], [best])
     assert told.sample is not None
-    assert told.sample.text == "! G p0\n"
+    assert told.sample.content == b"! G p0\n"
     assert told.reads_input
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import PurePosixPath
 
@@ -44,15 +44,17 @@ class Executable:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What programs may read: a file of the source, a `text`, or what is `made` in that format.
+    """What programs may read: a file of the source, this `content`, or a format that is `made`.
 
+    Of content that a command wrote, `origin` says which one, for people.
     `copies` of it one after the other, if not 1; of what is made, so many times as much of it.
     """
 
     path: str
     size_bytes: int
     copies: int = 1
-    text: str = ""
+    content: bytes = field(default=b"", repr=False)
+    origin: str = ""
     made: str = ""
 
     @property
@@ -68,7 +70,7 @@ class Sample:
     @property
     def is_file(self) -> bool:
         """Whether it is a file of the source as it is there."""
-        return self.copies == 1 and not self.text and not self.made
+        return self.copies == 1 and not self.content and not self.made
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,11 @@ class Attempt:
         if self.in_tmp:
             said = f'cd "{{tmp}}" && {said}'
         return ("sh", "-c", said)
+
+    @property
+    def said(self) -> str:
+        """The program's name and its words, for people."""
+        return " ".join((self.program.name, *self.words))
 
     @property
     def total_bytes(self) -> int:

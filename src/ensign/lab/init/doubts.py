@@ -24,6 +24,11 @@ def doubts(trial: TriedCommand) -> tuple[str, ...]:
             f"{given_name(sample)} was made up by ensign: no file of the tree that was tried "
             "before would do. Put one of your own in its place."
         )
+    if sample is not None and sample.origin:
+        found.append(
+            f"{given_name(sample)} is what '{sample.origin}' wrote: the way back is more at work "
+            "in files of the build than the way there."
+        )
     if trial.wall_ns > TRIAL_NS:
         found.append(
             f"An execution takes {format_duration(trial.wall_ns)}, so the race takes minutes: "
@@ -62,11 +67,10 @@ def nothing_ran(
 
 def nothing_works(folder: Path, trial: TriedCommand) -> str:
     """Of the best command, which does its work elsewhere."""
-    command = " ".join((trial.attempt.program.name, *trial.attempt.words))
     return (
-        f"{folder} builds, but no command was found that works in what was built: '{command}' "
-        f"takes {format_duration(trial.user_ns)} of user time, {trial.share_built:.0%} of it "
-        "there, so no flags could be told apart by it; name one: "
+        f"{folder} builds, but no command was found that works in what was built: "
+        f"'{trial.attempt.said}' takes {format_duration(trial.user_ns)} of user time, "
+        f"{trial.share_built:.0%} of it there, so no flags could be told apart by it; name one: "
         "ensign init --command 'PROGRAM WORDS…'"
     )
 

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ensign.builders.build_depends import require_dependencies
 from ensign.builders.inspection import ask_cmake, asked_of
@@ -23,9 +23,9 @@ from ensign.host.foreign_files import HostileFileError, read_foreign
 from ensign.host.processes import read_tail
 from ensign.host.tree_walk import passed_over, walk
 from ensign.lab.init import build_options
-from ensign.lab.init.attempts import Attempt, Executable, Sample, ranked
+from ensign.lab.init.attempts import OUTPUT, Attempt, Executable, Sample, ranked
 from ensign.lab.init.samples import content_of, given_name
-from ensign.lab.init.search import TRIAL_NS, TriedCommand
+from ensign.lab.init.search import LARGEST_BYTES, TRIAL_NS, TriedCommand
 from ensign.lab.study_file import StudyFile
 from ensign.meter.following import FollowedTime, read_followed
 from ensign.model.build_events import BuildEvent, OnEvent
@@ -232,9 +232,9 @@ class Exploration:
             "artifact": f"{self.opened.seen_as}/{attempt.program.path}",
             "artifact_dir": str(Path(self.opened.seen_as, attempt.program.path).parent),
             "input": "" if given is None else str(given.relative_to(self.opened.tree)),
-            "tmp": f"{temporary}/{abs(hash((attempt.program, attempt.words))):x}",
+            "tmp": f"{temporary}/{_folder_name(attempt)}",
         }
-        (runner.sandbox.temporary / Path(values["tmp"]).name).mkdir(exist_ok=True)
+        (runner.sandbox.temporary / _folder_name(attempt)).mkdir(exist_ok=True)
         crowd = crowdedness()
         outcome = replace(runner, env={**runner.env, **dict(attempt.env)}).run(
             fill_all(attempt.command, values),
@@ -266,6 +266,20 @@ class Exploration:
             crowded=crowd,
             met_deadline=outcome.reason == "deadline",
         )
+
+    def written_by(self, attempt: Attempt) -> bytes:
+        """What an attempt writes to the output that it names, or else says; empty if it fails."""
+        if not self.tried(attempt).ok:
+            return b""
+        output = next((word for word in attempt.words if word.startswith(OUTPUT)), "")
+        folder = self.opened.sandbox.temporary
+        if output:
+            folder /= _folder_name(attempt)
+        if folder.is_symlink():  # which leads out; whoever was run has ended
+            return b""
+        with suppress(HostileFileError, OSError):
+            return read_foreign(folder / (PurePosixPath(output).name or "said"), LARGEST_BYTES)
+        return b""
 
     def _spent(self, log: Path) -> tuple[_Spent, bool]:
         """Where a command's CPU time went, and whether it wrote into the tree.
@@ -373,6 +387,11 @@ def _first_line(tail: str, answer: bytes) -> str:
         if first:
             return first[:_LONGEST_SAID]
     return ""
+
+
+def _folder_name(attempt: Attempt) -> str:
+    """Of its own folder for temporary files, in that of all."""
+    return f"{abs(hash((attempt.program, attempt.words))):x}"
 
 
 def _is_made(path: Path) -> bool:

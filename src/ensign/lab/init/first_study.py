@@ -66,6 +66,7 @@ from ensign.lab.init.shown_commands import (
     shown_attempts,
     shown_commands,
 )
+from ensign.lab.init.way_back import undoing_of, ways_back, writers, written_sample
 from ensign.lab.ports import Ports
 from ensign.model.errors import InputError
 from ensign.model.units import format_duration
@@ -80,6 +81,7 @@ _MOST_FOR_TESTS = 3
 _MOST_ON_ANYTHING = 3
 _ANYTHING = ("txt", "dat", "c", "bin")
 _TRYING_NS = 75 * 10**9
+_TRYING_WRITTEN_NS = 90 * 10**9
 _TRYING_TESTS_NS = 105 * 10**9
 _TRYING_MORE_NS = 30 * 10**9
 # On a busy machine more is given, but somebody waits.
@@ -232,8 +234,14 @@ def _trial(
         return _Found(asked if asked.ok else None, (asked,))
     failures: list[TriedCommand] = []
     best: TriedCommand | None = None
-    for attempts_of, limit_ns in ((_of_programs, _TRYING_NS), (_of_tests, _TRYING_TESTS_NS)):
-        found = chosen(attempts_of(exploration, order), tried, within(limit_ns))
+    ran: list[TriedCommand] = []
+    for phase, limit_ns in (
+        (_of_programs(exploration, order), _TRYING_NS),
+        (_of_what_was_written(exploration, ran), _TRYING_WRITTEN_NS),
+        (_of_tests(exploration, order), _TRYING_TESTS_NS),
+    ):
+        found = chosen(phase, tried, within(limit_ns))
+        ran += found.ran
         failures += found.failures
         best = better(best, found.best)
         if best is not None and will_do(best):
@@ -277,20 +285,43 @@ def _of_programs(exploration: Exploration, order: Sequence[Executable]) -> Itera
         if is_benchmark(program):
             yield Attempt(program)
     files = exploration.files()
-    by_name = {name: plain_text(text) for name, text in exploration.texts(list(files))}
-    texts = list(by_name.values())
+    by_name = _texts(exploration, files)
     samples = samples_of(files, _MOST_SAMPLES)
     every = [Sample(name, size) for name, size in sorted(files.items(), key=lambda each: -each[1])]
     for program in [each for each in order if not is_test(each)][:_MOST_PROGRAMS]:
-        manual = (text for name, text in by_name.items() if is_manual_of(name, program.name))
-        said = exploration.help_of(program) or next(manual, "")
+        said = _said_of(program, exploration, by_name)
         of_name = " ".join(f".{each}" for each in formats_of_name(program.name))
         best = _to_read(samples, f"{program.name} {of_name} {said}")
-        shown = [each for text in (said, *texts) for each in _shown(text, program, files)]
+        shown = [
+            each for text in (said, *by_name.values()) for each in _shown(text, program, files)
+        ]
         for each in list(dict.fromkeys(shown))[:_MOST_SHOWN]:
             yield from shown_attempts(each, program, best, every)
         yield from attempts(program, best, options_of(said), choices_of(said), counted_of(said))
     yield from _on_anything(order)
+
+
+def _of_what_was_written(
+    exploration: Exploration, ran: Sequence[TriedCommand]
+) -> Iterator[Attempt]:
+    """What programs wrote in commands that ran, given back to them, the other way."""
+    by_name = _texts(exploration, exploration.files())
+    for writer in writers(ran):
+        said = _said_of(writer.program, exploration, by_name)
+        undoing = undoing_of(options_of(said), choices_of(said))
+        content = exploration.written_by(writer) if undoing else b""
+        if content:
+            yield from ways_back(writer, undoing, written_sample(writer, content))
+
+
+def _texts(exploration: Exploration, files: Mapping[str, int]) -> dict[str, str]:
+    return {name: plain_text(text) for name, text in exploration.texts(list(files))}
+
+
+def _said_of(program: Executable, exploration: Exploration, texts: Mapping[str, str]) -> str:
+    """A program's help, or its manual page."""
+    manual = (text for name, text in texts.items() if is_manual_of(name, program.name))
+    return exploration.help_of(program) or next(manual, "")
 
 
 def _to_read(samples: Sequence[Sample], text: str) -> list[Sample]:

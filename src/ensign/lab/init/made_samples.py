@@ -6,6 +6,7 @@ All of them are valid; the same format and size give the same bytes.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ensign.lab.init.attempts import Sample
 from ensign.lab.init.formats.binaries import binary_formats
@@ -59,6 +60,8 @@ def is_made_whole(suffix: str) -> bool:
     return suffix.removeprefix(".") in FORMATS.keys() - _JOINED
 
 
+# The same is asked for at each command that is tried with it, and takes seconds to make.
+@lru_cache(maxsize=2)
 def made_content(suffix: str, factor: int) -> bytes:
     """A file of a format with so many times its usual records. KeyError as `made_sample`."""
     made = FORMATS[suffix]

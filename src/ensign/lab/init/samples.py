@@ -40,8 +40,7 @@ def content_of(source: Path, sample: Sample) -> bytes:
     """What the copies of a sample are together."""
     if sample.made:
         return made_content(sample.made, sample.copies)
-    once = sample.text.encode() if sample.text else (source / sample.path).read_bytes()
-    return once * sample.copies
+    return (sample.content or (source / sample.path).read_bytes()) * sample.copies
 
 
 def given_name(sample: Sample) -> str:

@@ -133,8 +133,8 @@ def shown_attempts(
 ) -> Iterator[Attempt]:
     """A command with the files that it may mean; `samples` and `every` have the best first."""
     if shown.text:
-        text = f"{shown.text}\n"
-        yield Attempt(program, shown.words, Sample("", len(text.encode()), text=text))
+        text = f"{shown.text}\n".encode()
+        yield Attempt(program, shown.words, Sample("", len(text), content=text))
         return
     if not shown.reads_input and INPUT not in shown.words:
         yield Attempt(program, shown.words)
