@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ensign.lab.machine import machine_state
@@ -40,6 +41,7 @@ from ensign.model.finding_kinds.race import (
 from ensign.model.findings import Finding
 from ensign.model.results import Confirmation, Result
 from ensign.model.study import Study
+from ensign.model.trials import Trial
 from ensign.model.units import parse_duration_ns
 from ensign.store.folder import StudyFolder
 
@@ -95,7 +97,8 @@ def _planned(
     setup, name = race_setup(file, programs), record_name(plan.exploration)
     require_variants(folder, programs, name)
     key = plan.prefix + setup.key[:_KEY_CHARACTERS]
-    rounds = taken_up(folder, _rounds_of(plan, key, explored))
+    round_ns = _round_ns(file.study, len(plan.finalists), explored, folder.trials(explored.key))
+    rounds = taken_up(folder, _rounds_of(plan, key, explored, round_ns))
     sharing = context.looking.sharing(file.study, setup.natural, key)
     judged = context.judged(file.study, programs, setup.natural, key, sharing)
     _record_of(folder, plan)
@@ -112,14 +115,14 @@ def _planned(
     ).checked()
 
 
-def _rounds_of(plan: ConfirmPlan, key: str, explored: RoundPlan) -> RoundPlan:
-    """The confirming rounds, raced as those that explored."""
+def _rounds_of(plan: ConfirmPlan, key: str, explored: RoundPlan, round_ns: int) -> RoundPlan:
+    """The confirming rounds, raced as those that explored; `round_ns` is what each may take."""
     return replace(
         explored,
         key=key,
         rounds=plan.rounds,
         requests=plan.requests,
-        expected_ns=plan.allowed_ns or 0,
+        expected_ns=plan.rounds * round_ns,
         precision=None,
         exact=plan.precision is None,
         closed=False,
@@ -137,13 +140,21 @@ def _time_left(study: Study, finalists: int, rounds: RoundPlan, folder: StudyFol
     keys = folder.plans(rounds.key)
     raced = {key: folder.trials(key) for key in keys}
     own = raced.pop(rounds.key, ())
-    own_ns = max(rounds.used_ns, raced_ns(own, rounds.overhead_ns))
-    used_ns = own_ns + sum(raced_ns(trials, rounds.overhead_ns) for trials in raced.values())
-    variants = sum(len(trial.variants) for trial in own) or 1
-    runs = (finalists + 2) * len(study.workloads)
-    round_ns = own_ns * runs // variants
-    left_ns = parse_duration_ns(study.race.budget) - rounds.spent_ns - used_ns
-    return TimeLeft(max(left_ns, 0), round_ns)
+    beside_ns = sum(raced_ns(trials, rounds.overhead_ns) for trials in raced.values())
+    used_ns = rounds.spent_ns + _own_ns(rounds, own) + beside_ns
+    left_ns = parse_duration_ns(study.race.budget) - used_ns
+    return TimeLeft(max(left_ns, 0), _round_ns(study, finalists, rounds, own))
+
+
+def _own_ns(rounds: RoundPlan, own: Sequence[Trial]) -> int:
+    """What the rounds that explored took."""
+    return max(rounds.used_ns, raced_ns(own, rounds.overhead_ns))
+
+
+def _round_ns(study: Study, finalists: int, rounds: RoundPlan, own: Sequence[Trial]) -> int:
+    """What a round of baseline, twin and finalists takes, by the rounds that explored."""
+    executions = sum(len(trial.variants) for trial in own) or 1
+    return _own_ns(rounds, own) * (finalists + 2) * len(study.workloads) // executions
 
 
 def _late(plan: ConfirmPlan) -> tuple[Finding, ...]:
