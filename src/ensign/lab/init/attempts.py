@@ -102,11 +102,24 @@ class Attempt:
         return self.sample is not None and not self.reads_input
 
     @property
+    def output(self) -> str:
+        """The word that names what it writes; "" where it has none."""
+        return self._beginning_with(OUTPUT)
+
+    @property
+    def copy(self) -> str:
+        """The word that names a copy of its sample, which it changes; "" where it has none."""
+        return self._beginning_with(COPY)
+
+    def _beginning_with(self, placeholder: str) -> str:
+        return next((word for word in self.words if word.startswith(placeholder)), "")
+
+    @property
     def command(self) -> tuple[str, ...]:
         """As a study has it; `input` is the sample's file."""
         counted = (str(self.count) if word == COUNT else word for word in self.words)
         words = tuple(map(_as_it_is, counted))
-        copied = next((word for word in words if word.startswith(COPY)), "")
+        copied = self.copy
         if self.repeat == 1 and not copied and not self.in_tmp:
             return ("{artifact}", *words)
         said = " ".join(_quoted(word) for word in ("{artifact}", *words))

@@ -23,7 +23,7 @@ from ensign.host.foreign_files import HostileFileError, read_foreign
 from ensign.host.processes import read_tail
 from ensign.host.tree_walk import passed_over, walk
 from ensign.lab.init import build_options
-from ensign.lab.init.attempts import OUTPUT, Attempt, Executable, Sample, ranked
+from ensign.lab.init.attempts import Attempt, Executable, Sample, ranked
 from ensign.lab.init.samples import content_of, given_name
 from ensign.lab.init.search import LARGEST_BYTES, TRIAL_NS, TriedCommand
 from ensign.lab.study_file import StudyFile
@@ -271,14 +271,15 @@ class Exploration:
         """What an attempt writes to the output that it names, or else says; empty if it fails."""
         if not self.tried(attempt).ok:
             return b""
-        output = next((word for word in attempt.words if word.startswith(OUTPUT)), "")
         folder = self.opened.sandbox.temporary
-        if output:
+        if attempt.output:
             folder /= _folder_name(attempt)
         if folder.is_symlink():  # which leads out; whoever was run has ended
             return b""
         with suppress(HostileFileError, OSError):
-            return read_foreign(folder / (PurePosixPath(output).name or "said"), LARGEST_BYTES)
+            return read_foreign(
+                folder / (PurePosixPath(attempt.output).name or "said"), LARGEST_BYTES
+            )
         return b""
 
     def _spent(self, log: Path) -> tuple[_Spent, bool]:

@@ -60,12 +60,11 @@ from ensign.lab.init.shown_commands import (
     Shown,
     choices_of,
     counted_of,
-    is_manual_of,
     options_of,
-    plain_text,
     shown_attempts,
     shown_commands,
 )
+from ensign.lab.init.usage import Usage
 from ensign.lab.init.way_back import undoing_of, ways_back, writers, written_sample
 from ensign.lab.ports import Ports
 from ensign.model.errors import InputError
@@ -235,9 +234,10 @@ def _trial(
     failures: list[TriedCommand] = []
     best: TriedCommand | None = None
     ran: list[TriedCommand] = []
+    usage = Usage(exploration)
     for phase, limit_ns in (
-        (_of_programs(exploration, order), _TRYING_NS),
-        (_of_what_was_written(exploration, ran), _TRYING_WRITTEN_NS),
+        (_of_programs(exploration, usage, order), _TRYING_NS),
+        (_of_what_was_written(exploration, usage, ran), _TRYING_WRITTEN_NS),
         (_of_tests(exploration, order), _TRYING_TESTS_NS),
     ):
         found = chosen(phase, tried, within(limit_ns))
@@ -277,24 +277,23 @@ def _wished(wish: Wish, programs: Sequence[Executable]) -> list[Executable]:
     return ranked(wanted, wish.folder.resolve().name)
 
 
-def _of_programs(exploration: Exploration, order: Sequence[Executable]) -> Iterator[Attempt]:
+def _of_programs(
+    exploration: Exploration, usage: Usage, order: Sequence[Executable]
+) -> Iterator[Attempt]:
     """Benchmarks, then what programs show of themselves, then what can be tried of any program."""
     benchmarks, _ = exploration.suite()
     yield from suite_attempts(benchmarks, order)
     for program in order:
         if is_benchmark(program):
             yield Attempt(program)
-    files = exploration.files()
-    by_name = _texts(exploration, files)
+    files, texts = usage.files, usage.texts.values()
     samples = samples_of(files, _MOST_SAMPLES)
     every = [Sample(name, size) for name, size in sorted(files.items(), key=lambda each: -each[1])]
     for program in [each for each in order if not is_test(each)][:_MOST_PROGRAMS]:
-        said = _said_of(program, exploration, by_name)
+        said = usage.of(program)
         of_name = " ".join(f".{each}" for each in formats_of_name(program.name))
         best = _to_read(samples, f"{program.name} {of_name} {said}")
-        shown = [
-            each for text in (said, *by_name.values()) for each in _shown(text, program, files)
-        ]
+        shown = [each for text in (said, *texts) for each in _shown(text, program, files)]
         for each in list(dict.fromkeys(shown))[:_MOST_SHOWN]:
             yield from shown_attempts(each, program, best, every)
         yield from attempts(program, best, options_of(said), choices_of(said), counted_of(said))
@@ -302,26 +301,15 @@ def _of_programs(exploration: Exploration, order: Sequence[Executable]) -> Itera
 
 
 def _of_what_was_written(
-    exploration: Exploration, ran: Sequence[TriedCommand]
+    exploration: Exploration, usage: Usage, ran: Sequence[TriedCommand]
 ) -> Iterator[Attempt]:
     """What programs wrote in commands that ran, given back to them, the other way."""
-    by_name = _texts(exploration, exploration.files())
     for writer in writers(ran):
-        said = _said_of(writer.program, exploration, by_name)
+        said = usage.of(writer.program)
         undoing = undoing_of(options_of(said), choices_of(said))
         content = exploration.written_by(writer) if undoing else b""
         if content:
             yield from ways_back(writer, undoing, written_sample(writer, content))
-
-
-def _texts(exploration: Exploration, files: Mapping[str, int]) -> dict[str, str]:
-    return {name: plain_text(text) for name, text in exploration.texts(list(files))}
-
-
-def _said_of(program: Executable, exploration: Exploration, texts: Mapping[str, str]) -> str:
-    """A program's help, or its manual page."""
-    manual = (text for name, text in texts.items() if is_manual_of(name, program.name))
-    return exploration.help_of(program) or next(manual, "")
 
 
 def _to_read(samples: Sequence[Sample], text: str) -> list[Sample]:

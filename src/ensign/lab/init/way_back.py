@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ensign.lab.init.attempts import COPY, INPUT, OUTPUT, Attempt, Sample
+from ensign.lab.init.attempts import INPUT, OUTPUT, Attempt, Sample
 from ensign.lab.init.search import WANTED_NS, TriedCommand
 
 _UNDOING = re.compile(
@@ -36,16 +36,14 @@ def writers(ran: Iterable[TriedCommand]) -> list[Attempt]:
 
     for trial in sorted(ran, key=far_off):
         attempt = trial.attempt
-        in_place = any(word.startswith(COPY) for word in attempt.words)
-        if attempt.sample is not None and attempt.repeat == 1 and not in_place:
+        if attempt.sample is not None and attempt.repeat == 1 and not attempt.copy:
             found.setdefault((attempt.program.path, attempt.words), attempt)
     return list(found.values())[:_MOST_WRITERS]
 
 
 def written_sample(attempt: Attempt, content: bytes) -> Sample:
     """What an attempt wrote, as a sample; its name ends as the named output's does."""
-    output = next((word for word in attempt.words if word.startswith(OUTPUT)), "")
-    path = f"written{output.removeprefix(OUTPUT)}"
+    path = f"written{attempt.output.removeprefix(OUTPUT)}"
     return Sample(path, len(content), content=content, origin=attempt.said)
 
 

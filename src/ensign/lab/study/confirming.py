@@ -73,7 +73,7 @@ def confirm(file: StudyFile, first: RacedPhase, context: StudyContext) -> Second
         write_plan(folder, plan)
     if not plan.finalists:
         return SecondPhase(plan)
-    planned = _planned(confirming(file, plan), plan, rounds, context)
+    planned = _planned(confirming(file, plan), plan, first, context)
     return SecondPhase(plan, race_phase(planned, context))
 
 
@@ -89,7 +89,7 @@ def second_phase(file: StudyFile, folder: StudyFolder, key: str) -> SecondPhase 
 
 
 def _planned(
-    file: StudyFile, plan: ConfirmPlan, explored: RoundPlan, context: StudyContext
+    file: StudyFile, plan: ConfirmPlan, first: RacedPhase, context: StudyContext
 ) -> PlannedPhase:
     """The finalists, built afresh, on the rounds of the plan."""
     folder, before = context.folder, machine_state()
@@ -97,8 +97,8 @@ def _planned(
     setup, name = race_setup(file, programs), record_name(plan.exploration)
     require_variants(folder, programs, name)
     key = plan.prefix + setup.key[:_KEY_CHARACTERS]
-    round_ns = _round_ns(file.study, len(plan.finalists), explored, folder.trials(explored.key))
-    rounds = taken_up(folder, _rounds_of(plan, key, explored, round_ns))
+    round_ns = _round_ns(file.study, len(plan.finalists), first.rounds, first.trials)
+    rounds = taken_up(folder, _rounds_of(plan, key, first.rounds, round_ns))
     sharing = context.looking.sharing(file.study, setup.natural, key)
     judged = context.judged(file.study, programs, setup.natural, key, sharing)
     _record_of(folder, plan)
