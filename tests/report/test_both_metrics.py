@@ -6,7 +6,7 @@ import pytest
 
 from ensign.model.comparisons import Comparison, OtherMetric, TimeShares
 from ensign.model.trials import Metric
-from ensign.report.both_metrics import both_said, other_cell
+from ensign.report.both_metrics import both_said, other_cell, why_they_disagree
 from report_data import comparison
 
 
@@ -18,38 +18,45 @@ def disagreeing(wall: float, baseline: TimeShares, variant: TimeShares) -> Compa
 
 
 @pytest.mark.parametrize(
-    ("wall", "shares", "said"),
+    ("wall", "shares", "said", "why"),
     [
         (
             0.0,
             (TimeShares(0.62, 0.3, load=0.99), TimeShares(0.58, 0.3, load=0.99)),
-            (
-                ", but by wall time no difference is shown (−0.4 to +0.4 %): the load generator "
-                "set the pace (99 % busy, the servers 62 and 58 %)"
-            ),
+            ", but about equal by wall time",
+            "the load generator set the pace (99 % busy, the servers 62 and 58 %)",
         ),
         (
             0.03,
             (TimeShares(0.5, 0.6), TimeShares(0.4, 0.7)),
+            ", but takes 3.0 % longer (wall)",
             (
-                ", but by wall time it is −3.0 % (−3.3 to −2.6 %): 50 and 60 % of the wall "
-                "time passed waiting, and 60 and 70 % of the CPU time is the kernel's"
+                "50 and 60 % of the wall time passed waiting, "
+                "and 60 and 70 % of the CPU time is the kernel's"
             ),
         ),
-        (0.0, (TimeShares(1.9, 0.1), TimeShares(3.8, 0.1)), "several CPUs busy (1.9 and 3.8)"),
+        (
+            -0.01,
+            (TimeShares(1.9, 0.1), TimeShares(3.8, 0.1)),
+            ", but is only 1.0 % faster by wall time",
+            "1.9 and 3.8 CPUs were busy on average",
+        ),
         (
             0.0,
-            (TimeShares(0.6, 0.1, taken=0.38), TimeShares(0.6, 0.1, taken=0.38)),
-            "others had the CPU in 38 % of the wall time",
+            (TimeShares(0.9, 0.1, taken=0.05), TimeShares(0.6, 0.1, taken=0.38)),
+            ", but about equal by wall time",
+            "other programs had the CPU for 5 and 38 % of the wall time",
         ),
-        (0.0, (TimeShares(0.99, 0.7), TimeShares(0.99, 0.5)), "70 and 50 % of the CPU time is"),
-        (0.0, (TimeShares(0.99, 0.1), TimeShares(0.99, 0.1)), "the reason is unknown"),
+        (-0.03, (TimeShares(0.99, 0.7), TimeShares(0.97, 0.5)), ", and is 3.0 % faster by", ""),
     ],
 )
 def test_where_both_costs_disagree_both_are_said_and_why(
-    wall: float, shares: tuple[TimeShares, TimeShares], said: str
+    wall: float, shares: tuple[TimeShares, TimeShares], said: str, why: str
 ) -> None:
-    assert said in both_said(disagreeing(wall, *shares))
+    found = disagreeing(wall, *shares)
+    assert both_said(found).startswith(said)
+    assert why in why_they_disagree(found)
+    assert bool(why) is bool(why_they_disagree(found))
 
 
 def test_where_they_agree_only_the_table_has_the_other() -> None:

@@ -25,14 +25,14 @@ def between(low: float, high: float, *, margin: float | None = 0.01) -> Comparis
         (
             -0.004,
             0.003,
-            "new: no difference larger than 1 % by CPU time, "  # noqa: ISC004
+            "new is within 1 % of the baseline by CPU time: "  # noqa: ISC004
             "between 0.4 % slower and 0.3 % faster (95 %)",
         ),
         (
             -0.006,
             -0.002,
-            "new is slower by CPU time, but by less than the margin of 1 %: "  # noqa: ISC004
-            "0.4 %, between 0.2 and 0.6 % (95 %)",
+            "new needs 0.4 % more CPU time, between 0.2 and 0.6 % (95 %), "  # noqa: ISC004
+            "within the 1 % margin",
         ),
         (1.2, 1.4, "new is 2.3 times as fast by CPU time, between 2.2 and 2.4 times (95 %)"),
         (-0.76, -0.74, "new needs 4 times the CPU time, between 3.85 and 4.17 times (95 %)"),
@@ -48,7 +48,7 @@ def test_the_baseline_is_named_on_demand() -> None:
     said = words.sentence(between(0.039, 0.046), None, against=True)
     assert said.startswith("new is 4.2 % faster than old by CPU time, between")
     alike = words.sentence(between(-0.002, 0.003), 0.01, against=True)
-    assert alike.startswith("new: no difference from old larger than 1 %")
+    assert alike.startswith("new is within 1 % of old by CPU time: between")
 
 
 def test_metric_and_mode_are_named() -> None:

@@ -159,7 +159,7 @@ def _suite(
     rows = tuple(rows)
     claimed = any(row.non_inferior for row in view.suite) and result.margin is not None
     several = len(result.workload_names) > 1
-    title = "All workloads (geometric mean)" if several and ruled else ""
+    title = "All workloads (geometric mean)" if several else ""
     table = _new_table(title, ruled=ruled)
     _name_column(table, "variant")
     columns = _columns(page, result.metric, result.margin, view.suite)

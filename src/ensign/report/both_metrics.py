@@ -1,26 +1,49 @@
-"""What is said where CPU time and wall time disagree: both, and why."""
+"""The other cost beside the chosen one: what both say where they disagree, and why."""
 
 from __future__ import annotations
 
-from ensign.model.comparisons import Comparison, Direction, OtherMetric, TimeShares
-from ensign.report.words import METRICS, interval_cell, span_of, speedup_cell
+import math
+
+from ensign.model.comparisons import Comparison, Direction, OtherMetric, Size, TimeShares
+from ensign.report.words import METRICS, claim, interval_cell, span_of
 
 _BUSY_LOAD, _IDLE_SERVER = 0.9, 0.9
-_TAKEN, _WAITING, _SEVERAL, _KERNEL = 0.1, 0.1, 1.2, 0.4
+_SEVERAL, _KERNEL = 1.2, 0.4
+_MUCH_LESS = 0.5
 
 
-def both_said(comparison: Comparison) -> str:
-    """What follows the sentence of the chosen cost, from a comma on; empty where both agree."""
-    beside = comparison.beside
-    if beside is None or not beside.disagrees or comparison.withheld:
+def both_said(comparison: Comparison, *, apart: bool = False) -> str:
+    """What follows the sentence of the chosen cost, from a comma on; empty where both agree.
+
+    `apart`: as a sentence of its own, without its full stop.
+    """
+    beside = _disagreeing(comparison)
+    if beside is None:
         return ""
     other = beside.other
-    metric = METRICS[other.metric]
+    conjunction, subject = "but", comparison.direction is Direction.UNCLEAR
     if other.direction is Direction.UNCLEAR:
-        said = f"no difference is shown ({interval_cell(other)})"
+        unshown = "about equal" if other.size is Size.WITHIN else "unclear"
+        said, subject = f"{'is ' if apart else ''}{unshown} by {METRICS[other.metric]}", False
+    elif comparison.direction is other.direction:
+        only = _says_less(comparison, other)
+        conjunction, said = "but" if only else "and", claim(other, only=only)
     else:
-        said = f"it is {speedup_cell(other)} ({interval_cell(other)})"
-    return f", but by {metric} {said}: {_why(beside)}"
+        said = claim(other)
+    if apart:
+        return f"{conjunction.capitalize()} it {said}"
+    return f", {conjunction} {'it ' if subject else ''}{said}"
+
+
+def why_they_disagree(comparison: Comparison) -> str:
+    """A sentence with the measured reason; empty where both lead to one conclusion."""
+    beside = _disagreeing(comparison)
+    if beside is None or beside.baseline is None or beside.variant is None:
+        return ""
+    alike = comparison.direction is beside.other.direction
+    if alike and not _differ_much(comparison, beside.other):
+        return ""
+    return f"CPU time and wall time differ: {_reason((beside.baseline, beside.variant))}."
 
 
 def other_cell(comparison: Comparison) -> str:
@@ -32,42 +55,37 @@ def other_cell(comparison: Comparison) -> str:
     return interval_cell(comparison.beside.other)
 
 
-def _why(beside: OtherMetric) -> str:
-    """The measured reason, with its figures."""
-    if beside.baseline is None or beside.variant is None:
-        return "where the time went was not measured"
-    return _reason((beside.baseline, beside.variant))
+def _disagreeing(comparison: Comparison) -> OtherMetric | None:
+    beside = comparison.beside
+    return None if beside is None or not beside.disagrees or comparison.withheld else beside
+
+
+def _says_less(comparison: Comparison, other: Comparison) -> bool:
+    return abs(math.log(other.ratio)) < _MUCH_LESS * abs(math.log(comparison.ratio))
+
+
+def _differ_much(comparison: Comparison, other: Comparison) -> bool:
+    return _says_less(comparison, other) or _says_less(other, comparison)
 
 
 def _reason(pair: tuple[TimeShares, TimeShares]) -> str:
+    """What changed along with the share of the wall time that passed on a CPU."""
     cpus = [each.cpu for each in pair]
     load = min(each.load for each in pair)
     taken = [each.taken or 0.0 for each in pair]
     waiting = [each.waiting for each in pair]
+    if load >= _BUSY_LOAD and max(cpus) < _IDLE_SERVER:
+        busy = f"({_percent(load)} busy, the servers {_both(cpus)})"
+        return f"the load generator set the pace {busy}"
+    if max(cpus) >= _SEVERAL:
+        return f"{cpus[0]:.1f} and {cpus[1]:.1f} CPUs were busy on average"
+    if abs(taken[1] - taken[0]) > abs(waiting[1] - waiting[0]):
+        return f"other programs had the CPU for {_both(taken)} of the wall time"
+    return f"{_both(waiting)} of the wall time passed waiting{_kernel(pair)}"
+
+
+def _kernel(pair: tuple[TimeShares, TimeShares]) -> str:
     system = [each.system for each in pair]
-    reasons = (
-        (
-            load >= _BUSY_LOAD and max(cpus) < _IDLE_SERVER,
-            f"the load generator set the pace ({_percent(load)} busy, the servers {_both(cpus)})",
-        ),
-        (max(taken) >= _TAKEN, f"others had the CPU in {_both(taken)} of the wall time"),
-        (
-            max(cpus) >= _SEVERAL,
-            f"it keeps several CPUs busy ({cpus[0]:.1f} and {cpus[1]:.1f}), whose times add up",
-        ),
-        (
-            max(waiting) >= _WAITING,
-            f"{_both(waiting)} of the wall time passed waiting{_kernel(system)}",
-        ),
-        (max(system) >= _KERNEL, f"{_both(system)} of the CPU time is the kernel's"),
-    )
-    return next(
-        (text for holds, text in reasons if holds),
-        f"the reason is unknown; {_both(cpus)} of the wall time passed on a CPU",
-    )
-
-
-def _kernel(system: list[float]) -> str:
     if max(system) < _KERNEL:
         return ""
     return f", and {_both(system)} of the CPU time is the kernel's"

@@ -12,13 +12,14 @@ from ensign.model.results import Result, SuiteComparison, WorkloadComparison
 from ensign.model.trials import Metric
 from ensign.model.units import counted
 from ensign.report import words
-from ensign.report.both_metrics import both_said
+from ensign.report.both_metrics import both_said, why_they_disagree
 from ensign.report.confirmation import confirmation_text, pending_text
 from ensign.report.layouts import beside_spread
 from ensign.report.words import clean, listed, plain_share, span_of
 from ensign.stats.winner import able, barred, winner
 
 _MOST_NAMED = 5
+_TWO_LINES = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +62,36 @@ def _of_suite(result: Result) -> Verdict:
         headline = _no_winner(left, result) if left or not pairs else _all_barred(pairs)
         return Verdict(headline, _others(left, result), caveats)
     beyond, inside = beside_spread(best.comparison, result)
+    first, *others = _sentences(best, result)
     details = (
+        *(f"{each}." for each in others),
+        *filter(None, [why_they_disagree(best.comparison)]),
         *what_hurts(best.comparison.variant, result),
         *_claim(best, result),
         *_rivals(best, left),
         *filter(None, [beyond]),
     )
-    headline = f"{suite_sentence(best, result)}."
+    headline = f"{first}."
     return Verdict(headline, details, (*caveats, *filter(None, [inside])))
 
 
 def suite_sentence(compared: SuiteComparison, result: Result) -> str:
     """A variant over all workloads, by both costs where they disagree; without a full stop."""
-    said = words.sentence(compared.comparison, result.margin, against=True, mode=result.mode)
-    several = compared.workloads > 1 and not compared.comparison.withheld
-    over = f", over {counted(compared.workloads, 'workload')} (geometric mean)" if several else ""
-    return f"{said}{over}{both_said(compared.comparison)}"
+    return ". ".join(_sentences(compared, result))
+
+
+def _sentences(
+    compared: SuiteComparison, result: Result, *, against: bool = True
+) -> tuple[str, ...]:
+    """By one cost; by the other, where they disagree, in the same sentence if that is not long."""
+    found, other = compared.comparison, both_said(compared.comparison)
+    mode = None if other else result.mode
+    said = words.sentence(
+        found, result.margin, against=against, mode=mode, workloads=compared.workloads
+    )
+    if len(said) + len(other) <= _TWO_LINES:
+        return (f"{said}{other}",)
+    return (said, *filter(None, [both_said(found, apart=True)]))
 
 
 def what_hurts(variant: str, result: Result) -> tuple[str, ...]:
@@ -115,11 +130,9 @@ def _slower(pairs: Sequence[WorkloadComparison]) -> str:
 
 def _of_each(result: Result) -> Verdict:
     """One sentence per variant; the first one is the headline."""
-    said = [
-        f"{suite_sentence(each, result)}."
-        for each in result.suite
-        if each.comparison.variant != result.twin
-    ]
+    compared = [each for each in result.suite if each.comparison.variant != result.twin]
+    said = [f"{one}." for each in compared for one in _sentences(each, result)]
+    why = dict.fromkeys(filter(None, (why_they_disagree(each.comparison) for each in compared)))
     caveats = [] if result.withheld else _errors(result.findings)
     for facts in result.measured:
         caveats += (f"{clean(facts.variant)}: {runs}." for runs in facts.failing_runs)
@@ -127,7 +140,7 @@ def _of_each(result: Result) -> Verdict:
         caveats.append(twin_sentence(result.aa, result.margin))
     nothing = _sentence(result.withheld) if result.withheld else "Nothing was compared."
     headline = said[0] if said else nothing
-    return Verdict(headline, tuple(said[1:]), tuple(caveats))
+    return Verdict(headline, (*said[1:], *why), tuple(caveats))
 
 
 def _sentence(text: str) -> str:
@@ -182,9 +195,9 @@ def _others(left: Sequence[SuiteComparison], result: Result) -> tuple[str, ...]:
     if not left:
         return ()
     first = left[0]
-    said = words.sentence(first.comparison, result.margin, mode=result.mode)
-    nearest = f"Nearest: {said}{both_said(first.comparison)}."
-    return (nearest, *what_hurts(first.comparison.variant, result))
+    nearest = f"Nearest: {'. '.join(_sentences(first, result, against=False))}."
+    why = filter(None, [why_they_disagree(first.comparison)])
+    return (nearest, *why, *what_hurts(first.comparison.variant, result))
 
 
 def _claim(best: SuiteComparison, result: Result) -> tuple[str, ...]:

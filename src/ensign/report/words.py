@@ -4,8 +4,8 @@ No percentage is given where no difference is shown: there the answer is "unclea
 interval. Intervals come before estimates in tables, because the estimate at stopping is
 slightly exaggerated.
 
-"Faster" and "slower" go with speedups, 1/r − 1, as in the tables; "more CPU time" and "longer" with
-the cost itself, r − 1: 43 % more time is a speedup of −30 %.
+"Faster" goes with speedups, 1/r − 1, as in the tables; "more CPU time" and "longer" with the cost
+itself, r − 1: 43 % more time is a speedup of −30 %. A sentence has one scale for a direction.
 """
 
 from __future__ import annotations
@@ -138,7 +138,12 @@ def statement(comparison: Comparison, margin: float | None) -> str:
 
 
 def sentence(
-    comparison: Comparison, margin: float | None, *, against: bool = False, mode: Mode | None = None
+    comparison: Comparison,
+    margin: float | None,
+    *,
+    against: bool = False,
+    mode: Mode | None = None,
+    workloads: int = 1,
 ) -> str:
     """One sentence that a person understands, with metric, interval and level.
 
@@ -148,28 +153,29 @@ def sentence(
     name = clean(comparison.variant)
     baseline = clean(comparison.baseline) if against else ""
     pair = f"{name} against {baseline}" if against else name
-    span = span_of(comparison)
-    level = f"({', '.join((plain_share(comparison.level), *([MODES[mode]] if mode else [])))})"
     if comparison.withheld:
         return f"No verdict on {pair} ({WITHHELD}): {clean(comparison.withheld)}"
-    metric = METRICS[comparison.metric]
-    if not span.is_finite and comparison.direction is Direction.UNCLEAR:
+    span, metric = span_of(comparison), METRICS[comparison.metric]
+    how = _how(comparison.level, mode, workloads)
+    if comparison.direction is not Direction.UNCLEAR:
+        small = ""
+        if comparison.size is Size.WITHIN and margin is not None:
+            small = f", within the {plain_share(margin)} margin"
+        return f"{name} {claim(comparison, baseline)}, {_range(comparison)} {how}{small}"
+    if not span.is_finite:
         runs = counted(comparison.executions, "execution")
         are = "is" if comparison.executions == 1 else "are"
         return f"{pair} is unclear: {runs} {are} too few for an interval"
-    if comparison.direction is Direction.UNCLEAR:
-        if comparison.size is Size.WITHIN and margin is not None:
-            to = f" from {baseline}" if against else ""
-            limit = f"larger than {plain_share(margin)} by {metric}"
-            return f"{name}: no difference{to} {limit}, {between(span)} {level}"
-        return f"{pair} is unclear: {between(span)} by {metric} {level}"
     if comparison.size is Size.WITHIN and margin is not None:
-        than = f" than {baseline}" if against else ""
-        small = f"by less than the margin of {plain_share(margin)}"
-        word = comparison.direction.value
-        said = f"{_amount(span)}, {_range(span)} {level}"
-        return f"{name} is {word}{than} by {metric}, but {small}: {said}"
-    return f"{name} {_claim(comparison, baseline)} {level}"
+        of = baseline or "the baseline"
+        alike = f"{name} is within {plain_share(margin)} of {of} by {metric}"
+        return f"{alike}: {between(span)} {how}"
+    return f"{pair} is unclear: {between(span)} by {metric} {how}"
+
+
+def _how(level: float, mode: Mode | None, workloads: int) -> str:
+    several = [f"{workloads} workloads"] if workloads > 1 else []
+    return f"({', '.join((plain_share(level), *([MODES[mode]] if mode else []), *several))})"
 
 
 def briefly(comparison: Comparison) -> str:
@@ -219,44 +225,47 @@ def _amount(span: Span) -> str:
     return f"{abs(round(span.point * 100, span.digits)):.{span.digits}f} %"
 
 
-def _range(span: Span) -> str:
-    digits = span.digits
-    ends = sorted((abs(span.low), abs(span.high)))
-    if not math.isfinite(ends[1]):
-        return f"at least {ends[0] * 100:.{digits}f} %"
-    if span.low <= -1:
-        return f"at least {abs(span.high) * 100:.{digits}f} %"
-    return f"between {ends[0] * 100:.{digits}f} and {ends[1] * 100:.{digits}f} %"
+def claim(comparison: Comparison, baseline: str = "", *, only: bool = False) -> str:
+    """What a variant is shown to be or to need, beside the baseline that is named.
 
-
-def _claim(comparison: Comparison, baseline: str) -> str:  # noqa: PLR0911  # one per form
-    than = f" than {baseline}" if baseline else ""
-    span, metric = span_of(comparison), METRICS[comparison.metric]
+    `only` says that it is little.
+    """
+    than, like = (f" than {baseline}", f" as {baseline}") if baseline else ("", "")
+    span, metric = _scaled(comparison), METRICS[comparison.metric]
+    little = "only " if only else ""
+    times, amount = f"{little}{1 + span.point:.3g} times", f"{little}{_amount(span)}"
     if comparison.direction is Direction.FASTER:
         if _in_times(span):
-            like = f" as {baseline}" if baseline else ""
-            amount = f"{1 + span.point:.3g} times"
-            return f"is {amount} as fast{like} by {metric}, {_factors(span)}"
-        return f"is {_amount(span)} faster{than} by {metric}, {_range(span)}"
-    of_wall = comparison.metric is Metric.WALL
+            return f"is {times} as fast{like} by {metric}"
+        return f"is {amount} faster{than} by {metric}"
     if comparison.metric is Metric.SCORE:
-        return f"is {_amount(span)} slower{than} by {metric}, {_range(span)}"
-    cost = Span(comparison.low - 1, comparison.high - 1, comparison.ratio - 1)
-    if _in_times(cost):
-        amount = f"{comparison.ratio:.3g} times"
-        if of_wall:
-            like = f" as {baseline}" if baseline else ""
-            return f"takes {amount} as long{like} (wall), {_factors(cost)}"
-        of = f" of {baseline}" if baseline else ""
-        return f"needs {amount} the {metric}{of}, {_factors(cost)}"
-    if of_wall:
-        return f"takes {_amount(cost)} longer{than} (wall), {_range(cost)}"
-    return f"needs {_amount(cost)} more {metric}{than}, {_range(cost)}"
+        return f"is {amount} slower{than} by {metric}"
+    if comparison.metric is Metric.WALL:
+        longer = f"{times} as long{like}" if _in_times(span) else f"{amount} longer{than}"
+        return f"takes {longer} (wall)"
+    if _in_times(span):
+        return f"needs {times} the {metric}{f' of {baseline}' if baseline else ''}"
+    return f"needs {amount} more {metric}{than}"
+
+
+def _scaled(comparison: Comparison) -> Span:
+    """On the scale of its claim: speedups, or of what is shown to cost more the cost itself."""
+    if comparison.direction is Direction.SLOWER and comparison.metric is not Metric.SCORE:
+        return Span(comparison.low - 1, comparison.high - 1, comparison.ratio - 1)
+    return span_of(comparison)
+
+
+def _range(comparison: Comparison) -> str:
+    span = _scaled(comparison)
+    if _in_times(span):
+        return f"between {1 + span.low:.3g} and {1 + span.high:.3g} times"
+    digits = span.digits
+    least, most = sorted((abs(span.low), abs(span.high)))
+    if not span.is_finite:
+        known = abs(span.high) if span.low <= -1 else least
+        return f"at least {known * 100:.{digits}f} %"
+    return f"between {least * 100:.{digits}f} and {most * 100:.{digits}f} %"
 
 
 def _in_times(span: Span) -> bool:
     return span.is_finite and 1 + span.point >= _TIMES_FROM
-
-
-def _factors(span: Span) -> str:
-    return f"between {1 + span.low:.3g} and {1 + span.high:.3g} times"
