@@ -64,3 +64,18 @@ def test_several_variants_say_what_the_level_covers() -> None:
     several = " ".join(as_terminal.render(data.compared_several(), details=True).split())
     assert "not all of them at once" in several
     assert "not all of them at once" not in as_terminal.render(data.compared(), details=True)
+
+
+@pytest.mark.parametrize("details", [False, True])
+def test_a_row_of_long_names_is_one_line_and_names_stay_apart(*, details: bool) -> None:
+    names = [f"{'a-long-beginning-of-it-' * 3}{index}" for index in range(12)]
+    rows = data.compared_rows(
+        *(data.comparison(name, -0.03, 0.004, margin=None, baseline="old") for name in names)
+    )
+    measured = tuple(data.variant(name) for name in ("old", *names))
+    result = data.compared(suite=rows, measured=measured, twin="", commands=())
+    page = as_terminal.render(result, details=details)
+    shown = [line.split()[0] for line in page.splitlines() if "+2.6 to +3.5 %" in line]
+    assert len(set(shown)) == (12 if details else 10)
+    assert all("…" in name for name in shown)
+    assert all(len(line) <= 80 for line in page.splitlines())

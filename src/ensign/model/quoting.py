@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 _LONGEST = 200
 _DEEPEST = 4
@@ -60,6 +61,34 @@ def quoted(value: object) -> str:
 def shortened(text: str, most: int = _LONGEST) -> str:
     """The beginning of a long text."""
     return text if len(text) <= most else f"{text[: most - 1]}{_CUT}"
+
+
+def distinct_short(texts: Sequence[str], most: int) -> tuple[str, ...]:
+    """Different texts, cut to `most` characters and still different where that can be.
+
+    A text is cut at a comma or a blank near the end, or else before the place where it differs.
+    """
+    begun = [_begun(each, most) for each in texts]
+    alike = ([other for other, its in zip(texts, begun, strict=True) if its == b] for b in begun)
+    return tuple(
+        _begun(_from_where_they_differ(text, those, most), most) if len(those) > 1 else short
+        for text, those, short in zip(texts, alike, begun, strict=True)
+    )
+
+
+def _from_where_they_differ(text: str, alike: Sequence[str], most: int) -> str:
+    columns = zip(*alike, strict=False)
+    same = next((n for n, column in enumerate(columns) if len({*column}) > 1), 0)
+    start = min(same - 2, len(text) - most + 1)
+    return f"{_CUT}{text[start:]}" if start > 0 else text
+
+
+def _begun(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    head = text[: most - 1]
+    end = max(head.rfind(","), head.rfind(" "))
+    return f"{head[: end + 1].rstrip(' ') if end >= most // 2 else head}{_CUT}"
 
 
 def _quoted(value: object, depth: int) -> str:  # noqa: PLR0911  # one per kind of value

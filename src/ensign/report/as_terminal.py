@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rich import box
@@ -13,6 +13,7 @@ from rich.text import Text
 from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Severity
+from ensign.model.quoting import distinct_short
 from ensign.model.results import Result, VariantFacts
 from ensign.model.trials import Metric
 from ensign.model.units import counted
@@ -37,6 +38,7 @@ _WIDE, _WIDEST = 100, 120
 # From here on the other cost has a column of its own.
 _ASIDE = 80
 _MARK = "*"
+_GAP, _RULED_GAP, _NARROWEST_NAME = 2, 3, 12
 _MOST_ROWS, _MOST_FINDINGS = 10, 3
 _STYLES = {Direction.FASTER: "cyan", Direction.SLOWER: "yellow", Direction.UNCLEAR: "dim"}
 
@@ -92,6 +94,7 @@ def _details(page: Page, result: Result, *, every_workload: bool) -> None:
     if result.confirmation is not None:
         page.line(exploration_text(result), "bold")
         page.blank()
+    _commands(page, result)
     if not result.withheld:
         _phase(page, result, view, every_workload=every_workload)
     _effects(page, result, view)
@@ -105,6 +108,16 @@ def _details(page: Page, result: Result, *, every_workload: bool) -> None:
         page.findings(findings)
         page.blank()
     page.notes((*notes(result), *redo_notes(result)))
+
+
+def _commands(page: Page, result: Result) -> None:
+    """What the names stand for, where they are not the commands themselves."""
+    known = () if result.builds else result.commands
+    other = [(clean(name), clean(text)) for name, text in known if name != text]
+    for name, text in other:
+        page.line(f"{name}: {text}")
+    if other:
+        page.blank()
 
 
 def _phase(page: Page, result: Result, view: ResultView, *, every_workload: bool) -> None:
@@ -145,6 +158,16 @@ def _name_column(table: Table, header: str, *, least: int = 12) -> None:
     table.add_column(header, overflow="fold", min_width=least)
 
 
+def _of_commands(page: Page, table: Table, rows: Sequence[Sequence[Text]]) -> list[Sequence[Text]]:
+    """The rows with names that leave each on one line: what is long is told by --details."""
+    heads = [len(str(column.header)) for column in table.columns[1:]]
+    cells = [max(head, *(len(row[n]) for row in rows)) for n, head in enumerate(heads, 1)]
+    gap = _GAP if table.box is None else _RULED_GAP
+    room = page.width - sum(width + gap for width in cells)
+    names = distinct_short([row[0].plain for row in rows], max(_NARROWEST_NAME, room))
+    return [[_text(name), *row[1:]] for name, row in zip(names, rows, strict=True)]
+
+
 def _least(page: Page, names: list[str]) -> int:
     return min(max(map(len, names), default=12), page.width * 3 // 10)
 
@@ -167,12 +190,17 @@ def _suite(
     if claimed and page.width >= _WIDE:
         limit = words.plain_share(result.margin or 0)
         table.add_column(f"no workload slower by more than {limit}", overflow="fold", width=26)
-    table.add_row(*columns.baseline(result.baseline))
-    for row in rows:
-        cells = columns.cells(row)
-        if claimed and page.width >= _WIDE:
-            cells.append(_text(row.non_inferior))
-        table.add_row(*cells)
+    lines = [columns.baseline(result.baseline), *map(columns.cells, rows)]
+    if claimed and page.width >= _WIDE:
+        lines = [
+            lines[0],
+            *(
+                [*cells, _text(row.non_inferior)]
+                for cells, row in zip(lines[1:], rows, strict=True)
+            ),
+        ]
+    for line in lines if result.builds else _of_commands(page, table, lines):
+        table.add_row(*line)
     page.show(table)
     _explain_mark(page, rows)
     for missing in view.unmeasured:
@@ -230,9 +258,12 @@ def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -
     columns = _cost_columns(result, page.width)
     for header, _ in columns:
         table.add_column(header, justify="right", no_wrap=True)
-    for each in found:
-        cells = (cell for _, cells_of in columns for cell in cells_of(each))
-        table.add_row(_text(clean(each.variant)), *map(_text, cells))
+    lines = [
+        [_text(clean(each.variant)), *(_text(cell) for _, of in columns for cell in of(each))]
+        for each in found
+    ]
+    for line in lines if result.builds else _of_commands(page, table, lines):
+        table.add_row(*line)
     page.table(table)
 
 

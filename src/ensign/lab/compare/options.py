@@ -12,6 +12,7 @@ from ensign.model.errors import InputError
 from ensign.model.study_problems import suggestion
 from ensign.model.trials import LONGEST_SLICE_NS, SHORTEST_SLICE_NS, TWIN, Metric, Mode, Score
 from ensign.stats.looks import LEVELS
+from ensign.variants.command_names import command_names
 from ensign.workloads.benchmarks import FRAMEWORKS
 from ensign.workloads.kind import PrintedReport
 
@@ -330,7 +331,8 @@ def _check_servers(options: Options) -> None:
 def _names(options: Options) -> tuple[str, ...]:
     if len(options.names) > len(options.commands):
         raise InputError(f"{len(options.names)} names for {len(options.commands)} commands")
-    given = list(options.names) + list(options.commands[len(options.names) :])
+    made = command_names(options.commands)
+    given = [*options.names, *made[len(options.names) :]]
     # The baseline's copy has a name, too.
     seen = {TWIN: 1}
     names: list[str] = []
