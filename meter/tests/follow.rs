@@ -86,6 +86,19 @@ fn children_and_what_they_write_are_seen_and_the_status_is_the_program_s() {
     assert_eq!(followed.ways("/moved"), ["named"]);
     assert_eq!(followed.ways("/pipe"), ["named", "removed"]);
     assert!(followed.ways("/dev/null").is_empty());
+    let read: Vec<&str> = seen["read"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|path| path.as_str().unwrap())
+        .collect();
+    let made = place.dir.join("made").canonicalize();
+    assert!(made.is_err(), "it was renamed");
+    assert!(read.iter().any(|path| path.ends_with("/made")));
+    assert!(!read
+        .iter()
+        .any(|path| path.starts_with("/proc") || path.ends_with("/log")));
+    assert_eq!(seen["read_in_part"], false);
     assert!(seen["processes"].as_u64().unwrap() >= 5);
 }
 

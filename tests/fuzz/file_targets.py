@@ -27,6 +27,7 @@ from ensign.proof.loaded_bytes import read_artifact, read_built
 from ensign.proof.needed_libraries import cache_of
 from ensign.proof.objects import objects_below
 from ensign.proof.origins import _read
+from ensign.proof.program_content import content_sha256
 from ensign.proof.read import unindexed_archive
 from ensign.report import as_artifact, as_csv, as_difference, as_json, as_markdown, as_terminal
 from ensign.sources.unpack import unpack as unpack_source
@@ -49,6 +50,7 @@ def _elf(data: bytes, folder: Path) -> None:
     read_binary(path)
     read_artifact(path)
     read_built(path, "program")
+    content_sha256(path)
     exported(path)
     defined_names(path)
     offered(path)

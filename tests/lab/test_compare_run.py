@@ -16,7 +16,7 @@ def exited(status: int) -> list[Json]:
 
 
 def failure_of(meter: FakeMeter) -> EnsignError:
-    options = Options(commands=("true", "true"), cleanup=("false",))
+    options = Options(commands=("true", "true"), cleanup=("false",), race_same=True)
     ports = Ports(meter=meter, clock=FakeClock(), env={})
     with pytest.raises(EnsignError) as raised:
         run_experiment(CompareSteps(options, command_variants(options), ports, lambda _: None))

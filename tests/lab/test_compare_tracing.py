@@ -63,7 +63,9 @@ def test_all_that_ran_counts_and_the_order_does_not() -> None:
 
 def test_other_arguments_are_not_the_same() -> None:
     canned = Canned({"1": seen("x"), "2": seen("x")})
-    assert codes(traced(canned, Options(commands=("a 1", "b 2")), 1, 1)) == []
+    traces = traced(canned, Options(commands=("a 1", "b 2")), 1, 1)
+    assert codes(traces) == ["same-program"]
+    assert (traces.same, traces.findings[0].text.endswith("the arguments differ")) == ({}, True)
 
 
 def test_what_was_not_seen_in_full_is_not_the_same_as_anything() -> None:

@@ -90,6 +90,10 @@ pub struct Followed<'a> {
     /// What the program's tasks used that ended, without the tracer.
     pub cpu_ns: u64,
     pub written: Vec<Change<'a>>,
+    /// Files and folders that were opened to be read alone.
+    pub read: &'a BTreeSet<String>,
+    /// There were more of them than are kept.
+    pub read_in_part: bool,
     pub exits: Vec<Exits<'a>>,
     pub cpu_clock_reads: u64,
     pub children_clock_reads: u64,

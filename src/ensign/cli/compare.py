@@ -232,6 +232,13 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         str | None, typer.Option(help="Where {port} is taken from (default 20000-29999).")
     ] = None,
     fail_on: FailOnOption = None,
+    race_same: Annotated[
+        bool,
+        typer.Option(
+            "--race-same",
+            help="Race commands that run the same program, too: a test of the measurement.",
+        ),
+    ] = False,
     share_machine: Annotated[
         bool, typer.Option("--share-machine", help="Do not wait for other races on this machine.")
     ] = False,
@@ -292,6 +299,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         ports=_read("--ports", parse_ports, ports) or DEFAULT_PORTS,
         workloads=tuple(workload or ()),
         twin=twin,
+        race_same=race_same,
         drive=None if drive is None else read_drive(drive),
         runs=runs,
         min_runs=min_runs,

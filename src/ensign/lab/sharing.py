@@ -63,7 +63,7 @@ def shared_finding(
         else "and are alive at once, as asked: each may find what another has half done"
     )
     text = (
-        f"{_list(who)} write the same {_what(shared)} ({paths}{more}), {effect}; "
+        f"{listed(who)} write the same {_what(shared)} ({paths}{more}), {effect}; "
         "{variant} or {tmp} in a command gives each its own"
     )
     return (SHARED_FILES.found(text, subject),)
@@ -77,5 +77,6 @@ def _what(shared: tuple[SharedFile, ...]) -> str:
     return "file" if len(shared) == 1 else "files"
 
 
-def _list(words: list[str]) -> str:
+def listed(words: list[str]) -> str:
+    """`a, b and c`."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

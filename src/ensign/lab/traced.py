@@ -151,6 +151,8 @@ class MeterTracer:
             cpu_limits_reached=followed.cpu_limits_reached,
             children_clock_reads=followed.children_clock_reads,
             code_made_at_run_time=followed.jit,
+            read=tuple(each for each in followed.read if not in_own_scratch(each)),
+            read_in_part=followed.read_in_part,
             exit_status=followed.exit,
             signal=followed.signal,
             samples=tuple(
@@ -201,6 +203,7 @@ def _seen_outside(followed: Followed, root: str) -> Followed:
             "written": tuple(
                 e.model_copy(update={"path": place(e.path)}) for e in followed.written
             ),
+            "read": tuple(map(place, followed.read)),
             "samples": tuple(
                 e.model_copy(update={"path": place(e.path)}) for e in followed.samples
             ),

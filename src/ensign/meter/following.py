@@ -78,6 +78,8 @@ class Followed(_Part):
     jit: bool
     cpu_ns: int
     written: tuple[FollowedChange, ...]
+    read: tuple[str, ...]
+    read_in_part: bool
     cpu_clock_reads: int
     children_clock_reads: int
     cpu_timers: int

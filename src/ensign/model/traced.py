@@ -57,7 +57,8 @@ class TracedExecution:
     `cpu_timers` the timers that they set by it, `children_clock_reads` what they asked of their
     children's, `cpu_limits_reached` how often a limit of it ended or told one of them. `threads` is
     the most that were alive at once. `code_made_at_run_time`: some code that ran is in no file.
-    `exit_status` or `signal` is how the program ended.
+    `exit_status` or `signal` is how the program ended. `read` are files and folders that were
+    opened to be read alone, outside `{tmp}`; there are more where `read_in_part`.
 
     `not_judged` says, for people, what was not seen; it is empty where everything was. `followed`
     is False where nothing was seen: the other fields then mean nothing. `samples` is there where
@@ -78,6 +79,8 @@ class TracedExecution:
     cpu_limits_reached: int = 0
     children_clock_reads: int = 0
     code_made_at_run_time: bool = False
+    read: tuple[str, ...] = ()
+    read_in_part: bool = False
     exit_status: int | None = None
     signal: int | None = None
     wall_ns: int = 0

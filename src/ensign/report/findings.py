@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ensign.model.finding_kinds.builds import SAME_BYTES
 from ensign.model.finding_kinds.race import LONGER_WOULD_TELL, MOSTLY_SYSTEM, MOSTLY_WAITING
 from ensign.model.findings import Finding, Severity
 from ensign.report.words import clean, listed
 
 # Notes that are a part of the answer.
-_ANSWERS = (SAME_BYTES, MOSTLY_WAITING, MOSTLY_SYSTEM, LONGER_WOULD_TELL)
+_ANSWERS = (MOSTLY_WAITING, MOSTLY_SYSTEM, LONGER_WOULD_TELL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ def _phases(result: Result, confirmation: Confirmation | None) -> tuple[Note, ..
 
 
 def _of_rounds(result: Result) -> tuple[Note, ...]:
+    if not result.rounds_done:
+        return (Note("What was measured", "Nothing was raced."),)
     several = len(result.workload_names) > 1
     return (
         Note("What was measured", _measured(result)),

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from ensign.model.builds import BuildFacts, BuildStatus, CheckStatus
 from ensign.model.comparisons import Comparison, Direction
+from ensign.model.finding_kinds.builds import SAME_BYTES
 from ensign.model.finding_kinds.ran import RAN_SOMETHING_ELSE
 from ensign.model.results import Result, SuiteComparison, WorkloadComparison
 from ensign.model.trials import VariantFailure
@@ -295,6 +296,12 @@ def _unmeasured(result: Result, measured: set[str]) -> tuple[Unmeasured, ...]:
         found.append(Unmeasured(clean(build.variant), _why(build, result)))
     if not result.builds:
         found += (Unmeasured(clean(each.variant), _failed(each)) for each in result.failures)
+        same = (each for each in result.findings if each.is_a(SAME_BYTES))
+        found += (
+            Unmeasured(clean(each.subject), clean(each.text))
+            for each in same
+            if each.subject not in measured
+        )
     return tuple(found)
 
 

@@ -16,7 +16,7 @@ pub(super) enum What {
         folder: Option<usize>,
         path: usize,
     },
-    /// The result is a descriptor.
+    /// For reading or writing; the result is a descriptor.
     Open {
         flags: usize,
     },
@@ -94,7 +94,6 @@ pub(super) struct Abi {
     pub word: usize,
 }
 
-const ANY_WRITE: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u32;
 const EXECUTABLE: u32 = libc::PROT_EXEC as u32;
 /// F_SETLK, F_SETLKW of both widths, F_OFD_SETLK, F_OFD_SETLKW.
 const LOCKING: &[u32] = &[6, 7, 13, 14, 37, 38];
@@ -136,7 +135,7 @@ fn common() -> Vec<Row> {
         row(libc::SYS_mmap, Map, Bits(2, EXECUTABLE)),
         row(libc::SYS_mprotect, Protect, Bits(2, EXECUTABLE)),
         row(libc::SYS_pkey_mprotect, Protect, Bits(2, EXECUTABLE)),
-        row(libc::SYS_openat, Open { flags: 2 }, Bits(2, ANY_WRITE)),
+        row(libc::SYS_openat, Open { flags: 2 }, Always),
         row(libc::SYS_openat2, OpenHow, Always),
         row(libc::SYS_clock_gettime, Clock { wide: true }, CpuClock),
         row(libc::SYS_getrusage, usage(Some(0), 1), Always),
@@ -221,7 +220,7 @@ mod architecture {
         };
         let [rename, link, symlink, mknod, unlink, rmdir] = named;
         vec![
-            row(open, Open { flags: 1 }, Bits(1, ANY_WRITE)),
+            row(open, Open { flags: 1 }, Always),
             // Its second argument is no set of flags, but any will do: it always writes.
             row(creat, Open { flags: usize::MAX }, Always),
             row(rename, second, Always),
@@ -241,7 +240,7 @@ mod architecture {
             row(192u32, Map, Bits(2, EXECUTABLE)),
             row(125u32, Protect, Bits(2, EXECUTABLE)),
             row(380u32, Protect, Bits(2, EXECUTABLE)),
-            row(295u32, Open { flags: 2 }, Bits(2, ANY_WRITE)),
+            row(295u32, Open { flags: 2 }, Always),
             row(437u32, OpenHow, Always),
             row(265u32, Clock { wide: false }, CpuClock),
             row(403u32, Clock { wide: true }, CpuClock),

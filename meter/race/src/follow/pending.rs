@@ -11,10 +11,19 @@ const AT_FDCWD: i32 = libc::AT_FDCWD;
 
 /// A call whose end is waited for, since it may fail.
 pub(super) enum Pending {
-    Open { appends: bool },
+    /// Without a way it is only read.
+    Open {
+        way: Option<Way>,
+    },
     Map,
-    Protect { first: u64, last: u64 },
-    Change { path: String, way: Way },
+    Protect {
+        first: u64,
+        last: u64,
+    },
+    Change {
+        path: String,
+        way: Way,
+    },
     Key(u64),
     Clock(Waiting),
 }
@@ -26,16 +35,16 @@ pub(super) fn change(pid: pid_t, what: What, arguments: &[u64; 6]) -> Option<Pen
     };
     match what {
         What::Open { flags } => {
-            let appends = flags < arguments.len() && arguments[flags] & libc::O_APPEND as u64 != 0;
-            Some(Pending::Open { appends })
+            let flags = arguments
+                .get(flags)
+                .map_or(libc::O_WRONLY, |&bits| bits as i32);
+            Some(Pending::Open { way: way_of(flags) })
         }
         What::OpenHow => {
             let mut flags = [0; 8];
             ptrace::read(pid, arguments[2], &mut flags)?;
-            let flags = u64::from_ne_bytes(flags) as i32;
-            let writes = flags & (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC);
-            let appends = flags & libc::O_APPEND != 0;
-            (writes != 0).then_some(Pending::Open { appends })
+            let way = way_of(u64::from_ne_bytes(flags) as i32);
+            Some(Pending::Open { way })
         }
         What::Map => (arguments[3] & libc::MAP_ANONYMOUS as u64 == 0).then_some(Pending::Map),
         What::Protect => Some(Pending::Protect {
@@ -53,6 +62,13 @@ pub(super) fn change(pid: pid_t, what: What, arguments: &[u64; 6]) -> Option<Pen
         }
         _ => None,
     }
+}
+
+/// How a file is changed that is opened with these flags; none if it is only read.
+fn way_of(flags: i32) -> Option<Way> {
+    let writes = flags & (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) != 0;
+    let appends = flags & libc::O_APPEND != 0;
+    writes.then_some(if appends { Way::Appended } else { Way::Opened })
 }
 
 /// A lock that nobody else may have at the same time.

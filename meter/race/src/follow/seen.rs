@@ -23,6 +23,9 @@ pub(super) struct Seen {
     pub programs: BTreeSet<Program>,
     pub mapped: BTreeSet<Mapped>,
     pub written: BTreeMap<String, BTreeSet<Way>>,
+    pub read: BTreeSet<String>,
+    /// There were more than are kept.
+    pub read_in_part: bool,
     pub exits: BTreeMap<Exit, u64>,
     pub jit: bool,
     /// What the program's tasks used, without the tracer; those that ended.
@@ -58,6 +61,15 @@ impl Seen {
     pub(super) fn written(&mut self, path: String, way: Way) {
         if self.written.contains_key(&path) || self.has_room(self.written.len()) {
             self.written.entry(path).or_default().insert(way);
+        }
+    }
+
+    /// What ran is judged without it, so that more of them than are kept are no gap.
+    pub(super) fn read(&mut self, path: String) {
+        if self.read.len() < MOST {
+            self.read.insert(path);
+        } else {
+            self.read_in_part |= !self.read.contains(&path);
         }
     }
 
@@ -105,6 +117,8 @@ impl Seen {
                 .iter()
                 .map(|(path, ways)| Change { path, ways })
                 .collect(),
+            read: &self.read,
+            read_in_part: self.read_in_part,
             exits: self
                 .exits
                 .iter()

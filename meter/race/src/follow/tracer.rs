@@ -340,12 +340,11 @@ impl Tracer {
                 self.timing.ends(whose, waiting, failed);
             }
             _ if failed => {}
-            Pending::Open { appends } => {
-                let way = if appends { Way::Appended } else { Way::Opened };
-                if let Some(path) = places::opened(pid, result) {
-                    self.seen.written(path, way);
-                }
-            }
+            Pending::Open { way } => match (places::opened(pid, result), way) {
+                (Some(path), Some(way)) => self.seen.written(path, way),
+                (Some(path), None) => self.seen.read(path),
+                (None, _) => {}
+            },
             Pending::Map => {
                 let start = result as u64;
                 self.look_now_and_then(pid, start, start + 1);

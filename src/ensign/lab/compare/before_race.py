@@ -33,6 +33,7 @@ from ensign.lab.compare.plan import (
     require_rest_of_budget,
     with_memory,
 )
+from ensign.lab.compare.same_program import may_be_same
 from ensign.lab.compare.self_timed import (
     NOTEWORTHY_NS,
     SelfTimed,
@@ -130,16 +131,23 @@ class Piloting:
 
     def plan(self) -> Planned:
         """The plan, and what failed already. CommandFailed where nothing is left to compare."""
+        before = self._same_at_once()
+        if before is not None and self.all_same(before):
+            metric = self.options.metric or Metric.CPU
+            mode = self.options.mode or Mode.INTERLEAVED
+            return Planned(RacePlan(mode, metric, True, {}, 0, ()), [], {}, before)  # noqa: FBT003
         servers = self.options.serves
         if servers:
             # It must be known first whether they may be there together.
-            traces = self._tracing(self.commands).trace()
+            traces = before or self._tracing(self.commands).trace()
             pilots, failures = self._of_servers()
         else:
             pilots, failures = self._of_programs()
             left = tuple(command for command in self.commands if command.variant in pilots)
             took = {variant: pilot.wall_ns for variant, pilot in pilots.items()}
-            traces = self._tracing(left).trace(took) if len(left) > 1 else Traces()
+            traces = before or Traces()
+            if before is None or left != self.commands:
+                traces = self._tracing(left).trace(took) if len(left) > 1 else Traces()
         ran = tuple(pilots.values())
         cpus = len(self.options.cpus or allowed_cpus())
         used = usage_findings(ran, servers=servers, cpus=cpus)
@@ -154,6 +162,27 @@ class Piloting:
             # What is sent is counted: nobody ends by the clock.
             return Planned(plan, failures, pilots, traces)
         return self._tested(Planned(plan, failures, pilots, traces))
+
+    def all_same(self, traces: Traces) -> bool:
+        """Whether every command runs what the baseline runs, on the same input."""
+        return all(each.variant in traces.same for each in self.commands[1:])
+
+    def _same_at_once(self) -> Traces | None:
+        """What was traced before anything else, where programs seem to be the same.
+
+        A command that fails is told by the runs alone that follow.
+        """
+        options = self.options
+        checked = options.expected is not None or options.expected_sha256 is not None
+        if options.race_same or checked:
+            return None
+        tracing = self._tracing(self.commands)
+        if not may_be_same(self.commands, tracing.identities):
+            return None
+        traces = tracing.trace()
+        ends = [traces.of(each.variant) for each in self.commands]
+        well = all(each.exit_status == 0 for each in ends)
+        return traces if well or options.ignore_failure or options.serves else None
 
     def _printed_again(self, pilots: Sequence[CommandPilot]) -> str:
         """The hash of what the baseline prints again, where others print something else."""

@@ -37,7 +37,8 @@ class Options:
     none). Each command begins in its own one of `folders`, where there are any, and `build` is run
     there first. Programs see their own one of `roots`, "" being this machine. `benchmarks` is the
     framework that the programs are made with, `expected` a file with what each must print. `drive`
-    is what our own load generator sends to the servers. There are exactly so many `runs` of each
+    is what our own load generator sends to the servers. `race_same`: also what runs the same
+    program on the same input. There are exactly so many `runs` of each
     command, or as many as suffice between `min_runs` and `max_runs`.
     """
 
@@ -76,6 +77,7 @@ class Options:
     ports: tuple[int, int] = DEFAULT_PORTS
     workloads: tuple[str, ...] = ()
     twin: bool = True
+    race_same: bool = False
     drive: Drive | None = None
     time_unit: str = ""
     runs: int | None = None

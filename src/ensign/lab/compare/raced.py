@@ -21,7 +21,8 @@ class Raced:
     """A race that ended, not judged yet.
 
     `so_far` has who took part, `early` the commands that failed before it, `planned` what was seen
-    of each workload; `withheld` is why nothing may be said, `confinement` what confined it.
+    of each workload; `withheld` is why nothing may be said, `same` who was not raced because an
+    earlier command is the same program, `confinement` what confined it.
     """
 
     experiment: Experiment
@@ -36,6 +37,7 @@ class Raced:
     early: tuple[Ended, ...] = ()
     shared: tuple[Finding, ...] = ()
     withheld: str = ""
+    same: frozenset[str] = frozenset()
     confinement: str = ""
 
     @property

@@ -33,7 +33,7 @@ def compare_record(options: Options, raced: Raced) -> Record:
     pilots = raced.planned.pilots
     return Record(
         key="",
-        raced=tuple(each.name for each in raced.commands),
+        raced=tuple(e.name for e in raced.commands if e.variant not in raced.same),
         rounds_planned=len({trial.round_index for trial in raced.outcome.trials}),
         builds=(),
         machine=raced.machine,

@@ -25,6 +25,7 @@ from ensign.lab.cpu_plan import CpuPlan, cpus_of_options
 from ensign.lab.experiment import ExperimentOutcome
 from ensign.lab.machine import MachineState, machine_state
 from ensign.lab.ports import Ports
+from ensign.lab.sharing import listed
 from ensign.lab.so_far import SoFar
 from ensign.meter.client import Meter
 from ensign.meter.requests import ProcessSpec, RaceRequest
@@ -69,8 +70,9 @@ class PlannedRace:
     """What was seen before the race, and the requests by workload, of those that did not fail.
 
     Nothing is raced where there are none. The budget counts from `start_ns`; `before` is the
-    machine as it was, `findings` what there is to say of its CPUs. It is raced `again` where
-    somebody only seemed to end by the clock.
+    machine as it was, `findings` what there is to say of its CPUs. Variants that run the `same`
+    program as an earlier one are not raced. It is raced `again` where somebody only seemed to end
+    by the clock.
     """
 
     workloads: PlannedWorkloads
@@ -80,7 +82,13 @@ class PlannedRace:
     budget_ns: int
     before: MachineState
     findings: tuple[Finding, ...] = ()
+    same: frozenset[str] = frozenset()
     again: bool = False
+
+    @property
+    def out(self) -> frozenset[str]:
+        """The variants that take no part."""
+        return self.same | {each.variant for each in self.failures}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +154,13 @@ class CompareSteps:
         planned = PlannedWorkloads({name: each.plan() for name, each in pilotings.items()})
         planned = planned.by_one_metric()
         require_rest(self.commands, planned.failures)
-        requests = {
-            name: pilotings[name].request(each.plan, planned.failures)
-            for name, each in planned.judged.items()
-        }
+        same = frozenset() if self.options.race_same else planned.same
+        requests: dict[str, RaceRequest] = {}
+        if not self._nothing_left(planned.failures, same):
+            requests = {
+                name: pilotings[name].request(each.plan, planned.failures).without(same)
+                for name, each in planned.judged.items()
+            }
         failures = [*planned.failures]
         if self.options.warmup and requests:
             requests = self._warmed(pilotings, planned, requests, failures, start_ns)
@@ -159,8 +170,12 @@ class CompareSteps:
             budget = budget_ns(self.options, planned.round_ns, spent_ns)
             asked = self.options.budget_ns is not None or budget <= DEFAULT_BUDGET_NS
             self.on_plan(Expected(planned.round_ns, budget - spent_ns, asked))
-        known = (prepared, said)
+        known = (prepared, said, same)
         return PlannedRace(planned, requests, tuple(failures), start_ns, budget, *known)
+
+    def _nothing_left(self, failures: Sequence[VariantFailure], same: frozenset[str]) -> bool:
+        out = same | {each.variant for each in failures}
+        return all(each.variant in out for each in self.commands[1:])
 
     def race(self, planned: PlannedRace) -> Raced:
         """Races until the answer is sure enough, or the budget is spent."""
@@ -170,7 +185,7 @@ class CompareSteps:
         spent_ns = self.ports.clock.monotonic_ns() - start_ns
         fitting = (budget - spent_ns) // max(workloads.round_ns, 1)
         experiment = self._experiment(workloads, fitting, budget)
-        so_far = self._so_far(experiment).without({each.variant for each in planned.failures})
+        so_far = self._so_far(experiment).without(planned.out)
 
         def report(trials: Sequence[Trial]) -> None:
             elapsed_ns = self.ports.clock.monotonic_ns() - start_ns
@@ -356,17 +371,32 @@ class CompareSteps:
         return Raced(
             rule,
             self.commands,
-            self._so_far(rule).without({each.variant for each in planned.failures}),
+            self._so_far(rule).without(planned.out),
             seen,
             outcome,
             spent_ns,
             early=self._early(planned.failures),
             shared=self.shared,
             machine=after.facts_since(planned.before),
-            machine_findings=(*planned.findings, *planned.before.findings_until(after)),
+            machine_findings=(
+                ()
+                if planned.same and experiment is None
+                else (*planned.findings, *planned.before.findings_until(after))
+            ),
             made_at=datetime.now(tz=UTC).isoformat(timespec="seconds"),
-            withheld="" if experiment else seen.withheld,
+            withheld="" if experiment else self._withheld(planned, seen),
+            same=planned.same,
             confinement=self.ports.confinement,
+        )
+
+    def _withheld(self, planned: PlannedRace, seen: PlannedWorkloads) -> str:
+        if not planned.same:
+            return seen.withheld
+        names = [each.name for each in self.commands if each.variant in planned.same]
+        who = listed([self.commands[0].name, *names])
+        return (
+            f"the same program and libraries: there is nothing to compare between {who} "
+            "(--race-same races them all the same)"
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from ensign.lab.compare.options import CommandVariant, Options
+from ensign.lab.compare.same_program import content_of, same_programs
 from ensign.lab.compare.self_timed import CLOCK_RATE
 from ensign.lab.compare.variants import variant_specs
 from ensign.lab.cpu_plan import CpuPlan
@@ -16,7 +17,6 @@ from ensign.lab.raced_files import LookedAt, loader_name, otherwise, told
 from ensign.lab.sharing import shared_files, shared_finding
 from ensign.lab.traced import Identities, Tracer, TraceWish
 from ensign.meter.requests import VariantSpec
-from ensign.model.finding_kinds.builds import SAME_BYTES
 from ensign.model.finding_kinds.proof import NOT_JUDGED
 from ensign.model.finding_kinds.ran import (
     ENVIRONMENT_FILES,
@@ -35,11 +35,15 @@ TOO_LONG = "the budget is too short to trace an execution besides"
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What was seen of each command (by variant; of the twin too, where that says more)."""
+    """What was seen of each command (by variant; of the twin too, where that says more).
+
+    `same` has the variants that run the same program on the same input as an earlier one.
+    """
 
     by_variant: Mapping[str, TracedExecution] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     apart: bool = False
+    same: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, variant: str) -> TracedExecution:
         """What was seen of one variant."""
@@ -64,6 +68,7 @@ class Tracing:
     commands: tuple[CommandVariant, ...]
     tracer: Tracer
     clock_ns: Callable[[], int]
+    identities: Identities = field(default_factory=Identities)
 
     def trace(self, expected_ns: Mapping[str, int] | None = None) -> Traces:
         """One execution of each command. `expected_ns` is how long each takes, where it is known.
@@ -134,13 +139,17 @@ class Tracing:
         names[TWIN] = f"{self.commands[0].name} (twin)"
         shared = shared_files(seen, outputs)
         apart = bool(shared) and self.options.mode in (None, Mode.ALTERNATING)
+        same = same_programs(self.commands, seen, self._content)
         findings = (
-            *same_bytes_findings(self.commands, seen),
+            *same.findings,
             *environment_files(self.commands, seen),
             *shared_finding(shared, names, apart=apart),
             *_not_judged(seen, names),
         )
-        return Traces(seen, findings, apart)
+        return Traces(seen, findings, apart, same.of)
+
+    def _content(self, path: str) -> str:
+        return content_of(path, self.identities)
 
 
 def raced_findings(
@@ -179,31 +188,6 @@ def _is_plain(path: Path) -> bool:
         return S_ISREG(path.stat().st_mode)
     except OSError:
         return not os.fspath(path).startswith("/dev/")
-
-
-def same_bytes_findings(
-    commands: Sequence[CommandVariant], seen: Mapping[str, TracedExecution]
-) -> tuple[Finding, ...]:
-    """`same-bytes` for each command of which all that ran is the same as of an earlier one.
-
-    That is every file that was mapped for execution, whatever its path, and the arguments. Of what
-    was not seen in full, nothing is said.
-    """
-    found: list[Finding] = []
-    earlier: dict[tuple[frozenset[str], tuple[str, ...]], str] = {}
-    for command in commands:
-        ran = seen[command.variant].identities if command.variant in seen else None
-        if ran is None:
-            continue
-        key = (ran, command.argv[1:])
-        if key in earlier:
-            text = (
-                f"same bytes: {command.name} and {earlier[key]} ran the same program and libraries "
-                "with equal arguments"
-            )
-            found.append(SAME_BYTES.found(text, command.name))
-        earlier.setdefault(key, command.name)
-    return tuple(found)
 
 
 def environment_files(

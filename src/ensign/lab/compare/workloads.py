@@ -184,6 +184,12 @@ class PlannedWorkloads:
         """Why nothing is compared."""
         return withheld_text(self._first.self_timed)
 
+    @property
+    def same(self) -> frozenset[str]:
+        """The variants that run what an earlier one runs, on every workload."""
+        found = [frozenset(each.traces.same) for each in self.by_name.values()]
+        return frozenset.intersection(*found)
+
     def doubt(self, *, loaded: bool) -> str:
         """Why nothing is claimed, whatever the race gives; empty where there is no such reason."""
         doubts = (each.doubt_of_the_clock(loaded=loaded) for each in self.judged.values())

@@ -81,6 +81,13 @@ UNKNOWN_LTO_FLAG = FindingKind(
     "The compiler refuses or ignores the LTO flag.",
     "Take another kind of LTO for this compiler, or a newer compiler.",
 )
+SAME_PROGRAM = FindingKind(
+    "same-program",
+    Severity.NOTE,
+    "Two commands run the same program and libraries: what differs is their arguments, what is run "
+    "around them, or the files that they read.",
+    "Nothing; where the programs were meant to differ, see which ones ran: `--json` has them.",
+)
 SAME_BYTES = FindingKind(
     "same-bytes",
     Severity.NOTE,
