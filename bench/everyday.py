@@ -241,7 +241,7 @@ def compare(a: str, b: str, options: Sequence[str]) -> Said:
     """`ensign compare A B` with options; its words on standard error, or else its verdict."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "result.json"
-        argv = [str(ENSIGN), "compare", a, b, "--name", "a", "--name", "b", *options]
+        argv = [str(ENSIGN), "compare", a, b, "--name", "a", "--name", "b", "--race-same", *options]
         start = time.monotonic()
         done = subprocess.run(
             [*argv, "--export-json", str(path)], capture_output=True, text=True, check=False

@@ -50,7 +50,7 @@ def ensign(a: str, b: str, *options: str) -> Verdict:
         path = Path(folder) / "result.json"
         start = time.monotonic()
         subprocess.run(
-            [ENSIGN, "compare", a, b, "--export-json", path, *options],
+            [ENSIGN, "compare", a, b, "--race-same", "--export-json", path, *options],
             check=True,
             stdout=subprocess.DEVNULL,
         )

@@ -101,7 +101,7 @@ def test_counted_operations_make_a_cost_of_it(
     ensign: Ensign, until: tuple[str, str], operations: str
 ) -> None:
     command = f"{until[0]} wall 400"
-    done = ensign("compare", command, command, "--operations", operations, *LONG)
+    done = ensign("compare", command, command, "--race-same", "--operations", operations, *LONG)
     assert done.status == 0, done.err
     assert said(ensign)["experiment"]["mode"] == "alternating"
     assert len(said(ensign)["comparisons"]) == 1
@@ -160,7 +160,7 @@ def test_waiting_for_a_cpu_is_no_waiting(ensign: Ensign, until: tuple[str, str],
     command = f"{until[0]} fixed 400"
     if form == "script":
         command = f'{sys.executable} -c "for i in range(300000): pass"'
-    done = ensign("compare", command, command, *LONG)
+    done = ensign("compare", command, command, "--race-same", *LONG)
     assert done.status == 0, done.err
     assert "sleeping" not in done.said
     assert said(ensign)["experiment"]["mode"] == "interleaved"
@@ -170,7 +170,7 @@ def test_waiting_for_a_cpu_is_no_waiting(ensign: Ensign, until: tuple[str, str],
 
 def test_several_busy_tasks_get_all_cpus(ensign: Ensign, programs: Programs) -> None:
     command = f"{programs.threads} 8"
-    done = ensign("compare", command, command, *LONG)
+    done = ensign("compare", command, command, "--race-same", *LONG)
     assert done.status == 0, done.err
     assert "several-cpus" in codes(ensign)
     assert said(ensign)["experiment"]["mode"] == "alternating"
@@ -181,7 +181,7 @@ def test_servers_by_wall_time_run_by_turns(ensign: Ensign, programs: Programs) -
     servers = [f"{programs.server} {{port}}", f"{programs.server} {{port}} "]
     done = ensign(
         "compare", *servers, "--load", f"{programs.load} {{port}} 2000", "--operations", "2000",
-        "--metric", "wall", *LONG,
+        "--metric", "wall", "--race-same", *LONG,
     )  # fmt: skip
     assert done.status == 0, done.err
     assert said(ensign)["experiment"]["mode"] == "alternating"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -53,12 +54,34 @@ def test_exports_have_the_promised_keys(ensign: Ensign, programs: Programs) -> N
 
 def test_without_a_margin_there_is_no_size(ensign: Ensign, programs: Programs) -> None:
     command = f"{programs.cheap} 1000000"
-    done = ensign("compare", command, command, *SOON, "--export-json", "out.json")
+    done = ensign("compare", command, command, "--race-same", *SOON, "--export-json", "out.json")
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "out.json").read_text())
     assert said["comparisons"][0]["size"] is None
     assert "same-bytes" in finding_codes(ensign.folder / "out.json")
-    assert "same bytes" in done.said
+
+
+def test_the_same_program_is_not_raced(ensign: Ensign, programs: Programs) -> None:
+    shutil.copy(programs.cheap, ensign.folder / "copy")
+    pair = (f"{programs.cheap} 1000000", "./copy 1000000")
+    done = ensign("compare", *pair, "--fail-on", "slower", "--export-json", "out.json")
+    assert done.status == 0, done.err
+    first = "The same program and libraries: there is nothing to compare between "
+    assert done.said.startswith(first)
+    said = json.loads((ensign.folder / "out.json").read_text())
+    assert (said["comparisons"], said["experiment"]["stopped"]) == ([], "withheld")
+    three = ensign("compare", *pair, "./copy 9000000", *SOON, "--export-json", "out.json")
+    assert three.status == 0, three.err
+    said = json.loads((ensign.folder / "out.json").read_text())
+    (row,) = said["comparisons"]
+    assert (row["variant"], row["direction"]) == ("./copy 9000000", "slower")
+    assert "the same program and libraries as" in three.said
+
+
+def test_a_program_that_fails_is_no_equal_one(ensign: Ensign) -> None:
+    done = ensign("compare", "false", "false")
+    assert done.status == 3
+    assert "exited with status 1" in done.complaint
 
 
 @pytest.mark.parametrize(

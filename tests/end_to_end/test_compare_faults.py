@@ -106,7 +106,7 @@ def test_faults_of_servers_and_loads(
 def test_a_load_that_forks_away_is_ended(ensign: Ensign, programs: Programs) -> None:
     done = ensign(
         "compare", f"{programs.server} {{port}}", f"{programs.server} {{port}}",
-        "--load", f"{programs.load} {{port}} 20 fork", *SOON,
+        "--load", f"{programs.load} {{port}} 20 fork", "--race-same", *SOON,
         "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -123,7 +123,7 @@ def test_signals_save_what_was_measured(
 ) -> None:
     program = program_that_counts(ensign, programs, ":")
     process = ensign.start(
-        "compare", program, program, *UNTIL_STOPPED,
+        "compare", program, program, "--race-same", *UNTIL_STOPPED,
         "--export-json", "out.json", "--cleanup", "touch cleaned",
     )  # fmt: skip
     wait_for(lambda: runs(ensign) > 60, "the race never got going", process)
@@ -152,7 +152,7 @@ def test_ctrl_c_twice_ends_the_clean_up_and_saves_all_the_same(
 ) -> None:
     program = program_that_counts(ensign, programs, ":")
     process = ensign.start(
-        "compare", program, program, *UNTIL_STOPPED,
+        "compare", program, program, "--race-same", *UNTIL_STOPPED,
         "--export-json", "out.json", "--cleanup", "sleep 1000",
     )  # fmt: skip
     wait_for(lambda: runs(ensign) > 60, "the race never got going", process)
@@ -167,7 +167,7 @@ def test_ctrl_c_twice_ends_the_clean_up_and_saves_all_the_same(
 def test_a_hail_of_signals_saves_all_the_same(ensign: Ensign, programs: Programs) -> None:
     program = program_that_counts(ensign, programs, ":")
     process = ensign.start(
-        "compare", program, program, *UNTIL_STOPPED,
+        "compare", program, program, "--race-same", *UNTIL_STOPPED,
         "--export-json", "out.json",
     )  # fmt: skip
     wait_for(lambda: runs(ensign) > 60, "the race never got going", process)
@@ -186,7 +186,7 @@ def test_a_killed_meter_costs_one_execution(
 ) -> None:
     program = program_that_counts(ensign, programs, ":")
     process = ensign.start(
-        "compare", program, program, *UNTIL_STOPPED,
+        "compare", program, program, "--race-same", *UNTIL_STOPPED,
         "--export-json", "out.json",
     )  # fmt: skip
     wait_for(lambda: runs(ensign) > 60, "the race never got going", process)
@@ -199,7 +199,7 @@ def test_a_killed_meter_costs_one_execution(
 
 def test_killing_ensign_leaves_nothing(ensign: Ensign, programs: Programs) -> None:
     program = program_that_counts(ensign, programs, ":")
-    process = ensign.start("compare", program, program, "--budget", "60s")
+    process = ensign.start("compare", program, program, "--race-same", "--budget", "60s")
     wait_for(lambda: runs(ensign) > 5, "the race never got going", process)
     process.kill()
     assert ensign.end(process).status == -signal.SIGKILL
@@ -208,7 +208,7 @@ def test_killing_ensign_leaves_nothing(ensign: Ensign, programs: Programs) -> No
 
 def test_killing_everything_is_swept_by_the_next_run(ensign: Ensign, programs: Programs) -> None:
     program = program_that_counts(ensign, programs, ":")
-    process = ensign.start("compare", program, program, "--budget", "60s")
+    process = ensign.start("compare", program, program, "--race-same", "--budget", "60s")
     wait_for(lambda: runs(ensign) > 5 and len(ensign.meters(process)) > 1, "no race", process)
     process.send_signal(signal.SIGSTOP)
     meters = ensign.meters(process)
@@ -217,6 +217,6 @@ def test_killing_everything_is_swept_by_the_next_run(ensign: Ensign, programs: P
     process.kill()
     process.wait()
     wait_for(lambda: not Path(f"/proc/{meters[0]}").exists(), "the dead guardian is not reaped")
-    done = ensign("compare", programs.cheap, programs.cheap, *SOON)
+    done = ensign("compare", programs.cheap, programs.cheap, "--race-same", *SOON)
     assert done.status == 0, done.err
     ensign.end(process)

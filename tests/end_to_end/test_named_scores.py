@@ -153,6 +153,6 @@ def test_figures_on_standard_error_in_any_unit_are_those_of_one_unit(ensign: Ens
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "out.json").read_text())
     assert said["comparisons"][0]["ratio"] == pytest.approx(2)
-    scores = {each["variant"]: each["score"] for each in said["variants"]}
+    scores = {each["command"]: each["score"] for each in said["variants"]}
     assert scores[commands[1]] == pytest.approx(1.8)
     assert scores[commands[0]] == pytest.approx(0.9)

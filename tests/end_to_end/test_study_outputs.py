@@ -90,7 +90,7 @@ def test_compare_says_where_outputs_cannot_be_compared(ensign: Ensign, programs:
         ([random, f"{random} "], "outputs-not-compared"),
         ([f"{programs.cheap} 1000", "echo other"], "outputs-differ"),
     ):
-        done = ensign("compare", *commands, *SOON, "--export-json", "out.json")
+        done = ensign("compare", *commands, "--race-same", *SOON, "--export-json", "out.json")
         assert done.status == 0, done.err
         found = json.loads((ensign.folder / "out.json").read_text())["findings"]
         codes = {each["code"] for each in found} & {"outputs-not-compared", "outputs-differ"}

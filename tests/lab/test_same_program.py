@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from ensign.lab.compare.options import Options, command_variants
 from ensign.lab.compare.same_program import (
     SamePrograms,
     content_of,
     may_be_same,
+    own_input,
     same_programs,
 )
 from ensign.lab.traced import Identities
@@ -56,6 +60,21 @@ def test_what_is_run_around_them_may_make_another_input() -> None:
     assert "--prepare differs" in found.findings[0].text
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"input": "in-{variant}"}, {"env": ("DATA={variant}",)}, {"prepare": ("cp {variant} in",)}],
+)
+def test_an_input_of_its_own_is_another(options: dict[str, Any]) -> None:
+    plain = Options(commands=("/bin/true", "/bin/true"))
+    commands = command_variants(plain)
+    assert may_be_same(plain, commands, Identities())
+    own = replace(plain, **options)
+    assert not may_be_same(own, commands, Identities())
+    found = same_programs(commands, {"1": RAN, "2": RAN}, str, own_input(own))
+    assert (found.of, found.findings[0].code) == ({}, "same-program")
+    assert "by {variant}" in found.findings[0].text
+
+
 def test_files_that_a_program_wrote_itself_are_not_its_input() -> None:
     commands = command_variants(Options(commands=("./a", "./b")))
     first = replace(RAN, read=("/tmp/x1",), written=("/tmp/x1",))  # noqa: S108
@@ -78,7 +97,7 @@ def test_scripts_with_other_bytes_do_not_look_the_same(tmp_path: Path) -> None:
 
     def pair(first: str, second: str) -> bool:
         options = Options(commands=(f"{tmp_path}/{first}", f"{tmp_path}/{second}"))
-        return may_be_same(command_variants(options), identities)
+        return may_be_same(options, command_variants(options), identities)
 
     assert pair("a", "b")
     assert not pair("a", "c")

@@ -27,6 +27,7 @@ LONG = "data/a-long-name-of-a-folder/and-of-a-file.json"
             ("--level=2 --threads…", "--level=3 --threads…"),
         ),
         (("python3 -c 'print(1)' 'x", "python3 -c 'print(2)' 'x"), ("'print(1)'", "'print(2)'")),
+        ((f"./prog {LONG}", f"./prog  {LONG}"), ("./prog data/a-long-…", "./prog  data/a-long…")),
         ((f"{'a' * 40}1", f"{'a' * 40}2"), (f"…{'a' * 18}1", f"…{'a' * 18}2")),
     ],
 )

@@ -47,8 +47,8 @@ class TimeShares:
 class OtherMetric:
     """The same pair by the other cost, CPU or wall time.
 
-    `disagrees`: the two differ in direction, or by more than the margin, and that difference is
-    itself shown. `baseline` and `variant` say where their time went, which may tell why.
+    `disagrees`: a reader of both would conclude otherwise, and that difference is itself shown.
+    `baseline` and `variant` say where their time went, which may tell why.
     """
 
     other: Comparison

@@ -29,7 +29,7 @@ def command_names(commands: Sequence[str]) -> tuple[str, ...]:
         (program, *_) = [*_words(commands[0]), commands[0]]
         return distinct_short((PurePosixPath(program).name or program,), LONGEST) * len(commands)
     found = _by_what_differs(different)
-    if len(set(found)) < len(found) or not all(found):
+    if len(set(found)) < len(different) or not all(found):
         found = different
     short = dict(zip(different, distinct_short(found, LONGEST), strict=True))
     return tuple(short[each] for each in commands)

@@ -177,7 +177,7 @@ class Piloting:
         if options.race_same or checked:
             return None
         tracing = self._tracing(self.commands)
-        if not may_be_same(self.commands, tracing.identities):
+        if not may_be_same(options, self.commands, tracing.identities):
             return None
         traces = tracing.trace()
         ends = [traces.of(each.variant) for each in self.commands]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.lab.compare.options import CommandVariant
+from ensign.lab.compare.options import CommandVariant, Options
 from ensign.lab.traced import Identities
 from ensign.model.finding_kinds.builds import SAME_BYTES, SAME_PROGRAM
 from ensign.model.findings import Finding
@@ -18,6 +18,7 @@ from ensign.model.traced import TracedExecution
 from ensign.proof.program_content import content_sha256
 
 _SHOWN = 2
+_PLACE = "{variant}"
 _AROUND = ("setup", "prepare", "cleanup", "load", "preload")
 
 
@@ -29,8 +30,12 @@ class SamePrograms:
     findings: tuple[Finding, ...] = ()
 
 
-def may_be_same(commands: Sequence[CommandVariant], identities: Identities) -> bool:
+def may_be_same(
+    options: Options, commands: Sequence[CommandVariant], identities: Identities
+) -> bool:
     """Whether a command's program and arguments are those of an earlier one. Nothing is run."""
+    if own_input(options):
+        return False
     found: set[tuple[str, object]] = set()
     for command in commands:
         program = _program_of(command)
@@ -42,16 +47,25 @@ def may_be_same(commands: Sequence[CommandVariant], identities: Identities) -> b
     return False
 
 
+def own_input(options: Options) -> str:
+    """What may give each variant another input, which no trace of it shows; empty if nothing."""
+    texts = {"input": (options.input or "",), "env": options.env}
+    texts |= {part: getattr(options, part) for part in _AROUND}
+    found = [f"--{name}" for name, said in texts.items() if any(_PLACE in one for one in said)]
+    return f"{', '.join(found)} gives each its own by {_PLACE}" if found else ""
+
+
 def same_programs(
     commands: Sequence[CommandVariant],
     seen: Mapping[str, TracedExecution],
     content: Callable[[str], str],
+    own: str = "",
 ) -> SamePrograms:
     """By all files that ran, whatever their paths, the arguments, and the files that were read.
 
-    `content` identifies what a path holds, and is empty where that cannot be told. Of what was not
-    seen in full nothing is said. Where the programs are the same and the rest is not, a finding
-    names what differs.
+    `content` identifies what a path holds, and is empty where that cannot be told; `own` is what
+    gives each an input of its own. Of what was not seen in full nothing is said. Where the programs
+    are the same and the rest is not, a finding names what differs.
     """
     found: dict[str, str] = {}
     findings: list[Finding] = []
@@ -65,9 +79,8 @@ def same_programs(
         if earlier is None:
             known.append(command)
             continue
-        differs = _differences(earlier, command) or _other_files(
-            seen[earlier.variant], trace, content
-        )
+        differs = _differences(earlier, command) or own
+        differs = differs or _other_files(seen[earlier.variant], trace, content)
         if differs:
             text = f"the same program and libraries as {earlier.name}; {differs}"
             findings.append(SAME_PROGRAM.found(text, command.name))

@@ -9,7 +9,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from ensign.lab.compare.options import CommandVariant, Options
-from ensign.lab.compare.same_program import content_of, same_programs
+from ensign.lab.compare.same_program import content_of, own_input, same_programs
 from ensign.lab.compare.self_timed import CLOCK_RATE
 from ensign.lab.compare.variants import variant_specs
 from ensign.lab.cpu_plan import CpuPlan
@@ -139,7 +139,7 @@ class Tracing:
         names[TWIN] = f"{self.commands[0].name} (twin)"
         shared = shared_files(seen, outputs)
         apart = bool(shared) and self.options.mode in (None, Mode.ALTERNATING)
-        same = same_programs(self.commands, seen, self._content)
+        same = same_programs(self.commands, seen, self._content, own_input(self.options))
         findings = (
             *same.findings,
             *environment_files(self.commands, seen),
