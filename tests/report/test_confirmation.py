@@ -6,7 +6,7 @@ from ensign.report.verdict import verdict_of
 def test_the_verdict_is_that_of_the_confirmation() -> None:
     verdict = verdict_of(data.confirmed_study())
     assert verdict.headline.startswith("clang-19-O3-lto is 3.2 % faster than gcc-12-O2")
-    assert "Raced again after the exploration" in verdict.details[-1]
+    assert "Raced again: " in verdict.details[-1]
     assert "97.5 %" in verdict.details[-1]
 
 

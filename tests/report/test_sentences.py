@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from ensign.model.comparisons import Comparison, OtherMetric, TimeShares
-from ensign.model.results import SuiteComparison
+from ensign.model.findings import Finding, Severity
+from ensign.model.results import Result, SuiteComparison
 from ensign.model.trials import Metric, Mode
 from ensign.report.both_metrics import both_said, why_they_disagree
-from ensign.report.verdict import verdict_of
-from report_data import compared, comparison, unbounded
+from ensign.report.verdict import twin_sentence, verdict_of
+from report_data import compared, comparison, confirmed_study, study, unbounded
 
 GOLDEN = Path(__file__).parent / "golden" / "sentences.txt"
 # The longest names that `compare` makes of commands.
@@ -104,12 +105,44 @@ def sentences() -> Iterator[tuple[str, list[str]]]:
         )
 
 
+def verdicts() -> Iterator[tuple[str, list[str]]]:
+    """Of studies: what each is about, and all lines."""
+    names = ("set", "get", "incr")
+    error = Finding("x", Severity.ERROR, "its output is wrong", "clang-19-O3-lto")
+    many = {f"variant-{index}": 0.97 + index / 1000 for index in range(8)}
+    cases: dict[str, Result] = {
+        "a winner": study(names=names),
+        "a winner, slower somewhere": study(),
+        "a winner without rivals": study({"clang-19-O3": 0.9}, names),
+        "many rivals": study(many, names),
+        "one workload": study({"clang-19-O3": 0.9}, names[:1]),
+        "every variant slower": study({"a": 1.05, "b": 1.08}, names),
+        "none differs": study({"a": 1.0, "b": 1.001}, names, margin=0.05),
+        "none shown": study({"a": 1.001, "b": 1.05}, names, margin=None),
+        "nothing raced": study({}, names, suite=(), workloads=()),
+        "the best is out": study(names=names, findings=(error,)),
+        "all are out": study({"clang-19-O3-lto": 0.9}, names, findings=(error,)),
+        "not finished": study(names=names, rounds_done=3),
+        "confirmed": confirmed_study(),
+        "not confirmed yet": confirmed_study(result=None, rounds_done=5),
+        "exploring": confirmed_study(result=None, rounds_done=0, plan_sha256=""),
+        "nothing to confirm": confirmed_study(result=None, finalists=()),
+    }
+    for about, result in cases.items():
+        verdict = verdict_of(result)
+        lines = [verdict.headline, *verdict.details, *(f"! {each}" for each in verdict.caveats)]
+        yield f"study: {about}", lines
+    for about, log_ratio in (("as it should be", 0.0), ("differs", 0.03), ("faster", -0.03)):
+        twin = comparison("twin", log_ratio, 0.004, baseline=OLD)
+        yield f"twin {about}", [twin_sentence(twin, 0.01)]
+
+
 LIST = tuple(sentences())
 
 
 def test_the_list_of_sentences() -> None:
     """Read it as a native reader would: a sentence that one stumbles over is a defect."""
-    text = "".join(f"[{about}]\n{chr(10).join(lines)}\n" for about, lines in LIST)
+    text = "".join(f"[{about}]\n{chr(10).join(lines)}\n" for about, lines in (*LIST, *verdicts()))
     actual = GOLDEN.with_suffix(".actual")
     if not GOLDEN.exists() or GOLDEN.read_text() != text:
         actual.write_text(text)

@@ -67,7 +67,7 @@ def test_what_hurts_is_said_first_and_with_its_size() -> None:
     rows = (SuiteComparison(comparison("a", -0.04, 0.01), 3, False, ("strings",)),)  # noqa: FBT003
     named = (SignificantWorkloads("a", ("strings",), ("get",)),)
     found = verdict_of(study(suite=rows, workloads=strings(0.01), significant=named))
-    assert found.details == ("But strings is 4.9 % slower (3.9 to 5.8 %).",)
+    assert found.details == ("But strings needs 5.1 % more CPU time (4.1 to 6.2 %).",)
     # The same workload is not also "not shown", and one within the margin is no regression.
     assert not any("not shown" in line or "lists" in line for line in found.details)
 
@@ -77,7 +77,7 @@ def test_a_workload_that_is_slower_by_its_own_interval_alone_is_said_so() -> Non
     named = (SignificantWorkloads("a", (), ("get",)),)
     found = verdict_of(study(suite=rows, workloads=strings(0.045), significant=named))
     assert found.details[0].startswith(
-        "By its own interval alone, strings is 4.9 % slower (0.5 to 9.1 %)"
+        "By its own interval alone, strings needs 5.1 % more CPU time (0.5 to 10.0 %)"
     )
     assert "by chance" in found.details[0]
 
@@ -87,7 +87,7 @@ def test_what_hurts_the_nearest_is_said_where_nothing_is_faster() -> None:
     named = (SignificantWorkloads("a", ("strings",), ()),)
     found = verdict_of(study(suite=rows, workloads=strings(0.01), significant=named))
     assert found.headline.startswith("No variant is shown to be faster")
-    assert "But strings is 4.9 % slower (3.9 to 5.8 %)." in found.details
+    assert "But strings needs 5.1 % more CPU time (4.1 to 6.2 %)." in found.details
 
 
 def test_what_may_overturn_the_result_stands_beside_it() -> None:

@@ -35,11 +35,11 @@ def pending_text(confirmation: Confirmation, baseline: str) -> str:
         return "Nothing is claimed yet: this is an exploration, and it is not confirmed."
     if not confirmation.finalists:
         return (
-            f"No variant that nothing speaks against had a better mean than {clean(baseline)} in "
-            "the exploration: there was nothing to confirm."
+            f"In the exploration no variant that may win had a better mean than {clean(baseline)}: "
+            "there was nothing to confirm."
         )
     done = f"{confirmation.rounds_done} of {counted(confirmation.rounds, 'confirming round')}"
-    return f"Nothing is claimed yet: {done} are there, and none is looked at before the last."
+    return f"Nothing is claimed yet: {done} are done, and none is looked at before the last."
 
 
 def confirmation_text(confirmation: Confirmation) -> str:
@@ -47,9 +47,9 @@ def confirmation_text(confirmation: Confirmation) -> str:
     finalists = listed(confirmation.finalists)
     which = "finalist" if len(confirmation.finalists) == 1 else "finalists"
     return (
-        f"Raced again after the exploration, of which nothing is counted: {which} {finalists}, "
-        f"{counted(confirmation.rounds, 'round')} on fresh {listed(confirmation.fresh)}, "
-        f"each claim at {plain_share(confirmation.level)}."
+        f"Raced again: {which} {finalists}, {counted(confirmation.rounds, 'round')} on fresh "
+        f"{listed(confirmation.fresh)}, each claim at {plain_share(confirmation.level)}; nothing "
+        "of the exploration is counted."
     )
 
 

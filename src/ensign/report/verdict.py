@@ -106,7 +106,8 @@ def what_hurts(variant: str, result: Result) -> tuple[str, ...]:
         chance = len(mine) * (1 - result.level) / 2
         which = "interval" if len(mine) == 1 else "intervals"
         lines.append(
-            f"By {'its' if len(alone) == 1 else 'their'} own interval alone, {_slower(alone)}: of "
+            f"By {'its own interval' if len(alone) == 1 else 'their own intervals'} alone, "
+            f"{_slower(alone)}: of "
             f"{len(mine)} {which} about {chance:.1f} would say so by chance."
         )
     return tuple(lines)
@@ -120,8 +121,7 @@ def shown_regressions(variant: str, result: Result) -> str:
 
 def _slower(pairs: Sequence[WorkloadComparison]) -> str:
     said = [
-        f"{clean(each.workload)} is {words.briefly(each.comparison)}"
-        for each in pairs[:_MOST_NAMED]
+        f"{clean(each.workload)} {words.briefly(each.comparison)}" for each in pairs[:_MOST_NAMED]
     ]
     if len(pairs) > _MOST_NAMED:
         said.append(f"{counted(len(pairs) - _MOST_NAMED, 'more workload')}")
@@ -235,7 +235,7 @@ def _rivals(best: SuiteComparison, left: Sequence[SuiteComparison]) -> tuple[str
     return (f"Its interval overlaps with {listed(names)}: which is faster is not decided here.",)
 
 
-NO_CHECK = "No check was run: that the variants compute the same is not shown."
+NO_CHECK = "No check was run, so it is not shown that the variants compute the same."
 
 
 def was_checked(result: Result) -> bool:
@@ -248,10 +248,10 @@ def _study_caveats(result: Result, unfit: Collection[str]) -> list[str]:
     if not was_checked(result):
         found.append(NO_CHECK)
     if unfit:
-        found.append(f"Left out of the verdict for that: {listed(tuple(sorted(unfit)))}.")
+        found.append(f"Left out of the verdict because of errors: {listed(tuple(sorted(unfit)))}.")
     if result.rounds_done < result.rounds_planned:
         done = f"{result.rounds_done} of {counted(result.rounds_planned, 'round')}"
-        found.append(f"Not finished: {done}. The same command goes on.")
+        found.append(f"Not finished: {done} are done. Run the same command to go on.")
     failed = tuple(build.variant for build in result.builds if build.status == BuildStatus.FAILED)
     if failed:
         found.append(f"{counted(len(failed), 'build')} failed: {listed(failed)}.")

@@ -179,13 +179,14 @@ def _how(level: float, mode: Mode | None, workloads: int) -> str:
 
 
 def briefly(comparison: Comparison) -> str:
-    """`5.2 % slower (4.2 to 6.2 %)` where a direction is shown, else its interval."""
-    span = span_of(comparison)
+    """`needs 5.2 % more CPU time (4.2 to 6.2 %)` where a direction is shown, else its interval."""
+    span = _scaled(comparison)
     if comparison.direction is Direction.UNCLEAR or not span.is_finite:
-        return f"{statement(comparison, None)} ({interval_cell(comparison)})"
+        return f"is {statement(comparison, None)} ({interval_cell(comparison)})"
+    if _in_times(span):
+        return f"{claim(comparison)} ({1 + span.low:.3g} to {1 + span.high:.3g})"
     low, high = sorted((abs(span.low) * 100, abs(span.high) * 100))
-    ends = f"{low:.{span.digits}f} to {high:.{span.digits}f} %"
-    return f"{_amount(span)} {comparison.direction.value} ({ends})"
+    return f"{claim(comparison)} ({low:.{span.digits}f} to {high:.{span.digits}f} %)"
 
 
 def between(span: Span) -> str:
