@@ -57,6 +57,40 @@ def test_what_has_no_name_here_is_said() -> None:
     assert instructions_of("#define __aarch64__ 1\n", BASE) is None
 
 
+@pytest.mark.parametrize(
+    ("macro", "names"),
+    [
+        ("AVX10_1_512", {"avx512f", "avx512_fp16", "avx512_bf16", "vaes"}),
+        ("AVX10_2", {"avx512f", "avx512_fp16", "avx10_2"}),
+        ("AMX_TF32", {"amx_tf32"}),
+        ("AMXFP8", {"amx_fp8"}),
+        ("AVXVNNIINT16", {"avx_vnni_int16"}),
+        ("EGPR", {"apx_f"}),
+        ("MOVRS", {"movrs"}),
+        ("3dNOW_A", {"3dnowext"}),
+        ("EVEX512", set()),
+        ("USERMSR", set()),
+        ("APX_INLINE_ASM_USE_GPR32", set()),
+    ],
+)
+def test_names_of_newer_and_older_compilers(macro: str, names: set[str]) -> None:
+    found = instructions_of(f"{BASE}#define __{macro}__ 1\n", BASE)
+    assert found is not None
+    assert found.unknown == ()
+    assert found.sets >= names
+    assert bool(found.sets) == bool(names)
+
+
+@pytest.mark.parametrize(
+    "said", ["avx10.1", "apxf", "amx-tile", "avx512vp2intersect", "crt-static"]
+)
+def test_names_of_rust_are_known_too(said: str) -> None:
+    found = instructions_of_rust(f'target_arch="x86_64"\ntarget_feature="{said}"\n')
+    assert found is not None
+    assert found.unknown == ()
+    assert bool(found.sets) == (said != "crt-static")
+
+
 def test_rust_names_them_otherwise() -> None:
     cfg = 'target_arch="x86_64"\ntarget_feature="sse2"\ntarget_feature="sse4.1"\n'
     assert instructions_of_rust(cfg) == InstructionSets(frozenset({"sse4_1"}))

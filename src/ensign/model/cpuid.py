@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-# Shown by every Linux that is in use on a processor that has them: what is not there is lacking.
+# Shown by every Linux since 4.18, where they are there: what is not shown is lacking.
 _SHOWN: Mapping[str, Mapping[str, int]] = {
     "1.0.ecx": {
         "pni": 0, "pclmulqdq": 1, "ssse3": 9, "fma": 12, "cx16": 13, "sse4_1": 19,

@@ -19,6 +19,7 @@ _RUST_X86 = 'target_arch="x86_64"'
 # What the flags of a target define besides: arithmetic and registers that follow from the rest.
 _NO_SETS = re.compile(
     r"FP_FAST_\w+|FLT\w+|EVEX\d+|BIGGEST_ALIGNMENT|[A-Z]+_MATH|LONG_DOUBLE_\d+|ANDROID"
+    r"|APX_INLINE_\w+|CRT-STATIC"
 )
 # Compilers make none of these of ordinary code: enclaves, keys, shadow stacks, what only the kernel
 # may do, and LWP, which new microcode took away; or they are hints, which all processors take.
