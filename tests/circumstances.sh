@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-ALL=(short-path long-path busy nohup no-terminal c-locale shuffled)
+ALL=(short-path long-path busy nohup no-terminal c-locale shuffled processors)
 names=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
     case " ${ALL[*]} " in
@@ -47,6 +47,13 @@ in_circumstance() {
         nohup) nohup "$@" </dev/null 2>&1 | cat ;;
         no-terminal) setsid --wait "$@" </dev/null 2>&1 | cat ;;
         c-locale) env -u LANG LC_ALL=C "$@" ;;
+        processors)
+            local processor
+            for processor in $(grep -Po '^ "\K[^"]+' tests/processors.json); do
+                echo "-- $processor"
+                TEST_PROCESSOR=$processor "$@" || return
+            done
+            ;;
         shuffled) MAKEFLAGS= PYTEST="${PYTEST:-} --shuffle ${SEED:-any}" "$@" ;;
     esac
 }

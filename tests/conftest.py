@@ -17,6 +17,7 @@ import hypothesis
 import pytest
 
 from hanging import RunningTests
+from processors import stand_in
 
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
@@ -47,6 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in list(os.environ):
         if name in _FOREIGN or name.startswith(_FOREIGN_PREFIXES):
             del os.environ[name]
+    if processor := os.environ.get("TEST_PROCESSOR"):
+        patch = pytest.MonkeyPatch()
+        stand_in(processor, patch)
+        config.add_cleanup(patch.undo)
     # Suites that run at the same time do not wait for each other's races.
     lock = Path(tempfile.mkdtemp(prefix="ensign-test-")) / "race.lock"
     os.environ["ENSIGN_RACE_LOCK"] = str(lock)
@@ -63,8 +68,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    seed = config.getoption("--shuffle")
-    return [] if seed is None else [f"order: --shuffle {seed}"]
+    seed, processor = config.getoption("--shuffle"), os.environ.get("TEST_PROCESSOR")
+    order = [] if seed is None else [f"order: --shuffle {seed}"]
+    return [*order, f"processor: TEST_PROCESSOR={processor}"] if processor else order
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

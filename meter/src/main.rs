@@ -37,6 +37,8 @@ enum Action {
     Parse,
     /// Says in one line what is possible here.
     Probe,
+    /// Says in one line what the processor has, as it says itself.
+    Processor,
     /// Runs a program and says what it and its children executed, mapped and wrote.
     Follow(Followed),
     /// Runs a program as another user, without groups, capabilities or a way to get them.
@@ -87,6 +89,10 @@ fn main() {
         Action::Parse => answer(ensign_record::parsed),
         Action::Probe => {
             println!("{}", ensign_race::probe(in_scope));
+            0
+        }
+        Action::Processor => {
+            println!("{}", ensign_race::processor());
             0
         }
         Action::AsUser(asked) => ensign_race::as_user(&asked.user, &asked.command),

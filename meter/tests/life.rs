@@ -119,6 +119,15 @@ fn a_reader_that_closes_ends_the_run() {
 }
 
 #[test]
+fn the_processor_says_what_it_has() {
+    let output = common::meter().arg("processor").output().unwrap();
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(said["type"], "processor");
+    let registers = said["registers"].as_object().unwrap();
+    assert_eq!(registers.is_empty(), cfg!(not(target_arch = "x86_64")));
+}
+
+#[test]
 fn the_probe_says_what_is_possible() {
     let output = common::meter().arg("probe").output().unwrap();
     let probe: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -172,6 +172,7 @@ CALL = {
 LOCK = {"schema": 1, "request": {"kind": "archive"}, "resolved": {"a": "b"}, "tree_sha256": "0"}
 LEFTOVER = [{"name": "a.o", "kind": "object", "used": True}]
 PROBE = {"meter": "0.1.0", "freezer": "cgroup", "obstacle": None, "counters": ["cycles"]}
+REGISTERS = {"registers": {"1.0.ecx": 1 << 28, "7.1.edx": 1 << 19, "24.0.ebx": 2, "xcr0": 7}}
 COMMANDS = [
     {"directory": "/src", "command": "gcc -O2 -c -o a.o a.c", "file": "a.c"},
     {"directory": "/src", "arguments": ["clang-19", "-c", "b.c"], "file": "b.c"},
@@ -210,7 +211,7 @@ def texts() -> Iterator[tuple[str, str, bytes]]:
             yield target, f"seed-{number}", text.encode()
     documents = {
         "lock": LOCK, "leftovers": LEFTOVER, "compile-commands": COMMANDS, "followed": FOLLOWED,
-        "probed": PROBE,
+        "probed": PROBE, "registers": REGISTERS,
     }  # fmt: skip
     for target, document in documents.items():
         yield target, "seed-1", json.dumps(document).encode()

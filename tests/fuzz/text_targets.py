@@ -33,8 +33,15 @@ from ensign.lab.toml_positions import find_positions
 from ensign.meter.abilities import parse_abilities
 from ensign.meter.client import record_of_line
 from ensign.meter.following import read_followed
+from ensign.meter.processor import parse_registers
 from ensign.meter.records import TrialPlace, ended_of, outcome_of, trials
-from ensign.model.environment_sheet import EnvironmentSheet, read_sheet, sheet_differences
+from ensign.model.cpuid import sets_of
+from ensign.model.environment_sheet import (
+    EnvironmentSheet,
+    read_sheet,
+    registers_of,
+    sheet_differences,
+)
 from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
 from ensign.model.study_workload import Workload
 from ensign.proof.dry_run import asked_of_commands, asked_of_dry_run
@@ -245,6 +252,11 @@ def _pins(path: Path) -> None:
             drift(pin.packages, {})
 
 
+def _registers(data: bytes, _folder: Path) -> None:
+    """What the meter says of the processor, and what that has."""
+    processor_of("", parse_registers(data.decode(errors="replace")))
+
+
 def _sheet(data: bytes, _folder: Path) -> None:
     """A saved sheet, and its differences as they are shown."""
     with suppress(ValueError):
@@ -252,6 +264,7 @@ def _sheet(data: bytes, _folder: Path) -> None:
         found = sheet_differences(sheet, EnvironmentSheet("host", {"libc": "glibc 2.36"}))
         differences_text(found)
         sheet_text(sheet)
+        sets_of(registers_of(sheet))
 
 
 def _system(data: bytes, folder: Path) -> None:
@@ -287,6 +300,7 @@ TEXT_TARGETS = (
     Target("kernel", _kernel, "text"),
     Target("followed", _followed, "json", _OURS),
     Target("probed", _text(parse_abilities), "json", _OURS),
+    Target("registers", _registers, "json", _OURS),
     Target("records", _records, "lines", _OURS),
     Target("recorded", _in_file(_recorded), "lines"),
 )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ensign.host.processor import processor_of, read_processor
+from ensign.host.processor import processor_of, read_cpuinfo
 
 _V2 = "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3"
 _V3 = f"{_V2} avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
@@ -28,5 +28,9 @@ def test_code_for_this_processor_is_another_on_another_processor() -> None:
     assert one != processor_of(cpuinfo(_V3, model="2")).identity
 
 
+def test_bits_that_linux_does_not_show_make_another_processor_too() -> None:
+    assert processor_of(cpuinfo(_V3)).identity != processor_of(cpuinfo(_V3), {"x": 1}).identity
+
+
 def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
-    assert read_processor(tmp_path).flags == frozenset()
+    assert processor_of(read_cpuinfo(tmp_path)).flags == frozenset()

@@ -15,6 +15,7 @@ from ensign.meter.abilities import ProbeLine
 from ensign.meter.checking import RequestProblem
 from ensign.meter.documents import exec_json, race_json
 from ensign.meter.following import GAPS, Followed
+from ensign.meter.processor import ProcessorLine
 from ensign.meter.requests import (
     Containment,
     DriveLoad,
@@ -310,6 +311,7 @@ def test_what_a_followed_program_did_is_as_the_meter_writes_it() -> None:
 def test_what_the_machine_can_do_is_as_the_meter_writes_it() -> None:
     ignored = {"type", "cgroup", "hierarchy", "systemd_scope", "counters_scope"}
     agrees(ProbeLine, PROTOCOL["probe"], PROTOCOL["probe"], ignored)
+    agrees(ProcessorLine, PROTOCOL["processor"], PROTOCOL["processor"], {"type"})
 
 
 def test_problems_are_as_the_meter_writes_them() -> None:

@@ -6,19 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ensign.host.processor import read_processor
 from ensign.model.instructions import LEVELS, InstructionSets
 from ensign.toolchains.find import ToolchainFinder
 from ensign.toolchains.instructions import deciding_flags, instructions_of, instructions_of_rust
 from real_processes import PlainProcesses
 
 BASE = "#define __x86_64__ 1\n#define __SSE2__ 1\n"
-
-# Linux knows them and does not show them.
-NOT_IN_CPUINFO = {
-    "AMX_COMPLEX", "AMX_FP16", "AVXNECONVERT", "AVXVNNIINT16", "AVXVNNIINT8", "CMPCCXADD",
-    "SHA512", "SM3", "SM4",
-}  # fmt: skip
 
 
 def allowed(tmp_path: Path, compiler: str, *flags: str) -> InstructionSets:
@@ -43,13 +36,6 @@ def test_a_level_is_what_the_compiler_makes_of_it(tmp_path: Path, compiler: str)
     assert {"avx2", "sha_ni", "vaes", "sse4a", "clzero"} <= beyond.sets
 
 
-@pytest.mark.parametrize("compiler", ["gcc-12", "clang-19"])
-def test_what_is_made_for_this_processor_may_use_what_it_has(tmp_path: Path, compiler: str) -> None:
-    found = allowed(tmp_path, compiler, "-march=native")
-    assert set(found.unknown) <= NOT_IN_CPUINFO
-    assert found.sets <= read_processor().flags
-
-
 @pytest.mark.parametrize(
     "processor", ["skylake", "icelake-server", "tigerlake", "sapphirerapids", "knm"]
 )
@@ -69,6 +55,40 @@ def test_what_has_no_name_here_is_said() -> None:
     assert found == InstructionSets(frozenset(), ("AVX99",))
     assert found.level == ""
     assert instructions_of("#define __aarch64__ 1\n", BASE) is None
+
+
+@pytest.mark.parametrize(
+    ("macro", "names"),
+    [
+        ("AVX10_1_512", {"avx512f", "avx512_fp16", "avx512_bf16", "vaes"}),
+        ("AVX10_2", {"avx512f", "avx512_fp16", "avx10_2"}),
+        ("AMX_TF32", {"amx_tf32"}),
+        ("AMXFP8", {"amx_fp8"}),
+        ("AVXVNNIINT16", {"avx_vnni_int16"}),
+        ("EGPR", {"apx_f"}),
+        ("MOVRS", {"movrs"}),
+        ("3dNOW_A", {"3dnowext"}),
+        ("EVEX512", set()),
+        ("USERMSR", set()),
+        ("APX_INLINE_ASM_USE_GPR32", set()),
+    ],
+)
+def test_names_of_newer_and_older_compilers(macro: str, names: set[str]) -> None:
+    found = instructions_of(f"{BASE}#define __{macro}__ 1\n", BASE)
+    assert found is not None
+    assert found.unknown == ()
+    assert found.sets >= names
+    assert bool(found.sets) == bool(names)
+
+
+@pytest.mark.parametrize(
+    "said", ["avx10.1", "apxf", "amx-tile", "avx512vp2intersect", "crt-static"]
+)
+def test_names_of_rust_are_known_too(said: str) -> None:
+    found = instructions_of_rust(f'target_arch="x86_64"\ntarget_feature="{said}"\n')
+    assert found is not None
+    assert found.unknown == ()
+    assert bool(found.sets) == (said != "crt-static")
 
 
 def test_rust_names_them_otherwise() -> None:

@@ -1,5 +1,6 @@
-//! The machine as all parts of the meter use it: clocks, waits, CPUs.
+//! The machine as all parts of the meter use it: clocks, waits, CPUs, what the processor has.
 
 pub mod clock;
 pub mod cpus;
+pub mod processor;
 pub mod wait;

@@ -307,6 +307,14 @@ pub struct Probe {
     pub counters_scope: Option<&'static str>,
 }
 
+/// What the processor says of itself.
+#[derive(Serialize, JsonSchema)]
+pub struct Processor {
+    pub r#type: &'static str,
+    /// By leaf, subleaf and name, such as `7.0.ebx`; `xcr0`.
+    pub registers: BTreeMap<String, u64>,
+}
+
 /// One record as a line.
 pub fn line(record: &Record) -> Vec<u8> {
     let mut line = serde_json::to_vec(record).unwrap_or_default();

@@ -2,7 +2,7 @@
 //! other languages check their types against: in the program it would be a fifth of its size.
 
 use crate::followed::Followed;
-use crate::records::{Probe, Record};
+use crate::records::{Probe, Processor, Record};
 use crate::request::{DriveRequest, Exec, Race, Verb};
 use crate::Problem;
 use schemars::generate::SchemaSettings;
@@ -31,6 +31,7 @@ struct Protocol {
     drive: Schema,
     record: Schema,
     probe: Schema,
+    processor: Schema,
     followed: Schema,
     question: Schema,
     answer: Schema,
@@ -44,6 +45,7 @@ pub fn text() -> String {
         drive: read::<DriveRequest>(),
         record: written::<Record>(),
         probe: written::<Probe>(),
+        processor: written::<Processor>(),
         followed: written::<Followed>(),
         question: read::<Question>(),
         answer: written::<Answer>(),

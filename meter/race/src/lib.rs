@@ -38,5 +38,5 @@ mod worker;
 pub use as_user::as_user;
 pub use follow::follow;
 pub use guardian::{guard, read_request, Refusal};
-pub use probe::probe;
+pub use probe::{probe, processor};
 pub use scope::enter as enter_scope;

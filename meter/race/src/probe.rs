@@ -3,7 +3,7 @@
 use crate::commands::counters::Available;
 use crate::processes::cgroup;
 use crate::run;
-use ensign_protocol::records::Probe;
+use ensign_protocol::records::{Probe, Processor};
 use ensign_protocol::request::COUNTERS;
 
 pub fn probe(in_scope: bool) -> String {
@@ -22,4 +22,13 @@ pub fn probe(in_scope: bool) -> String {
         counters: available.names,
     };
     serde_json::to_string(&probe).unwrap_or_default()
+}
+
+pub fn processor() -> String {
+    let registers = ensign_host::processor::feature_registers();
+    let said = Processor {
+        r#type: "processor",
+        registers,
+    };
+    serde_json::to_string(&said).unwrap_or_default()
 }

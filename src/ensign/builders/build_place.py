@@ -19,7 +19,7 @@ from ensign.builders.shown import (
 )
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, is_file
-from ensign.host.processor import read_processor
+from ensign.meter.processor import read_processor
 from ensign.toolchains.find import Toolchain
 
 

@@ -16,7 +16,7 @@ from ensign.builders.plan import variant_flags
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.shown import confinement_of
 from ensign.host.cache import Cache, key_of
-from ensign.host.processor import read_processor
+from ensign.meter.processor import read_processor
 from ensign.model.errors import InputError
 from ensign.model.study_environment import environment_of
 from ensign.model.variants import Variant, trained

@@ -62,6 +62,8 @@ def ship(path: Path, wish: ShipWish, output: Path | None, *, force: bool) -> int
     write_folder(folder, files)
     notes = "".join(f"  {note}\n" for note in shipment.verified.notes)
     say(f"{build.variant}, built with the change and without ensign:\n{notes}")
+    for doubt in shipment.doubts:
+        say(f"Note: {doubt}.\n")
     for each in shipment.others:
         say(f"The same change does the same with {each.name} ({each.compiler}).\n")
     say("".join(f"{folder / each.name}\n" for each in files))

@@ -40,18 +40,23 @@ class ProbeLine(BaseModel):
 
 
 def read_abilities(executable: Path) -> MeterAbilities:
-    """Ask the meter. InternalError where it does not answer.
+    """Ask the meter. Errors as those of `said_by`."""
+    return parse_abilities(said_by(executable, "probe"))
+
+
+def said_by(executable: Path, verb: str) -> str:
+    """What the meter says of this machine. InternalError where it does not answer.
 
     CommandFailed where it is killed or does not end, OSError where the system refuses to start it.
     """
-    said = run_bounded((str(executable), "probe"), os.environ, _BOUNDS, with_errors=False)
+    said = run_bounded((str(executable), verb), os.environ, _BOUNDS, with_errors=False)
     if said.was_ended:
         raise DeadlineMet(f"{said.problem}; run it again")
     if said.problem:
-        raise InternalError(f"{executable} probe: {said.problem}")
+        raise InternalError(f"{executable} {verb}: {said.problem}")
     if said.status is not None and said.status < 0:
         raise ended_early(said.status)
-    return parse_abilities(said.text)
+    return said.text
 
 
 def parse_abilities(text: str) -> MeterAbilities:

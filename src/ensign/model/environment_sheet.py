@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 SCHEMA = 1
 PROCESSOR_FLAGS = "cpu.flags"
+PROCESSOR_REGISTERS = "cpu.cpuid"
 _MANY_WORDS = 4
+_REGISTER = re.compile(r"([0-9a-z.]{1,20})=([0-9a-f]{1,16})")
 _INSTALLED = r"compilers\.|flags\.|python\."
 _INTERPOSITION = "-fno-semantic-interposition"
 # The most consequential first: what decides which code runs comes before what runs beside it.
@@ -21,7 +23,7 @@ _WHY: tuple[tuple[str, str], ...] = (
     (r"compilers\..*\.target", "which instructions the compiler may use without being asked"),
     (r"compilers\.", "another compiler makes other code of the same source"),
     (r"flags\.", "programs that the distribution built were built with these"),
-    (r"cpu\.model|cpu\.flags", "another processor, or other instructions to choose from"),
+    (r"cpu\.(model|flags|cpuid)", "another processor, or other instructions to choose from"),
     (r"cpu\.mitigations", "mitigations cost time at system calls and at indirect branches"),
     (r"kernel", "system calls, scheduling and memory are the kernel's"),
     (r"huge pages", "large pages lower the cost of address translation for large memory"),
@@ -68,6 +70,17 @@ def read_sheet(content: object) -> EnvironmentSheet:
     if not all(isinstance(each, str) for each in facts.values()):
         raise ValueError("a fact is no text")
     return EnvironmentSheet(name, facts)
+
+
+def registers_text(registers: Mapping[str, int]) -> str:
+    """Registers of a processor as the sheet has them."""
+    return " ".join(f"{name}={registers[name]:x}" for name in sorted(registers))
+
+
+def registers_of(sheet: EnvironmentSheet) -> dict[str, int]:
+    """Those of its processor; none where it does not say."""
+    words = map(_REGISTER.fullmatch, sheet.facts.get(PROCESSOR_REGISTERS, "").split())
+    return {found[1]: int(found[2], 16) for found in words if found}
 
 
 def sheet_differences(one: EnvironmentSheet, other: EnvironmentSheet) -> tuple[FactDifference, ...]:

@@ -5,7 +5,10 @@ Names are those of Linux in /proc/cpuinfo.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from ensign.model.cpuid import is_always_shown, is_named, plain, registers_needed
 
 # x86-64 psABI 1.0, section 3.1.1 (abm is lzcnt).
 _V2 = frozenset(["cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"])
@@ -32,3 +35,32 @@ class InstructionSets:
             return ""
         levels = {FIRST_LEVEL: frozenset[str](), **LEVELS}
         return next((name for name, sets in levels.items() if self.sets <= sets), "")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorSets:
+    """What a processor has, by names; of some it may not be known.
+
+    `whole` where it was asked itself: it lacks what has a name and is not there. /proc/cpuinfo
+    alone does not show all.
+    """
+
+    names: frozenset[str]
+    whole: bool = False
+
+    def lacking(self, used: Iterable[str]) -> frozenset[str]:
+        """Those of the sets that it does not have for certain."""
+        return frozenset(name for name in used if self._lacks(name))
+
+    def not_known(self, used: InstructionSets) -> tuple[str, ...]:
+        """Those of which nothing is known."""
+        there = {plain(name) for name in self.names}
+        hidden = sorted(used.sets - self.names - self.lacking(used.sets))
+        return (*hidden, *(name for name in used.unknown if plain(name) not in there))
+
+    def _lacks(self, name: str) -> bool:
+        if name in self.names or not is_named(name):
+            return False
+        needed = registers_needed(name)
+        without = needed not in ("", name) and self._lacks(needed)
+        return self.whole or is_always_shown(name) or without

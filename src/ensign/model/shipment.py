@@ -47,7 +47,8 @@ class Shipment:
     `files` are a patch, or a script and what its training reads. `flags` and `link_flags` are what
     it gives to compiler and linker, `commands` what a user types to build it then. `instructions`
     is what the program may use of a processor, None where that is not known; `hosts` are those on
-    which that was found to run. `others` are further compilers that it was verified with.
+    which that was found to run, `doubts` say of which others it is not known, and why. `others`
+    are further compilers that it was verified with.
     """
 
     variant: str
@@ -59,6 +60,7 @@ class Shipment:
     verified: Verified
     instructions: InstructionSets | None = None
     hosts: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     others: tuple[VerifiedWith, ...] = ()
 
     @property

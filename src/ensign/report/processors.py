@@ -32,6 +32,13 @@ _ELSEWHERE = (
 
 def where_it_runs(shipment: Shipment) -> Iterator[str]:
     """Paragraphs: what it may use, which processors have that, and which hosts were looked at."""
+    yield from _needs(shipment)
+    if shipment.hosts:
+        yield f"Processors that were looked at, which have all of it: {', '.join(shipment.hosts)}."
+    yield from (f"{doubt[:1].upper()}{doubt[1:]}." for doubt in shipment.doubts)
+
+
+def _needs(shipment: Shipment) -> Iterator[str]:
     used = shipment.instructions
     if used is None or used.unknown:
         more = "" if used is None else f" (the compiler names {', '.join(used.unknown)})"
@@ -54,5 +61,3 @@ def where_it_runs(shipment: Shipment) -> Iterator[str]:
         )
     if level != FIRST_LEVEL:
         yield _ELSEWHERE
-    if shipment.hosts:
-        yield f"Processors that were looked at, which have all of it: {', '.join(shipment.hosts)}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from ensign.host.processor import read_processor
+from ensign.meter.processor import read_processor
 from ensign.model.instructions import LEVELS
 from ensign.proof.needed_libraries import LoaderSurroundings, read_cache
 

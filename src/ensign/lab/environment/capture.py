@@ -16,14 +16,20 @@ from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement_probe import probe_confinement
 from ensign.host.json_text import read_json
 from ensign.host.machine import read_machine
-from ensign.host.processor import read_processor
 from ensign.host.root_directory import ROOT_PATH, RootDirectory
 from ensign.host.text import read_text
 from ensign.lab.environment.named import NamedEnvironments
 from ensign.lab.environment.system import system_of
 from ensign.lab.ports import Ports
 from ensign.meter.client import find_meter
-from ensign.model.environment_sheet import PROCESSOR_FLAGS, EnvironmentSheet, read_sheet
+from ensign.meter.processor import read_processor
+from ensign.model.environment_sheet import (
+    PROCESSOR_FLAGS,
+    PROCESSOR_REGISTERS,
+    EnvironmentSheet,
+    read_sheet,
+    registers_text,
+)
 from ensign.model.errors import InputError
 from ensign.model.study_environment import HOST
 from ensign.toolchains.find import installed_compilers
@@ -95,7 +101,9 @@ def _facts(place: _Place, python: str) -> Iterator[tuple[str, str]]:
     yield "glibc tunables", os.environ.get("GLIBC_TUNABLES", "")
     processor = machine.processor
     yield "cpu.model", processor.model
-    yield PROCESSOR_FLAGS, " ".join(sorted(read_processor().flags))
+    asked = read_processor()
+    yield PROCESSOR_FLAGS, " ".join(sorted(asked.flags))
+    yield PROCESSOR_REGISTERS, registers_text(asked.registers)
     yield "cpu.governors", " ".join(processor.governors)
     yield "cpu.turbo", processor.turbo
     yield "cpu.smt", processor.smt

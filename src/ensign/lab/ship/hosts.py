@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.host.foreign_files import read_foreign
 from ensign.host.json_text import read_json
 from ensign.host.processor import flags_of_all
-from ensign.model.environment_sheet import PROCESSOR_FLAGS, read_sheet
+from ensign.meter.processor import read_processor
+from ensign.model.cpuid import is_named, sets_of
+from ensign.model.environment_sheet import PROCESSOR_FLAGS, read_sheet, registers_of
 from ensign.model.errors import InputError
-from ensign.model.instructions import FIRST_LEVEL, LEVELS, InstructionSets
+from ensign.model.instructions import FIRST_LEVEL, LEVELS, InstructionSets, ProcessorSets
 from ensign.model.quoting import visible
 
 _LONGEST_BYTES = 64 << 20  # /proc/cpuinfo of a thousand processors has 2 MiB
 _SHOWN = 6
+_BY_LEVEL = f"ship a variant with a target by its level ({', '.join(LEVELS)})"
 _OWN = Path("/proc/cpuinfo")
 
 
@@ -24,7 +27,7 @@ class Host:
     """A host by the file that tells of it, and the instructions that all of its processors have."""
 
     name: str
-    flags: frozenset[str]
+    sets: ProcessorSets
 
     def __str__(self) -> str:
         return self.name
@@ -39,29 +42,33 @@ def read_host(path: Path) -> Host:
     except OSError as error:
         raise InputError(f"--host {name}: {error.strerror}") from None
     text = data.decode(errors="replace")
-    flags = _of_sheet(text) if text.lstrip().startswith("{") else flags_of_all(text)
-    if not flags:
+    if text.lstrip().startswith("{"):
+        sets = _of_sheet(text)
+    else:
+        sets = _with(flags_of_all(text), read_processor().registers if own else {})
+    if not sets.names:
         raise InputError(
             f"--host {name}: it names no flags of an x86-64 processor; give a copy of the host's "
             "/proc/cpuinfo, or what 'ensign env show --json' prints there"
         )
-    return Host(name, flags)
+    return Host(name, sets)
 
 
 def require_hosts(
     variant: str, instructions: InstructionSets | None, hosts: Sequence[Host]
-) -> None:
-    """InputError where the variant does not run on one of them, or that is not known."""
+) -> dict[str, str]:
+    """What is not known of hosts, by their names: whether they have all that the variant may use.
+
+    InputError where one of them lacks something, or nothing is known of what it may use.
+    """
     if not hosts:
-        return
-    if instructions is None or instructions.unknown:
-        named = "" if instructions is None else f" ({', '.join(instructions.unknown[:_SHOWN])})"
+        return {}
+    if instructions is None:
         raise InputError(
-            f"which instructions {variant} uses is not known{named}, so it cannot be said whether "
-            "it runs on these hosts; leave --host out, or ship a variant with a target by its "
-            f"level ({', '.join(LEVELS)})"
+            f"which instructions {variant} uses is not known, so it cannot be said whether "
+            f"it runs on these hosts; leave --host out, or {_BY_LEVEL}"
         )
-    lacking = [(each, instructions.sets - each.flags) for each in hosts]
+    lacking = [(each, each.sets.lacking(instructions.sets)) for each in hosts]
     lacking = [(host, sets) for host, sets in lacking if sets]
     if lacking:
         host, sets = lacking[0]
@@ -70,9 +77,20 @@ def require_hosts(
             f"{variant} does not run on {host.name}{more}: it may use {_listed(sets)}, which that "
             f"processor lacks; ship a variant with target {_level_of(hosts)}, or leave the host out"
         )
+    doubts = {each.name: _doubt(each, instructions) for each in hosts}
+    return {name: doubt for name, doubt in doubts.items() if doubt}
 
 
-def _listed(sets: frozenset[str]) -> str:
+def _doubt(host: Host, instructions: InstructionSets) -> str:
+    not_known = host.sets.not_known(instructions)
+    if not not_known:
+        return ""
+    named = all(map(is_named, not_known)) and not host.sets.whole
+    way = "what 'ensign env show --json' prints there says it" if named else _BY_LEVEL
+    return f"whether {host.name} has {_listed(not_known)} is not known; {way}"
+
+
+def _listed(sets: Collection[str]) -> str:
     names = sorted(sets)
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{', '.join(names[:_SHOWN])}{more}"
@@ -80,13 +98,17 @@ def _listed(sets: frozenset[str]) -> str:
 
 def _level_of(hosts: Sequence[Host]) -> str:
     """The highest level that all of them have."""
-    common = frozenset.intersection(*(each.flags for each in hosts))
+    common = frozenset.intersection(*(each.sets.names for each in hosts))
     return next((name for name, sets in reversed(LEVELS.items()) if sets <= common), FIRST_LEVEL)
 
 
-def _of_sheet(text: str) -> frozenset[str]:
+def _of_sheet(text: str) -> ProcessorSets:
     try:
         sheet = read_sheet(read_json(text))
     except ValueError:
-        return frozenset()
-    return frozenset(sheet.facts.get(PROCESSOR_FLAGS, "").split())
+        return ProcessorSets(frozenset())
+    return _with(sheet.facts.get(PROCESSOR_FLAGS, "").split(), registers_of(sheet))
+
+
+def _with(flags: Iterable[str], registers: Mapping[str, int]) -> ProcessorSets:
+    return ProcessorSets(frozenset(flags) | sets_of(registers), whole=bool(registers))

@@ -81,7 +81,7 @@ def ship(
     if built.facts.identity != measured.identity:
         raise _stale(file, variant)
     instructions = instructions_of_variant(request, built, building)
-    require_hosts(variant, instructions, demands.hosts)
+    doubts = require_hosts(variant, instructions, demands.hosts)
     try:
         shipment = ship_variant(request, built, building, on_event)
         assert built.seen is not None  # noqa: S101  # it was shipped
@@ -94,8 +94,14 @@ def ship(
         others = tuple(map(change.with_compiler, tried))
     except EditError as error:
         raise file.error(str(error), "ship", "edits", error.index) from None
-    hosts = tuple(map(str, demands.hosts))
-    return replace(shipment, instructions=instructions, hosts=hosts, others=others)
+    hosts = tuple(each.name for each in demands.hosts if each.name not in doubts)
+    return replace(
+        shipment,
+        instructions=instructions,
+        hosts=hosts,
+        doubts=tuple(doubts.values()),
+        others=others,
+    )
 
 
 @dataclass(frozen=True, slots=True)
