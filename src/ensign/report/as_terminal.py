@@ -163,8 +163,8 @@ def _of_commands(page: Page, table: Table, rows: Sequence[Sequence[Text]]) -> li
     heads = [len(str(column.header)) for column in table.columns[1:]]
     cells = [max(head, *(len(row[n]) for row in rows)) for n, head in enumerate(heads, 1)]
     gap = _GAP if table.box is None else _RULED_GAP
-    room = page.width - sum(width + gap for width in cells)
-    names = distinct_short([row[0].plain for row in rows], max(_NARROWEST_NAME, room))
+    left = page.width - sum(width + gap for width in cells)
+    names = distinct_short([row[0].plain for row in rows], max(_NARROWEST_NAME, left))
     return [[_text(name), *row[1:]] for name, row in zip(names, rows, strict=True)]
 
 
