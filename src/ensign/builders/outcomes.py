@@ -110,8 +110,8 @@ def result_of(
     stage = plan.stage(plan.stage_of[variant.name])
     end = made[stage.key]
     if end.entry is None:
-        log_path = str(end.log)
-        return failed_result(variant, toolchain, end.reason, tail=end.tail, log_path=log_path)
+        result = failed_result(variant, toolchain, f"{end.tail}{end.reason}", log_path=str(end.log))
+        return replace(result, facts=replace(result.facts, error=end.error))
     entry = end.entry
     program, taken = program_of(entry), program_of(entry).taken
     flags = plan.flags_of[variant.name]
@@ -178,7 +178,7 @@ def left_out_result(variant: Variant, toolchain: Toolchain, reason: str) -> Buil
 
 
 def failed_result(
-    variant: Variant, toolchain: Toolchain, reason: str, *, tail: str = "", log_path: str = ""
+    variant: Variant, toolchain: Toolchain, log_tail: str, *, log_path: str = ""
 ) -> BuildResult:
     """Give the result of a variant whose build failed."""
     flags = toolchain.flags(variant)
@@ -194,7 +194,7 @@ def failed_result(
         text_bytes=0,
         loadable_sha256="",
         log_path=log_path,
-        log_tail=f"{tail}{reason}",
+        log_tail=log_tail,
     )
     return BuildResult(facts, None, None, {})
 
@@ -347,7 +347,8 @@ def _unbuilt(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Findi
 
 def _failure(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Finding:
     name, tail = result.facts.variant, result.facts.log_tail
-    kind, text = BUILD_FAILED, f"could not be built: {tail.splitlines()[-1]}"
+    why = result.facts.why_and_way_out
+    kind, text = BUILD_FAILED, f"could not be built: {why}"
     before = _dependencies_of(name, plan)
     parent = None if before is None else ends.get(before.key)
     if unknown_lto(tail):
@@ -355,9 +356,9 @@ def _failure(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Findi
         text = f"the compiler does not know the LTO flag: {unknown_lto(tail)}"
     elif before is not None and parent is not None and parent.entry is None:
         kind = DEPENDENCIES_BROKEN
-        text = f"its bundled dependencies cannot be built with its flags: {parent.reason}"
+        text = f"its bundled dependencies cannot be built with its flags: {why}"
         if before.label.startswith("dependencies with"):
-            text = f"the bundled dependencies cannot be built: {parent.reason}"
+            text = f"the bundled dependencies cannot be built: {why}"
     return kind.found(text, name)
 
 

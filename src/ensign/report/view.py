@@ -303,7 +303,7 @@ def _why(build: BuildFacts, result: Result) -> str:
     if build.variant in failed:
         return _failed(failed[build.variant])
     reasons = {
-        BuildStatus.FAILED: "its build failed",
+        BuildStatus.FAILED: f"its build failed: {clean(build.why_and_log)}",
         BuildStatus.NOT_AS_ASKED: "what was built is not what was asked for",
         BuildStatus.LEFT_OUT: f"left out: {clean(build.log_tail)}",
     }
