@@ -36,6 +36,7 @@ from ensign.proof.files import judge_all
 from ensign.proof.leftovers import FILE as BEFORE
 from ensign.proof.leftovers import read_leftovers
 from ensign.proof.rules import describe, describe_units
+from ensign.proof.rules_flags import flags_had
 from ensign.proof.rules_log import unknown_lto
 from ensign.proof.rules_origin import undeclared
 from ensign.sources.obtain import SourceTree
@@ -53,7 +54,8 @@ class BuildResult:
     came of that. A loader is to look in `libraries`, relative to `files`; `made` are libraries that
     were built and not kept. `stage` is what made it, `build_tree_sha256` what its tree was then,
     where that was kept; `check_ran` is False where its check never ran it. `not_compared` has
-    workloads, and why their output was not.
+    workloads, and why their output was not. `flag_files` are flags that some of its files lack,
+    with the paths of those that have them.
     """
 
     facts: BuildFacts
@@ -70,6 +72,7 @@ class BuildResult:
     build_tree_sha256: str = ""
     check_ran: bool = True
     not_compared: tuple[tuple[str, str], ...] = ()
+    flag_files: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,18 @@ def result_of(
         made=program.made,
         stage=stage,
         build_tree_sha256=entry.contents.get(BUILD_TREE, ""),
+        flag_files=_flag_files(taken.files[0].path, (seen, *others)),
     )
+
+
+def _flag_files(
+    program: str, every: Sequence[BuildEvidence]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    having: dict[str, list[str]] = {}
+    for each in every:
+        for flag in sorted(flags_had(each)):
+            having.setdefault(flag, []).append(each.file or program)
+    return tuple((flag, tuple(of)) for flag, of in having.items() if len(of) < len(every))
 
 
 def left_out_result(variant: Variant, toolchain: Toolchain, reason: str) -> BuildResult:

@@ -165,7 +165,8 @@ class Exploration:
         if error is None:
             return None
         lines = "".join(f"\n  {line}" for line in excerpt(output, error))
-        return CommandFailed(f"the build made no program: {error.said}{lines}")
+        text = f"the project does not build here: no program was made: {error.said}"
+        return CommandFailed(f"{text}{lines}")
 
     def with_more_programs(self) -> tuple[Exploration, Mapping[str, tuple[str, ...]]]:
         """With programs that are built on demand alone, such as tests; what to ask for, by path.
