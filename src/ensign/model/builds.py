@@ -109,6 +109,12 @@ class BuildFacts:
         return f"{self.why_failed}; log: {self.log_path}" if self.log_path else self.why_failed
 
     @property
+    def failure(self) -> str:
+        """What failed it, where its log is, and what helps."""
+        way_out = "" if self.error is None else self.error.way_out
+        return f"{self.why_and_log}; {way_out}" if way_out else self.why_and_log
+
+    @property
     def identity(self) -> str:
         """One hash for all files that count; that of the program where it is the only one."""
         return identity(self.files, self.loadable_sha256)
