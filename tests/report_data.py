@@ -6,7 +6,7 @@ import math
 import random
 from dataclasses import replace
 
-from ensign.model.builds import BuildFacts, BuildStatus
+from ensign.model.builds import BuildError, BuildFacts, BuildStatus
 from ensign.model.comparisons import Comparison, Direction, OtherMetric, Size, TimeShares
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import (
@@ -110,6 +110,9 @@ def unbounded(variant: str, executions: int = 2) -> Comparison:
     )  # fmt: skip
 
 
+_TOLD = BuildError("", 0, "unable to execute command: ld.lld")
+
+
 def build(variant: str, status: str = "built", log_tail: str = "") -> BuildFacts:
     compiler, _, rest = variant.partition("-O")
     flags = ("-O" + rest.split("-")[0], *(("-flto",) if "lto" in variant else ()))
@@ -129,6 +132,7 @@ def build(variant: str, status: str = "built", log_tail: str = "") -> BuildFacts
         loadable_sha256="" if failed else "9f" * 32,
         log_path=f".ensign/redis-quick/builds/{variant}.log",
         log_tail=log_tail,
+        error=_TOLD if failed else None,
     )
 
 

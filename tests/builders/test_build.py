@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -117,9 +118,12 @@ def test_a_failing_variant_is_a_result_with_its_log(tmp_path: Path, ports: Build
     facts = report.result("broken").facts
     assert facts.status == "failed"
     assert "this flag breaks the build" in facts.log_tail
+    assert facts.error is not None
+    assert re.fullmatch(r"main\.c:\d+: #error .*this flag breaks the build.*", facts.error.said)
     assert Path(facts.log_path).read_text().startswith("$ make -j")
     assert report.result("broken").artifact is None
     assert [finding.code for finding in report.findings] == ["build-failed"]
+    assert report.findings[0].text == f"could not be built: {facts.error.said}"
     assert report.result("gcc-O2").facts.status == "built"
 
 

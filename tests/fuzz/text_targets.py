@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ensign.builders.build_depends import unmet_in
 from ensign.builders.built_again import TreeBefore, what_ran
+from ensign.builders.first_error import first_error
 from ensign.builders.profile_files import taken_branches, warnings_in
 from ensign.builders.recorder import compile_commands, read_calls
 from ensign.builders.sandboxes import Sandbox
@@ -175,6 +176,7 @@ def _profile(path: Path) -> None:
 def _said(text: str) -> None:
     """What compilers and linkers said."""
     unknown_lto(text)
+    first_error(text)
     used_by_map(text)
     files_in_map(text)
     symbols_by_member(text, "libx.a")

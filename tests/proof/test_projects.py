@@ -12,7 +12,9 @@ from elftools.elf.sections import SymbolTableSection
 from ensign.builders.build import WrongBaseline, build_variants
 from ensign.builders.outcomes import BuildReport
 from ensign.builders.request import BuildPorts
+from ensign.lab.study.ran import judge_ran
 from ensign.model.findings import Severity
+from ensign.model.ran import RanFile, RanOnce
 from ensign.model.variants import Variant
 from small_studies import request
 
@@ -226,3 +228,85 @@ def test_a_flag_without_effect_on_the_binary(tmp_path: Path, recording_ports: Bu
     report = build("right", tmp_path, recording_ports, plain, same)
     assert codes(report) == ["same-bytes"]
     assert report.results[1].facts.said == "same as plain"
+
+
+def with_libraries(
+    tmp_path: Path, ports: BuildPorts, *words: str, files: tuple[str, ...] = ("libother.so",)
+) -> BuildReport:
+    """A project whose program is compiled at `-O1`, beside libraries that it links or not."""
+    shape = {
+        "commands": [[*MAKE, "LINKED=-lother", *words, "program"]],
+        "runtime_files": list(files),
+    }
+    variants = (a_variant("gcc-12"), Variant("plain", "gcc-12", "-O0"))
+    return build("fixed-program", tmp_path, ports, *variants, **shape)
+
+
+def test_a_program_of_fixed_flags_is_named_where_its_library_has_them(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    report = with_libraries(tmp_path, recording_ports)
+    said = [(each.code, each.severity, each.subject) for each in report.findings]
+    assert said == [("flags-differ", Severity.WARNING, name) for name in ("v", "plain")]
+    assert "no compile unit (2) of program has -O3 (there is -O1)" in report.findings[0].text
+    assert "which libother.so has" in report.findings[0].text
+    assert 'build.own_flags = ["main.c", "part.c"]' in report.findings[0].text
+    (result, _) = report.results
+    assert ("-O3", ("libother.so",)) in result.flag_files
+
+
+def test_a_library_of_fixed_flags_is_named_where_the_program_has_them(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    files = ("libother.so", "libfixed.so")
+    words = ("PROGRAM_FLAGS=$(CFLAGS)", "LINKED=-lother -lfixed")
+    report = with_libraries(tmp_path, recording_ports, *words, files=files)
+    texts = [each.text for each in report.findings if each.subject == "v"]
+    assert len(texts) == 1
+    assert "no compile unit (1) of libfixed.so has -O3 (there is -O1)" in texts[0]
+    assert "which program, libother.so have" in texts[0]
+
+
+def test_where_a_later_flag_counts_it_is_the_same(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    report = with_libraries(tmp_path, recording_ports, "PROGRAM_FLAGS=$(CFLAGS) -O1")
+    assert codes(report) == ["flags-differ", "flags-differ"]
+
+
+def test_where_no_file_has_the_flags_they_are_missing(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    with pytest.raises(WrongBaseline) as wrong:
+        with_libraries(tmp_path, recording_ports, "CFLAGS=-O1 -g")
+    assert {each.code for each in wrong.value.findings} == {"flag-missing"}
+    assert 'build.rewrite.compile = ["{cflags}"]' in str(wrong.value)
+    assert 'flags_by = "recorder"' in str(wrong.value)
+
+
+def ran_once(variant: str, workload: str, *paths: str, not_judged: str = "") -> RanOnce:
+    files = tuple(RanFile(path, "1" * 64, built=True) for path in paths)
+    return RanOnce(variant, workload, files, not_judged)
+
+
+def test_a_library_that_did_not_run_has_no_flags_for_the_others(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    report = with_libraries(tmp_path, recording_ports)
+    first = report.results[:1]
+    both, alone = (
+        ran_once("v", "a", "program", "libother.so"),
+        ran_once("v", "b", "program"),
+    )
+    assert judge_ran(first, [both], "program").findings == ()
+    partly = judge_ran(first, [both, alone], "program")
+    assert [(each.code, each.severity) for each in partly.findings] == [
+        ("flag-not-run", Severity.WARNING)
+    ]
+    assert "nothing that b ran has it" in partly.findings[0].text
+    assert partly.wrong == frozenset()
+    never = judge_ran(first, [alone], "program")
+    assert [each.code for each in never.findings] == ["flag-not-run"]
+    assert never.wrong == {"v"}
+    unknown = ran_once("v", "b", "program", not_judged="it was not seen")
+    assert judge_ran(first, [unknown], "program").wrong == frozenset()

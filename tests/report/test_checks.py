@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ensign.model.builds import CheckStatus
+from ensign.model.builds import BuildError, CheckStatus
 from ensign.model.results import Result
 from ensign.report import as_html, as_json, as_markdown, as_terminal
 from ensign.report.terminal_page import Screen
@@ -58,3 +58,16 @@ def test_every_report_shows_it(result: Result) -> None:
     assert builds[FASTEST]["check"] == "failed"
     assert builds[FASTEST]["check_failed"] == "'./runtest' ended with status 1"
     assert builds["gcc-12-O2"]["check"] == "not checked"
+
+
+def test_variants_that_fail_for_one_reason_are_one_row() -> None:
+    error = BuildError("dc.c", 64, "call to undeclared function 'x'", "compile with -Wno-y")
+    failed = [replace(build(name, "failed"), error=error) for name in ("clang-O2", "clang-O3")]
+    other = replace(build("gcc-Os", "failed"), error=replace(error, line=7))
+    view = view_of(study(builds=(build("gcc-12-O2"), *failed, other)))
+    rows = [each for each in view.unmeasured if "dc.c" in each.reason]
+    assert [each.label for each in rows] == ["clang-O2 and clang-O3", "gcc-Os"]
+    assert rows[0].reason == (
+        "its build failed: dc.c:64: call to undeclared function 'x'; "
+        "log: .ensign/redis-quick/builds/clang-O2.log; compile with -Wno-y"
+    )

@@ -18,13 +18,20 @@ from ensign.host.disk_watch import DiskLimit, used_bytes
 from ensign.host.entry import CacheChanged
 from ensign.host.files import copy_tree, remove_tree, storage_errors, tree_sha256
 from ensign.host.foreign_files import hand_over, remove_special
-from ensign.host.processes import Outcome, Processes, ProcessLimits, ProcessRequest
+from ensign.host.processes import (
+    Outcome,
+    Processes,
+    ProcessLimits,
+    ProcessRequest,
+    read_tail,
+)
 from ensign.host.root_directory import ROOT_PATH, RootDirectory
 from ensign.host.storage import full_file_system
 from ensign.model.errors import StorageFailed
 from ensign.model.units import format_size
 
 _TRIES = 3
+_MOST_OUTPUT_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +151,15 @@ class Runner:
     def left_ns(self) -> int:
         """What is left until the deadline, not above 0 if it is over."""
         return self.bounds.deadline_ns - self.build_context.clock.monotonic_ns()
+
+    @property
+    def logged_bytes(self) -> int:
+        """How long the log is."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def output_since(self, logged_bytes: int) -> str:
+        """What was printed since the log had that length; the end of it, if that is much."""
+        return read_tail(self.log, min(_MOST_OUTPUT_BYTES, self.logged_bytes - logged_bytes))
 
     def note(self, line: str) -> None:
         """Write a line to the log. StorageFailed if the disk is full."""

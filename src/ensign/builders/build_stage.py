@@ -13,6 +13,7 @@ from ensign.builders import recorder, relink
 from ensign.builders.build_context import Bounds, BuildContext, Runner
 from ensign.builders.call_log import CallLog, recorded
 from ensign.builders.commands import with_jobs
+from ensign.builders.first_error import first_error
 from ensign.builders.layouts import bolt_call
 from ensign.builders.profile_files import bolt_coverage, lay, warnings_in
 from ensign.builders.profiles import of_file
@@ -33,6 +34,7 @@ from ensign.builders.taking import TakingError, made_libraries, take
 from ensign.host.files import copy_tree, remove_tree
 from ensign.host.foreign_files import copy_foreign, take_over
 from ensign.host.processes import read_tail
+from ensign.model.builds import BuildError
 from ensign.model.calls import Call
 from ensign.proof.leftovers import FILE as BEFORE
 from ensign.proof.leftovers import Leftover, as_text, leftovers, read_leftovers
@@ -50,12 +52,27 @@ BUILD_TREE = "build-tree"
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How a stage ended: its entry, or the last lines of its log and why it failed."""
+    """How a stage ended: its entry, or the last lines of its log and why it failed.
+
+    `reason` is how its command ended, `error` what failed it, where a tool said so.
+    """
 
     entry: StageEntry | None
     log: Path
     reason: str = ""
     tail: str = ""
+    error: BuildError | None = None
+
+    @property
+    def why(self) -> str:
+        """What failed it in a line."""
+        return self.reason if self.error is None else self.error.said
+
+    @property
+    def told(self) -> str:
+        """That line, where its log is, what helps, and the last lines of the log."""
+        way_out = "" if self.error is None else self.error.way_out
+        return "\n".join(filter(None, (f"{self.why}; log: {self.log}", way_out, self.tail)))
 
 
 def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildContext) -> Made:
@@ -125,7 +142,9 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildC
     try:
         entry = build_context.cache.make(stage.kind, stage.key, fill, reader(stage.kind))
     except StageFailedError as failed:
-        return Made(None, log, str(failed), read_tail(log))
+        tree = build_context.sandboxes.build_path
+        error = first_error(failed.output, failed.calls, tree)
+        return Made(None, log, str(failed), read_tail(log), error)
     log.unlink(missing_ok=True)
     return Made(entry, entry.folder / _LOG)
 

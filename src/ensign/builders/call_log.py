@@ -59,8 +59,8 @@ def recorded(stage: Stage, sandbox: Sandbox, build_context: BuildContext) -> Ite
         with collector.listening():
             try:
                 yield call_log
-            except StageFailedError:
-                call_log.require_sound()
+            except StageFailedError as failed:
+                failed.calls = call_log.calls()
                 raise
             call_log.require_sound()
 

@@ -111,7 +111,7 @@ class Graph:
             failed = next((made for made in inputs.values() if made.entry is None), None)
             if failed is not None:
                 del progress.waiting[stage.key]
-                self._finish(stage, Made(None, failed.log, failed.reason, failed.tail))
+                self._finish(stage, failed)
             elif progress.running < most:
                 del progress.waiting[stage.key]
                 self._start(stage, self._inputs(stage), jobs_for(context.cores, at_work))
@@ -161,12 +161,9 @@ class Graph:
             self._tell("finished", stage, elapsed_s)
             return
         if stage.variants or stage.key in self._progress.started_ns:
-            self._tell("failed", stage, elapsed_s, made.reason)
+            self._tell("failed", stage, elapsed_s, made.why)
         if stage.key == self._context.baseline:
-            raise CommandFailed(
-                f"the baseline {stage.label} could not be built: {made.reason}; "
-                f"log: {made.log}\n{made.tail}"
-            )
+            raise CommandFailed(f"the baseline {stage.label} could not be built: {made.told}")
 
     def _tell(self, kind: EventKind, stage: Stage, elapsed_s: float, text: str = "") -> None:
         expected_s = self._context.expected_s.get(stage.key, 0.0)

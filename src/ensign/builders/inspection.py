@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ensign.builders.first_error import first_error
 from ensign.builders.opened_tree import OpenedTree, opened_tree
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import obtain_sources
@@ -20,7 +21,6 @@ from ensign.builders.systems.build_system import BUILD_FOLDER, Recognized
 from ensign.builders.systems.inspected import Inspected, Target
 from ensign.builders.systems.registry import with_recipe_of_system
 from ensign.host.foreign_files import HostileFileError, read_foreign
-from ensign.host.processes import read_tail
 from ensign.model.build_events import ignore
 from ensign.model.errors import InputError
 from ensign.model.quoting import shortened
@@ -70,23 +70,12 @@ def inspect_tree(wanted: Inspection, recognized: Recognized, ports: BuildPorts) 
             (asked or _built)(opened)
             return asked_of(opened, recognized)
         except StageFailedError as failed:
-            said = read_tail(opened.runner.log)
-            why = shortened(_reason(said), _LONGEST_REASON) or str(failed)
+            error = first_error(failed.output, tree=opened.seen_as)
+            why = str(failed) if error is None else shortened(error.said, _LONGEST_REASON)
             text = f"{recognized.system} cannot build this tree here: {why}"
             return Inspected(recognized, notes=(text,))
         except (HostileFileError, InputError) as error:
             return Inspected(recognized, notes=(str(error),))
-
-
-def _reason(tail: str) -> str:
-    """The line of a log that says most likely why it ends there; empty without one."""
-    lines = [line.strip() for line in tail.splitlines() if line.strip()]
-    for index in reversed(range(len(lines))):
-        said = lines[index].lower()
-        if "error" in said and "errors occurred" not in said and not said.startswith("make"):
-            following = lines[index + 1 : index + 2] if lines[index].endswith(":") else []
-            return " ".join((lines[index], *following))
-    return ""
 
 
 def _request(wanted: Inspection, recognized: Recognized) -> BuildRequest:

@@ -36,6 +36,7 @@ from ensign.proof.files import judge_all
 from ensign.proof.leftovers import FILE as BEFORE
 from ensign.proof.leftovers import read_leftovers
 from ensign.proof.rules import describe, describe_units
+from ensign.proof.rules_flags import flags_had
 from ensign.proof.rules_log import unknown_lto
 from ensign.proof.rules_origin import undeclared
 from ensign.sources.obtain import SourceTree
@@ -53,7 +54,8 @@ class BuildResult:
     came of that. A loader is to look in `libraries`, relative to `files`; `made` are libraries that
     were built and not kept. `stage` is what made it, `build_tree_sha256` what its tree was then,
     where that was kept; `check_ran` is False where its check never ran it. `not_compared` has
-    workloads, and why their output was not.
+    workloads, and why their output was not. `flag_files` are flags that some of its files lack,
+    with the paths of those that have them.
     """
 
     facts: BuildFacts
@@ -70,6 +72,7 @@ class BuildResult:
     build_tree_sha256: str = ""
     check_ran: bool = True
     not_compared: tuple[tuple[str, str], ...] = ()
+    flag_files: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +113,8 @@ def result_of(
     stage = plan.stage(plan.stage_of[variant.name])
     end = made[stage.key]
     if end.entry is None:
-        log_path = str(end.log)
-        return failed_result(variant, toolchain, end.reason, tail=end.tail, log_path=log_path)
+        result = failed_result(variant, toolchain, f"{end.tail}{end.reason}", log_path=str(end.log))
+        return replace(result, facts=replace(result.facts, error=end.error))
     entry = end.entry
     program, taken = program_of(entry), program_of(entry).taken
     flags = plan.flags_of[variant.name]
@@ -168,7 +171,18 @@ def result_of(
         made=program.made,
         stage=stage,
         build_tree_sha256=entry.contents.get(BUILD_TREE, ""),
+        flag_files=_flag_files(taken.files[0].path, (seen, *others)),
     )
+
+
+def _flag_files(
+    program: str, every: Sequence[BuildEvidence]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    having: dict[str, list[str]] = {}
+    for each in every:
+        for flag in sorted(flags_had(each)):
+            having.setdefault(flag, []).append(each.file or program)
+    return tuple((flag, tuple(of)) for flag, of in having.items() if len(of) < len(every))
 
 
 def left_out_result(variant: Variant, toolchain: Toolchain, reason: str) -> BuildResult:
@@ -178,7 +192,7 @@ def left_out_result(variant: Variant, toolchain: Toolchain, reason: str) -> Buil
 
 
 def failed_result(
-    variant: Variant, toolchain: Toolchain, reason: str, *, tail: str = "", log_path: str = ""
+    variant: Variant, toolchain: Toolchain, log_tail: str, *, log_path: str = ""
 ) -> BuildResult:
     """Give the result of a variant whose build failed."""
     flags = toolchain.flags(variant)
@@ -194,7 +208,7 @@ def failed_result(
         text_bytes=0,
         loadable_sha256="",
         log_path=log_path,
-        log_tail=f"{tail}{reason}",
+        log_tail=log_tail,
     )
     return BuildResult(facts, None, None, {})
 
@@ -347,7 +361,8 @@ def _unbuilt(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Findi
 
 def _failure(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Finding:
     name, tail = result.facts.variant, result.facts.log_tail
-    kind, text = BUILD_FAILED, f"could not be built: {tail.splitlines()[-1]}"
+    why = result.facts.why_and_way_out
+    kind, text = BUILD_FAILED, f"could not be built: {why}"
     before = _dependencies_of(name, plan)
     parent = None if before is None else ends.get(before.key)
     if unknown_lto(tail):
@@ -355,9 +370,9 @@ def _failure(result: BuildResult, plan: Plan, ends: Mapping[str, Made]) -> Findi
         text = f"the compiler does not know the LTO flag: {unknown_lto(tail)}"
     elif before is not None and parent is not None and parent.entry is None:
         kind = DEPENDENCIES_BROKEN
-        text = f"its bundled dependencies cannot be built with its flags: {parent.reason}"
+        text = f"its bundled dependencies cannot be built with its flags: {why}"
         if before.label.startswith("dependencies with"):
-            text = f"the bundled dependencies cannot be built: {parent.reason}"
+            text = f"the bundled dependencies cannot be built: {why}"
     return kind.found(text, name)
 
 

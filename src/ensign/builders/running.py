@@ -28,7 +28,15 @@ _BUBBLEWRAP = "bwrap"  # it waits for what is left
 
 
 class StageFailedError(Exception):
-    """Ends a stage; the text says why."""
+    """Ends a stage; the text says why.
+
+    `output` is what the command that failed had printed, `calls` are what was recorded until then.
+    """
+
+    def __init__(self, text: str, output: str = "") -> None:
+        super().__init__(text)
+        self.output = output
+        self.calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +116,14 @@ class Run:
     def commands(self, commands: Commands) -> None:
         """Run them one after the other. StageFailedError."""
         for argv in commands:
+            logged_bytes = self.runner.logged_bytes
             outcome = self.runner.run(argv)
             left = (name for name in outcome.left_running if name != _BUBBLEWRAP)
             self.left_running.extend(left)
             if not outcome.ok:
                 raise StageFailedError(
-                    f"'{called(argv)}' {outcome.describe()}{self.runner.limit_met(outcome)}"
+                    f"'{called(argv)}' {outcome.describe()}{self.runner.limit_met(outcome)}",
+                    self.runner.output_since(logged_bytes) if outcome.reason == "exited" else "",
                 )
 
     def collect(

@@ -18,7 +18,7 @@ Reason = Literal["exited", "deadline", "disk", "ended", "memory", "not-found", "
 
 TAIL_BYTES = 2000
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_COLOR = re.compile(r"\x1b\[[0-9;]*[mK]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,12 @@ def read_tail(log: Path, size_bytes: int = TAIL_BYTES) -> str:
         return ""
     if start and b"\n" in data:
         data = data.split(b"\n", 1)[1]
-    return _COLOUR.sub("", data.decode(errors="replace"))
+    return without_colors(data.decode(errors="replace"))
+
+
+def without_colors(text: str) -> str:
+    """A text without the sequences by which programs color it for a terminal."""
+    return _COLOR.sub("", text)
 
 
 @dataclass

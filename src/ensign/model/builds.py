@@ -29,6 +29,25 @@ class CheckStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class BuildError:
+    """What a tool said when a build failed: a line of a file (0 and empty where it names none).
+
+    `file` is relative to the source folder where it lies in that; `way_out` says what helps.
+    """
+
+    file: str
+    line: int
+    text: str
+    way_out: str = ""
+
+    @property
+    def said(self) -> str:
+        """The error with its place: `dc.c:64: call to undeclared function 'x'`."""
+        line = f":{self.line}" if self.line else ""
+        return f"{self.file}{line}: {self.text}" if self.file else self.text
+
+
+@dataclass(frozen=True, slots=True)
 class BuildFacts:
     """One variant as built.
 
@@ -44,7 +63,7 @@ class BuildFacts:
     all. `layouts` has the loadable hash of each relink, and `layout_kind` says in what they differ.
     `files` are all that count, the
     program first; records of earlier versions have none. `coverage` is how much of the program had
-    a profile, for whom.
+    a profile, for whom. `error` is what failed the build, where a tool said so.
     """
 
     variant: str
@@ -69,6 +88,31 @@ class BuildFacts:
     files: tuple[BuiltFile, ...] = ()
     same_as: str = ""
     coverage: tuple[ProfileCoverage, ...] = ()
+    error: BuildError | None = None
+
+    @property
+    def why_failed(self) -> str:
+        """The error that failed it, or else how its command ended."""
+        if self.error is not None:
+            return self.error.said
+        return next(reversed(self.log_tail.splitlines()), self.said)
+
+    @property
+    def why_and_way_out(self) -> str:
+        """The same, and what helps where that is known."""
+        way_out = "" if self.error is None else self.error.way_out
+        return f"{self.why_failed}; {way_out}" if way_out else self.why_failed
+
+    @property
+    def why_and_log(self) -> str:
+        """What failed it, and where its log is."""
+        return f"{self.why_failed}; log: {self.log_path}" if self.log_path else self.why_failed
+
+    @property
+    def failure(self) -> str:
+        """What failed it, where its log is, and what helps."""
+        way_out = "" if self.error is None else self.error.way_out
+        return f"{self.why_and_log}; {way_out}" if way_out else self.why_and_log
 
     @property
     def identity(self) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from ensign.model.calls import Call
@@ -43,7 +43,8 @@ class BuildEvidence:
     is what findings are about: a variant, or a path. `file` names a file that is kept beside the
     program, where this is not about the program itself. `took` has the hashes of what compile calls
     wrote and its links took; it is empty where that is not known. `prebuilt` are units of objects
-    that the study declares as such.
+    that the study declares as such. `elsewhere` has flags that other files of the variant have,
+    with the names of these.
     """
 
     subject: str
@@ -55,6 +56,12 @@ class BuildEvidence:
     file: str = ""
     took: frozenset[str] = frozenset()
     prebuilt: frozenset[Unit] = frozenset()
+    elsewhere: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The file that this is about, in a sentence."""
+        return self.file or PurePosixPath(self.proof.binary.path).name
 
     def finding(self, kind: FindingKind, text: str) -> Finding:
         """A finding about this build."""

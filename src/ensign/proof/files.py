@@ -10,6 +10,7 @@ from ensign.model.finding_kinds.proof import BOLT_NOT_APPLIED, NOT_JUDGED
 from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.rules import judge
+from ensign.proof.rules_flags import flags_had
 from ensign.proof.rules_log import without_others
 
 # Said of libraries by their own finding, which has the reason.
@@ -21,6 +22,7 @@ def judge_all(program: BuildEvidence, others: Sequence[BuildEvidence]) -> tuple[
     if program.request is not None:
         log = without_others(program.log, _objects_of((program, *others)))
         program = replace(program, log=log)
+    program, *others = with_elsewhere((program, *others))
     found = list(judge(program))
     known = {(each.code, each.text) for each in found}
     for seen in others:
@@ -30,6 +32,19 @@ def judge_all(program: BuildEvidence, others: Sequence[BuildEvidence]) -> tuple[
             if (finding.code, about) not in known:
                 found.append(finding)
     return tuple(found)
+
+
+def with_elsewhere(every: Sequence[BuildEvidence]) -> tuple[BuildEvidence, ...]:
+    """The same files, each with what others of them have of the flags that were asked for."""
+    had = [(seen, flags_had(seen)) for seen in every]
+    having = {
+        flag: tuple(seen.name for seen, flags in had if flag in flags)
+        for flag in {flag for _, flags in had for flag in flags}
+    }
+    return tuple(
+        replace(seen, elsewhere={f: names for f, names in having.items() if f not in flags})
+        for seen, flags in had
+    )
 
 
 def _objects_of(every: Iterable[BuildEvidence]) -> dict[str, frozenset[str]]:

@@ -26,10 +26,8 @@ from ensign.proof.flags import effect, effects, level_of, lto_of
 _RECORDING = "-grecord-command-line"
 _DECLARED = 20
 _REWRITE = 'build.rewrite.compile = ["{cflags}"]'
-_LAST = (
-    f"give the variant's flags last, as {_REWRITE} does; "
-    'with a build.system, flags_by = "recorder" does the same'
-)
+_BY_SYSTEM = 'with a build.system, flags_by = "recorder" does the same'
+_LAST = f"give the variant's flags last, as {_REWRITE} does; {_BY_SYSTEM}"
 _FIXED = ("position independence", "none")
 _OFF = (
     "turn off the project's own position independence "
@@ -59,13 +57,15 @@ class _Miss:
 def flag_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """Missing, overridden and differing flags, debug information, leaks into dependencies."""
     if seen.request is not None:
-        every = own_units(seen)
-        own = with_own_flags(seen, every)
-        units = [unit for unit in every if unit not in own]
+        units = _without_own_flags(seen)
         yield from _leaks(seen, seen.request)
-        found = tuple(_against(seen, seen.request, units))
+        missed = _missed(seen, seen.request, units)
+        beside = [each for each in missed if _is_beside(seen, each)]
+        yield from _beside_others(seen, beside)
+        rest = [each for each in missed if each not in beside]
+        found = tuple(_against(seen, seen.request, rest, len(units)))
         yield from found
-        if not any(finding.is_a(FLAG_MISSING) for finding in found):
+        if not beside and not any(finding.is_a(FLAG_MISSING) for finding in found):
             yield from _debug(seen, units)
         yield from _unrequested_lto(seen, seen.request, units)
     elif seen.proof.binary.read and not seen.proof.binary.units:
@@ -95,31 +95,88 @@ def no_debug(binary: Binary) -> str:
     )
 
 
-def _against(seen: BuildEvidence, request: Request, units: Sequence[Compiled]) -> Iterator[Finding]:
-    wanted = _wanted(request)
-    if seen.proof.binary.shared_library:
-        wanted.pop(_POSITION, None)
-    misses = [miss for unit in units for miss in _misses(unit, wanted)]
-    flags = list(dict.fromkeys(miss.flag for miss in misses))
-    missing: list[_Miss] = []
-    for flag in flags:
-        those = [miss for miss in misses if miss.flag == flag]
-        judged = [unit for unit in units if _can_judge(unit, flag)]
-        if any(miss.overridden for miss in those):
-            yield _overridden(seen, those, everywhere=len(those) == len(judged))
-        elif len(those) == len(judged):
-            missing += those
-        else:
-            yield _in_some(seen, request, those, len(judged))
-    if missing:
-        named = [_with_instead([m for m in missing if m.flag == flag]) for flag in flags]
+def flags_had(seen: BuildEvidence) -> frozenset[str]:
+    """The requested flags that some compile unit of a file has."""
+    if seen.request is None:
+        return frozenset()
+    wanted, having = _wanted(seen, seen.request), set()
+    for unit in _without_own_flags(seen):
+        missed = {miss.flag for miss in _misses(unit, wanted)}
+        judged = {flag for flag in wanted.values() if _can_judge(unit, flag)}
+        having |= judged - missed
+    return frozenset(having)
+
+
+@dataclass(frozen=True, slots=True)
+class _Missed:
+    """A requested flag that units lack, of so many that could be judged."""
+
+    flag: str
+    misses: tuple[_Miss, ...]
+    judged: int
+
+    @property
+    def by_all(self) -> bool:
+        return len(self.misses) == self.judged
+
+    @property
+    def overridden(self) -> bool:
+        return any(miss.overridden for miss in self.misses)
+
+
+def _missed(
+    seen: BuildEvidence, request: Request, units: Sequence[Compiled]
+) -> tuple[_Missed, ...]:
+    wanted = _wanted(seen, request)
+    found: dict[str, list[_Miss]] = {}
+    for unit in units:
+        for miss in _misses(unit, wanted):
+            found.setdefault(miss.flag, []).append(miss)
+    return tuple(
+        _Missed(flag, tuple(misses), sum(_can_judge(unit, flag) for unit in units))
+        for flag, misses in found.items()
+    )
+
+
+def _is_beside(seen: BuildEvidence, missed: _Missed) -> bool:
+    """Whether all of a file lacks what another one has: the variant's name is not false then."""
+    told = missed.overridden or _any_untold(missed.misses)
+    return missed.by_all and told and missed.flag in seen.elsewhere
+
+
+def _beside_others(seen: BuildEvidence, missed: Sequence[_Missed]) -> Iterator[Finding]:
+    by_files: dict[tuple[str, ...], list[_Missed]] = {}
+    for each in missed:
+        by_files.setdefault(seen.elsewhere[each.flag], []).append(each)
+    for files, those in by_files.items():
+        named = ", ".join(_with_instead(each.misses) for each in those)
+        sources = [miss.source for miss in those[0].misses]
         text = (
-            f"no compile unit ({len(units)}) has {', '.join(filter(None, named))}, "
-            "which was asked for"
+            f"no compile unit ({those[0].judged}) of {seen.name} has {named}, which {shown(files)} "
+            f"{'have' if len(files) > 1 else 'has'}, as was asked for; hand it to "
+            f"{seen.name}, too ({_REWRITE}), or {_declare(seen, sources)}"
         )
-        untold = _any_untold(missing)
+        yield FLAGS_MAY_DIFFER.found(text, seen.subject)
+
+
+def _against(
+    seen: BuildEvidence, request: Request, missed: Sequence[_Missed], count: int
+) -> Iterator[Finding]:
+    missing: list[_Missed] = []
+    for each in missed:
+        if each.overridden:
+            yield _overridden(seen, each.misses, everywhere=each.by_all)
+        elif each.by_all:
+            missing.append(each)
+        else:
+            yield _in_some(seen, request, each.misses, each.judged)
+    if missing:
+        named = [_with_instead(each.misses) for each in missing]
+        text = f"no compile unit ({count}) has {', '.join(named)}, which was asked for"
+        untold = any(_any_untold(each.misses) for each in missing)
         if untold:
             text = f"{text}; a build that ignores its variables gets them by {_REWRITE}"
+            text = f"{text}; {_BY_SYSTEM}"
         yield seen.finding(FLAG_MISSING if untold else FLAG_NOT_RECORDED, text)
 
 
@@ -154,8 +211,6 @@ def _in_some(
 
 
 def _with_instead(misses: Sequence[_Miss]) -> str:
-    if not misses:
-        return ""
     instead = sorted({miss.instead for miss in misses} - {""})
     return misses[0].flag + (f" (there is {', '.join(instead)})" if instead else "")
 
@@ -183,13 +238,21 @@ def with_own_flags(seen: BuildEvidence, units: Sequence[Compiled]) -> tuple[Comp
     )
 
 
-def _wanted(request: Request) -> dict[str, str]:
-    """Subject to the requested flag that counts."""
+def _without_own_flags(seen: BuildEvidence) -> list[Compiled]:
+    every = own_units(seen)
+    own = with_own_flags(seen, every)
+    return [unit for unit in every if unit not in own]
+
+
+def _wanted(seen: BuildEvidence, request: Request) -> dict[str, str]:
+    """Subject to the requested flag that counts; libraries are independent of position anyway."""
     flags: dict[str, str] = {}
     for flag in request.flags.compile:
         pair = effect(flag)
         if pair is not None and pair[0] != "g":
             flags[pair[0]] = flag
+    if seen.proof.binary.shared_library:
+        flags.pop(_POSITION, None)
     return flags
 
 
@@ -269,6 +332,8 @@ def _debug(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Finding]:
             f"{_RECORDING} was asked for, so no flag reached them: {shown(unrecorded)}"
         )
         kind = FLAG_MISSING if len(unrecorded) == len(units) else FLAGS_DIFFER
+        if kind is FLAG_MISSING and seen.elsewhere:
+            kind = FLAGS_MAY_DIFFER
         yield seen.finding(kind, f"{text}; or {_declare(seen, unrecorded)}")
 
 
@@ -293,7 +358,7 @@ def _leaks(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
         for output in call.outputs
         if output.path.endswith((".o", ".lo"))
     }
-    wanted = _wanted(request)
+    wanted = _wanted(seen, request)
     leaked: dict[str, list[str]] = {}
     for call in seen.calls:
         for output in call.outputs:

@@ -251,6 +251,7 @@ def _build(build: BuildFacts) -> dict[str, Json]:
         **({"coverage": [asdict(each) for each in build.coverage]} if build.coverage else {}),
         "log_path": build.log_path,
         "log_tail": build.log_tail,
+        **({"error": asdict(build.error)} if build.error is not None else {}),
         "check": build.check,
         "check_failed": build.check_failed,
         "out": build.out,

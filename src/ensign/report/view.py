@@ -289,11 +289,17 @@ def _summary(rows: tuple[WorkloadRow, ...]) -> str:
 
 
 def _unmeasured(result: Result, measured: set[str]) -> tuple[Unmeasured, ...]:
-    found = []
+    alike: dict[tuple[str, bool], list[BuildFacts]] = {}
     for build in result.builds:
-        if build.variant in measured or build.variant == result.baseline:
-            continue
-        found.append(Unmeasured(clean(build.variant), _why(build, result)))
+        if build.variant not in measured and build.variant != result.baseline:
+            # What failed several for the same reason is said once, with the log of the first.
+            failed = build.status is BuildStatus.FAILED
+            key = build.why_and_way_out if failed else build.variant
+            alike.setdefault((key, failed), []).append(build)
+    found = [
+        Unmeasured(words.listed(tuple(each.variant for each in those)), _why(those[0], result))
+        for those in alike.values()
+    ]
     if not result.builds:
         found += (Unmeasured(clean(each.variant), _failed(each)) for each in result.failures)
         same = (each for each in result.findings if each.is_a(SAME_BYTES))
@@ -310,7 +316,7 @@ def _why(build: BuildFacts, result: Result) -> str:
     if build.variant in failed:
         return _failed(failed[build.variant])
     reasons = {
-        BuildStatus.FAILED: "its build failed",
+        BuildStatus.FAILED: f"its build failed: {clean(build.failure)}",
         BuildStatus.NOT_AS_ASKED: "what was built is not what was asked for",
         BuildStatus.LEFT_OUT: f"left out: {clean(build.log_tail)}",
     }

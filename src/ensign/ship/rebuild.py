@@ -75,7 +75,7 @@ def ship_variant(
     """
     seen = measured.seen
     if seen is None or seen.request is None:
-        raise InputError(f"{measured.facts.variant} is not built: {measured.facts.log_tail}")
+        raise InputError(f"{measured.facts.variant} is not built: {measured.facts.why_and_log}")
     variant, flags = seen.request.variant, without_evidence(seen.request.flags)
     environment = environment_of(variant.compiler, request.study.build.environment or "")
     if environment and trained(variant):
@@ -372,11 +372,9 @@ class _Shipping:
                 made = perform_stage(stage, Inputs(scratch / "tree"), self.cores, build_context)
             elapsed_s = (build_context.clock.monotonic_ns() - started_ns) / 1e9
             kind: EventKind = "failed" if made.entry is None else "finished"
-            self.on_event(BuildEvent(kind, stage.label, elapsed_s, 0.0, made.reason))
+            self.on_event(BuildEvent(kind, stage.label, elapsed_s, 0.0, made.why))
             if made.entry is None:
-                raise CommandFailed(
-                    f"{stage.label} could not be built: {made.reason}; log: {made.log}\n{made.tail}"
-                )
+                raise CommandFailed(f"{stage.label} could not be built: {made.told}")
             entry = made.entry
         seen = seen_of(self.variant, self.changed_by, entry)
         if self.toolchain.kind.family is Family.RUST and seen.request is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from ensign.builders.first_error import first_error
 from ensign.host.files import file_sha256
 from ensign.lab.compare.options import CommandVariant, Options
 from ensign.lab.metric_and_mode import behaviour_findings
@@ -153,6 +154,17 @@ def _sha256_of(path: str) -> str:
         return file_sha256(Path(path))
     except OSError as error:
         raise InputError(f"--expected {visible(path)}: {error.strerror}") from None
+
+
+def run_build(meter: Meter, what: str, process: ProcessSpec) -> None:
+    """A command that builds. RunFailed with the error that failed it, where a tool told one."""
+    outcome = run_once(meter, process)
+    error = first_error(outcome.stderr_tail, tree=process.cwd or "")
+    if error is None or (outcome.exit == 0 and outcome.reason == "exited"):
+        return _require_success(what, outcome)
+    way_out = f"; {error.way_out}" if error.way_out else ""
+    text = f"failed: {error.said}{way_out}"
+    raise RunFailed(what, VariantFailure("", "failed", text, outcome.exit, outcome.signal))
 
 
 def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> int:

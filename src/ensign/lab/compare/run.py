@@ -14,7 +14,7 @@ from ensign.lab.compare.before_race import Piloting
 from ensign.lab.compare.failures import Ended, ended, require_rest, way_out_of
 from ensign.lab.compare.options import DEFAULT_BUDGET_NS, CommandVariant, Options
 from ensign.lab.compare.own_files import for_variant, lasting_tmp
-from ensign.lab.compare.pilot import run_unmeasured
+from ensign.lab.compare.pilot import run_build, run_unmeasured
 from ensign.lab.compare.plan import RacedWorkloads, budget_ns, experiment_of
 from ensign.lab.compare.race import RaceLimits, RaceOutcome, run_race
 from ensign.lab.compare.raced import Raced
@@ -141,7 +141,7 @@ class CompareSteps:
         before = machine_state()
         for process, name in self._named("build").items():
             said = f"{_said('build', process)} at {name}"
-            run_unmeasured(self.builds or self.ports.meter, said, process)
+            run_build(self.builds or self.ports.meter, said, process)
         for process in self._named("setup"):
             run_unmeasured(self.ports.meter, _said("setup", process), process)
         return before

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from ensign.builders.build_depends import require_dependencies
+from ensign.builders.first_error import excerpt, first_error
 from ensign.builders.inspection import ask_cmake, asked_of
 from ensign.builders.opened_tree import OpenedTree, opened_tree
 from ensign.builders.request import BuildPorts, BuildRequest
@@ -43,7 +44,6 @@ _LARGEST_LOG_BYTES = 64 << 20
 _LARGEST_TEXT_BYTES = 1 << 18
 _MOST_TEXTS = 40
 _MOST_FILES = 20_000
-_LAST_LINES = 12
 _LONGEST_SAID = 100
 _TEXTS = re.compile(
     r"(^|/)(readme[^/]*|usage[^/]*|[^/]*\.([1-8]|md|txt|sh)|run-?tests?[^/]*)$", re.IGNORECASE
@@ -51,10 +51,6 @@ _TEXTS = re.compile(
 _IN_TESTS = re.compile(r"(^|/)(debian/)?tests?/[^/.]*$")
 _SAYS_USAGE = re.compile(
     rb"^[ \t]*(usage|syntax)\b|\busage:|\btry [^\n]{0,80}--?help", re.IGNORECASE | re.MULTILINE
-)
-_WRONG = re.compile(
-    r"\berror\b[: ]|: not found|No such file|cannot find|undefined reference|\*\*\* ",
-    re.IGNORECASE,
 )
 _MOST_ON_DEMAND = 12
 _IN_BUILD = f"{BUILD_FOLDER}/"
@@ -164,10 +160,13 @@ class Exploration:
 
     def failed_quietly(self) -> CommandFailed | None:
         """The error of a build that ended well, by what it printed; None if it printed none."""
-        tail = read_tail(self.opened.runner.log)
-        if not _WRONG.search(tail):
+        output = read_tail(self.opened.runner.log, _LARGEST_LOG_BYTES)
+        error = first_error(output, tree=self.opened.seen_as)
+        if error is None:
             return None
-        return CommandFailed(_failure("no program was made", tail))
+        lines = "".join(f"\n  {line}" for line in excerpt(output, error))
+        text = f"the project does not build here: no program was made: {error.said}"
+        return CommandFailed(f"{text}{lines}")
 
     def with_more_programs(self) -> tuple[Exploration, Mapping[str, tuple[str, ...]]]:
         """With programs that are built on demand alone, such as tests; what to ask for, by path.
@@ -347,8 +346,7 @@ def explored(
                 ask_cmake(opened)
             opened.run(opened.stage.commands)
         except StageFailedError as failed:
-            tail = read_tail(opened.runner.log)
-            raise CommandFailed(_failure(str(failed), tail)) from None
+            raise CommandFailed(_failure(failed, opened)) from None
         assert ports.meter is not None  # noqa: S101  # whoever looks has one
         exploration = Exploration(opened, recognized, ports.meter, opened.made())
         folders = ":".join(exploration.library_folders())
@@ -362,13 +360,14 @@ def crowdedness() -> float:
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
-def _failure(how: str, tail: str) -> str:
-    """From the first line that looks like an error: other jobs of make print on after it."""
-    lines = [line for line in tail.splitlines() if line.strip()]
-    wrong = [at for at, line in enumerate(lines) if _WRONG.search(line)]
-    first = max(0, wrong[0] - 1) if wrong else max(0, len(lines) - _LAST_LINES)
-    said = "".join(f"\n  {line}" for line in lines[first : first + _LAST_LINES])
-    return f"the project does not build here: {how}{said}"
+def _failure(failed: StageFailedError, opened: OpenedTree) -> str:
+    """What failed it, with its lines of the log: other jobs of make print on after it."""
+    error = first_error(failed.output, tree=opened.seen_as)
+    what = str(failed) if error is None else error.said
+    lines = [f"  {line}" for line in excerpt(failed.output or read_tail(opened.runner.log), error)]
+    way_out = [error.way_out] if error is not None and error.way_out else []
+    text = [f"the project does not build here: {what}", *lines, *way_out]
+    return "\n".join((*text, f"log: {opened.runner.log}"))
 
 
 def _beginning(path: Path) -> bytes:

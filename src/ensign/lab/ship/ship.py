@@ -128,8 +128,9 @@ class _Change:
         request = replace(self.request, variants=(self.request.variants[0], variant))
         built = build_variants(request, self.ports, self.on_event).result(variant.name)
         if built.seen is None:
-            lines = built.facts.log_tail.splitlines() or [built.facts.said]
-            raise InputError(f"--with {variant.compiler}: {variant.name} is not built: {lines[-1]}")
+            raise InputError(
+                f"--with {variant.compiler}: {variant.name} is not built: {built.facts.why_and_log}"
+            )
         shipped = ship_variant(request, built, self.ports, self.on_event, self.flags)
         return VerifiedWith(variant.compiler, shipped.compiler, shipped.verified)
 

@@ -38,15 +38,18 @@ def nobody_left(programs: BuiltPrograms) -> str:
     raced = [name for name, _ in programs.artifacts]
     if len(raced) > 1:
         return ""
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[str, list[BuildFacts]] = {}
     for result in programs.report.results:
         facts = result.facts
         if facts.variant not in raced and not facts.same_as:
             why = _why(facts, programs.report.findings)
-            reasons.setdefault(why, []).append(facts.variant)
+            reasons.setdefault(why, []).append(facts)
     if not reasons:
         return ""
-    said = [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
+    said = [
+        f"{', '.join(each.variant for each in alike)}: {why}{_log(alike[0])}"
+        for why, alike in reasons.items()
+    ]
     return (
         f"nothing is left to compare with {raced[0]}, so nothing is raced: {told(said)}; {_WAY_OUT}"
     )
@@ -59,5 +62,8 @@ def _why(facts: BuildFacts, findings: Sequence[Finding]) -> str:
             return finding.text
     if facts.out or not facts.log_tail:
         return facts.out or facts.said
-    log = f"; log: {facts.log_path}" if facts.log_path else ""
-    return f"{facts.said}: {facts.log_tail.splitlines()[-1]}{log}"
+    return f"{facts.said}: {facts.why_and_way_out}"
+
+
+def _log(facts: BuildFacts) -> str:
+    return f"; log: {facts.log_path}" if facts.log_path and not facts.out else ""

@@ -13,8 +13,11 @@ from ensign.lab.record import Record
 from ensign.lab.study.prepare import BuiltPrograms
 from ensign.lab.study.racing import RoundPlan
 from ensign.model.finding_kinds.builds import CHECK_FAILED
+from ensign.model.finding_kinds.proof import FLAG_OVERRIDDEN, FLAGS_DIFFER
 from ensign.model.placeholders import fill_all, shown
 from ensign.model.study import Study
+
+_JUDGED_ANEW = (CHECK_FAILED, FLAG_OVERRIDDEN, FLAGS_DIFFER)
 
 
 def started(study: Study, programs: BuiltPrograms, plan: RoundPlan, before: MachineState) -> Record:
@@ -66,12 +69,16 @@ def ended(record: Record, before: MachineState, after: MachineState) -> Record:
 
 
 def with_checks_of(record: Record, report: BuildReport) -> Record:
-    """The record with what the checks say now: they are no part of what trials depend on. Pure."""
+    """The record with what checks and the study's words on flags say now. Pure.
+
+    Trials do not depend on them.
+    """
     now = {each.facts.variant: each.facts for each in report.results}
     builds = tuple(
         replace(
             each,
             check=now[each.variant].check,
+            evidence=now[each.variant].evidence,
             check_failed=now[each.variant].check_failed,
             check_tail=now[each.variant].check_tail,
             out=now[each.variant].out,
@@ -80,9 +87,12 @@ def with_checks_of(record: Record, report: BuildReport) -> Record:
         else each
         for each in record.builds
     )
-    kept = (each for each in record.findings if not each.is_a(CHECK_FAILED))
-    failed = (each for each in report.findings if each.is_a(CHECK_FAILED))
-    return replace(record, builds=builds, findings=(*kept, *failed))
+    before = [each for each in record.findings if each.is_a(*_JUDGED_ANEW)]
+    found = [each for each in report.findings if each.is_a(*_JUDGED_ANEW)]
+    findings = record.findings
+    if set(before) != set(found):
+        findings = (*(each for each in findings if each not in before), *found)
+    return replace(record, builds=builds, findings=findings)
 
 
 def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple[str, str], ...]:

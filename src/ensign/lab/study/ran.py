@@ -8,8 +8,14 @@ from dataclasses import dataclass
 from ensign.builders.outcomes import BuildResult
 from ensign.model.built_files import BuiltFile, MadeLibrary
 from ensign.model.finding_kinds.builds import SAME_BYTES
-from ensign.model.finding_kinds.ran import ARTIFACT_NOT_RUN, BUILT_NOT_LOADED, RAN_NOT_JUDGED
-from ensign.model.findings import Finding
+from ensign.model.finding_kinds.ran import (
+    ARTIFACT_NOT_RUN,
+    BUILT_NOT_LOADED,
+    FLAG_NOT_RUN,
+    FLAG_NOT_RUN_BY_ALL,
+    RAN_NOT_JUDGED,
+)
+from ensign.model.findings import Finding, Severity
 from ensign.model.ran import RanOnce, WhatRan
 
 
@@ -36,7 +42,8 @@ def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artifac
         name = result.facts.variant
         own = [each for each in traces if each.variant == name]
         found = [*_not_loaded(result, own), *_not_run(result, own, artifact)]
-        wrong |= {name for _ in found}
+        found += _without_flags(result, own)
+        wrong |= {name for each in found if each.severity is Severity.ERROR}
         findings += found
         findings += _not_judged(name, own)
     same = _same(results, traces, wrong)
@@ -100,6 +107,26 @@ def _not_run(result: BuildResult, traces: Iterable[RanOnce], artifact: str) -> I
         )
         yield ARTIFACT_NOT_RUN.found(text, name)
         return
+
+
+def _without_flags(result: BuildResult, traces: Sequence[RanOnce]) -> Iterator[Finding]:
+    """Flags that only files have which did not run."""
+    if not traces or any(each.not_judged for each in traces):
+        return
+    for flag, files in result.flag_files:
+        bare = [
+            trace.workload
+            for trace in traces
+            if not any(each.built and each.path in files for each in trace.files)
+        ]
+        if bare:
+            kind = FLAG_NOT_RUN if len(bare) == len(traces) else FLAG_NOT_RUN_BY_ALL
+            text = (
+                f"{flag} was asked for, and nothing that {', '.join(bare)} ran has it: "
+                f"{', '.join(files)} did not run; hand it to what does, as "
+                'build.rewrite.compile = ["{cflags}"] does'
+            )
+            yield kind.found(text, result.facts.variant)
 
 
 def _not_judged(name: str, traces: Iterable[RanOnce]) -> Iterator[Finding]:

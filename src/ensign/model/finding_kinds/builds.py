@@ -66,7 +66,8 @@ BUILD_FAILED = FindingKind(
     "build-failed",
     Severity.WARNING,
     "The variant could not be built and takes no part.",
-    "Read the end of its build log, which the report names.",
+    "The text has the error that failed it, with its place, and what helps where that is known; "
+    "the report names the log of the build.",
 )
 DEPENDENCIES_BROKEN = FindingKind(
     "dependencies-broken",

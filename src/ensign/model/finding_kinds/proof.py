@@ -52,8 +52,8 @@ FLAGS_DIFFER = FindingKind(
 )
 FLAGS_MAY_DIFFER = FLAGS_DIFFER.as_severity(
     Severity.WARNING,
-    "only the record of the flags may be missing; or units differ in optimization, LTO, target or "
-    "protections (`doctor`)",
+    "only the record of the flags may be missing; or another file that runs has what all of this "
+    "one lacks; or units differ in optimization, LTO, target or protections (`doctor`)",
 )
 FLAGS_VARY = FLAGS_DIFFER.as_severity(Severity.NOTE, "units differ in other flags (`doctor`)")
 LINK_FLAG_MISSING = FindingKind(

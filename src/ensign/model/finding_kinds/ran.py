@@ -43,6 +43,14 @@ ARTIFACT_NOT_RUN = FindingKind(
     "raced.",
     "Let its command run `{artifact}`, or a program that `build.runtime_files` keeps.",
 )
+FLAG_NOT_RUN = FindingKind(
+    "flag-not-run",
+    Severity.ERROR,
+    "Only files that did not run have a flag that was asked for: what ran shows nothing of it.",
+    'Hand the flag to what runs (`build.rewrite.compile = ["{cflags}"]`), or run what has it.',
+    "no workload ran one that has it; the variant is not raced",
+)
+FLAG_NOT_RUN_BY_ALL = FLAG_NOT_RUN.as_severity(Severity.WARNING, "some workloads ran none")
 SHARED_FILES = FindingKind(
     "shared-files",
     Severity.WARNING,

@@ -1,0 +1,176 @@
+"""The error that failed a build, from what was printed and what was recorded. Pure.
+
+Of several errors that of the target counts which `make` or `ninja` gave up; or else the first of
+what was said last to be wrong, for what a build tolerates comes before.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import PurePosixPath
+
+from ensign.builders.error_forms import (
+    COMPILE,
+    CONSEQUENCE,
+    LINK,
+    PANIC,
+    PLAIN,
+    LoggedError,
+    errors_in,
+    lines_of,
+)
+from ensign.builders.ways_out import way_out_of, without_option
+from ensign.model.builds import BuildError
+from ensign.model.calls import Call
+from ensign.model.quoting import shortened
+
+_LONGEST_TEXT = 240
+_SHOWN_LINES = 12
+_GIVEN_UP = re.compile(
+    r"^\S*make(?:\[\d+\])?: \*\*\* \[(?:(?P<file>[^\]\s:]+):(?P<line>\d+): )?(?P<target>[^\]]+)\]"
+    r" (?P<how>.+)$"
+)
+_IGNORED = re.compile(r"^\S*make(?:\[\d+\])?: \[.*\] .*\(ignored\)$")
+_NINJA = re.compile(r"^FAILED: (?:\[code=\d+\] )?(?P<target>.+)$")
+_NINJA_NEXT = re.compile(r"^(?:FAILED: |\[\d+/\d+\] |ninja: )")
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Where in a log the cause is looked for, and what a build system gave up there."""
+
+    begin: int
+    end: int
+    target: str = ""
+    given_up: re.Match[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    error: LoggedError
+    call: Call | None
+
+    @property
+    def owner(self) -> object:
+        """What errors of one call, or of one compiled file, have in common."""
+        if self.call is not None:
+            return self.call.started_unix_ns, self.call.argv
+        return self.error.kind, self.error.root if self.error.kind == COMPILE else ""
+
+    def made(self, target: str) -> bool:
+        """Whether it is about what was to make the target, by its call or by its name."""
+        if self.call is not None and self.call.line.output is not None:
+            return PurePosixPath(self.call.line.output).name == PurePosixPath(target).name
+        root, stem = self.error.root, PurePosixPath(target).name.partition(".")[0]
+        return bool(root) and stem.endswith(PurePosixPath(root).stem)
+
+
+def first_error(output: str, calls: Sequence[Call] = (), tree: str = "") -> BuildError | None:
+    """Why a command failed that printed `output`; None where that cannot be told.
+
+    `calls` are the compiler calls that were recorded. `tree` is the path of the source as commands
+    see it, to which names of files become relative.
+    """
+    lines = lines_of(output)
+    window = _window(lines)
+    failed = [call for call in calls if call.exit != 0]
+    causes = [
+        _Cause(each, _call_of(each, failed))
+        for each in errors_in(lines)
+        if window.begin <= each.at < window.end
+    ]
+    chosen = _chosen(_without_consequences(causes), window.target)
+    if chosen is not None:
+        known = chosen.made(window.target) if window.target else False
+        if known or not _went_on(chosen.call, calls):
+            return _build_error(chosen, tree)
+    given_up = window.given_up
+    if given_up is None:
+        return None
+    text = f"'{given_up['target']}' ended with {given_up['how']}"
+    return BuildError(given_up["file"] or "", int((given_up["line"] or "0")[:9]), text)
+
+
+def excerpt(output: str, error: BuildError | None) -> tuple[str, ...]:
+    """The lines of an output from an error on, or its last ones."""
+    lines = [line for line in lines_of(output) if line.strip()]
+    begin = max(0, len(lines) - _SHOWN_LINES)
+    if error is not None:
+        words = error.text.removesuffix("…")
+        begin = next((max(0, at - 1) for at, line in enumerate(lines) if words in line), begin)
+    return tuple(lines[begin : begin + _SHOWN_LINES])
+
+
+def _window(lines: Sequence[str]) -> _Window:
+    begin = 0
+    for at, line in enumerate(lines):
+        ninja, given_up = _NINJA.match(line), _GIVEN_UP.match(line)
+        if ninja is not None:
+            after = takewhile(lambda line: not _NINJA_NEXT.match(line), lines[at + 1 :])
+            return _Window(at, at + 1 + sum(1 for _ in after), ninja["target"].strip())
+        if _IGNORED.match(line):
+            begin = at
+        elif given_up is not None:
+            return _Window(begin, at, given_up["target"], given_up)
+    return _Window(0, len(lines))
+
+
+def _without_consequences(causes: list[_Cause]) -> list[_Cause]:
+    for kinds in ((CONSEQUENCE, PANIC), (CONSEQUENCE,)):
+        rest = [each for each in causes if each.error.kind not in kinds]
+        if rest:
+            return rest
+    return causes
+
+
+def _chosen(causes: Sequence[_Cause], target: str) -> _Cause | None:
+    if target:
+        of_target = [each for each in causes if each.made(target)]
+        if of_target:
+            return of_target[0]
+    if not causes:
+        return None
+    last = causes[-1].owner
+    return list(takewhile(lambda each: each.owner == last, reversed(causes)))[-1]
+
+
+def _call_of(error: LoggedError, failed: Sequence[Call]) -> Call | None:
+    """The failed call that said it, where only one may have."""
+    if error.kind in (COMPILE, PLAIN) and error.root:
+        found = [call for call in failed if _path(error.root, call.cwd) in _sources(call)]
+        return found[-1] if found else None
+    linking = [call for call in failed if call.line.links or call.tool == "ld"]
+    return linking[0] if error.kind == LINK and len(linking) == 1 else None
+
+
+def _sources(call: Call) -> set[str]:
+    return {_path(each, call.cwd) for each in call.line.sources}
+
+
+def _path(name: str, folder: str) -> str:
+    return os.path.normpath(f"{folder}/{name}" if not name.startswith("/") else name)
+
+
+def _went_on(call: Call | None, calls: Sequence[Call]) -> bool:
+    """Whether a build compiled on after a call had failed, so that it did not fail for that."""
+    if call is None:
+        return False
+    ended_ns = call.started_unix_ns + call.wall_ns
+    return any(each.exit == 0 and each.started_unix_ns > ended_ns for each in calls)
+
+
+def _build_error(cause: _Cause, tree: str) -> BuildError:
+    error = cause.error
+    file, folder = error.file, error.folder if cause.call is None else cause.call.cwd
+    if file and folder:
+        file = _path(file, _path(folder, tree))
+    if tree and file.startswith(f"{tree}/"):
+        file = file.removeprefix(f"{tree}/")
+    elif not error.file.startswith("/"):
+        file = error.file  # it lies elsewhere than where the commands began
+    text = shortened(without_option(error.text), _LONGEST_TEXT)
+    return BuildError(file, error.line, text, way_out_of(error.text))
