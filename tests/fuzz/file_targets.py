@@ -28,6 +28,7 @@ from ensign.proof.needed_libraries import cache_of
 from ensign.proof.objects import objects_below
 from ensign.proof.origins import _read
 from ensign.proof.read import unindexed_archive
+from ensign.proof.unoptimized import read_unoptimized
 from ensign.report import as_artifact, as_csv, as_difference, as_json, as_markdown, as_terminal
 from ensign.sources.unpack import unpack as unpack_source
 from ensign.store.bundle import BundleLimits, is_bundle, unpack
@@ -55,6 +56,7 @@ def _elf(data: bytes, folder: Path) -> None:
     _fingerprint(path)
     _read(path, "")
     binary = read_binary(path)
+    read_unoptimized(path)
     look = None if binary is None else look_at(path, BuildEvidence("x", Proof(binary)))
     if look is not None:
         facts_of(look)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, elf_of
+from ensign.proof.functions import function_starts
 from ensign.proof.instructions import FUSED, words_at
 
 _MAPS = Path("/proc/self/maps")
@@ -23,10 +23,6 @@ _MOST_BYTES = 8 << 10
 _MOST_PARTS = 8
 _ENDS = ("ret", "jmp", "bnd jmp", "call", "ud2")  # a call at the end does not return
 _PADDING = ("nop", "int3", "cs nop", "data16")
-# .eh_frame_hdr with a sorted table of 4-byte places relative to itself (LSB, 10.6.2).
-_HEADER = struct.Struct("<4BiI")
-_TABLE_FORM = (1, 0x1B, 0x03, 0x3B)
-_ENTRY = struct.Struct("<iI")
 # Registers and masks that only EVEX instructions can name.
 _EVEX = re.compile(r"\b[xy]mm(?:1[6-9]|2\d|3[01])\b|\bk[0-7]\b")
 
@@ -65,7 +61,7 @@ def chosen_functions(library: Path, names: Iterable[str]) -> tuple[ChosenFunctio
 def _choices(
     handle: ctypes.CDLL, elf: BoundedElf, base: int, library: str, names: Iterable[str]
 ) -> Iterator[ChosenFunction]:
-    starts = _function_starts(elf)
+    starts = function_starts(elf)
     for name in sorted(names):
         try:
             address = ctypes.cast(getattr(handle, name), ctypes.c_void_p).value or 0
@@ -101,22 +97,6 @@ def _kernels_functions() -> range:
             start, _, end = line.split()[0].partition("-")
             return range(int(start, 16), int(end, 16))
     return range(0)
-
-
-def _function_starts(elf: BoundedElf) -> tuple[int, ...]:
-    """Where functions begin, in order, by the table for unwinding; empty where it has none."""
-    for segment in elf.iter_segments("PT_GNU_EH_FRAME"):
-        at, size = int(segment["p_offset"]), int(segment["p_filesz"])
-        data = elf.piece(at, size)
-        if len(data) < _HEADER.size:
-            return ()
-        *form, _, count = _HEADER.unpack_from(data)
-        if tuple(form) != _TABLE_FORM:
-            return ()
-        table = data[_HEADER.size :][: count * _ENTRY.size]
-        entries = _ENTRY.iter_unpack(table[: len(table) - len(table) % _ENTRY.size])
-        return tuple(int(segment["p_vaddr"]) + place for place, _ in entries)
-    return ()
 
 
 def _instructions(elf: BoundedElf, starts: tuple[int, ...], address: int) -> list[tuple[str, str]]:

@@ -13,10 +13,9 @@ from pathlib import Path
 import capstone
 
 from ensign.proof.bounded_elf import DamagedFile, elf_of
-from ensign.proof.loaded_bytes import code_sections
+from ensign.proof.loaded_bytes import code_sections, pieces
 
 _MOST_BYTES = 512 << 10
-_PIECES = 32
 _NEAR = 6
 _MULTIPLY = re.compile(r"v?mul[sp][sd]")
 _ADD = re.compile(r"v?(?:add|sub)[sp][sd]")
@@ -59,7 +58,7 @@ def read_instructions(path: Path) -> Instructions | None:
             found: list[Instructions] = []
             for section in sections:
                 size = min(int(section["sh_size"]), elf.size_bytes)
-                for at, length in _pieces(size, total):
+                for at, length in pieces(size, total, _MOST_BYTES):
                     code = elf.piece(int(section["sh_offset"]) + at, length)
                     found.append(count(_words(reader, code)))
             return _sum(found, partial=total > _MOST_BYTES)
@@ -76,16 +75,6 @@ def words_at(machine: str, code: bytes) -> list[tuple[str, str]] | None:
 def _words(reader: capstone.Cs, code: bytes) -> Iterator[tuple[str, str]]:
     for _, _, mnemonic, operands in reader.disasm_lite(code, 0):
         yield mnemonic, operands
-
-
-def _pieces(size: int, total: int) -> Iterator[tuple[int, int]]:
-    if total <= _MOST_BYTES:
-        yield 0, size
-        return
-    share = max(1, size * _MOST_BYTES // max(total, 1))
-    number = max(1, min(_PIECES, share // 4096))
-    for each in range(number):
-        yield each * (size // number), share // number
 
 
 def count(instructions: Iterable[tuple[str, str]]) -> Instructions:

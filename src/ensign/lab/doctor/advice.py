@@ -21,6 +21,7 @@ from ensign.proof.flags import effects, level_of, lto_of
 
 _NOT_OPTIMIZED = ("-O0", "-Og", "")
 _LEVELS = 'optimization = ["-O0", "-O2", "-O3"]'
+_LOOKS = "by its code it was not, or parts of it"
 _FEW_PAIRS = 20
 _MOSTLY = 0.5
 _CLANG = re.compile(r"Clang \d")
@@ -110,6 +111,9 @@ def _of_cargo(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
         text = f"{len(plain)} of {len(crates)} crates were compiled without it"
         takes = "cargo build --release, or an opt-level in the profile of Cargo.toml"
         yield Advice("optimize", text, takes, _worth(offers, "O0"), _axis(_LEVELS))
+    elif look.unoptimized:
+        takes = "cargo build --release"
+        yield Advice("optimize", _LOOKS, takes, _worth(offers, "O0"), _axis(_LEVELS))
     if not optimizes_across(crates):
         text = "rustc did none across crates"
         text = text if crates else f"whether it was done across crates is unknown: {unknown}"
@@ -126,7 +130,9 @@ def _of_cargo(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
 
 def _not_optimized(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
     bad = sum((level_of(words) or "") in _NOT_OPTIMIZED for words in look.recorded)
-    if bad:
+    if look.unoptimized:
+        yield Advice("optimize", _LOOKS, "a flag", _worth(offers, "O0"), _axis(_LEVELS))
+    elif bad:
         text = f"{bad} of {len(look.recorded)} units whose flags are known were not optimized"
         price = _axis(_LEVELS)
         yield Advice("optimize", text, "a flag", _worth(offers, "O0"), price)

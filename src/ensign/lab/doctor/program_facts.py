@@ -50,7 +50,8 @@ class ProgramLook:
 
     `mapped` says that they are those of a running process, not those that would be loaded.
     `foreign`: it is for another processor than this machine's. `chosen` are functions that its
-    libraries choose on this machine, as far as that can be told.
+    libraries choose on this machine, as far as that can be told. `unoptimized`: its code, or a
+    part of it, looks so.
     """
 
     seen: BuildEvidence
@@ -61,6 +62,7 @@ class ProgramLook:
     mapped: bool = False
     foreign: bool = False
     chosen: tuple[ChosenFunction, ...] = ()
+    unoptimized: bool = False
 
     @property
     def binary(self) -> Binary:

@@ -76,6 +76,15 @@ UNOPTIMIZED = FindingKind(
     "it is meant to be used.",
     "Build it with `-O2`, or as a release build of its build system.",
 )
+LOOKS_UNOPTIMIZED = FindingKind(
+    "looks-unoptimized",
+    Severity.WARNING,
+    "No flags are known, and the code of the file, or of a part of it, is what compilers make at "
+    "`-O0`: variables are stored on the stack and loaded at each use, even what a register still "
+    "holds (x86-64 alone; `doctor`).",
+    "Build it with `-O2`, or as a release build (`cargo build --release`, "
+    "`-DCMAKE_BUILD_TYPE=Release`); `-g` or `ensign record` would say the flags of each unit.",
+)
 NO_DEBUG_INFO = FindingKind(
     "no-debug-info",
     Severity.WARNING,
