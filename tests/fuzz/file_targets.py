@@ -21,6 +21,7 @@ from ensign.proof.bounded_elf import DamagedFile
 from ensign.proof.elf import exported, read_binary
 from ensign.proof.evidence import BuildEvidence
 from ensign.proof.facts import Proof
+from ensign.proof.fast_math import links_fast_math
 from ensign.proof.leftovers import _members, kind_of
 from ensign.proof.link import defined_names, offered
 from ensign.proof.loaded_bytes import read_artifact, read_built
@@ -57,6 +58,7 @@ def _elf(data: bytes, folder: Path) -> None:
     _read(path, "")
     binary = read_binary(path)
     read_unoptimized(path)
+    links_fast_math(path)
     look = None if binary is None else look_at(path, BuildEvidence("x", Proof(binary)))
     if look is not None:
         facts_of(look)

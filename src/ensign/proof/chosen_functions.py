@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, elf_of
-from ensign.proof.functions import function_starts
+from ensign.proof.functions import code_at, function_starts
 from ensign.proof.instructions import FUSED, words_at
 
 _MAPS = Path("/proc/self/maps")
@@ -107,7 +107,7 @@ def _instructions(elf: BoundedElf, starts: tuple[int, ...], address: int) -> lis
     for end in starts[following : following + _MOST_PARTS]:
         if end - address > _MOST_BYTES:
             break
-        code = _code_at(elf, address, end - address)
+        code = code_at(elf, address, end - address)
         words = words_at(str(elf["e_machine"]), code) or []
         work = [each for each in words if not each[0].startswith(_PADDING)]
         if work and work[-1][0] in _ENDS:
@@ -133,11 +133,3 @@ def _widest(operands: str) -> str:
     if _EVEX.search(operands):
         return "evex"
     return next((each for each in ("ymm", "xmm") if each in operands), "general")
-
-
-def _code_at(elf: BoundedElf, address: int, size: int) -> bytes:
-    for segment in elf.iter_segments("PT_LOAD"):
-        at = address - int(segment["p_vaddr"])
-        if at >= 0 and at + size <= int(segment["p_filesz"]):
-            return elf.piece(int(segment["p_offset"]) + at, size)
-    return b""

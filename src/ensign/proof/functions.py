@@ -47,6 +47,16 @@ def function_starts(elf: BoundedElf) -> tuple[int, ...]:
     return ()
 
 
+def code_at(elf: BoundedElf, address: int, size: int) -> bytes:
+    """So much of what is loaded there, or as much as the file has."""
+    for segment in elf.iter_segments("PT_LOAD"):
+        at = address - int(segment["p_vaddr"])
+        if 0 <= at < int(segment["p_filesz"]):
+            there = min(size, int(segment["p_filesz"]) - at)
+            return elf.piece(int(segment["p_offset"]) + at, there)
+    return b""
+
+
 def functions_of(elf: BoundedElf, most_bytes: int) -> Iterator[Function]:
     """All functions, or of so many bytes of code, spread evenly, those that are whole there."""
     sections = [

@@ -31,8 +31,8 @@ _MACHINES = {
 class Instructions:
     """Counts. `pairs` are multiplications whose result is added soon after, which could be fused.
 
-    `fused` are those that are; `wide` uses registers of 256 bits or more; `probes` touch the stack
-    as stack clash protection does. `partial`: pieces were read, not all.
+    `fused` are those that are; `wide` uses registers of 256 bits or more, `widest` of 512;
+    `probes` touch the stack as stack clash protection does. `partial`: pieces were read, not all.
     """
 
     read: int = 0
@@ -40,6 +40,7 @@ class Instructions:
     pairs: int = 0
     fused: int = 0
     wide: int = 0
+    widest: int = 0
     probes: int = 0
     partial: bool = False
 
@@ -79,7 +80,7 @@ def _words(reader: capstone.Cs, code: bytes) -> Iterator[tuple[str, str]]:
 
 def count(instructions: Iterable[tuple[str, str]]) -> Instructions:
     """Count them, given as mnemonic and operands. Pure."""
-    read = branches = pairs = fused = wide = probes = 0
+    read = branches = pairs = fused = wide = widest = probes = 0
     products: dict[str, int] = {}
     for mnemonic, operands in instructions:
         if mnemonic.startswith("."):
@@ -99,11 +100,12 @@ def count(instructions: Iterable[tuple[str, str]]) -> Instructions:
             probes += 1
         if "ymm" in operands or "zmm" in operands:
             wide += 1
-    return Instructions(read, branches, pairs, fused, wide, probes)
+            widest += "zmm" in operands
+    return Instructions(read, branches, pairs, fused, wide, widest, probes)
 
 
 def _sum(found: Iterable[Instructions], *, partial: bool) -> Instructions:
     every = list(found)
-    names = ("read", "branches", "pairs", "fused", "wide", "probes")
+    names = ("read", "branches", "pairs", "fused", "wide", "widest", "probes")
     totals = {name: sum(getattr(each, name) for each in every) for name in names}
     return Instructions(**totals, partial=partial)

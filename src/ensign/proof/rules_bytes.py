@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensign.model.finding_kinds.proof import LOOKS_UNOPTIMIZED
+from ensign.model.finding_kinds.proof import FAST_MATH_START, LOOKS_UNOPTIMIZED
 from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, own_units, some
 from ensign.proof.flags import level_of
 from ensign.proof.rust_calls import linked_crates
 from ensign.proof.unoptimized import Unoptimized
 
+FLUSHED = "denormals are flushed to zero for the whole process"
 _NOT_OPTIMIZED = ("", "-O0")
 
 
@@ -22,6 +23,14 @@ def code_findings(seen: BuildEvidence, look: Unoptimized | None) -> Iterator[Fin
     if levels & {*_NOT_OPTIMIZED} or (levels and look.whole):
         return
     yield seen.finding(LOOKS_UNOPTIMIZED, _text(look))
+
+
+def start_up_findings(seen: BuildEvidence, *, links_fast_math: bool) -> Iterator[Finding]:
+    """What the file does to a process when it is loaded."""
+    if links_fast_math:
+        text = f"links fast-math start-up code (crtfastmath.o): {FLUSHED}"
+        library = seen.proof.binary.shared_library
+        yield seen.finding(FAST_MATH_START, text + (", also in programs that load it" * library))
 
 
 def _text(look: Unoptimized) -> str:

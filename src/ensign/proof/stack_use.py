@@ -133,7 +133,9 @@ def _step(state: _State, mnemonic: str, operands: str) -> None:
     width, slot = ("", "") if found is None else found.groups()
     reads = bool(slot) and (slot in second or compares or not copies)
     state.use.slots += bool(slot)
-    if reads:
+    if mnemonic[0] == "f":  # x87 takes numbers from memory alone
+        state.held.clear()
+    elif reads:
         state.loaded(slot, width, target)
     kept = reads and copies and bool(target) and slot not in state.held
     if target == "rsp":

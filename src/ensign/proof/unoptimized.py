@@ -55,8 +55,8 @@ _START = frozenset(
     ("_start", "_init", "_fini", "deregister_tm_clones", "register_tm_clones", "frame_dummy",
      "__do_global_dtors_aux", "_dl_relocate_static_pie")
 )  # fmt: skip
-# Go has conventions of its own, and says its flags itself.
-_GO = (".gopclntab", ".note.go.buildid")
+# Go and Free Pascal have conventions of their own.
+_OTHERS = frozenset((".gopclntab", ".note.go.buildid", ".fpcdata"))
 
 
 class _Look(Enum):
@@ -94,11 +94,11 @@ class Unoptimized:
 
 
 def read_unoptimized(source: Path | bytes) -> Unoptimized | None:
-    """Read it. None where it is for another processor than x86-64, of Go, or damaged."""
+    """Read it. None where it is not of x86-64, of a language of its own ways, or damaged."""
     try:
         with elf_of(source) as elf:
             names = {section.name for section in elf.iter_sections()}
-            if elf["e_machine"] != "EM_X86_64" or names & {*_GO}:
+            if elf["e_machine"] != "EM_X86_64" or names & _OTHERS:
                 return None
             read, partial = _functions(elf)
             total = sum(int(each["sh_size"]) for each in code_sections(elf))

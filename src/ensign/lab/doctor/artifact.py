@@ -33,6 +33,7 @@ from ensign.proof.elf import read_binary, with_debug_file
 from ensign.proof.elf_kinds import ElfKind, FileKind, kind_of
 from ensign.proof.evidence import BuildEvidence
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof
+from ensign.proof.fast_math import links_fast_math
 from ensign.proof.identity import read_identity
 from ensign.proof.link import TreePlace, read_link
 from ensign.proof.needed_libraries import is_of_glibc, libraries_of
@@ -46,7 +47,7 @@ from ensign.proof.objects import (
 from ensign.proof.own_levels import own_levels
 from ensign.proof.read import BY_RUSTC, link_of, read_tree, unindexed_archive
 from ensign.proof.rules import describe, judge
-from ensign.proof.rules_bytes import code_findings
+from ensign.proof.rules_bytes import code_findings, start_up_findings
 from ensign.proof.rules_link import archiver_findings
 from ensign.proof.rules_objects import object_findings
 from ensign.proof.rules_open import open_questions
@@ -288,6 +289,7 @@ def _judged(
     there, path = sources_of(seen, beside), Path(seen.proof.binary.path)
     built = dated(path) if path.is_file() else None
     if built is not None and seen.proof.binary.read:
+        yield from start_up_findings(seen, links_fast_math=links_fast_math(path))
         yield from code_findings(seen, read_unoptimized(path))
     if beside.record is not None and seen.proof.binary.read:
         yield from record_findings(seen, beside.record)
