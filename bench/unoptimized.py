@@ -25,6 +25,7 @@ from pathlib import Path
 from ensign.proof.unoptimized import read_unoptimized
 
 _RESULTS = Path(__file__).parent / "results/unoptimized.md"
+_EACH = 7
 _KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _ROOTS = {
     "bullseye": ("gcc-9", "gcc-10"),
@@ -229,10 +230,10 @@ def _make_rust(wanted: Built) -> subprocess.CompletedProcess[str]:
 
 
 def libraries() -> list[Path]:
-    """All libraries of the system, each once."""
+    """Each seventh of the system's libraries."""
     folder = Path("/usr/lib/x86_64-linux-gnu")
     found = dict.fromkeys(path.resolve() for path in sorted(folder.rglob("*.so*")))
-    return [each for each in found if each.is_file()]
+    return [each for each in found if each.is_file()][::_EACH]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, elf_of
-from ensign.proof.functions import code_at, function_starts
+from ensign.proof.functions import code_at, function_starts, loaded_code
 from ensign.proof.instructions import FUSED, words_at
 
 _MAPS = Path("/proc/self/maps")
@@ -101,13 +101,14 @@ def _kernels_functions() -> range:
 
 def _instructions(elf: BoundedElf, starts: tuple[int, ...], address: int) -> list[tuple[str, str]]:
     """Of a function, and of those into which it runs on at its end; empty where none is known."""
+    segments = loaded_code(elf)
     following = bisect_right(starts, address)
     if not 0 < following < len(starts) or starts[following - 1] != address:
         return []
     for end in starts[following : following + _MOST_PARTS]:
         if end - address > _MOST_BYTES:
             break
-        code = code_at(elf, address, end - address)
+        code = code_at(elf, segments, address, end - address)
         words = words_at(str(elf["e_machine"]), code) or []
         work = [each for each in words if not each[0].startswith(_PADDING)]
         if work and work[-1][0] in _ENDS:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from elftools.elf.sections import Section
 
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, data_of, elf_of
-from ensign.proof.functions import code_at
+from ensign.proof.functions import code_at, loaded_code
 
 _CONSTRUCTORS = ("SHT_INIT_ARRAY", "SHT_PREINIT_ARRAY")
 _OLD_CONSTRUCTORS = ".ctors"
-_MOST, _CODE_BYTES = 4096, 64
+_MOST, _MOST_TABLES, _CODE_BYTES = 4096, 8, 64
 _PLACE = struct.Struct("<Q")
 _RELOCATION = struct.Struct("<QQq")
 _RELATIVE = 8
@@ -36,8 +37,10 @@ def links_fast_math(path: Path) -> bool:
         with elf_of(path) as elf:
             if elf["e_machine"] != "EM_X86_64" or elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
                 return False
-            places = dict.fromkeys(_constructors(elf))
-            return any(_SETS_BITS.match(code_at(elf, each, _CODE_BYTES)) for each in places)
+            segments = loaded_code(elf)
+            places = islice(dict.fromkeys(_constructors(elf)), _MOST)
+            code = (code_at(elf, segments, each, _CODE_BYTES) for each in places)
+            return any(map(_SETS_BITS.match, code))
     except DamagedFile:
         return False
 
@@ -48,7 +51,7 @@ def _constructors(elf: BoundedElf) -> Iterator[int]:
         section
         for section in elf.iter_sections()
         if section["sh_type"] in _CONSTRUCTORS or section.name == _OLD_CONSTRUCTORS
-    ]
+    ][:_MOST_TABLES]
     for table in tables:
         data = data_of(table)[: _MOST * _PLACE.size]
         yield from (each for (each,) in _PLACE.iter_unpack(data[: len(data) // 8 * 8]) if each)

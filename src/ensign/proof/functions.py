@@ -6,12 +6,14 @@ import re
 import struct
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from elftools.elf.sections import Section
+from elftools.elf.segments import Segment
 
-from ensign.proof.bounded_elf import BoundedElf
+from ensign.proof.bounded_elf import BoundedElf, DamagedFile
 from ensign.proof.loaded_bytes import code_sections, pieces
 from ensign.proof.symbol_tables import function_symbols
 
@@ -21,6 +23,8 @@ _TABLE_FORM = (1, 0x1B, 0x03, 0x3B)
 _ENTRY = struct.Struct("<iI")
 # `push rbp; mov rbp, rsp`, in the way of GCC, Clang and rustc.
 _PROLOGUE = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?\x55\x48\x89\xe5")
+
+_EXECUTABLE, _MOST_SEGMENTS = 1, 64
 
 
 class Function(NamedTuple):
@@ -47,9 +51,15 @@ def function_starts(elf: BoundedElf) -> tuple[int, ...]:
     return ()
 
 
-def code_at(elf: BoundedElf, address: int, size: int) -> bytes:
+def loaded_code(elf: BoundedElf) -> tuple[Segment, ...]:
+    """Executable segments, of which no file has many."""
+    loaded = (each for each in elf.iter_segments("PT_LOAD") if each["p_flags"] & _EXECUTABLE)
+    return tuple(islice(loaded, _MOST_SEGMENTS))
+
+
+def code_at(elf: BoundedElf, segments: Iterable[Segment], address: int, size: int) -> bytes:
     """So much of what is loaded there, or as much as the file has."""
-    for segment in elf.iter_segments("PT_LOAD"):
+    for segment in segments:
         at = address - int(segment["p_vaddr"])
         if 0 <= at < int(segment["p_filesz"]):
             there = min(size, int(segment["p_filesz"]) - at)
@@ -66,10 +76,14 @@ def functions_of(elf: BoundedElf, most_bytes: int) -> Iterator[Function]:
     ]
     total = sum(int(each["sh_size"]) for _, each in sections)
     unwound, named = function_starts(elf), _names(elf)
+    left = 2 * len(unwound)
     for number, section in sections:
         begin, size = int(section["sh_addr"]), min(int(section["sh_size"]), elf.size_bytes)
         names = named.get(number, {})
         low, high = bisect_left(unwound, begin), bisect_left(unwound, begin + size)
+        left -= max(0, high - low)
+        if left < 0:
+            raise DamagedFile("its sections of code lie over each other")
         starts = sorted({*unwound[low:high], *names})
         for at, length in pieces(size, total, most_bytes):
             code = elf.piece(int(section["sh_offset"]) + at, length)
