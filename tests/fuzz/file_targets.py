@@ -21,6 +21,7 @@ from ensign.proof.bounded_elf import DamagedFile
 from ensign.proof.elf import exported, read_binary
 from ensign.proof.evidence import BuildEvidence
 from ensign.proof.facts import Proof
+from ensign.proof.fast_math import links_fast_math
 from ensign.proof.leftovers import _members, kind_of
 from ensign.proof.link import defined_names, offered
 from ensign.proof.loaded_bytes import read_artifact, read_built
@@ -29,6 +30,7 @@ from ensign.proof.objects import objects_below
 from ensign.proof.origins import _read
 from ensign.proof.program_content import content_sha256
 from ensign.proof.read import unindexed_archive
+from ensign.proof.unoptimized import read_unoptimized
 from ensign.report import as_artifact, as_csv, as_difference, as_json, as_markdown, as_terminal
 from ensign.sources.unpack import unpack as unpack_source
 from ensign.store.bundle import BundleLimits, is_bundle, unpack
@@ -57,6 +59,8 @@ def _elf(data: bytes, folder: Path) -> None:
     _fingerprint(path)
     _read(path, "")
     binary = read_binary(path)
+    read_unoptimized(path)
+    links_fast_math(path)
     look = None if binary is None else look_at(path, BuildEvidence("x", Proof(binary)))
     if look is not None:
         facts_of(look)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, elf_of
+from ensign.proof.functions import code_at, function_starts, loaded_code
 from ensign.proof.instructions import FUSED, words_at
 
 _MAPS = Path("/proc/self/maps")
@@ -23,10 +23,6 @@ _MOST_BYTES = 8 << 10
 _MOST_PARTS = 8
 _ENDS = ("ret", "jmp", "bnd jmp", "call", "ud2")  # a call at the end does not return
 _PADDING = ("nop", "int3", "cs nop", "data16")
-# .eh_frame_hdr with a sorted table of 4-byte places relative to itself (LSB, 10.6.2).
-_HEADER = struct.Struct("<4BiI")
-_TABLE_FORM = (1, 0x1B, 0x03, 0x3B)
-_ENTRY = struct.Struct("<iI")
 # Registers and masks that only EVEX instructions can name.
 _EVEX = re.compile(r"\b[xy]mm(?:1[6-9]|2\d|3[01])\b|\bk[0-7]\b")
 
@@ -65,7 +61,7 @@ def chosen_functions(library: Path, names: Iterable[str]) -> tuple[ChosenFunctio
 def _choices(
     handle: ctypes.CDLL, elf: BoundedElf, base: int, library: str, names: Iterable[str]
 ) -> Iterator[ChosenFunction]:
-    starts = _function_starts(elf)
+    starts = function_starts(elf)
     for name in sorted(names):
         try:
             address = ctypes.cast(getattr(handle, name), ctypes.c_void_p).value or 0
@@ -103,31 +99,16 @@ def _kernels_functions() -> range:
     return range(0)
 
 
-def _function_starts(elf: BoundedElf) -> tuple[int, ...]:
-    """Where functions begin, in order, by the table for unwinding; empty where it has none."""
-    for segment in elf.iter_segments("PT_GNU_EH_FRAME"):
-        at, size = int(segment["p_offset"]), int(segment["p_filesz"])
-        data = elf.piece(at, size)
-        if len(data) < _HEADER.size:
-            return ()
-        *form, _, count = _HEADER.unpack_from(data)
-        if tuple(form) != _TABLE_FORM:
-            return ()
-        table = data[_HEADER.size :][: count * _ENTRY.size]
-        entries = _ENTRY.iter_unpack(table[: len(table) - len(table) % _ENTRY.size])
-        return tuple(int(segment["p_vaddr"]) + place for place, _ in entries)
-    return ()
-
-
 def _instructions(elf: BoundedElf, starts: tuple[int, ...], address: int) -> list[tuple[str, str]]:
     """Of a function, and of those into which it runs on at its end; empty where none is known."""
+    segments = loaded_code(elf)
     following = bisect_right(starts, address)
     if not 0 < following < len(starts) or starts[following - 1] != address:
         return []
     for end in starts[following : following + _MOST_PARTS]:
         if end - address > _MOST_BYTES:
             break
-        code = _code_at(elf, address, end - address)
+        code = code_at(elf, segments, address, end - address)
         words = words_at(str(elf["e_machine"]), code) or []
         work = [each for each in words if not each[0].startswith(_PADDING)]
         if work and work[-1][0] in _ENDS:
@@ -153,11 +134,3 @@ def _widest(operands: str) -> str:
     if _EVEX.search(operands):
         return "evex"
     return next((each for each in ("ymm", "xmm") if each in operands), "general")
-
-
-def _code_at(elf: BoundedElf, address: int, size: int) -> bytes:
-    for segment in elf.iter_segments("PT_LOAD"):
-        at = address - int(segment["p_vaddr"])
-        if at >= 0 and at + size <= int(segment["p_filesz"]):
-            return elf.piece(int(segment["p_offset"]) + at, size)
-    return b""

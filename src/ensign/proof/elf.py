@@ -35,24 +35,24 @@ _CET_BITS = 0x3
 _EXECUTABLE = 0x1
 
 
-def read_binary(path: Path) -> Binary | None:
-    """Read a program or shared library; None for anything else."""
+def read_binary(path: Path, *, units: bool = True) -> Binary | None:
+    """Read a program or shared library; None for anything else. `units` may take a while."""
     try:
         with elf_of(path) as elf:
             if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
                 return None
-            return _binary(elf, path)
+            return _binary(elf, path, with_units=units)
     except DamagedFile:
         return None
 
 
-def _binary(elf: BoundedElf, path: Path) -> Binary:
+def _binary(elf: BoundedElf, path: Path, *, with_units: bool) -> Binary:
     tags = dynamic_tags(elf)
     pie = elf["e_type"] == "ET_DYN" and tags.pie
     imports, exports = _dynamic_symbols(elf)
     slots = tuple(_jump_slots(elf))
     names = {section.name for section in elf.iter_sections()}
-    units, unread = _units_or_why(elf)
+    units, unread = _units_or_why(elf) if with_units else ((), "")
     return Binary(
         path=str(path),
         shared_library=elf["e_type"] == "ET_DYN" and not pie,

@@ -13,10 +13,9 @@ from pathlib import Path
 import capstone
 
 from ensign.proof.bounded_elf import DamagedFile, elf_of
-from ensign.proof.loaded_bytes import code_sections
+from ensign.proof.loaded_bytes import code_sections, pieces
 
 _MOST_BYTES = 512 << 10
-_PIECES = 32
 _NEAR = 6
 _MULTIPLY = re.compile(r"v?mul[sp][sd]")
 _ADD = re.compile(r"v?(?:add|sub)[sp][sd]")
@@ -32,8 +31,8 @@ _MACHINES = {
 class Instructions:
     """Counts. `pairs` are multiplications whose result is added soon after, which could be fused.
 
-    `fused` are those that are; `wide` uses registers of 256 bits or more; `probes` touch the stack
-    as stack clash protection does. `partial`: pieces were read, not all.
+    `fused` are those that are; `wide` uses registers of 256 bits or more, `widest` of 512;
+    `probes` touch the stack as stack clash protection does. `partial`: pieces were read, not all.
     """
 
     read: int = 0
@@ -41,6 +40,7 @@ class Instructions:
     pairs: int = 0
     fused: int = 0
     wide: int = 0
+    widest: int = 0
     probes: int = 0
     partial: bool = False
 
@@ -59,7 +59,7 @@ def read_instructions(path: Path) -> Instructions | None:
             found: list[Instructions] = []
             for section in sections:
                 size = min(int(section["sh_size"]), elf.size_bytes)
-                for at, length in _pieces(size, total):
+                for at, length in pieces(size, total, _MOST_BYTES):
                     code = elf.piece(int(section["sh_offset"]) + at, length)
                     found.append(count(_words(reader, code)))
             return _sum(found, partial=total > _MOST_BYTES)
@@ -78,19 +78,9 @@ def _words(reader: capstone.Cs, code: bytes) -> Iterator[tuple[str, str]]:
         yield mnemonic, operands
 
 
-def _pieces(size: int, total: int) -> Iterator[tuple[int, int]]:
-    if total <= _MOST_BYTES:
-        yield 0, size
-        return
-    share = max(1, size * _MOST_BYTES // max(total, 1))
-    number = max(1, min(_PIECES, share // 4096))
-    for each in range(number):
-        yield each * (size // number), share // number
-
-
 def count(instructions: Iterable[tuple[str, str]]) -> Instructions:
     """Count them, given as mnemonic and operands. Pure."""
-    read = branches = pairs = fused = wide = probes = 0
+    read = branches = pairs = fused = wide = widest = probes = 0
     products: dict[str, int] = {}
     for mnemonic, operands in instructions:
         if mnemonic.startswith("."):
@@ -110,11 +100,12 @@ def count(instructions: Iterable[tuple[str, str]]) -> Instructions:
             probes += 1
         if "ymm" in operands or "zmm" in operands:
             wide += 1
-    return Instructions(read, branches, pairs, fused, wide, probes)
+            widest += "zmm" in operands
+    return Instructions(read, branches, pairs, fused, wide, widest, probes)
 
 
 def _sum(found: Iterable[Instructions], *, partial: bool) -> Instructions:
     every = list(found)
-    names = ("read", "branches", "pairs", "fused", "wide", "probes")
+    names = ("read", "branches", "pairs", "fused", "wide", "widest", "probes")
     totals = {name: sum(getattr(each, name) for each in every) for name in names}
     return Instructions(**totals, partial=partial)

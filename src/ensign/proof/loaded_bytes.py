@@ -19,6 +19,7 @@ from ensign.proof.bounded_elf import BoundedElf, DamagedFile, elf_of
 
 _WIDE_BITS = 64
 _PIECE_BYTES = 1 << 20
+_PIECES = 32
 _FLAGS_1_PIE = 0x0800_0000
 _TEXTS = {
     "DT_SONAME": "soname",
@@ -133,6 +134,17 @@ def code_sections(elf: BoundedElf) -> Iterator[Section]:
     for section in elf.iter_sections():
         if section["sh_flags"] & loaded_code == loaded_code:
             yield section
+
+
+def pieces(size: int, total: int, most: int) -> Iterator[tuple[int, int]]:
+    """Places and lengths in a section so that of all code (`total`) at most so much is read."""
+    if total <= most:
+        yield 0, size
+        return
+    share = max(1, size * most // max(total, 1))
+    number = max(1, min(_PIECES, share // 4096))
+    for each in range(number):
+        yield each * (size // number), share // number
 
 
 def _loadable_sha256(elf: BoundedElf) -> str:

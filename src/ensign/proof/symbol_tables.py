@@ -18,8 +18,10 @@ from ensign.proof.bounded_elf import BoundedElf, data_of
 _WIDE_BITS = 64
 # Both hold name, type and binding, section; the narrow one has value and size before those two.
 _WIDE, _NARROW = "IBxH16x", "I8xBxH"
+_WIDE_PLACE, _NARROW_PLACE = "IBxHQ8x", "II4xBxH"
 _LONGEST_NAME = 16 << 10
-_TYPE_BITS, _LOCAL, _IFUNC = 0xF, 0, 10
+_TYPE_BITS, _LOCAL, _FUNCTION, _IFUNC = 0xF, 0, 2, 10
+_LAST_SECTION = 0xFEFF
 
 
 class Symbol(NamedTuple):
@@ -29,6 +31,25 @@ class Symbol(NamedTuple):
     defined: bool
     local: bool = False
     chosen: bool = False
+
+
+class FunctionSymbol(NamedTuple):
+    """A function that is defined: `section` is a number, `address` the place in an object's."""
+
+    name: str
+    section: int
+    address: int
+
+
+def function_symbols(elf: BoundedElf, section: str) -> Iterator[FunctionSymbol]:
+    """Functions of `.symtab` or `.dynsym` that the file defines."""
+    wide = elf.elfclass == _WIDE_BITS
+    found = _read_table(elf, section, _WIDE_PLACE if wide else _NARROW_PLACE)
+    entries, names = found or (iter(()), b"")
+    for each in entries:
+        at, info, index, value = each if wide else (each[0], each[2], each[3], each[1])
+        if info & _TYPE_BITS == _FUNCTION and 0 < index <= _LAST_SECTION:
+            yield FunctionSymbol(_name(names, at), index, value)
 
 
 def symbols_of(elf: BoundedElf, section: str) -> Iterator[Symbol]:
@@ -65,8 +86,14 @@ def defined_among(elf: BoundedElf, section: str, wanted: Collection[str]) -> fro
     return frozenset(places[at] for at, _, index in entries if index and at in places)
 
 
-def _table(elf: BoundedElf, section: str) -> tuple[Iterator[tuple[int, int, int]], bytes] | None:
+def _table(elf: BoundedElf, section: str) -> tuple[Iterator[tuple[int, ...]], bytes] | None:
     """Name's place, type and binding, section of each symbol; and the names."""
+    return _read_table(elf, section, _WIDE if elf.elfclass == _WIDE_BITS else _NARROW)
+
+
+def _read_table(
+    elf: BoundedElf, section: str, form: str
+) -> tuple[Iterator[tuple[int, ...]], bytes] | None:
     table = elf.get_section_by_name(section)
     if not isinstance(table, SymbolTableSection):
         return None
@@ -74,9 +101,9 @@ def _table(elf: BoundedElf, section: str) -> tuple[Iterator[tuple[int, int, int]
     if not isinstance(texts, StringTableSection):
         return None
     order = "<" if elf.little_endian else ">"
-    form = struct.Struct(order + (_WIDE if elf.elfclass == _WIDE_BITS else _NARROW))
+    entry = struct.Struct(order + form)
     data = data_of(table)
-    return form.iter_unpack(data[: len(data) - len(data) % form.size]), data_of(texts)
+    return entry.iter_unpack(data[: len(data) - len(data) % entry.size]), data_of(texts)
 
 
 def _name(names: bytes, at: int) -> str:

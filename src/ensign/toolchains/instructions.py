@@ -32,6 +32,11 @@ _OF_NO_CODE = frozenset({
 _OF_ALL = frozenset({"cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"})
 
 
+def set_named(macro: str) -> str:
+    """Linux' name of what a macro tells of (`AES` of `__AES__`); empty where it is none known."""
+    return _OTHERWISE.get(macro, macro.lower()) if _is_known(macro) else ""
+
+
 def deciding_flags(flags: Iterable[str]) -> tuple[str, ...]:
     """Those of a compiler's flags that decide about instructions."""
     rust = re.compile(r"-Ctarget-(cpu|feature)=")

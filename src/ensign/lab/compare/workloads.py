@@ -12,6 +12,7 @@ from ensign.lab.compare.options import CommandVariant, Options
 from ensign.lab.compare.pilot import CommandPilot
 from ensign.lab.compare.self_timed import withheld_text
 from ensign.lab.compare.tracing import Traces, raced_findings
+from ensign.lab.compare.visible import visible_findings
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.race import SELF_TIMED
 from ensign.model.findings import Finding
@@ -232,7 +233,8 @@ class PlannedWorkloads:
             mine = [trial for trial in trials if trial.workload == name]
             each = planned if planned.self_timed else _with_clock(planned, mine)
             said = raced_findings(each.traces, mine, names, baseline) if mine else ()
-            traces = replace(each.traces, findings=(*each.traces.findings, *said))
+            looks = visible_findings(each.traces.by_variant, names, baseline) if mine else ()
+            traces = replace(each.traces, findings=(*each.traces.findings, *said, *looks))
             found[name] = replace(each, traces=traces)
         return PlannedWorkloads(found)
 

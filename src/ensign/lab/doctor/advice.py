@@ -16,11 +16,15 @@ from ensign.lab.doctor.program_facts import (
 )
 from ensign.lab.doctor.rust_facts import optimizes_across, uses_profile
 from ensign.model.checkup import Advice
+from ensign.model.instructions import LEVELS
 from ensign.proof.facts import UnitKind, compiler_of_comment
 from ensign.proof.flags import effects, level_of, lto_of
 
 _NOT_OPTIMIZED = ("-O0", "-Og", "")
 _LEVELS = 'optimization = ["-O0", "-O2", "-O3"]'
+_LOOKS = "by its code it was not, or parts of it"
+_SOME = 4
+
 _FEW_PAIRS = 20
 _MOSTLY = 0.5
 _CLANG = re.compile(r"Clang \d")
@@ -110,6 +114,9 @@ def _of_cargo(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
         text = f"{len(plain)} of {len(crates)} crates were compiled without it"
         takes = "cargo build --release, or an opt-level in the profile of Cargo.toml"
         yield Advice("optimize", text, takes, _worth(offers, "O0"), _axis(_LEVELS))
+    elif look.unoptimized:
+        takes = "cargo build --release"
+        yield Advice("optimize", _LOOKS, takes, _worth(offers, "O0"), _axis(_LEVELS))
     if not optimizes_across(crates):
         text = "rustc did none across crates"
         text = text if crates else f"whether it was done across crates is unknown: {unknown}"
@@ -126,7 +133,9 @@ def _of_cargo(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
 
 def _not_optimized(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
     bad = sum((level_of(words) or "") in _NOT_OPTIMIZED for words in look.recorded)
-    if bad:
+    if look.unoptimized:
+        yield Advice("optimize", _LOOKS, "a flag", _worth(offers, "O0"), _axis(_LEVELS))
+    elif bad:
         text = f"{bad} of {len(look.recorded)} units whose flags are known were not optimized"
         price = _axis(_LEVELS)
         yield Advice("optimize", text, "a flag", _worth(offers, "O0"), price)
@@ -225,9 +234,23 @@ def _target(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
     text = "which target it was compiled for is unknown"
     if look.recorded:
         text = "its units are for any x86-64"
-    takes = f"hosts that have it: this one runs {level}"
+    takes = f"hosts that have it: this one runs {level}{_beyond(look, level)}"
     price = _axis(f'target = ["default", "{level}"]')
     yield Advice("target level", text, takes, _worth(offers, "target"), price)
+
+
+def _beyond(look: ProgramLook, level: str) -> str:
+    """What the code asks for that the level does not have."""
+    lacking = [each for each in look.asked if each.name not in LEVELS[level]]
+    if not lacking:
+        return ""
+    said = ", ".join(f"{each.name} ({each.where})" for each in lacking[:_SOME])
+    said += f" and {len(lacking) - _SOME} more" if len(lacking) > _SOME else ""
+    flags = " ".join(dict.fromkeys(each.flag for each in lacking[:_SOME]))
+    return (
+        f"; no level of x86-64 up to it has what the code asks for besides: {said}, which {flags} "
+        "would allow on hosts that have it"
+    )
 
 
 def _fused(look: ProgramLook, offers: Offers) -> Iterator[Advice]:

@@ -33,13 +33,21 @@ from ensign.proof.elf import read_binary, with_debug_file
 from ensign.proof.elf_kinds import ElfKind, FileKind, kind_of
 from ensign.proof.evidence import BuildEvidence
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof
+from ensign.proof.fast_math import links_fast_math
 from ensign.proof.identity import read_identity
 from ensign.proof.link import TreePlace, read_link
 from ensign.proof.needed_libraries import is_of_glibc, libraries_of
-from ensign.proof.objects import ObjectFacts, as_binary, objects_below, read_object
+from ensign.proof.objects import (
+    ObjectFacts,
+    as_binary,
+    members_of,
+    objects_below,
+    read_object,
+)
 from ensign.proof.own_levels import own_levels
 from ensign.proof.read import BY_RUSTC, link_of, read_tree, unindexed_archive
 from ensign.proof.rules import describe, judge
+from ensign.proof.rules_bytes import code_findings, start_up_findings
 from ensign.proof.rules_link import archiver_findings
 from ensign.proof.rules_objects import object_findings
 from ensign.proof.rules_open import open_questions
@@ -49,6 +57,7 @@ from ensign.proof.rust_calls import linked_crates
 from ensign.proof.separate_debug import find_debug_file
 from ensign.proof.supposed import borne_out, contradicted
 from ensign.proof.unlinked_archives import with_unlinked_archives
+from ensign.proof.unoptimized import Unoptimized, read_unoptimized, together
 
 _LARGEST_MAP_BYTES = 256 << 20
 _OF_THE_KERNEL = ("/proc", "/sys", "/dev")
@@ -161,9 +170,10 @@ def _parts(path: Path, kind: ElfKind, beside: FolderEvidence) -> ArtifactCheckup
     if is_archive(path):
         archive = unindexed_archive(path, path.name)
         objects = objects_below({path.name: path})
+        look: Unoptimized | None = together(content for _, content in members_of(path))
         said = "its index leaves out LTO objects" if archive else "its index is complete"
     else:
-        archive, found = None, read_object(path.name, path)
+        archive, found, look = None, read_object(path.name, path), read_unoptimized(path)
         objects = (found,) if found else ()
         if not objects:
             raise InputError(said_of(path))
@@ -173,7 +183,11 @@ def _parts(path: Path, kind: ElfKind, beside: FolderEvidence) -> ArtifactCheckup
     bad = (archive,) if archive else ()
     unindexed = BuildEvidence(path.name, Proof(Binary(str(path)), unindexed=bad))
     examined = Examined(str(path), (said, *describe(seen)))
-    findings = (*archiver_findings(unindexed), *_judged(seen, beside, objects))
+    findings = (
+        *archiver_findings(unindexed),
+        *code_findings(seen, look),
+        *_judged(seen, beside, objects),
+    )
     return ArtifactCheckup(str(path), (examined,), (), findings)
 
 
@@ -272,14 +286,16 @@ def _of_objects(
 def _judged(
     seen: BuildEvidence, beside: FolderEvidence, objects: tuple[ObjectFacts, ...] = ()
 ) -> Iterator[Finding]:
-    there = sources_of(seen, beside)
+    there, path = sources_of(seen, beside), Path(seen.proof.binary.path)
+    built = dated(path) if path.is_file() else None
+    if built is not None and seen.proof.binary.read:
+        yield from start_up_findings(seen, links_fast_math=links_fast_math(path))
+        yield from code_findings(seen, read_unoptimized(path))
     if beside.record is not None and seen.proof.binary.read:
         yield from record_findings(seen, beside.record)
     yield from judge(seen)
     yield from object_findings(seen, objects)
     yield from profile_file_findings(seen, beside.profiles, there)
-    path = Path(seen.proof.binary.path)
-    built = dated(path) if path.is_file() else None
     yield from changed_source_findings(seen, built, there)
     yield from open_questions(seen, beside.profiles, there)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from ensign.host.programs import LocalPrograms, Programs
 from ensign.host.running import RunningProcess
 from ensign.lab.doctor.advice import Offers, advice_for
+from ensign.lab.doctor.asked_sets import asked_sets
 from ensign.lab.doctor.program_facts import ALLOCATORS, ProgramLook, facts_of
 from ensign.lab.doctor.surroundings import loader_surroundings, processor_levels
 from ensign.lab.doctor.tools_sought import COMPILERS, PROFILERS
@@ -49,7 +50,8 @@ def look_at(path: Path, seen: BuildEvidence) -> ProgramLook | None:
     if identity is None:
         return None
     foreign = identity.machine not in _MACHINES_HERE.get(platform.machine(), ())
-    look = ProgramLook(seen, identity, read_instructions(path), foreign=foreign)
+    asked = asked_sets(seen)
+    look = ProgramLook(seen, identity, read_instructions(path), foreign=foreign, asked=asked)
     why = unknown_loader(identity)
     if why:
         return replace(look, libraries=None, why=f"unknown: {why}")

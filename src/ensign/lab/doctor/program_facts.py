@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensign.lab.doctor.asked_sets import AskedSet
 from ensign.lab.doctor.protections import hardening_of
 from ensign.lab.doctor.rust_facts import (
     levels_of,
@@ -50,7 +51,8 @@ class ProgramLook:
 
     `mapped` says that they are those of a running process, not those that would be loaded.
     `foreign`: it is for another processor than this machine's. `chosen` are functions that its
-    libraries choose on this machine, as far as that can be told.
+    libraries choose on this machine, as far as that can be told. `unoptimized`: its code, or a
+    part of it, looks so. `asked` are instructions that its flags or sources ask for.
     """
 
     seen: BuildEvidence
@@ -61,6 +63,8 @@ class ProgramLook:
     mapped: bool = False
     foreign: bool = False
     chosen: tuple[ChosenFunction, ...] = ()
+    unoptimized: bool = False
+    asked: tuple[AskedSet, ...] = ()
 
     @property
     def binary(self) -> Binary:

@@ -12,6 +12,7 @@ from ensign.lab.doctor.artifact import examine_evidence
 from ensign.lab.doctor.looked_at import completed, look_at, of_process, with_mapped
 from ensign.model.checkup import ArtifactCheckup, Fact
 from ensign.model.errors import InputError
+from ensign.model.finding_kinds.proof import LOOKS_UNOPTIMIZED
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/opt", "/lib", "/lib64")
 
@@ -30,6 +31,7 @@ def examine_program(
     look = look_at(Path(seen.proof.binary.path), seen)
     if look is None:
         return checkup
+    look = replace(look, unoptimized=any(e.is_a(LOOKS_UNOPTIMIZED) for e in checkup.findings))
     # What is looked at brings no programs of its own.
     folder = path.absolute() if path.is_dir() else path.absolute().parent
     installed = any(folder.is_relative_to(each) for each in _SYSTEM)

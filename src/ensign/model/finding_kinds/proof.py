@@ -76,6 +76,24 @@ UNOPTIMIZED = FindingKind(
     "it is meant to be used.",
     "Build it with `-O2`, or as a release build of its build system.",
 )
+LOOKS_UNOPTIMIZED = FindingKind(
+    "looks-unoptimized",
+    Severity.WARNING,
+    "No flags are known, and the code of the file, or of a part of it, is what compilers make at "
+    "`-O0`: variables are stored on the stack and loaded at each use, even what a register still "
+    "holds (x86-64 alone; `doctor`).",
+    "Build it with `-O2`, or as a release build (`cargo build --release`, "
+    "`-DCMAKE_BUILD_TYPE=Release`); `-g` or `ensign record` would say the flags of each unit.",
+)
+FAST_MATH_START = FindingKind(
+    "fast-math-start-up",
+    Severity.WARNING,
+    "A link with `-ffast-math` (or `-Ofast`) added start-up code that flushes denormals to zero "
+    "for the whole process, also where a program loads the library: results change, and time where "
+    "there are denormals (`doctor`, `compare`).",
+    "Compile with the flag, but link without it; `-mno-daz-ftz` (GCC 13 and later) leaves the code "
+    "out. If it is wanted, compare with what has it, too.",
+)
 NO_DEBUG_INFO = FindingKind(
     "no-debug-info",
     Severity.WARNING,

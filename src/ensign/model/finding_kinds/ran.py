@@ -11,6 +11,15 @@ ENVIRONMENT_FILES = FindingKind(
     "them.",
     "Nothing. Which of them it is, a race tells in which only that one differs.",
 )
+VISIBLE_DIFFERENCES = FindingKind(
+    "visible-differences",
+    Severity.NOTE,
+    "What can be seen, without debug information, of how the files that two commands ran were "
+    "built, where it differs: optimized or not, the widest registers, the PLT, FORTIFY, libraries, "
+    "the allocator, traces of LTO, protections, the size of the code.",
+    "Nothing. `ensign doctor FILE` says more of each; what the difference in time comes of is not "
+    "shown by that.",
+)
 RAN_SOMETHING_ELSE = FindingKind(
     "ran-something-else",
     Severity.ERROR,

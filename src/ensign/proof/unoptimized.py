@@ -1,0 +1,243 @@
+"""Whether code looks unoptimized (-O0): by what functions do with their variables.
+
+Unoptimized code keeps each variable in a slot of the stack. It stores its arguments there first of
+all, and loads from there at each use, even what a register still holds. Optimized code does that
+with a few variables of a few functions: where it has too few registers, or where a variable is
+volatile. `bench/unoptimized.py` says how well that tells them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+import capstone
+
+from ensign.proof.bounded_elf import BoundedElf, DamagedFile, elf_of
+from ensign.proof.functions import Function, functions_of
+from ensign.proof.loaded_bytes import code_sections
+from ensign.proof.stack_use import StackUse, stack_use
+
+_MOST_BYTES = 8 << 20
+_MOST_DISASSEMBLED = 1 << 20
+_LONGEST_FUNCTION = 256 << 10
+# Instructions that move or compare slots of the stack, as a quick look for them: MOV, ADD, CMP with
+# a place by rbp, or by rsp. Of unoptimized code each twentieth byte or so begins one.
+_PLACE_BY_RBP = rb"[\x45\x4d\x55\x5d\x65\x6d\x75\x7d\x85\x8d\x95\x9d\xa5\xad\xb5\xbd]"
+_PLACE_BY_RSP = rb"[\x44\x4c\x54\x5c\x64\x6c\x74\x7c\x84\x8c\x94\x9c\xa4\xac\xb4\xbc]\x24"
+_SLOT = re.compile(
+    rb"[\x03\x39\x3b\x83\x89\x8b\xc7](?:" + _PLACE_BY_RBP + rb"|" + _PLACE_BY_RSP + rb")"
+)
+_BYTES_PER_SLOT, _SHORT_BYTES = 100, 48
+_SHORT, _FEW_NAMES = 12, 200
+# Runs of neighbors are read, so that parts are seen.
+_NEIGHBORS = 64
+# Shares of the instructions: of unoptimized code 0.36 and 0.037 in the mean, of other 0.07, 0.0005.
+_SLOTS, _MANY_SLOTS, _MOSTLY = 0.15, 0.25, 0.35
+_RELOADS, _MANY_RELOADS = 0.012, 0.02
+# Who has neither many slots nor reloads is optimized; between that and the other nothing is said.
+_DOUBTFUL_SLOTS = 0.2
+# A run of functions: what one that is unoptimized adds, what one that is not takes away. An object
+# is a run, since linkers keep the order; others are two or three by chance in a large program.
+_GAIN, _STRONG_GAIN, _LOSS, _ENOUGH = 4.0, 8.0, 1.6, 20.0
+_STRONG_SLOTS, _STRONG_RELOADS, _CERTAIN_RELOADS = 0.3, 5, 40
+_WHOLE, _FEW_OTHERS = 0.75, 2
+_FEW, _FEW_RELOADS = 3, 3
+
+
+_SUMS = ("looked_at", "functions", "unoptimized", "names", "framed", "instructions", "slots",
+         "reloads", "vectors")  # fmt: skip
+# Of the C library's start files.
+_START = frozenset(
+    ("_start", "_init", "_fini", "deregister_tm_clones", "register_tm_clones", "frame_dummy",
+     "__do_global_dtors_aux", "_dl_relocate_static_pie")
+)  # fmt: skip
+# Go and Free Pascal have conventions of their own.
+_OTHERS = frozenset((".gopclntab", ".note.go.buildid", ".fpcdata"))
+
+
+class _Look(Enum):
+    UNOPTIMIZED = 1
+    OPTIMIZED = 2
+    OPEN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Unoptimized:
+    """What was read of a file's functions.
+
+    Of those `looked_at`, `functions` can be told, `unoptimized` of them look so; `names` are their
+    names, as far as there are symbols. All other figures are of these alone: `framed` have a frame
+    pointer; of `instructions` so many load or store `slots`, `reloads` what a register holds, and
+    `vectors` work on several numbers. `partial`: pieces were read, not all. `whole` is True where
+    nearly all of it looks so, else it is a part of it.
+    """
+
+    looked_at: int = 0
+    functions: int = 0
+    unoptimized: int = 0
+    names: tuple[str, ...] = ()
+    framed: int = 0
+    instructions: int = 0
+    slots: int = 0
+    reloads: int = 0
+    vectors: int = 0
+    partial: bool = False
+    whole: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether anything of it looks unoptimized."""
+        return self.unoptimized > 0
+
+
+def read_unoptimized(source: Path | bytes) -> Unoptimized | None:
+    """Read it. None where it is not of x86-64, of a language of its own ways, or damaged."""
+    try:
+        with elf_of(source) as elf:
+            names = {section.name for section in elf.iter_sections()}
+            if elf["e_machine"] != "EM_X86_64" or names & _OTHERS:
+                return None
+            read, partial = _functions(elf)
+            total = sum(int(each["sh_size"]) for each in code_sections(elf))
+            return replace(_judged(read), partial=partial or total > _MOST_BYTES)
+    except DamagedFile:
+        return None
+
+
+def together(objects: Iterable[bytes]) -> Unoptimized:
+    """Members of an archive, or as many of them as are read of one file."""
+    found, size = Unoptimized(whole=True), 0
+    for each in objects:
+        look, size = read_unoptimized(each), size + len(each)
+        if look is None:
+            continue
+        sums = {name: getattr(found, name) + getattr(look, name) for name in _SUMS}
+        whole = found.whole and (look.whole or not look.looked_at)
+        found = Unoptimized(**sums, partial=found.partial or look.partial, whole=whole)
+        if size > _MOST_BYTES:
+            return replace(found, partial=True)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    name: str
+    use: StackUse | None
+    look: _Look
+
+
+def _functions(elf: BoundedElf) -> tuple[list[_Read], bool]:
+    """All that were looked at, and whether some of them were not read."""
+    reader = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    reader.skipdata = True
+    functions = [each for each in functions_of(elf, _MOST_BYTES) if each.name not in _START]
+    doubtful = [_has_slots(each.code) for each in functions]
+    size = sum(len(each.code) for each, read in zip(functions, doubtful, strict=True) if read)
+    step = 1 + size // _MOST_DISASSEMBLED
+    found, number = [], 0
+    for each, read in zip(functions, doubtful, strict=True):
+        number += read
+        use = None
+        if not read:
+            look = _Look.OPTIMIZED if len(each.code) >= _SHORT_BYTES else _Look.OPEN
+        elif number // _NEIGHBORS % step:
+            look = _Look.OPEN
+        else:
+            use = stack_use(_words(reader, each))
+            look = _look(use)
+        found.append(_Read(each.name, use, look))
+    return found, step > 1
+
+
+def _has_slots(code: bytes) -> bool:
+    """Whether it may be unoptimized; what is short has to be read to know."""
+    if len(code) < _SHORT_BYTES:
+        return _SLOT.search(code) is not None
+    return len(_SLOT.findall(code)) * _BYTES_PER_SLOT > len(code)
+
+
+def _words(reader: capstone.Cs, function: Function) -> list[tuple[int, str, str]]:
+    code = function.code[:_LONGEST_FUNCTION]
+    return [
+        (address, mnemonic, operands)
+        for address, _, mnemonic, operands in reader.disasm_lite(code, function.address)
+    ]
+
+
+def _look(use: StackUse) -> _Look:
+    if not use.read:
+        return _Look.OPEN
+    slots, reloads = use.slots / use.read, use.reloads / use.read
+    if slots >= _SLOTS and use.saved <= use.framed:
+        many = slots >= _MANY_SLOTS and reloads >= _MANY_RELOADS
+        stored = use.arguments > 0 and reloads >= _RELOADS
+        nothing_else = use.framed and use.arguments and slots >= _MOSTLY and not use.saved
+        if stored or nothing_else or (many and use.reloads >= (2 if use.framed else _FEW_RELOADS)):
+            return _Look.UNOPTIMIZED
+    doubtful = slots >= _DOUBTFUL_SLOTS or reloads >= _RELOADS
+    if use.read < _SHORT or (doubtful and use.saved <= 2):  # noqa: PLR2004  # as few as at -O0
+        return _Look.OPEN
+    return _Look.OPTIMIZED
+
+
+def _judged(read: Sequence[_Read]) -> Unoptimized:
+    bad = [each for each in read if each.look is _Look.UNOPTIMIZED]
+    told = len(bad) + sum(each.look is _Look.OPTIMIZED for each in read)
+    others = told - len(bad)
+    whole = bool(bad) and (len(bad) >= _WHOLE * told or others <= _FEW_OTHERS)
+    if whole and not _is_enough(bad, others):
+        return Unoptimized(looked_at=len(read), functions=told)
+    if not whole:
+        bad = [each for run in _runs(read) for each in run if each.look is _Look.UNOPTIMIZED]
+    uses = [each.use for each in bad if each.use is not None]
+    return Unoptimized(
+        looked_at=len(read),
+        functions=told,
+        unoptimized=len(bad),
+        names=tuple(each.name for each in bad if each.name)[:_FEW_NAMES],
+        framed=sum(use.framed for use in uses),
+        instructions=sum(use.read for use in uses),
+        slots=sum(use.slots for use in uses),
+        reloads=sum(use.reloads for use in uses),
+        vectors=sum(use.vectors for use in uses),
+        whole=whole and bool(bad),
+    )
+
+
+def _is_enough(bad: Sequence[_Read], others: int) -> bool:
+    """Whether so few functions are no chance."""
+    reloads = sum(each.use.reloads for each in bad if each.use is not None)
+    return len(bad) > _FEW or (len(bad) > others and reloads >= _FEW_RELOADS)
+
+
+def _runs(read: Sequence[_Read]) -> Iterable[Sequence[_Read]]:
+    """Neighbors most of which look unoptimized: the runs of the highest sums, one after another."""
+    at = 0
+    while at < len(read):
+        total = best = 0.0
+        start = first = last = at
+        for number in range(at, len(read)):
+            if total <= 0:
+                if best >= _ENOUGH:
+                    break
+                total, best, start = 0.0, 0.0, number
+            total += _score(read[number])
+            if total > best:
+                best, first, last = total, start, number + 1
+        if best < _ENOUGH:
+            return
+        yield read[first:last]
+        at = last
+
+
+def _score(each: _Read) -> float:
+    use = each.use
+    if each.look is not _Look.UNOPTIMIZED or use is None:
+        return -_LOSS if each.look is _Look.OPTIMIZED else 0.0
+    strong = use.framed and use.arguments and use.slots >= _STRONG_SLOTS * use.read
+    if strong and use.reloads >= _CERTAIN_RELOADS:
+        return _ENOUGH
+    return _STRONG_GAIN if strong and use.reloads >= _STRONG_RELOADS else _GAIN

@@ -1,0 +1,110 @@
+"""What of a file's build is visible without debug information, in words that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensign.proof.bounded_elf import DamagedFile, elf_of
+from ensign.proof.elf import read_binary
+from ensign.proof.facts import Binary
+from ensign.proof.fast_math import links_fast_math
+from ensign.proof.identity import Identity, read_identity
+from ensign.proof.instructions import Instructions, read_instructions
+from ensign.proof.symbol_tables import symbols_of
+from ensign.proof.unoptimized import Unoptimized, read_unoptimized
+
+_ENOUGH_FUNCTIONS = 5
+# Of pieces of a large program a few instructions may be missed.
+_ENOUGH_WIDE = 20
+_OTHER_SIZE = 0.1
+_TRACES_OF_LTO = (".lto_priv.", ".llvm.")
+_CANARY = "__stack_chk_fail"
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleBuild:
+    """`words` by what they are about; what cannot be told is not there."""
+
+    words: Mapping[str, str]
+    protections: frozenset[str]
+    code_bytes: int
+
+
+def read_visible(path: Path) -> VisibleBuild | None:
+    """Look at one file; None where it is no program or library, or damaged."""
+    identity, binary = read_identity(path), read_binary(path, units=False)
+    if identity is None or binary is None:
+        return None
+    code, instructions = read_unoptimized(path), read_instructions(path)
+    words = dict(_words(binary, code, instructions))
+    words |= {"LTO": "its traces" if _lto(path) else "no trace"} if identity.has_symbols else {}
+    words["fast-math start-up code"] = "some" if links_fast_math(path) else "none"
+    return VisibleBuild(words, _protections(identity, binary), identity.code_bytes)
+
+
+def _words(
+    binary: Binary, code: Unoptimized | None, instructions: Instructions | None
+) -> Iterator[tuple[str, str]]:
+    if code is not None and code:
+        yield "code", "unoptimized (-O0)" if code.whole else "unoptimized (-O0) in parts"
+    elif code is not None and code.functions >= _ENOUGH_FUNCTIONS:
+        yield "code", "optimized"
+    if instructions is not None and instructions.read:
+        wide = instructions.wide
+        if wide >= _ENOUGH_WIDE or not instructions.partial:
+            bits = 512 if instructions.widest else 256
+            yield "widest registers", f"{bits} bits" if wide else "at most 128 bits"
+        elif not wide:
+            yield "widest registers", "at most 128 bits"
+    yield "functions called through the PLT", str(binary.plt_imports + len(binary.own_plt))
+    yield "functions that FORTIFY checks (_chk)", str(_checked(binary))
+
+
+def _checked(binary: Binary) -> int:
+    return len([name for name in binary.hardening.checked if name != "__stack_chk"])
+
+
+def _protections(identity: Identity, binary: Binary) -> frozenset[str]:
+    found = binary.hardening
+    named = {
+        "PIE": found.pie and not binary.shared_library,
+        "RELRO": found.relro,
+        "BIND_NOW": found.bind_now and not identity.static,
+        "canaries": found.canary,
+        "CET": found.cet,
+    }
+    return frozenset(name for name, there in named.items() if there)
+
+
+def _lto(path: Path) -> bool:
+    try:
+        with elf_of(path) as elf:
+            return any(
+                trace in each.name
+                for each in symbols_of(elf, ".symtab")
+                for trace in _TRACES_OF_LTO
+            )
+    except DamagedFile:
+        return False
+
+
+def differences(first: VisibleBuild, other: VisibleBuild) -> Iterator[str]:
+    """What differs, the other one's word first."""
+    for about, word in other.words.items():
+        before = first.words.get(about)
+        if before is not None and before != word:
+            yield f"{about} {word} against {before}"
+    more, less = other.protections - first.protections, first.protections - other.protections
+    if more or less:
+        yield f"protections {with_and_without(more, less)}"
+    low, high = sorted((first.code_bytes, other.code_bytes))
+    if high - low > _OTHER_SIZE * high:
+        yield f"{other.code_bytes:,} against {first.code_bytes:,} bytes of code"
+
+
+def with_and_without(more: frozenset[str], less: frozenset[str]) -> str:
+    """As 'with A, B, without C'."""
+    parts = (("with", more), ("without", less))
+    return ", ".join(f"{word} {', '.join(sorted(names))}" for word, names in parts if names)
