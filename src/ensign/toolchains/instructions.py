@@ -32,9 +32,10 @@ _OF_NO_CODE = frozenset({
 _OF_ALL = frozenset({"cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"})
 
 
-def set_named(macro: str) -> str:
-    """Linux' name of what a macro tells of (`AES` of `__AES__`); empty where it is none known."""
-    return _OTHERWISE.get(macro, macro.lower()) if _is_known(macro) else ""
+def set_named(said: str) -> str:
+    """Linux' name of what a macro or a flag says (`AES`, `sse4.1`); empty where none is known."""
+    names = names_of(said)
+    return names[0] if len(names) == 1 and _is_a_set(said) else ""
 
 
 def deciding_flags(flags: Iterable[str]) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def _by_flags(seen: BuildEvidence) -> Iterator[AskedSet]:
     for unit in own_units(seen):
         for word in unit.words or ():
             match = _FLAG.fullmatch(word)
-            name = set_named(match[1].upper().replace(".", "_")) if match else ""
+            name = set_named(match[1]) if match else ""
             if name:
                 yield AskedSet(name, word, f"{Path(unit.source).name} is compiled with {word}")
 
