@@ -17,6 +17,9 @@ from pathlib import Path
 from ensign.host.regular_file import read_regular
 from ensign.proof.identity import Identity, read_identity
 
+ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "scudo")
+"""Parts of the names of libraries that bring a malloc."""
+
 _CACHE = Path("/etc/ld.so.cache")
 _LARGEST_CACHE_BYTES = 32 << 20
 _MAGIC = b"glibc-ld.so.cache1.1"

@@ -20,7 +20,7 @@ _ENOUGH_FUNCTIONS = 5
 _ENOUGH_WIDE = 20
 _OTHER_SIZE = 0.1
 _TRACES_OF_LTO = (".lto_priv.", ".llvm.")
-_CANARY = "__stack_chk_fail"
+_THERE = ("without", "with")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ def read_visible(path: Path) -> VisibleBuild | None:
         return None
     code, instructions = read_unoptimized(path), read_instructions(path)
     words = dict(_words(binary, code, instructions))
-    words |= {"LTO": "its traces" if _lto(path) else "no trace"} if identity.has_symbols else {}
-    words["fast-math start-up code"] = "some" if links_fast_math(path) else "none"
+    words |= {"traces of LTO": _THERE[_lto(path)]} if identity.has_symbols else {}
+    words["fast-math start-up code"] = _THERE[links_fast_math(path)]
     return VisibleBuild(words, _protections(identity, binary), identity.code_bytes)
 
 
@@ -95,7 +95,7 @@ def differences(first: VisibleBuild, other: VisibleBuild) -> Iterator[str]:
     for about, word in other.words.items():
         before = first.words.get(about)
         if before is not None and before != word:
-            yield f"{about} {word} against {before}"
+            yield f"{word} {about}" if word in _THERE else f"{about} {word} against {before}"
     more, less = other.protections - first.protections, first.protections - other.protections
     if more or less:
         yield f"protections {with_and_without(more, less)}"

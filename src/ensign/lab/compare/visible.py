@@ -11,9 +11,9 @@ from ensign.model.finding_kinds.proof import FAST_MATH_START
 from ensign.model.finding_kinds.ran import VISIBLE_DIFFERENCES
 from ensign.model.findings import Finding
 from ensign.model.traced import MappedFile, TracedExecution
+from ensign.proof.needed_libraries import ALLOCATORS
 
 _MOST_FILES, _MOST_BYTES = 4, 64 << 20
-_ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "scudo")
 _SHOWN = 4
 
 
@@ -121,7 +121,7 @@ def _libraries(first: TracedExecution, other: TracedExecution) -> Iterator[str]:
     if before != after:
         yield f"libraries {with_and_without(after - before, before - after)}"
     kinds = [
-        next((kind for kind in _ALLOCATORS for name in names if kind in name), "the C library's")
+        next((kind for kind in ALLOCATORS for name in names if kind in name), "the C library's")
         for names in (before, after)
     ]
     if kinds[0] != kinds[1]:

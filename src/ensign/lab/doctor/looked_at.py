@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -14,21 +14,25 @@ from ensign.host.programs import LocalPrograms, Programs
 from ensign.host.running import RunningProcess
 from ensign.lab.doctor.advice import Offers, advice_for
 from ensign.lab.doctor.asked_sets import asked_sets
-from ensign.lab.doctor.program_facts import ALLOCATORS, ProgramLook, facts_of
+from ensign.lab.doctor.program_facts import ProgramLook, facts_of
 from ensign.lab.doctor.surroundings import loader_surroundings, processor_levels
 from ensign.lab.doctor.tools_sought import COMPILERS, PROFILERS
 from ensign.model.checkup import ArtifactCheckup, Fact
-from ensign.model.finding_kinds.proof import FILE_REPLACED
+from ensign.model.finding_kinds.proof import FAST_MATH_START, FILE_REPLACED
+from ensign.model.findings import Finding
 from ensign.proof.chosen_functions import chosen_functions
 from ensign.proof.evidence import BuildEvidence
+from ensign.proof.fast_math import links_fast_math
 from ensign.proof.identity import read_identity
 from ensign.proof.instructions import read_instructions
 from ensign.proof.needed_libraries import (
+    ALLOCATORS,
     Library,
     libraries_of,
     read_cache,
     unknown_loader,
 )
+from ensign.proof.rules_bytes import FLUSHED
 
 _VERSION = re.compile(r"-(\d+)$")
 _ASKED_VERSION = re.compile(r"(\d+)\.\d+\.\d+")
@@ -87,7 +91,20 @@ def completed(
 ) -> ArtifactCheckup:
     """The checkup with facts and advice."""
     offers = _offers(programs, user_share)
-    return replace(checkup, facts=facts_of(look), advice=advice_for(look, offers))
+    return replace(
+        checkup,
+        facts=facts_of(look),
+        advice=advice_for(look, offers),
+        findings=(*checkup.findings, *_of_libraries(look)),
+    )
+
+
+def _of_libraries(look: ProgramLook) -> Iterator[Finding]:
+    paths = [each.path for each in look.libraries or () if each.path is not None]
+    names = ", ".join(path.name for path in paths if links_fast_math(path))
+    if names:
+        text = f"loads libraries with fast-math start-up code ({names}): {FLUSHED}"
+        yield look.seen.finding(FAST_MATH_START, text)
 
 
 def of_process(

@@ -24,12 +24,11 @@ from ensign.proof.flags import effects, level_of, lto_of
 from ensign.proof.go_build import GoBuild
 from ensign.proof.identity import Identity
 from ensign.proof.instructions import Instructions
-from ensign.proof.needed_libraries import Library
+from ensign.proof.needed_libraries import ALLOCATORS, Library
 from ensign.proof.rust_calls import Crate, linked_crates
 
 GO_TARGETS = ("GOAMD64", "GOARM64", "GOARM", "GO386", "GOPPC64", "GORISCV64", "GOMIPS", "GOMIPS64")
 PLT_MACHINES = ("x86-64", "x86 (32 bits)", "AArch64")
-ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "scudo")
 _NO_DEBUG = "unknown: no debug information says them (-g would)"
 _SOME = 4
 _REGISTERS = {
