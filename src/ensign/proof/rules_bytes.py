@@ -41,7 +41,7 @@ def _text(look: Unoptimized) -> str:
     share = look.slots / max(look.instructions, 1)
     text = (
         f"{what} (-O0): {of}{names} keep their variables on the stack: {100 * share:.0f} % of "
-        f"their instructions load or store one there, {look.reloads} of these what a register still "
-        f"holds; {look.framed} have a frame pointer"
+        f"their instructions load or store one there, {look.reloads} of these what a register "
+        f"still holds; {look.framed} have a frame pointer"
     )
     return text if look.vectors else f"{text}, none vector code"
