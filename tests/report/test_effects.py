@@ -74,7 +74,7 @@ def test_without_a_margin_nothing_is_nothing() -> None:
 
 def test_a_direction_is_said_only_after_holm() -> None:
     found = effect(-0.02, 0.003, significant=True)
-    assert said(found) == ("LTO is worth +2.0 % (+1.7 to +2.3 %), over 4 matched pairs.",)
+    assert said(found) == ("LTO is worth +2.0 % (+1.7 to +2.3 %), over 4 matched pairs, one binary each.",)
     missed = effect(-0.02, 0.003, significant=False)
     # Its own interval excludes 0: elsewhere that pair may be called faster, so not "unclear" here.
     assert (

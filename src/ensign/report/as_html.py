@@ -28,7 +28,7 @@ from ensign.report.confirmation import (
 from ensign.report.effects import effects_view
 from ensign.report.findings import told
 from ensign.report.heat import heat_map
-from ensign.report.layouts import WITHIN_SPREAD, WITHIN_SPREAD_NOTE
+from ensign.report.layouts import ONE_BINARY_NOTE, WITHIN_SPREAD, WITHIN_SPREAD_NOTE
 from ensign.report.notes import BY_MINIMUM, notes
 from ensign.report.ran import whose
 from ensign.report.trade import hardening_rows, trade_view
@@ -125,6 +125,7 @@ def render(result: Result) -> str:
             measured=_measured(result),
             notes=notes(result),
             by_minimum=BY_MINIMUM,
+            one_binary_note=ONE_BINARY_NOTE,
             within_spread=WITHIN_SPREAD,
             within_spread_note=WITHIN_SPREAD_NOTE,
             redo=result.extra.get("redo", "ensign run STUDY.toml"),

@@ -208,7 +208,8 @@ def _heads(level: float | None, margin: float | None, first: str, metric: Metric
 
 def _cells(row: Row, margin: float | None) -> list[str]:
     size = [] if margin is None else [row.size]
-    mark = f" <sub>{WITHIN_SPREAD}</sub>" if row.within_spread else ""
+    marks = [WITHIN_SPREAD] * row.within_spread + ["one binary"] * row.one_binary
+    mark = f" <sub>{', '.join(marks)}</sub>" if marks else ""
     return [f"{safe(row.label)}{mark}", row.interval, row.speedup, *size, row.other]
 
 

@@ -25,7 +25,7 @@ from ensign.report.latency import COLUMNS as LATENCY_COLUMNS
 from ensign.report.latency import HEADING as LATENCY
 from ensign.report.latency import READ as LATENCY_READ
 from ensign.report.latency import latency_tables
-from ensign.report.layouts import WITHIN_SPREAD_NOTE
+from ensign.report.layouts import ONE_BINARY_NOTE, WITHIN_SPREAD_NOTE
 from ensign.report.notes import BY_MINIMUM, SIGNIFICANT_HEADING, notes, redo_notes
 from ensign.report.ran import summary
 from ensign.report.terminal_page import PLAIN, Page, Screen
@@ -37,7 +37,7 @@ from ensign.report.words import clean
 _WIDE, _WIDEST = 100, 120
 # From here on the other cost has a column of its own.
 _ASIDE = 80
-_MARK = "*"
+_MARK, _ONE_BINARY = "*", "†"
 _GAP, _RULED_GAP, _NARROWEST_NAME = 2, 3, 12
 _MOST_ROWS, _MOST_FINDINGS = 10, 3
 _STYLES = {Direction.FASTER: "cyan", Direction.SLOWER: "yellow", Direction.UNCLEAR: "dim"}
@@ -231,7 +231,8 @@ class _Columns:
         return [_text(clean(name)), _text("baseline"), _text(""), *([_text("")] * more)]
 
     def cells(self, row: Row) -> list[Text]:
-        label = f"{row.label} {_MARK}" if row.within_spread else row.label
+        marks = f"{_MARK * row.within_spread}{_ONE_BINARY * row.one_binary}"
+        label = f"{row.label} {marks}".rstrip()
         interval = row.interval
         if row.other and not self.aside:
             interval = f"{interval}\n{self.metric.value}: {row.other}"
@@ -389,6 +390,8 @@ def _workloads(page: Page, variant: VariantWorkloads, result: Result) -> None:
 def _explain_mark(page: Page, rows: Iterable[Row]) -> None:
     if any(row.within_spread for row in rows):
         page.line(f"{_MARK} {WITHIN_SPREAD_NOTE}", "dim")
+    if any(row.one_binary for row in rows):
+        page.line(f"{_ONE_BINARY} {ONE_BINARY_NOTE}", "dim")
 
 
 def _builds(page: Page, builds: tuple[BuildFacts, ...]) -> None:

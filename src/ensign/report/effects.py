@@ -96,7 +96,9 @@ def _change(effect: Effect, result: Result) -> ChangeView:
     margin = result.margin
     label = change_words(change)
     conditions = result.factorial.conditions_of(change)
-    sentence = f"{_opening(label, change)} {worth(effect, margin)}, over {_pairs(effect)}."
+    single = "" if result.layouts is not None and result.layouts.raced else f", {words.ONE_BINARY}"
+    over = f"over {_pairs(effect)}{single}"
+    sentence = f"{_opening(label, change)} {worth(effect, margin)}, {over}."
     depends = _depends(change, conditions, result)
     return ChangeView(
         change,

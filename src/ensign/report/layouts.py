@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ensign.model.comparisons import Comparison, Direction
+from ensign.model.finding_kinds.builds import SAME_PROGRAM
 from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, Result
 from ensign.model.units import counted, speedup
 from ensign.report.words import Span, between, clean, listed, percent, plain_share, signed
@@ -12,12 +13,26 @@ from ensign.report.words import Span, between, clean, listed, percent, plain_sha
 ONE_LAYOUT = (
     "These binaries, this host and boot, these workloads. Without relinks it speaks of these "
     "binaries, not of these flags: the order of code in memory alone can move a program by as "
-    "much as a flag does."
+    "much as a flag does. Studies race relinks ([layouts]); 'ensign init' in a source tree writes "
+    "such a study."
 )
 
 
+ONE_BINARY_NOTE = "one binary of its flags: another link of them may be faster or slower"
 WITHIN_SPREAD = "within the layout spread"
 WITHIN_SPREAD_NOTE = f"{WITHIN_SPREAD}: another relink of the baseline alone may do as much"
+
+
+def speaks_of_binaries(variant: str, result: Result) -> bool:
+    """Whether a comparison is of single binaries, and not of the flags that made them.
+
+    Commands that run one program on other inputs are compared by that, and not by flags.
+    """
+    layouts = result.layouts
+    if layouts is not None and layouts.raced:
+        return variant in layouts.unable
+    found = (each for each in result.findings if each.is_a(SAME_PROGRAM))
+    return not any(each.subject == variant for each in found)
 
 
 def scope(result: Result) -> str:

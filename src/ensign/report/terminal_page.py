@@ -21,7 +21,7 @@ from ensign.report.verdict import Verdict
 _NARROWEST = 40
 _NO_BREAK = "\ue000"  # rich breaks lines at a no-break space too
 _SEVERITIES = {Severity.NOTE: "dim", Severity.WARNING: "yellow", Severity.ERROR: "bold red"}
-_TO_ASCII = str.maketrans("−–—…µ×“”’─·±σ", '---~ux""\'-.~s')
+_TO_ASCII = str.maketrans("−–—…µ×“”’─·±σ†", '---~ux""\'-.~s+')
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from ensign.model.units import counted
 from ensign.report import words
 from ensign.report.both_metrics import both_said, why_they_disagree
 from ensign.report.confirmation import confirmation_text, pending_text
-from ensign.report.layouts import beside_spread
+from ensign.report.layouts import beside_spread, speaks_of_binaries
 from ensign.report.words import clean, listed, plain_share, span_of
 from ensign.stats.winner import able, barred, winner
 
 _MOST_NAMED = 5
-_TWO_LINES = 150
+_TWO_LINES = 155
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,13 @@ def _sentences(
 ) -> tuple[str, ...]:
     """By one cost; by the other, where they disagree, in the same sentence if that is not long."""
     found, other = compared.comparison, both_said(compared.comparison)
-    mode = None if other else result.mode
     said = words.sentence(
-        found, result.margin, against=against, mode=mode, workloads=compared.workloads
+        found,
+        result.margin,
+        against=against,
+        mode=None if other or found.size is Size.WITHIN else result.mode,
+        workloads=compared.workloads,
+        binaries=speaks_of_binaries(found.variant, result),
     )
     if len(said) + len(other) <= _TWO_LINES:
         return (f"{said}{other}",)

@@ -15,7 +15,7 @@ from ensign.model.trials import VariantFailure
 from ensign.report import figures, words
 from ensign.report.bands import ChangeBand, bands
 from ensign.report.both_metrics import other_cell
-from ensign.report.layouts import within_spread
+from ensign.report.layouts import speaks_of_binaries, within_spread
 from ensign.report.words import Span, clean
 
 
@@ -25,7 +25,7 @@ class Row:
 
     `other` is the interval by the other cost. `alone`: its own interval excludes 0, but nothing is
     claimed of it (after Holm, or in an exploration). `within_spread`: its whole interval lies in
-    the layout spread of the baseline's relinks.
+    the layout spread of the baseline's relinks; `one_binary`: of a build that was not relinked.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Row:
     workloads: int = 0
     non_inferior: str = ""
     within_spread: bool = False
+    one_binary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +197,7 @@ def _suite_row(compared: SuiteComparison, result: Result) -> Row:
         workloads=compared.workloads,
         non_inferior="" if twin else _non_inferior(compared),
         within_spread=bool(within_spread(compared.comparison, result)),
+        one_binary=not twin and bool(result.builds) and speaks_of_binaries(row.name, result),
     )
 
 

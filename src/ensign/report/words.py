@@ -23,6 +23,7 @@ _MAX_DIGITS = 4
 _TIMES_FROM = 2.0
 _COARSE = 10.0
 WITHHELD = "withheld"
+ONE_BINARY = "one binary each"
 MODES = {Mode.INTERLEAVED: "interleaved", Mode.DRIVEN: "driven", Mode.ALTERNATING: "alternating"}
 METRICS = {Metric.CPU: "CPU time", Metric.WALL: "wall time", Metric.SCORE: "its own score"}
 METRICS_IN_FULL = {
@@ -144,11 +145,13 @@ def sentence(
     against: bool = False,
     mode: Mode | None = None,
     workloads: int = 1,
+    binaries: bool = False,
 ) -> str:
     """One sentence that a person understands, with metric, interval and level.
 
     `against` names the baseline too, `mode` how the variants took turns: "new needs 3.1 % more CPU
-    time than old, between 2.7 and 3.5 % (95 %, interleaved)".
+    time than old, between 2.7 and 3.5 % (95 %, interleaved)". It speaks of `binaries` where these
+    were not linked anew.
     """
     name = clean(comparison.variant)
     baseline = clean(comparison.baseline) if against else ""
@@ -156,11 +159,12 @@ def sentence(
     if comparison.withheld:
         return f"No verdict on {pair} ({WITHHELD}): {clean(comparison.withheld)}"
     span, metric = span_of(comparison), METRICS[comparison.metric]
-    how = _how(comparison.level, mode, workloads)
+    how = _how(comparison.level, mode, workloads, binaries=binaries)
     if comparison.direction is not Direction.UNCLEAR:
         small = ""
         if comparison.size is Size.WITHIN and margin is not None:
-            small = f", within the {plain_share(margin)} margin"
+            limit = f"{plain_share(margin)} " if workloads == 1 else ""
+            small = f", within the {limit}margin"
         return f"{name} {claim(comparison, baseline)}, {_range(comparison)} {how}{small}"
     if not span.is_finite:
         runs = counted(comparison.executions, "execution")
@@ -173,9 +177,11 @@ def sentence(
     return f"{pair} is unclear: {between(span)} by {metric} {how}"
 
 
-def _how(level: float, mode: Mode | None, workloads: int) -> str:
+def _how(level: float, mode: Mode | None, workloads: int, *, binaries: bool) -> str:
+    turns = [MODES[mode]] if mode else []
+    single = [ONE_BINARY] if binaries else []
     several = [f"{workloads} workloads"] if workloads > 1 else []
-    return f"({', '.join((plain_share(level), *([MODES[mode]] if mode else []), *several))})"
+    return f"({', '.join((plain_share(level), *turns, *single, *several))})"
 
 
 def briefly(comparison: Comparison) -> str:
