@@ -19,7 +19,9 @@ _WIDE_BITS = 64
 # Both hold name, type and binding, section; the narrow one has value and size before those two.
 _WIDE, _NARROW = "IBxH16x", "I8xBxH"
 _LONGEST_NAME = 16 << 10
-_TYPE_BITS, _LOCAL, _IFUNC = 0xF, 0, 10
+# The same with type and binding, section and address.
+_WIDE_PLACES, _NARROW_PLACES = "4xBxHQ8x", "4xI4xBxH"
+_TYPE_BITS, _LOCAL, _FUNCTION, _IFUNC = 0xF, 0, 2, 10
 
 
 class Symbol(NamedTuple):
@@ -47,6 +49,23 @@ def symbols_of(elf: BoundedElf, section: str) -> Iterator[Symbol]:
                     local = each["st_info"]["bind"] == "STB_LOCAL"
                     defined = each["st_shndx"] != "SHN_UNDEF"
                     yield Symbol(str(each.name), defined, local, chosen)
+
+
+def function_places(elf: BoundedElf) -> frozenset[tuple[int, int]]:
+    """Number of the section and address of each function that `.symtab` defines."""
+    table = elf.get_section_by_name(".symtab")
+    if not isinstance(table, SymbolTableSection):
+        return frozenset()
+    order = "<" if elf.little_endian else ">"
+    wide = elf.elfclass == _WIDE_BITS
+    form = struct.Struct(order + (_WIDE_PLACES if wide else _NARROW_PLACES))
+    data = data_of(table)
+    found = set()
+    for entry in form.iter_unpack(data[: len(data) - len(data) % form.size]):
+        info, section, address = entry if wide else (*entry[1:], entry[0])
+        if section and info & _TYPE_BITS == _FUNCTION:
+            found.add((section, address))
+    return frozenset(found)
 
 
 def defined_among(elf: BoundedElf, section: str, wanted: Collection[str]) -> frozenset[str]:
