@@ -116,10 +116,10 @@ def test_what_an_effect_depends_on_is_said_where_the_interaction_is_shown() -> N
         (AxisChange("hardening", "none", "canary"), "hardening canary instead of none"),
         (AxisChange("flags", "", "-fno-plt"), "flags -fno-plt"),
         (AxisChange("flags", "-fno-plt", ""), "flags none instead of -fno-plt"),
-        (AxisChange("alignment", "default", "functions"), "aligned functions"),
+        (AxisChange("alignment", "default", "functions"), "alignment of functions"),
         (
             AxisChange("alignment", "functions", "loops"),
-            "aligned functions and loops instead of aligned functions",
+            "alignment of functions and loops instead of functions",
         ),
         (AxisChange("dependencies", "plain", "flags"), "giving the flags to the dependencies"),
     ],

@@ -74,11 +74,13 @@ def test_rustc_is_told_by_way_of_llvm() -> None:
 
 
 def test_bolt_aligns_all_that_it_moves_and_keeps_the_alignment_of_loops() -> None:
-    assert bolt_alignment("default") == ()
-    functions = bolt_alignment("functions")
+    assert bolt_alignment(GCC, "default") == ()
+    functions = bolt_alignment(GCC, "functions")
     assert "-align-functions=64" in functions
     assert "-align-functions-max-bytes=64" in functions
-    assert bolt_alignment("loops") == (*functions, "-preserve-blocks-alignment")
+    loops = (*functions, "-preserve-blocks-alignment")
+    assert bolt_alignment(GCC, "loops") == loops
+    assert bolt_alignment(CLANG, "loops") == (*loops, "-x86-branches-within-32B-boundaries")
 
 
 @pytest.mark.parametrize(

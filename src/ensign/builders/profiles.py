@@ -199,7 +199,7 @@ def bolt_commands_of_file(toolchain: Toolchain, alignment: str) -> Commands:
 
 
 def _laying_out(toolchain: Toolchain, file: str, data: str, alignment: str) -> Commands:
-    words = bolt_alignment(alignment)
+    words = bolt_alignment(toolchain.kind, alignment)
     optimize = profiling.bolt_optimize(toolchain.profilers.bolt, file, data, words)
     return (optimize, ("mv", f"{file}.bolt", file))
 

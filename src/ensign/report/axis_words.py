@@ -16,8 +16,8 @@ _NAMES = {
     "codegen_units": "codegen units",
 }
 _WHOLE = {
-    ("alignment", "functions"): "aligned functions",
-    ("alignment", "loops"): "aligned functions and loops",
+    ("alignment", "functions"): "alignment of functions",
+    ("alignment", "loops"): "alignment of functions and loops",
 }
 _OFF = "off"
 
@@ -34,8 +34,7 @@ def change_words(change: AxisChange) -> str:
     if axis in _SWITCHES:
         return f"{_switched(axis, new)} instead of {_switched(axis, old)}"
     said = _said(axis, new)
-    before = _WHOLE.get((axis, old)) or clean(old) or "none"
-    return said if old == DEFAULTS[axis] else f"{said} instead of {before}"
+    return said if old == DEFAULTS[axis] else f"{said} instead of {clean(old) or 'none'}"
 
 
 def condition_words(conditions: tuple[tuple[str, str], ...]) -> str:

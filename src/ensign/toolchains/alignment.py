@@ -3,7 +3,7 @@
 Functions begin at a cache line, loops at the 32 bytes that processors fetch or keep decoded at
 once, so that where code lies changes less of how fast it is. Compilers align the loops that they
 expect to be hot. On x86-64 Clang keeps branches away from such boundaries, too: processors with
-Intel's JCC erratum (Skylake to Cascade Lake) decode those that touch one again each time.
+Intel's JCC erratum (Skylake to Comet Lake) do not keep those that touch one decoded.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _BOLT_FUNCTIONS = (
     "-use-compact-aligner=0",
 )
 _BOLT_LOOPS = "-preserve-blocks-alignment"
+_BOLT_BRANCHES = "-x86-branches-within-32B-boundaries"
 _CLANG_WITH_LOOPS = 13
 # Levels at which loops stay where they are, and those at which GCC aligns nothing at all.
 _NO_LOOPS = {
@@ -39,7 +40,7 @@ _NO_LOOPS = {
 _SMALL = ("-Os", "-Oz")
 
 
-def alignment_flags(kind: Kind, alignment: str, *, lto: bool) -> Flags:
+def alignment_flags(kind: Kind, alignment: str, *, lto: bool = False) -> Flags:
     """What compilers of C are told, at the link as well: with LTO code is generated there."""
     if alignment == "default":
         return Flags((), ())
@@ -59,10 +60,14 @@ def rust_alignment(alignment: str) -> tuple[str, ...]:
     return words.get(alignment, ())
 
 
-def bolt_alignment(alignment: str) -> tuple[str, ...]:
+def bolt_alignment(kind: Kind, alignment: str) -> tuple[str, ...]:
     """What BOLT is told, which lays out functions anew; of loops it keeps what the compiler did."""
-    words = {"functions": _BOLT_FUNCTIONS, "loops": (*_BOLT_FUNCTIONS, _BOLT_LOOPS)}
-    return words.get(alignment, ())
+    if alignment == "default":
+        return ()
+    if alignment == "functions":
+        return _BOLT_FUNCTIONS
+    branches = (_BOLT_BRANCHES,) if _BRANCHES in alignment_flags(kind, alignment).compile else ()
+    return (*_BOLT_FUNCTIONS, _BOLT_LOOPS, *branches)
 
 
 def alignment_refusal(kind: Kind, variant: Variant) -> str:
