@@ -86,6 +86,18 @@ def test_a_profile_is_collected_again_when_what_it_comes_from_changes() -> None:
     assert plan(GCC_O2, _PGO).stage_of["gcc-O2"] == plan(GCC_O2, _BOTH).stage_of["gcc-O2"]
 
 
+def test_variants_that_differ_in_alignment_share_the_compilers_profile() -> None:
+    aligned = replace(_BOTH, name="aligned", alignment="loops")
+    planned = plan(GCC_O2, _BOTH, aligned)
+    kinds = [stage.kind for stage in planned.stages]
+    assert kinds.count("instrumented") == 1
+    assert kinds.count("profile") == 3, "BOLT's are of the program that was linked"
+    bolted = planned.stage(planned.stage_of["aligned"])
+    assert {"-align-functions=64", "-preserve-blocks-alignment"} < set(bolted.commands[0])
+    plain = planned.stage(planned.stage_of[_BOTH.name])
+    assert not any("align" in word for word in plain.commands[0])
+
+
 def test_another_bolt_changes_the_program_that_it_makes() -> None:
     bolt = replace(CLANG_O2, name="bolt", bolt="on")
     one, other = plan(GCC_O2, bolt), plan(GCC_O2, bolt, bolt="bolt-20")

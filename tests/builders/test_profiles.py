@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -116,6 +117,19 @@ def test_a_program_is_trained_and_built_again_and_laid_out_by_bolt(
     calls = (bolted.parent.parent / "calls.jsonl").read_text()
     assert "-fprofile-use" in calls
     assert "-fprofile-generate" not in calls
+
+
+@pytest.mark.parametrize("compiler", ["gcc-12", "clang-19"])
+def test_what_bolt_moves_is_aligned_where_that_was_asked_for(
+    folder: Path, training_ports: BuildPorts, compiler: str
+) -> None:
+    aligned = Variant("aligned", compiler, "-O2", pgo="on", bolt="on", alignment="loops")
+    report = build_variants(asked(folder, aligned), training_ports)
+    assert [each.facts.status for each in report.results] == ["built"] * 2, report.findings
+    said = "\n".join(report.result("aligned").facts.evidence)
+    count = re.search(r"functions aligned to 64 bytes: (\d+) of (\d+) that BOLT moved", said)
+    assert count is not None, said
+    assert count[1] == count[2]
 
 
 def test_bolt_alone_and_nothing_is_done_twice(

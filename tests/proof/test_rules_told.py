@@ -14,6 +14,8 @@ from ensign.proof.rules_link import link_findings
 from ensign.toolchains.table import Flags
 from recorded import recorded
 
+LTO_LOOPS = "-Wl,-plugin-opt=-align-loops=32"
+
 
 def seen(link: str, flags: str, **axes: str) -> BuildEvidence:
     variant = replace(Variant("v", "gcc-12", "-O2"), **axes)  # type: ignore[arg-type]
@@ -42,6 +44,12 @@ def test_a_link_is_told_of_its_linker(link: str, codes: list[str]) -> None:
 )
 def test_a_link_is_told_of_its_allocator(link: str, codes: list[str]) -> None:
     found = link_findings(seen(link, "-ljemalloc", allocator="jemalloc"))
+    assert [each.code for each in found] == codes
+
+
+@pytest.mark.parametrize(("link", "codes"), [(LTO_LOOPS, []), ("", ["link-flag-missing"])])
+def test_a_lto_link_is_told_of_the_alignment_of_loops(link: str, codes: list[str]) -> None:
+    found = link_findings(seen(f"clang main.o {link} -o program", LTO_LOOPS, alignment="loops"))
     assert [each.code for each in found] == codes
 
 

@@ -122,6 +122,16 @@ def test_what_no_crate_has_is_missing(flags: str, lacking: str) -> None:
     assert lacking in found["flag-missing"]
 
 
+def test_words_for_llvm_add_up() -> None:
+    variant = Variant("v", "rustc", "-O3", alignment="loops")
+    words = "-C opt-level=3 -Cllvm-args=-align-all-functions=6"
+    right = call("main", f"{words} -C llvm-args=-align-loops=32 -Cllvm-args=-x", links=True)
+    assert codes(seen_of(right, variant=variant)) == {}
+    found = codes(seen_of(right, call("lib", words), variant=variant))
+    assert set(found) == {"flags-differ"}
+    assert "llvm-args=-align-all-functions=6 -align-loops=32" in found["flags-differ"]
+
+
 def test_lto_that_nobody_asked_for_is_named() -> None:
     variant = Variant("v", "rustc", "-O3")
     thin = call("main", "-C opt-level=3 -C lto=thin", links=True)

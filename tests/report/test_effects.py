@@ -74,7 +74,9 @@ def test_without_a_margin_nothing_is_nothing() -> None:
 
 def test_a_direction_is_said_only_after_holm() -> None:
     found = effect(-0.02, 0.003, significant=True)
-    assert said(found) == ("LTO is worth +2.0 % (+1.7 to +2.3 %), over 4 matched pairs, one binary each.",)
+    assert said(found) == (
+        "LTO is worth +2.0 % (+1.7 to +2.3 %), over 4 matched pairs, one binary each.",
+    )
     missed = effect(-0.02, 0.003, significant=False)
     # Its own interval excludes 0: elsewhere that pair may be called faster, so not "unclear" here.
     assert (
@@ -116,6 +118,11 @@ def test_what_an_effect_depends_on_is_said_where_the_interaction_is_shown() -> N
         (AxisChange("hardening", "none", "canary"), "hardening canary instead of none"),
         (AxisChange("flags", "", "-fno-plt"), "flags -fno-plt"),
         (AxisChange("flags", "-fno-plt", ""), "flags none instead of -fno-plt"),
+        (AxisChange("alignment", "default", "functions"), "alignment of functions"),
+        (
+            AxisChange("alignment", "functions", "loops"),
+            "alignment of functions and loops instead of functions",
+        ),
         (AxisChange("dependencies", "plain", "flags"), "giving the flags to the dependencies"),
     ],
 )

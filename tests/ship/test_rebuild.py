@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -136,6 +136,15 @@ def test_a_linker_option_that_is_lost_is_found(yard: Yard) -> None:
     verified = yard.ship(variant, COMPILE).verified
     assert verified.problems == ("at the link, -Wl,--hash-style=sysv is missing",)
     assert yard.ship(variant, COMPILE, LINK).verified.problems == ()
+
+
+def test_an_alignment_is_shipped_to_compilers_and_to_clangs_lto_link(yard: Yard) -> None:
+    variant = replace(CLANG_LTO, alignment="loops")
+    verified = yard.ship(variant, COMPILE, LINK).verified
+    assert verified.problems == ()
+    assert verified.same_bytes
+    lost = yard.ship(variant, COMPILE, {**LINK, "replace": r"\1 $(OPTIMIZATION) -fuse-ld=lld \2"})
+    assert "at the link, -Wl,-plugin-opt=-align-loops=32 is missing" in lost.verified.problems
 
 
 def test_lost_protections_are_found(yard: Yard) -> None:

@@ -47,7 +47,7 @@ def ship(folder: Path, ports: BuildPorts, variant: Variant, **build: object) -> 
 def test_a_profiled_build_is_a_script_that_runs_without_ensign(
     tmp_path: Path, recording_ports: BuildPorts, compiler: str, bolt: str
 ) -> None:
-    variant = Variant("pgo", compiler, "-O2", "full", pgo="on", bolt=bolt)
+    variant = Variant("pgo", compiler, "-O2", "full", pgo="on", bolt=bolt, alignment="loops")
     shipment = ship(tmp_path, recording_ports, variant)
     assert shipment.verified.problems == ()
     assert shipment.verified.same_bytes  # a batch program counts the same each time

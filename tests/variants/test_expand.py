@@ -114,6 +114,8 @@ def test_an_include_may_bring_back_what_was_excluded_and_be_the_baseline() -> No
 def test_names_for_people() -> None:
     assert plain_name(Variant("", "gcc-12", "-O2", "off")) == "gcc-12-O2"
     assert plain_name(Variant("", "/usr/bin/clang-19", "-O3", "full")) == "clang-19-O3-lto"
+    aligned = Variant("", "gcc-12", "-O2", alignment="loops")
+    assert plain_name(aligned) == "gcc-12-O2-align-loops"
     native = Variant("", "gcc-12", "-O2", "off", "-march=native")
     assert plain_name(native) == "gcc-12-O2-march-native"
     long = plain_name(Variant("", "gcc-12", "-O2", "off", "-fno-semantic-interposition -fno-plt"))

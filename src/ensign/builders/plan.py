@@ -129,8 +129,8 @@ def _stages(context: _CompilerContext, variant: Variant, tools_from: str) -> Ite
         return
     profile = ""
     if variant.pgo == "on":
-        # BOLT's flags change no count: with and without it, the profile is the same one.
-        plain = replace(variant, bolt="off", strip="no")
+        # What BOLT needs and where code lies change no count: the profile is the same one.
+        plain = replace(variant, bolt="off", strip="no", alignment="default")
         training_steps = compiler_training_steps(
             shared, context.toolchain, context.place.build_path
         )
@@ -193,10 +193,10 @@ def _profile(program: Stage, training_steps: TrainingSteps, label: str) -> Stage
 
 
 def _bolted(context: _CompilerContext, variant: Variant, program: Stage, profile: str) -> Stage:
-    commands = bolt_commands(context.toolchain, program.artifact)
+    commands = bolt_commands(context.toolchain, program.artifact, variant.alignment)
     file_commands: Commands = ()
     if program.takes_more_than_program:
-        file_commands = bolt_commands_of_file(context.toolchain)
+        file_commands = bolt_commands_of_file(context.toolchain, variant.alignment)
     identity = context.toolchain.profilers.identity
     relinks = context.relinks(variant)
     inputs: list[object] = [program.key, profile, commands, identity, variant.strip]

@@ -18,6 +18,7 @@ from ensign.model.study import Study
 from ensign.model.study_workload import Workload
 from ensign.model.units import parse_duration_ns
 from ensign.toolchains import profiling
+from ensign.toolchains.alignment import bolt_alignment
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.profiling import Profilers
 
@@ -187,18 +188,19 @@ def _recorded_branches(
     )
 
 
-def bolt_commands(toolchain: Toolchain, artifact: str) -> Commands:
+def bolt_commands(toolchain: Toolchain, artifact: str, alignment: str) -> Commands:
     """From a linked program and its profile to the program as BOLT lays it out."""
-    return _laying_out(toolchain, artifact, profiling.FDATA)
+    return _laying_out(toolchain, artifact, profiling.FDATA, alignment)
 
 
-def bolt_commands_of_file(toolchain: Toolchain) -> Commands:
+def bolt_commands_of_file(toolchain: Toolchain, alignment: str) -> Commands:
     """The same for each further file that the program runs with."""
-    return _laying_out(toolchain, FILE, f"{profiling.FDATA}.{NUMBER}")
+    return _laying_out(toolchain, FILE, f"{profiling.FDATA}.{NUMBER}", alignment)
 
 
-def _laying_out(toolchain: Toolchain, file: str, data: str) -> Commands:
-    optimize = profiling.bolt_optimize(toolchain.profilers.bolt, file, data)
+def _laying_out(toolchain: Toolchain, file: str, data: str, alignment: str) -> Commands:
+    words = bolt_alignment(toolchain.kind, alignment)
+    optimize = profiling.bolt_optimize(toolchain.profilers.bolt, file, data, words)
     return (optimize, ("mv", f"{file}.bolt", file))
 
 

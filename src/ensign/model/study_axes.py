@@ -77,6 +77,7 @@ Linker = Literal["default", "bfd", "lld", "mold"]
 Off = Literal["default", "off"]
 FloatingPoint = Literal["default", "strict", "fma", "fast"]
 Aliasing = Literal["default", "strict", "relaxed"]
+Alignment = Literal["default", "functions", "loops"]
 Hardening = Literal[
     "default",
     "none",
@@ -142,6 +143,9 @@ class Axes(Section):
     aliasing: list[Aliasing] = Field(
         default=["default"], min_length=1, description="type-based aliasing: strict or relaxed"
     )
+    alignment: list[Alignment] = Field(
+        default=["default"], min_length=1, description="functions; or loops, and functions as well"
+    )
     hardening: list[Hardening] = Field(
         default=["default"], min_length=1, description="a preset, or one option by itself"
     )
@@ -186,6 +190,7 @@ class Choice(Section):
     plt: Off | None = Field(default=None, description="calls through the PLT")
     floating_point: FloatingPoint | None = Field(default=None, description="floating point")
     aliasing: Aliasing | None = Field(default=None, description="type-based aliasing")
+    alignment: Alignment | None = Field(default=None, description="alignment of code")
     hardening: Hardening | None = Field(default=None, description="hardening")
     allocator: Allocator | None = Field(default=None, description="the allocator")
     dependencies: Dependencies | None = Field(default=None, description="flags of dependencies")

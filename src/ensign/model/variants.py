@@ -30,6 +30,7 @@ class Variant:
     plt: str = "default"
     floating_point: str = "default"
     aliasing: str = "default"
+    alignment: str = "default"
     hardening: str = "default"
     allocator: str = "default"
     dependencies: str = "plain"

@@ -12,6 +12,7 @@ from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, damage_told, data_of, elf_of
+from ensign.proof.code_places import code_places
 from ensign.proof.compile_units import TopEntry, top_entries
 from ensign.proof.dynamic_tags import dynamic_tags
 from ensign.proof.facts import Binary, Hardening, Unit, UnitKind
@@ -73,6 +74,7 @@ def _binary(elf: BoundedElf, path: Path, *, with_units: bool) -> Binary:
         own_plt=tuple(sorted(name for name in slots if name in exports)),
         plt_imports=sum(name not in exports for name in slots),
         bolted=".note.bolt_info" in names or ".bolt.org.text" in names,
+        places=code_places(elf),
         has_symbols=".symtab" in names,
         debug_elsewhere=".gnu_debuglink" in names,
         debug_unread=unread,

@@ -62,6 +62,19 @@ class Hardening:
 
 
 @dataclass(frozen=True, slots=True)
+class CodePlaces:
+    """Where code lies: of `functions` in the symbol table so many are `aligned` to 64 bytes.
+
+    `strictest` is the largest alignment, in bytes, that a section of compiled code has; 0 where
+    that is not known. After BOLT those count that it moved, and their section says nothing.
+    """
+
+    functions: int = 0
+    aligned: int = 0
+    strictest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Binary:
     """An ELF program or shared library. `own_plt` are functions of its own called by the PLT.
 
@@ -78,6 +91,7 @@ class Binary:
     own_plt: tuple[str, ...] = ()
     plt_imports: int = 0
     bolted: bool = False
+    places: CodePlaces = CodePlaces()
     has_symbols: bool = False
     debug_elsewhere: bool = False
     debug_file: str = ""

@@ -17,6 +17,7 @@ from ensign.proof.rules_origin import origin_findings, origin_lines
 from ensign.proof.rules_profile import uses_profile
 from ensign.proof.rules_rust import is_of_rust, rust_findings, rust_lines
 from ensign.proof.rules_units import unit_findings
+from ensign.toolchains.alignment import FUNCTION_BYTES
 from ensign.toolchains.profiling import bolt_count
 
 _NO_DEBUG = "flags: unknown, because there is no debug information (add -g)"
@@ -83,6 +84,7 @@ def _lines(seen: BuildEvidence) -> Iterator[str]:
             f"calls through the PLT: {len(binary.own_plt)} functions of its own, "
             f"{binary.plt_imports} of others"
         )
+    yield from _places(seen)
     yield from origin_lines(seen)
     link = seen.proof.link
     yield (
@@ -96,6 +98,18 @@ def _lines(seen: BuildEvidence) -> Iterator[str]:
     elif binary.bolted:
         yield "BOLT: applied; its share of functions is unknown, because no log says it"
     yield from binary.comments
+
+
+def _places(seen: BuildEvidence) -> Iterator[str]:
+    """Where functions begin, of variants that align them."""
+    places = seen.proof.binary.places
+    asked = seen.request is not None and seen.request.variant.alignment != "default"
+    if asked and places.functions:
+        whose = "that BOLT moved" if seen.proof.binary.bolted else "(some came compiled)"
+        yield (
+            f"functions aligned to {FUNCTION_BYTES} bytes: "
+            f"{places.aligned} of {places.functions} {whose}"
+        )
 
 
 def _declared(seen: BuildEvidence) -> Iterator[str]:

@@ -1,10 +1,11 @@
-"""Protections, calls through the PLT, and BOLT: what the artifact's bytes show. Pure."""
+"""Protections, alignment, calls through the PLT, BOLT: what the artifact's bytes show. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ensign.model.finding_kinds.proof import (
+    ALIGNMENT_WITHOUT_EFFECT,
     BOLT_NOT_APPLIED,
     BOLT_NOT_ASKED,
     HARDENING_LEFT,
@@ -13,15 +14,19 @@ from ensign.model.finding_kinds.proof import (
     PLT_CALLS_LEFT,
 )
 from ensign.model.findings import Finding
-from ensign.proof.evidence import BuildEvidence, Request
+from ensign.proof.evidence import BuildEvidence, Request, own_units
+from ensign.toolchains.alignment import FUNCTION_BYTES
 
 _SOME = 5
+# By chance it is a quarter; BOLT aligns half without being told, and all if it is.
+_MOST_OF = 0.75
 
 
 def binary_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """All that is judged by the artifact's bytes alone."""
     if seen.request is not None:
         yield from _hardening(seen, seen.request)
+        yield from _alignment(seen, seen.request)
     yield from _plt(seen)
     if seen.request is not None:
         yield from _bolt(seen, seen.request)
@@ -67,6 +72,25 @@ def _lacking(seen: BuildEvidence, request: Request) -> Iterator[str]:
     # Where calls were recorded, the definition itself is judged.
     if asked and not seen.calls and found.unchecked and not found.checked:
         yield f"FORTIFY (it imports {', '.join(found.unchecked[:_SOME])} and no checked version)"
+
+
+def _alignment(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
+    """One aligned section is a trace; that nothing is aligned shows that flags had no effect."""
+    if request.variant.alignment == "default" or (seen.file and not own_units(seen)):
+        return
+    places, bolted = seen.proof.binary.places, seen.proof.binary.bolted
+    if not bolted and 0 < places.strictest < FUNCTION_BYTES:
+        text = (
+            f"functions aligned to {FUNCTION_BYTES} bytes were asked for, but no section of its "
+            f"code is aligned to more than {places.strictest}"
+        )
+        yield seen.finding(ALIGNMENT_WITHOUT_EFFECT, text)
+    if bolted and places.aligned < _MOST_OF * places.functions:
+        text = (
+            f"functions aligned to {FUNCTION_BYTES} bytes were asked for, but only "
+            f"{places.aligned} of {places.functions} that BOLT moved are"
+        )
+        yield seen.finding(ALIGNMENT_WITHOUT_EFFECT, text)
 
 
 def _plt(seen: BuildEvidence) -> Iterator[Finding]:

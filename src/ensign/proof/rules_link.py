@@ -102,7 +102,7 @@ def _lto(seen: BuildEvidence) -> Iterator[Finding]:
 
 
 def _told(seen: BuildEvidence) -> Iterator[Finding]:
-    """Linker and allocator, which nothing but the link itself can be told of."""
+    """Linker, allocator and what LTO generates, of which nothing but the link can be told."""
     request, link = seen.request, seen.link
     if request is None or link is None or not link.is_compiler:
         return
@@ -119,6 +119,11 @@ def _told(seen: BuildEvidence) -> Iterator[Finding]:
     lacking = [flag for flag in libraries if flag not in words and flag not in link.ran]
     if lacking and not seen.proof.binary.shared_library:
         text = f"the link was not told {', '.join(lacking)}, which was asked for"
+        yield seen.finding(LINK_FLAG_MISSING, f"{text}; {_TO_LINKS}")
+    generating = [flag for flag in request.flags.link if flag.startswith("-Wl,-plugin-opt=")]
+    untold = [flag for flag in generating if flag not in link.ran]
+    if untold:
+        text = f"the LTO link was not told {', '.join(untold)}, which was asked for"
         yield seen.finding(LINK_FLAG_MISSING, f"{text}; {_TO_LINKS}")
 
 

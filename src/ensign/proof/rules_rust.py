@@ -26,10 +26,10 @@ from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, Request, shown
 from ensign.proof.rules_crates import crate_findings
 from ensign.proof.rules_flags import BY_CALLS
-from ensign.proof.rust_calls import Crate, crates_of, linked_crates
+from ensign.proof.rust_calls import Crate, crates_of, last_options, linked_crates
 
 # What Cargo's profile has a word for, and a manifest may say otherwise of a package.
-_OPTIONS = ("opt-level", "codegen-units", "panic", "target-cpu")
+_OPTIONS = ("opt-level", "codegen-units", "panic", "target-cpu", "llvm-args")
 _IGNORED_PROFILE = re.compile(
     r"profiles for the non root package will be ignored.*\n(?:.*\n)??package:\s*(.*)"
 )
@@ -73,7 +73,7 @@ def rust_findings(seen: BuildEvidence) -> Iterator[Finding]:
 def crate_options(words: Sequence[str]) -> dict[str, str]:
     """Options of code generation, by the last word of each."""
     pairs = (word[2:].partition("=") for word in words if word.startswith("-C"))
-    return {name: value for name, _, value in pairs}
+    return last_options((name, value) for name, _, value in pairs)
 
 
 def rust_lines(seen: BuildEvidence) -> Iterator[str]:
@@ -95,7 +95,9 @@ def rust_lines(seen: BuildEvidence) -> Iterator[str]:
     using = sum("profile-use" in each.options for each in crates)
     if using:
         yield f"compiled with a profile: {using} of {len(crates)} crates"
-    yield "the standard library came compiled: level, target and profile do not reach it"
+    yield (
+        "the standard library came compiled: level, target, alignment and profile do not reach it"
+    )
 
 
 def _has_own_flags(seen: BuildEvidence, request: Request, crate: Crate) -> bool:
@@ -107,7 +109,7 @@ def _has_own_flags(seen: BuildEvidence, request: Request, crate: Crate) -> bool:
 def _against(
     seen: BuildEvidence, option: str, wanted: str, crates: Sequence[Crate]
 ) -> Iterator[Finding]:
-    others = [each for each in crates if each.value(option) != wanted]
+    others = [each for each in crates if not each.has(option, wanted)]
     if not others:
         return
     names = shown([each.name for each in others])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,6 +10,7 @@ from ensign.model.calls import Call
 from ensign.proof.evidence import BuildEvidence
 
 _VALUES = ("-C", "--codegen")
+_ADDS_UP = "llvm-args"
 # What a call comes to that does not say it, where it is compiled without debug assertions.
 _UNSAID = {"opt-level": "0", "lto": "off", "panic": "unwind"}
 _OFF = {"no": "off", "n": "off", "false": "off", "off": "off"}
@@ -32,6 +33,11 @@ class Crate:
     def value(self, option: str) -> str:
         """What an option of code generation comes to; empty where nobody said."""
         return self.options.get(option, _UNSAID.get(option, ""))
+
+    def has(self, option: str, wanted: str) -> bool:
+        """Whether an option comes to that; words for LLVM may have others beside them."""
+        there = self.value(option)
+        return there == wanted or (option == _ADDS_UP and {*wanted.split()} <= {*there.split()})
 
 
 def crates_of(seen: BuildEvidence) -> tuple[Crate, ...]:
@@ -57,11 +63,20 @@ def _taken(call: Call, took: frozenset[str]) -> bool:
 
 def crate_of(call: Call) -> Crate:
     """What a call of rustc says."""
-    options = dict(_options(call.ran[1:]))
+    options = last_options(_options(call.ran[1:]))
     if "lto" in options:
         options["lto"] = _lto(options["lto"])
     source = next(iter(call.line.sources), "")
     return Crate(options.get("crate-name", source), source, options, call.line.links, call)
+
+
+def last_options(said: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The last value of each option; of words for LLVM all of them."""
+    options: dict[str, str] = {}
+    for name, value in said:
+        before = options.get(name) if name == _ADDS_UP else None
+        options[name] = value if before is None else f"{before} {value}"
+    return options
 
 
 def externs(call: Call) -> dict[str, str]:

@@ -43,13 +43,29 @@ class FunctionSymbol(NamedTuple):
 
 def function_symbols(elf: BoundedElf, section: str) -> Iterator[FunctionSymbol]:
     """Functions of `.symtab` or `.dynsym` that the file defines."""
+    functions, names = _functions(elf, section)
+    for at, index, address in functions:
+        yield FunctionSymbol(_name(names, at), index, address)
+
+
+def function_places(elf: BoundedElf) -> frozenset[tuple[int, int]]:
+    """Number of the section and address of each function that `.symtab` defines."""
+    functions, _ = _functions(elf, ".symtab")
+    return frozenset((index, address) for _, index, address in functions)
+
+
+def _functions(elf: BoundedElf, section: str) -> tuple[Iterator[tuple[int, int, int]], bytes]:
+    """Name's place, section and address of each function; and the names."""
     wide = elf.elfclass == _WIDE_BITS
     found = _read_table(elf, section, _WIDE_PLACE if wide else _NARROW_PLACE)
     entries, names = found or (iter(()), b"")
-    for each in entries:
-        at, info, index, value = each if wide else (each[0], each[2], each[3], each[1])
-        if info & _TYPE_BITS == _FUNCTION and 0 < index <= _LAST_SECTION:
-            yield FunctionSymbol(_name(names, at), index, value)
+    ordered = (each if wide else (each[0], each[2], each[3], each[1]) for each in entries)
+    functions = (
+        (at, index, address)
+        for at, info, index, address in ordered
+        if info & _TYPE_BITS == _FUNCTION and 0 < index <= _LAST_SECTION
+    )
+    return functions, names
 
 
 def symbols_of(elf: BoundedElf, section: str) -> Iterator[Symbol]:

@@ -15,6 +15,10 @@ _NAMES = {
     "strip": "stripping",
     "codegen_units": "codegen units",
 }
+_WHOLE = {
+    ("alignment", "functions"): "alignment of functions",
+    ("alignment", "loops"): "alignment of functions and loops",
+}
 _OFF = "off"
 
 
@@ -29,7 +33,7 @@ def change_words(change: AxisChange) -> str:
         return "giving the flags to the dependencies"
     if axis in _SWITCHES:
         return f"{_switched(axis, new)} instead of {_switched(axis, old)}"
-    said = f"{_name(axis)} {clean(new) or 'none'}"
+    said = _said(axis, new)
     return said if old == DEFAULTS[axis] else f"{said} instead of {clean(old) or 'none'}"
 
 
@@ -53,12 +57,16 @@ def _condition(axis: str, value: str) -> str:
         return f"at {clean(value)}"
     if axis == "dependencies":
         return "with flags for the dependencies" if value == "flags" else "with plain dependencies"
-    return f"{_name(axis)} {clean(value) or 'none'}"
+    return _said(axis, value)
 
 
 def _switched(axis: str, value: str) -> str:
     plain = axis != "lto" or value == "full"
     return _SWITCHES[axis] if plain else f"{clean(value)} {_SWITCHES[axis]}"
+
+
+def _said(axis: str, value: str) -> str:
+    return _WHOLE.get((axis, value)) or f"{_name(axis)} {clean(value) or 'none'}"
 
 
 def _name(axis: str) -> str:

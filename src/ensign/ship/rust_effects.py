@@ -12,7 +12,10 @@ from ensign.proof.evidence import BuildEvidence, shown
 from ensign.proof.rust_calls import Crate, crates_of
 
 # What decides code; `lto` where something is linked, since others follow the link's.
-_OPTIONS = ("opt-level", "codegen-units", "panic", "target-cpu", "target-feature", "profile-use")
+_OPTIONS = (
+    *("opt-level", "codegen-units", "panic", "target-cpu", "target-feature"),
+    *("llvm-args", "profile-use"),
+)
 _OF_LINK = ("lto", "link-arg", "linker")
 
 

@@ -91,7 +91,9 @@ def branch_recording(perf: str, data: str) -> tuple[str, ...]:
     return (perf, "record", "-e", "cycles:u", "-j", "any,u", "-o", data, "--")
 
 
-def bolt_optimize(bolt: str, program: str, profile: str) -> tuple[str, ...]:
+def bolt_optimize(
+    bolt: str, program: str, profile: str, alignment: tuple[str, ...] = ()
+) -> tuple[str, ...]:
     """Lay `program` out by its profile. The options are those that BOLT's own guide advises."""
     return (
         bolt,
@@ -104,6 +106,7 @@ def bolt_optimize(bolt: str, program: str, profile: str) -> tuple[str, ...]:
         "-split-eh",
         "-icf=1",
         "-update-debug-sections",
+        *alignment,
         "-o",
         f"{program}.bolt",
     )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from ensign.model.variants import DEFAULTS, Variant
+from ensign.toolchains.alignment import rust_alignment
 from ensign.toolchains.table import Family, Flags, Kind
 
 # As in CARGO_ENCODED_RUSTFLAGS: flags may hold blanks.
@@ -75,6 +76,7 @@ def rust_flags(variant: Variant, others: list[str], linker_folder: str) -> Flags
         compiling.append(f"-Cpanic={variant.panic}")
     if variant.target != "default":
         compiling.append(f"-Ctarget-cpu={_TARGETS.get(variant.target, variant.target)}")
+    compiling += rust_alignment(variant.alignment)
     linking = []
     if variant.linker != "default":
         linking += [f"-Clink-arg=-B{linker_folder}"] if linker_folder else []

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
+from ensign.toolchains.alignment import alignment_flags, alignment_refusal
 from ensign.toolchains.hardening import hardening_flags, unknown_hardening
 from ensign.toolchains.rust import refusal_of_c, rust_flags, rust_refusal
 from ensign.toolchains.table import Family, Flags, Kind
@@ -54,13 +55,16 @@ def flags_for(kind: Kind, variant: Variant, linker_flag: str, linker_folder: str
     for (axis, value), flags in _SWITCHES.items():
         if getattr(variant, axis) == value:
             shared += flags
+    lto = any(flag.startswith("-flto") for flag in (*shared, *others))
+    aligned = alignment_flags(kind, variant.alignment, lto=lto)
     hard_compile, hard_link = hardening_flags(kind, variant.hardening)
     bolt_compile, bolt_link = _bolt(kind, variant.bolt)
     compiling = [flag for flag in others if not _LINK_ONLY.match(flag)]
     return Flags(
-        (*shared, *hard_compile, *bolt_compile, *compiling),
+        (*shared, *aligned.compile, *hard_compile, *bolt_compile, *compiling),
         (
             *shared,
+            *aligned.link,
             *bolt_compile,
             *_linker(variant.linker, linker_flag, linker_folder),
             *_generating(hard_compile),
@@ -99,13 +103,14 @@ def _generating(flags: tuple[str, ...]) -> tuple[str, ...]:
 
 def refusal(kind: Kind, variant: Variant) -> str:
     """Why no such build can exist, as far as tables tell; empty where nothing speaks against it."""
+    unaligned = alignment_refusal(kind, variant)
     if kind.family is Family.RUST:
-        return rust_refusal(variant)
+        return rust_refusal(variant) or unaligned
     if variant.lto != "off" and (kind.family, variant.lto) not in _LTO:
         return f"{kind.family.value} has no {variant.lto} LTO"
     if variant.floating_point == "fma" and variant.target not in _WITH_FMA:
         return f"target '{variant.target}' has no fused multiply-add; use {', '.join(_WITH_FMA)}"
-    return unknown_hardening(kind, variant.hardening) or refusal_of_c(variant)
+    return unaligned or unknown_hardening(kind, variant.hardening) or refusal_of_c(variant)
 
 
 def _split(text: str) -> list[str]:

@@ -26,11 +26,15 @@ _TITLES = {Family.GCC: "GCC", Family.CLANG: "Clang", Family.RUST: "rustc"}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A compiler's family and version, such as (12, 2, 0); `llvm` is the major one of rustc's."""
+    """A compiler's family and version, such as (12, 2, 0); `llvm` is the major one of rustc's.
+
+    `x86_64`: a compiler of C says that it makes code for that.
+    """
 
     family: Family
     version: tuple[int, int, int]
     llvm: int = 0
+    x86_64: bool = False
 
     @property
     def title(self) -> str:
@@ -67,7 +71,7 @@ def kind_of(macros: str) -> Kind | None:
     for family, names in _MACROS.items():
         if names[0] in defined:
             major, minor, patch = (defined.get(name, 0) for name in names)
-            return Kind(family, (major, minor, patch))
+            return Kind(family, (major, minor, patch), x86_64="__x86_64__" in defined)
     return None
 
 

@@ -56,6 +56,7 @@ def _short(axis: str, value: str) -> str:
     prefix = {
         "floating_point": "fp-",
         "aliasing": "alias-",
+        "alignment": "align-",
         "hardening": "hard-",
         "codegen_units": "cgu",
         "panic": "panic-",

@@ -113,7 +113,7 @@ def _build(draft: Draft) -> Iterator[str]:
 
 def _axes(compilers: Sequence[str]) -> Iterator[str]:
     yield "# What is varied: the baseline, and each change of it alone; without 'combine' every"
-    yield "# combination. More axes: pgo, bolt, target, linker, … (docs/reference/axes.md)"
+    yield "# combination. More axes: alignment, pgo, bolt, target, … (docs/reference/axes.md)"
     yield "[axes]"
     yield 'combine = "one-at-a-time"'
     yield f"compiler = {_value(compilers)}"

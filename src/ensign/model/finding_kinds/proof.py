@@ -59,7 +59,8 @@ FLAGS_VARY = FLAGS_DIFFER.as_severity(Severity.NOTE, "units differ in other flag
 LINK_FLAG_MISSING = FindingKind(
     "link-flag-missing",
     Severity.ERROR,
-    "The link was not told of the linker or the allocator that was asked for.",
+    "The link was not told of the linker, the allocator or the alignment of loops that was asked "
+    "for.",
     'Hand the flags to links: `build.rewrite.link = ["{ldflags}"]`.',
 )
 FLAG_LEAKED_INTO_DEPENDENCY = FindingKind(
@@ -192,6 +193,14 @@ HARDENING_LEFT = FindingKind(
     Severity.WARNING,
     "The artifact has protections that it was to be without: PIE, RELRO or BIND_NOW.",
     "Take them out of the project's own flags, or read the variant as one that has them.",
+)
+ALIGNMENT_WITHOUT_EFFECT = FindingKind(
+    "alignment-without-effect",
+    Severity.ERROR,
+    "An alignment of functions was asked for, and the artifact shows no trace of it: no section of "
+    "its code is aligned to 64 bytes, or functions that BOLT moved begin anywhere.",
+    "See what the compiler, the LTO link or BOLT says of the flags; GCC heeds none at `-Os`, and "
+    "none of code that its profile calls cold.",
 )
 PLT_CALLS = FindingKind(
     "plt-calls",
