@@ -59,19 +59,19 @@ def test_objects_change_places_and_nothing_else_does() -> None:
     line = link("-O2", *MANY, "-L", "dir.o", "libx.a", "-lm")
     seen = set()
     for seed in range(6):
-        argv = relink(line, ORDER, seed, "/out", "pad.o")
+        argv = relink(line, ORDER, seed, "/out", ["pad.o"])
         assert argv[:3] == ("/usr/bin/gcc", "-O2", "pad.o")
         assert sorted(argv[3:11]) == sorted(MANY)
         assert argv[11:] == ("-L", "dir.o", "libx.a", "-lm", "-o", "/out")
         seen.add(argv[3:11])
     assert len(seen) == 6
-    assert relink(line, ORDER, 3, "/out", "pad.o") == relink(line, ORDER, 3, "/out", "pad.o")
+    assert relink(line, ORDER, 3, "/out", ["pad.o"]) == relink(line, ORDER, 3, "/out", ["pad.o"])
 
 
 @pytest.mark.parametrize("barrier", ["libx.a", "-lx", "libx.so.1", "-Wl,--whole-archive"])
 def test_no_object_passes_what_resolves_symbols(barrier: str) -> None:
     line = link("a.o", "b.o", barrier, "c.o", "d.o")
-    orders = {relink(line, ORDER, seed, "/out", "pad.o")[2:7] for seed in range(40)}
+    orders = {relink(line, ORDER, seed, "/out", ["pad.o"])[2:7] for seed in range(40)}
     assert len(orders) == 4
     assert all(set(order[:2]) == {"a.o", "b.o"} and order[2] == barrier for order in orders)
 
@@ -83,8 +83,8 @@ def test_options_between_objects_are_passed() -> None:
 
 def test_lld_shuffles_sections_within_the_classes_of_a_profile() -> None:
     line = link("-fuse-ld=lld", "a.o")
-    assert "-Wl,--shuffle-sections=.text*=7" in relink(line, SHUFFLE, 7, "/out", "")
-    profiled = relink(line, replace(SHUFFLE, profiled=True), 7, "/out", "")
+    assert "-Wl,--shuffle-sections=.text*=7" in relink(line, SHUFFLE, 7, "/out", [""])
+    profiled = relink(line, replace(SHUFFLE, profiled=True), 7, "/out", [""])
     shuffled = [word for word in profiled if "shuffle" in word]
     assert shuffled[:2] == [
         "-Wl,--shuffle-sections=.text.hot.*=7",
@@ -96,10 +96,10 @@ def test_lld_shuffles_sections_within_the_classes_of_a_profile() -> None:
 def test_a_linker_that_does_not_shuffle_takes_another_order_and_it_is_said() -> None:
     line = link("a.o", "b.o")
     assert not shuffles(line, SHUFFLE)
-    assert "pad.o" in relink(line, SHUFFLE, 1, "/out", "pad.o")
+    assert "pad.o" in relink(line, SHUFFLE, 1, "/out", ["pad.o"])
     assert "bfd shuffles no sections" in notes_on(line, SHUFFLE)[0]
     mold = link("-fuse-ld=/usr/bin/ld.mold", "a.o", "b.o")
-    assert "-Wl,--shuffle-sections=1" in relink(mold, SHUFFLE, 1, "/out", "")
+    assert "-Wl,--shuffle-sections=1" in relink(mold, SHUFFLE, 1, "/out", [""])
     assert not shuffles(mold, replace(SHUFFLE, profiled=True))
     assert notes_on(line, ORDER) == ()
     assert "one object alone" in notes_on(link("a.o", "libx.a"), ORDER)[0]
@@ -114,7 +114,6 @@ def test_generated_objects_take_the_place_of_lto_objects() -> None:
 
 
 def test_what_cannot_be_relinked_is_said() -> None:
-    assert "no object" in obstacle(link("-lx"), ORDER)
     clang = replace(ORDER, gcc=False)
     assert "bfd" in obstacle(link("-flto", "a.o"), clang)
     assert obstacle(link("-flto", "-fuse-ld=lld", "a.o"), clang) == ""
@@ -147,8 +146,8 @@ def test_paddings_and_seeds_differ() -> None:
 def test_lld_is_told_not_to_order_by_calls_what_is_shuffled() -> None:
     clang = replace(SHUFFLE, gcc=False, profiled=True)
     line = link("-fuse-ld=lld", *MANY)
-    assert "-Wl,--no-call-graph-profile-sort" in relink(line, clang, 1, "/out", "pad.o")
+    assert "-Wl,--no-call-graph-profile-sort" in relink(line, clang, 1, "/out", ["pad.o"])
     for other in (replace(clang, gcc=True), replace(clang, profiled=False)):
-        assert "-Wl,--no-call-graph-profile-sort" not in relink(line, other, 1, "/out", "pad.o")
+        assert "-Wl,--no-call-graph-profile-sort" not in relink(line, other, 1, "/out", ["pad.o"])
     (note,) = notes_on(line, replace(clang, how="order"))
     assert note == "lld orders hot functions by counted calls, so only the others change places"

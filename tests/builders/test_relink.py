@@ -195,7 +195,8 @@ def test_an_order_in_which_the_linker_does_not_end_is_left_out_and_told(tmp_path
 
     def run(argv: tuple[str, ...], limit_ns: int | None) -> Outcome:
         limits.append(limit_ns)
-        made = tmp_path / "0" / Path(argv[-1]).name
+        made = tmp_path / "0" / Path(argv[argv.index("-o") + 1]).name
+        (made.parent / "link.map").touch()
         source = next(programs) if made.name == "relinked" else "/bin/true"
         if source is None:
             return Outcome(None, None, "deadline")

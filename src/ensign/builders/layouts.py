@@ -3,13 +3,14 @@
 A relink is the recorded link with its objects in another order and a little padding before them
 (`order`), or with every function's section moved by the linker (`shuffle`). Objects change places
 only among neighbours: none passes an archive or a library, which would resolve other symbols then.
+Members of archives are objects, too, once the link names them.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -23,6 +24,8 @@ _BARRIER = re.compile(r"-(l|Wl,|Xlinker|T)")
 _FOR_PADDING = ("-m", "-fcf-protection", "--target=", "-fPIC", "-fPIE", "-fpic", "-fpie")
 _LINKER = re.compile(r"-fuse-ld=(?:\S*ld\.)?(\w+)\S*")
 _PAD_STEP_BYTES, _PAD_STEPS = 16, 256
+# Between objects that keep their order: enough for any place within cache lines and sets.
+_BETWEEN, _STEPS_BETWEEN = 4, 17
 # Sections of functions that a profile called hot, or never run, keep to themselves.
 _CLASSES = (
     *(".text.hot.*", ".text.unlikely.*", ".text.[!hu]*"),
@@ -50,6 +53,7 @@ class LinkCommand:
     """A recorded link, without its output. `words` holds what follows the program's name.
 
     Of these `file_places` are the files, and `unit_places` the objects and sources among them.
+    `in_order` are groups of the latter, by name, that keep their order within the group.
     """
 
     program: str
@@ -57,6 +61,7 @@ class LinkCommand:
     words: tuple[str, ...]
     file_places: tuple[int, ...] = ()
     unit_places: tuple[int, ...] = ()
+    in_order: tuple[frozenset[str], ...] = ()
 
     @property
     def linker(self) -> str:
@@ -77,7 +82,8 @@ class LinkCommand:
     @property
     def movable(self) -> int:
         """How many units have a neighbour to change places with."""
-        return sum(len(run) for run in _runs(self) if len(run) > 1)
+        runs = ([self.words[at] for at in run] for run in _runs(self))
+        return sum(len(run) for run in runs if len(run) > 1 and not _within(run, self.in_order))
 
 
 def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
@@ -112,8 +118,6 @@ def link_of(call: Call) -> LinkCommand:
 
 def obstacle(link: LinkCommand, asked: Relinks) -> str:
     """Why this link cannot be done again with other places for the same code; empty if it can."""
-    if not link.units:
-        return "its link line names no object"
     if link.lto and not asked.gcc and link.linker != "lld":
         return f"what the LTO link generates cannot be obtained from {link.linker}"
     return ""
@@ -164,46 +168,90 @@ def with_generated(
     ]
     if not gone:
         return link
-    kept = [
-        (word, at in link.file_places, at in link.unit_places, at)
-        for at, word in enumerate(link.words)
-        if at not in gone[1:]
-    ]
-    made = [(name, True, True, -1) for name in objects]
-    words = [each for old in kept for each in (made if old[3] == gone[0] else [old])]
-    return replace(
-        link,
-        words=(*(word for word, *_ in words), "-fno-lto"),
-        file_places=tuple(at for at, (_, is_file, *_) in enumerate(words) if is_file),
-        unit_places=tuple(at for at, (_, _, is_unit, _) in enumerate(words) if is_unit),
+    made = [(name, True, True) for name in objects]
+    return _with_words(
+        replace(link, words=(*link.words, "-fno-lto")),
+        {at: made if at == gone[0] else [] for at in gone},
     )
 
 
-def padding_source(seed: int) -> str:
-    """A source whose object is padding alone, up to 4 KiB in each class of code."""
-    rng = _rng(seed, "padding")
+def with_members(
+    link: LinkCommand, members: Mapping[str, Sequence[str]], whole: Collection[str]
+) -> LinkCommand:
+    """The link that names members of archives as objects, where the archive stands first.
+
+    Of members it has the names by the words for archives. These stay behind them, save those of
+    which all members are taken (`whole`).
+    """
+    changed = {}
+    for word, names in members.items():
+        at = link.words.index(word)
+        made = [(name, True, True) for name in names]
+        old = [] if word in whole else [(word, at in link.file_places, False)]
+        changed[at] = [*made, *old]
+    return _with_words(link, changed)
+
+
+def _with_words(
+    link: LinkCommand, changed: Mapping[int, Sequence[tuple[str, bool, bool]]]
+) -> LinkCommand:
+    """The link with other words at some places: each, whether it is a file, and a unit."""
+    words = [
+        each
+        for at, word in enumerate(link.words)
+        for each in changed.get(at, [(word, at in link.file_places, at in link.unit_places)])
+    ]
+    return replace(
+        link,
+        words=tuple(word for word, *_ in words),
+        file_places=tuple(at for at, (_, is_file, _) in enumerate(words) if is_file),
+        unit_places=tuple(at for at, (_, _, is_unit) in enumerate(words) if is_unit),
+    )
+
+
+def paddings_of(link: LinkCommand) -> int:
+    """How many objects of padding `relink` takes."""
+    return 1 + (_BETWEEN if link.in_order else 0)
+
+
+def padding_source(seed: int, number: int = 0) -> str:
+    """A source whose object is padding alone, up to 4 KiB in each class of code.
+
+    Only the first is so large: there may be hundreds of the others.
+    """
+    rng = _rng(seed, f"padding {number}" if number else "padding")
+    steps = _STEPS_BETWEEN if number else _PAD_STEPS
     lines = []
     for section in (".text.unlikely", ".text.hot", ".text"):
-        skip = _PAD_STEP_BYTES * rng.randrange(_PAD_STEPS)
+        skip = _PAD_STEP_BYTES * rng.randrange(steps)
         lines.append(rf".section {section},\"ax\",@progbits\n\t.skip {skip},0x90\n\t")
     return f'__asm__("{"".join(lines)}");\n'
 
 
 def relink(
-    link: LinkCommand, asked: Relinks, seed: int, output: str, padding: str
+    link: LinkCommand, asked: Relinks, seed: int, output: str, paddings: Sequence[str]
 ) -> tuple[str, ...]:
-    """The command of one relink; `padding` is an object made from `padding_source`."""
+    """The command of one relink; `paddings` are objects made from `padding_source`.
+
+    The first comes before all objects, one of the others before each that keeps an order.
+    """
     if shuffles(link, asked):
         return (link.program, *link.words, *_shuffle(link, asked, seed), "-o", output)
+    before: dict[int, list[str]] = {link.unit_places[0]: [paddings[0]]}
     words = list(link.words)
     rng = _rng(seed, "order")
     for run in _runs(link):
         names = [words[at] for at in run]
-        rng.shuffle(names)
-        for at, name in zip(run, names, strict=True):
+        order = rng.sample(names, len(names))
+        for group in link.in_order:
+            own = iter(name for name in names if name in group)
+            order = [next(own) if name in group else name for name in order]
+        for at, name in zip(run, order, strict=True):
             words[at] = name
-    first = link.unit_places[0]
-    return (link.program, *words[:first], padding, *words[first:], "-o", output)
+            if any(name in group for group in link.in_order):
+                before.setdefault(at, []).append(rng.choice(paddings[1:]))
+    laid = (each for at, word in enumerate(words) for each in (*before.get(at, ()), word))
+    return (link.program, *laid, "-o", output)
 
 
 def again(link: LinkCommand, output: str) -> tuple[str, ...]:
@@ -252,7 +300,7 @@ def notes_on(link: LinkCommand, asked: Relinks) -> tuple[str, ...]:
 
 def as_inputs(asked: Relinks) -> Mapping[str, object]:
     """What of it decides bytes, for a stage's key."""
-    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 2}
+    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 3}
 
 
 def seed_of(variant: str, seed: int, number: int) -> int:
@@ -275,6 +323,11 @@ def _sorted_by_calls(link: LinkCommand, asked: Relinks) -> bool:
 
 def _rng(seed: int, what: str) -> random.Random:
     return random.Random(f"{what} {seed}")  # noqa: S311  # not for secrets
+
+
+def _within(run: Sequence[str], groups: Sequence[frozenset[str]]) -> bool:
+    """Whether all of a run keep one order."""
+    return any(group.issuperset(run) for group in groups)
 
 
 def _runs(link: LinkCommand) -> list[list[int]]:

@@ -7,6 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.builders import layouts
+from ensign.builders.archive_members import (
+    BuildArchive,
+    NamedMembers,
+    Pulled,
+    build_archives,
+    pulled,
+    written_members,
+)
 from ensign.builders.layouts import LinkCommand, Relinks
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, remove_tree
@@ -15,12 +23,16 @@ from ensign.host.processes import Outcome
 from ensign.model.calls import Call
 from ensign.proof.archives import intermediate
 from ensign.proof.link import TreePlace
-from ensign.proof.loaded_bytes import read_artifact
+from ensign.proof.loaded_bytes import Artifact, read_artifact
+from ensign.proof.order_dependence import order_groups
+from ensign.proof.relink import MAP, read_map
 
 FOLDER = "layouts"
 _LARGEST_BYTES = 2**36
 # mold 1.10 goes round for ever on some orders; a link that ends takes about as long as the first.
 _TIMES_ITS_LINK, _LEAST_NS = 10, 10_000_000_000
+_PLAIN_SOURCES = (".c", ".s", ".S")
+_KEPT = "members of {} keep their places: named as objects, they give a different program"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +178,112 @@ def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:
         raise _CannotError(obstacle)
     if link.lto:
         link = _generated(link, asked, context, built)
+        first = None
     else:
-        _run(context, link, layouts.again(link, f"{context.scratch[1]}/again"))
-        _check_same(context.scratch[0] / "again", built)
+        first = _linked(link, context)
+        _check_same(first.artifact, read_artifact(built))
+    found = _Named(link)
+    if not layouts.shuffles(link, asked):
+        archives = build_archives(call, context.place)
+        if archives:
+            found = _named(link, archives, first or _linked(link, context), context)
+        if not found.link.units:
+            raise _CannotError("its link line names no object")
+        found = replace(found, link=_with_orders(found.link, context))
     limit_ns = max(_LEAST_NS, _TIMES_ITS_LINK * call.wall_ns)
     return _Maker(
-        lambda seed: _relink(link, asked, seed, context, limit_ns),
-        layouts.kind_of_relink(link, asked),
-        layouts.notes_on(link, asked),
+        lambda seed: _relink(found, asked, seed, context, limit_ns),
+        layouts.kind_of_relink(found.link, asked),
+        (*layouts.notes_on(found.link, asked), *found.notes),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Linked:
+    """A link done once more: what it made, and the members that it took."""
+
+    artifact: Artifact | None
+    pulled: Pulled
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A link that names members of archives; `pulled` are those that it still takes by itself."""
+
+    link: LinkCommand
+    pulled: frozenset[tuple[Path, str]] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _linked(link: LinkCommand, context: RelinkContext) -> _Linked:
+    here, seen = context.scratch
+    argv = layouts.again(link, f"{seen}/again")
+    _run(context, link, (*argv, f"-Wl,-Map={seen}/{MAP}"))
+    made = read_artifact(here / "again")
+    (here / "again").unlink()
+    return _Linked(made, _pulled(link, context))
+
+
+def _pulled(link: LinkCommand, context: RelinkContext) -> Pulled:
+    """What the map says that was written last; it is taken away."""
+    text = read_map(context.scratch[0])
+    if text is None:
+        raise _CannotError("its link, repeated, writes no map")
+    (context.scratch[0] / MAP).unlink()
+    return pulled(text, link.cwd, context.place)
+
+
+def _named(
+    link: LinkCommand, archives: Sequence[BuildArchive], first: _Linked, context: RelinkContext
+) -> _Named:
+    """Members named as far as that gives the same program: all, else archive by archive."""
+    here, seen = context.scratch
+    members = written_members(archives, first.pulled, (here / "members", f"{seen}/members"))
+    notes = [each.left for each in members if each.left]
+    members = tuple(each for each in members if each.names)
+    if not members:
+        return _Named(link, notes=tuple(notes))
+    found = _proven(link, members, first, context)
+    if found is None:
+        good: list[NamedMembers] = []
+        for each in members:
+            more = _proven(link, (*good, each), first, context) if len(members) > 1 else None
+            if more is None:
+                notes.append(_KEPT.format(each.archive.word))
+            else:
+                good.append(each)
+                found = more
+    found = found or _Named(link)
+    return replace(found, notes=tuple(notes))
+
+
+def _proven(
+    link: LinkCommand, members: Sequence[NamedMembers], first: _Linked, context: RelinkContext
+) -> _Named | None:
+    """The link that names these members; None where it is another one."""
+    words = {each.archive.word: each.names for each in members}
+    whole = [each.archive.word for each in members if each.archive.whole]
+    named = layouts.with_members(link, words, whole)
+    try:
+        made = _linked(named, context)
+    except _CannotError:
+        return None
+    left = frozenset(first.pulled).difference(*(each.taken for each in members))
+    same = _same(made.artifact, first.artifact) and frozenset(made.pulled) == left
+    return _Named(named, left) if same else None
+
+
+def _with_orders(link: LinkCommand, context: RelinkContext) -> LinkCommand:
+    """With what must keep its order; of sources of C that is not known before they are compiled."""
+    here, seen = context.scratch
+    objects = {
+        name: here / name[len(seen) + 1 :]
+        if name.startswith(f"{seen}/")
+        else context.place.find(name, link.cwd)
+        for name in link.units
+        if not name.endswith(_PLAIN_SOURCES)
+    }
+    return replace(link, in_order=order_groups(objects))
 
 
 class _FileError(Exception):
@@ -214,14 +323,16 @@ def _made(name: str, maker: _Maker, seed: int) -> Path:
         raise _FileError(name, str(error)) from None
 
 
-def _check_same(again: Path, built: Path) -> None:
+def _check_same(again: Artifact | None, built: Artifact | None) -> None:
     """What was changed after its link is not what a relink gives."""
-    here, there = read_artifact(built), read_artifact(again)
-    again.unlink()
-    if here is None or there is None or here.loadable_sha256 != there.loadable_sha256:
+    if not _same(again, built):
         raise _CannotError(
             "its recorded link, repeated, gives a different program: it was changed after the link"
         )
+
+
+def _same(one: Artifact | None, other: Artifact | None) -> bool:
+    return one is not None and other is not None and one.loadable_sha256 == other.loadable_sha256
 
 
 def _generated(
@@ -231,7 +342,7 @@ def _generated(
     here, seen = context.scratch[0] / "lto", f"{context.scratch[1]}/lto"
     here.mkdir()
     _run(context, link, layouts.code_generation(link, seen, gcc=asked.gcc))
-    _check_same(here / "program", built)
+    _check_same(read_artifact(here / "program"), read_artifact(built))
     pattern = layouts.generated_pattern(gcc=asked.gcc)
     objects = []
     for name in layouts.in_number_order([path.name for path in here.glob(pattern)]):
@@ -252,14 +363,21 @@ def _is_intermediate(word: str, link: LinkCommand, context: RelinkContext) -> bo
 
 
 def _relink(
-    link: LinkCommand, asked: Relinks, seed: int, context: RelinkContext, limit_ns: int
+    named: _Named, asked: Relinks, seed: int, context: RelinkContext, limit_ns: int
 ) -> Path:
-    here, seen = context.scratch
-    padding = f"{seen}/padding.o"
+    (here, seen), link = context.scratch, named.link
+    paddings = [f"{seen}/padding{number}.o" for number in range(layouts.paddings_of(link))]
     if not layouts.shuffles(link, asked):
-        (here / "padding.c").write_text(layouts.padding_source(seed))
-        _run(context, link, layouts.assembling(link, f"{seen}/padding.c", padding))
-    _run(context, link, layouts.relink(link, asked, seed, f"{seen}/relinked", padding), limit_ns)
+        for number, padding in enumerate(paddings):
+            (here / "padding.c").write_text(layouts.padding_source(seed, number))
+            _run(context, link, layouts.assembling(link, f"{seen}/padding.c", padding))
+    argv = layouts.relink(link, asked, seed, f"{seen}/relinked", paddings)
+    if named.pulled is None:
+        _run(context, link, argv, limit_ns)
+    else:
+        _run(context, link, (*argv, f"-Wl,-Map={seen}/{MAP}"), limit_ns)
+        if frozenset(_pulled(link, context)) != named.pulled:
+            raise _CannotError("in another order its link takes other members of archives")
     return here / "relinked"
 
 

@@ -12,7 +12,7 @@ from ensign.model.calls import LinkWord, is_object
 from ensign.proof.archives import Member
 from ensign.proof.facts import Order, OrderFact
 
-_MEMBER = re.compile(r"(\S+\.a)[(:]([^()\s]+?)\)")
+_MEMBER = re.compile(r"(\S+\.(?:a|rlib))[(:]([^()\s]+?)\)")
 _SOME = 5
 # Today's C libraries keep empty archives (libdl.a, librt.a) for the sake of old link lines.
 _SYSTEM = ("/usr/lib", "/lib")
@@ -42,8 +42,13 @@ def used_by_map(text: str) -> frozenset[tuple[str, str]]:
     bfd, lld and mold all write `path/lib.a(member.o)`, and no member that they left out.
     """
     return frozenset(
-        (PurePosixPath(archive).name, member) for archive, member in _MEMBER.findall(text)
+        (PurePosixPath(archive).name, member) for archive, member in members_in_map(text)
     )
+
+
+def members_in_map(text: str) -> tuple[tuple[str, str], ...]:
+    """Archives, as the link named them, and members, in the order of the link."""
+    return tuple(dict.fromkeys(_MEMBER.findall(text)))
 
 
 def files_in_map(text: str) -> frozenset[str]:
