@@ -23,9 +23,10 @@ How = Literal["order", "shuffle"]
 _BARRIER = re.compile(r"-(l|Wl,|Xlinker|T)")
 _FOR_PADDING = ("-m", "-fcf-protection", "--target=", "-fPIC", "-fPIE", "-fpic", "-fpie")
 _LINKER = re.compile(r"-fuse-ld=(?:\S*ld\.)?(\w+)\S*")
-_PAD_STEP_BYTES, _PAD_STEPS = 16, 256
-# Between objects that keep their order: enough for any place within cache lines and sets.
-_BETWEEN, _STEPS_BETWEEN = 4, 17
+# Objects of padding, each twice as large as the one before; up to 4 KiB together.
+PADDINGS, _PAD_STEP_BYTES = 8, 16
+# Of these, before objects that keep their order: enough for any place within four cache lines.
+_BETWEEN = 4
 # Sections of functions that a profile called hot, or never run, keep to themselves.
 _CLASSES = (
     *(".text.hot.*", ".text.unlikely.*", ".text.[!hu]*"),
@@ -209,21 +210,11 @@ def _with_words(
     )
 
 
-def paddings_of(link: LinkCommand) -> int:
-    """How many objects of padding `relink` takes."""
-    return 1 + (_BETWEEN if link.in_order else 0)
-
-
-def padding_source(seed: int, number: int = 0) -> str:
-    """A source whose object is padding alone, up to 4 KiB in each class of code.
-
-    Only the first is so large: there may be hundreds of the others.
-    """
-    rng = _rng(seed, f"padding {number}" if number else "padding")
-    steps = _STEPS_BETWEEN if number else _PAD_STEPS
+def padding_source(number: int) -> str:
+    """A source whose object is padding alone; each class of code has its own order of sizes."""
     lines = []
-    for section in (".text.unlikely", ".text.hot", ".text"):
-        skip = _PAD_STEP_BYTES * rng.randrange(steps)
+    for section, shift in ((".text.unlikely", 5), (".text.hot", 3), (".text", 0)):
+        skip = _PAD_STEP_BYTES << (number + shift) % PADDINGS
         lines.append(rf".section {section},\"ax\",@progbits\n\t.skip {skip},0x90\n\t")
     return f'__asm__("{"".join(lines)}");\n'
 
@@ -231,15 +222,15 @@ def padding_source(seed: int, number: int = 0) -> str:
 def relink(
     link: LinkCommand, asked: Relinks, seed: int, output: str, paddings: Sequence[str]
 ) -> tuple[str, ...]:
-    """The command of one relink; `paddings` are objects made from `padding_source`.
+    """The command of one relink; `paddings` are objects made from `padding_source`, all of them.
 
-    The first comes before all objects, one of the others before each that keeps an order.
+    Some of them come before all objects, and some of the smaller before each that keeps its order.
     """
     if shuffles(link, asked):
         return (link.program, *link.words, *_shuffle(link, asked, seed), "-o", output)
-    before: dict[int, list[str]] = {link.unit_places[0]: [paddings[0]]}
     words = list(link.words)
     rng = _rng(seed, "order")
+    before = {link.unit_places[0]: _some(rng, paddings)}
     for run in _runs(link):
         names = [words[at] for at in run]
         order = rng.sample(names, len(names))
@@ -249,7 +240,7 @@ def relink(
         for at, name in zip(run, order, strict=True):
             words[at] = name
             if any(name in group for group in link.in_order):
-                before.setdefault(at, []).append(rng.choice(paddings[1:]))
+                before.setdefault(at, []).extend(_some(rng, paddings[:_BETWEEN]))
     laid = (each for at, word in enumerate(words) for each in (*before.get(at, ()), word))
     return (link.program, *laid, "-o", output)
 
@@ -319,6 +310,10 @@ def _shuffle(link: LinkCommand, asked: Relinks, seed: int) -> tuple[str, ...]:
 def _sorted_by_calls(link: LinkCommand, asked: Relinks) -> bool:
     """Whether lld puts functions in order by the calls that Clang's profile counted."""
     return link.linker == "lld" and asked.profiled and not asked.gcc
+
+
+def _some(rng: random.Random, names: Sequence[str]) -> list[str]:
+    return [name for name in names if rng.random() < 1 / 2]
 
 
 def _rng(seed: int, what: str) -> random.Random:

@@ -190,6 +190,7 @@ def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:
         if not found.link.units:
             raise _CannotError("its link line names no object")
         found = replace(found, link=_with_orders(found.link, context))
+        _write_paddings(link, context)
     limit_ns = max(_LEAST_NS, _TIMES_ITS_LINK * call.wall_ns)
     return _Maker(
         lambda seed: _relink(found, asked, seed, context, limit_ns),
@@ -362,15 +363,19 @@ def _is_intermediate(word: str, link: LinkCommand, context: RelinkContext) -> bo
     return path.is_file() and bool(intermediate(path.read_bytes()).language)
 
 
+def _write_paddings(link: LinkCommand, context: RelinkContext) -> None:
+    here, seen = context.scratch
+    for number in range(layouts.PADDINGS):
+        (here / f"padding{number}.c").write_text(layouts.padding_source(number))
+        source, output = (f"{seen}/padding{number}.{ending}" for ending in "co")
+        _run(context, link, layouts.assembling(link, source, output))
+
+
 def _relink(
     named: _Named, asked: Relinks, seed: int, context: RelinkContext, limit_ns: int
 ) -> Path:
     (here, seen), link = context.scratch, named.link
-    paddings = [f"{seen}/padding{number}.o" for number in range(layouts.paddings_of(link))]
-    if not layouts.shuffles(link, asked):
-        for number, padding in enumerate(paddings):
-            (here / "padding.c").write_text(layouts.padding_source(seed, number))
-            _run(context, link, layouts.assembling(link, f"{seen}/padding.c", padding))
+    paddings = [f"{seen}/padding{number}.o" for number in range(layouts.PADDINGS)]
     argv = layouts.relink(link, asked, seed, f"{seen}/relinked", paddings)
     if named.pulled is None:
         _run(context, link, argv, limit_ns)

@@ -13,6 +13,7 @@ from ensign.proof.archives import Member
 from ensign.proof.facts import Order, OrderFact
 
 _MEMBER = re.compile(r"(\S+\.(?:a|rlib))[(:]([^()\s]+?)\)")
+_TEXT_OF_MEMBER = re.compile(_MEMBER.pattern + r":\(\.text\)")
 _SOME = 5
 # Today's C libraries keep empty archives (libdl.a, librt.a) for the sake of old link lines.
 _SYSTEM = ("/usr/lib", "/lib")
@@ -47,8 +48,11 @@ def used_by_map(text: str) -> frozenset[tuple[str, str]]:
 
 
 def members_in_map(text: str) -> tuple[tuple[str, str], ...]:
-    """Archives, as the link named them, and members, in the order of the link."""
-    return tuple(dict.fromkeys(_MEMBER.findall(text)))
+    """Archives, as the link named them, and members, in the order of the link.
+
+    bfd and gold list them by it first; with lld and mold it is that of `.text`, and of no other.
+    """
+    return tuple(dict.fromkeys((*_TEXT_OF_MEMBER.findall(text), *_MEMBER.findall(text))))
 
 
 def files_in_map(text: str) -> frozenset[str]:
