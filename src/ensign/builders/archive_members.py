@@ -29,7 +29,7 @@ class BuildArchive:
 class NamedMembers:
     """Members of an archive as files: their paths as the link sees them, in its order.
 
-    `taken` are the same as the map had them. `left` says why others stay in the archive, if so.
+    `taken` are the same as the map had them. There are none where `left` says why.
     """
 
     archive: BuildArchive
@@ -84,7 +84,6 @@ def written_members(
 def _written(archive: BuildArchive, found: Pulled, folders: tuple[Path, str]) -> NamedMembers:
     here, seen = folders
     made: list[tuple[tuple[Path, str], str]] = []
-    left = ""
     try:
         counted = Counter(name for name, _ in contents(archive.path))
         for number, (name, content) in enumerate(contents(archive.path)):
@@ -92,19 +91,18 @@ def _written(archive: BuildArchive, found: Pulled, folders: tuple[Path, str]) ->
             if key is None:
                 continue
             if counted[name] > 1 and not archive.whole:
-                left = f"members of {archive.word} that share the name {name} keep their places"
-                continue
+                return NamedMembers(archive, left=f"it has several members called {name}")
             file = PurePosixPath(str(number)) / (PurePosixPath(name).name or "member.o")
             (here / file).parent.mkdir(parents=True)
             (here / file).write_bytes(content)
             made.append((key, f"{seen}/{file}"))
     except DamagedFile as error:
-        return NamedMembers(archive, left=f"{archive.word} cannot be read: {error}")
+        return NamedMembers(archive, left=str(error))
     if not archive.whole:
         places = {key: at for at, key in enumerate(found)}
         made.sort(key=lambda each: places[each[0]])
     taken = frozenset(key for key, _ in made)
-    return NamedMembers(archive, tuple(name for _, name in made), taken, left)
+    return NamedMembers(archive, tuple(name for _, name in made), taken)
 
 
 def _key(archive: BuildArchive, name: str, found: Pulled) -> tuple[Path, str] | None:

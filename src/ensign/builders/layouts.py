@@ -8,10 +8,12 @@ Members of archives are objects, too, once the link names them.
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import Literal
 
 from ensign.model.calls import Call, is_object
@@ -54,7 +56,8 @@ class LinkCommand:
     """A recorded link, without its output. `words` holds what follows the program's name.
 
     Of these `file_places` are the files, and `unit_places` the objects and sources among them.
-    `in_order` are groups of the latter, by name, that keep their order within the group.
+    `sources` names those. `in_order` are groups of units, by name, that keep their order within the
+    group.
     """
 
     program: str
@@ -62,6 +65,7 @@ class LinkCommand:
     words: tuple[str, ...]
     file_places: tuple[int, ...] = ()
     unit_places: tuple[int, ...] = ()
+    sources: tuple[str, ...] = ()
     in_order: tuple[frozenset[str], ...] = ()
 
     @property
@@ -103,8 +107,13 @@ def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
 def link_of(call: Call) -> LinkCommand:
     """Take a link call apart. Temporary files that it was told to keep are left out."""
     line = call.line
+    objects = {each.path for each in call.inputs if each.kind == "object"}
+
+    def whole(word: str) -> str:
+        return os.path.normpath(PurePosixPath(call.cwd) / word)
+
     kept = [
-        (word, at in line.files, is_object(word) or word in line.sources)
+        (word, at in line.files, is_object(word) or word in line.sources or whole(word) in objects)
         for at, word in enumerate(call.ran[1:])
         if at not in line.output_words and not word.startswith("-save-temps")
     ]
@@ -114,6 +123,7 @@ def link_of(call: Call) -> LinkCommand:
         words=tuple(word for word, _, _ in kept),
         file_places=tuple(at for at, (_, is_file, _) in enumerate(kept) if is_file),
         unit_places=tuple(at for at, (_, is_file, unit) in enumerate(kept) if is_file and unit),
+        sources=line.sources,
     )
 
 
@@ -149,10 +159,10 @@ def in_number_order(names: Sequence[str]) -> list[str]:
     return sorted(names, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
 
 
-def assembling(link: LinkCommand, source: str, output: str) -> tuple[str, ...]:
-    """Compile or assemble a file of our own as the program's link would."""
+def compiling(link: LinkCommand, sources: Sequence[str]) -> tuple[str, ...]:
+    """Compile or assemble files of our own as the program's link would."""
     flags = tuple(word for word in link.words if word.startswith(_FOR_PADDING))
-    return (link.program, *flags, "-fno-lto", "-g0", "-c", source, "-o", output)
+    return (link.program, *flags, "-fno-lto", "-g0", "-c", *sources)
 
 
 def with_generated(
@@ -165,7 +175,7 @@ def with_generated(
     gone = [
         at
         for at in link.unit_places
-        if link.words[at] in intermediate or not is_object(link.words[at])
+        if link.words[at] in intermediate or link.words[at] in link.sources
     ]
     if not gone:
         return link

@@ -32,7 +32,8 @@ _LARGEST_BYTES = 2**36
 # mold 1.10 goes round for ever on some orders; a link that ends takes about as long as the first.
 _TIMES_ITS_LINK, _LEAST_NS = 10, 10_000_000_000
 _PLAIN_SOURCES = (".c", ".s", ".S")
-_KEPT = "members of {} keep their places: named as objects, they give a different program"
+_KEPT = "members of {} keep their places: {}"
+_OTHERWISE = "named as objects, they give a different program"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ def _named(
     """Members named as far as that gives the same program: all, else archive by archive."""
     here, seen = context.scratch
     members = written_members(archives, first.pulled, (here / "members", f"{seen}/members"))
-    notes = [each.left for each in members if each.left]
+    notes = [_KEPT.format(each.archive.word, each.left) for each in members if each.left]
     members = tuple(each for each in members if each.names)
     if not members:
         return _Named(link, notes=tuple(notes))
@@ -250,7 +251,7 @@ def _named(
         for each in members:
             more = _proven(link, (*good, each), first, context) if len(members) > 1 else None
             if more is None:
-                notes.append(_KEPT.format(each.archive.word))
+                notes.append(_KEPT.format(each.archive.word, _OTHERWISE))
             else:
                 good.append(each)
                 found = more
@@ -350,7 +351,8 @@ def _generated(
         made = f"{seen}/{name}"
         if asked.gcc:
             made = f"{seen}/{name.removesuffix('.s')}.o"
-            _run(context, link, layouts.assembling(link, f"{seen}/{name}", made))
+            assembly = layouts.compiling(link, [f"{seen}/{name}"])
+            _run(context, link, (*assembly, "-o", made))
         objects.append(made)
     intermediate = frozenset(word for word in link.units if _is_intermediate(word, link, context))
     if not objects or not intermediate:
@@ -365,10 +367,10 @@ def _is_intermediate(word: str, link: LinkCommand, context: RelinkContext) -> bo
 
 def _write_paddings(link: LinkCommand, context: RelinkContext) -> None:
     here, seen = context.scratch
-    for number in range(layouts.PADDINGS):
-        (here / f"padding{number}.c").write_text(layouts.padding_source(number))
-        source, output = (f"{seen}/padding{number}.{ending}" for ending in "co")
-        _run(context, link, layouts.assembling(link, source, output))
+    sources = [f"padding{number}.c" for number in range(layouts.PADDINGS)]
+    for number, name in enumerate(sources):
+        (here / name).write_text(layouts.padding_source(number))
+    _run(context, replace(link, cwd=seen), layouts.compiling(link, sources))
 
 
 def _relink(

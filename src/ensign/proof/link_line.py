@@ -55,9 +55,9 @@ def members_in_map(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys((*_TEXT_OF_MEMBER.findall(text), *_MEMBER.findall(text))))
 
 
-def files_in_map(text: str) -> frozenset[str]:
+def files_in_map(text: str) -> tuple[str, ...]:
     """Objects that a linker's map names as files of their own, as bfd does a thin archive's."""
-    return frozenset(word for word in text.split() if is_object(word))
+    return tuple(dict.fromkeys(word for word in text.split() if is_object(word)))
 
 
 Used = Mapping[str, frozenset[str]]
