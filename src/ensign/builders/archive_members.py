@@ -12,6 +12,7 @@ from ensign.proof.archives import contents, is_archive
 from ensign.proof.bounded_elf import DamagedFile, damage_told
 from ensign.proof.link import TreePlace, path_of
 from ensign.proof.link_line import files_in_map, members_in_map
+from ensign.proof.origins import is_runtime
 
 Pulled = Mapping[tuple[Path, str], None]
 
@@ -65,6 +66,15 @@ def pulled(text: str, cwd: str, place: TreePlace) -> Pulled:
     tree = place.tree.resolve()
     own = ((path, "") for path in files if path.is_relative_to(tree))
     return dict.fromkeys((*members, *own))
+
+
+def foreign_archives(found: Pulled, place: TreePlace) -> tuple[str, ...]:
+    """Archives that the build did not make, and from which members were taken; no runtimes."""
+    tree = place.tree.resolve()
+    paths = dict.fromkeys(path for path, member in found if member)
+    return tuple(
+        str(path) for path in paths if not path.is_relative_to(tree) and not is_runtime(str(path))
+    )
 
 
 def written_members(

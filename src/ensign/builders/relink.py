@@ -12,6 +12,7 @@ from ensign.builders.archive_members import (
     NamedMembers,
     Pulled,
     build_archives,
+    foreign_archives,
     pulled,
     written_members,
 )
@@ -179,15 +180,13 @@ def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:
         raise _CannotError(obstacle)
     if link.lto:
         link = _generated(link, asked, context, built)
-        first = None
+        first = _linked(link, context)
     else:
         first = _linked(link, context)
         _check_same(first.artifact, read_artifact(built))
     found = _Named(link)
     if not layouts.shuffles(link, asked):
-        archives = build_archives(call, context.place)
-        if archives:
-            found = _named(link, archives, first or _linked(link, context), context)
+        found = _named(link, build_archives(call, context.place), first, context)
         if not found.link.units:
             raise _CannotError("its link line names no object")
         found = replace(found, link=_with_orders(found.link, context))
@@ -241,7 +240,11 @@ def _named(
     """Members named as far as that gives the same program: all, else archive by archive."""
     here, seen = context.scratch
     members = written_members(archives, first.pulled, (here / "members", f"{seen}/members"))
-    notes = [_KEPT.format(each.archive.word, each.left) for each in members if each.left]
+    foreign = foreign_archives(first.pulled, context.place)
+    notes = [
+        *(_KEPT.format(path, "the build did not make it") for path in foreign),
+        *(_KEPT.format(each.archive.word, each.left) for each in members if each.left),
+    ]
     members = tuple(each for each in members if each.names)
     if not members:
         return _Named(link, notes=tuple(notes))
