@@ -14,6 +14,7 @@ from ensign.proof.link import TreePlace, path_of
 from ensign.proof.link_line import files_in_map, members_in_map
 from ensign.proof.origins import is_runtime
 
+_STANDARD = "Rust's standard library"
 Pulled = Mapping[tuple[Path, str], None]
 
 
@@ -43,7 +44,8 @@ def build_archives(call: Call, place: TreePlace) -> tuple[BuildArchive, ...]:
     """The archives of a link that the build made; each once."""
     found: dict[str, BuildArchive] = {}
     for word in call.line.inputs:
-        if not word.is_library or word.text not in call.ran:
+        archive = word.is_library or word.text.endswith(".rlib")
+        if not archive or word.text not in call.ran:
             continue
         try:
             with damage_told():
@@ -71,10 +73,9 @@ def pulled(text: str, cwd: str, place: TreePlace) -> Pulled:
 def foreign_archives(found: Pulled, place: TreePlace) -> tuple[str, ...]:
     """Archives that the build did not make, and from which members were taken; no runtimes."""
     tree = place.tree.resolve()
-    paths = dict.fromkeys(path for path, member in found if member)
-    return tuple(
-        str(path) for path in paths if not path.is_relative_to(tree) and not is_runtime(str(path))
-    )
+    paths = (path for path, member in found if member and not path.is_relative_to(tree))
+    names = (_STANDARD if "rustlib" in path.parts else str(path) for path in paths)
+    return tuple(name for name in dict.fromkeys(names) if not is_runtime(name))
 
 
 def written_members(

@@ -33,7 +33,8 @@ from ensign.builders.taking import TakingError, made_libraries, take
 from ensign.host.files import copy_tree, remove_tree
 from ensign.host.foreign_files import copy_foreign, take_over
 from ensign.host.processes import read_tail
-from ensign.model.calls import Call
+from ensign.meter.command_lines import calls_of
+from ensign.model.calls import AskedCall, Call
 from ensign.proof.leftovers import FILE as BEFORE
 from ensign.proof.leftovers import Leftover, as_text, leftovers, read_leftovers
 from ensign.proof.loaded_bytes import Artifact, read_artifact, read_built
@@ -254,7 +255,9 @@ def _bolt_relinks(
 def _relink_context(
     run: Run, calls: Sequence[Call], files: tuple[str, ...]
 ) -> relink.RelinkContext:
-    sandbox, sandboxes = run.runner.sandbox, run.runner.build_context.sandboxes
+    sandbox, build_context = run.runner.sandbox, run.runner.build_context
+    sandboxes, meter = build_context.sandboxes, build_context.meter
+
     return relink.RelinkContext(
         run=run.runner.run,
         calls=calls,
@@ -264,7 +267,15 @@ def _relink_context(
             f"{sandboxes.temporary_path}/{relink.FOLDER}",
         ),
         files=files,
+        path=dict(run.stage.env).get("PATH", build_context.path),
+        recorder=sandboxes.recorder_path,
+        parse=None if meter is None else partial(_parsed, meter),
     )
+
+
+def _parsed(meter: Path, asked: AskedCall) -> Call:
+    (call,) = calls_of(meter, [asked])
+    return call
 
 
 def _take(

@@ -80,6 +80,11 @@ class LinkCommand:
         return lto_of(self.words)
 
     @property
+    def drops_unused(self) -> bool:
+        """Whether sections that nothing refers to are left out."""
+        return any("-gc-sections" in word and "no-gc" not in word for word in self.words)
+
+    @property
     def units(self) -> tuple[str, ...]:
         """Objects and sources, in order; not archives and libraries."""
         return tuple(self.words[at] for at in self.unit_places)
@@ -92,12 +97,12 @@ class LinkCommand:
 
 
 def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
-    """The last successful compiler call that made the file of that path or content.
+    """The last successful call of a compiler or rustc that made the file of that path or content.
 
     Stricter than `proof.read.link_of`, which must do with names where a dry run recorded no files.
     """
     for call in reversed(calls):
-        if not call.is_compiler or call.exit != 0:
+        if not (call.is_compiler or call.is_rust) or call.exit != 0:
             continue
         if any(path == made.path or (sha256 and sha256 == made.sha256) for made in call.outputs):
             return call
@@ -220,12 +225,16 @@ def _with_words(
     )
 
 
-def padding_source(number: int) -> str:
-    """A source whose object is padding alone; each class of code has its own order of sizes."""
-    lines = []
+def padding_source(number: int, *, retained: bool) -> str:
+    """A source whose object is padding alone; each class of code has its own order of sizes.
+
+    Nothing refers to it: where a linker takes away what is unused, it must be `retained`.
+    """
+    lines, flags = [], "axR" if retained else "ax"
     for section, shift in ((".text.unlikely", 5), (".text.hot", 3), (".text", 0)):
         skip = _PAD_STEP_BYTES << (number + shift) % PADDINGS
-        lines.append(rf".section {section},\"ax\",@progbits\n\t.skip {skip},0x90\n\t")
+        named = rf".section {section}.padding,\"{flags}\",@progbits"
+        lines.append(rf"{named}\n\t.skip {skip},0x90\n\t")
     return f'__asm__("{"".join(lines)}");\n'
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders import layouts
+from ensign.builders import layouts, rust_link
 from ensign.builders.archive_members import (
     BuildArchive,
     NamedMembers,
@@ -21,7 +21,7 @@ from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, remove_tree
 from ensign.host.foreign_files import copy_foreign
 from ensign.host.processes import Outcome
-from ensign.model.calls import Call
+from ensign.model.calls import AskedCall, Call
 from ensign.proof.archives import intermediate
 from ensign.proof.link import TreePlace
 from ensign.proof.loaded_bytes import Artifact, read_artifact
@@ -43,7 +43,8 @@ class RelinkContext:
 
     `run` runs one command in the sandbox, for so many nanoseconds at most where it is told a
     number; `scratch` is a folder of the sandbox's own, as a pair: its path here, and as commands in
-    the sandbox see it.
+    the sandbox see it. `path` has programs as the build finds them without the recorder, whose
+    folder is `recorder`; `parse` reads a command line as it does.
     """
 
     run: Callable[[tuple[str, ...], int | None], Outcome]
@@ -51,6 +52,9 @@ class RelinkContext:
     place: TreePlace
     scratch: tuple[Path, str]
     files: tuple[str, ...]
+    path: str = ""
+    recorder: str = ""
+    parse: Callable[[AskedCall], Call] | None = None
 
     def of(self, number: int) -> RelinkContext:
         """The context of one of the files, with a scratch folder of its own."""
@@ -174,6 +178,8 @@ def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:
     call = layouts.link_call(context.calls, f"{context.place.seen_as}/{name}", digest)
     if call is None:
         raise _CannotError("no recorded call of a compiler linked it")
+    if call.is_rust:
+        call, context = _linker_of_rust(call, context)
     link = layouts.link_of(call)
     obstacle = layouts.obstacle(link, asked)
     if obstacle:
@@ -197,6 +203,27 @@ def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:
         layouts.kind_of_relink(found.link, asked),
         (*layouts.notes_on(found.link, asked), *found.notes),
     )
+
+
+def _linker_of_rust(call: Call, context: RelinkContext) -> tuple[Call, RelinkContext]:
+    """The linker's call of a call of rustc, and where it can be repeated.
+
+    In there rustc finds its linker past the recorder: what it does is none of the build's.
+    """
+    here, seen = context.scratch[0] / "rust", f"{context.scratch[1]}/rust"
+    here.mkdir()
+
+    def run(argv: tuple[str, ...], limit_ns: int | None) -> Outcome:
+        return context.run(("env", f"PATH={context.path}", *argv), limit_ns)
+
+    past = replace(context, run=run)
+    variables = rust_link.used_variables(call, context.place)
+    again = (*("env", "-C", call.cwd), *variables, *rust_link.objects_kept(call, seen))
+    outcome = past.run(again, None)
+    words = rust_link.read_linker_words(here, context.recorder)
+    if not outcome.ok or not words or context.parse is None:
+        raise _CannotError(f"the call of rustc that linked it, repeated, {outcome.describe()}")
+    return context.parse(AskedCall("cc", words, call.cwd)), past
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +399,7 @@ def _write_paddings(link: LinkCommand, context: RelinkContext) -> None:
     here, seen = context.scratch
     sources = [f"padding{number}.c" for number in range(layouts.PADDINGS)]
     for number, name in enumerate(sources):
-        (here / name).write_text(layouts.padding_source(number))
+        (here / name).write_text(layouts.padding_source(number, retained=link.drops_unused))
     _run(context, replace(link, cwd=seen), layouts.compiling(link, sources))
 
 
