@@ -269,7 +269,7 @@ def _named(
     members = written_members(archives, first.pulled, (here / "members", f"{seen}/members"))
     foreign = foreign_archives(first.pulled, context.place)
     notes = [
-        *(_KEPT.format(path, "the build did not make it") for path in foreign),
+        *(_kept_foreign(path, seen) for path in foreign),
         *(_KEPT.format(each.archive.word, each.left) for each in members if each.left),
     ]
     members = tuple(each for each in members if each.names)
@@ -287,6 +287,13 @@ def _named(
                 found = more
     found = found or _Named(link)
     return replace(found, notes=tuple(notes))
+
+
+def _kept_foreign(path: str, scratch: str) -> str:
+    """Why such an archive keeps its place; those in the scratch folder rustc wrote itself."""
+    if path.startswith(f"{scratch}/"):
+        return _KEPT.format(path.rpartition("/")[2], "rustc wrote it for this link alone")
+    return _KEPT.format(path, "the build did not make it")
 
 
 def _proven(
