@@ -16,6 +16,7 @@ from ensign.builders.commands import with_jobs
 from ensign.builders.layouts import bolt_call
 from ensign.builders.profile_files import bolt_coverage, lay, warnings_in
 from ensign.builders.profiles import of_file
+from ensign.builders.relink_context import RelinkContext
 from ensign.builders.running import TREE, Inputs, Run, StageFailedError
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import (
@@ -252,13 +253,11 @@ def _bolt_relinks(
     return relinked, (clock.monotonic_ns() - started_ns) / 1e9
 
 
-def _relink_context(
-    run: Run, calls: Sequence[Call], files: tuple[str, ...]
-) -> relink.RelinkContext:
+def _relink_context(run: Run, calls: Sequence[Call], files: tuple[str, ...]) -> RelinkContext:
     sandbox, build_context = run.runner.sandbox, run.runner.build_context
     sandboxes, meter = build_context.sandboxes, build_context.meter
 
-    return relink.RelinkContext(
+    return RelinkContext(
         run=run.runner.run,
         calls=calls,
         place=run.place,

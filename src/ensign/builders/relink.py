@@ -2,65 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.builders import layouts, rust_link
-from ensign.builders.archive_members import (
-    BuildArchive,
-    NamedMembers,
-    Pulled,
-    build_archives,
-    foreign_archives,
-    pulled,
-    written_members,
-)
+from ensign.builders.archive_members import build_archives
 from ensign.builders.layouts import LinkCommand, Relinks
+from ensign.builders.link_members import (
+    Named,
+    linked,
+    pulled_again,
+    same_program,
+    with_named_members,
+)
+from ensign.builders.relink_context import CannotError, EndlessError, RelinkContext, repeat
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, remove_tree
 from ensign.host.foreign_files import copy_foreign
 from ensign.host.processes import Outcome
 from ensign.model.calls import AskedCall, Call
 from ensign.proof.archives import intermediate
-from ensign.proof.link import TreePlace
 from ensign.proof.loaded_bytes import Artifact, read_artifact
 from ensign.proof.order_dependence import order_groups
-from ensign.proof.relink import MAP, read_map
+from ensign.proof.relink import MAP
 
 FOLDER = "layouts"
 _LARGEST_BYTES = 2**36
 # mold 1.10 goes round for ever on some orders; a link that ends takes about as long as the first.
 _TIMES_ITS_LINK, _LEAST_NS = 10, 10_000_000_000
 _PLAIN_SOURCES = (".c", ".s", ".S")
-_KEPT = "members of {} keep their places: {}"
-_OTHERWISE = "named as objects, they give a different program"
-
-
-@dataclass(frozen=True, slots=True)
-class RelinkContext:
-    """Where relinks are made, of files at these paths in the tree of `place`, the program first.
-
-    `run` runs one command in the sandbox, for so many nanoseconds at most where it is told a
-    number; `scratch` is a folder of the sandbox's own, as a pair: its path here, and as commands in
-    the sandbox see it. `path` has programs as the build finds them without the recorder, whose
-    folder is `recorder`; `parse` reads a command line as it does.
-    """
-
-    run: Callable[[tuple[str, ...], int | None], Outcome]
-    calls: Sequence[Call]
-    place: TreePlace
-    scratch: tuple[Path, str]
-    files: tuple[str, ...]
-    path: str = ""
-    recorder: str = ""
-    parse: Callable[[AskedCall], Call] | None = None
-
-    def of(self, number: int) -> RelinkContext:
-        """The context of one of the files, with a scratch folder of its own."""
-        here, seen = self.scratch[0] / str(number), f"{self.scratch[1]}/{number}"
-        here.mkdir(parents=True)
-        return replace(self, scratch=(here, seen), files=(self.files[number],))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +46,6 @@ class Relinked:
     kind: str = ""
     obstacles: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
-
-
-class _CannotError(Exception):
-    pass
-
-
-class _EndlessError(Exception):
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +87,11 @@ def make_bolted(
             call = layouts.bolt_again(argv_of[one.files[0]], seed, f"{one.scratch[1]}/relinked")
             outcome = one.run(call, None)
             if not outcome.ok:
-                raise _CannotError(f"BOLT, run again, {outcome.describe()}")
+                raise CannotError(f"BOLT, run again, {outcome.describe()}")
             return one.scratch[0] / "relinked"
 
         if one.files[0] not in argv_of:
-            raise _CannotError("BOLT did not lay it out")
+            raise CannotError("BOLT did not lay it out")
         less = "BOLT can only order hot functions at random, not mildly"
         notes = (less,) if asked.how == "order" else ()
         return _Maker(make, "hot functions in random order by BOLT", notes)
@@ -145,7 +108,7 @@ def _of_all(
     for number, name in enumerate(context.files):
         try:
             makers[name] = maker(context.of(number))
-        except _CannotError as error:
+        except CannotError as error:
             obstacles[name] = str(error)
     found = None
     while makers and found is None:
@@ -173,28 +136,28 @@ def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:
     name = context.files[0]
     built = context.place.tree / name
     if not context.calls:
-        raise _CannotError("the calls of its build were not recorded")
+        raise CannotError("the calls of its build were not recorded")
     digest = file_sha256(built) if built.is_file() else ""
     call = layouts.link_call(context.calls, f"{context.place.seen_as}/{name}", digest)
     if call is None:
-        raise _CannotError("no recorded call of a compiler linked it")
+        raise CannotError("no recorded call of a compiler linked it")
     if call.is_rust:
         call, context = _linker_of_rust(call, context)
     link = layouts.link_of(call)
     obstacle = layouts.obstacle(link, asked)
     if obstacle:
-        raise _CannotError(obstacle)
+        raise CannotError(obstacle)
     if link.lto:
         link = _generated(link, asked, context, built)
-        first = _linked(link, context)
+        first = linked(link, context)
     else:
-        first = _linked(link, context)
+        first = linked(link, context)
         _check_same(first.artifact, read_artifact(built))
-    found = _Named(link)
+    found = Named(link)
     if not layouts.shuffles(link, asked):
-        found = _named(link, build_archives(call, context.place), first, context)
+        found = with_named_members(link, build_archives(call, context.place), first, context)
         if not found.link.units:
-            raise _CannotError("its link line names no object")
+            raise CannotError("its link line names no object")
         found = replace(found, link=_with_orders(found.link, context))
         _write_paddings(link, context)
     limit_ns = max(_LEAST_NS, _TIMES_ITS_LINK * call.wall_ns)
@@ -222,94 +185,8 @@ def _linker_of_rust(call: Call, context: RelinkContext) -> tuple[Call, RelinkCon
     outcome = past.run(again, None)
     words = rust_link.read_linker_words(here, context.recorder)
     if not outcome.ok or not words or context.parse is None:
-        raise _CannotError(f"the call of rustc that linked it, repeated, {outcome.describe()}")
+        raise CannotError(f"the call of rustc that linked it, repeated, {outcome.describe()}")
     return context.parse(AskedCall("cc", words, call.cwd)), past
-
-
-@dataclass(frozen=True, slots=True)
-class _Linked:
-    """A link done once more: what it made, and the members that it took."""
-
-    artifact: Artifact | None
-    pulled: Pulled
-
-
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """A link that names members of archives; `pulled` are those that it still takes by itself."""
-
-    link: LinkCommand
-    pulled: frozenset[tuple[Path, str]] | None = None
-    notes: tuple[str, ...] = ()
-
-
-def _linked(link: LinkCommand, context: RelinkContext) -> _Linked:
-    here, seen = context.scratch
-    argv = layouts.again(link, f"{seen}/again")
-    _run(context, link, (*argv, f"-Wl,-Map={seen}/{MAP}"))
-    made = read_artifact(here / "again")
-    (here / "again").unlink()
-    return _Linked(made, _pulled(link, context))
-
-
-def _pulled(link: LinkCommand, context: RelinkContext) -> Pulled:
-    """What the map says that was written last; it is taken away."""
-    text = read_map(context.scratch[0])
-    if text is None:
-        raise _CannotError("its link, repeated, writes no map")
-    (context.scratch[0] / MAP).unlink()
-    return pulled(text, link.cwd, context.place)
-
-
-def _named(
-    link: LinkCommand, archives: Sequence[BuildArchive], first: _Linked, context: RelinkContext
-) -> _Named:
-    """Members named as far as that gives the same program: all, else archive by archive."""
-    here, seen = context.scratch
-    members = written_members(archives, first.pulled, (here / "members", f"{seen}/members"))
-    foreign = foreign_archives(first.pulled, context.place)
-    notes = [
-        *(_kept_foreign(path, seen) for path in foreign),
-        *(_KEPT.format(each.archive.word, each.left) for each in members if each.left),
-    ]
-    members = tuple(each for each in members if each.names)
-    if not members:
-        return _Named(link, notes=tuple(notes))
-    found = _proven(link, members, first, context)
-    if found is None:
-        good: list[NamedMembers] = []
-        for each in members:
-            more = _proven(link, (*good, each), first, context) if len(members) > 1 else None
-            if more is None:
-                notes.append(_KEPT.format(each.archive.word, _OTHERWISE))
-            else:
-                good.append(each)
-                found = more
-    found = found or _Named(link)
-    return replace(found, notes=tuple(notes))
-
-
-def _kept_foreign(path: str, scratch: str) -> str:
-    """Why such an archive keeps its place; those in the scratch folder rustc wrote itself."""
-    if path.startswith(f"{scratch}/"):
-        return _KEPT.format(path.rpartition("/")[2], "rustc wrote it for this link alone")
-    return _KEPT.format(path, "the build did not make it")
-
-
-def _proven(
-    link: LinkCommand, members: Sequence[NamedMembers], first: _Linked, context: RelinkContext
-) -> _Named | None:
-    """The link that names these members; None where it is another one."""
-    words = {each.archive.word: each.names for each in members}
-    whole = [each.archive.word for each in members if each.archive.whole]
-    named = layouts.with_members(link, words, whole)
-    try:
-        made = _linked(named, context)
-    except _CannotError:
-        return None
-    left = frozenset(first.pulled).difference(*(each.taken for each in members))
-    same = _same(made.artifact, first.artifact) and frozenset(made.pulled) == left
-    return _Named(named, left) if same else None
 
 
 def _with_orders(link: LinkCommand, context: RelinkContext) -> LinkCommand:
@@ -338,7 +215,7 @@ def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _Fo
     for seed in asked.seeds:
         try:
             made = {name: _made(name, each, seed) for name, each in makers.items()}
-        except _EndlessError:
+        except EndlessError:
             endless += 1
             continue
         facts = {name: read_artifact(path) for name, path in made.items()}
@@ -358,20 +235,16 @@ def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _Fo
 def _made(name: str, maker: _Maker, seed: int) -> Path:
     try:
         return maker.make(seed)
-    except _CannotError as error:
+    except CannotError as error:
         raise _FileError(name, str(error)) from None
 
 
 def _check_same(again: Artifact | None, built: Artifact | None) -> None:
     """What was changed after its link is not what a relink gives."""
-    if not _same(again, built):
-        raise _CannotError(
+    if not same_program(again, built):
+        raise CannotError(
             "its recorded link, repeated, gives a different program: it was changed after the link"
         )
-
-
-def _same(one: Artifact | None, other: Artifact | None) -> bool:
-    return one is not None and other is not None and one.loadable_sha256 == other.loadable_sha256
 
 
 def _generated(
@@ -380,7 +253,7 @@ def _generated(
     """The link after code generation, which is done once for all relinks."""
     here, seen = context.scratch[0] / "lto", f"{context.scratch[1]}/lto"
     here.mkdir()
-    _run(context, link, layouts.code_generation(link, seen, gcc=asked.gcc))
+    repeat(context, link, layouts.code_generation(link, seen, gcc=asked.gcc))
     _check_same(read_artifact(here / "program"), read_artifact(built))
     pattern = layouts.generated_pattern(gcc=asked.gcc)
     objects = []
@@ -389,11 +262,11 @@ def _generated(
         if asked.gcc:
             made = f"{seen}/{name.removesuffix('.s')}.o"
             assembly = layouts.compiling(link, [f"{seen}/{name}"])
-            _run(context, link, (*assembly, "-o", made))
+            repeat(context, link, (*assembly, "-o", made))
         objects.append(made)
     intermediate = frozenset(word for word in link.units if _is_intermediate(word, link, context))
     if not objects or not intermediate:
-        raise _CannotError("its LTO link left no generated code to link again")
+        raise CannotError("its LTO link left no generated code to link again")
     return layouts.with_generated(link, intermediate, objects)
 
 
@@ -407,29 +280,17 @@ def _write_paddings(link: LinkCommand, context: RelinkContext) -> None:
     sources = [f"padding{number}.c" for number in range(layouts.PADDINGS)]
     for number, name in enumerate(sources):
         (here / name).write_text(layouts.padding_source(number, retained=link.drops_unused))
-    _run(context, replace(link, cwd=seen), layouts.compiling(link, sources))
+    repeat(context, replace(link, cwd=seen), layouts.compiling(link, sources))
 
 
-def _relink(
-    named: _Named, asked: Relinks, seed: int, context: RelinkContext, limit_ns: int
-) -> Path:
+def _relink(named: Named, asked: Relinks, seed: int, context: RelinkContext, limit_ns: int) -> Path:
     (here, seen), link = context.scratch, named.link
     paddings = [f"{seen}/padding{number}.o" for number in range(layouts.PADDINGS)]
     argv = layouts.relink(link, asked, seed, f"{seen}/relinked", paddings)
     if named.pulled is None:
-        _run(context, link, argv, limit_ns)
+        repeat(context, link, argv, limit_ns)
     else:
-        _run(context, link, (*argv, f"-Wl,-Map={seen}/{MAP}"), limit_ns)
-        if frozenset(_pulled(link, context)) != named.pulled:
-            raise _CannotError("in another order its link takes other members of archives")
+        repeat(context, link, (*argv, f"-Wl,-Map={seen}/{MAP}"), limit_ns)
+        if frozenset(pulled_again(link, context)) != named.pulled:
+            raise CannotError("in another order its link takes other members of archives")
     return here / "relinked"
-
-
-def _run(
-    context: RelinkContext, link: LinkCommand, argv: tuple[str, ...], limit_ns: int | None = None
-) -> None:
-    outcome = context.run(("env", "-C", link.cwd, *argv), limit_ns)
-    if limit_ns is not None and outcome.reason == "deadline":
-        raise _EndlessError
-    if not outcome.ok:
-        raise _CannotError(f"its link, repeated, {outcome.describe()}")
