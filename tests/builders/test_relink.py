@@ -12,7 +12,8 @@ from ensign.builders.build import build_variants
 from ensign.builders.layouts import Relinks
 from ensign.builders.outcomes import BuildReport
 from ensign.builders.outlook import outlook
-from ensign.builders.relink import RelinkContext, make_relinks
+from ensign.builders.relink import make_relinks
+from ensign.builders.relink_context import RelinkContext
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.processes import Outcome, ProcessRequest
 from ensign.model.calls import Output
@@ -195,7 +196,8 @@ def test_an_order_in_which_the_linker_does_not_end_is_left_out_and_told(tmp_path
 
     def run(argv: tuple[str, ...], limit_ns: int | None) -> Outcome:
         limits.append(limit_ns)
-        made = tmp_path / "0" / Path(argv[-1]).name
+        made = tmp_path / "0" / Path(argv[argv.index("-o") + 1]).name
+        (made.parent / "link.map").touch()
         source = next(programs) if made.name == "relinked" else "/bin/true"
         if source is None:
             return Outcome(None, None, "deadline")

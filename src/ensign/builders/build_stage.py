@@ -17,6 +17,7 @@ from ensign.builders.first_error import first_error
 from ensign.builders.layouts import bolt_call
 from ensign.builders.profile_files import bolt_coverage, lay, warnings_in
 from ensign.builders.profiles import of_file
+from ensign.builders.relink_context import RelinkContext
 from ensign.builders.running import TREE, Inputs, Run, StageFailedError
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import (
@@ -34,8 +35,9 @@ from ensign.builders.taking import TakingError, made_libraries, take
 from ensign.host.files import copy_tree, remove_tree
 from ensign.host.foreign_files import copy_foreign, take_over
 from ensign.host.processes import read_tail
+from ensign.meter.command_lines import calls_of
 from ensign.model.builds import BuildError
-from ensign.model.calls import Call
+from ensign.model.calls import AskedCall, Call
 from ensign.proof.leftovers import FILE as BEFORE
 from ensign.proof.leftovers import Leftover, as_text, leftovers, read_leftovers
 from ensign.proof.loaded_bytes import Artifact, read_artifact, read_built
@@ -270,11 +272,11 @@ def _bolt_relinks(
     return relinked, (clock.monotonic_ns() - started_ns) / 1e9
 
 
-def _relink_context(
-    run: Run, calls: Sequence[Call], files: tuple[str, ...]
-) -> relink.RelinkContext:
-    sandbox, sandboxes = run.runner.sandbox, run.runner.build_context.sandboxes
-    return relink.RelinkContext(
+def _relink_context(run: Run, calls: Sequence[Call], files: tuple[str, ...]) -> RelinkContext:
+    sandbox, build_context = run.runner.sandbox, run.runner.build_context
+    sandboxes, meter = build_context.sandboxes, build_context.meter
+
+    return RelinkContext(
         run=run.runner.run,
         calls=calls,
         place=run.place,
@@ -283,7 +285,15 @@ def _relink_context(
             f"{sandboxes.temporary_path}/{relink.FOLDER}",
         ),
         files=files,
+        path=dict(run.stage.env).get("PATH", build_context.path),
+        recorder=sandboxes.recorder_path,
+        parse=None if meter is None else partial(_parsed, meter),
     )
+
+
+def _parsed(meter: Path, asked: AskedCall) -> Call:
+    (call,) = calls_of(meter, [asked])
+    return call
 
 
 def _take(

@@ -45,9 +45,4 @@ def refusal_of_build(study: Study, toolchain: Toolchain, variant: Variant) -> st
         return f"system 'cargo' builds with rustc, not with {toolchain.name}"
     if rust and build.system == _CARGO and not toolchain.cargo:
         return f"there is no cargo for {toolchain.name}; run 'apt-get install cargo'"
-    if rust and study.layouts is not None and variant.bolt == "off":
-        return (
-            "[layouts] link objects in other orders, and rustc links by itself and keeps none: "
-            'leave it out, or vary BOLT\'s order (bolt = "on")'
-        )
     return ""

@@ -3,14 +3,17 @@
 A relink is the recorded link with its objects in another order and a little padding before them
 (`order`), or with every function's section moved by the linker (`shuffle`). Objects change places
 only among neighbours: none passes an archive or a library, which would resolve other symbols then.
+Members of archives are objects, too, once the link names them.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import Literal
 
 from ensign.model.calls import Call, is_object
@@ -22,7 +25,10 @@ How = Literal["order", "shuffle"]
 _BARRIER = re.compile(r"-(l|Wl,|Xlinker|T)")
 _FOR_PADDING = ("-m", "-fcf-protection", "--target=", "-fPIC", "-fPIE", "-fpic", "-fpie")
 _LINKER = re.compile(r"-fuse-ld=(?:\S*ld\.)?(\w+)\S*")
-_PAD_STEP_BYTES, _PAD_STEPS = 16, 256
+# Objects of padding, each twice as large as the one before; up to 4 KiB together.
+PADDINGS, _PAD_STEP_BYTES = 8, 16
+# Of these, before objects that keep their order: enough for any place within four cache lines.
+_BETWEEN = 4
 # Sections of functions that a profile called hot, or never run, keep to themselves.
 _CLASSES = (
     *(".text.hot.*", ".text.unlikely.*", ".text.[!hu]*"),
@@ -50,6 +56,8 @@ class LinkCommand:
     """A recorded link, without its output. `words` holds what follows the program's name.
 
     Of these `file_places` are the files, and `unit_places` the objects and sources among them.
+    `sources` names those. `in_order` are groups of units, by name, that keep their order within the
+    group.
     """
 
     program: str
@@ -57,6 +65,8 @@ class LinkCommand:
     words: tuple[str, ...]
     file_places: tuple[int, ...] = ()
     unit_places: tuple[int, ...] = ()
+    sources: tuple[str, ...] = ()
+    in_order: tuple[frozenset[str], ...] = ()
 
     @property
     def linker(self) -> str:
@@ -70,6 +80,11 @@ class LinkCommand:
         return lto_of(self.words)
 
     @property
+    def drops_unused(self) -> bool:
+        """Whether sections that nothing refers to are left out."""
+        return any("-gc-sections" in word and "no-gc" not in word for word in self.words)
+
+    @property
     def units(self) -> tuple[str, ...]:
         """Objects and sources, in order; not archives and libraries."""
         return tuple(self.words[at] for at in self.unit_places)
@@ -77,16 +92,17 @@ class LinkCommand:
     @property
     def movable(self) -> int:
         """How many units have a neighbour to change places with."""
-        return sum(len(run) for run in _runs(self) if len(run) > 1)
+        runs = ([self.words[at] for at in run] for run in _runs(self))
+        return sum(len(run) for run in runs if len(run) > 1 and not _within(run, self.in_order))
 
 
 def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
-    """The last successful compiler call that made the file of that path or content.
+    """The last successful call of a compiler or rustc that made the file of that path or content.
 
     Stricter than `proof.read.link_of`, which must do with names where a dry run recorded no files.
     """
     for call in reversed(calls):
-        if not call.is_compiler or call.exit != 0:
+        if not (call.is_compiler or call.is_rust) or call.exit != 0:
             continue
         if any(path == made.path or (sha256 and sha256 == made.sha256) for made in call.outputs):
             return call
@@ -96,8 +112,13 @@ def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
 def link_of(call: Call) -> LinkCommand:
     """Take a link call apart. Temporary files that it was told to keep are left out."""
     line = call.line
+    objects = {each.path for each in call.inputs if each.kind == "object"}
+
+    def whole(word: str) -> str:
+        return os.path.normpath(PurePosixPath(call.cwd) / word)
+
     kept = [
-        (word, at in line.files, is_object(word) or word in line.sources)
+        (word, at in line.files, is_object(word) or word in line.sources or whole(word) in objects)
         for at, word in enumerate(call.ran[1:])
         if at not in line.output_words and not word.startswith("-save-temps")
     ]
@@ -107,13 +128,12 @@ def link_of(call: Call) -> LinkCommand:
         words=tuple(word for word, _, _ in kept),
         file_places=tuple(at for at, (_, is_file, _) in enumerate(kept) if is_file),
         unit_places=tuple(at for at, (_, is_file, unit) in enumerate(kept) if is_file and unit),
+        sources=line.sources,
     )
 
 
 def obstacle(link: LinkCommand, asked: Relinks) -> str:
     """Why this link cannot be done again with other places for the same code; empty if it can."""
-    if not link.units:
-        return "its link line names no object"
     if link.lto and not asked.gcc and link.linker != "lld":
         return f"what the LTO link generates cannot be obtained from {link.linker}"
     return ""
@@ -144,10 +164,10 @@ def in_number_order(names: Sequence[str]) -> list[str]:
     return sorted(names, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
 
 
-def assembling(link: LinkCommand, source: str, output: str) -> tuple[str, ...]:
-    """Compile or assemble a file of our own as the program's link would."""
+def compiling(link: LinkCommand, sources: Sequence[str]) -> tuple[str, ...]:
+    """Compile or assemble files of our own as the program's link would."""
     flags = tuple(word for word in link.words if word.startswith(_FOR_PADDING))
-    return (link.program, *flags, "-fno-lto", "-g0", "-c", source, "-o", output)
+    return (link.program, *flags, "-fno-lto", "-g0", "-c", *sources)
 
 
 def with_generated(
@@ -160,50 +180,88 @@ def with_generated(
     gone = [
         at
         for at in link.unit_places
-        if link.words[at] in intermediate or not is_object(link.words[at])
+        if link.words[at] in intermediate or link.words[at] in link.sources
     ]
     if not gone:
         return link
-    kept = [
-        (word, at in link.file_places, at in link.unit_places, at)
-        for at, word in enumerate(link.words)
-        if at not in gone[1:]
-    ]
-    made = [(name, True, True, -1) for name in objects]
-    words = [each for old in kept for each in (made if old[3] == gone[0] else [old])]
-    return replace(
-        link,
-        words=(*(word for word, *_ in words), "-fno-lto"),
-        file_places=tuple(at for at, (_, is_file, *_) in enumerate(words) if is_file),
-        unit_places=tuple(at for at, (_, _, is_unit, _) in enumerate(words) if is_unit),
+    made = [(name, True, True) for name in objects]
+    return _with_words(
+        replace(link, words=(*link.words, "-fno-lto")),
+        {at: made if at == gone[0] else [] for at in gone},
     )
 
 
-def padding_source(seed: int) -> str:
-    """A source whose object is padding alone, up to 4 KiB in each class of code."""
-    rng = _rng(seed, "padding")
-    lines = []
-    for section in (".text.unlikely", ".text.hot", ".text"):
-        skip = _PAD_STEP_BYTES * rng.randrange(_PAD_STEPS)
-        lines.append(rf".section {section},\"ax\",@progbits\n\t.skip {skip},0x90\n\t")
+def with_members(
+    link: LinkCommand, members: Mapping[str, Sequence[str]], whole: Collection[str]
+) -> LinkCommand:
+    """The link that names members of archives as objects, where the archive stands first.
+
+    Of members it has the names by the words for archives. These stay behind them, save those of
+    which all members are taken (`whole`).
+    """
+    changed = {}
+    for word, names in members.items():
+        at = link.words.index(word)
+        made = [(name, True, True) for name in names]
+        old = [] if word in whole else [(word, at in link.file_places, False)]
+        changed[at] = [*made, *old]
+    return _with_words(link, changed)
+
+
+def _with_words(
+    link: LinkCommand, changed: Mapping[int, Sequence[tuple[str, bool, bool]]]
+) -> LinkCommand:
+    """The link with other words at some places: each, whether it is a file, and a unit."""
+    words = [
+        each
+        for at, word in enumerate(link.words)
+        for each in changed.get(at, [(word, at in link.file_places, at in link.unit_places)])
+    ]
+    return replace(
+        link,
+        words=tuple(word for word, *_ in words),
+        file_places=tuple(at for at, (_, is_file, _) in enumerate(words) if is_file),
+        unit_places=tuple(at for at, (_, _, is_unit) in enumerate(words) if is_unit),
+    )
+
+
+def padding_source(number: int, *, retained: bool) -> str:
+    """A source whose object is padding alone; each class of code has its own order of sizes.
+
+    Nothing refers to it: where a linker takes away what is unused, it must be `retained`.
+    """
+    lines, flags = [], "axR" if retained else "ax"
+    for section, shift in ((".text.unlikely", 5), (".text.hot", 3), (".text", 0)):
+        skip = _PAD_STEP_BYTES << (number + shift) % PADDINGS
+        named = rf".section {section}.padding,\"{flags}\",@progbits"
+        lines.append(rf"{named}\n\t.skip {skip},0x90\n\t")
     return f'__asm__("{"".join(lines)}");\n'
 
 
 def relink(
-    link: LinkCommand, asked: Relinks, seed: int, output: str, padding: str
+    link: LinkCommand, asked: Relinks, seed: int, output: str, paddings: Sequence[str]
 ) -> tuple[str, ...]:
-    """The command of one relink; `padding` is an object made from `padding_source`."""
+    """The command of one relink; `paddings` are objects made from `padding_source`, all of them.
+
+    Some of them come before all objects, and some of the smaller before each that keeps its order.
+    """
     if shuffles(link, asked):
         return (link.program, *link.words, *_shuffle(link, asked, seed), "-o", output)
     words = list(link.words)
     rng = _rng(seed, "order")
+    before = {link.unit_places[0]: _some(rng, paddings)}
     for run in _runs(link):
         names = [words[at] for at in run]
-        rng.shuffle(names)
-        for at, name in zip(run, names, strict=True):
+        order = rng.sample(names, len(names))
+        for group in link.in_order:
+            own = iter(name for name in names if name in group)
+            order = [next(own) if name in group else name for name in order]
+        for at, name in zip(run, order, strict=True):
             words[at] = name
-    first = link.unit_places[0]
-    return (link.program, *words[:first], padding, *words[first:], "-o", output)
+            if any(name in group for group in link.in_order):
+                before.setdefault(at, []).extend(_some(rng, paddings[:_BETWEEN]))
+    laid = (each for at, word in enumerate(words) for each in (*before.get(at, ()), word))
+    return (link.program, *laid, "-o", output)
 
 
 def again(link: LinkCommand, output: str) -> tuple[str, ...]:
@@ -252,7 +310,7 @@ def notes_on(link: LinkCommand, asked: Relinks) -> tuple[str, ...]:
 
 def as_inputs(asked: Relinks) -> Mapping[str, object]:
     """What of it decides bytes, for a stage's key."""
-    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 2}
+    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 3}
 
 
 def seed_of(variant: str, seed: int, number: int) -> int:
@@ -273,8 +331,17 @@ def _sorted_by_calls(link: LinkCommand, asked: Relinks) -> bool:
     return link.linker == "lld" and asked.profiled and not asked.gcc
 
 
+def _some(rng: random.Random, names: Sequence[str]) -> list[str]:
+    return [name for name in names if rng.random() < 1 / 2]
+
+
 def _rng(seed: int, what: str) -> random.Random:
     return random.Random(f"{what} {seed}")  # noqa: S311  # not for secrets
+
+
+def _within(run: Sequence[str], groups: Sequence[frozenset[str]]) -> bool:
+    """Whether all of a run keep one order."""
+    return any(group.issuperset(run) for group in groups)
 
 
 def _runs(link: LinkCommand) -> list[list[int]]:

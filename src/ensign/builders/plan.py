@@ -244,7 +244,8 @@ class _CompilerContext:
     def flags(self, variant: Variant) -> Flags:
         flags = variant_flags(self.build, self.toolchain, variant)
         layouts = self.study.layouts
-        shuffled = layouts is not None and layouts.how == "shuffle"
+        rust = self.toolchain.kind.family is Family.RUST  # its functions are separate anyway
+        shuffled = layouts is not None and layouts.how == "shuffle" and not rust
         return with_separate_functions(flags) if shuffled else flags
 
     def relinks(self, variant: Variant) -> Relinks | None:

@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders import layouts
+from ensign.builders import layouts, rust_link
+from ensign.builders.archive_members import build_archives
 from ensign.builders.layouts import LinkCommand, Relinks
+from ensign.builders.link_members import (
+    Named,
+    linked,
+    pulled_again,
+    same_program,
+    with_named_members,
+)
+from ensign.builders.relink_context import CannotError, EndlessError, RelinkContext, repeat
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, remove_tree
 from ensign.host.foreign_files import copy_foreign
 from ensign.host.processes import Outcome
-from ensign.model.calls import Call
+from ensign.model.calls import AskedCall, Call
 from ensign.proof.archives import intermediate
-from ensign.proof.link import TreePlace
-from ensign.proof.loaded_bytes import read_artifact
+from ensign.proof.loaded_bytes import Artifact, read_artifact
+from ensign.proof.order_dependence import order_groups
+from ensign.proof.relink import MAP
 
 FOLDER = "layouts"
 _LARGEST_BYTES = 2**36
 # mold 1.10 goes round for ever on some orders; a link that ends takes about as long as the first.
 _TIMES_ITS_LINK, _LEAST_NS = 10, 10_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class RelinkContext:
-    """Where relinks are made, of files at these paths in the tree of `place`, the program first.
-
-    `run` runs one command in the sandbox, for so many nanoseconds at most where it is told a
-    number; `scratch` is a folder of the sandbox's own, as a pair: its path here, and as commands in
-    the sandbox see it.
-    """
-
-    run: Callable[[tuple[str, ...], int | None], Outcome]
-    calls: Sequence[Call]
-    place: TreePlace
-    scratch: tuple[Path, str]
-    files: tuple[str, ...]
-
-    def of(self, number: int) -> RelinkContext:
-        """The context of one of the files, with a scratch folder of its own."""
-        here, seen = self.scratch[0] / str(number), f"{self.scratch[1]}/{number}"
-        here.mkdir(parents=True)
-        return replace(self, scratch=(here, seen), files=(self.files[number],))
+_PLAIN_SOURCES = (".c", ".s", ".S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +46,6 @@ class Relinked:
     kind: str = ""
     obstacles: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
-
-
-class _CannotError(Exception):
-    pass
-
-
-class _EndlessError(Exception):
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +87,11 @@ def make_bolted(
             call = layouts.bolt_again(argv_of[one.files[0]], seed, f"{one.scratch[1]}/relinked")
             outcome = one.run(call, None)
             if not outcome.ok:
-                raise _CannotError(f"BOLT, run again, {outcome.describe()}")
+                raise CannotError(f"BOLT, run again, {outcome.describe()}")
             return one.scratch[0] / "relinked"
 
         if one.files[0] not in argv_of:
-            raise _CannotError("BOLT did not lay it out")
+            raise CannotError("BOLT did not lay it out")
         less = "BOLT can only order hot functions at random, not mildly"
         notes = (less,) if asked.how == "order" else ()
         return _Maker(make, "hot functions in random order by BOLT", notes)
@@ -127,7 +108,7 @@ def _of_all(
     for number, name in enumerate(context.files):
         try:
             makers[name] = maker(context.of(number))
-        except _CannotError as error:
+        except CannotError as error:
             obstacles[name] = str(error)
     found = None
     while makers and found is None:
@@ -155,26 +136,70 @@ def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:
     name = context.files[0]
     built = context.place.tree / name
     if not context.calls:
-        raise _CannotError("the calls of its build were not recorded")
+        raise CannotError("the calls of its build were not recorded")
     digest = file_sha256(built) if built.is_file() else ""
     call = layouts.link_call(context.calls, f"{context.place.seen_as}/{name}", digest)
     if call is None:
-        raise _CannotError("no recorded call of a compiler linked it")
+        raise CannotError("no recorded call of a compiler linked it")
+    if call.is_rust:
+        call, context = _linker_of_rust(call, context)
     link = layouts.link_of(call)
     obstacle = layouts.obstacle(link, asked)
     if obstacle:
-        raise _CannotError(obstacle)
+        raise CannotError(obstacle)
     if link.lto:
         link = _generated(link, asked, context, built)
+        first = linked(link, context)
     else:
-        _run(context, link, layouts.again(link, f"{context.scratch[1]}/again"))
-        _check_same(context.scratch[0] / "again", built)
+        first = linked(link, context)
+        _check_same(first.artifact, read_artifact(built))
+    found = Named(link)
+    if not layouts.shuffles(link, asked):
+        found = with_named_members(link, build_archives(call, context.place), first, context)
+        if not found.link.units:
+            raise CannotError("its link line names no object")
+        found = replace(found, link=_with_orders(found.link, context))
+        _write_paddings(link, context)
     limit_ns = max(_LEAST_NS, _TIMES_ITS_LINK * call.wall_ns)
     return _Maker(
-        lambda seed: _relink(link, asked, seed, context, limit_ns),
-        layouts.kind_of_relink(link, asked),
-        layouts.notes_on(link, asked),
+        lambda seed: _relink(found, asked, seed, context, limit_ns),
+        layouts.kind_of_relink(found.link, asked),
+        (*layouts.notes_on(found.link, asked), *found.notes),
     )
+
+
+def _linker_of_rust(call: Call, context: RelinkContext) -> tuple[Call, RelinkContext]:
+    """The linker's call of a call of rustc, and where it can be repeated.
+
+    In there rustc finds its linker past the recorder: what it does is none of the build's.
+    """
+    here, seen = context.scratch[0] / "rust", f"{context.scratch[1]}/rust"
+    here.mkdir()
+
+    def run(argv: tuple[str, ...], limit_ns: int | None) -> Outcome:
+        return context.run(("env", f"PATH={context.path}", *argv), limit_ns)
+
+    past = replace(context, run=run)
+    variables = rust_link.used_variables(call, context.place)
+    again = (*("env", "-C", call.cwd), *variables, *rust_link.objects_kept(call, seen))
+    outcome = past.run(again, None)
+    words = rust_link.read_linker_words(here, context.recorder)
+    if not outcome.ok or not words or context.parse is None:
+        raise CannotError(f"the call of rustc that linked it, repeated, {outcome.describe()}")
+    return context.parse(AskedCall("cc", words, call.cwd)), past
+
+
+def _with_orders(link: LinkCommand, context: RelinkContext) -> LinkCommand:
+    """With what must keep its order; of sources of C that is not known before they are compiled."""
+    here, seen = context.scratch
+    objects = {
+        name: here / name[len(seen) + 1 :]
+        if name.startswith(f"{seen}/")
+        else context.place.find(name, link.cwd)
+        for name in link.units
+        if not name.endswith(_PLAIN_SOURCES)
+    }
+    return replace(link, in_order=order_groups(objects))
 
 
 class _FileError(Exception):
@@ -190,7 +215,7 @@ def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _Fo
     for seed in asked.seeds:
         try:
             made = {name: _made(name, each, seed) for name, each in makers.items()}
-        except _EndlessError:
+        except EndlessError:
             endless += 1
             continue
         facts = {name: read_artifact(path) for name, path in made.items()}
@@ -210,16 +235,14 @@ def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _Fo
 def _made(name: str, maker: _Maker, seed: int) -> Path:
     try:
         return maker.make(seed)
-    except _CannotError as error:
+    except CannotError as error:
         raise _FileError(name, str(error)) from None
 
 
-def _check_same(again: Path, built: Path) -> None:
+def _check_same(again: Artifact | None, built: Artifact | None) -> None:
     """What was changed after its link is not what a relink gives."""
-    here, there = read_artifact(built), read_artifact(again)
-    again.unlink()
-    if here is None or there is None or here.loadable_sha256 != there.loadable_sha256:
-        raise _CannotError(
+    if not same_program(again, built):
+        raise CannotError(
             "its recorded link, repeated, gives a different program: it was changed after the link"
         )
 
@@ -230,19 +253,20 @@ def _generated(
     """The link after code generation, which is done once for all relinks."""
     here, seen = context.scratch[0] / "lto", f"{context.scratch[1]}/lto"
     here.mkdir()
-    _run(context, link, layouts.code_generation(link, seen, gcc=asked.gcc))
-    _check_same(here / "program", built)
+    repeat(context, link, layouts.code_generation(link, seen, gcc=asked.gcc))
+    _check_same(read_artifact(here / "program"), read_artifact(built))
     pattern = layouts.generated_pattern(gcc=asked.gcc)
     objects = []
     for name in layouts.in_number_order([path.name for path in here.glob(pattern)]):
         made = f"{seen}/{name}"
         if asked.gcc:
             made = f"{seen}/{name.removesuffix('.s')}.o"
-            _run(context, link, layouts.assembling(link, f"{seen}/{name}", made))
+            assembly = layouts.compiling(link, [f"{seen}/{name}"])
+            repeat(context, link, (*assembly, "-o", made))
         objects.append(made)
     intermediate = frozenset(word for word in link.units if _is_intermediate(word, link, context))
     if not objects or not intermediate:
-        raise _CannotError("its LTO link left no generated code to link again")
+        raise CannotError("its LTO link left no generated code to link again")
     return layouts.with_generated(link, intermediate, objects)
 
 
@@ -251,23 +275,22 @@ def _is_intermediate(word: str, link: LinkCommand, context: RelinkContext) -> bo
     return path.is_file() and bool(intermediate(path.read_bytes()).language)
 
 
-def _relink(
-    link: LinkCommand, asked: Relinks, seed: int, context: RelinkContext, limit_ns: int
-) -> Path:
+def _write_paddings(link: LinkCommand, context: RelinkContext) -> None:
     here, seen = context.scratch
-    padding = f"{seen}/padding.o"
-    if not layouts.shuffles(link, asked):
-        (here / "padding.c").write_text(layouts.padding_source(seed))
-        _run(context, link, layouts.assembling(link, f"{seen}/padding.c", padding))
-    _run(context, link, layouts.relink(link, asked, seed, f"{seen}/relinked", padding), limit_ns)
+    sources = [f"padding{number}.c" for number in range(layouts.PADDINGS)]
+    for number, name in enumerate(sources):
+        (here / name).write_text(layouts.padding_source(number, retained=link.drops_unused))
+    repeat(context, replace(link, cwd=seen), layouts.compiling(link, sources))
+
+
+def _relink(named: Named, asked: Relinks, seed: int, context: RelinkContext, limit_ns: int) -> Path:
+    (here, seen), link = context.scratch, named.link
+    paddings = [f"{seen}/padding{number}.o" for number in range(layouts.PADDINGS)]
+    argv = layouts.relink(link, asked, seed, f"{seen}/relinked", paddings)
+    if named.pulled is None:
+        repeat(context, link, argv, limit_ns)
+    else:
+        repeat(context, link, (*argv, f"-Wl,-Map={seen}/{MAP}"), limit_ns)
+        if frozenset(pulled_again(link, context)) != named.pulled:
+            raise CannotError("in another order its link takes other members of archives")
     return here / "relinked"
-
-
-def _run(
-    context: RelinkContext, link: LinkCommand, argv: tuple[str, ...], limit_ns: int | None = None
-) -> None:
-    outcome = context.run(("env", "-C", link.cwd, *argv), limit_ns)
-    if limit_ns is not None and outcome.reason == "deadline":
-        raise _EndlessError
-    if not outcome.ok:
-        raise _CannotError(f"its link, repeated, {outcome.describe()}")

@@ -12,7 +12,9 @@ from ensign.model.calls import LinkWord, is_object
 from ensign.proof.archives import Member
 from ensign.proof.facts import Order, OrderFact
 
-_MEMBER = re.compile(r"(\S+\.a)[(:]([^()\s]+?)\)")
+_MEMBER = re.compile(r"(?<!\S)(\S+\.(?:a|rlib))[(:]([^()\s]+?)\)")
+_TEXT_OF_MEMBER = re.compile(_MEMBER.pattern + r":\(\.text\)")
+_FUNCTION_OF_MEMBER = re.compile(_MEMBER.pattern + r":\(\.text\.")
 _SOME = 5
 # Today's C libraries keep empty archives (libdl.a, librt.a) for the sake of old link lines.
 _SYSTEM = ("/usr/lib", "/lib")
@@ -42,13 +44,23 @@ def used_by_map(text: str) -> frozenset[tuple[str, str]]:
     bfd, lld and mold all write `path/lib.a(member.o)`, and no member that they left out.
     """
     return frozenset(
-        (PurePosixPath(archive).name, member) for archive, member in _MEMBER.findall(text)
+        (PurePosixPath(archive).name, member) for archive, member in members_in_map(text)
     )
 
 
-def files_in_map(text: str) -> frozenset[str]:
+def members_in_map(text: str) -> tuple[tuple[str, str], ...]:
+    """Archives, as the link named them, and members, in the order of the link.
+
+    bfd and gold list them by it first; with lld and mold it is that of `.text`, or of what begins
+    so, and of nothing else.
+    """
+    found = (each.findall(text) for each in (_TEXT_OF_MEMBER, _FUNCTION_OF_MEMBER, _MEMBER))
+    return tuple(dict.fromkeys(each for members in found for each in members))
+
+
+def files_in_map(text: str) -> tuple[str, ...]:
     """Objects that a linker's map names as files of their own, as bfd does a thin archive's."""
-    return frozenset(word for word in text.split() if is_object(word))
+    return tuple(dict.fromkeys(word for word in text.split() if is_object(word)))
 
 
 Used = Mapping[str, frozenset[str]]

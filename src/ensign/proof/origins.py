@@ -53,6 +53,11 @@ class OriginEvidence:
     recorded: bool = True
 
 
+def is_runtime(path: str) -> bool:
+    """Whether it is a start file, or a runtime of the compiler, by its path."""
+    return _RUNTIME.search(path) is not None
+
+
 def trace(names: Iterable[str], evidence: OriginEvidence) -> tuple[FileOrigins, ...]:
     """The origins of files of the tree, in ELF, by their relative names."""
     tracer = _Tracer(evidence)

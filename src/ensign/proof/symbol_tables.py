@@ -21,6 +21,7 @@ _WIDE, _NARROW = "IBxH16x", "I8xBxH"
 _WIDE_PLACE, _NARROW_PLACE = "IBxHQ8x", "II4xBxH"
 _LONGEST_NAME = 16 << 10
 _TYPE_BITS, _LOCAL, _FUNCTION, _IFUNC = 0xF, 0, 2, 10
+_WEAK = (2, 10)  # the latter are unique in a process
 _LAST_SECTION = 0xFEFF
 
 
@@ -100,6 +101,16 @@ def defined_among(elf: BoundedElf, section: str, wanted: Collection[str]) -> fro
             places[at] = name
             at = names.find(text, at + 1)
     return frozenset(places[at] for at, _, index in entries if index and at in places)
+
+
+def weak_definitions(elf: BoundedElf) -> Iterator[tuple[str, int]]:
+    """What an object defines for others to define too: names, and the numbers of their sections."""
+    found = _table(elf, ".symtab")
+    if found is not None:
+        entries, names = found
+        for at, info, index in entries:
+            if info >> 4 in _WEAK and 0 < index <= _LAST_SECTION:
+                yield _name(names, at), index
 
 
 def _table(elf: BoundedElf, section: str) -> tuple[Iterator[tuple[int, ...]], bytes] | None:
