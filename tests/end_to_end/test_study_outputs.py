@@ -11,7 +11,7 @@ from end_to_end.small_study import SERVER, write_study
 from end_to_end.test_study import results
 from end_to_end.test_study_failures import planted
 
-NO_CHECK = "No check was run: that the variants compute the same is not shown."
+NO_CHECK = "No check was run, so it is not shown that the variants compute the same."
 
 
 @pytest.mark.parametrize(

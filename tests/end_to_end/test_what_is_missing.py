@@ -152,6 +152,6 @@ def test_the_rest_is_raced(folder: Path, *, root: bool, hidden: Sequence[str]) -
     )
     status, said = ensign(folder, hidden, "run", "missing.toml", root=root)
     assert status == 0, said
-    assert "gcc-12-O2 +" in said or "gcc-12-O2 −" in said, said
+    assert "gcc-12-O2 † +" in said or "gcc-12-O2 † −" in said, said
     assert "gcc-9-older-O1: left out" in said
     assert ("[not-confined]" in said) == ("bwrap" in hidden)

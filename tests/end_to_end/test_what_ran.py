@@ -185,7 +185,15 @@ def test_standard_output_to_one_file_is_shared(ensign: Ensign, programs: Program
 def test_sliced_by_request_is_told_all_the_same(ensign: Ensign, sharer: Path) -> None:
     script = f"sh -c 'cp /dev/null state; exec {sharer} lock own-{{variant}} 1000000'"
     done = ensign(
-        "compare", script, script, *SOON, "--mode", "interleaved", "--export-json", "out.json"
+        "compare",
+        script,
+        script,
+        "--race-same",
+        *SOON,
+        "--mode",
+        "interleaved",
+        "--export-json",
+        "out.json",
     )
     assert done.status == 0, done.err
     assert "shared-files" in codes(ensign)
@@ -281,7 +289,7 @@ def test_a_program_that_is_built_anew_during_its_race_is_an_error(ensign: Ensign
     )
     swap.chmod(0o755)
     done = ensign(
-        "compare", str(first), str(second), "--budget", "10s", "--prepare", "./swap",
+        "compare", str(first), str(second), "--race-same", "--budget", "10s", "--prepare", "./swap",
         "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
