@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 import report_data as data
-from ensign.model.results import Result
+from ensign.model.results import Result, SuiteComparison
 from ensign.report import as_terminal
 from ensign.report.terminal_page import Screen
 
@@ -79,3 +79,13 @@ def test_a_row_of_long_names_is_one_line_and_names_stay_apart(*, details: bool) 
     assert len(set(shown)) == (12 if details else 10)
     assert all("…" in name for name in shown)
     assert all(len(line) <= 80 for line in page.splitlines())
+
+
+def test_commands_on_several_workloads_have_their_claim_on_a_wide_page() -> None:
+    row = data.comparison("new", -0.03, 0.004, baseline="old")
+    result = data.compared(
+        suite=(SuiteComparison(row, 2, non_inferior=True),), margin=data.MARGIN, twin="",
+        workload_names=("a", "b"),
+    )  # fmt: skip
+    page = as_terminal.render(result, Screen(120))
+    assert [line for line in page.splitlines() if line.startswith("new ") and "shown" in line]

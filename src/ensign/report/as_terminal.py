@@ -158,6 +158,12 @@ def _name_column(table: Table, header: str, *, least: int = 12) -> None:
     table.add_column(header, overflow="fold", min_width=least)
 
 
+def _add_rows(page: Page, table: Table, rows: Sequence[Sequence[Text]], result: Result) -> None:
+    """Rows of variants; those of commands take one line each."""
+    for row in rows if result.builds else _of_commands(page, table, rows):
+        table.add_row(*row)
+
+
 def _of_commands(page: Page, table: Table, rows: Sequence[Sequence[Text]]) -> list[Sequence[Text]]:
     """The rows with names that leave each on one line: what is long is told by --details."""
     heads = [len(str(column.header)) for column in table.columns[1:]]
@@ -187,20 +193,15 @@ def _suite(
     _name_column(table, "variant")
     columns = _columns(page, result.metric, result.margin, view.suite)
     columns.add(table, f"{words.plain_share(result.level)} interval")
-    if claimed and page.width >= _WIDE:
+    claimed = claimed and page.width >= _WIDE
+    if claimed:
         limit = words.plain_share(result.margin or 0)
         table.add_column(f"no workload slower by more than {limit}", overflow="fold", width=26)
     lines = [columns.baseline(result.baseline), *map(columns.cells, rows)]
-    if claimed and page.width >= _WIDE:
-        lines = [
-            lines[0],
-            *(
-                [*cells, _text(row.non_inferior)]
-                for cells, row in zip(lines[1:], rows, strict=True)
-            ),
-        ]
-    for line in lines if result.builds else _of_commands(page, table, lines):
-        table.add_row(*line)
+    if claimed:
+        claims = ["", *(row.non_inferior for row in rows)]
+        lines = [[*cells, _text(claim)] for cells, claim in zip(lines, claims, strict=True)]
+    _add_rows(page, table, lines, result)
     page.show(table)
     _explain_mark(page, rows)
     for missing in view.unmeasured:
@@ -263,8 +264,7 @@ def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -
         [_text(clean(each.variant)), *(_text(cell) for _, of in columns for cell in of(each))]
         for each in found
     ]
-    for line in lines if result.builds else _of_commands(page, table, lines):
-        table.add_row(*line)
+    _add_rows(page, table, lines, result)
     page.table(table)
 
 
