@@ -131,7 +131,7 @@ class MeterTracer:
         gaps += followed.gaps()
         gone = [file.path for file in mapped if not file.sha256]
         if gone:
-            gaps.append(f"{_DELETED}: {_first(gone)}")
+            gaps.append(f"{_DELETED}: {first_few(gone)}")
         ways = tuple(
             WrittenFile(each.path, each.ways)
             for each in followed.written
@@ -252,7 +252,8 @@ def _failure_of(done: Sequence[Trial]) -> str:
     return f"the traced execution failed: {failures[0]}" if failures else ""
 
 
-def _first(paths: Iterable[str]) -> str:
+def first_few(paths: Iterable[str], most: int = _FEW) -> str:
+    """`a, b and 3 more`: so many paths, and how many more there are."""
     paths = list(paths)
-    more = f" and {len(paths) - _FEW} more" if len(paths) > _FEW else ""
-    return ", ".join(paths[:_FEW]) + more
+    more = f" and {len(paths) - most} more" if len(paths) > most else ""
+    return ", ".join(paths[:most]) + more

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ensign.model.trials import Metric
+
+_MUCH_LESS = 0.5
 
 
 class Direction(StrEnum):
@@ -81,6 +84,10 @@ class Comparison:
     withheld: str = ""
     correlation: float | None = None
     beside: OtherMetric | None = None
+
+    def says_much_less(self, than: Comparison) -> bool:
+        """Whether its effect is less than half of the other's, in logarithms."""
+        return abs(math.log(self.ratio)) < _MUCH_LESS * abs(math.log(than.ratio))
 
     def without_claim(self, reason: str) -> Comparison:
         """The same numbers, of which nothing is claimed for that reason (a clause, no stop)."""

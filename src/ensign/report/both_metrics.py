@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from ensign.model.comparisons import Comparison, Direction, OtherMetric, Size, TimeShares
 from ensign.report.words import METRICS, claim, interval_cell, span_of
 
 _BUSY_LOAD, _IDLE_SERVER = 0.9, 0.9
 _SEVERAL, _KERNEL = 1.2, 0.4
-_MUCH_LESS = 0.5
 
 
 def both_said(comparison: Comparison, *, apart: bool = False) -> str:
@@ -26,7 +23,7 @@ def both_said(comparison: Comparison, *, apart: bool = False) -> str:
         unshown = "about equal" if other.size is Size.WITHIN else "unclear"
         said, subject = f"{'is ' if apart else ''}{unshown} by {METRICS[other.metric]}", False
     elif comparison.direction is other.direction:
-        only = _says_less(comparison, other)
+        only = other.says_much_less(comparison)
         conjunction, said = "but" if only else "and", claim(other, only=only)
     else:
         said = claim(other)
@@ -40,8 +37,9 @@ def why_they_disagree(comparison: Comparison) -> str:
     beside = _disagreeing(comparison)
     if beside is None or beside.baseline is None or beside.variant is None:
         return ""
-    alike = comparison.direction is beside.other.direction
-    if alike and not _differ_much(comparison, beside.other):
+    other = beside.other
+    much = comparison.says_much_less(other) or other.says_much_less(comparison)
+    if comparison.direction is other.direction and not much:
         return ""
     return f"CPU time and wall time differ: {_reason((beside.baseline, beside.variant))}."
 
@@ -58,14 +56,6 @@ def other_cell(comparison: Comparison) -> str:
 def _disagreeing(comparison: Comparison) -> OtherMetric | None:
     beside = comparison.beside
     return None if beside is None or not beside.disagrees or comparison.withheld else beside
-
-
-def _says_less(comparison: Comparison, other: Comparison) -> bool:
-    return abs(math.log(other.ratio)) < _MUCH_LESS * abs(math.log(comparison.ratio))
-
-
-def _differ_much(comparison: Comparison, other: Comparison) -> bool:
-    return _says_less(comparison, other) or _says_less(other, comparison)
 
 
 def _reason(pair: tuple[TimeShares, TimeShares]) -> str:

@@ -10,6 +10,7 @@ from ensign.model.results import Result
 from ensign.model.units import counted
 from ensign.report import words
 from ensign.report.axis_words import change_words, condition_words, restriction_words
+from ensign.report.layouts import races_relinks
 from ensign.report.view import Row, row_of
 from ensign.report.words import between, percent, plain_share
 
@@ -96,7 +97,7 @@ def _change(effect: Effect, result: Result) -> ChangeView:
     margin = result.margin
     label = change_words(change)
     conditions = result.factorial.conditions_of(change)
-    single = "" if result.layouts is not None and result.layouts.raced else f", {words.ONE_BINARY}"
+    single = "" if races_relinks(result) else f", {words.ONE_BINARY}"
     over = f"over {_pairs(effect)}{single}"
     sentence = f"{_opening(label, change)} {worth(effect, margin)}, {over}."
     depends = _depends(change, conditions, result)
@@ -219,7 +220,7 @@ def _note(result: Result) -> str:
         "slower only if it is after Holm's adjustment over its list (the effects; those under a "
         f"condition; those of two together): in {level} of studies a list has no wrong name."
     )
-    if result.layouts is None or not result.layouts.raced:
+    if not races_relinks(result):
         text += (
             " Without relinks of every build, an effect over few pairs may be that of where its "
             "code lies in memory."

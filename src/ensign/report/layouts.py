@@ -23,14 +23,18 @@ WITHIN_SPREAD = "within the layout spread"
 WITHIN_SPREAD_NOTE = f"{WITHIN_SPREAD}: another relink of the baseline alone may do as much"
 
 
+def races_relinks(result: Result) -> bool:
+    """Whether rounds took turns with relinks of every variant that can be relinked."""
+    return result.layouts is not None and result.layouts.raced > 0
+
+
 def speaks_of_binaries(variant: str, result: Result) -> bool:
     """Whether a comparison is of single binaries, and not of the flags that made them.
 
     Commands that run one program on other inputs are compared by that, and not by flags.
     """
-    layouts = result.layouts
-    if layouts is not None and layouts.raced:
-        return variant in layouts.unable
+    if result.layouts is not None and races_relinks(result):
+        return variant in result.layouts.unable
     found = (each for each in result.findings if each.is_a(SAME_PROGRAM))
     return not any(each.subject == variant for each in found)
 

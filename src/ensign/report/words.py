@@ -189,10 +189,8 @@ def briefly(comparison: Comparison) -> str:
     span = _scaled(comparison)
     if comparison.direction is Direction.UNCLEAR or not span.is_finite:
         return f"is {statement(comparison, None)} ({interval_cell(comparison)})"
-    if _in_times(span):
-        return f"{claim(comparison)} ({1 + span.low:.3g} to {1 + span.high:.3g})"
-    low, high = sorted((abs(span.low) * 100, abs(span.high) * 100))
-    return f"{claim(comparison)} ({low:.{span.digits}f} to {high:.{span.digits}f} %)"
+    unit = "" if _in_times(span) else " %"
+    return f"{claim(comparison)} ({' to '.join(_ends(span))}{unit})"
 
 
 def between(span: Span) -> str:
@@ -264,14 +262,19 @@ def _scaled(comparison: Comparison) -> Span:
 
 def _range(comparison: Comparison) -> str:
     span = _scaled(comparison)
-    if _in_times(span):
-        return f"between {1 + span.low:.3g} and {1 + span.high:.3g} times"
-    digits = span.digits
-    least, most = sorted((abs(span.low), abs(span.high)))
     if not span.is_finite:
-        known = abs(span.high) if span.low <= -1 else least
-        return f"at least {known * 100:.{digits}f} %"
-    return f"between {least * 100:.{digits}f} and {most * 100:.{digits}f} %"
+        known = span.high if span.low <= -1 else min(span.low, span.high, key=abs)
+        return f"at least {abs(known) * 100:.{span.digits}f} %"
+    return f"between {' and '.join(_ends(span))} {'times' if _in_times(span) else '%'}"
+
+
+def _ends(span: Span) -> tuple[str, ...]:
+    """Both ends of a claim's interval without their unit, the smaller one first."""
+    if _in_times(span):
+        return f"{1 + span.low:.3g}", f"{1 + span.high:.3g}"
+    return tuple(
+        f"{each * 100:.{span.digits}f}" for each in sorted(map(abs, (span.low, span.high)))
+    )
 
 
 def _in_times(span: Span) -> bool:

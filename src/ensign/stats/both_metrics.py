@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ensign.stats.pair import PairRule
 
 _MARGIN = 0.01
-_SAME_SIZE = 0.5
 _NOT_MEASURED = (None, None)
 
 SharesOfPair = tuple["TimeShares | None", "TimeShares | None"]
@@ -53,14 +52,10 @@ def disagree(
         return directions != {Direction.UNCLEAR}
     limit = math.log1p(_MARGIN if margin is None else margin)
     unexplained = abs(difference.mean)
-    if chosen.direction is other.direction and _about_the_same(chosen, other):
+    much = chosen.says_much_less(other) or other.says_much_less(chosen)
+    if chosen.direction is other.direction and not much:
         unexplained -= _by_common_waiting(chosen, other, shares)
     return unexplained > limit
-
-
-def _about_the_same(chosen: Comparison, other: Comparison) -> bool:
-    small, large = sorted(abs(math.log(each.ratio)) for each in (chosen, other))
-    return small >= _SAME_SIZE * large
 
 
 def _by_common_waiting(chosen: Comparison, other: Comparison, shares: SharesOfPair) -> float:

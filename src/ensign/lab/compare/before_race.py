@@ -132,7 +132,7 @@ class Piloting:
     def plan(self) -> Planned:
         """The plan, and what failed already. CommandFailed where nothing is left to compare."""
         before = self._same_at_once()
-        if before is not None and self.all_same(before):
+        if before is not None and self._all_same(before):
             metric = self.options.metric or Metric.CPU
             mode = self.options.mode or Mode.INTERLEAVED
             return Planned(RacePlan(mode, metric, True, {}, 0, ()), [], {}, before)  # noqa: FBT003
@@ -145,8 +145,9 @@ class Piloting:
             pilots, failures = self._of_programs()
             left = tuple(command for command in self.commands if command.variant in pilots)
             took = {variant: pilot.wall_ns for variant, pilot in pilots.items()}
-            traces = before or Traces()
-            if before is None or left != self.commands:
+            if before is not None and left == self.commands:
+                traces = before
+            else:
                 traces = self._tracing(left).trace(took) if len(left) > 1 else Traces()
         ran = tuple(pilots.values())
         cpus = len(self.options.cpus or allowed_cpus())
@@ -163,7 +164,7 @@ class Piloting:
             return Planned(plan, failures, pilots, traces)
         return self._tested(Planned(plan, failures, pilots, traces))
 
-    def all_same(self, traces: Traces) -> bool:
+    def _all_same(self, traces: Traces) -> bool:
         """Whether every command runs what the baseline runs, on the same input."""
         return all(each.variant in traces.same for each in self.commands[1:])
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from ensign.builders.first_error import first_error
 from ensign.host.files import file_sha256
 from ensign.lab.compare.options import CommandVariant, Options
 from ensign.lab.metric_and_mode import behaviour_findings
@@ -158,6 +157,9 @@ def _sha256_of(path: str) -> str:
 
 def run_build(meter: Meter, what: str, process: ProcessSpec) -> None:
     """A command that builds. RunFailed with the error that failed it, where a tool told one."""
+    # Most comparisons build nothing, and begin without it.
+    from ensign.builders.first_error import first_error  # noqa: PLC0415
+
     outcome = run_once(meter, process)
     error = first_error(outcome.stderr_tail, tree=process.cwd or "")
     if error is None or (outcome.exit == 0 and outcome.reason == "exited"):

@@ -156,7 +156,8 @@ class CompareSteps:
         require_rest(self.commands, planned.failures)
         same = frozenset() if self.options.race_same else planned.same
         requests: dict[str, RaceRequest] = {}
-        if not self._nothing_left(planned.failures, same):
+        out = same | {each.variant for each in planned.failures}
+        if any(each.variant not in out for each in self.commands[1:]):
             requests = {
                 name: pilotings[name].request(each.plan, planned.failures).without(same)
                 for name, each in planned.judged.items()
@@ -172,10 +173,6 @@ class CompareSteps:
             self.on_plan(Expected(planned.round_ns, budget - spent_ns, asked))
         known = (prepared, said, same)
         return PlannedRace(planned, requests, tuple(failures), start_ns, budget, *known)
-
-    def _nothing_left(self, failures: Sequence[VariantFailure], same: frozenset[str]) -> bool:
-        out = same | {each.variant for each in failures}
-        return all(each.variant in out for each in self.commands[1:])
 
     def race(self, planned: PlannedRace) -> Raced:
         """Races until the answer is sure enough, or the budget is spent."""

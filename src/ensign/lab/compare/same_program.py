@@ -6,12 +6,12 @@ import hashlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.lab.compare.options import CommandVariant, Options
-from ensign.lab.traced import Identities
+from ensign.lab.traced import Identities, first_few
 from ensign.model.finding_kinds.builds import SAME_BYTES, SAME_PROGRAM
 from ensign.model.findings import Finding
 from ensign.model.traced import TracedExecution
@@ -36,14 +36,16 @@ def may_be_same(
     """Whether a command's program and arguments are those of an earlier one. Nothing is run."""
     if own_input(options):
         return False
-    found: set[tuple[str, object]] = set()
+    programs: dict[object, list[str]] = {}
     for command in commands:
-        program = _program_of(command)
-        identity = _content(program, identities) if program else ""
-        key = (identity, (command.argv[1:], *_around(command)))
-        if identity and key in found:
+        if program := _program_of(command):
+            programs.setdefault((command.argv[1:], _around(command)), []).append(program)
+    for alike in programs.values():
+        # Files are read only where the rest is equal.
+        held = {path: _content(path, identities) for path in alike} if len(alike) > 1 else {}
+        known = [held[path] for path in alike if held and held[path]]
+        if len(set(known)) < len(known):
             return True
-        found.add(key)
     return False
 
 
@@ -151,14 +153,8 @@ def _other_files(
     if contents == others and "" not in contents:
         return ""
     one_sided = [path for path in held if not (contents[held[path]] and others[held[path]])]
-    return f"they read other files: {_listed(one_sided or held)}"
+    return f"they read other files: {first_few(one_sided or held, _SHOWN)}"
 
 
 def _read(trace: TracedExecution) -> frozenset[str]:
     return frozenset(trace.read) - frozenset(trace.written)
-
-
-def _listed(paths: Iterable[str]) -> str:
-    paths = list(paths)
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return f"{', '.join(paths[:_SHOWN])}{more}"

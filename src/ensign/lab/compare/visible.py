@@ -11,7 +11,6 @@ from ensign.model.finding_kinds.proof import FAST_MATH_START
 from ensign.model.finding_kinds.ran import VISIBLE_DIFFERENCES
 from ensign.model.findings import Finding
 from ensign.model.traced import MappedFile, TracedExecution
-from ensign.proof.needed_libraries import ALLOCATORS
 
 _MOST_FILES, _MOST_BYTES = 4, 64 << 20
 _SHOWN = 4
@@ -48,10 +47,12 @@ def _between(
 ) -> Iterator[Finding]:
     # Not at the start of the program: a comparison begins without it.
     from ensign.proof.fast_math import links_fast_math  # noqa: PLC0415
+    from ensign.proof.rules_bytes import FLUSHED  # noqa: PLC0415
     from ensign.proof.visible import differences, read_visible  # noqa: PLC0415
 
+    own = _others(first, other), _others(other, first)
     parts = []
-    for pair in _pairs(first, other):
+    for pair in _pairs(first, other, own):
         looks = read_visible(Path(pair.first.path)), read_visible(Path(pair.other.path))
         if looks[0] is not None and looks[1] is not None:
             found = ", ".join(differences(looks[0], looks[1]))
@@ -61,16 +62,16 @@ def _between(
         text = f"what visibly differs from {before}: {'; '.join(parts)}"
         yield VISIBLE_DIFFERENCES.found(text, name)
     flushing = [
-        [loader_name(each.path) for each in _others(one, two) if links_fast_math(Path(each.path))]
-        for one, two in ((first, other), (other, first))
+        [loader_name(each.path) for each in files if links_fast_math(Path(each.path))]
+        for files in own
     ]
     if bool(flushing[0]) != bool(flushing[1]):
         who, whose = (before, flushing[0]) if flushing[0] else (name, flushing[1])
         two = name if flushing[0] else before
         files = ", ".join(whose[:_SHOWN])
         yield FAST_MATH_START.found(
-            f"it runs fast-math start-up code ({files}), {two} does not: denormals are flushed "
-            "to zero for the whole process; time and output may differ for that alone",
+            f"it runs fast-math start-up code ({files}), {two} does not: {FLUSHED}; time and "
+            "output may differ for that alone",
             who,
         )
 
@@ -89,10 +90,13 @@ def _is_small(path: Path) -> bool:
         return False
 
 
-def _pairs(first: TracedExecution, other: TracedExecution) -> list[_Pair]:
+def _pairs(
+    first: TracedExecution,
+    other: TracedExecution,
+    own: tuple[list[MappedFile], list[MappedFile]],
+) -> list[_Pair]:
     """By their names; programs that have none in common, by being the programs."""
-    before = {loader_name(each.path): each for each in _others(first, other)}
-    after = {loader_name(each.path): each for each in _others(other, first)}
+    before, after = ({loader_name(each.path): each for each in files} for files in own)
     found = [_Pair(before[name], after[name]) for name in after if name in before]
     mains = _program(first, before), _program(other, after)
     if mains[0] is not None and mains[1] is not None and mains[0].path != mains[1].path:
@@ -110,6 +114,7 @@ def _program(trace: TracedExecution, files: Mapping[str, MappedFile]) -> MappedF
 
 def _libraries(first: TracedExecution, other: TracedExecution) -> Iterator[str]:
     """Those that one of them loads; an allocator is named as such."""
+    from ensign.proof.needed_libraries import ALLOCATORS  # noqa: PLC0415
     from ensign.proof.visible import with_and_without  # noqa: PLC0415
 
     before, after = (
