@@ -29,6 +29,7 @@ def study(**build: object) -> Study:
     return Study.model_validate(
         {
             "name": "small",
+            "layouts": "natural",
             "source": {"kind": "path", "path": "source"},
             "build": BUILD | build,
             "axes": {"compiler": ["gcc-12"]},

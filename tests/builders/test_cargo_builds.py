@@ -18,6 +18,7 @@ PROJECTS = Path(__file__).parents[1] / "projects" / "rust"
 
 _STUDY = """\
 name = "small"
+layouts = "natural"
 source = {{ kind = "path", path = "source" }}
 
 [build]

@@ -30,6 +30,7 @@ def plan(
     study = Study.model_validate(
         {
             "name": "small",
+            "layouts": "natural",
             "source": {"kind": "path", "path": "source"},
             "build": BUILD,
             "axes": {"compiler": ["gcc-12"]},

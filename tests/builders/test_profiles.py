@@ -40,6 +40,7 @@ def study(**training: object) -> Study:
     return Study.model_validate(
         {
             "name": "branchy",
+            "layouts": "natural",
             "source": {"kind": "path", "path": "branchy"},
             "build": {
                 "commands": [["make", "CC={cc}", "CFLAGS={cflags}", "LDFLAGS={ldflags}"]],

@@ -46,6 +46,7 @@ int main(int argc, char **argv)
 
 _STUDY = """\
 name = "parts"
+layouts = "natural"
 
 [source]
 kind = "path"

@@ -10,6 +10,7 @@ _SOURCES = Path(__file__).parent / "programs"
 
 BATCH = """\
 name = "small"
+layouts = "natural"
 
 [source]
 kind = "path"
@@ -42,6 +43,7 @@ command = ["{artifact}", "3000000"]
 
 SERVER = """\
 name = "served"
+layouts = "natural"
 
 [source]
 kind = "path"

@@ -11,6 +11,7 @@ from end_to_end.test_study import results
 
 HEAD = """\
 name = "checked"
+layouts = "natural"
 
 [source]
 kind = "path"

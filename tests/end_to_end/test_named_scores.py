@@ -28,6 +28,7 @@ int main(int argc, char **argv)
 
 STUDY = """\
 name = "scores"
+layouts = "natural"
 
 [source]
 kind = "path"

@@ -20,6 +20,7 @@ COUNTED = '"{artifact}", "1000000", "COUNT"]\ndeadline = "1s"'
 
 RESP = """\
 name = "driven"
+layouts = "natural"
 
 [source]
 kind = "path"

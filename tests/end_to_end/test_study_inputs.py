@@ -28,6 +28,7 @@ int main(int argc, char **argv)
 
 STUDY = """\
 name = "inputs"
+layouts = "natural"
 
 [source]
 kind = "path"

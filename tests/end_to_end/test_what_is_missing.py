@@ -37,6 +37,7 @@ _CONFINES = ("bwrap",)
 _MAKES_ROOTS = ("mmdebstrap", "debootstrap")
 _STUDY = """
 name = "missing"
+layouts = "natural"
 
 [source]
 kind = "path"

@@ -12,6 +12,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 # The variant with -DMORE does the work three times; the compiler makes the same of it otherwise.
 STUDY = """\
 name = "everyday"
+layouts = "natural"
 {top}
 [source]
 kind = "path"

@@ -16,6 +16,7 @@ _PROGRAMS = Path(__file__).parent.parent / "end_to_end" / "programs"
 # The build of -O2 does three times the work: whoever says that it is faster is wrong.
 _STUDY = """\
 name = "small"
+layouts = "natural"
 
 [source]
 kind = "path"

@@ -34,6 +34,7 @@ priority: 3
 """
 STUDY = """\
 name = "all"
+layouts = "natural"
 question = "which?"
 
 [source]

@@ -29,6 +29,7 @@ SECRET = {"GITHUB_TOKEN": "a-token"}
 
 STUDY = """\
 name = "hostile"
+layouts = "natural"
 
 [source]
 kind = "path"

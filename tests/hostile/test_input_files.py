@@ -25,6 +25,7 @@ PATH = "data/hello.txt"
 def _table(path: str, **said: object) -> dict[str, object]:
     return {
         "name": "s",
+        "layouts": "natural",
         "source": {"kind": "path", "path": "source"},
         "build": {"commands": [["make"]], "artifact": "a"},
         "axes": {"compiler": ["gcc"]},

@@ -24,6 +24,7 @@ TRAPS = (
 )  # fmt: skip
 STUDY = """\
 name = "s"
+layouts = "natural"
 [source]
 kind = "path"
 path = "source"

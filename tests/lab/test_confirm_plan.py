@@ -76,6 +76,9 @@ def explored(**ratios: float) -> Result:
     return replace(data.study(truth, ("set", "get")), baseline=NAMES[0], findings=(), builds=())
 
 
+_LAYOUTS = "[layouts]\ncount = 4\nseed = 3\n"
+
+
 def plan_of(file: StudyFile, result: Result) -> ConfirmPlan:
     asked = file.study.race.confirm
     assert asked is not None
@@ -121,22 +124,21 @@ def test_relinks_profiles_and_executions_are_fresh_and_the_study_no_longer_matte
     assert [each.name for each in again.variants] == ["gcc-12-O2", "gcc-12-O2-pgo-p2", "gcc-12-O3"]
     assert [each.profile for each in again.variants] == [1, 3, 1]
     layouts, race = again.study.layouts, again.study.race
-    assert layouts is not None
     assert (layouts.seed, layouts.count) == (4, 12)
     assert (race.margin, race.rounds, race.confirm) == ("2%", 12, None)
     assert race.seed != FILE.study.race.seed
     assert made_afresh(FILE, plan) == ("executions", "relinks", "profiles")
-    plain = parse_study(TEXT.replace("[layouts]\ncount = 4\nseed = 3\n", ""), Path("s.toml"))
+    natural = TEXT.replace(_LAYOUTS, '[layouts]\nvariants = "none"\n')
+    plain = parse_study(natural, Path("s.toml"))
     assert made_afresh(plain, plan_of(plain, explored(gcc_12_O3=0.95))) == ("executions",)
 
 
 def test_a_confirmation_may_ask_for_relinks_that_the_rounds_did_not_have() -> None:
-    text = TEXT.replace("[layouts]\ncount = 4\nseed = 3\n", "")
+    text = 'layouts = "natural"\n' + TEXT.replace(_LAYOUTS, "")
     file = parse_study(text.replace("confirm = {}", "confirm = { relinks = true }"), Path("s.toml"))
     plan = plan_of(file, explored(gcc_12_O3=0.95))
     layouts = confirming(file, plan).study.layouts
-    assert file.study.layouts is None
-    assert layouts is not None
+    assert file.study.layouts.variants == "none"
     assert (layouts.variants, layouts.how, layouts.count) == ("all", "order", 12)
     assert made_afresh(file, plan) == ("executions", "relinks")
 

@@ -29,6 +29,7 @@ def a_study(workloads: str = "ab", **race: object) -> Study:
     return Study.model_validate(
         {
             "name": "s",
+            "layouts": "natural",
             "source": {"kind": "path", "path": "x"},
             "build": {"commands": [["make"]], "artifact": "program"},
             "axes": {"compiler": ["gcc-12"], "optimization": ["-O2", "-O3"]},

@@ -11,6 +11,7 @@ from ensign.lab.study_file import read_study
 
 _STUDY = """\
 name = "small"
+layouts = "natural"
 source = { kind = "path", path = "." }
 build = { commands = [["make"]], artifact = "a" }
 axes = { compiler = ["gcc-12"] }

@@ -13,6 +13,7 @@ def study(training: dict[str, object] | None, test: dict[str, object]) -> Study:
     return Study.model_validate(
         {
             "name": "x",
+            "layouts": "natural",
             "source": {"kind": "path", "path": "."},
             "build": {"commands": [["make"]], "artifact": "x"},
             "axes": {"compiler": ["gcc-12"]},

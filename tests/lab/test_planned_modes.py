@@ -12,6 +12,7 @@ def _study(race: dict[str, object], **workload: object) -> Study:
     return Study.model_validate(
         {
             "name": "s",
+            "layouts": "natural",
             "source": {"kind": "path", "path": "."},
             "build": {"commands": [["make"]], "artifact": "a"},
             "axes": {"compiler": ["gcc"]},

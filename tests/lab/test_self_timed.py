@@ -188,6 +188,7 @@ def test_executions_alone_after_the_race_tell_a_faster_machine_from_a_clock(
     study = Study.model_validate(
         {
             "name": "s",
+            "layouts": "natural",
             "source": {"kind": "path", "path": "."},
             "build": {"commands": [["make"]], "artifact": "a"},
             "axes": {"compiler": ["gcc"]},

@@ -37,21 +37,19 @@ RELINKS = {
     "gcc-bolt": (),
 }
 START = {"type": "start", "schema": 1, "freezer": "cgroup", "mode": "interleaved"}
+SAID = {
+    "name": "s",
+    "source": {"kind": "path", "path": "x"},
+    "build": {"commands": [["make"]], "artifact": "program"},
+    "axes": {"compiler": ["gcc-12"], "optimization": ["-O2", "-O3"]},
+    "baseline": {"compiler": "gcc-12", "optimization": "-O2"},
+    "workloads": [{"name": name, "command": ["{artifact}", name]} for name in ("a", "b")],
+}
 
 
 def a_study(variants: str = "all", count: int = 3, rounds: int = 6) -> Study:
-    return Study.model_validate(
-        {
-            "name": "s",
-            "source": {"kind": "path", "path": "x"},
-            "build": {"commands": [["make"]], "artifact": "program"},
-            "axes": {"compiler": ["gcc-12"], "optimization": ["-O2", "-O3"]},
-            "baseline": {"compiler": "gcc-12", "optimization": "-O2"},
-            "layouts": {"count": count, "variants": variants},
-            "race": {"rounds": rounds},
-            "workloads": [{"name": name, "command": ["{artifact}", name]} for name in ("a", "b")],
-        }
-    )
+    layouts = {"count": count, "variants": variants}
+    return Study.model_validate(SAID | {"layouts": layouts, "race": {"rounds": rounds}})
 
 
 def built(variant: str, relinks: int) -> BuildFacts:
@@ -94,6 +92,25 @@ def test_where_too_few_relinks_differ_the_twin_has_another_turn() -> None:
     few = rotating(a_study(), NATURAL, {**RELINKS, "gcc-O2": ("/b/x", "/b/y")})
     assert few.rotation == 2
     assert few.relinks[TWIN] == ("/b/y", "/b/x")
+
+
+def test_a_study_that_says_nothing_of_layouts_races_relinks() -> None:
+    silent = Study.model_validate(SAID)
+    assert (silent.layouts.variants, silent.layouts.relinks) == ("all", 12)
+    assert rotating(silent, NATURAL, RELINKS).rotation == 3
+    natural = Study.model_validate(SAID | {"layouts": "natural"})
+    assert rotating(natural, NATURAL, RELINKS) == NATURAL
+
+
+def test_rounds_that_are_looked_at_one_by_one_race_programs_as_they_were_linked() -> None:
+    looking = SAID | {"race": {"stopping": "sequential"}}
+    assert Study.model_validate(looking).layouts.variants == "none"
+
+
+def test_what_gives_hardly_any_different_links_does_not_hold_the_others_back() -> None:
+    few = {"gcc-O2": RELINKS["gcc-O2"] * 4, "gcc-O3": RELINKS["gcc-O3"], "gcc-bolt": ("/a",) * 9}
+    variants = rotating(a_study(count=12), NATURAL, few)
+    assert (variants.rotation, sorted(variants.relinks)) == (9, ["gcc-O2", "gcc-bolt", TWIN])
 
 
 def test_without_relinks_of_the_baseline_nothing_is_perturbed() -> None:

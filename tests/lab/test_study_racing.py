@@ -30,6 +30,7 @@ def a_study(**race: object) -> Study:
     return Study.model_validate(
         {
             "name": "s",
+            "layouts": "natural",
             "source": {"kind": "path", "path": "x"},
             "build": {
                 "commands": [["make"]],

@@ -24,6 +24,7 @@ from races import execution
 STUDY = Study.model_validate(
     {
         "name": "s",
+        "layouts": "natural",
         "source": {"kind": "path", "path": "x"},
         "build": {"commands": [["make"]], "artifact": "program"},
         "axes": {"compiler": ["gcc-12"], "optimization": ["-O2", "-O3"]},

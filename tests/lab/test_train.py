@@ -26,6 +26,7 @@ END = {"type": "end", "status": "complete", "executions": 1}
 STUDY = Study.model_validate(
     {
         "name": "x",
+        "layouts": "natural",
         "source": {"kind": "path", "path": "."},
         "build": {"commands": [["make"]], "artifact": "x", "tools": {"load": "load"}},
         "axes": {"compiler": ["gcc-12"]},

@@ -81,6 +81,7 @@ def ship(
     study = Study.model_validate(
         {
             "name": "shipped",
+            "layouts": "natural",
             "source": {"kind": "path", "path": "source"},
             "build": {"commands": built, "artifact": "build/program"},
             "axes": {"compiler": ["gcc-12"]},

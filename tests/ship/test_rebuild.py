@@ -47,6 +47,7 @@ class Yard:
         study = Study.model_validate(
             {
                 "name": "shipped",
+                "layouts": "natural",
                 "source": {"kind": "path", "path": "source"},
                 "build": BUILD,
                 "axes": {"compiler": ["gcc-12"]},

@@ -22,6 +22,7 @@ def study(axes: dict[str, Any], baseline: dict[str, str], **rules: object) -> St
     return Study.model_validate(
         {
             "name": "demo",
+            "layouts": "natural",
             "source": {"kind": "path", "path": "."},
             "build": {"commands": [["make"]], "artifact": "demo"},
             "axes": axes,

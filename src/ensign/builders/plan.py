@@ -243,17 +243,17 @@ class _CompilerContext:
 
     def flags(self, variant: Variant) -> Flags:
         flags = variant_flags(self.build, self.toolchain, variant)
-        layouts = self.study.layouts
         rust = self.toolchain.kind.family is Family.RUST  # its functions are separate anyway
-        shuffled = layouts is not None and layouts.how == "shuffle" and not rust
+        layouts = self.study.layouts
+        shuffled = layouts.variants != "none" and layouts.how == "shuffle" and not rust
         return with_separate_functions(flags) if shuffled else flags
 
     def relinks(self, variant: Variant) -> Relinks | None:
         """The baseline of a race of relinks has as many again, for its twin."""
         layouts = self.study.layouts
-        if layouts is None or not (self.is_baseline or layouts.variants == "all"):
+        if layouts.variants == "none" or not (self.is_baseline or layouts.variants == "all"):
             return None
-        count = layouts.count * (2 if self.is_baseline and layouts.variants == "all" else 1)
+        count = layouts.relinks * (2 if self.is_baseline and layouts.variants == "all" else 1)
         return Relinks(
             how=layouts.how,
             seeds=tuple(seed_of(variant.name, layouts.seed, number) for number in range(count)),

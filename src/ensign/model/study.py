@@ -5,9 +5,11 @@ Rules that compare several keys are in `study_rules`; the words for errors in `s
 
 from __future__ import annotations
 
-from pydantic import Field
+from collections.abc import Mapping
 
-from ensign.model.study_axes import Axes, Choice, Layouts, Section
+from pydantic import Field, model_validator
+
+from ensign.model.study_axes import NATURAL, AskedLayouts, Axes, Choice, Layouts, Section
 from ensign.model.study_build import Build, CheckSection, Ship
 from ensign.model.study_environment import Environment, EnvironmentName
 from ensign.model.study_inputs import InputFile
@@ -61,7 +63,11 @@ class Study(Section):
     )
     training: Training | None = Field(default=None, description="what PGO and BOLT are trained on")
     check: CheckSection | None = Field(default=None, description="what a variant must pass")
-    layouts: Layouts | None = Field(default=None, description="relinks of a variant")
+    layouts: AskedLayouts = Field(
+        default=Layouts(),
+        description='relinks of each variant, which rounds take in turn; "natural" races programs '
+        "as they were linked",
+    )
     ship: Ship | None = Field(default=None, description="how the best build becomes the project's")
     server: Server | None = Field(default=None, description="the program is a server")
     cpus: Cpus = Field(default=Cpus(), description="which CPUs do what")
@@ -73,6 +79,17 @@ class Study(Section):
         "folder",
     )
     workloads: list[Workload] = Field(default_factory=list, description="the tests")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _looked_at_as_they_come(cls, said: object) -> object:
+        """Rounds that are looked at one by one count by themselves, so nothing takes turns."""
+        if isinstance(said, Mapping) and "layouts" not in said:
+            race = said.get("race")
+            stopping = race.get("stopping") if isinstance(race, Mapping) else ""
+            if stopping == "sequential":
+                return {**said, "layouts": NATURAL}
+        return said
 
 
 def study_schema() -> dict[str, object]:

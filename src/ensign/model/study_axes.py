@@ -9,6 +9,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 _COMPILER = re.compile(r"[A-Za-z0-9_./+-]*[A-Za-z0-9+](@[a-z0-9][a-z0-9_.+-]*)?")
 _MOST_CODEGEN_UNITS = 256
+FIRST_RELINKS, MOST_RELINKS = 12, 200
+NATURAL = "natural"
 _OPTIMIZATION = re.compile(r"-O([0-3gsz]|fast)?")
 
 
@@ -201,16 +203,37 @@ class Choice(Section):
 
 
 class Layouts(Section):
-    """Relinks that differ in nothing but where code lies.
+    """Relinks that differ in nothing but where code lies; `layouts = "natural"` has none.
 
     `order` links the objects in other orders and keeps what is near near; `shuffle` places every
     function anew.
     """
 
-    count: int = Field(ge=2, le=100, description="relinks of each variant that is relinked")
+    count: int | None = Field(
+        default=None,
+        ge=2,
+        le=MOST_RELINKS,
+        description="relinks of each variant that is relinked; without it as many as rounds can "
+        "use, and are worth their links",
+    )
     how: Literal["order", "shuffle"] = Field(default="order", description="mild, or full")
-    variants: Literal["all", "baseline"] = Field(
+    variants: Literal["all", "baseline", "none"] = Field(
         default="all",
-        description="all: rounds rotate through them; baseline: its layout spread is measured",
+        description="all: rounds rotate through them; baseline: its layout spread is measured; "
+        "none: programs as they were linked",
     )
     seed: int = Field(default=1, ge=1, le=10**6, description="another one gives fresh relinks")
+
+    @property
+    def relinks(self) -> int:
+        """How many each variant gets first, before anything shows how many are worth it."""
+        return self.count or FIRST_RELINKS
+
+
+def _in_a_word(said: object) -> object:
+    return {"variants": "none"} if said == NATURAL else said
+
+
+AskedLayouts = Annotated[
+    Layouts, BeforeValidator(_in_a_word, json_schema_input_type=Layouts | Literal["natural"])
+]

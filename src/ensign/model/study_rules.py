@@ -57,7 +57,7 @@ def _stopping(study: Study) -> Iterator[Problem]:
     where = ("race", "stopping")
     if study.race.confirm is not None:
         yield Problem(where, "'stopping': sequential rounds claim by themselves; leave out confirm")
-    if study.layouts is not None and study.layouts.variants == "all":
+    if study.layouts.variants == "all":
         yield Problem(
             where,
             "'stopping': with layouts of all variants relinks count, not rounds; leave out one",

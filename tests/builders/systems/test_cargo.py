@@ -20,6 +20,7 @@ from real_processes import PlainProcesses
 
 STUDY = """\
 name = "any"
+layouts = "natural"
 source = {{ kind = "path", path = "." }}
 
 [build]

@@ -13,6 +13,7 @@ from ensign.model.errors import StudyError
 
 _STUDY = """\
 name = "any"
+layouts = "natural"
 source = {{ kind = "path", path = "." }}
 
 [build]

@@ -60,6 +60,7 @@ def built(
     study = Study.model_validate(
         {
             "name": "planted",
+            "layouts": "natural",
             "source": {"kind": "path", "path": "source"},
             "build": {"system": system, "artifact": "ensign-build/program", **more},
             "axes": {"compiler": ["gcc-12"]},

@@ -25,6 +25,7 @@ def study(*tests: str, training: list[str] | None = None, **suite: object) -> St
     return Study.model_validate(
         {
             "name": "x",
+            "layouts": "natural",
             "source": {"kind": "path", "path": "."},
             "build": {"commands": [["make"]], "artifact": "x"},
             "axes": {"compiler": ["gcc-12"]},

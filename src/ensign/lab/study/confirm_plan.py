@@ -101,9 +101,8 @@ def new_plan(
     key, requests = explored.key, explored.requests
     rounds, allowed_ns = _rounds(file.study, confirm, len(finalists), explored, time_left)
     study = file.study
-    layouts = study.layouts or Layouts(count=2)
-    rotated = study.layouts is not None and layouts.variants == "all"
-    relinked = rotated or confirm.relinks
+    layouts = study.layouts
+    relinked = layouts.variants == "all" or confirm.relinks
     seed = int(hashlib.sha256(f"confirm {key}".encode()).hexdigest()[:8], 16)
     return ConfirmPlan(
         exploration=key,
@@ -189,8 +188,7 @@ def confirming_study(study: Study, plan: ConfirmPlan) -> Study:
     )
     layouts = study.layouts
     if plan.layout_seed:
-        how = "order" if layouts is None else layouts.how
-        layouts = Layouts(count=plan.relinks, how=how, seed=plan.layout_seed)
+        layouts = Layouts(count=plan.relinks, how=layouts.how, seed=plan.layout_seed)
     workloads = [each for each in study.workloads if each.name in plan.workloads]
     return study.model_copy(update={"race": race, "layouts": layouts, "workloads": workloads})
 

@@ -123,7 +123,6 @@ def _facts(record: Record) -> dict[str, str]:
 def _settings(rounds: _Rounds, shared: Sequence[str]) -> dict[str, str]:
     """What decides how it was measured, in words; commands with their numbers of requests."""
     study, record, trials = rounds
-    layouts = study.layouts
     env = {} if study.server is None else study.server.env
     return {
         "slice": study.race.slice,
@@ -131,7 +130,7 @@ def _settings(rounds: _Rounds, shared: Sequence[str]) -> dict[str, str]:
         "stopped by": trials[0].freezer,
         "margin": study.race.margin or "none",
         "level": f"{study.race.level:g}",
-        "relinks": f"{record.relinks} in turn" if layouts and record.relinks else "none",
+        "relinks": f"{record.relinks} in turn" if record.relinks else "none",
         "environment of the server": " ".join(f"{key}={env[key]}" for key in sorted(env)),
         "version of ensign": record.version,
         **{f"toolchain {name}": version for name, version in record.toolchains},

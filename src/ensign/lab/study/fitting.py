@@ -209,9 +209,7 @@ def exact_rounds(study: Study) -> int | None:
 def spread_variants(study: Study) -> int:
     """Variants of the race of the baseline's relinks; 0 where there is none."""
     layouts = study.layouts
-    if layouts is None or layouts.variants != "baseline":
-        return 0
-    return layouts.count + _NO_VARIANT
+    return layouts.relinks + _NO_VARIANT if layouts.variants == "baseline" else 0
 
 
 def is_adaptive(workload: Workload) -> bool:

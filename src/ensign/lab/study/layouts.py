@@ -34,17 +34,18 @@ def rotating(
     All take turns with equally many, so that executions of one relink can be told for every pair.
     Where the baseline has none nothing is relinked: variants are to be perturbed alike.
     """
-    baseline = variants.artifacts[0][0]
+    baseline, most = variants.artifacts[0][0], study.layouts.relinks
     able = {
         name: tuple(relinks.get(name, ()))
         for name, _ in variants.artifacts
         if len(relinks.get(name, ())) >= _FEWEST
     }
-    layouts = study.layouts
-    if layouts is None or layouts.variants != "all" or baseline not in able:
+    if study.layouts.variants != "all" or baseline not in able:
         return variants
-    count = min(layouts.count, *(len(paths) for paths in able.values()))
     own = able[baseline]
+    # What gives only few different links is raced as it was linked.
+    able = {name: paths for name, paths in able.items() if 2 * len(paths) >= min(most, len(own))}
+    count = min(most, *(len(paths) for paths in able.values()))
     # The twin's are further relinks; where too few differ, the baseline's in another turn.
     twin = own[count : 2 * count]
     if len(twin) < count:
@@ -62,8 +63,7 @@ def spread_race(
 ) -> tuple[RacedVariants, RoundPlan] | None:
     """The race of the baseline's relinks against its natural link, if the study asks for it."""
     paths = relinks.get(baseline.variant, ())
-    layouts = study.layouts
-    if layouts is None or layouts.variants != "baseline" or len(paths) < _FEWEST:
+    if study.layouts.variants != "baseline" or len(paths) < _FEWEST:
         return None
     variants = [(_NATURAL, natural.artifacts[0][1])]
     variants += [(_relink(number), path) for number, path in enumerate(paths)]
@@ -86,7 +86,7 @@ def layout_facts(
     if baseline is None or len(baseline.layouts) < _FEWEST:
         return None
     if record.relinks:
-        able = {each.variant for each in record.builds if len(each.layouts) >= _FEWEST}
+        able = {each.variant for each in record.builds if len(each.layouts) >= record.relinks}
         unable = tuple(name for name in record.raced if name not in able)
         splits = _rotation_splits(costs, record.relinks, study.race.level)
         return LayoutFacts(record.relinks, baseline.layout_kind, unable, splits)
