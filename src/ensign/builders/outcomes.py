@@ -49,7 +49,8 @@ class BuildResult:
     """One variant. `artifact` is its program and `files` the root of all that was kept with it.
 
     Both are None if it failed. `tools` is filled for the baseline alone. `layouts` are its relinks,
-    in folders that are laid over `files`; not each has a program of its own. `seen` is what its
+    in folders that are laid over `files`; not each has a program of its own; they took `relink_s`.
+    `seen` is what its
     flags are proved from, `others` the same of each file that is loaded with it, `findings` what
     came of that. A loader is to look in `libraries`, relative to `files`; `made` are libraries that
     were built and not kept. `stage` is what made it, `build_tree_sha256` what its tree was then,
@@ -63,6 +64,7 @@ class BuildResult:
     files: Path | None
     tools: Mapping[str, Path]
     layouts: tuple[Path, ...] = ()
+    relink_s: float = 0.0
     seen: BuildEvidence | None = None
     findings: tuple[Finding, ...] = ()
     others: tuple[BuildEvidence, ...] = ()
@@ -164,6 +166,7 @@ def result_of(
         files=files,
         tools=tools,
         layouts=layouts,
+        relink_s=entry.facts.relink_s or 0.0,
         seen=seen,
         findings=judged,
         others=others,

@@ -115,6 +115,10 @@ class RoundsProgress:
         number = f"{'' if plan.exact else 'about '}{plan.rounds} rounds"
         if plan.precision is None:
             said = f"{number} in about {format_duration(plan.expected_ns)}"
+            if plan.relinks:
+                turns = "each on another relink" if plan.relinks >= plan.rounds else "in turn on"
+                relinks = "" if plan.relinks >= plan.rounds else f" {plan.relinks} relinks"
+                said += f", {turns}{relinks} of each variant"
             if plan.memory_bytes:
                 said += f"; a race takes about {format_size(plan.memory_bytes)} of memory"
         else:

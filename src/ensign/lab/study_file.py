@@ -87,6 +87,11 @@ class StudyFile:
         race = self.study.race.model_copy(update={"metric": metric})
         return replace(self, study=self.study.model_copy(update={"race": race}))
 
+    def with_relinks(self, count: int) -> StudyFile:
+        """The study with so many relinks of each variant."""
+        layouts = self.study.layouts.model_copy(update={"count": count})
+        return replace(self, study=self.study.model_copy(update={"layouts": layouts}))
+
     def with_limits(self, limits: LimitOptions) -> StudyFile:
         """The study with another budget or precision. InputError where one is none."""
         said = {name: text for name, text in asdict(limits).items() if text is not None}

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from ensign.model.quoting import visible
 
-_RELINKS = 12
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9_.+-]+")
 
 
@@ -55,7 +54,6 @@ def draft_text(draft: Draft, file: str) -> str:
             *(_rust_axes() if draft.system == "cargo" else _axes(draft.compilers)),
             *_workload(draft.workload),
             *_race(draft.budget),
-            *(() if draft.system == "cargo" else _layouts()),
             "",
         ]
     )
@@ -67,14 +65,6 @@ def _race(budget: str) -> Iterator[str]:
     yield f"budget = {_value(budget)}"
     yield "# A smaller difference does not matter to you."
     yield 'margin = "1%"'
-
-
-def _layouts() -> Iterator[str]:
-    yield ""
-    yield "# Each round races another link of each variant, with its code elsewhere in memory: the"
-    yield "# answer is then about flags, and not about where one link happened to put a loop."
-    yield "[layouts]"
-    yield f"count = {_RELINKS}"
 
 
 def _head(draft: Draft, file: str) -> Iterator[str]:

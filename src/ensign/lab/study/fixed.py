@@ -235,6 +235,7 @@ def _new_plan(study: Study, variants: RacedVariants, key: str, found: Pilots) ->
         allowed_ns=fit.allowed_ns,
         round_ns=fit.round_ns,
         spent_ns=found.spent_ns,
+        relinks=variants.rotation,
         overhead_ns=max(each.overhead_ns for each in pilots.values()),
         pilots=pilot_rounds(max(compared, 1), len(study.workloads), fit.rounds),
         memory_bytes=max(

@@ -30,8 +30,9 @@ from ensign.lab.study.phase import (
     stored_phase,
 )
 from ensign.lab.study.prepare import BuiltPrograms, build_programs, require_commands
-from ensign.lab.study.race_setup import race_setup
+from ensign.lab.study.race_setup import RaceSetup, race_setup
 from ensign.lab.study.redo import with_redo
+from ensign.lab.study.relink_count import chosen_count, store_count, stored_count
 from ensign.lab.study.request_problems import require_requests
 from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study.tracing import judged_programs
@@ -93,24 +94,44 @@ class StudySteps:
         require_variants(context.folder, programs)
         return programs
 
+    def _with_relinks(
+        self, prepared: BuiltPrograms, count: int | None
+    ) -> tuple[BuiltPrograms, RaceSetup]:
+        """The programs with so many relinks, built once more where there are fewer."""
+        setup = race_setup(self.file, prepared)
+        if count is None or count <= setup.variants.rotation:
+            return prepared, setup
+        file, context = self.file.with_relinks(count), self.context
+        prepared = build_programs(file, context.cache, context.ports, context.progress.build)
+        return prepared, race_setup(file, prepared)
+
     def plan(self, prepared: BuiltPrograms) -> PlannedPhase:
         """What the rounds are; found in the store, or by unmeasured executions."""
         file, folder, ports = self.file, self.context.folder, self.context.ports
         study, before = file.study, machine_state()
-        setup = race_setup(file, prepared)
-        key = setup.key
+        first_key = race_setup(file, prepared).key
+        chosen = stored_count(folder, first_key)
+        prepared, setup = self._with_relinks(prepared, chosen)
         memory_bytes = round(before.machine.memory.available_bytes * _SHARE_OF_MEMORY)
         variants = replace(setup.variants, memory_bytes=memory_bytes)
         folder.remove_leftovers()
         planning = PlanContext(ports.meter, ports.clock, folder, self.context.progress.pilot)
-        is_planned = folder.json_file(f"plans/{key}").exists()
+        is_planned = folder.json_file(f"plans/{setup.key}").exists()
         with nullcontext(()) if is_planned else ports.race_lock.held() as shared:
             # Before baseline and twin are alive at once.
-            sharing = self.context.looking.sharing(study, variants, key)
+            sharing = self.context.looking.sharing(study, variants, first_key)
             variants = replace(variants, apart=sharing.apart)
             # Before each variant is run once: what cannot fit is refused at once.
             planning = replace(planning, traced=sharing.of_baseline)
             pilots = None if is_planned else piloted(planning, study, variants)
+            if pilots is not None and chosen is None:
+                found = chosen_count(planning, study, variants, prepared.report.results, pilots)
+                pilots = replace(pilots, spent_ns=pilots.spent_ns + found.spent_ns)
+                store_count(folder, first_key, found.relinks)
+                chosen = found.relinks
+        prepared, setup = self._with_relinks(prepared, chosen)
+        key = setup.key
+        variants = replace(setup.variants, memory_bytes=memory_bytes, apart=sharing.apart)
         judged = self.context.judged(study, prepared, variants, key, sharing)
         programs = judged_programs(prepared, judged)
         require_variants(folder, programs)
