@@ -36,6 +36,8 @@ _CLASSES = (
 )
 # An order by counted calls comes before any shuffle, and is what keeps hot and cold apart.
 _UNSORTED = ("-Wl,--no-call-graph-profile-sort", "-Wl,-z,keep-text-section-prefix")
+# Debug information is none of the loaded bytes, and most of what a link writes.
+_TO = ("-Wl,--strip-debug", "-o")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +248,7 @@ def relink(
     Some of them come before all objects, and some of the smaller before each that keeps its order.
     """
     if shuffles(link, asked):
-        return (link.program, *link.words, *_shuffle(link, asked, seed), "-o", output)
+        return (link.program, *link.words, *_shuffle(link, asked, seed), *_TO, output)
     words = list(link.words)
     rng = _rng(seed, "order")
     before = {link.unit_places[0]: _some(rng, paddings)}
@@ -261,12 +263,12 @@ def relink(
             if any(name in group for group in link.in_order):
                 before.setdefault(at, []).extend(_some(rng, paddings[:_BETWEEN]))
     laid = (each for at, word in enumerate(words) for each in (*before.get(at, ()), word))
-    return (link.program, *laid, "-o", output)
+    return (link.program, *laid, *_TO, output)
 
 
 def again(link: LinkCommand, output: str) -> tuple[str, ...]:
-    """The recorded link with another output."""
-    return (link.program, *link.words, "-o", output)
+    """The recorded link with another output, without debug information."""
+    return (link.program, *link.words, *_TO, output)
 
 
 def bolt_call(commands: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -310,7 +312,7 @@ def notes_on(link: LinkCommand, asked: Relinks) -> tuple[str, ...]:
 
 def as_inputs(asked: Relinks) -> Mapping[str, object]:
     """What of it decides bytes, for a stage's key."""
-    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 3}
+    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 4}
 
 
 def seed_of(variant: str, seed: int, number: int) -> int:
