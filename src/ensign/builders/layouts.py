@@ -36,8 +36,6 @@ _CLASSES = (
 )
 # An order by counted calls comes before any shuffle, and is what keeps hot and cold apart.
 _UNSORTED = ("-Wl,--no-call-graph-profile-sort", "-Wl,-z,keep-text-section-prefix")
-# Debug information is none of the loaded bytes, and most of what a link writes.
-_TO = ("-Wl,--strip-debug", "-o")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +246,7 @@ def relink(
     Some of them come before all objects, and some of the smaller before each that keeps its order.
     """
     if shuffles(link, asked):
-        return (link.program, *link.words, *_shuffle(link, asked, seed), *_TO, output)
+        return (link.program, *link.words, *_shuffle(link, asked, seed), *_to(link, output))
     words = list(link.words)
     rng = _rng(seed, "order")
     before = {link.unit_places[0]: _some(rng, paddings)}
@@ -263,12 +261,12 @@ def relink(
             if any(name in group for group in link.in_order):
                 before.setdefault(at, []).extend(_some(rng, paddings[:_BETWEEN]))
     laid = (each for at, word in enumerate(words) for each in (*before.get(at, ()), word))
-    return (link.program, *laid, *_TO, output)
+    return (link.program, *laid, *_to(link, output))
 
 
 def again(link: LinkCommand, output: str) -> tuple[str, ...]:
     """The recorded link with another output, without debug information."""
-    return (link.program, *link.words, *_TO, output)
+    return (link.program, *link.words, *_to(link, output))
 
 
 def bolt_call(commands: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -318,6 +316,14 @@ def as_inputs(asked: Relinks) -> Mapping[str, object]:
 def seed_of(variant: str, seed: int, number: int) -> int:
     """Seed of a relink; variants have their own, so that their layouts are independent."""
     return random.Random(f"{variant} {seed} {number}").randrange(1, 2**31)  # noqa: S311
+
+
+def _to(link: LinkCommand, output: str) -> tuple[str, ...]:
+    """Debug information is none of the loaded bytes, and most of what a link writes.
+
+    mold 1.10 would take the names of functions with it.
+    """
+    return (*([] if link.linker == "mold" else ["-Wl,--strip-debug"]), "-o", output)
 
 
 def _shuffle(link: LinkCommand, asked: Relinks, seed: int) -> tuple[str, ...]:
