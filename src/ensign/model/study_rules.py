@@ -31,6 +31,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
         *_some_workload(study),
         *_slice_check(study),
         *_stopping(study),
+        *_prefer(study),
         *_check(study),
         *_training(study),
         *_ship(study),
@@ -61,6 +62,16 @@ def _stopping(study: Study) -> Iterator[Problem]:
         yield Problem(
             where,
             "'stopping': with layouts of all variants relinks count, not rounds; leave out one",
+        )
+
+
+def _prefer(study: Study) -> Iterator[Problem]:
+    layouts = study.layouts
+    if study.race.prefer == "robust" and (layouts is None or layouts.variants != "all"):
+        yield Problem(
+            ("race", "prefer"),
+            "'prefer': a robust build is chosen among its relinks, which are not raced: "
+            "[layouts] with 'count' races them",
         )
 
 
