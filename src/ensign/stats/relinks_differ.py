@@ -1,33 +1,41 @@
-"""Whether relinks differ by more than matters, by few rounds. Pure.
+"""Whether relinks of a variant differ by more than matters, by few rounds. Pure.
 
-Where relinks ran again, by the analysis of variance of rounds within relinks: shown by its F test,
-and large by its estimate (`layouts.nested_split`). Where each ran once, layouts and executions
-cannot be told apart: then by the variance of all rounds, which must be shown to exceed the margin.
+As in `worst_layout`, the copies of the baseline tell its own variance v₀, and a variant's d, which
+has v + v₀/2, what is left: v. That v exceeds the margin m² is tested by
+
+    the baseline:  (k - 1)·Var(baseline - twin)/2m² ~ χ²(k - 1)
+    a variant:     Var(d)/(m² + Var(baseline - twin)/4) ~ F(k - 1, k - 1)
+
+over the means of k relinks; the two variances are independent. The noise of executions is in them.
+Where relinks ran again it is told apart: then rounds must differ between relinks by the F test of
+the analysis of variance as well, and the estimates are of layouts alone (`nested_split`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ensign.model.trials import TWIN
 from ensign.stats.layouts import nested_split
 from ensign.stats.rounds import RoundCosts
-from ensign.stats.student import chi_squared_tail
+from ensign.stats.student import chi_squared_tail, f_tail
 from ensign.stats.suite import round_geomeans
 
 _FEWEST = 3
-_FEWEST_AGAIN = 3
+_FEWEST_AGAIN = 3  # so many second executions tell their noise, roughly
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class RelinksDiffer:
-    """The standard deviation of a variant's log ratios to the baseline, above the margin.
+    """The standard deviation of a variant's log costs between relinks, above the margin.
 
-    It is that of layouts, of both, where they are `told_apart` from executions; else of rounds.
+    It is of layouts alone where they are `told_apart` from executions.
     """
 
     variant: str
@@ -38,41 +46,61 @@ class RelinksDiffer:
 def relinks_differ(
     costs: RoundCosts, relinks: int, margin: float, level: float
 ) -> tuple[RelinksDiffer, ...]:
-    """The variants for which they do, the greatest first; the level is that of all together.
+    """The variants whose relinks do, the baseline among them, the greatest first.
 
-    `costs` are of rounds, which used their relinks in turn.
+    `costs` are of rounds, which used their relinks in turn. The level is that of all together.
+    Nothing is said of races without a twin.
     """
-    variants = [each for each in costs.compared if each != TWIN]
-    if len(costs.rounds) < _FEWEST or not variants:
+    if TWIN not in costs.variants:
         return ()
-    error, limit = (1 - level) / len(variants), math.log1p(margin)
-    found = []
-    for variant in variants:
+    baseline, *others = (each for each in costs.variants if each != TWIN)
+    copies = _Spread.of(costs, relinks, TWIN)
+    if copies.degrees + 1 < _FEWEST:
+        return ()
+    limit, error = math.log1p(margin) ** 2, (1 - level) / (1 + len(others))
+    p = chi_squared_tail(copies.degrees * copies.variance / (2 * limit), copies.degrees)
+    found = [(baseline, copies.of_layouts / 2, max(p, copies.p))]
+    for variant in others:
+        both = _Spread.of(costs, relinks, variant)
+        least = limit + copies.variance / 4
+        p = f_tail(both.variance / least, both.degrees, both.degrees)
+        found.append((variant, both.of_layouts - copies.of_layouts / 4, max(p, both.p)))
+    shown = sorted((v for v in found if v[1] > limit and v[2] < error), key=lambda v: -v[1])
+    return tuple(RelinksDiffer(name, math.sqrt(v), copies.told_apart) for name, v, _ in shown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Of a variant's log ratios to the baseline: the variance of the means of relinks.
+
+    `of_layouts` is what is left of it without executions, and `p` the chance of so much between
+    relinks were there none; the whole, and 0, where that cannot be told.
+    """
+
+    variance: float
+    degrees: int
+    of_layouts: float
+    p: float
+    told_apart: bool
+
+    @classmethod
+    def of(cls, costs: RoundCosts, relinks: int, variant: str) -> _Spread:
         g = round_geomeans(costs.log_ratios(variant, costs.variants[0]))
-        groups: dict[int, list[float]] = {}
-        for round_index, value in zip(costs.rounds, g.tolist(), strict=True):
-            groups.setdefault(round_index % relinks, []).append(value)
-        again = len(g) - len(groups)
-        if again >= _FEWEST_AGAIN:
-            split = nested_split(tuple(groups.values()))
-            sd = 0.0 if split is None else split.layout_sd
-            shown = _p_of_groups(tuple(groups.values())) < error
-        else:
-            sd, degrees = float(np.std(g, ddof=1)), len(g) - 1
-            shown = chi_squared_tail(degrees * (sd / limit) ** 2, degrees) < error
-        if shown and sd > limit:
-            found.append(RelinksDiffer(variant, sd, again >= _FEWEST_AGAIN))
-    return tuple(sorted(found, key=lambda each: -each.sd))
+        used = np.asarray(costs.rounds, dtype=int) % relinks
+        groups = [g[used == relink] for relink in np.unique(used)]
+        degrees = len(groups) - 1
+        variance = float(np.var([group.mean() for group in groups], ddof=1)) if degrees > 0 else 0.0
+        if len(g) - len(groups) < _FEWEST_AGAIN or degrees < 1:
+            return cls(variance, degrees, variance, 0.0, told_apart=False)
+        split = nested_split([group.tolist() for group in groups])
+        of_layouts = 0.0 if split is None else split.layout_sd**2
+        return cls(variance, degrees, of_layouts, _p_of(groups), told_apart=True)
 
 
-def _p_of_groups(groups: Sequence[Sequence[float]]) -> float:
+def _p_of(groups: list[Floats]) -> float:
     """P of at least so large an F, were all groups of one mean."""
-    from scipy.special import fdtrc  # noqa: PLC0415 - a quarter of a second, at first use
-
     total, k = sum(map(len, groups)), len(groups)
-    grand = sum(map(sum, groups)) / total
-    means = [sum(group) / len(group) for group in groups]
-    between = sum(len(g) * (m - grand) ** 2 for g, m in zip(groups, means, strict=True)) / (k - 1)
-    inside = sum((value - m) ** 2 for g, m in zip(groups, means, strict=True) for value in g)
-    within = inside / (total - k)
-    return float(fdtrc(k - 1, total - k, between / within)) if within else float(between == 0)
+    grand = float(np.concatenate(groups).mean())
+    between = sum(len(group) * (float(group.mean()) - grand) ** 2 for group in groups) / (k - 1)
+    within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / (total - k)
+    return f_tail(between / within, k - 1, total - k) if within > 0 else float(between == 0)

@@ -10,7 +10,8 @@ with d[relink] a variant's log ratios to the mean of both copies of the baseline
 and v the variance of the variant's own layouts. In s² are those of both: Var(d) = v + v₀/2. The
 copies have relinks of their own, Var(baseline - twin) = 2·v₀, and what is left is v (Grubbs, JASA
 1948: differences of three or more tell the variance of each). The noise of executions is left in,
-the same for all: bounds lie a little high, and their order stays.
+the same for all: bounds lie a little high, and their order stays. Simulated, 92 to 96 % of fresh
+links stay below: least with three relinks, or beside a baseline whose layouts differ far more.
 """
 
 from __future__ import annotations

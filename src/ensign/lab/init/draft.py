@@ -130,7 +130,7 @@ def _axes(compilers: Sequence[str]) -> Iterator[str]:
 
 
 def _alignment() -> Iterator[str]:
-    yield "# Aligned code depends less on where it lies in memory; 'ensign run' says when to try it:"
+    yield "# Aligned code is less at the mercy of where it lies; 'ensign run' says when to try it:"
     yield '# alignment = ["default", "loops"]'
 
 

@@ -11,13 +11,14 @@ from ensign.model.finding_kinds.judgment import LAYOUTS_SPREAD, LAYOUTS_SPREAD_P
 from ensign.model.findings import Finding
 from ensign.model.study import Study
 from ensign.model.study_axes import Axes
+from ensign.model.trials import TWIN
 from ensign.model.units import parse_share
-from ensign.model.variants import AXES, Variant
+from ensign.model.variants import AXES, DEFAULTS, Variant
 from ensign.stats.relinks_differ import relinks_differ
 from ensign.stats.rounds import RoundCosts
 from ensign.variants.expand import expand, same_choices
 
-_ALIGNED = "loops"
+_ALIGNED, _MOST_ALIGNED = "alignment", "loops"
 _MOST_NAMED = 3
 # Compilers align little or nothing there.
 _UNALIGNED_LEVELS = ("-O0", "-Os", "-Oz")
@@ -28,65 +29,68 @@ def layouts_spread(study: Study, costs: RoundCosts, relinks: int) -> tuple[Findi
     margin = study.race.margin
     if not relinks or margin is None:
         return ()
-    differing = relinks_differ(costs, relinks, parse_share(margin), study.race.level)
-    if not differing:
+    found = relinks_differ(costs, relinks, parse_share(margin), study.race.level)
+    if not found:
         return ()
-    first = differing[0]
-    size = f"standard deviation {100 * math.expm1(first.sd):.1f} %, the margin is {margin}"
-    also = ", ".join(each.variant for each in differing[1:])
-    size += f"; also of {also}" if also else ""
-    pair = f"{first.variant} against {costs.variants[0]}"
-    if first.told_apart:
-        said, kind = f"relinks differ in the speedup of {pair} ({size})", LAYOUTS_SPREAD
-    else:
-        said = (
-            f"rounds, each with another relink, differ in the speedup of {pair} ({size}): by "
-            "where code lies, or by noise"
-        )
-        kind = LAYOUTS_SPREAD_PERHAPS
-    return (kind.found(f"{said}; {way_out(study, [each.variant for each in differing])}"),)
+    each = ", ".join(f"{one.variant} by {100 * math.expm1(one.sd):.1f} %" for one in found)
+    more = f"differ by more than the margin of {margin}: {each} (standard deviation)"
+    names = [one.variant for one in found]
+    if costs.variants[0] in names:
+        # All speedups are against it, so that all of them hang on it; the fastest come first.
+        means = {name: costs.with_twin(name).mean() for name in costs.variants if name != TWIN}
+        names += sorted(means, key=lambda name: float(means[name]))
+    advice = way_out(study, names)
+    if found[0].told_apart:
+        return (LAYOUTS_SPREAD.found(f"relinks {more}; {advice}"),)
+    text = f"rounds, each with another relink, {more}, by where code lies or by noise; {advice}"
+    return (LAYOUTS_SPREAD_PERHAPS.found(text),)
 
 
 def way_out(study: Study, names: Sequence[str]) -> str:
-    """Which lines of the study build these variants, and the baseline, aligned."""
+    """Which lines of the study build the baseline aligned, and these variants, the first first."""
     variants = expand(study)
-    baseline = variants[0]
-    chosen = [baseline, *(each for each in variants[1:] if each.name in names)]
-    able = [each for each in chosen if each.optimization not in _UNALIGNED_LEVELS]
+    by_name = {each.name: each for each in variants}
+    chosen = [variants[0], *(by_name[name] for name in dict.fromkeys(names) if name in by_name)]
     lacking = [
         each
-        for each in able
-        if each.alignment == "default"
-        and not any(same_choices(replace(each, alignment=_ALIGNED), other) for other in variants)
+        for each in dict.fromkeys(chosen)
+        if each.alignment == DEFAULTS[_ALIGNED]
+        and each.optimization not in _UNALIGNED_LEVELS
+        and not any(same_choices(_aligned(each), other) for other in variants)
     ]
-    if not lacking:
-        return (
-            'race.prefer = "robust" chooses by the worst layout'
-            if any(each.alignment != "default" for each in variants)
-            else "more relinks ('count' of [layouts]) narrow the intervals"
-        )
-    lines = "; ".join(_lines(study.axes, baseline, lacking))
-    return f"aligned builds may be faster, and differ less: {lines}"
+    if lacking:
+        lines = "; ".join(_lines(study, variants[0], lacking))
+        return f"aligned builds may be faster, and differ less: add {lines}"
+    if all(each.alignment == DEFAULTS[_ALIGNED] for each in variants):
+        return "more relinks ('count' of [layouts]) give narrower intervals"
+    if study.race.prefer == "robust":
+        return "aligned builds race, and the winner is the best at its worst layout"
+    return 'aligned builds race; race.prefer = "robust" chooses by the worst layout'
 
 
-def _lines(axes: Axes, baseline: Variant, lacking: Sequence[Variant]) -> Iterator[str]:
-    in_axes = axes.combine != "list" and _ALIGNED not in axes.alignment
+def _aligned(variant: Variant) -> Variant:
+    return replace(variant, alignment=_MOST_ALIGNED)
+
+
+def _lines(study: Study, baseline: Variant, lacking: Sequence[Variant]) -> Iterator[str]:
+    axes = study.axes
+    if axes.combine != "one-at-a-time" and study.baseline.alignment is None:
+        yield f"[baseline] alignment = {json.dumps(baseline.alignment)}"
+    in_axes = axes.combine != "list" and _MOST_ALIGNED not in axes.alignment
     if in_axes:
-        values = [*axes.alignment, _ALIGNED]
-        yield f"in [axes] alignment = {json.dumps(values)}"
-    if in_axes and axes.combine == "product":
-        return
+        yield f"[axes] alignment = {json.dumps([*axes.alignment, _MOST_ALIGNED])}"
+        if axes.combine == "product":
+            return
     # One at a time the axis aligns the baseline alone.
-    others = [each for each in lacking if not (in_axes and same_choices(each, baseline))]
+    others = [each for each in lacking if not (in_axes and each is baseline)]
     for each in others[:_MOST_NAMED]:
-        yield f"[[include]] with {', '.join(_keys(axes, each))}"
+        yield f"[[include]] {', '.join(_keys(axes, _aligned(each)))}"
 
 
 def _keys(axes: Axes, variant: Variant) -> Iterator[str]:
     """What an [[include]] must say: it has the first value of each axis that it leaves out."""
-    aligned = replace(variant, alignment=_ALIGNED)
     for axis in AXES:
-        value = getattr(aligned, axis)
+        value = getattr(variant, axis)
         if value != getattr(axes, axis)[0]:
             number = axis == "codegen_units" and value.isdigit()
             yield f"{axis} = {value if number else json.dumps(value)}"
