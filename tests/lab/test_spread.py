@@ -9,13 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ensign.lab.cpu_plan import CpuPlan
+from ensign.lab.study.fixed import PlanContext, fixed_plan
+from ensign.lab.study.layouts import rotating
+from ensign.lab.study.rounds import RaceContext, race_rounds
 from ensign.lab.study.spread import layouts_spread, way_out
+from ensign.lab.study.variants import RacedVariants
 from ensign.lab.study_file import parse_study
 from ensign.model.findings import Finding, Severity
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Metric
 from ensign.stats.rounds import RoundCosts
+from ensign.store.folder import StudyFolder
 from ensign.variants.expand import expand
+from races import SimulatedMeter
 
 TEXT = """\
 name = "s"
@@ -137,3 +144,42 @@ def test_nothing_is_said_below_the_margin_without_one_or_without_relinks() -> No
     assert said(study, 24, relinks=0) == []
     none = study.model_copy(update={"race": study.race.model_copy(update={"margin": None})})
     assert said(none, 24) == []
+
+
+def test_a_race_tells_of_the_spread_once_and_before_its_end(tmp_path: Path) -> None:
+    names = ("gcc-12-O2", "gcc-12-O3")
+    relinks = {name: tuple(f"/b/{name}-{k}" for k in range(24)) for name in names}
+    natural = RacedVariants(
+        tuple((name, f"/b/{name}") for name in names), {}, CpuPlan((1,), (0,), (0,))
+    )
+    study = study_of(ONE_AT_A_TIME)
+    race = study.race.model_copy(update={"budget": "4s"})
+    study = study.model_copy(update={"race": race})
+    variants = rotating(study, natural, relinks)
+    places = np.random.default_rng(1).normal(0, 0.04, 100)
+    told: list[tuple[int, Finding]] = []
+
+    def cost_ns(variant: str, _execution: int) -> int:
+        (program,) = (
+            each["program"]["argv"][0]
+            for each in meter.requests[-1][1]["variants"]  # type: ignore[attr-defined]
+            if each["name"] == variant
+        )
+        place = sum(map(ord, program)) % len(places)
+        return round(20_000_000 * float(np.exp(places[place])))
+
+    meter, folder = SimulatedMeter(cost_ns), StudyFolder(tmp_path)
+    plan = fixed_plan(PlanContext(meter, meter, folder, lambda _: None), study, variants, "key")
+    context = RaceContext(
+        meter,
+        meter,
+        folder,
+        lambda _: None,
+        lambda _: None,
+        lambda finding: told.append((len(folder.done("key")), finding)),
+    )
+    closed, _ = race_rounds(context, study, variants, plan)
+    ((rounds, finding),) = told
+    assert finding.code == "layouts-spread"
+    assert rounds == 12 + 4 <= closed.pilots < closed.rounds / 2
+    assert '[[include]] optimization = "-O3", alignment = "loops"' in finding.text
