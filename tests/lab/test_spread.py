@@ -115,6 +115,16 @@ def test_levels_that_align_nothing_are_not_advised_and_what_races_is_not_added_a
     assert way_out(crossed, ["gcc-12-O3"]).startswith('aligned builds race; race.prefer = "robust"')
 
 
+def test_where_the_baseline_moves_the_fastest_are_aligned_first_and_once() -> None:
+    three = ONE_AT_A_TIME.replace('"-O3"]', '"-O1", "-O3"]')
+    ranked = ["gcc-12-O3", "gcc-12-O2", "gcc-12-O1"]
+    said = way_out(study_of(three), ["gcc-12-O2"], ranked)
+    assert said.index('"-O3"') < said.index('"-O1"')
+    aligned = study_of(three, "", '[[include]]\noptimization = "-O3"\nalignment = "loops"\n')
+    again = way_out(aligned, ["gcc-12-O2"], ranked)
+    assert again.endswith('add [axes] alignment = ["default", "loops"]')
+
+
 def costs_of(rounds: int, spread: float) -> RoundCosts:
     rng = np.random.default_rng(1)
     names = ("gcc-12-O2", "gcc-12-O3", TWIN)

@@ -18,8 +18,8 @@ def test_the_verdict_says_why_and_who_was_passed_over() -> None:
     verdict = verdict_of(raced("robust", **WORST))
     assert verdict.headline.startswith(f"{STEADY} is ")
     assert (
-        f"Robust: its worst layout is 4.0 % faster than the mean of {BASELINE} (one fresh link "
-        f"in 20 is slower); the worst of {BASELINE} itself is 3.8 % slower."
+        f"Robust: its worst layout is 4.0 % faster than the mean of {BASELINE} (about one "
+        f"fresh link in 20 is slower); the worst of {BASELINE} itself is 3.8 % slower."
     ) in verdict.details
     assert f"On average {FAST} is faster still, but at its worst 1.5 % slower." in verdict.details
     assert not any("Robust" in line for line in verdict_of(raced("mean", **WORST)).details)

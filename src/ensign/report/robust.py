@@ -8,7 +8,7 @@ from ensign.model.results import Result, SuiteComparison
 from ensign.model.units import speedup
 from ensign.report.words import clean, listed, percent
 
-_ODDS = "one fresh link in 20 is slower"
+_ODDS = "about one fresh link in 20 is slower"
 _UNKNOWN = "not known"
 
 

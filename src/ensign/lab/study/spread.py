@@ -26,30 +26,34 @@ _UNALIGNED_LEVELS = ("-O0", "-Os", "-Oz")
 
 def layouts_spread(study: Study, costs: RoundCosts, relinks: int) -> tuple[Finding, ...]:
     """A finding where they do; `costs` are of rounds that took turns with so many relinks."""
-    margin = study.race.margin
-    if not relinks or margin is None:
+    if not relinks or study.race.margin is None:
         return ()
-    found = relinks_differ(costs, relinks, parse_share(margin), study.race.level)
+    margin = parse_share(study.race.margin)
+    found = relinks_differ(costs, relinks, margin, study.race.level)
     if not found:
         return ()
     each = ", ".join(f"{one.variant} by {100 * math.expm1(one.sd):.1f} %" for one in found)
-    more = f"differ by more than the margin of {margin}: {each} (standard deviation)"
-    names = [one.variant for one in found]
-    if costs.variants[0] in names:
-        # All speedups are against it, so that all of them hang on it; the fastest come first.
-        means = {name: costs.with_twin(name).mean() for name in costs.variants if name != TWIN}
-        names += sorted(means, key=lambda name: float(means[name]))
-    advice = way_out(study, names)
+    more = f"differ by more than the margin of {100 * margin:.4g} %: {each} (standard deviation)"
+    means = {name: costs.with_twin(name).mean() for name in costs.variants if name != TWIN}
+    by_mean = sorted(means, key=lambda name: float(means[name]))
+    advice = way_out(study, [one.variant for one in found], by_mean)
     if found[0].told_apart:
         return (LAYOUTS_SPREAD.found(f"relinks {more}; {advice}"),)
     text = f"rounds, each with another relink, {more}, by where code lies or by noise; {advice}"
     return (LAYOUTS_SPREAD_PERHAPS.found(text),)
 
 
-def way_out(study: Study, names: Sequence[str]) -> str:
-    """Which lines of the study build the baseline aligned, and these variants, the first first."""
+def way_out(study: Study, names: Sequence[str], by_mean: Sequence[str] = ()) -> str:
+    """Which lines of the study build the baseline and these variants aligned, the first first.
+
+    All speedups hang on the baseline. Where its relinks differ, and nothing is aligned yet, the
+    others are worth it, too, in their order `by_mean`.
+    """
     variants = expand(study)
     by_name = {each.name: each for each in variants}
+    none_aligned = all(each.alignment == DEFAULTS[_ALIGNED] for each in variants)
+    if variants[0].name in names and none_aligned:
+        names = (*names, *by_mean)
     chosen = [variants[0], *(by_name[name] for name in dict.fromkeys(names) if name in by_name)]
     lacking = [
         each
@@ -61,7 +65,7 @@ def way_out(study: Study, names: Sequence[str]) -> str:
     if lacking:
         lines = "; ".join(_lines(study, variants[0], lacking))
         return f"aligned builds may be faster, and differ less: add {lines}"
-    if all(each.alignment == DEFAULTS[_ALIGNED] for each in variants):
+    if none_aligned:
         return "more relinks ('count' of [layouts]) give narrower intervals"
     if study.race.prefer == "robust":
         return "aligned builds race, and the winner is the best at its worst layout"
