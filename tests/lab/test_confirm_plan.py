@@ -28,7 +28,7 @@ from ensign.lab.study_file import StudyFile, parse_study
 from ensign.model.builds import CheckStatus
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import MachineFacts, Result
+from ensign.model.results import LayoutFacts, MachineFacts, Result, WorstLayout
 from ensign.model.variants import Variant
 from ensign.store.folder import StudyFolder
 
@@ -84,6 +84,23 @@ def plan_of(file: StudyFile, result: Result) -> ConfirmPlan:
     assert asked is not None
     finalists = choose_finalists(result, file.variants, asked.finalists)
     return new_plan(file, asked, finalists, EXPLORED, ROOM)
+
+
+def test_robust_finalists_are_the_best_at_their_worst_and_the_plan_keeps_it() -> None:
+    robust = FILE.study.race.model_copy(update={"prefer": "robust"})
+    file = replace(FILE, study=FILE.study.model_copy(update={"race": robust}))
+    result = explored(gcc_12_O3=0.9, gcc_12_Os=0.95)
+    rows = (("gcc-12-O2", 1.04), ("gcc-12-O3", 1.02), ("gcc-12-Os", 0.97))
+    worst = tuple(WorstLayout(*row) for row in rows)
+    result = replace(result, prefer="robust", layouts=LayoutFacts(4, "order", worst=worst))
+    plan = plan_of(file, result)
+    assert plan.finalists == ("gcc-12-Os", "gcc-12-O3")
+    assert plan_of(FILE, replace(result, prefer="mean")).finalists == plan.finalists[::-1]
+    # The plan was fixed beforehand, whatever the study says later.
+    assert plan.sha256 != plan_of(FILE, result).sha256
+    assert confirming(FILE, plan).study.race.prefer == "robust"
+    unsafe = LayoutFacts(4, "order", worst=(WorstLayout("gcc-12-O2", 1.01), *worst[1:]))
+    assert plan_of(file, replace(result, layouts=unsafe)).finalists == ("gcc-12-Os",)
 
 
 def test_the_names_of_this_study() -> None:

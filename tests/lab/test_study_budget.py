@@ -58,7 +58,7 @@ def raced(
     """The closed plan, and what was told."""
     told: list[RoundPlan] = []
     plan = fixed_plan(site_of(meter, folder), study, VARIANTS, "key")
-    course = RaceContext(meter, meter, folder, told.append, lambda _: None)
+    course = RaceContext(meter, meter, folder, told.append, lambda _: None, lambda _: None)
     return race_rounds(course, study, VARIANTS, plan)[0], told
 
 

@@ -233,6 +233,15 @@ def test_a_margin_of_none_is_no_margin() -> None:
     assert file.study.race.margin is None
 
 
+@pytest.mark.parametrize("layouts", ["", '[layouts]\ncount = 4\nvariants = "baseline"\n'])
+def test_robust_builds_are_chosen_among_relinks_that_are_raced(layouts: str) -> None:
+    race = '[race]\nprefer = "robust"\n'
+    (line,) = errors_of(f"{STUDY}\n{race}{layouts}")
+    assert line.startswith("s.toml:30: 'prefer': a robust build is chosen among its relinks")
+    file = parse_study(f"{STUDY}\n{race}[layouts]\ncount = 4\n", Path("s.toml"))
+    assert file.study.race.prefer == "robust"
+
+
 def test_a_misspelt_key_is_not_reported_as_missing_too() -> None:
     assert len(changed(('artifact = "demo"', 'artefact = "demo"'))) == 1
 

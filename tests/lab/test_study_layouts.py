@@ -22,7 +22,9 @@ from ensign.model.comparisons import Direction
 from ensign.model.results import MachineFacts, Result
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Trial
+from ensign.report.effects import effects_view
 from ensign.report.layouts import scope
+from ensign.stats.winner import winner
 from ensign.store.folder import StudyFolder
 from races import SimulatedMeter, execution
 
@@ -199,6 +201,43 @@ def test_one_binary_says_faster_and_the_layouts_say_no() -> None:
     split = next(each for each in layouts.layouts.splits if each.variant == "gcc-O3")
     assert (split.relinks, split.executions) == (8, 16)
     assert split.layout_sd > 10 * split.execution_sd
+
+
+def test_a_level_that_pays_only_when_code_is_aligned() -> None:
+    """As mawk's -O3: what it gains lies anywhere between layouts, unless loops are aligned."""
+    means = {"O2": 0.0, "O3": 0.0, "O2-align": -0.005, "O3-align": -0.08}
+    rng = np.random.default_rng(4)
+    places = {
+        name: rng.normal(0, 0.002 if "align" in name else 0.02, 12) for name in (*means, TWIN)
+    }
+
+    def cost(variant: str, round_index: int) -> float:
+        return float(means.get(variant, 0.0) + places[variant][round_index % 12])
+
+    builds = tuple(
+        replace(
+            built(name, 12),
+            choices=(
+                ("compiler", "gcc-12"),
+                ("optimization", f"-{name[:2]}"),
+                *([("alignment", "loops")] if "align" in name else []),
+            ),
+        )
+        for name in means
+    )
+    study = a_study(count=12, rounds=24)
+    race = study.race.model_copy(update={"prefer": "robust"})
+    study = study.model_copy(update={"race": race})
+    result = study_result(study, record(*builds, relinks=12), raced(cost, 24, (*means, TWIN)))
+    effects = effects_view(result)
+    assert effects is not None
+    (level,) = [each for each in effects.sentences if each.startswith("-O3 instead of -O2 is")]
+    assert "It depends: with default alignment unclear (" in level
+    assert "; with functions and loops aligned +7." in level
+    best = winner(result)
+    assert best is not None
+    assert best.comparison.variant == "O3-align"
+    assert [each.code for each in result.findings].count("layouts-spread") == 1
 
 
 def test_executions_of_one_relink_are_one_observation() -> None:

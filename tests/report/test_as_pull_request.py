@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ensign.model.findings import Finding, Severity
-from ensign.model.results import Result
+from ensign.model.results import LayoutFacts, Result, WorstLayout
 from ensign.model.shipment import Shipment, ShippedFile, Verified
 from ensign.report.as_pull_request import pull_request
 from report_data import HOSTILE, SPREAD, confirmed_study, study
@@ -47,6 +47,16 @@ def test_it_says_what_is_not_shown() -> None:
     assert "only the baseline was relinked" in doubts_of(study(layouts=SPREAD))
     named = doubts_of(study(), "gcc-12-O3")
     assert "It is not shown that gcc-12-O3 is faster than gcc-12-O2." in named
+
+
+def test_of_a_robust_winner_it_says_why_it_was_chosen() -> None:
+    worst = (WorstLayout("gcc-12-O2", 1.04), WorstLayout(SHIPMENT.variant, 0.98))
+    robust = study(prefer="robust", layouts=LayoutFacts(12, "object order", worst=worst))
+    said = "Robust: its worst layout is 2.0 % faster than the mean of gcc-12-O2"
+    assert said in section(pull_request(robust, SHIPMENT, "s.toml"), "Why")
+    named = replace(SHIPMENT, variant="gcc-12-O3-lto")
+    assert "Robust" not in section(pull_request(robust, named, "s.toml"), "Why")
+    assert "Robust" not in section(pull_request(study(), SHIPMENT, "s.toml"), "Why")
 
 
 def test_patches_of_the_study_are_said() -> None:

@@ -106,6 +106,23 @@ def test_what_an_effect_depends_on_is_said_where_the_interaction_is_shown() -> N
     assert "It depends" not in without
 
 
+def test_a_level_that_pays_only_when_code_is_aligned_is_said() -> None:
+    aligned = AxisChange("alignment", "default", "loops")
+    main = effect(-0.04, 0.01, significant=True, changes=(O3,), groups=2)
+    conditions = tuple(
+        effect(
+            ratio, 0.01, significant=ratio != 0, changes=(O3,), groups=1, given=(("alignment", at),)
+        )
+        for ratio, at in ((0.0, "default"), (-0.08, "loops"))
+    )
+    both = effect(-0.08, 0.01, significant=True, changes=(O3, aligned), groups=1)
+    alone, together = said(main, conditional=conditions, interactions=(both,))
+    assert "It depends: with default alignment unclear (" in alone
+    assert "; with functions and loops aligned +8.3 % (" in alone
+    assert together.startswith("-O3 instead of -O2 and alignment of functions and loops together ")
+    assert restriction_words((("alignment", "functions"),)) == "with functions aligned"
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

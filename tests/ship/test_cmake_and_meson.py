@@ -71,6 +71,7 @@ def ship(
     built: list[list[str]],
     edits: list[dict[str, object]],
     commands: list[list[str]],
+    variant: Variant = LTO,
 ) -> Shipment:
     source = folder / "source"
     source.mkdir()
@@ -91,9 +92,17 @@ def ship(
             "check": {"same_output": []},
         }
     )
-    request = BuildRequest(study, folder / "shipped.toml", (BASELINE, LTO), BASELINE.name)
-    measured = build_variants(request, ports).result(LTO.name)
+    request = BuildRequest(study, folder / "shipped.toml", (BASELINE, variant), BASELINE.name)
+    measured = build_variants(request, ports).result(variant.name)
     return ship_variant(request, measured, ports, ignore)
+
+
+LISTS_EDIT: dict[str, object] = {
+    "file": "CMakeLists.txt",
+    "line": 'set(CMAKE_C_FLAGS "${CMAKE_C_FLAGS} -Wall")',
+    "replace": 'set(CMAKE_C_FLAGS "${CMAKE_C_FLAGS} -Wall {cflags}")\n'
+    'set(CMAKE_EXE_LINKER_FLAGS "${CMAKE_EXE_LINKER_FLAGS} {ldflags}")',
+}
 
 
 def patched(folder: Path, shipment: Shipment) -> Path:
@@ -108,17 +117,22 @@ def patched(folder: Path, shipment: Shipment) -> Path:
 def test_a_change_of_cmakelists_has_the_measured_effects(
     tmp_path: Path, recording_ports: BuildPorts
 ) -> None:
-    edits: list[dict[str, object]] = [
-        {
-            "file": "CMakeLists.txt",
-            "line": 'set(CMAKE_C_FLAGS "${CMAKE_C_FLAGS} -Wall")',
-            "replace": 'set(CMAKE_C_FLAGS "${CMAKE_C_FLAGS} -Wall {cflags}")\n'
-            'set(CMAKE_EXE_LINKER_FLAGS "${CMAKE_EXE_LINKER_FLAGS} {ldflags}")',
-        }
-    ]
-    shipment = ship(tmp_path, recording_ports, OF_CMAKE, edits, [CMAKE, MAKE])
+    shipment = ship(tmp_path, recording_ports, OF_CMAKE, [LISTS_EDIT], [CMAKE, MAKE])
     assert shipment.verified.problems == ()
     assert "-flto" in (patched(tmp_path, shipment) / "CMakeLists.txt").read_text()
+
+
+@needs_cmake
+@pytest.mark.parametrize("lto", ["off", "full"])
+def test_an_alignment_is_shipped_by_cmakelists(
+    tmp_path: Path, recording_ports: BuildPorts, lto: str
+) -> None:
+    aligned = Variant("aligned", "gcc-12", "-O3", lto, alignment="loops")
+    shipment = ship(tmp_path, recording_ports, OF_CMAKE, [LISTS_EDIT], [CMAKE, MAKE], aligned)
+    assert shipment.verified.problems == ()
+    assert shipment.verified.same_bytes
+    text = (patched(tmp_path, shipment) / "CMakeLists.txt").read_text()
+    assert "-falign-functions=64 -falign-loops=32 -falign-jumps=32" in text
 
 
 @needs_cmake

@@ -16,6 +16,7 @@ from ensign.lab.compare.run import Expected, Progress
 from ensign.lab.study.racing import RoundPlan, RoundProgress
 from ensign.model.build_events import BuildEvent
 from ensign.model.comparisons import Comparison
+from ensign.model.findings import Finding
 from ensign.model.quoting import visible
 from ensign.model.units import format_duration, format_percent, format_size, speedup
 from ensign.report.terminal_page import Screen
@@ -129,6 +130,11 @@ class RoundsProgress:
             ).replace("%", " %")
         self._line.clear()
         write(self._stream, f"racing: {said}\n")
+
+    def tell(self, finding: Finding) -> None:
+        """A line about a finding that need not wait for the end."""
+        self._line.clear()
+        write(self._stream, f"racing: {visible(finding.said)} ({finding.code})\n")
 
     def show(self, progress: RoundProgress) -> None:
         """Rewrites the line, if it is time to."""

@@ -65,6 +65,7 @@ def run(  # noqa: PLR0913  # what the command line says
             pilot=lambda workload: line.show(f"pilot: {workload}"),
             plan=rounds.expect,
             trial=rounds.show,
+            finding=rounds.tell,
         )
         context = StudyContext(cache, confined_ports(file, ports), folder, progress)
         steps = StudySteps(file, context, update_lock, install_dependencies)

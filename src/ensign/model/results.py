@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
+from typing import Literal
 
 from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import Comparison, Direction, Size
@@ -121,12 +122,23 @@ class LayoutSpread:
 
 
 @dataclass(frozen=True, slots=True)
+class WorstLayout:
+    """The cost ratio that a fresh link of a variant stays below 19 times in 20.
+
+    It is over the mean of the baseline's layouts, also for the baseline itself.
+    """
+
+    variant: str
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
 class LayoutFacts:
     """Relinks in a study. `raced` is how many of each variant the rounds used in turn, or 0.
 
     `kind` says in what relinks differ; `unable` names variants that were raced as one binary all
     the same. `spreads` come from a race of the baseline's relinks against its natural link, the
-    spread of the whole suite first.
+    spread of the whole suite first. `worst` has every variant whose relinks took turns.
     """
 
     raced: int
@@ -134,6 +146,11 @@ class LayoutFacts:
     unable: tuple[str, ...] = ()
     splits: tuple[LayoutSplit, ...] = ()
     spreads: tuple[LayoutSpread, ...] = ()
+    worst: tuple[WorstLayout, ...] = ()
+
+    def worst_of(self, variant: str) -> float | None:
+        """The worst layout to expect of a variant, as a cost ratio; None where it is not known."""
+        return next((each.ratio for each in self.worst if each.variant == variant), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +172,10 @@ class Result:
     `latency` has the workloads whose drives kept it. `stopped` says why there are no more rounds,
     where they were not counted beforehand, `withheld` why nothing is compared, where that is so.
     Times are those asked for (`budget_s`, None without one), used in all (`used_s`), and of racing
-    alone (`racing_s`). `trials` are raw, where they are not stored elsewhere. `extra` has further
-    pairs for people; `redo` is the command line that repeats it. With a `confirmation` all other
-    rows are an exploration, of which nothing is claimed.
+    alone (`racing_s`). A winner is chosen by what is preferred (`prefer`). `trials` are raw, where
+    they are not stored elsewhere. `extra` has further pairs for people; `redo` is the command line
+    that repeats it. With a `confirmation` all other rows are an exploration, of which nothing is
+    claimed.
     """
 
     name: str
@@ -208,6 +226,7 @@ class Result:
     seed: int = 0
     confinement: str = ""
     trials: tuple[Trial, ...] = ()
+    prefer: Literal["mean", "robust"] = "mean"
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

@@ -69,6 +69,10 @@ class Race(Section):
         description="executions of every workload: so many, with `precision` at least; without it "
         "as many as the budget holds",
     )
+    prefer: Literal["mean", "robust"] = Field(
+        default="mean",
+        description="by what a winner is chosen: the mean of its layouts, or the worst of them",
+    )
     confirm: Confirm | None = Field(
         default=None, description="explore with the rounds, then confirm the best afresh"
     )

@@ -31,6 +31,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
         *_some_workload(study),
         *_slice_check(study),
         *_stopping(study),
+        *_prefer(study),
         *_check(study),
         *_training(study),
         *_ship(study),
@@ -61,6 +62,15 @@ def _stopping(study: Study) -> Iterator[Problem]:
         yield Problem(
             where,
             "'stopping': with layouts of all variants relinks count, not rounds; leave out one",
+        )
+
+
+def _prefer(study: Study) -> Iterator[Problem]:
+    if study.race.prefer == "robust" and study.layouts.variants != "all":
+        yield Problem(
+            ("race", "prefer"),
+            "'prefer': a robust build is chosen by its relinks, which this study does not race; "
+            "[layouts] races them, or leave out 'prefer'",
         )
 
 

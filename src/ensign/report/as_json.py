@@ -266,6 +266,7 @@ def _layouts(layouts: LayoutFacts) -> dict[str, Json]:
         "unable": list(layouts.unable),
         "splits": [asdict(split) for split in layouts.splits],
         "spreads": [asdict(spread) for spread in layouts.spreads],
+        "worst": [asdict(each) for each in layouts.worst],
     }
 
 
@@ -299,6 +300,7 @@ def _about(result: Result) -> dict[str, Json]:
         },
         "band_edges": list(result.band_edges),
         "seed": result.seed,
+        "prefer": result.prefer,
         "confinement": result.confinement,
         "commands": dict(result.commands),
         "toolchains": dict(result.toolchains),

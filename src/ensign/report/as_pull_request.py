@@ -16,8 +16,10 @@ from ensign.report.confirmation import confirmed, exploration_text, findings_of
 from ensign.report.github import code_block, safe
 from ensign.report.layouts import beside_spread, scope
 from ensign.report.processors import where_it_runs
+from ensign.report.robust import robust_details
 from ensign.report.verdict import suite_sentence, unshown_claim, verdict_of, what_hurts
 from ensign.report.words import clean, plain_share
+from ensign.stats.winner import shown_faster, winner
 
 
 def pull_request(result: Result, shipment: Shipment, study: str) -> str:
@@ -84,6 +86,8 @@ def _why(result: Result, measured: SuiteComparison | None) -> Iterator[str]:
     if measured.non_inferior and result.margin is not None:
         limit = plain_share(result.margin)
         yield f"No workload is slower by more than {limit}: shown for each of them."
+    if measured == winner(result):
+        yield from map(safe, robust_details(measured, shown_faster(result), result))
 
 
 def _caveats(doubts: Iterable[str], build: BuildFacts, result: Result) -> Iterator[str]:

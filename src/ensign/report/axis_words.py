@@ -19,6 +19,11 @@ _WHOLE = {
     ("alignment", "functions"): "alignment of functions",
     ("alignment", "loops"): "alignment of functions and loops",
 }
+_ALIGNED = {
+    "default": "with default alignment",
+    "functions": "with functions aligned",
+    "loops": "with functions and loops aligned",
+}
 _OFF = "off"
 
 
@@ -57,6 +62,8 @@ def _condition(axis: str, value: str) -> str:
         return f"at {clean(value)}"
     if axis == "dependencies":
         return "with flags for the dependencies" if value == "flags" else "with plain dependencies"
+    if axis == "alignment":
+        return _ALIGNED[value]
     return _said(axis, value)
 
 

@@ -15,8 +15,9 @@ from ensign.report import words
 from ensign.report.both_metrics import both_said, why_they_disagree
 from ensign.report.confirmation import confirmation_text, pending_text
 from ensign.report.layouts import beside_spread, speaks_of_binaries
+from ensign.report.robust import none_robust, robust_details
 from ensign.report.words import clean, listed, plain_share, span_of
-from ensign.stats.winner import able, barred, winner
+from ensign.stats.winner import able, barred, shown_faster, winner
 
 _MOST_NAMED = 5
 _TWO_LINES = 155
@@ -57,9 +58,10 @@ def _of_suite(result: Result) -> Verdict:
     unfit = barred(result.findings, result.builds)
     left = able(result)
     caveats = (*_study_caveats(result, unfit & {e.comparison.variant for e in pairs}),)
-    best = winner(result)
+    best, faster = winner(result), shown_faster(result)
     if best is None:
         headline = _no_winner(left, result) if left or not pairs else _all_barred(pairs)
+        headline = none_robust(faster, result) or headline
         return Verdict(headline, _others(left, result), caveats)
     beyond, inside = beside_spread(best.comparison, result)
     first, *others = _sentences(best, result)
@@ -68,7 +70,8 @@ def _of_suite(result: Result) -> Verdict:
         *filter(None, [why_they_disagree(best.comparison)]),
         *what_hurts(best.comparison.variant, result),
         *_claim(best, result),
-        *_rivals(best, left),
+        *(_rivals(best, left) if result.prefer == "mean" else ()),
+        *robust_details(best, faster, result),
         *filter(None, [beyond]),
     )
     headline = f"{first}."

@@ -1,4 +1,4 @@
-"""Student's t distribution, for arrays.
+"""Student's t distribution, for arrays; and tails of others that tests of variances need.
 
 `scipy.special` takes a quarter of a second to import, so it is imported at first use.
 """
@@ -53,3 +53,10 @@ def chi_squared_tail(value: float, degrees: float) -> float:
     from scipy.special import gammaincc  # noqa: PLC0415
 
     return float(gammaincc(degrees / 2, value / 2))
+
+
+def f_tail(value: float, numerator: float, denominator: float) -> float:
+    """P(an F variable of so many degrees of freedom is at least `value`)."""
+    from scipy.special import fdtrc  # noqa: PLC0415
+
+    return float(fdtrc(numerator, denominator, value))

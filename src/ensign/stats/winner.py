@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ensign.model.builds import CheckStatus
@@ -24,13 +25,39 @@ def barred(findings: Iterable[Finding], builds: Iterable[BuildFacts] = ()) -> fr
 
 
 def able(result: Result) -> tuple[SuiteComparison, ...]:
-    """The variants that may win, the fastest first; neither baseline nor twin is among them."""
+    """The variants that nothing speaks against, the best first; not the baseline or its twin.
+
+    The best has the least mean, or, where robust builds are preferred, is the best at its worst.
+    """
     unfit = barred(result.findings, result.builds) | {result.twin, result.baseline}
     rows = (each for each in result.suite if each.comparison.variant not in unfit)
-    return tuple(sorted(rows, key=lambda each: each.comparison.ratio))
+    return tuple(sorted(rows, key=lambda each: (_rank(each, result), each.comparison.ratio)))
 
 
 def winner(result: Result) -> SuiteComparison | None:
     """The best of those that are shown to be faster."""
-    faster = (each for each in able(result) if each.comparison.direction is Direction.FASTER)
-    return next(faster, None)
+    return next((each for each in shown_faster(result) if can_win(each, result)), None)
+
+
+def shown_faster(result: Result) -> tuple[SuiteComparison, ...]:
+    """Those that nothing speaks against and that are shown to be faster, the best first."""
+    return tuple(each for each in able(result) if each.comparison.direction is Direction.FASTER)
+
+
+def can_win(compared: SuiteComparison, result: Result) -> bool:
+    """Whether it is what is preferred: robust builds are no worse than the baseline at its worst.
+
+    A variant whose worst layout is not known is not robust.
+    """
+    if result.prefer == "mean":
+        return True
+    own = None if result.layouts is None else result.layouts.worst_of(result.baseline)
+    return own is not None and _rank(compared, result) <= own
+
+
+def _rank(compared: SuiteComparison, result: Result) -> float:
+    if result.prefer == "mean":
+        return compared.comparison.ratio
+    layouts = result.layouts
+    worst = None if layouts is None else layouts.worst_of(compared.comparison.variant)
+    return math.inf if worst is None else worst

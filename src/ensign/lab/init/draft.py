@@ -103,12 +103,13 @@ def _build(draft: Draft) -> Iterator[str]:
 
 def _axes(compilers: Sequence[str]) -> Iterator[str]:
     yield "# What is varied: the baseline, and each change of it alone; without 'combine' every"
-    yield "# combination. More axes: alignment, pgo, bolt, target, … (docs/reference/axes.md)"
+    yield "# combination. More axes: pgo, bolt, target, … (docs/reference/axes.md)"
     yield "[axes]"
     yield 'combine = "one-at-a-time"'
     yield f"compiler = {_value(compilers)}"
     yield 'optimization = ["-O2", "-O3"]'
     yield 'lto = ["off", "full"]'
+    yield from _alignment()
     yield ""
     yield "# What all others are compared with."
     yield "[baseline]"
@@ -116,6 +117,11 @@ def _axes(compilers: Sequence[str]) -> Iterator[str]:
     yield 'optimization = "-O2"'
     yield 'lto = "off"'
     yield ""
+
+
+def _alignment() -> Iterator[str]:
+    yield "# Aligned code is less at the mercy of where it lies; 'ensign run' says when to try it:"
+    yield '# alignment = ["default", "loops"]'
 
 
 def _rust_axes() -> Iterator[str]:
@@ -127,6 +133,7 @@ def _rust_axes() -> Iterator[str]:
     yield 'optimization = ["-O3", "-O2"]'
     yield 'lto = ["off", "full"]'
     yield "codegen_units = [16, 1]"
+    yield from _alignment()
     yield ""
     yield "# What all others are compared with: Cargo's own release profile."
     yield "[baseline]"

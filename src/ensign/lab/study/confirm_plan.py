@@ -21,7 +21,7 @@ from ensign.model.study_race import Confirm
 from ensign.model.units import parse_share
 from ensign.model.variants import Variant, trained
 from ensign.stats.expected import FEWEST_ROUNDS
-from ensign.stats.winner import able
+from ensign.stats.winner import able, can_win
 from ensign.store.folder import StudyFolder
 
 _LARGEST_LAYOUT_SEED = 10**6
@@ -35,7 +35,8 @@ _MARGIN = 0.97  # the number is fixed beforehand: rounds may come out a little l
 class ConfirmPlan:
     """What is decided before the first confirming trial; `exploration` is the key of the rounds.
 
-    Each of the `finalists` (best first; none: nothing is raced) is judged at 1 - (1 - level)/k.
+    Each of the `finalists` (best first; none: nothing is raced) is judged at 1 - (1 - level)/k;
+    the winner is chosen by what they `prefer`.
     `layout_seed` gives so many fresh `relinks` (0: none are raced), `profile` counts the fresh
     profile.
     With a `precision` more than the `rounds` are raced while it is not reached, and all of them
@@ -57,6 +58,7 @@ class ConfirmPlan:
     precision: str | None = None
     allowed_ns: int | None = None
     relinks: int = 0
+    prefer: str = "mean"
 
     @property
     def sha256(self) -> str:
@@ -120,6 +122,7 @@ def new_plan(
         precision=study.race.precision if confirm.rounds is None else None,
         allowed_ns=allowed_ns,
         relinks=min(rounds, _MOST_RELINKS if confirm.rounds else _ENOUGH_RELINKS),
+        prefer=study.race.prefer,
     )
 
 
@@ -143,7 +146,7 @@ def _rounds(
 
 
 def choose_finalists(explored: Result, variants: Iterable[Variant], most: int) -> tuple[str, ...]:
-    """The best geometric means below the baseline's, of variants that nothing speaks against. Pure.
+    """The best of those with a mean below the baseline's that nothing speaks against. Pure.
 
     Of several profiles of one variant the best stands for all: its profile is collected anew.
     """
@@ -152,7 +155,8 @@ def choose_finalists(explored: Result, variants: Iterable[Variant], most: int) -
     chosen: list[str] = []
     for compared in able(explored):
         name = compared.comparison.variant
-        if compared.comparison.ratio < 1 and choices.get(name, ()) not in taken:
+        is_better = compared.comparison.ratio < 1 and can_win(compared, explored)
+        if is_better and choices.get(name, ()) not in taken:
             taken.add(choices.get(name, ()))
             chosen.append(name)
     return tuple(chosen[:most])
@@ -181,6 +185,7 @@ def confirming_study(study: Study, plan: ConfirmPlan) -> Study:
             "metric": plan.metric,
             "margin": plan.margin,
             "level": plan.level,
+            "prefer": plan.prefer,
             "rounds": plan.rounds,
             "precision": plan.precision,
             "seed": plan.seed,

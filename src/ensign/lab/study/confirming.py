@@ -230,11 +230,12 @@ def _record_of(folder: StudyFolder, plan: ConfirmPlan) -> Record | None:
 def _kept(file: StudyFile, plan: ConfirmPlan) -> tuple[Finding, ...]:
     """The study says something else by now."""
     race = file.study.race
-    if race.margin == plan.margin and race.level == plan.level:
+    if (race.margin, race.level, race.prefer) == (plan.margin, plan.level, plan.prefer):
         return ()
     text = (
-        f"the confirmation keeps the margin ({plan.margin or 'none'}) and level ({plan.level:g}) "
-        "of its plan, which was fixed before its first trial; the study says otherwise now"
+        f"the confirmation keeps the margin ({plan.margin or 'none'}), level ({plan.level:g}) and "
+        f"preference ({plan.prefer}) of its plan, which was fixed before its first trial; the "
+        "study says otherwise now"
     )
     return (CONFIRM_PLAN_KEPT.found(text),)
 

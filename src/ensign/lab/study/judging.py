@@ -12,6 +12,7 @@ from ensign.lab.study.effects import design_of
 from ensign.lab.study.layouts import layout_facts
 from ensign.lab.study.longer_slices import slice_length_findings
 from ensign.lab.study.overlap import overlap_findings
+from ensign.lab.study.spread import layouts_spread
 from ensign.model.effects import NO_EFFECTS, Factorial
 from ensign.model.experiment import Experiment
 from ensign.model.results import Result
@@ -62,11 +63,13 @@ def study_result(
     usual = [trial.without(gone) for trial in trials]
     raced = tuple(name for name in record.raced if name not in gone)
     moved = slice_length_findings(study, raced, usual, [each.without(gone) for each in longer])
+    spread = layouts_spread(study, judged.executions, record.relinks)
     return replace(
         judged.result,
-        findings=(*overlap_findings(study), *moved, *judged.result.findings),
+        findings=(*overlap_findings(study), *moved, *spread, *judged.result.findings),
         layouts=layout_facts(study, replace(record, raced=raced), judged.executions, relinked),
         factorial=_effects(judged, record),
+        prefer=study.race.prefer,
     )
 
 

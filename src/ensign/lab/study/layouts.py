@@ -16,11 +16,12 @@ from ensign.model.builds import BuildFacts
 from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Trial, failed_variants
-from ensign.stats.layouts import Split, blocked_split, nested_split, relink_spread
+from ensign.stats.layouts import Split, blocked_split, by_relink, nested_split, relink_spread
 from ensign.stats.named_scores import judged_tests
 from ensign.stats.pair import exp
 from ensign.stats.rounds import RoundCosts, round_costs
 from ensign.stats.suite import round_geomeans
+from ensign.stats.worst_layout import worst_layouts
 
 _FEWEST = 2
 _NATURAL = "natural"
@@ -89,7 +90,9 @@ def layout_facts(
         able = {each.variant for each in record.builds if len(each.layouts) >= record.relinks}
         unable = tuple(name for name in record.raced if name not in able)
         splits = _rotation_splits(costs, record.relinks, study.race.level)
-        return LayoutFacts(record.relinks, baseline.layout_kind, unable, splits)
+        worst = worst_layouts(by_relink(costs, record.relinks))
+        worst = tuple(each for each in worst if each.variant not in unable)
+        return LayoutFacts(record.relinks, baseline.layout_kind, unable, splits, worst=worst)
     if not relinked:
         return None
     splits, spreads = _spread(study, baseline, relinked)

@@ -145,7 +145,9 @@ def race_phase(phase: PlannedPhase, context: StudyContext) -> RacedPhase:
     write_record(folder, record, name)
     context.progress.plan(phase.rounds)
     ports, progress = context.ports, context.progress
-    racing = RaceContext(ports.meter, ports.clock, folder, progress.plan, progress.trial)
+    racing = RaceContext(
+        ports.meter, ports.clock, folder, progress.plan, progress.trial, progress.finding
+    )
     with ports.race_lock.held() as shared:
         rounds, trials = race_rounds(racing, phase.study, phase.variants, phase.rounds)
         beside = _race_beside(phase, context, failed_variants(trials))

@@ -17,6 +17,7 @@ from ensign.lab.study.fitting import MOST_ROUNDS, TOLERANCE
 from ensign.lab.study.fixed import raced_ns, write_plan
 from ensign.lab.study.judging import experiment_of
 from ensign.lab.study.racing import RoundPlan, RoundProgress, order_of, race_failed
+from ensign.lab.study.spread import layouts_spread
 from ensign.lab.study.variants import RacedVariants
 from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed
@@ -37,17 +38,19 @@ from ensign.stats.suite import SuiteRule, widest_half_width
 from ensign.store.folder import StudyFolder
 
 _FEWEST_ROUNDS = 3
+_RACED_AGAIN = 4  # so many relinks tell what an execution adds, roughly
 
 
 @dataclass(frozen=True, slots=True)
 class RaceContext:
-    """Where rounds are raced, and who is told of plans and trials."""
+    """Where rounds are raced, and who is told of plans, trials and findings."""
 
     meter: Meter
     clock: Clock
     folder: StudyFolder
     on_plan: Callable[[RoundPlan], None]
     on_trial: Callable[[RoundProgress], None]
+    on_finding: Callable[[Finding], None]
 
 
 @dataclass(slots=True)
@@ -60,6 +63,7 @@ class _State:
     rounds: int = 0
     trials: list[Trial] = field(default_factory=list)
     gone: frozenset[str] = frozenset()
+    spread_told: bool = False
 
     @property
     def round_ns(self) -> float:
@@ -189,6 +193,8 @@ def _consider(context: RaceContext, study: Study, variants: RacedVariants, state
         state.plan = plan = _told(study, variants, state)
         write_plan(context.folder, plan)
         context.on_plan(plan)
+    if variants.rotation:
+        _tell_spread(context, study, variants, state)
     if asked is None or not plan.first or state.rounds < plan.rounds or _is_sequential(study):
         return
     reached = _reached(study, variants, state)
@@ -197,6 +203,19 @@ def _consider(context: RaceContext, study: Study, variants: RacedVariants, state
         rounds = min(max(state.rounds + 1, needed), MOST_ROUNDS)
         state.plan = replace(plan, rounds=rounds)
         write_plan(context.folder, state.plan)
+
+
+def _tell_spread(
+    context: RaceContext, study: Study, variants: RacedVariants, state: _State
+) -> None:
+    """Tells once that relinks differ by more than the margin, as soon as it shows."""
+    relinks = variants.rotation
+    looks = (state.plan.pilots, relinks + _RACED_AGAIN, 2 * relinks)
+    if state.spread_told or state.rounds not in looks:
+        return
+    for found in layouts_spread(study, _executions(study, variants, state), relinks):
+        context.on_finding(found)
+        state.spread_told = True
 
 
 def _told(study: Study, variants: RacedVariants, state: _State) -> RoundPlan:
@@ -231,12 +250,16 @@ def _is_sequential(study: Study) -> bool:
 
 
 def _costs(study: Study, variants: RacedVariants, state: _State) -> RoundCosts:
-    """Of the variants that did not fail."""
+    """Of the variants that did not fail, in what n counts."""
+    costs = _executions(study, variants, state)
+    return by_relink(costs, variants.rotation) if variants.rotation else costs
+
+
+def _executions(study: Study, variants: RacedVariants, state: _State) -> RoundCosts:
     names = [*(name for name, _ in variants.without(state.gone).artifacts), TWIN]
     trials = (trial.without(state.gone) for trial in state.trials)
     tests = judged_tests([each.name for each in study.workloads], trials)
-    costs = round_costs(tests.trials, names, tests.names, study.race.cost)
-    return by_relink(costs, variants.rotation) if variants.rotation else costs
+    return round_costs(tests.trials, names, tests.names, study.race.cost)
 
 
 def _closed(

@@ -104,3 +104,15 @@ STALE_READING = FindingKind(
     "The same CPU time was read again and again, to the last digit: a reading that stands still.",
     "Do not trust this workload's numbers; report it with the bundle of the study.",
 )
+LAYOUTS_SPREAD = FindingKind(
+    "layouts-spread",
+    Severity.WARNING,
+    "Relinks of one variant differ by more than the margin: where code lies decides more than what "
+    "was to be found. Intervals contain that, and are wide for it.",
+    "Add the lines that the text names: they build the same variants with functions and loops "
+    "aligned (`alignment`), whose speed depends less on where they lie.",
+    "executions of the same relink differ less",
+)
+LAYOUTS_SPREAD_PERHAPS = LAYOUTS_SPREAD.as_severity(
+    Severity.NOTE, "each relink ran about once, so that noise may be the reason"
+)
