@@ -105,6 +105,30 @@ class LayoutSplit:
 
 
 @dataclass(frozen=True, slots=True)
+class VariantLayouts:
+    """The relinks of one variant by themselves, over all workloads; of the baseline with the twin's.
+
+    `sd` is the standard deviation of log costs between them, `low` to `high` its interval at the
+    level of the study; None where relinks of the baseline were too few for a twin of its own.
+    `execution_sd` is None where each relink ran once: `sd` and `high` have the noise of executions
+    in them then, and `low` is 0. `ratios` are the costs of each relink over the mean of the
+    baseline's, without what its rounds did to all variants, as far as the others show that. The
+    true cost ratio of a fresh link to a fresh one of the baseline lies in `fresh_low` to
+    `fresh_high` with 90 %; None of the baseline.
+    """
+
+    variant: str
+    executions: int
+    ratios: tuple[float, ...]
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    execution_sd: float | None = None
+    fresh_low: float | None = None
+    fresh_high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LayoutSpread:
     """Cost ratios of relinks of the baseline over its natural link; `workload` is empty for all.
 
@@ -126,7 +150,7 @@ class LayoutFacts:
 
     `kind` says in what relinks differ; `unable` names variants that were raced as one binary all
     the same. `spreads` come from a race of the baseline's relinks against its natural link, the
-    spread of the whole suite first.
+    spread of the whole suite first. `variants` has each one whose relinks were raced in turn.
     """
 
     raced: int
@@ -134,6 +158,11 @@ class LayoutFacts:
     unable: tuple[str, ...] = ()
     splits: tuple[LayoutSplit, ...] = ()
     spreads: tuple[LayoutSpread, ...] = ()
+    variants: tuple[VariantLayouts, ...] = ()
+
+    def of(self, variant: str) -> VariantLayouts | None:
+        """The relinks of one variant, where they were raced in turn."""
+        return next((each for each in self.variants if each.variant == variant), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,3 +53,10 @@ def chi_squared_tail(value: float, degrees: float) -> float:
     from scipy.special import gammaincc  # noqa: PLC0415
 
     return float(gammaincc(degrees / 2, value / 2))
+
+
+def chi_squared_quantile(share: float, degrees: float) -> float:
+    """What a chi-squared variable of so many degrees of freedom stays below with that share."""
+    from scipy.special import chdtri  # noqa: PLC0415
+
+    return float(chdtri(degrees, 1 - share))

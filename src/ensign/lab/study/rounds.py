@@ -236,7 +236,9 @@ def _costs(study: Study, variants: RacedVariants, state: _State) -> RoundCosts:
     trials = (trial.without(state.gone) for trial in state.trials)
     tests = judged_tests([each.name for each in study.workloads], trials)
     costs = round_costs(tests.trials, names, tests.names, study.race.cost)
-    return by_relink(costs, variants.rotation) if variants.rotation else costs
+    if not variants.rotation:
+        return costs
+    return by_relink(costs, variants.rotation, twin_apart=variants.twin_apart)
 
 
 def _closed(
