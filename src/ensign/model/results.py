@@ -106,7 +106,7 @@ class LayoutSplit:
 
 @dataclass(frozen=True, slots=True)
 class VariantLayouts:
-    """The relinks of one variant by themselves, over all workloads; of the baseline with the twin's.
+    """The relinks of one variant by themselves, over all workloads; the twin's are the baseline's.
 
     `sd` is the standard deviation of log costs between them, `low` to `high` its interval at the
     level of the study; None where relinks of the baseline were too few for a twin of its own.

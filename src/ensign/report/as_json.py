@@ -266,6 +266,7 @@ def _layouts(layouts: LayoutFacts) -> dict[str, Json]:
         "unable": list(layouts.unable),
         "splits": [asdict(split) for split in layouts.splits],
         "spreads": [asdict(spread) for spread in layouts.spreads],
+        "variants": [asdict(each) for each in layouts.variants],
     }
 
 
