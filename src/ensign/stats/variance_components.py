@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 _FEWEST = 2
 _LEAST_SHARE = 0.05  # of a variance that is taken to be a variant's own
-_DRAWS, _HALVINGS, _NO_SPREAD = 1000, 40, 1e-300
+_DRAWS, _HALVINGS, _NO_SPREAD = 1000, 26, 1e-300
 PREDICTED = 0.9
 
 
@@ -146,7 +146,7 @@ def _normal_mixture_reach(sd: Floats) -> Floats:
     from scipy.special import ndtr, ndtri  # noqa: PLC0415 - a quarter of a second, at first use
 
     aim = (1 + PREDICTED) / 2
-    low, high = np.zeros(sd.shape[:-1]), ndtri(aim) * sd.max(axis=-1)
+    low, high = (ndtri(aim) * end for end in (sd.min(axis=-1), sd.max(axis=-1)))
     scale = np.maximum(sd, _NO_SPREAD)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
