@@ -92,10 +92,13 @@ def dots_figure(result: Result, view: ResultView) -> Figure | None:
     ]
     title = f"Speedup of each relink against the mean of {clean(result.baseline)}'s"
     baseline, level = clean(result.baseline), plain_share(result.level)
+    once = all(each.execution_sd is None for each in layouts.variants)
+    noise = ", with the noise of executions in it" if once else ""
     caption = (
         f"Each dot is a relink ({clean(layouts.kind)}), against the mean of the relinks of "
         f"{baseline}, which has those of its A/A twin, too. Below the dots stand the mean and its "
-        f"interval ({level}), at the right the standard deviation between a variant's own layouts. "
+        f"interval ({level}), at the right the standard deviation between a variant's own layouts"
+        f"{noise}. "
         "What a round did to all variants is taken out as far as the others show it, so dots have "
         "some of the others' spread in them."
     )
