@@ -47,7 +47,7 @@ def main() -> None:
         rule = suite_rule(experiment_of(study))
         variants, names = (*record.raced, TWIN), tuple(each.name for each in study.workloads)
         costs = {
-            metric: in_units(round_costs(trials, variants, names, metric), record.relinks)
+            metric: in_units(round_costs(trials, variants, names, metric), record)
             for metric in (Metric.CPU, Metric.WALL)
         }
         print(_precision(result))
@@ -155,7 +155,7 @@ def _best(file: StudyFile, result: Result) -> str:
     rule = suite_rule(experiment_of(confirming_study(file.study, plan)), len(plan.finalists))
 
     def measured(metric: Metric) -> RoundCosts:
-        return in_units(round_costs(trials, variants, names, metric), second.relinks)
+        return in_units(round_costs(trials, variants, names, metric), second)
 
     parts = (
         ("CPU time per request", measured(Metric.CPU)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ensign.model.builds import BuildError, BuildFacts, BuildStatus
@@ -23,6 +24,7 @@ from ensign.model.results import (
     SuiteComparison,
     VariantBands,
     VariantFacts,
+    VariantLayouts,
     WorkloadComparison,
 )
 from ensign.model.trials import Better, Metric, Mode, NamedScore, SliceRecord, Trial, VariantTotals
@@ -423,3 +425,35 @@ def trial() -> Trial:
         "", 0, 1, Mode.INTERLEAVED, "cgroup", 5_000_000, 1_763_700_000.0, 2_700_000_000,
         0.981, totals, slices,
     )  # fmt: skip
+
+
+def relinks_of(names: Sequence[str], twin_sd: float = 0.02) -> LayoutFacts:
+    """Eight relinks of each of these and of the baseline, in three rounds each."""
+    draw = random.Random(11)  # noqa: S311
+
+    def row(name: str, place: float, sd: float) -> VariantLayouts:
+        ratios = tuple(math.exp(place + draw.gauss(0, sd)) for _ in range(16 if place == 0 else 8))
+        fresh = None if place == 0 else math.hypot(sd, twin_sd) * 1.86
+        return VariantLayouts(
+            variant=name,
+            executions=24 if place else 48,
+            ratios=ratios,
+            sd=sd,
+            low=sd * 0.7,
+            high=sd * 2.1,
+            execution_sd=0.003,
+            fresh_low=None if fresh is None else math.exp(place - fresh),
+            fresh_high=None if fresh is None else math.exp(place + fresh),
+        )
+
+    sds = (0.03, 0.004, 0.012, 0.02, 0.008, 0.05)
+    rows = (row(name, math.log(TRUTH[name]), sd) for name, sd in zip(names, sds, strict=False))
+    kind = "object order and padding"
+    return LayoutFacts(8, kind, variants=(row("gcc-12-O2", 0.0, twin_sd), *rows))
+
+
+def relinked_study() -> Result:
+    """Two variants whose rounds took turns with relinks."""
+    names = ("clang-19-O3-lto", "gcc-12-O3-lto")
+    truth = {name: TRUTH[name] for name in names}
+    return study(truth, WORKLOADS[:2], layouts=relinks_of(names))

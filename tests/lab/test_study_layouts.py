@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from ensign.lab.cpu_plan import CpuPlan
 from ensign.lab.record import Record
@@ -216,7 +217,7 @@ def test_a_level_that_pays_only_when_code_is_aligned() -> None:
 
     builds = tuple(
         replace(
-            built(name, 12),
+            built(name, 24 if name == "O2" else 12),
             choices=(
                 ("compiler", "gcc-12"),
                 ("optimization", f"-{name[:2]}"),
@@ -249,6 +250,65 @@ def test_executions_of_one_relink_are_one_observation() -> None:
     assert {each.comparison.executions for each in result.suite} == {3}
     assert {each.comparison.executions for each in result.workloads} == {3}
     assert result.rounds_done == 10
+
+
+def test_each_variant_has_its_own_spread_and_a_prediction() -> None:
+    """A fragile baseline (2 %) and a robust variant that is 5 % cheaper."""
+    places = np.random.default_rng(2).normal(0, 0.02, 16)
+    robust = np.random.default_rng(3).normal(-0.05, 0.001, 8)
+
+    def cost(variant: str, round_index: int) -> float:
+        if variant == "gcc-O3":
+            return float(robust[round_index % 8])
+        return float(places[round_index % 8 + (8 if variant == TWIN else 0)])
+
+    variants, study = ("gcc-O2", "gcc-O3", TWIN), a_study(count=8, rounds=16)
+    trials_of = raced(cost, 16, variants)
+    builds = (built("gcc-O2", 16), built("gcc-O3", 8))
+    facts = study_result(study, record(*builds, relinks=8), trials_of).layouts
+    assert facts is not None
+    baseline, variant = facts.variants
+    assert (len(baseline.ratios), len(variant.ratios)) == (16, 8)
+    assert np.log(baseline.ratios).mean() == pytest.approx(0, abs=1e-6)
+    assert (baseline.executions, variant.executions) == (32, 16)
+    for row, truth in ((baseline, 0.02), (variant, 0.001)):
+        assert row.low is not None
+        assert row.high is not None
+        assert row.low < truth < row.high
+    assert (baseline.fresh_low, baseline.fresh_high) == (None, None)
+    assert variant.fresh_low is not None
+    assert variant.fresh_high is not None
+    # Both ends by the spread of the baseline alone.
+    assert variant.fresh_low < np.exp(-0.05 - 0.02) < np.exp(-0.05 + 0.02) < variant.fresh_high
+
+    few = (built("gcc-O2", 8), built("gcc-O3", 8))
+    facts = study_result(study, record(*few, relinks=8), trials_of).layouts
+    assert facts is not None
+    baseline, variant = facts.variants
+    assert (baseline.sd, variant.sd, len(baseline.ratios)) == (None, None, 8)
+    assert variant.fresh_low is not None
+
+
+def test_copies_of_the_same_relinks_count_once() -> None:
+    places = np.random.default_rng(4).normal(0, 0.02, 4)
+
+    def cost(variant: str, round_index: int) -> float:
+        turn = round_index + (variant == TWIN)
+        return 0.0 if variant == "gcc-O3" else float(places[turn % 4])
+
+    def width(relinks: int) -> float:
+        builds = (built("gcc-O2", relinks), built("gcc-O3", 4))
+        result = study_result(
+            a_study(count=4, rounds=8),
+            record(*builds, relinks=4),
+            raced(cost, 8, ("gcc-O2", "gcc-O3", TWIN)),
+        )
+        row = next(each.comparison for each in result.suite if each.comparison.variant == "gcc-O3")
+        return float(np.log(row.high / row.low))
+
+    # The records differ in nothing but whether the twin's relinks are its own.
+    assert width(4) != width(8)
+    assert width(4) == pytest.approx(2 * 3.182 * places.std(ddof=1) / 2, rel=0.2)
 
 
 def test_a_variant_without_relinks_is_named() -> None:

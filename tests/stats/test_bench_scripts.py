@@ -23,6 +23,11 @@ BENCH = Path(__file__).parents[2] / "bench"
         ("statistics_error_rates.py", ["--races", "400"], ["False alarms of one pair", "twin"]),
         ("statistics_confirmation.py", ["--studies", "200"], ["flattered by", "| 50 | 0.4 % |"]),
         ("statistics_layouts.py", ["--studies", "200"], ["counting relinks", "band holds"]),
+        (
+            "statistics_relinks.py",
+            ["--studies", "50", "--relinks", "3"],
+            ["Fresh link (90 %)", "the baseline alone", "| 3 | 9 |"],
+        ),
         ("statistics_speed.py", ["--samples", "2000"], ["on 2000 samples", "signed rank"]),
         (
             "report_speed.py",

@@ -73,8 +73,8 @@ def judge(
     names = tests.names
     variants = (*raced, TWIN) if record.has_twin else raced
     executions = round_costs(tests.trials, variants, names, experiment.metric)
-    costs = in_units(executions, record.relinks)
-    others = in_units(_others(tests.trials, variants, names, experiment.metric), record.relinks)
+    costs = in_units(executions, record)
+    others = in_units(_others(tests.trials, variants, names, experiment.metric), record)
     rule = _rule(experiment, record, costs, finalists)
     whole = tuple(
         trial
@@ -101,7 +101,7 @@ def judge(
         significant=tuple(
             significant_workloads(costs, variant, raced[0], rule) for variant in variants[1:]
         ),
-        latency=_latency(whole, variants, record.relinks, names, rule),
+        latency=_latency(whole, variants, record, names, rule),
         failures=failures,
     )
     said = (
@@ -160,9 +160,11 @@ def result_of_record(experiment: Experiment, record: Record) -> Result:
     )
 
 
-def in_units(executions: RoundCosts, relinks: int) -> RoundCosts:
-    """What n counts: relinks where so many took turns, else executions."""
-    return by_relink(executions, relinks) if relinks else executions
+def in_units(executions: RoundCosts, record: Record) -> RoundCosts:
+    """What n counts: relinks where these took turns, else executions."""
+    if not record.relinks:
+        return executions
+    return by_relink(executions, record.relinks, twin_apart=record.twin_apart)
 
 
 def experiment_costs(experiment: Experiment, record: Record, trials: Sequence[Trial]) -> RoundCosts:
@@ -170,7 +172,7 @@ def experiment_costs(experiment: Experiment, record: Record, trials: Sequence[Tr
     tests = judged_tests(judged_workloads(experiment.workloads, record.findings), trials)
     variants = (*record.raced, TWIN) if record.has_twin else record.raced
     costs = round_costs(tests.trials, variants, tests.names, experiment.metric)
-    return in_units(costs, record.relinks)
+    return in_units(costs, record)
 
 
 def suite_rule(experiment: Experiment, finalists: int = 1) -> SuiteRule:
@@ -278,7 +280,7 @@ def _of_rounds(pairs: VariantPairs, raced: Sequence[str]) -> Iterator[Finding]:
 def _latency(
     trials: Sequence[Trial],
     variants: Sequence[str],
-    relinks: int,
+    record: Record,
     names: Sequence[str],
     rule: SuiteRule,
 ) -> tuple[LatencyComparison, ...]:
@@ -287,7 +289,7 @@ def _latency(
         return ()
     found: list[LatencyComparison] = []
     for percentile in PERCENTILES:
-        costs = in_units(latency_costs(trials, variants, timed, percentile), relinks)
+        costs = in_units(latency_costs(trials, variants, timed, percentile), record)
         means = np.exp(costs.y.mean(axis=-1))
         for index, variant in enumerate(variants[1:], start=1):
             rows = compare_workloads(costs, variant, variants[0], rule)

@@ -76,6 +76,12 @@ class Record:
     used_s: float | None = None
     confinement: str = ""
 
+    @property
+    def twin_apart(self) -> bool:
+        """Whether the twin was raced with relinks of its own: there were enough that differ."""
+        baseline = next((each for each in self.builds if each.variant == self.raced[0]), None)
+        return baseline is None or len(baseline.layouts) >= 2 * self.relinks
+
 
 _RECORD = TypeAdapter(Record)
 

@@ -106,6 +106,30 @@ class LayoutSplit:
 
 
 @dataclass(frozen=True, slots=True)
+class VariantLayouts:
+    """The relinks of one variant by themselves, over all workloads; the twin's are the baseline's.
+
+    `sd` is the standard deviation of log costs between them, `low` to `high` its interval at the
+    level of the study; None where relinks of the baseline were too few for a twin of its own.
+    `execution_sd` is None where each relink ran once: `sd` and `high` have the noise of executions
+    in them then, and `low` is 0. `ratios` are the costs of each relink over the mean of the
+    baseline's, without what its rounds did to all variants, as far as the others show that. The
+    true cost ratio of a fresh link to a fresh one of the baseline lies in `fresh_low` to
+    `fresh_high` with 90 %; None of the baseline.
+    """
+
+    variant: str
+    executions: int
+    ratios: tuple[float, ...]
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    execution_sd: float | None = None
+    fresh_low: float | None = None
+    fresh_high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LayoutSpread:
     """Cost ratios of relinks of the baseline over its natural link; `workload` is empty for all.
 
@@ -138,7 +162,7 @@ class LayoutFacts:
 
     `kind` says in what relinks differ; `unable` names variants that were raced as one binary all
     the same. `spreads` come from a race of the baseline's relinks against its natural link, the
-    spread of the whole suite first. `worst` has every variant whose relinks took turns.
+    spread of the whole suite first. `variants` and `worst` have each one whose relinks took turns.
     """
 
     raced: int
@@ -147,10 +171,15 @@ class LayoutFacts:
     splits: tuple[LayoutSplit, ...] = ()
     spreads: tuple[LayoutSpread, ...] = ()
     worst: tuple[WorstLayout, ...] = ()
+    variants: tuple[VariantLayouts, ...] = ()
 
     def worst_of(self, variant: str) -> float | None:
         """The worst layout to expect of a variant, as a cost ratio; None where it is not known."""
         return next((each.ratio for each in self.worst if each.variant == variant), None)
+
+    def of(self, variant: str) -> VariantLayouts | None:
+        """The relinks of one variant, where they were raced in turn."""
+        return next((each for each in self.variants if each.variant == variant), None)
 
 
 @dataclass(frozen=True, slots=True)

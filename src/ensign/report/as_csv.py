@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from ensign.model.comparisons import Comparison, OtherMetric
 from ensign.model.quoting import visible_lines
-from ensign.model.results import Result, VariantFacts
+from ensign.model.results import Result, SuiteComparison, VariantFacts
 from ensign.report.confirmation import confirmed
 from ensign.report.layouts import within_spread
 
@@ -21,10 +21,11 @@ _COMPARISON = (
 _COLUMNS = (
     "scope", "workload", "variant", "baseline", *_COMPARISON,
     "workloads", "baseline_cost_ns", "variant_cost_ns", "user_share", "within_layout_spread",
-    "non_inferior", "user_s", "system_s", "wall_s", "wall_sd_s", "wall_min_s", "wall_max_s",
+    "non_inferior", "layout_sd", "layout_sd_low", "layout_sd_high", "fresh_low", "fresh_high",
+    "user_s", "system_s", "wall_s", "wall_sd_s", "wall_min_s", "wall_max_s",
     "peak_memory_bytes", "score", "unit", "command",
 )  # fmt: skip
-_FACTS = 10
+_LAYOUTS, _FACTS = 5, 10
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 _INSIDE = {None: "", False: "false", True: "true"}
@@ -39,7 +40,9 @@ def render(result: Result) -> str:
 
     The baseline has a row for each workload, in which it is compared with nothing. The twin's are
     included; the costs of latencies are the latencies themselves. What a variant used stands in
-    its row of each workload, and in that of the suite where there is one workload alone.
+    its row of each workload, and in that of the suite where there is one workload alone. The suite
+    has a variant's own standard deviation between layouts, and the cost ratio of a fresh link with
+    90 %.
 
     Those of a confirmation come first, as `confirmed-suite` and so on; then the others explored.
     """
@@ -56,7 +59,7 @@ def _rows(result: Result, prefix: str = "") -> list[list[Cell]]:
         names = [f"{prefix}suite", "", compared.comparison.variant, compared.comparison.baseline]
         inside = _INSIDE[within_spread(compared.comparison, result)]
         shown = _INSIDE[compared.non_inferior]
-        counts = (compared.workloads, "", "", "", inside, shown)
+        counts = (compared.workloads, "", "", "", inside, shown, *_layouts(result, compared))
         facts = _facts(result, result.facts_of(compared.comparison.variant))
         rows.append([*names, *_cells(compared.comparison), *counts, *facts])
     for one in result.workloads:
@@ -64,13 +67,13 @@ def _rows(result: Result, prefix: str = "") -> list[list[Cell]]:
         costs = (one.baseline_cost_ns, one.variant_cost_ns, one.user_share)
         inside = _INSIDE[within_spread(one.comparison, result, one.workload)]
         measured = used.get((one.comparison.variant, one.workload))
-        figures = (*map(_number, costs), inside, "", *_facts(result, measured))
+        figures = (*map(_number, costs), inside, "", *[""] * _LAYOUTS, *_facts(result, measured))
         rows.append([*names, *_cells(one.comparison), "", *figures])
     for each in result.latency:
         scope = f"{prefix}latency-{each.percentile}"
         names = [scope, each.workload, each.comparison.variant, each.comparison.baseline]
         latencies = (_number(each.baseline_ns), _number(each.variant_ns))
-        cells = (*_cells(each.comparison), "", *latencies, "", "", "", *[""] * _FACTS)
+        cells = (*_cells(each.comparison), "", *latencies, "", "", "", *[""] * (_LAYOUTS + _FACTS))
         rows.append([*names, *cells])
     for failure in result.failures:
         said = {
@@ -110,6 +113,15 @@ def _facts(result: Result, measured: VariantFacts | None) -> list[Cell]:
     command = dict(result.commands).get(measured.variant, "")
     score: Cell = "" if measured.score is None else _number(measured.score)
     return [*map(_number, times), measured.peak_memory_bytes, score, measured.unit, command]
+
+
+def _layouts(result: Result, compared: SuiteComparison) -> list[Cell]:
+    """The variant's own spread, and its prediction, where relinks were raced in turn."""
+    found = None if result.layouts is None else result.layouts.of(compared.comparison.variant)
+    if found is None:
+        return [""] * _LAYOUTS
+    values = (found.sd, found.low, found.high, found.fresh_low, found.fresh_high)
+    return ["" if value is None else _number(value) for value in values]
 
 
 def _cells(compared: Comparison) -> list[Cell]:

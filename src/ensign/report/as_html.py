@@ -48,6 +48,7 @@ class Phase:
     level: str
     margin: str
     figure: html_figures.Figure | None
+    dots: html_figures.Figure | None
     blocks: list[html_figures.Block]
     twin: tuple[str, ...]
 
@@ -104,6 +105,7 @@ def render(result: Result) -> str:
             chance=f"About {plain_share(1 - result.level)}",
             margin="" if result.margin is None else plain_share(result.margin),
             suite=html_figures.suite_figure(result, view),
+            dots=html_figures.dots_figure(result, view),
             bands_chart=html_figures.bands_figure(view) if several else None,
             heat=heat_map(view) if several else None,
             user=html_figures.user_figure(result, view) if several else None,
@@ -195,6 +197,7 @@ def _confirmation(result: Result) -> Phase | None:
         level=plain_share(second.level),
         margin="" if second.margin is None else plain_share(second.margin),
         figure=html_figures.suite_figure(second, view),
+        dots=html_figures.dots_figure(second, view),
         blocks=html_figures.blocks(second, view),
         twin=_twin(second),
     )

@@ -267,6 +267,7 @@ def _layouts(layouts: LayoutFacts) -> dict[str, Json]:
         "splits": [asdict(split) for split in layouts.splits],
         "spreads": [asdict(spread) for spread in layouts.spreads],
         "worst": [asdict(each) for each in layouts.worst],
+        "variants": [asdict(each) for each in layouts.variants],
     }
 
 

@@ -13,6 +13,7 @@ from ensign.model.results import Result, SuiteComparison
 from ensign.model.shipment import Shipment
 from ensign.report import as_markdown
 from ensign.report.confirmation import confirmed, exploration_text, findings_of
+from ensign.report.fresh_links import fresh_sentence
 from ensign.report.github import code_block, safe
 from ensign.report.layouts import beside_spread, scope
 from ensign.report.processors import where_it_runs
@@ -83,6 +84,7 @@ def _why(result: Result, measured: SuiteComparison | None) -> Iterator[str]:
         yield "Nothing was measured of this variant."
         return
     yield f"**{safe(suite_sentence(measured, result))}.**"
+    yield from map(safe, fresh_sentence(measured.comparison.variant, result))
     if measured.non_inferior and result.margin is not None:
         limit = plain_share(result.margin)
         yield f"No workload is slower by more than {limit}: shown for each of them."

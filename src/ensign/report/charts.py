@@ -25,7 +25,7 @@ from ensign.report.drawing import (
 )
 from ensign.report.plot import axis_range
 from ensign.report.view import Row, VariantWorkloads
-from ensign.report.words import Span
+from ensign.report.words import Span, percent
 
 _TONES = {
     Direction.FASTER: palette.FASTER.light,
@@ -95,6 +95,61 @@ def bars(rows: Sequence[Row], backdrop: Backdrop, frame: Frame, title: str) -> M
         *texts(data, frame),
     ]
     return drawn({"layer": layers}, frame, len(rows), (title, _said(rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """The speedups of one variant's relinks, with the mean's interval, if it has one."""
+
+    label: str
+    value: str
+    speedups: tuple[float, ...]
+    mean: Span | None
+    direction: Direction
+
+
+def dots(rows: Sequence[Dots], margin: float | None, frame: Frame, title: str) -> Markup:
+    """Every relink as a dot, and below them the mean with its interval."""
+    means = [row.mean for row in rows if row.mean is not None]
+    domain = axis_range([*means, *(Span(x, x, x) for row in rows for x in row.speedups)])
+    names = [
+        {"row": str(index), "label": frame.name(row.label), "value": row.value}
+        for index, row in enumerate(rows)
+    ]
+    places: list[dict[str, object]] = [
+        {"row": str(index), "point": x, "tone": _TONES[row.direction]}
+        for index, row in enumerate(rows)
+        for x in row.speedups
+    ]
+    ends = [
+        {
+            "row": str(index),
+            "low": max(row.mean.low, domain[0]),
+            "high": min(row.mean.high, domain[1]),
+            "point": row.mean.point,
+            "bounded": row.mean.is_finite,
+            "tone": palette.INK.light,
+        }
+        for index, row in enumerate(rows)
+        if row.mean is not None
+    ]
+    dot = {"type": "point", "filled": True, "size": 40, "opacity": 0.5, "yOffset": frame.drop - 4}
+    tick = {"type": "point", "filled": True, "size": 40, "opacity": 1, "yOffset": frame.drop + 6}
+    below = Frame(frame.width, frame.left, frame.right, frame.step, frame.lower + 6)
+    tones = {"fill": color("tone"), "stroke": color("tone")}
+    layers = [
+        *_backdrop(Backdrop(margin), domain),
+        marks(places, dot, x=_along("point", domain, frame), y=BY_ROW, **tones),
+        *_whiskers(ends, _along("low", domain, frame), color("tone"), below, 2),
+        marks(ends, tick, "datum.bounded", x=number("point"), y=BY_ROW, **tones),
+        *texts(names, frame),
+    ]
+    said = "; ".join(
+        f"{row.label}: {len(row.speedups)} from {percent(min(row.speedups))} to "
+        f"{percent(max(row.speedups))}"
+        for row in rows
+    )
+    return drawn({"layer": layers}, frame, len(rows), (title, said))
 
 
 def stacks(rows: Sequence[Stack], frame: Frame, title: str) -> Markup:

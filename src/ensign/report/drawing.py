@@ -42,13 +42,15 @@ _SIZE = re.compile(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>')
 class Frame:
     """Where things are: total width, space for names and values beside the plot, row height.
 
-    A narrow frame has name and value above each row instead of beside it.
+    A narrow frame has name and value above each row instead of beside it. Marks stand so much
+    `lower` than the middle of their row.
     """
 
     width: int
     left: int
     right: int
     step: int
+    lower: int = 0
 
     @property
     def plot(self) -> int:
@@ -58,12 +60,12 @@ class Frame:
     @property
     def is_narrow(self) -> bool:
         """Whether names and values stand above the rows."""
-        return self.right == self.left
+        return self.width <= NARROW
 
     @property
     def drop(self) -> int:
         """How far marks stand below the middle of their row, to leave space for the name."""
-        return 8 if self.is_narrow else 0
+        return self.lower + (8 if self.is_narrow else 0)
 
     def name(self, label: str) -> str:
         """The label, as long as there is space."""
@@ -77,6 +79,11 @@ def wide_frame(labels: Sequence[str], right: int = 150) -> Frame:
     """A frame with space for the longest label at the left."""
     longest = min(_LONGEST, max(map(len, labels), default=0))
     return Frame(WIDE, round(longest * LETTER) + 18, right, 27)
+
+
+def space_for(values: Sequence[str]) -> int:
+    """Pixels that the longest of the values takes at the right of a wide frame."""
+    return round(max(map(len, values), default=0) * _VALUE_LETTER) + 14 + _GAP
 
 
 def marks(

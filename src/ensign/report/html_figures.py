@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from ensign.model.results import Result, WorkloadComparison
+from ensign.model.comparisons import Direction
+from ensign.model.results import Result, VariantLayouts, WorkloadComparison
 from ensign.model.units import speedup
 from ensign.report import charts, figures
-from ensign.report.charts import Backdrop, Stack
-from ensign.report.drawing import NARROW_FRAME, Frame, wide_frame
+from ensign.report.charts import Backdrop, Dots, Stack
+from ensign.report.drawing import NARROW_FRAME, Frame, space_for, wide_frame
 from ensign.report.effects import EffectsView
+from ensign.report.fresh_links import sd_percent
 from ensign.report.scatter import NARROW_FRAME as NARROW_SCATTER
 from ensign.report.scatter import WIDE_FRAME as WIDE_SCATTER
 from ensign.report.scatter import TradeCost, scatter
 from ensign.report.trade import Trade
-from ensign.report.view import ResultView, VariantWorkloads
+from ensign.report.view import ResultView, Row, VariantWorkloads
 from ensign.report.words import Span, clean, plain_share
 from ensign.stats.winner import barred
 
-_SPACE_FOR_COUNTS = 216
 _MOST_BLOCK_CHARTS = 7
-_STACK_STEP, _NARROW_STACK_STEP = 32, 52
+_STACK_STEP, _NARROW_STACK_STEP, _DOTS_STEP = 32, 52, 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,50 @@ def suite_figure(result: Result, view: ResultView) -> Figure | None:
             charts.bars(view.suite, backdrop, NARROW_FRAME, title),
         ),
         " ".join(said),
+    )
+
+
+def dots_figure(result: Result, view: ResultView) -> Figure | None:
+    """Every relink of every variant, where rounds took turns with them."""
+    layouts = result.layouts
+    if layouts is None or not layouts.variants:
+        return None
+    rows = {row.name: row for row in view.suite}
+    order = [result.baseline, *(row.name for row in view.compared)]
+    shown = [
+        _dots(found, rows.get(name)) for name in order if (found := layouts.of(name)) is not None
+    ]
+    title = f"Speedup of each relink against the mean of {clean(result.baseline)}'s"
+    baseline, level = clean(result.baseline), plain_share(result.level)
+    once = all(each.execution_sd is None for each in layouts.variants)
+    noise = ", with the noise of executions in it" if once else ""
+    caption = (
+        f"Each dot is a relink ({clean(layouts.kind)}), against the mean of the relinks of "
+        f"{baseline}, which has those of its A/A twin, too. Below the dots stand the mean and its "
+        f"interval ({level}), at the right the standard deviation between a variant's own layouts"
+        f"{noise}. "
+        "What a round did to all variants is taken out as far as the others show it, so dots have "
+        "some of the others' spread in them."
+    )
+    wide = wide_frame([row.label for row in shown], right=space_for([row.value for row in shown]))
+    wide = replace(wide, step=_DOTS_STEP)
+    narrow = replace(NARROW_FRAME, step=_NARROW_STACK_STEP)
+    return Figure(
+        Pair(
+            charts.dots(shown, result.margin, wide, title),
+            charts.dots(shown, result.margin, narrow, title),
+        ),
+        caption,
+    )
+
+
+def _dots(found: VariantLayouts, row: Row | None) -> Dots:
+    return Dots(
+        label=clean(found.variant) if row is None else row.label,
+        value="" if found.sd is None else f"± {sd_percent(found.sd)} %",
+        speedups=tuple(speedup(ratio) for ratio in found.ratios),
+        mean=None if row is None else row.span,
+        direction=Direction.UNCLEAR if row is None else row.direction,
     )
 
 
@@ -164,7 +209,8 @@ def _split(compared: WorkloadComparison) -> Stack:
 
 
 def _stacked(stacks: list[Stack] | tuple[Stack, ...], title: str, steps: tuple[int, int]) -> Pair:
-    wide = wide_frame([one.label for one in stacks], right=_SPACE_FOR_COUNTS)
+    space = space_for([one.value for one in stacks])
+    wide = wide_frame([one.label for one in stacks], right=space)
     wide = Frame(wide.width, wide.left, wide.right, steps[0])
     narrow = Frame(NARROW_FRAME.width, NARROW_FRAME.left, NARROW_FRAME.right, steps[1])
     return Pair(charts.stacks(stacks, wide, title), charts.stacks(stacks, narrow, title))

@@ -8,6 +8,7 @@ from ensign.model.comparisons import Comparison, Direction
 from ensign.model.finding_kinds.builds import SAME_PROGRAM
 from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, Result
 from ensign.model.units import counted, speedup
+from ensign.report.fresh_links import own_spread_text
 from ensign.report.words import Span, between, clean, listed, percent, plain_share, signed
 
 ONE_LAYOUT = (
@@ -68,8 +69,10 @@ def layout_text(result: Result) -> str:
     if layouts is None:
         return ""
     parts = [_spread(layouts, result)] if layouts.spreads else []
-    parts += _splits(layouts, result)
-    if layouts.raced and not layouts.splits:
+    own = own_spread_text(result)
+    parts += [own] if own else _splits(layouts, result)
+    known = layouts.splits or any(each.execution_sd is not None for each in layouts.variants)
+    if layouts.raced and not known:
         parts.append(
             "Each relink ran once, so layout and execution cannot be told apart: that takes more "
             f"than {counted(layouts.raced, 'round')}."

@@ -14,6 +14,7 @@ from ensign.model.units import counted
 from ensign.report import words
 from ensign.report.both_metrics import both_said, why_they_disagree
 from ensign.report.confirmation import confirmation_text, pending_text
+from ensign.report.fresh_links import fresh_sentence, wide_spreads
 from ensign.report.layouts import beside_spread, speaks_of_binaries
 from ensign.report.robust import none_robust, robust_details
 from ensign.report.words import clean, listed, plain_share, span_of
@@ -67,11 +68,13 @@ def _of_suite(result: Result) -> Verdict:
     first, *others = _sentences(best, result)
     details = (
         *(f"{each}." for each in others),
+        *fresh_sentence(best.comparison.variant, result),
         *filter(None, [why_they_disagree(best.comparison)]),
         *what_hurts(best.comparison.variant, result),
         *_claim(best, result),
         *(_rivals(best, left) if result.prefer == "mean" else ()),
         *robust_details(best, faster, result),
+        *wide_spreads(result),
         *filter(None, [beyond]),
     )
     headline = f"{first}."
@@ -204,7 +207,9 @@ def _others(left: Sequence[SuiteComparison], result: Result) -> tuple[str, ...]:
     first = left[0]
     nearest = f"Nearest: {'. '.join(_sentences(first, result, against=False))}."
     why = filter(None, [why_they_disagree(first.comparison)])
-    return (nearest, *why, *what_hurts(first.comparison.variant, result))
+    variant = first.comparison.variant
+    fresh = fresh_sentence(variant, result)
+    return (nearest, *fresh, *why, *what_hurts(variant, result), *wide_spreads(result))
 
 
 def _claim(best: SuiteComparison, result: Result) -> tuple[str, ...]:

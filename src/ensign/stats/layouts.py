@@ -56,16 +56,17 @@ class RelinkSpread:
     high: float
 
 
-def by_relink(costs: RoundCosts, relinks: int) -> RoundCosts:
+def by_relink(costs: RoundCosts, relinks: int, *, twin_apart: bool = True) -> RoundCosts:
     """One column for each relink: the mean over the rounds that used it (round modulo relinks).
 
-    Intervals over these columns count relinks, not executions.
+    Intervals over these columns count relinks, not executions. The twin counts with the baseline
+    where its relinks are others (`twin_apart`).
     """
     used = [round_index % relinks for round_index in costs.rounds]
     present = tuple(sorted(set(used)))
     columns = [costs.y[..., [u == relink for u in used]].mean(axis=-1) for relink in present]
     y = np.stack(columns, axis=-1) if columns else costs.y
-    return replace(costs, rounds=present, y=y)
+    return replace(costs, rounds=present, y=y, twin_apart=twin_apart)
 
 
 def nested_split(groups: Sequence[Sequence[float]], level: float = 0.95) -> Split | None:

@@ -26,7 +26,8 @@ Floats = NDArray[np.float64]
 class RoundCosts:
     """y[variant, workload, round] = ln(nanoseconds per operation), of whole rounds only.
 
-    `left_out` are the rounds that lack a workload or a variant; they count nowhere.
+    `left_out` are the rounds that lack a workload or a variant; they count nowhere. `twin_apart`:
+    the twin is a second draw of the baseline, and no other turn of the same relinks.
     """
 
     metric: Metric
@@ -35,6 +36,7 @@ class RoundCosts:
     rounds: tuple[int, ...]
     left_out: tuple[int, ...]
     y: Floats
+    twin_apart: bool = True
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -55,9 +57,10 @@ class RoundCosts:
     def with_twin(self, variant: str) -> Floats:
         """y[workload, round] of a variant; of the first, with a twin, the mean of the two copies.
 
-        That takes a quarter off the variance of ratios to it.
+        That takes a quarter off the variance of ratios to it. Copies of the same relinks are no two
+        draws: their mean would look surer than it is.
         """
-        if variant != self.variants[0] or TWIN not in self.variants:
+        if variant != self.variants[0] or TWIN not in self.variants or not self.twin_apart:
             return self._alone(variant)
         return np.asarray((self._alone(variant) + self._alone(TWIN)) / 2)
 

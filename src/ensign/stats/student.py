@@ -60,3 +60,10 @@ def f_tail(value: float, numerator: float, denominator: float) -> float:
     from scipy.special import fdtrc  # noqa: PLC0415
 
     return float(fdtrc(numerator, denominator, value))
+
+
+def chi_squared_quantile(share: float, degrees: float) -> float:
+    """What a chi-squared variable of so many degrees of freedom stays below with that share."""
+    from scipy.special import chdtri  # noqa: PLC0415
+
+    return float(chdtri(degrees, 1 - share))

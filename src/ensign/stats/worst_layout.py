@@ -33,10 +33,10 @@ _FEWEST = 3  # with two a bound says hardly more than that there are two
 def worst_layouts(costs: RoundCosts) -> tuple[WorstLayout, ...]:
     """A bound for each variant, the baseline first; `costs` have a column for each relink.
 
-    None without a twin, or with fewer than three relinks.
+    None without a twin with relinks of its own, or with fewer than three.
     """
     baseline, relinks = costs.variants[0], len(costs.rounds)
-    if TWIN not in costs.variants or relinks < _FEWEST:
+    if TWIN not in costs.variants or not costs.twin_apart or relinks < _FEWEST:
         return ()
     copies = round_geomeans(costs.log_ratios(TWIN, baseline))
     own = float(copies.var(ddof=1)) / 2

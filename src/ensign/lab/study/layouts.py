@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ensign.lab.record import Record
 from ensign.lab.study.fitting import SPREAD_EXECUTIONS
 from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study.variants import RacedVariants
 from ensign.model.builds import BuildFacts
-from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread
+from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, VariantLayouts
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Trial, failed_variants
 from ensign.stats.layouts import Split, blocked_split, by_relink, nested_split, relink_spread
@@ -21,7 +22,10 @@ from ensign.stats.named_scores import judged_tests
 from ensign.stats.pair import exp
 from ensign.stats.rounds import RoundCosts, round_costs
 from ensign.stats.suite import round_geomeans
+from ensign.stats.variance_components import FreshLink, fresh_link, own_spread
 from ensign.stats.worst_layout import worst_layouts
+
+Floats = NDArray[np.float64]
 
 _FEWEST = 2
 _NATURAL = "natural"
@@ -90,13 +94,57 @@ def layout_facts(
         able = {each.variant for each in record.builds if len(each.layouts) >= record.relinks}
         unable = tuple(name for name in record.raced if name not in able)
         splits = _rotation_splits(costs, record.relinks, study.race.level)
-        worst = worst_layouts(by_relink(costs, record.relinks))
-        worst = tuple(each for each in worst if each.variant not in unable)
-        return LayoutFacts(record.relinks, baseline.layout_kind, unable, splits, worst=worst)
+        own = _own(costs, record, unable, study.race.level)
+        units = by_relink(costs, record.relinks, twin_apart=record.twin_apart)
+        worst = tuple(each for each in worst_layouts(units) if each.variant not in unable)
+        return LayoutFacts(
+            record.relinks, baseline.layout_kind, unable, splits, worst=worst, variants=own
+        )
     if not relinked:
         return None
     splits, spreads = _spread(study, baseline, relinked)
     return LayoutFacts(0, baseline.layout_kind, (), splits, spreads)
+
+
+def _own(
+    costs: RoundCosts, record: Record, unable: Sequence[str], level: float
+) -> tuple[VariantLayouts, ...]:
+    """The relinks of each variant that has them, the baseline first; none without a twin."""
+    if TWIN not in costs.variants:
+        return ()
+    baseline, *others = (name for name in costs.variants if name != TWIN)
+    names = (baseline, TWIN, *others)
+    y = np.stack([round_geomeans(costs.y[costs.variants.index(name)]) for name in names])
+    found = own_spread(y, costs.rounds, record.relinks, level)
+    if found is None:
+        return ()
+    rows = []
+    for place, name in enumerate(names):
+        if name == TWIN or name in unable:
+            continue
+        # The twin's relinks are the baseline's, too, where it has its own.
+        copies = (0, 1) if place == 0 and record.twin_apart else (place,)
+        ratios = np.exp(found.deviations[list(copies)]).ravel()
+        row = VariantLayouts(name, len(costs.rounds) * len(copies), tuple(ratios.tolist()))
+        if record.twin_apart:
+            execution_sd = None if found.executions is None else float(found.executions[place])
+            ends = (float(each[place]) for each in (found.sd, found.low, found.high))
+            sd, low, high = ends
+            row = replace(row, sd=sd, low=low, high=high, execution_sd=execution_sd)
+        fresh = None if place == 0 else _fresh(y, place, costs, record)
+        if fresh is not None:
+            low, high = exp(float(fresh.low)), exp(float(fresh.high))
+            row = replace(row, fresh_low=low, fresh_high=high)
+        rows.append(row)
+    return tuple(rows)
+
+
+def _fresh(y: Floats, place: int, costs: RoundCosts, record: Record) -> FreshLink | None:
+    """Of the variant at that place, after baseline and twin."""
+    if not record.twin_apart:
+        return fresh_link(y[place] - y[0], None, costs.rounds, record.relinks)
+    d = y[place] - y[:2].mean(axis=0)
+    return fresh_link(d, y[1] - y[0], costs.rounds, record.relinks)
 
 
 def _rotation_splits(costs: RoundCosts, relinks: int, level: float) -> tuple[LayoutSplit, ...]:

@@ -252,7 +252,9 @@ def _is_sequential(study: Study) -> bool:
 def _costs(study: Study, variants: RacedVariants, state: _State) -> RoundCosts:
     """Of the variants that did not fail, in what n counts."""
     costs = _executions(study, variants, state)
-    return by_relink(costs, variants.rotation) if variants.rotation else costs
+    if not variants.rotation:
+        return costs
+    return by_relink(costs, variants.rotation, twin_apart=variants.twin_apart)
 
 
 def _executions(study: Study, variants: RacedVariants, state: _State) -> RoundCosts:

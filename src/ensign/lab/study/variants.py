@@ -72,6 +72,12 @@ class RacedVariants:
     check: Callable[[Trial, RacedVariants], Trial] = _unchecked
     alternating: bool = False
 
+    @property
+    def twin_apart(self) -> bool:
+        """Whether the twin's relinks are none of the baseline's."""
+        baseline = self.relinks.get(self.artifacts[0][0], ())
+        return not set(self.relinks.get(TWIN, ())) & set(baseline)
+
     def in_round(self, round_index: int) -> RacedVariants:
         """Who takes part in that round: each variant's relink of it, the twin's own one, too."""
         if not self.rotation:
