@@ -23,6 +23,11 @@ BENCH = Path(__file__).parents[2] / "bench"
         ("statistics_error_rates.py", ["--races", "400"], ["False alarms of one pair", "twin"]),
         ("statistics_confirmation.py", ["--studies", "200"], ["flattered by", "| 50 | 0.4 % |"]),
         ("statistics_layouts.py", ["--studies", "200"], ["counting relinks", "band holds"]),
+        (
+            "statistics_relink_shares.py",
+            ["--studies", "40"],
+            ["another one named", "| 12 | 1000 | 10 %, in one function |"],
+        ),
         ("statistics_speed.py", ["--samples", "2000"], ["on 2000 samples", "signed rank"]),
         (
             "report_speed.py",

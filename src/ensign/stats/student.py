@@ -53,3 +53,10 @@ def chi_squared_tail(value: float, degrees: float) -> float:
     from scipy.special import gammaincc  # noqa: PLC0415
 
     return float(gammaincc(degrees / 2, value / 2))
+
+
+def f_tail(value: float, above: float, below: float) -> float:
+    """P(F of so many degrees of freedom, of both variances, is at least `value`)."""
+    from scipy.special import fdtrc  # noqa: PLC0415
+
+    return float(fdtrc(above, below, value))
