@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensign.stats.relink_shares import halves_of, share_changes, shown_growths
+from ensign.stats.relink_shares import share_changes, shown_growths, slowest_first
 
 SHARES = np.array([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
 EXECUTION_SD, EXECUTIONS = 0.01, 4
@@ -55,11 +55,9 @@ def named(rng: np.random.Generator, relinks: int, samples: int, slower: float) -
         costs[str(number)] = (np.log(own.sum()) + noise).tolist()
         drawn = rng.multinomial(int(rng.poisson(samples)), own / own.sum())
         counts[str(number)] = dict(enumerate(drawn.tolist()))
-    halves = halves_of(costs, {name: sum(each.values()) for name, each in counts.items()})
-    if halves is None:
-        return frozenset()
-    slow, fast = ([counts[name] for name in half] for half in halves)
-    (shown,) = shown_growths([share_changes(slow, fast)], 0.95)
+    order = slowest_first(costs, {name: sum(each.values()) for name, each in counts.items()})
+    means = [float(np.mean(costs[name])) for name in order]
+    (shown,) = shown_growths([share_changes(means, [counts[name] for name in order])], 0.95)
     return frozenset(each.key for each in shown)
 
 

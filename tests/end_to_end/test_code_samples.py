@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from ensign.lab.study.layout_samples import RelinkSamples, SampleReader
+from ensign.lab.study.layout_samples import SampleReader
 from ensign.meter.client import LocalMeter, find_meter
 from ensign.meter.racing import race
 from ensign.meter.requests import ProcessSpec, RaceRequest, VariantSpec
@@ -28,10 +28,9 @@ def test_functions_of_70_and_30_percent_are_told_apart(tmp_path: Path) -> None:
     request = RaceRequest(variants, Mode.INTERLEAVED, 500_000, 1, seed=1, code_samples=True)
     with closing(race(LocalMeter(find_meter()), request)) as trials:
         (trial,) = trials
-    reader, found = SampleReader({}), RelinkSamples()
-    for totals in trial.variants:
-        assert totals.code_samples is not None
-        reader.add(totals.code_samples, str(program), found)
+    samples = [totals.code_samples for totals in trial.variants if totals.code_samples]
+    assert len(samples) == len(variants)
+    found = SampleReader({}).read(str(program), samples)
     own = Counter({name: found.functions["two", name] for name in ("seventy", "thirty")})
     assert own.total() > 100
     assert own.total() > 0.9 * found.functions.total()

@@ -106,7 +106,7 @@ def raced(relinks: tuple[Path, ...]) -> RacedVariants:
     paths = tuple(map(str, relinks))
     still = tuple(paths[2 * number % RELINKS] for number in range(RELINKS))
     return RacedVariants(
-        (("base", "/b/base"), ("still", "/b/still")),
+        (("base", "/b/base/program"), ("still", "/b/still/program")),
         {},
         CpuPlan((1,), (0,), (0,)),
         relinks={"base": paths[:RELINKS], "still": still, TWIN: paths[RELINKS:]},
@@ -161,7 +161,7 @@ def test_the_function_of_slow_relinks_is_named_with_where_its_loop_lies(
     variants = raced(relinks)
     (found,) = sensitivity_findings(a_study(), variants, trials(variants))
     assert (found.code, found.subject) == ("layout-sensitive", "base")
-    assert "hot (program)" in found.text
+    assert "of their time in hot, fast ones" in found.text
     assert "cold" not in found.text
     assert "(22 bytes, 100 % of its samples)" in found.text
     assert "crosses a line of 64 bytes in 8 of 8 slow relinks and in 0 of 8 fast" in found.text

@@ -42,12 +42,11 @@ def test_few_relinks_or_samples_show_nothing() -> None:
 
 
 def test_growths_share_one_level() -> None:
-    slow = [{"x": 60 + 5 * n, "y": 40} for n in range(4)]
-    fast = [{"x": 50 - 5 * n, "y": 50} for n in range(4)]
-    alone = shown_growths([share_changes(slow, fast)], 0.95)
-    assert [each.key for each in alone[0]] == ["x"]
-    same = [{"x": 50 + n, "y": 50} for n in range(4)]
-    many = shown_growths([share_changes(slow, fast), *[share_changes(same, same)] * 1000], 0.95)
+    costs = [0.4, 0.3, 0.2, 0.1]
+    found = share_changes(costs, [{"x": count, "y": 50} for count in (70, 64, 61, 50)])
+    assert [each.key for each in shown_growths([found], 0.95)[0]] == ["x"]
+    same = share_changes(costs, [{"x": count, "y": 50} for count in (50, 52, 52, 50)])
+    many = shown_growths([found, *[same] * 100], 0.95)
     assert not any(many)
 
 

@@ -1,13 +1,14 @@
 """Whether slow relinks spend more of their time in a function than fast ones. Pure.
 
-A relink is the unit: its executions share its layout, so their samples are added up first. Relinks
-are ordered by cost, and shares of the slower half are held against those of the faster half.
-Samples do not know what an execution cost, so where shares are the same a test is as often wrong
-as it says, however relinks were ordered (docs/background/statistics/relink-shares.md).
+A relink is the unit: its executions share its layout, so their samples are added up first. Tested
+is the correlation of a function's share with the relink's cost. Samples do not know what an
+execution cost, so where shares are the same the test is as often wrong as it says, however costs
+differ (docs/background/statistics/relink-shares.md).
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,21 +20,26 @@ from numpy.typing import NDArray
 
 from ensign.stats.holm import holm_adjusted
 from ensign.stats.layouts import Split, nested_split
-from ensign.stats.student import f_tail
-from ensign.stats.welch import welch
+from ensign.stats.student import f_tail, two_sided_p
 
 Floats = NDArray[np.float64]
 Key = TypeVar("Key", bound=Hashable)
+T = TypeVar("T")
 
-_FEWEST_RELINKS = 6  # three on a side
+_FEWEST_RELINKS = 6
 _FEWEST_SERIES = 3
 _FEWEST_SAMPLES = 20  # of a relink, and of a function in all
+_SMALLEST_SHARE = 0.02  # of a function that may matter; others would only dilute the level
 _LEVEL = 0.99
+_CERTAIN = 1 - 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class ShareChange(Generic[Key]):
-    """Mean shares of a key, its samples on both sides, and the p of no growth in slow relinks."""
+    """Mean shares of a key in the slower and the faster half, its samples there, and the p.
+
+    That is of no growth with the cost.
+    """
 
     key: Key
     slow: float
@@ -77,36 +83,55 @@ def shows_layouts(d: Floats, columns: Sequence[int], relinks: int) -> bool:
     return f_tail(f, split.relinks - 1, split.executions - split.relinks) <= 1 - _LEVEL
 
 
-def halves_of(
+def slowest_first(
     costs: Mapping[str, Sequence[float]], samples: Mapping[str, int]
-) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The slower and the faster half of relinks; the middle one of an odd number is in neither.
+) -> tuple[str, ...]:
+    """Relinks by their mean cost; those with few samples are left out.
 
-    Relinks with few samples are left out. None where fewer than six are left.
+    Empty where fewer than six are left.
     """
     told = [name for name in costs if samples.get(name, 0) >= _FEWEST_SAMPLES]
     if len(told) < _FEWEST_RELINKS:
-        return None
-    told.sort(key=lambda name: float(np.mean(costs[name])))
-    half = len(told) // 2
-    return tuple(told[-half:]), tuple(told[:half])
+        return ()
+    return tuple(sorted(told, key=lambda name: -float(np.mean(costs[name]))))
+
+
+def halves(relinks: Sequence[T]) -> tuple[tuple[T, ...], tuple[T, ...]]:
+    """The slower and the faster half; the middle one of an odd number is in neither."""
+    half = len(relinks) // 2
+    return tuple(relinks[:half]), tuple(relinks[len(relinks) - half :])
 
 
 def share_changes(
-    slow: Sequence[Mapping[Key, int]], fast: Sequence[Mapping[Key, int]]
+    costs: Sequence[float], counts: Sequence[Mapping[Key, int]]
 ) -> tuple[ShareChange[Key], ...]:
-    """Of counts by key, one mapping for each relink; of keys with enough samples in all."""
+    """For each key with a part of the time: log costs of relinks, slowest first, and samples."""
+    total = _sum(counts)
+    slow, fast = halves(counts)
     slower, faster = _sum(slow), _sum(fast)
-    keys = [key for key, count in (slower + faster).items() if count >= _FEWEST_SAMPLES]
-    changes = []
-    for key in keys:
-        a, b = _shares(fast, key), _shares(slow, key)
-        found = welch(a, b, _LEVEL)
-        p = float(found.p) / 2 if found.mean > 0 else 1 - float(found.p) / 2
-        changes.append(
-            ShareChange(key, float(b.mean()), float(a.mean()), slower[key], faster[key], p)
+    return tuple(
+        ShareChange(
+            key,
+            float(_shares(slow, key).mean()),
+            float(_shares(fast, key).mean()),
+            slower[key],
+            faster[key],
+            _no_growth(np.asarray(costs), _shares(counts, key)),
         )
-    return tuple(changes)
+        for key, count in total.items()
+        if count >= max(_FEWEST_SAMPLES, _SMALLEST_SHARE * total.total())
+    )
+
+
+def _no_growth(costs: Floats, shares: Floats) -> float:
+    """One-sided p of no correlation, by Student's t."""
+    if not costs.std() or not shares.std():
+        return 1.0
+    r = min(float(np.corrcoef(costs, shares)[0, 1]), _CERTAIN)
+    degrees = len(costs) - 2
+    t = r * math.sqrt(degrees / (1 - r * r))
+    both = float(two_sided_p(t, degrees))
+    return both / 2 if t > 0 else 1 - both / 2
 
 
 def shown_growths(
@@ -115,7 +140,10 @@ def shown_growths(
     """Of each family those whose share is larger in slow relinks: Holm's method over all."""
     adjusted = iter(holm_adjusted([each.p for family in families for each in family]))
     tested = [[replace(each, p=next(adjusted)) for each in family] for family in families]
-    return tuple(tuple(each for each in family if each.p <= 1 - level) for family in tested)
+    return tuple(
+        tuple(each for each in family if each.p <= 1 - level and each.slow > each.fast)
+        for family in tested
+    )
 
 
 def _split(d: Floats, columns: Sequence[int], relinks: int) -> Split | None:

@@ -11,6 +11,7 @@ from ensign.proof.sampled_code import Loop, loops_of
 
 _LINE, _PAGE = 64, 4096
 _MOST_PLACES = 4
+_LARGEST_BYTES = 256  # where a longer one begins says little of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,12 @@ class _Side:
 
 
 def loop_text(key: Key, slow: Sequence[RelinkSamples], fast: Sequence[RelinkSamples]) -> str:
-    """Of the smallest loop with half of the function's samples; empty where there is none.
+    """Of the smallest short loop with half of the function's samples; empty where there is none.
 
-    Neither is there one where relinks differ in the function's code.
+    Neither is there one where relinks differ in the function's code, or in nothing.
     """
     every = [*slow, *fast]
-    if not all(key in each.places for each in every):
+    if not all(key in each.places for each in every) or _lies_still(key, every):
         return ""
     first, *others = (frozenset(loops_of(*each.places[key])) for each in every)
     samples: Counter[int] = Counter()
@@ -43,8 +44,13 @@ def loop_text(key: Key, slow: Sequence[RelinkSamples], fast: Sequence[RelinkSamp
     return f"{head} {_compared(_side(hottest, key, slow), _side(hottest, key, fast))}"
 
 
+def _lies_still(key: Key, relinks: Sequence[RelinkSamples]) -> bool:
+    return len({each.places[key][1].start for each in relinks}) == 1
+
+
 def _hottest(loops: frozenset[Loop], samples: Counter[int]) -> Loop | None:
-    ordered = sorted(loops, key=lambda loop: (loop.size, loop.start))
+    short = (loop for loop in loops if loop.size <= _LARGEST_BYTES)
+    ordered = sorted(short, key=lambda loop: (loop.size, loop.start))
     hot = (loop for loop in ordered if 2 * _inside(loop, samples) >= samples.total())
     return next(hot, None)
 

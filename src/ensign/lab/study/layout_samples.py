@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ensign.proof.sampled_code import CodeMap, FunctionPlace, read_code_map
 # A file's name and a function's, which is empty where it has none.
 Key = tuple[str, str]
 NOWHERE: Key = ("", "")
+_MOST_MAPS = 8
 
 
 @dataclass(slots=True)
@@ -28,26 +29,32 @@ class RelinkSamples:
 
 @dataclass(frozen=True, slots=True)
 class SampleReader:
-    """Finds functions in files, each of which is read once; `trees` are those of the variants."""
+    """Finds functions in files; `trees` are those of the variants."""
 
     trees: Mapping[str, ProgramTree]
     _maps: dict[Path, CodeMap | None] = field(default_factory=dict)
 
-    def add(self, samples: CodeSamples, artifact: str, to: RelinkSamples) -> None:
-        """Adds what one execution of a relink, the program at `artifact`, was seen to do."""
-        to.functions[NOWHERE] += samples.elsewhere
-        for file in samples.files:
-            path = self._original(file, artifact)
-            code = None if path is None else self._map_of(path)
-            name = Path(file.path).name
-            for offset, count in file.places:
-                address = None if code is None else code.address_of(offset)
-                found = None if code is None or address is None else code.function_at(address)
-                key = (name, "" if found is None else found.name)
-                to.functions[key] += count
-                if path is not None and found is not None and address is not None:
-                    to.offsets[key][address - found.start] += count
-                    to.places[key] = (path, found)
+    def read(self, artifact: str, executions: Iterable[CodeSamples]) -> RelinkSamples:
+        """What executions of a relink, the program at `artifact`, were seen to do."""
+        found = RelinkSamples()
+        for samples in executions:
+            found.functions[NOWHERE] += samples.elsewhere
+            for file in samples.files:
+                self._add(file, artifact, found)
+        return found
+
+    def _add(self, file: SampledFile, artifact: str, to: RelinkSamples) -> None:
+        path = self._original(file, artifact)
+        code = None if path is None else self._map_of(path)
+        name = Path(file.path).name
+        for offset, count in file.places:
+            address = None if code is None else code.address_of(offset)
+            found = None if code is None or address is None else code.function_at(address)
+            key = (name, "" if found is None else found.name)
+            to.functions[key] += count
+            if path is not None and found is not None and address is not None:
+                to.offsets[key][address - found.start] += count
+                to.places[key] = (path, found)
 
     def _original(self, file: SampledFile, artifact: str) -> Path | None:
         """The file that was mapped, or what it was copied from."""
@@ -64,5 +71,8 @@ class SampleReader:
 
     def _map_of(self, path: Path) -> CodeMap | None:
         if path not in self._maps:
+            # Relinks come one after the other, and a map of a large program is large.
+            if len(self._maps) >= _MOST_MAPS:
+                self._maps.clear()
             self._maps[path] = read_code_map(path)
         return self._maps[path]

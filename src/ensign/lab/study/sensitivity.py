@@ -6,22 +6,26 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
 
 from ensign.lab.study.hot_loops import loop_text
 from ensign.lab.study.layout_samples import Key, RelinkSamples, SampleReader
 from ensign.lab.study.variants import RacedVariants
+from ensign.model.errors import InputError
 from ensign.model.finding_kinds.judgment import LAYOUT_SENSITIVE, PLACES_UNKNOWN
 from ensign.model.findings import Finding
 from ensign.model.study import Study
-from ensign.model.trials import TWIN, Trial, failed_variants
+from ensign.model.trials import TWIN, CodeSamples, Trial, failed_variants
 from ensign.model.units import parse_share
 from ensign.stats.relink_shares import (
     ShareChange,
-    halves_of,
+    halves,
     own_layout_sds,
     share_changes,
     shown_growths,
     shows_layouts,
+    slowest_first,
 )
 from ensign.stats.rounds import RoundCosts, round_costs
 
@@ -44,6 +48,7 @@ class _Family:
 
     variant: str
     workload: str
+    program: str
     sd: float
     halves: _Halves
 
@@ -68,7 +73,10 @@ def sensitivity_findings(
         own = [trial for trial in left if trial.workload == workload.name]
         if any(totals.scores for trial in own for totals in trial.variants):
             continue
-        costs = round_costs(own, names, [workload.name], study.race.cost)
+        try:
+            costs = round_costs(own, names, [workload.name], study.race.cost)
+        except InputError:  # no measurable time: the judgment says so
+            continue
         families += _families(study, costs, _Race(variants, own, reader))
     growths = shown_growths([each.halves.changes for each in families], study.race.level)
     several = len(study.workloads) > 1
@@ -103,13 +111,13 @@ class _Race:
 
     def samples_of(self, copies: Sequence[str]) -> Mapping[str, RelinkSamples]:
         """By the path of each relink."""
-        found: defaultdict[str, RelinkSamples] = defaultdict(RelinkSamples)
+        taken: defaultdict[str, list[CodeSamples]] = defaultdict(list)
         for trial in self.trials:
             for totals in trial.variants:
                 if totals.variant in copies and totals.code_samples is not None:
                     relink = self.relink_of(totals.variant, trial.round_index)
-                    self.reader.add(totals.code_samples, relink, found[relink])
-        return found
+                    taken[relink].append(totals.code_samples)
+        return {relink: self.reader.read(relink, samples) for relink, samples in taken.items()}
 
 
 def _families(study: Study, costs: RoundCosts, race: _Race) -> Iterator[_Family]:
@@ -131,9 +139,10 @@ def _families(study: Study, costs: RoundCosts, race: _Race) -> Iterator[_Family]
             values = d[costs.variants.index(copy)].tolist()
             for round_index, value in zip(costs.rounds, values, strict=True):
                 by_relink[race.relink_of(copy, round_index)].append(value)
-        halves = _halves(race, copies, by_relink)
-        if halves is not None:
-            yield _Family(name, costs.workloads[0], sd, halves)
+        found = _halves(race, copies, by_relink)
+        if found is not None:
+            program = Path(race.variants.artifacts[0][1]).name
+            yield _Family(name, costs.workloads[0], program, sd, found)
 
 
 def _halves(
@@ -141,34 +150,31 @@ def _halves(
 ) -> _Halves | None:
     """Samples of slow and of fast relinks, and what differs; None where they are too few."""
     sampled = race.samples_of(copies)
-    found = halves_of(costs, {relink: each.functions.total() for relink, each in sampled.items()})
-    if found is None:
+    order = slowest_first(costs, {name: each.functions.total() for name, each in sampled.items()})
+    if not order:
         return None
-    slow, fast = (tuple(sampled[relink] for relink in half) for half in found)
-    changes = share_changes([each.functions for each in slow], [each.functions for each in fast])
+    relinks = [sampled[name] for name in order]
+    means = [fmean(costs[name]) for name in order]
+    changes = share_changes(means, [each.functions for each in relinks])
     # What has no name cannot be told from others without one.
-    return _Halves(slow, fast, tuple(each for each in changes if each.key[1]))
+    return _Halves(*halves(relinks), tuple(each for each in changes if each.key[1]))
 
 
 def _text(family: _Family, shown: Sequence[ShareChange[Key]], *, several: bool) -> str:
     where = f"on {family.workload}, " if several else ""
     largest = sorted(shown, key=lambda each: each.fast - each.slow)[:_MOST_SHOWN]
-    said = "; ".join(_function(each, family) for each in largest)
+    functions = "; and ".join(_function(each, family) for each in largest)
     return (
-        f"{where}relinks differ by {100 * math.expm1(family.sd):.1f} % (standard deviation), and "
-        f"as far as samples show, slow ones spend more of their time in {said}"
+        f"{where}slow relinks spend {functions}; the standard deviation between relinks is "
+        f"{100 * math.expm1(family.sd):.1f} %"
     )
 
 
 def _function(change: ShareChange[Key], family: _Family) -> str:
     file, name = change.key
-    text = (
-        f"{name} ({file}): {_share(change.slow, change.slow_samples)}, "
-        f"{_share(change.fast, change.fast_samples)} in fast ones"
-    )
+    called = name if file == family.program else f"{name} of {file}"
+    slow, fast = (f"{100 * share:.1f} %" for share in (change.slow, change.fast))
+    counts = f"{change.slow_samples} and {change.fast_samples}"
+    text = f"{slow} of their time in {called}, fast ones {fast}, as far as {counts} samples show"
     loop = loop_text(change.key, family.halves.slow, family.halves.fast)
     return f"{text}; {loop}" if loop else text
-
-
-def _share(share: float, samples: int) -> str:
-    return f"{100 * share:.1f} % ({samples} samples)"
