@@ -7,15 +7,13 @@ use crate::run_state::RunState;
 use ensign_protocol::records::{CodeSamples, Mapped, SampledFile};
 use libc::pid_t;
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
-use std::{fs, io, thread};
+use std::fs;
+use std::io::ErrorKind;
 
 /// Of one execution: beyond these every second look is dropped, so that all its parts stay equal.
 const MOST_SAMPLES: usize = 512;
 const MOST_TASKS: usize = 32;
 const MOST_KNOWN: usize = 64;
-const MOST_TRIES: usize = 3;
-const BETWEEN_TRIES: Duration = Duration::from_micros(20);
 
 /// Where a task that stands still would go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +59,8 @@ pub(crate) struct Sampler {
     samples: Vec<(u64, Sample)>,
     files: Vec<Mapped>,
     known: HashMap<pid_t, Known>,
+    /// The meter's executable.
+    own: String,
 }
 
 impl Default for Sampler {
@@ -71,6 +71,7 @@ impl Default for Sampler {
             samples: Vec::new(),
             files: Vec::new(),
             known: HashMap::new(),
+            own: places::program_of(std::process::id() as pid_t),
         }
     }
 }
@@ -91,8 +92,6 @@ impl Sampler {
     }
 
     fn look(&mut self, processes: &[pid_t]) {
-        let own = std::env::current_exe().unwrap_or_default();
-        let own = own.to_string_lossy();
         let mut tasks: Vec<(pid_t, pid_t)> = Vec::new();
         for &pid in processes {
             tasks.extend(tasks_of(pid).into_iter().map(|task| (pid, task)));
@@ -103,16 +102,19 @@ impl Sampler {
         for (pid, task) in tasks.into_iter().take(MOST_TASKS) {
             let program = places::program_of(pid);
             // Not a program yet.
-            if program == own {
+            if program == self.own {
                 continue;
             }
-            let sample = match stand_of(pid, task) {
-                Ok(Some(Stand::At(place))) => self.locate(pid, program, place),
-                Ok(Some(Stand::InCall)) => Sample::InCall,
+            let sample = match fs::read_to_string(format!("/proc/{pid}/task/{task}/syscall")) {
+                Ok(text) => match Stand::parse(&text) {
+                    Some(Stand::At(place)) => self.locate(pid, program, place),
+                    Some(Stand::InCall) => Sample::InCall,
+                    None => Sample::Unknown,
+                },
                 // It ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => continue,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Ok(None) | Err(_) => Sample::Unknown,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(_) => Sample::Unknown,
             };
             self.take(sample);
         }
@@ -172,20 +174,6 @@ impl Sampler {
     }
 }
 
-/// A task counts as frozen a moment before it gives up its CPU, and until then the kernel tells
-/// nothing. On a busy machine that may be some milliseconds, most of which have passed.
-fn stand_of(pid: pid_t, task: pid_t) -> io::Result<Option<Stand>> {
-    let path = format!("/proc/{pid}/task/{task}/syscall");
-    for _ in 0..MOST_TRIES {
-        let stand = Stand::parse(&fs::read_to_string(&path)?);
-        if stand.is_some() {
-            return Ok(stand);
-        }
-        thread::sleep(BETWEEN_TRIES);
-    }
-    Ok(None)
-}
-
 fn find(regions: &[Region], place: u64) -> Option<&Region> {
     let mut regions = regions.iter();
     regions.find(|region| region.start <= place && place < region.end)
@@ -202,8 +190,9 @@ fn tasks_of(pid: pid_t) -> Vec<pid_t> {
 }
 
 impl Variant<'_> {
-    /// Before a slice, where the last one ended: it has stood still since, and nobody is measured.
-    /// Fillers do not count.
+    /// Before a slice, where the last one ended: nobody is measured. A task counts as frozen before
+    /// it gives up its CPU, and until then the kernel tells nothing; by now it mostly has. Fillers do
+    /// not count.
     pub(crate) fn sample(&mut self, run_state: &mut RunState) {
         if !self.is_finished() && self.slices > 0 && self.sampler.is_due() {
             let members = run_state.process_trees.tree(self.tree).members(Group::Main);
