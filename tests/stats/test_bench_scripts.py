@@ -28,6 +28,11 @@ BENCH = Path(__file__).parents[2] / "bench"
             ["--studies", "50", "--relinks", "3"],
             ["Fresh link (90 %)", "the baseline alone", "| 3 | 9 |"],
         ),
+        (
+            "statistics_relink_shares.py",
+            ["--studies", "40"],
+            ["another one named", "| 12 | 1000 | 10 %, in one function |"],
+        ),
         ("statistics_speed.py", ["--samples", "2000"], ["on 2000 samples", "signed rank"]),
         (
             "report_speed.py",

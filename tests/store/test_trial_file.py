@@ -4,12 +4,16 @@ import pytest
 
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
-from ensign.model.trials import Mode, SliceRecord, Trial, VariantTotals
+from ensign.model.trials import CodeSamples, Mode, SampledFile, SliceRecord, Trial, VariantTotals
 from ensign.store.trial_file import from_bytes, slices_of, to_bytes
 
 
 def a_trial() -> Trial:
     totals = VariantTotals("baseline", 10, 9, 6, 3, 2, 1000, 4096, 5, 6, 2, (("page-faults", 7),))
+    samples = CodeSamples(
+        (SampledFile("/x/program", ((4096, 7), (4100, 2)), deleted=True),), 1, 2, 3
+    )
+    totals = replace(totals, code_samples=samples)
     return Trial(
         workload="set",
         round_index=3,

@@ -123,6 +123,8 @@ pub struct VariantTotal<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     pub mapped: Vec<RaceMapped<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code_samples: Option<CodeSamples<'a>>,
     #[serde(flatten)]
     pub drive: Option<DriveFacts>,
 }
@@ -170,6 +172,28 @@ pub struct RaceMapped<'a> {
     pub file: &'a Mapped,
     /// The last look at which it was seen, counted from 1.
     pub last_look: u32,
+}
+
+/// Where tasks stood at the ends of slices: counts.
+#[derive(Serialize, JsonSchema)]
+pub struct CodeSamples<'a> {
+    pub files: Vec<SampledFile<'a>>,
+    /// In code that is in no file.
+    pub elsewhere: u64,
+    /// In system calls, where a task may have slept.
+    pub in_calls: u64,
+    /// The kernel did not tell.
+    pub unknown: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct SampledFile<'a> {
+    pub path: &'a str,
+    pub deleted: bool,
+    /// Seen from another root directory than the meter's.
+    pub other_root: bool,
+    /// Places in the file, and how often a task stood there.
+    pub places: Vec<(u64, u64)>,
 }
 
 /// The record of a drive that is complete.

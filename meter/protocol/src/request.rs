@@ -74,6 +74,9 @@ pub struct Race {
     /// Looks at the states of all tasks of the variant that runs.
     #[serde(default)]
     pub observe: bool,
+    /// Reads at the end of each slice of an interleaved race where the variant's tasks stand.
+    #[serde(default)]
+    pub code_samples: bool,
     /// What `"output": "inherit"` means: a file that the caller left open for it.
     #[serde(default)]
     pub inherit_fd: Option<i32>,

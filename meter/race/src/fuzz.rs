@@ -1,6 +1,8 @@
 //! What is fuzzed here: numbers in what programs print, and texts of the kernel.
 
+use crate::follow::places;
 use crate::processes::procfs::Stat;
+use crate::variant::sampling::Stand;
 use crate::{activity, score};
 
 /// What a program printed, after a line with the pattern.
@@ -19,9 +21,12 @@ pub fn printed(data: &[u8]) {
     }
 }
 
-/// Lines of /proc/PID/stat and /proc/PID/syscall.
+/// Lines of /proc/PID/stat, /proc/PID/syscall and /proc/PID/maps.
 pub fn kernel(data: &[u8]) {
     let _ = Stat::parse(data);
     let _ = activity::state(data);
-    let _ = activity::written_fd(&String::from_utf8_lossy(data));
+    let text = String::from_utf8_lossy(data);
+    let _ = activity::written_fd(&text);
+    let _ = Stand::parse(&text);
+    let _ = places::region(&text);
 }

@@ -41,6 +41,8 @@ pub(crate) struct RunState {
     pub first_spawn_ns: Option<u64>,
     /// Whether the states of tasks are looked at while a variant runs.
     pub observes: bool,
+    /// Whether it is read where tasks stand at the end of a slice.
+    pub samples_code: bool,
     pub inherit_fd: Option<i32>,
     /// The `{tmp}` of each tree.
     pub tmps: Vec<PathBuf>,
@@ -85,6 +87,7 @@ impl RunState {
             execution: 0,
             first_spawn_ns: None,
             observes: false,
+            samples_code: false,
             inherit_fd: None,
             drain: None,
             inherited: sharpen_timers(),

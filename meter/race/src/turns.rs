@@ -54,6 +54,9 @@ impl Turns {
         for (fd, process) in fds.iter_mut().zip(variant.processes()) {
             *fd = process.child.pidfd.as_raw_fd();
         }
+        if length_ns.is_some() && run_state.samples_code {
+            variant.sample(run_state);
+        }
         let start = clock::now_ns();
         run_state.process_trees.tree(variant.tree).thaw()?;
         let end = limit.map(|limit| start + limit);

@@ -16,6 +16,7 @@ use ensign_protocol::records::{Reason, Role};
 use ensign_protocol::request;
 use ensign_protocol::Code;
 use runner::Runner;
+use sampling::Sampler;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -26,6 +27,7 @@ mod fillers;
 mod looking;
 mod readings;
 mod runner;
+pub(crate) mod sampling;
 
 /// The variable that moves the stack; its name says nothing of a measurement.
 const PADDING: &str = "PADDING";
@@ -66,6 +68,7 @@ pub(crate) struct Variant<'a> {
     pub mapped: BTreeMap<Mapped, u32>,
     /// How often it was looked at in this execution.
     pub looks: u32,
+    pub sampler: Sampler,
 }
 
 impl<'a> Variant<'a> {
@@ -93,6 +96,7 @@ impl<'a> Variant<'a> {
             observer: Observer::default(),
             mapped: BTreeMap::new(),
             looks: 0,
+            sampler: Sampler::default(),
         })
     }
 
@@ -125,6 +129,7 @@ impl<'a> Variant<'a> {
         self.slices = 0;
         self.mapped.clear();
         self.looks = 0;
+        self.sampler = Sampler::default();
         self.driven = Usage::default();
         self.padding = padding;
         self.own_files(run_state)?;

@@ -82,6 +82,7 @@ fn set_up(run: &Run, request: &Request, out: &mut Option<Emitter>) -> Result<Run
     run_state.inherit_fd = request.inherit_fd();
     if let Request::Race(race) = request {
         run_state.observes = race.observe;
+        run_state.samples_code = race.code_samples;
         if let Some(cpus) = &race.meter_cpus {
             cpus::keep_to(cpus).map_err(|error| {
                 let text = format!("`meter_cpus` {cpus:?}: {error}");

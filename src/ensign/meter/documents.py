@@ -41,6 +41,7 @@ def race_json(request: RaceRequest) -> Json:
         "budget_ns": request.budget_ns,
         "counters": list(request.counters),
         "observe": request.observe,
+        "code_samples": request.code_samples,
         "containment": {
             **_containment_json(request.containment),
             "reads": [path for variant in request.variants for path in variant.reads],

@@ -28,6 +28,7 @@ from ensign.model.finding_kinds.race import (
 )
 from ensign.model.findings import Finding
 from ensign.model.trials import (
+    CodeSamples,
     Latency,
     Mode,
     RaceMapping,
@@ -121,6 +122,7 @@ class VariantLine(_Line):
     scores: tuple[NamedScoreLine, ...] = ()
     report: str | None = None
     mapped: tuple[RaceMapping, ...] = ()
+    code_samples: CodeSamples | None = None
 
 
 class ExecutionLine(_Line):
@@ -377,6 +379,7 @@ def _totals(line: VariantLine, asked: AskedScores) -> VariantTotals:
         unit=asked.unit,
         better=asked.better,
         mapped=line.mapped,
+        code_samples=line.code_samples,
     )
 
 

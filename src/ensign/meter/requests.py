@@ -188,7 +188,7 @@ class RaceRequest:
     """Executions of one race. `budget_ns` starts no execution later than that after the first.
 
     `apart`, in mode alternating: no two servers are there at once.
-    `observe` looks at what tasks do.
+    `observe` looks at what tasks do; `code_samples` asks where they stand at the ends of slices.
     """
 
     variants: tuple[VariantSpec, ...]
@@ -205,6 +205,7 @@ class RaceRequest:
     budget_ns: int | None = None
     counters: tuple[str, ...] = ("instructions", "cycles")
     observe: bool = False
+    code_samples: bool = False
     containment: Containment = Containment()
 
     def without(self, variants: Collection[str]) -> RaceRequest:

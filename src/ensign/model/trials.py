@@ -146,6 +146,33 @@ class RaceMapping:
 
 
 @dataclass(frozen=True, slots=True)
+class SampledFile:
+    """Places in a file where tasks stood, each with how often.
+
+    Where it was `deleted`, or seen from an `other_root` directory, the path does not lead to it.
+    """
+
+    path: str
+    places: tuple[tuple[Count, Count], ...]
+    deleted: bool = False
+    other_root: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSamples:
+    """Where tasks stood at the ends of slices, as counts.
+
+    `elsewhere` is in code of no file, `in_calls` in system calls, where a task may have slept;
+    of `unknown` the kernel does not tell.
+    """
+
+    files: tuple[SampledFile, ...] = ()
+    elsewhere: Count = 0
+    in_calls: Count = 0
+    unknown: Count = 0
+
+
+@dataclass(frozen=True, slots=True)
 class VariantTotals:
     """What one variant used in one execution, over the whole process tree.
 
@@ -158,7 +185,7 @@ class VariantTotals:
     `cpu_wait_ns` is the time in which others had the CPU that it wanted, where the machine tells;
     `activity` (and that of the load) is there where it was observed, `score` where it says one.
     `scores` are several of them, by name; `unit` is that of the one `score`. `mapped` is what was
-    seen in a few looks; it is not stored.
+    seen in a few looks; it is not stored. `code_samples` are there where they were asked for.
     """
 
     variant: str
@@ -184,6 +211,7 @@ class VariantTotals:
     score: Annotated[Finite, Field(ge=0)] | None = None
     better: Better = Better.HIGHER
     mapped: tuple[RaceMapping, ...] = ()
+    code_samples: CodeSamples | None = None
 
     def cost(self, metric: Metric) -> float:
         """Nanoseconds per completed operation.

@@ -21,7 +21,7 @@ _MULTIPLY = re.compile(r"v?mul[sp][sd]")
 _ADD = re.compile(r"v?(?:add|sub)[sp][sd]")
 FUSED = re.compile(r"vf(?:n?m)(?:add|sub)\w*")
 _PROBE = re.compile(r"(?:qword|dword) ptr \[[re]sp(?: \+ \w+)?\], 0$")
-_MACHINES = {
+MACHINES = {
     "EM_X86_64": (capstone.CS_ARCH_X86, capstone.CS_MODE_64),
     "EM_386": (capstone.CS_ARCH_X86, capstone.CS_MODE_32),
 }
@@ -49,7 +49,7 @@ def read_instructions(path: Path) -> Instructions | None:
     """Count; None where the processor is another one than x86, or the file is damaged."""
     try:
         with elf_of(path) as elf:
-            machine = _MACHINES.get(elf["e_machine"])
+            machine = MACHINES.get(elf["e_machine"])
             if machine is None:
                 return None
             reader = capstone.Cs(*machine)
@@ -69,7 +69,7 @@ def read_instructions(path: Path) -> Instructions | None:
 
 def words_at(machine: str, code: bytes) -> list[tuple[str, str]] | None:
     """Mnemonics and operands of code; `machine` is as ELF names it. None where it is not x86."""
-    known = _MACHINES.get(machine)
+    known = MACHINES.get(machine)
     return None if known is None else list(_words(capstone.Cs(*known), code))
 
 

@@ -108,7 +108,8 @@ def require_plausible(trial: Trial) -> None:
         _require_numbers(each, each.variant)
         if each.operations < 1 and not each.score:
             raise ValueError(f"{each.variant} completed no operation")
-        for part in filter(None, (each.latency, each.activity, each.load_activity)):
+        parts = (each.latency, each.activity, each.load_activity, each.code_samples)
+        for part in filter(None, parts):
             _require_numbers(part, each.variant)
     _require_numbers(trial, trial.workload)
     if trial.round_index > MOST_ROUNDS:

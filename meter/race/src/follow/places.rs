@@ -20,35 +20,60 @@ pub(crate) enum Code {
     Anonymous,
 }
 
+/// Addresses of executable memory, from `start` to before `end`, and where in its file it begins.
+pub(crate) struct Region {
+    pub start: u64,
+    pub end: u64,
+    pub offset: u64,
+    pub code: Code,
+}
+
 /// What is mapped for execution, of addresses from `first` to before `last`.
 pub(crate) fn executable(pid: pid_t, first: u64, last: u64) -> Vec<Code> {
+    let inside = |region: &Region| region.end > first && region.start < last;
+    let found = regions(pid).into_iter().filter(inside);
+    found.map(|region| region.code).collect()
+}
+
+/// All that a process has mapped for execution; empty where the kernel does not tell.
+pub(crate) fn regions(pid: pid_t) -> Vec<Region> {
     let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     // The kernel tells them as they are called in our root, if the mounts are ours.
     let other_root = has_other_root(pid) && !has_our_mounts(pid);
     let text = String::from_utf8_lossy(&text);
-    text.lines()
-        .filter_map(|line| code(line, first, last))
-        .map(|code| match code {
-            Code::File(file) => Code::File(Mapped { other_root, ..file }),
-            anonymous => anonymous,
-        })
-        .collect()
+    let mut found: Vec<Region> = text.lines().filter_map(region).collect();
+    for each in &mut found {
+        if let Code::File(file) = &mut each.code {
+            file.other_root = other_root;
+        }
+    }
+    found
 }
 
-/// `start-end rights offset device inode path`.
-fn code(line: &str, first: u64, last: u64) -> Option<Code> {
+/// `start-end rights offset device inode path`, of what is executable.
+pub(crate) fn region(line: &str) -> Option<Region> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
     let start = u64::from_str_radix(start, 16).ok()?;
     let end = u64::from_str_radix(end, 16).ok()?;
     let mut fields = rest.splitn(5, ' ');
-    let rights = fields.next()?;
-    if end <= first || start >= last || !rights.contains('x') {
+    if !fields.next()?.contains('x') {
         return None;
     }
-    let device = fields.nth(1)?;
+    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let device = fields.next()?;
     let inode: u64 = fields.next()?.parse().ok()?;
     let path = fields.next().unwrap_or("").trim_start();
+    let code = code(device, inode, path)?;
+    Some(Region {
+        start,
+        end,
+        offset,
+        code,
+    })
+}
+
+fn code(device: &str, inode: u64, path: &str) -> Option<Code> {
     if inode == 0 {
         let the_kernel_s = path.starts_with("[v") || path == "[uprobes]";
         return (!the_kernel_s).then_some(Code::Anonymous);
@@ -172,9 +197,9 @@ mod tests {
     use super::*;
 
     fn only(line: &str) -> Option<Mapped> {
-        match code(line, 0, u64::MAX) {
-            Some(Code::File(file)) => Some(file),
-            _ => None,
+        match region(line)?.code {
+            Code::File(file) => Some(file),
+            Code::Anonymous => None,
         }
     }
 
@@ -185,16 +210,18 @@ mod tests {
         assert_eq!((file.path.as_str(), file.deleted), ("/opt/a b", true));
         assert_eq!((file.device.as_str(), file.inode), ("fd:01", 4711));
         assert_eq!(only("7f00-7f10 r--p 00001000 fd:01 4711 /opt/a"), None);
-        assert!(code(line, 0x7f10, 0x8000).is_none());
-        assert!(code(line, 0x7f0f, 0x8000).is_some());
+        let region = region(line).unwrap();
+        assert_eq!((region.start, region.end), (0x7f00, 0x7f10));
+        assert_eq!(region.offset, 0x1000);
     }
 
     #[test]
     fn code_without_a_file() {
         let jit = "7f00-7f10 rwxp 00000000 00:00 0 ";
-        assert!(matches!(code(jit, 0, u64::MAX), Some(Code::Anonymous)));
+        let found = region(jit).map(|region| region.code);
+        assert!(matches!(found, Some(Code::Anonymous)));
         let kernel = "7f00-7f10 r-xp 00000000 00:00 0    [vdso]";
-        assert!(code(kernel, 0, u64::MAX).is_none());
+        assert!(region(kernel).is_none());
     }
 
     #[test]

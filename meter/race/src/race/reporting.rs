@@ -58,6 +58,7 @@ impl Racing<'_> {
             report: total.report.as_deref(),
             digest: total.digest,
             mapped: mapped(&self.variants[index].mapped),
+            code_samples: (run_state.samples_code).then(|| self.variants[index].sampler.counts()),
             drive: total.drive.as_ref().map(drive_facts),
         }));
         run_state.out.put(&run_state.waiter, &record)

@@ -24,6 +24,7 @@ from ensign.lab.study.self_timed import (
     shown_again,
     shown_by_the_race,
 )
+from ensign.lab.study.sensitivity import sensitivity_findings
 from ensign.lab.study.tracing import judged_by_run
 from ensign.lab.study.variants import RacedVariants
 from ensign.model.findings import Finding
@@ -152,7 +153,8 @@ def race_phase(phase: PlannedPhase, context: StudyContext) -> RacedPhase:
         rounds, trials = race_rounds(racing, phase.study, phase.variants, phase.rounds)
         beside = _race_beside(phase, context, failed_variants(trials))
         timed = _self_timed(phase, context, rounds, trials)
-    said = (*record.findings, *round_findings(phase.study, rounds), *timed, *shared)
+    sensitive = sensitivity_findings(phase.study, phase.variants, trials)
+    said = (*record.findings, *round_findings(phase.study, rounds), *timed, *sensitive, *shared)
     record = replace(raced_by(record, rounds), findings=tuple(dict.fromkeys(said)))
     record = ended(record, phase.before, machine_state())
     write_record(folder, record, name)

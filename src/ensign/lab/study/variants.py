@@ -152,6 +152,7 @@ def race_request(
         meter_cpus=variants.cpus.meter,
         ports=study.race.ports,
         apart=workload.name in variants.apart,
+        code_samples=variants.rotation > 0,
     )
 
 

@@ -30,6 +30,22 @@ TWIN_GEOMEAN = FindingKind(
     "The A/A twin differs from the baseline over all workloads.",
     "Do not trust differences of that size, and measure again.",
 )
+LAYOUT_SENSITIVE = FindingKind(
+    "layout-sensitive",
+    Severity.WARNING,
+    "Relinks of one build differ by more than the margin, and slow ones spend more of their time "
+    "in the functions that are named. Another harmless commit, which moves code as a relink does, "
+    "may change the speed as much.",
+    "Try other alignments (the axis `alignment`), or `-falign-loops` and `-falign-functions` for "
+    "the file of that function.",
+)
+PLACES_UNKNOWN = FindingKind(
+    "places-unknown",
+    Severity.NOTE,
+    "The kernel does not tell where stopped programs stand, so functions that are sensitive to "
+    "layout are unknown.",
+    "Nothing, or let ensign trace its own processes (`kernel.yama.ptrace_scope` below 3).",
+)
 TWIN_CHANGED = FindingKind(
     "twin-changed",
     Severity.WARNING,

@@ -1,0 +1,114 @@
+"""What lies at places in a program's file: functions by name, and loops."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import capstone
+
+from ensign.proof.bounded_elf import DamagedFile, elf_of
+from ensign.proof.functions import code_at, function_starts, loaded_code
+from ensign.proof.instructions import MACHINES
+from ensign.proof.symbol_tables import function_symbols
+
+_LARGEST_FUNCTION_BYTES = 1 << 20
+_JUMP = re.compile(r"j[a-z]+|loop[a-z]*")
+_TARGET = re.compile(r"0x[0-9a-f]+|[0-9]")  # capstone writes small ones so
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionPlace:
+    """Where a function begins, and before which address it ends; without a name where none is."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Code from the target of a jump backwards to the jump's end, by its place in the function."""
+
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self.end - self.start
+
+    def crosses(self, function: int, border: int) -> bool:
+        """Whether it touches more pieces of so many bytes than it must; `function` is where."""
+        first, last = (function + self.start) // border, (function + self.end - 1) // border
+        return last - first + 1 > -(-self.size // border)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeMap:
+    """Functions of a file, in order, and how its places become addresses."""
+
+    path: Path
+    segments: tuple[tuple[int, int, int], ...]
+    starts: tuple[int, ...]
+    names: tuple[str, ...]
+
+    def address_of(self, offset: int) -> int | None:
+        """Where the place is loaded, before the base; None where it is not loaded as code."""
+        for at, size, address in self.segments:
+            if at <= offset < at + size:
+                return address + offset - at
+        return None
+
+    def function_at(self, address: int) -> FunctionPlace | None:
+        """The function that holds an address; None before the first one."""
+        index = bisect_right(self.starts, address) - 1
+        if index < 0:
+            return None
+        ends = [at + size for _, size, at in self.segments if at <= address < at + size]
+        ends += self.starts[index + 1 : index + 2]
+        return FunctionPlace(self.names[index], self.starts[index], min(ends))
+
+
+def read_code_map(path: Path) -> CodeMap | None:
+    """None where it is no ELF file, or damaged."""
+    try:
+        with elf_of(path) as elf:
+            names = dict.fromkeys(function_starts(elf), "")
+            for table in (".dynsym", ".symtab"):
+                for each in function_symbols(elf, table):
+                    names[each.address] = each.name
+            ordered = sorted(names)
+            segments = tuple(
+                (int(each["p_offset"]), int(each["p_filesz"]), int(each["p_vaddr"]))
+                for each in loaded_code(elf)
+            )
+            return CodeMap(path, segments, tuple(ordered), tuple(names[at] for at in ordered))
+    except (DamagedFile, OSError):
+        return None
+
+
+def loops_of(path: Path, function: FunctionPlace) -> tuple[Loop, ...]:
+    """Its loops, the smallest first; none where the processor is another one than x86."""
+    size = min(function.end - function.start, _LARGEST_FUNCTION_BYTES)
+    try:
+        with elf_of(path) as elf:
+            machine = MACHINES.get(elf["e_machine"])
+            if machine is None:
+                return ()
+            code = code_at(elf, loaded_code(elf), function.start, size)
+    except (DamagedFile, OSError):
+        return ()
+    found = sorted(set(_loops(capstone.Cs(*machine), code)), key=lambda loop: loop.size)
+    return tuple(found)
+
+
+def _loops(reader: capstone.Cs, code: bytes) -> Iterator[Loop]:
+    for address, size, mnemonic, operands in reader.disasm_lite(code, 0):
+        if _JUMP.fullmatch(mnemonic) and _TARGET.fullmatch(operands):
+            target = int(operands, 0)
+            if target <= address:
+                yield Loop(target, address + size)
