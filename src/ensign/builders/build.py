@@ -38,6 +38,7 @@ from ensign.model.build_events import OnEvent, ignore
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding
 from ensign.model.study_build import CheckSection
+from ensign.model.variants import OWN_COMPILER
 from ensign.proof.evidence import some
 from ensign.sources.obtain import SourceTree
 from ensign.sources.size import source_size
@@ -114,7 +115,11 @@ def build_variants(
         findings=(*sandboxes.confinement.findings(), *findings, *check_findings(results)),
         source=source.facts,
         confinement=sandboxes.confinement.said,
-        toolchains=tuple((each.name, describe_toolchain(each)) for each in toolchains.values()),
+        toolchains=tuple(
+            (each.name, describe_toolchain(each))
+            for each in toolchains.values()
+            if each.name != OWN_COMPILER
+        ),
     )
 
 

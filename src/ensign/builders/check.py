@@ -182,7 +182,7 @@ def _furnish(context: CheckContext, result: BuildResult, sandbox: Sandbox) -> No
         context.build_context.copy_pinned(tree, sandbox.tree, sha256, again)
     for name, path in context.baseline.tools.items():
         _put(path, sandbox.tree / build.tools[name])
-    if build.takes_more_than_program:
+    if context.study.takes_more_than_program:
         apart = set(build.tools.values())
         for name, path in tree_entries(own):
             if path.is_file() and name not in apart:

@@ -112,7 +112,7 @@ def _named(context: CheckContext) -> dict[str, str]:
 
 def kept(context: CheckContext, result: BuildResult) -> dict[str, str]:
     """Files kept beside the artifact, which may be read when it runs."""
-    if result.files is None or not context.study.build.takes_more_than_program:
+    if result.files is None or not context.study.takes_more_than_program:
         return {}
     apart = {context.study.build.artifact, *context.tools.values()}
     return {

@@ -191,10 +191,14 @@ class CheckRun:
         outcome = self.runner.run(
             ("env", "-C", str(self.context.folder / where), *env, *command),
             self._deadline_ns(workload),
-            stdin=None if workload.stdin is None else self.context.folder / workload.stdin,
+            stdin=None if workload.stdin is None else self._stdin(workload.stdin),
             stdout=output,
         )
         return self._failure(outcome, f"workload {workload.name}", workload)
+
+    def _stdin(self, name: str) -> Path:
+        """Where it is opened: in front of the sandbox."""
+        return self.context.folder / fill(name, {"files": str(self.runner.sandbox.tree)})
 
     def _deadline_ns(self, workload: Workload) -> int:
         """Its own; where nobody asked for the check, no longer than could be raced."""

@@ -135,7 +135,9 @@ def result_of(
     facts = BuildFacts(
         variant=variant.name,
         choices=variant.choices,
-        compiler=describe_toolchain(toolchain),
+        compiler=", ".join(seen.proof.binary.comments)
+        if variant.by_project
+        else describe_toolchain(toolchain),
         flags=flags.compile,
         link_flags=flags.link,
         status=BuildStatus.CACHED if stage.key in cached else BuildStatus.BUILT,
@@ -199,7 +201,7 @@ def failed_result(
     facts = BuildFacts(
         variant=variant.name,
         choices=variant.choices,
-        compiler=describe_toolchain(toolchain),
+        compiler="" if variant.by_project else describe_toolchain(toolchain),
         flags=flags.compile,
         link_flags=flags.link,
         status=BuildStatus.FAILED,
@@ -242,7 +244,7 @@ def seen_of(variant: Variant, flags: Flags, entry: StageEntry) -> BuildEvidence:
     return BuildEvidence(
         subject=variant.name,
         proof=proof,
-        request=Request(variant, flags),
+        request=None if variant.by_project else Request(variant, flags),
         calls=read_calls(entry.folder / CALLS),
         dependency_calls=read_calls(entry.folder / DEPENDENCY_CALLS),
         log=log.read_text(errors="replace") if log.exists() else "",

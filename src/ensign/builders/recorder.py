@@ -151,6 +151,16 @@ def programs_on_path(path: str) -> tuple[Recorded, ...]:
     return tuple(Recorded(name, tool, str(Path(at).absolute())) for name, tool, at in found if at)
 
 
+def identities(programs: Iterable[Recorded]) -> list[tuple[str, str, int, int]]:
+    """What tells whether programs that any build may call are still the same ones."""
+    files = ((each.name, os.path.realpath(each.program)) for each in programs)
+    return [
+        (name, path, seen.st_size, seen.st_mtime_ns)
+        for name, path in files
+        for seen in [os.stat(path)]  # noqa: PTH116  # a text is kept
+    ]
+
+
 def _versioned(
     path: str, place: ProgramPlace, names: re.Pattern[str] = _VERSIONED
 ) -> Iterator[tuple[str, str]]:

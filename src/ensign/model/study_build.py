@@ -119,11 +119,6 @@ class Build(Section):
     deadline: Duration = Field(default="30m", description="for one variant's build")
     disk: SizeText = Field(default="4GiB", description="most that one build may write")
 
-    @property
-    def takes_more_than_program(self) -> bool:
-        """Whether files that the program runs with are named, or libraries of the build found."""
-        return bool(self.runtime_files) or self.system is not None
-
 
 class CheckSection(Section):
     """What a variant must pass to be allowed to win.

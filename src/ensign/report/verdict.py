@@ -37,7 +37,7 @@ def verdict_of(result: Result) -> Verdict:
     Where rounds only explored it is that of the confirmation; before its end nothing is claimed.
     """
     confirmation = result.confirmation
-    if not result.builds:
+    if not result.builds or result.withheld:
         return _of_each(result)
     if confirmation is None:
         return _of_suite(result)
@@ -58,6 +58,15 @@ def _of_suite(result: Result) -> Verdict:
     left = able(result)
     caveats = (*_study_caveats(result, unfit & {e.comparison.variant for e in pairs}),)
     best = winner(result)
+    if best is None and len(pairs) == len(left) == 1:
+        first, *others = _sentences(left[0], result)
+        found = left[0].comparison
+        details = (
+            *(f"{each}." for each in others),
+            *filter(None, [why_they_disagree(found)]),
+            *what_hurts(found.variant, result),
+        )
+        return Verdict(f"{first}.", details, caveats)
     if best is None:
         headline = _no_winner(left, result) if left or not pairs else _all_barred(pairs)
         return Verdict(headline, _others(left, result), caveats)
