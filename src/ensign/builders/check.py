@@ -43,6 +43,7 @@ class CheckFacts:
     ran: bool | None
     out: bool
     apart: Mapping[str, str]
+    otherwise: Mapping[str, str]
 
 
 _FACTS = TypeAdapter(CheckFacts)
@@ -69,6 +70,7 @@ def _checked(entry: Entry[CheckFacts]) -> Checked:
         ran=facts.ran,
         out=facts.out,
         apart=facts.apart,
+        otherwise=facts.otherwise,
     )
 
 
@@ -121,13 +123,17 @@ class _Check:
         if facts.failed or self.expected is None:
             return facts
         apart: dict[str, str] = {}
+        otherwise: dict[str, str] = {}
         for name, differs in differing.items():
             changed = self._baseline_changed(name, self.expected.outputs / name)
-            if not changed:
+            if not changed and self.context.may_print_otherwise(self.result):
+                otherwise[name] = differs
+            elif not changed:
                 failed = f"the output of workload {name} is not the baseline's: {differs}"
                 return replace(facts, failed=failed, out=True)
-            apart[name] = varying(changed)
-        return replace(facts, apart=apart)
+            else:
+                apart[name] = varying(changed)
+        return replace(facts, apart=apart, otherwise=otherwise)
 
     def _in_a_sandbox(self, differing: dict[str, str], *, follow: bool) -> CheckFacts:
         context, result = self.context, self.result
@@ -150,7 +156,7 @@ class _Check:
                     else:
                         failed = run.workloads(self.expected, differing)
                 out = bool(failed)
-            return CheckFacts(result.facts.variant, failed, void, ran.own, out, apart)
+            return CheckFacts(result.facts.variant, failed, void, ran.own, out, apart, {})
 
     def _baseline_changed(self, name: str, wanted: Path) -> str:
         """In what the baseline's output is another one by now, after it was the same twice."""

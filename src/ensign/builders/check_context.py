@@ -17,7 +17,7 @@ from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
 from ensign.model.study_workload import Workload
 
-_SCHEMA = 3
+_SCHEMA = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,11 @@ class CheckContext:
 
     def source_of(self, result: BuildResult) -> tuple[Path, str]:
         """The tree that a variant was built from, and its hash."""
-        revision = dict(result.facts.choices).get("revision", "")
-        return self.revisions.get(revision, (self.source, self.source_sha256))
+        return self.revisions.get(_revision(result), (self.source, self.source_sha256))
+
+    def may_print_otherwise(self, result: BuildResult) -> bool:
+        """Whether it is another program by intent, and nobody asked for the same output."""
+        return self.check.same_output is None and _revision(result) != _revision(self.baseline)
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -59,6 +62,10 @@ class CheckContext:
 def _undecided(check: CheckSection) -> set[str]:
     """What has no part in how it ends: its deadline, and what is not asked for."""
     return {"deadline"} if check.package else {"deadline", "package"}
+
+
+def _revision(result: BuildResult) -> str:
+    return dict(result.facts.choices).get("revision", "")
 
 
 def check_key(context: CheckContext, result: BuildResult) -> str:

@@ -42,6 +42,7 @@ class Checked:
     else than the program was checked; `ran` whether the program ran, None where it was not seen.
     `out`: it is not to be raced, because a workload failed or gave another output. `apart` has the
     workloads that are not compared, and why: the baseline's, and what a variant showed of it later.
+    `otherwise` has those of which another revision prints something else, and where.
     """
 
     failed: str
@@ -52,6 +53,7 @@ class Checked:
     ran: bool | None = None
     out: bool = False
     apart: Mapping[str, str] = field(default_factory=dict)
+    otherwise: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,9 @@ class BuildResult:
     came of that. A loader is to look in `libraries`, relative to `files`; `made` are libraries that
     were built and not kept. `stage` is what made it, `build_tree_sha256` what its tree was then,
     where that was kept; `check_ran` is False where its check never ran it. `not_compared` has
-    workloads, and why their output was not. `flag_files` are flags that some of its files lack,
-    with the paths of those that have them.
+    workloads, and why their output was not, `printed_otherwise` those of which another revision
+    prints something else, and where. `flag_files` are flags that some of its files lack, with the
+    paths of those that have them.
     """
 
     facts: BuildFacts
@@ -72,6 +73,7 @@ class BuildResult:
     build_tree_sha256: str = ""
     check_ran: bool = True
     not_compared: tuple[tuple[str, str], ...] = ()
+    printed_otherwise: tuple[tuple[str, str], ...] = ()
     flag_files: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
