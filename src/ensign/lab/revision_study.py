@@ -60,6 +60,11 @@ class CheckedOut:
     has: Callable[[str], bool]
     files: tuple[str, ...] = ()
 
+    @property
+    def folder(self) -> str:
+        """Where commands of a variant begin."""
+        return f"{{files}}/{self.inside}".rstrip("/")
+
     def placed(self, word: str) -> str:
         """A path below the repository's top folder. InputError where it leads out of it."""
         path = posixpath.normpath(posixpath.join(self.inside, word))
@@ -188,6 +193,12 @@ def _escaped(words: Sequence[str], known: Sequence[str]) -> list[str]:
     return [_BRACES.sub(escaped, word) for word in words]
 
 
+def _artifact_first(argv: Sequence[str], program: str, at: CheckedOut) -> list[str]:
+    first, *rest = _escaped(argv, PLACES)
+    own = _is_path(first) and at.placed(first) == program
+    return ["{artifact}" if own else first, *rest]
+
+
 def _in_files(words: Sequence[str], program: str, at: CheckedOut) -> list[str]:
     """Words of what does not begin in the checkout: paths in it are the variant's own."""
 
@@ -205,7 +216,9 @@ def _server(
 ) -> dict[str, object]:
     kind, _, pattern = options.ready.partition(":")
     ready = {"ready": {"output": pattern}} if kind == "output" else {}
-    return {"command": _in_files(command.argv, program, at), **ready}
+    argv = _artifact_first(command.argv, program, at)
+    # A server has a folder of its own; this one's paths begin in its checkout.
+    return {"command": ["env", "-C", at.folder, *argv], **ready}
 
 
 def _workload(
@@ -214,12 +227,13 @@ def _workload(
     options = each.options
     said: dict[str, object] = {"name": _name(each, command), "env": dict(parse_env(options.env))}
     if options.deadline_ns is not None:
-        said["deadline"] = f"{options.deadline_ns}ns"
+        said["deadline"] = duration_text(options.deadline_ns)
     said |= _counted(options)
     if options.drive is not None:
         said["drive"] = options.drive.model_dump(mode="json", exclude_unset=True)
     elif command.load is not None:
         said["load"] = _in_files(command.load, program, at)
+        said.setdefault("operations", 1)
     else:
         said |= _own_run(options, command, program, at)
     if command.preload is not None:
@@ -230,10 +244,8 @@ def _workload(
 def _own_run(
     options: Options, command: CommandVariant, program: str, at: CheckedOut
 ) -> Iterator[tuple[str, object]]:
-    first, *rest = _escaped(command.argv, PLACES)
-    own = _is_path(first) and at.placed(first) == program
-    yield "command", ["{artifact}" if own else first, *rest]
-    yield "folder", f"{{files}}/{at.inside}".rstrip("/")
+    yield "command", _artifact_first(command.argv, program, at)
+    yield "folder", at.folder
     if options.input is not None:
         absolute = PurePosixPath(options.input).is_absolute()
         yield "input", options.input if absolute else f"{{files}}/{at.placed(options.input)}"
@@ -264,12 +276,12 @@ def _race(options: Options) -> Iterator[tuple[str, object]]:
     if precision is None and options.budget_ns is None and not options.runs:
         precision = DEFAULT_PRECISION
     yield "margin", "none" if options.margin is None else _share(options.margin)
-    yield "budget", f"{budget_ns}ns"
+    yield "budget", duration_text(budget_ns)
     if precision is not None and not options.runs:
         yield "precision", _share(precision)
     if options.least_runs:
         yield "rounds", options.least_runs
-    yield "slice", f"{options.slice_ns}ns"
+    yield "slice", duration_text(options.slice_ns)
     if options.mode is not None:
         yield "mode", options.mode.value
     if options.metric in (Metric.CPU, Metric.WALL):
@@ -277,6 +289,15 @@ def _race(options: Options) -> Iterator[tuple[str, object]]:
     yield "level", options.level
     yield "seed", options.seed
     yield "ports", list(options.ports)
+
+
+def duration_text(ns: float) -> str:
+    """A time as options and studies take it."""
+    units = (("s", 10**9), ("ms", 10**6), ("us", 10**3))
+    whole = round(ns)
+    return next(
+        (f"{whole // each}{unit}" for unit, each in units if whole % each == 0), f"{whole}ns"
+    )
 
 
 def _share(share: float) -> str:

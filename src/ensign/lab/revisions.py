@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,8 +55,8 @@ def revision_study(
         try:
             file = open_study(path, ports)
         except StudyError as error:
-            place = f"{path}:{error.line}: "
-            raise InputError(f"--revisions: {str(error).replace(place, '')}") from None
+            said = re.sub(rf"{re.escape(str(path))}(:\d+)?: ", "", str(error))
+            raise InputError(f"--revisions: {said}") from None
         changed = repository.has_changes()
         yield RevisionStudy(
             file if confined else file.unconfined(), tuple(_findings(commits, changed=changed))

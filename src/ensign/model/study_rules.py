@@ -175,7 +175,7 @@ def _server(study: Study) -> Iterator[Problem]:
     allowed = (*placeholders.PROGRAM, *placeholders.PLACES, *study.build.tools)
     yield from unknown(server.command, ("server", "command"), allowed)
     yield from unknown_in_env(server.env, ("server", "env"), allowed)
-    if not uses(_server_texts(server), *placeholders.PROGRAM):
+    if not uses(_server_texts(server), *placeholders.PROGRAM, "files"):
         text = "'command' has no {artifact}: every variant would run the same program"
         yield Problem(("server", "command"), text)
     if server.ready.output is None and not uses(_server_texts(server), "port"):
