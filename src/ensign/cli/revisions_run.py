@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ensign.cli.experiment import carry_out
+from ensign.cli.experiment import carry_out, tell
 from ensign.cli.machine_lock import machine_lock
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import StatusLine
 from ensign.cli.study_run import study_progress
 from ensign.host.files import check_writable
 from ensign.lab.compare.options import Options
+from ensign.lab.experiment import ExperimentOutcome
 from ensign.lab.ports import Ports
 from ensign.lab.record import read_record
 from ensign.lab.revision_study import duration_text
@@ -20,11 +22,11 @@ from ensign.lab.revisions import revision_study
 from ensign.lab.study import evidence
 from ensign.lab.study.phase import StudyContext
 from ensign.lab.study.prepare import open_cache
-from ensign.lab.study.run import StudySteps, folder_of
+from ensign.lab.study.run import StudySteps, folder_of, stored_result
 from ensign.lab.study.surroundings import confined_ports
 from ensign.lab.study_file import LimitOptions
-from ensign.model.errors import BudgetTooShort, Interrupted
-from ensign.model.results import Result
+from ensign.model.errors import BudgetTooShort, InputError, Interrupted
+from ensign.model.results import Result, Stopped
 
 # Without --budget a race takes longer than usual where its program does, up to this.
 _LONGEST_NS = 3600 * 10**9
@@ -84,4 +86,15 @@ def run_revisions(  # noqa: PLR0913  # what the command line says
                 longer = LimitOptions(budget=duration_text(short.needed_ns * _ROOM))
                 steps = replace(steps, file=steps.file.with_limits(longer))
             except Interrupted:
-                raise Interrupted("interrupted; what was built is kept for the next time") from None
+                so_far = _so_far(steps, told)
+                return tell(so_far, outputs, fail_on, details=details, keep=keep)
+
+
+def _so_far(steps: StudySteps, told: Callable[[Result], Result]) -> ExperimentOutcome:
+    """What was measured before it was interrupted. Interrupted where no round is whole."""
+    try:
+        result = told(stored_result(steps.file))
+    except InputError:
+        raise Interrupted("interrupted; what was built is kept for the next time") from None
+    done = result.rounds_done
+    return ExperimentOutcome(replace(result, rounds_planned=done, stopped=Stopped.INTERRUPTED))
