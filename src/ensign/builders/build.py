@@ -40,6 +40,7 @@ from ensign.model.findings import Finding
 from ensign.model.study_build import CheckSection
 from ensign.model.variants import OWN_COMPILER
 from ensign.proof.evidence import some
+from ensign.sources.git import EMPTY_SUBMODULES
 from ensign.sources.obtain import SourceTree
 from ensign.sources.size import source_size
 
@@ -125,6 +126,9 @@ def build_variants(
 
 def _hint(source: SourceTree) -> str:
     """What may be missing in the source, where the baseline's build failed."""
+    empty = dict(source.facts).get(EMPTY_SUBMODULES)
+    if empty:
+        return f"\nfolders of submodules are empty ({empty}); run 'git submodule update --init'"
     if not source.left_behind:
         return ""
     return (

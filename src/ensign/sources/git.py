@@ -60,7 +60,7 @@ def fetch_git(source: GitSource, fetcher: Fetcher) -> Fetched:
 
 def _add_submodules(fetcher: Fetcher, named: Path, repository: Path, tree: Path) -> tuple[str, ...]:
     """Fill the folders of submodules; the names of those that stay empty."""
-    (tree / ".git").write_text(f"gitdir: {repository}\n")
+    (tree / ".git").write_text(f"gitdir: {repository}/.git\n")
     local = UserRepository(fetcher.processes, fetcher.env, named)
     place, _ = local.place()
     empty = local.add_submodules(place, tree)
