@@ -323,7 +323,11 @@ class _CompilerContext:
                 if variant is None
                 else toolchain.identity_for(variant),
                 "processor": self.place.processor if native else "",
-                **({"compilers": identities(self.recorded())} if self.by_project else {}),
+                **(
+                    {"compilers": identities(self.recorded(), self.place.path)}
+                    if self.by_project
+                    else {}
+                ),
                 **({"sandbox": self.place.sandbox_key} if self.place.sandbox_key else {}),
                 **inputs,
             }
