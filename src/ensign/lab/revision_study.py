@@ -34,7 +34,7 @@ _RELINKS = 12
 # Rounds that were asked for take as long as they take.
 _NO_END_NS = 24 * 3600 * 10**9
 _BRACES = re.compile(r"\{([A-Za-z][A-Za-z0-9_.+-]*)\}")
-_NO_NAME = re.compile(r"[^a-z0-9_.+-]+")
+_NO_NAME = re.compile(r"(?:[^a-z0-9_.+-]|\.(?=/))+")
 _LONGEST_NAME = 60
 _OPTIONS_OF_COMMANDS = {
     "setup": "put it into --build",
@@ -162,18 +162,18 @@ def _files(
     options: Options, commands: Sequence[CommandVariant], program: str, at: CheckedOut
 ) -> Iterator[str]:
     """Globs of all that the program runs with: what commands name, and what the user does."""
-    words = [word for each in commands for word in _words(each, options)]
-    words += [word for each in commands for word in (*(each.load or ()), *(each.preload or ()))]
-    words += [
-        word for text in options.workloads for word in (text, *text.partition("=")[2].split())
-    ]
-    words += [] if options.input is None else [options.input]
+    loads = [word for each in commands for word in (*(each.load or ()), *(each.preload or ()))]
+    words = [*loads, *(word for each in commands for word in _words(each, options))]
+    words += [word for text in options.workloads for word in text.partition("=")[2].split()]
+    words += [*options.workloads, options.input or ""]
     known = {program, "."}
     for word in words:
         if not word or word.startswith(("/", "-", "{")):
             continue
         path = posixpath.normpath(posixpath.join(at.inside, word))
-        if path not in known and not path.startswith("..") and at.has(path):
+        # A load generator may be built, too.
+        taken = at.has(path) or (word in loads and _is_path(word))
+        if taken and path not in known and not path.startswith(".."):
             known.add(path)
             yield glob.escape(path)
     yield from map(at.placed, at.files)
@@ -225,7 +225,7 @@ def _workload(
     each: CommandWorkload, command: CommandVariant, program: str, at: CheckedOut
 ) -> dict[str, object]:
     options = each.options
-    said: dict[str, object] = {"name": _name(each, command), "env": dict(parse_env(options.env))}
+    said: dict[str, object] = {"name": _name(each, command), "env": _env(options)}
     if options.deadline_ns is not None:
         said["deadline"] = duration_text(options.deadline_ns)
     said |= _counted(options)
@@ -239,6 +239,12 @@ def _workload(
     if command.preload is not None:
         said["preload"] = [_in_files(command.preload, program, at)]
     return said
+
+
+def _env(options: Options) -> dict[str, str]:
+    pairs = parse_env(options.env)
+    names, texts = [name for name, _ in pairs], [text for _, text in pairs]
+    return dict(zip(names, _escaped(texts, PLACES), strict=True))
 
 
 def _own_run(

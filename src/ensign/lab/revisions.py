@@ -47,6 +47,11 @@ def revision_study(
     def has(path: str) -> bool:
         return all(repository.has(commit, path) for commit in commits)
 
+    if confined and options.output_file is not None:
+        raise InputError(
+            "--output FILE with --revisions needs --unconfined: confined programs write no file "
+            "of yours"
+        )
     top = repository.top()
     text = study_text(options, CheckedOut(top, names, inside.rstrip("/"), has, files))
     with temporary_folder(NAME) as folder:
