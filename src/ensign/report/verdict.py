@@ -58,15 +58,8 @@ def _of_suite(result: Result) -> Verdict:
     left = able(result)
     caveats = (*_study_caveats(result, unfit & {e.comparison.variant for e in pairs}),)
     best = winner(result)
-    if best is None and len(pairs) == len(left) == 1:
-        first, *others = _sentences(left[0], result)
-        found = left[0].comparison
-        details = (
-            *(f"{each}." for each in others),
-            *filter(None, [why_they_disagree(found)]),
-            *what_hurts(found.variant, result),
-        )
-        return Verdict(f"{first}.", details, caveats)
+    if best is None and len(pairs) == len(left) == 1 and _are_revisions(result):
+        return _of_one(left[0], result, caveats)
     if best is None:
         headline = _no_winner(left, result) if left or not pairs else _all_barred(pairs)
         return Verdict(headline, _others(left, result), caveats)
@@ -82,6 +75,21 @@ def _of_suite(result: Result) -> Verdict:
     )
     headline = f"{first}."
     return Verdict(headline, details, (*caveats, *filter(None, [inside])))
+
+
+def _are_revisions(result: Result) -> bool:
+    """Whether builds differ in nothing but the commit: how is asked then, not which is best."""
+    return all([axis for axis, _ in each.choices] == ["revision"] for each in result.builds)
+
+
+def _of_one(compared: SuiteComparison, result: Result, caveats: tuple[str, ...]) -> Verdict:
+    first, *others = _sentences(compared, result)
+    details = (
+        *(f"{each}." for each in others),
+        *filter(None, [why_they_disagree(compared.comparison)]),
+        *what_hurts(compared.comparison.variant, result),
+    )
+    return Verdict(f"{first}.", details, caveats)
 
 
 def suite_sentence(compared: SuiteComparison, result: Result) -> str:
