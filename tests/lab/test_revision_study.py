@@ -68,7 +68,7 @@ def test_below_the_top_paths_begin_there() -> None:
     study = studied(options, below).study
     assert study.build.commands == [["env", "-C", "sub", "make"]]
     assert study.build.artifact == "sub/bin/program"
-    assert study.build.runtime_files == ["sub/data", "sub/plugins/*.so", "sub/run.sh"]
+    assert study.build.runtime_files == ["sub/", "sub/data", "sub/plugins/*.so", "sub/run.sh"]
     (workload,) = study.workloads
     assert workload.command == ["sh", "run.sh", "bin/program", "data"]
     assert (workload.folder, workload.stdin) == ("{files}/sub", "{files}/sub/data")

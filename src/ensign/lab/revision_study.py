@@ -176,6 +176,8 @@ def _files(
         if taken and path not in known and not path.startswith(".."):
             known.add(path)
             yield glob.escape(path)
+    if at.inside:
+        yield f"{at.inside}/"
     yield from map(at.placed, at.files)
 
 

@@ -111,7 +111,9 @@ class Build(Section):
         default=Rewrite(), description="changes to recorded compiler and linker calls"
     )
     runtime_files: list[Inside] = Field(
-        default_factory=list, description="more files that the program needs when it runs (globs)"
+        default_factory=list,
+        description="more files that the program needs when it runs (globs); with a slash at its end "
+        "a folder without what is in it",
     )
     env: dict[str, str] = Field(
         default_factory=dict, description="environment of all build commands, without {cflags}"
