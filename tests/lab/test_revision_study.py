@@ -85,6 +85,16 @@ def test_each_workload_and_each_value_of_a_parameter_is_a_workload() -> None:
     ]
 
 
+def test_files_are_found_in_what_a_shell_is_handed_and_behind_placeholders() -> None:
+    options = Options(
+        ("cat {workload} | ./program >x",), build="make", shell="/bin/sh", workloads=("a=sub/data",)
+    )
+    study = studied(options).study
+    assert study.build.commands == [["/bin/sh", "-c", "make"]]
+    assert (study.build.artifact, study.build.runtime_files) == ("program", ["sub/data"])
+    assert study.workloads[0].command == ["/bin/sh", "-c", "cat sub/data | ./program >x"]
+
+
 def test_braces_of_others_mean_nothing() -> None:
     options = Options(
         ("./program '{print}' {tmp}",), build="""make X='{"a": 1} {b}' -j{jobs}""", env=("A={c}",)
@@ -120,6 +130,10 @@ def test_a_server_begins_in_its_checkout() -> None:
         ({"commands": ("python3 sub/run.sh",)}, "names none by its path.*git worktree add"),
         ({"commands": ("/bin/program",)}, "names none by its path"),
         ({"commands": ("../program",)}, "leads out of the repository"),
+        (
+            {"commands": ("./program {port} 1", "./program {port} 2"), "load": ("x {port}",)},
+            "one server",
+        ),
         ({"runs": 2, "min_runs": 2}, "--runs is an exact number"),
     ],
 )

@@ -80,13 +80,14 @@ def study_text(options: Options, at: CheckedOut) -> str:
         raise InputError(
             "--revisions needs --build COMMAND, which builds the program that is raced"
         )
-    first, *_ = commands = _commands(options)
-    program = _program(first, options, at)
-    workloads = [
-        _workload(each, command, program, at)
-        for each in workloads_of(options, commands)
+    every = [
+        (each, command)
+        for each in workloads_of(options, _commands(options))
         for command in each.commands
     ]
+    first = every[0][1]
+    program = _program(first, options, at)
+    workloads = [_workload(each, command, program, at) for each, command in every]
     tables: dict[str, object] = {
         "name": NAME,
         "title": f"{at.names[1]} against {at.names[0]}",
@@ -94,7 +95,7 @@ def study_text(options: Options, at: CheckedOut) -> str:
         "build": {
             "commands": [_build(options.build, options.shell, at)],
             "artifact": program,
-            "runtime_files": sorted(_files(options, commands, program, at)),
+            "runtime_files": sorted(_files(every, program, at)),
         },
         "axes": {"compiler": [OWN_COMPILER], "revision": list(at.names)},
         "baseline": {"revision": at.names[0]},
@@ -103,6 +104,8 @@ def study_text(options: Options, at: CheckedOut) -> str:
         "workloads": _uniquely_named(workloads),
     }
     if options.serves:
+        if any(command.argv != first.argv for _, command in every):
+            raise InputError("--revisions races one server: give what varies to --load")
         tables["server"] = _server(first, options, program, at)
     if options.cpus is not None:
         tables["cpus"] = {"server": list(options.cpus)}
@@ -134,12 +137,13 @@ def _words(command: CommandVariant, options: Options) -> tuple[str, ...]:
     """The words of a command, those of what a shell is handed, too."""
     if not options.shell:
         return command.argv
-    lexer = shlex.shlex(command.text, posix=True, punctuation_chars=True)
+    text = command.argv[-1]
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     try:
         return tuple(lexer)
     except ValueError as error:
-        raise InputError(f"the command '{command.text}' cannot be split: {error}") from None
+        raise InputError(f"the command '{text}' cannot be split: {error}") from None
 
 
 def _is_path(word: str) -> bool:
@@ -159,23 +163,23 @@ def _program(command: CommandVariant, options: Options, at: CheckedOut) -> str:
 
 
 def _files(
-    options: Options, commands: Sequence[CommandVariant], program: str, at: CheckedOut
+    every: Sequence[tuple[CommandWorkload, CommandVariant]], program: str, at: CheckedOut
 ) -> Iterator[str]:
     """Globs of all that the program runs with: what commands name, and what the user does."""
-    loads = [word for each in commands for word in (*(each.load or ()), *(each.preload or ()))]
-    words = [*loads, *(word for each in commands for word in _words(each, options))]
-    words += [word for text in options.workloads for word in text.partition("=")[2].split()]
-    words += [*options.workloads, options.input or ""]
     known = {program, "."}
-    for word in words:
-        if not word or word.startswith(("/", "-", "{")):
-            continue
-        path = posixpath.normpath(posixpath.join(at.inside, word))
-        # A load generator may be built, too.
-        taken = at.has(path) or (word in loads and _is_path(word))
-        if taken and path not in known and not path.startswith(".."):
-            known.add(path)
-            yield glob.escape(path)
+    for workload, command in every:
+        around = (command.load or (), command.preload or ())
+        words = _words(command, workload.options)
+        # Load generators, and other programs, may be built, too.
+        programs = {part[0] for part in (words, *around) if part}
+        for word in (*words, *around[0], *around[1], workload.options.input or ""):
+            if not word or word.startswith(("/", "-", "{")):
+                continue
+            path = posixpath.normpath(posixpath.join(at.inside, word))
+            taken = at.has(path) or (word in programs and _is_path(word))
+            if taken and path not in known and not path.startswith(".."):
+                known.add(path)
+                yield glob.escape(path)
     if at.inside:
         yield f"{at.inside}/"
     yield from map(at.placed, at.files)

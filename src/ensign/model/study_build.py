@@ -112,8 +112,8 @@ class Build(Section):
     )
     runtime_files: list[Inside] = Field(
         default_factory=list,
-        description="more files that the program needs when it runs (globs); with a slash at its end "
-        "a folder without what is in it",
+        description="more files that the program needs when it runs (globs); one that ends with a "
+        "slash is a folder without what is in it",
     )
     env: dict[str, str] = Field(
         default_factory=dict, description="environment of all build commands, without {cflags}"
