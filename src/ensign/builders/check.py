@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -43,7 +43,7 @@ class CheckFacts:
     ran: bool | None
     out: bool
     apart: Mapping[str, str]
-    otherwise: Mapping[str, str]
+    otherwise: Mapping[str, str] = field(default_factory=dict)
 
 
 _FACTS = TypeAdapter(CheckFacts)
@@ -156,7 +156,7 @@ class _Check:
                     else:
                         failed = run.workloads(self.expected, differing)
                 out = bool(failed)
-            return CheckFacts(result.facts.variant, failed, void, ran.own, out, apart, {})
+            return CheckFacts(result.facts.variant, failed, void, ran.own, out, apart)
 
     def _baseline_changed(self, name: str, wanted: Path) -> str:
         """In what the baseline's output is another one by now, after it was the same twice."""

@@ -17,7 +17,7 @@ from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
 from ensign.model.study_workload import Workload
 
-_SCHEMA = 4
+_SCHEMA = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,7 @@ def check_key(context: CheckContext, result: BuildResult) -> str:
             **({"named": named} if named else {}),
             **_of_tree(context, result),
             **({"sandbox": sandbox} if sandbox else {}),
+            **({"may_print_otherwise": True} if context.may_print_otherwise(result) else {}),
             "schema": _SCHEMA,
             "source": context.source_of(result)[1],
             "place": context.build_context.sandboxes.build_path,
