@@ -58,8 +58,12 @@ def _of_suite(result: Result) -> Verdict:
     left = able(result)
     caveats = (*_study_caveats(result, unfit & {e.comparison.variant for e in pairs}),)
     best = winner(result)
-    if best is None and len(pairs) == len(left) == 1 and _are_revisions(result):
-        return _of_one(left[0], result, caveats)
+    if best is None and _are_revisions(result):
+        if len(pairs) == len(left) == 1:
+            return _of_one(left[0], result, caveats)
+        if result.aa is not None and all(each.same_as for each in result.builds[1:]):
+            twin = twin_sentence(result.aa, result.margin)
+            return Verdict(f"The same program and libraries. {twin}", (), caveats)
     if best is None:
         headline = _no_winner(left, result) if left or not pairs else _all_barred(pairs)
         return Verdict(headline, _others(left, result), caveats)
