@@ -30,7 +30,7 @@ from ensign.model.results import Result, Stopped
 
 # Without --budget a race takes longer than usual where its program does, up to this.
 _LONGEST_NS = 3600 * 10**9
-_ROOM = 1.1
+_SPARE = 1.1
 
 
 def run_revisions(  # noqa: PLR0913  # what the command line says
@@ -83,7 +83,7 @@ def run_revisions(  # noqa: PLR0913  # what the command line says
             except BudgetTooShort as short:
                 if options.budget_ns is not None or short.needed_ns > _LONGEST_NS:
                     raise
-                longer = LimitOptions(budget=duration_text(short.needed_ns * _ROOM))
+                longer = LimitOptions(budget=duration_text(short.needed_ns * _SPARE))
                 steps = replace(steps, file=steps.file.with_limits(longer))
             except Interrupted:
                 so_far = _so_far(steps, told)
