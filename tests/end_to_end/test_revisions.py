@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def repository(ensign: Ensign) -> Path:
-    """`main`, `my/branch` whose loop is longer, and `same`, which is main."""
+    """`main`, `my/branch` with more data, `same`, which is main, and `broken`."""
     folder = ensign.folder
     shutil.copy(SOURCES / "spin.c", folder)
     git(folder, "init", "--quiet", "--initial-branch=main")
@@ -35,6 +36,9 @@ def repository(ensign: Ensign) -> Path:
     with (folder / "spin.c").open("a") as file:
         file.write("int more = 1;\n")
     git(folder, "commit", "--quiet", "--all", "--message=two")
+    git(folder, "checkout", "--quiet", "-b", "broken", "main")
+    (folder / "spin.c").write_text("#error not today\n")
+    git(folder, "commit", "--quiet", "--all", "--message=three")
     git(folder, "checkout", "--quiet", "main")
     return folder
 
@@ -76,11 +80,67 @@ def test_one_command_in_two_checkouts(ensign: Ensign, repository: Path) -> None:
     done = ensign(*argv)
     assert done.status == 0, done.err
     said = json.loads((ensign.folder / "out.json").read_text())
-    assert [each["variant"] for each in said["comparisons"]] == ["my/branch"]
+    assert [each["variant"] for each in said["comparisons"]] == ["my-branch"]
     codes = {each["code"] for each in said["findings"]}
     assert {"revisions", "uncommitted-changes"} <= codes
     assert (repository / ".git/index").read_bytes() == before
     assert git(repository, "worktree", "list").count("\n") == 0
+
+
+def compared(ensign: Ensign, *arguments: str) -> dict[str, Any]:
+    """What is said, and that nothing is left in the user's folder."""
+    done = ensign("compare", "--json", "-", *arguments)
+    assert done.status == 0, done.err
+    own = [each.name for each in ensign.folder.iterdir() if each.name not in ("cache", "scratch")]
+    assert {"spin.c", ".git", "below", "echo.c", "given", "there"} >= set(own)
+    assert not list((ensign.folder / "scratch").glob("ensign-*/*"))
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_equal_programs_are_not_raced(ensign: Ensign, repository: Path) -> None:
+    git(repository, "checkout", "--quiet", "-b", "comment")
+    text = (repository / "spin.c").read_text()
+    (repository / "spin.c").write_text(f"{text}/* no code */\n")
+    git(repository, "commit", "--quiet", "--all", "--message=comment")
+    said = compared(ensign, "--revisions", "main..comment", "--build", BUILD, "./spin 1000000")
+    assert said["comparisons"] == []
+    assert said["experiment"]["withheld"].startswith(
+        "the same program and libraries: there is nothing to compare between main and comment"
+    )
+    assert [each["status"] for each in said["builds"]] == ["built", "same"]
+
+
+def test_revisions_below_the_top_with_inputs_and_parameters(
+    ensign: Ensign, repository: Path
+) -> None:
+    """Paths begin in the user's folder of each checkout; each command is a workload."""
+    below = repository / "below"
+    below.mkdir()
+    (below / "echo.c").write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\n"
+        'int main(int c, char **v) { char t[9]; FILE *f = fopen("there", "r");\n'
+        "  if (!f || !fgets(t, 9, stdin)) return 3;\n"
+        "  for (volatile long i = 0; i < atol(v[1]) * STEP; i++); return c != 2; }\n"
+    )
+    for name in ("given", "there"):
+        (below / name).write_text("text\n")
+    git(repository, "add", "below")
+    git(repository, "commit", "--quiet", "--message=below")
+    git(repository, "checkout", "--quiet", "-B", "my/branch")
+    (below / "echo.c").write_text((below / "echo.c").read_text().replace("STEP", "2 * STEP"))
+    git(repository, "commit", "--quiet", "--all", "--message=twice")
+    (below / "scratch").mkdir()
+    here = Ensign(below, ensign.capfd)
+    said = compared(
+        here, "--revisions", "main..my/branch", "--build", "gcc-12 -O1 -DSTEP=1 echo.c -o echo",
+        "--input", "given", "--files", "there", "-L", "n", "1000000,2000000", "-r", "3",
+        "--", "./echo {n}",
+    )  # fmt: skip
+    assert list(said["experiment"]["commands"]) == ["echo-1000000", "echo-2000000"]
+    assert len(said["trials"]) == 6
+    (found,) = said["comparisons"]
+    assert found["direction"] == "slower"
 
 
 @pytest.mark.usefixtures("repository")
@@ -89,12 +149,25 @@ def test_one_command_in_two_checkouts(ensign: Ensign, repository: Path) -> None:
     [
         (("--revisions", "main..nope", "true"), 2, "no commit, tag or branch 'nope'"),
         (
-            ("--revisions", "main..my/branch", "--build", "false", "true"),
+            ("--revisions", "main..my/branch", "--build", "false", "./spin"),
             3,
-            "'--build false at main'",
+            "the baseline main could not be built: 'false' ended with status 1",
         ),
         (("--revisions", "main", "-n", "x", "true"), 2, "--name is for commands"),
         (("--build", "make", "true", "true"), 2, "needs --revisions"),
+        (("--revisions", "main..my/branch", "./spin"), 2, "needs --build COMMAND"),
+        (("--revisions", "main..my/branch", "--build", "make", "true"), 2, "git worktree add"),
+        (("--revisions", "main", "--build", "x", "../spin"), 2, "leads out of the repository"),
+        (
+            ("--revisions", "main..my/branch", "--build", "make", "--prepare", "x", "./spin"),
+            2,
+            "--prepare has no place in --revisions",
+        ),
+        (
+            ("--revisions", "my/branch..broken", "--build", BUILD, "./spin"),
+            3,
+            "spin.c:1: #error not today",
+        ),
     ],
 )
 def test_what_cannot_be_compared(

@@ -74,6 +74,20 @@ def test_revisions_are_those_of_git(source: str, axis: str, expected: str) -> No
     assert expected in said[0]
 
 
+@pytest.mark.parametrize(
+    ("compilers", "more", "expected"),
+    [
+        ('["default", "gcc-12"]', "", "no other compiler beside it"),
+        ('["default"]', 'lto = ["off", "full"]', "'lto' would say nothing"),
+    ],
+)
+def test_flags_of_the_project_leave_nothing_to_vary(
+    compilers: str, more: str, expected: str
+) -> None:
+    said = changed(('compiler = ["gcc-12", "clang-19"]', f"compiler = {compilers}\n{more}"))
+    assert any(expected in each for each in said), said
+
+
 def test_the_demo_is_right() -> None:
     file = parse_study(STUDY, Path("s.toml"), machine_cpus=frozenset({0}))
     assert file.study.name == "demo"

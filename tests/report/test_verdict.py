@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import SignificantWorkloads, SuiteComparison, WorkloadComparison
 from ensign.report.verdict import verdict_of
@@ -50,6 +52,16 @@ def test_no_winner_is_said_in_the_strongest_true_words() -> None:
     assert unclear.headline == "No variant is shown to be faster than gcc-12-O2 by CPU time."
     none = verdict_of(empty_study())
     assert none.headline == "No variant was compared with the baseline."
+
+
+def test_of_two_revisions_it_is_said_how_they_differ() -> None:
+    one = study(suite=suite(("a", 0.03, 0.01)))
+    builds = tuple(replace(each, choices=(("revision", each.variant),)) for each in one.builds)
+    revisions = replace(one, builds=builds)
+    verdict = verdict_of(revisions)
+    assert verdict.headline.startswith("a needs 3.0 % more CPU time than gcc-12-O2, between ")
+    same = verdict_of(replace(revisions, suite=(), withheld="the same program"))
+    assert (same.headline, same.details, same.caveats) == ("The same program", (), ())
 
 
 def test_a_claim_that_fails_names_the_workloads() -> None:

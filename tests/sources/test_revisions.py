@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ensign.builders.revisions import SourceTrees
 from ensign.host.cache import Cache
 from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
 from ensign.model.errors import InputError
@@ -165,6 +166,34 @@ def test_submodules_are_checked_out_where_the_repository_has_them(
     user.check_out(place, commit, tmp_path / "without")
     assert user.add_submodules(place, tmp_path / "without") == ("sub",)
     assert not list((tmp_path / "without/sub").iterdir())
+
+
+def test_a_source_has_submodules_as_far_as_its_repository_does(
+    tmp_path: Path, study: Path, repository: Path, ports: SourcePorts
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "--quiet")
+    (other / "part.c").write_text("int part;\n")
+    git(other, "add", ".")
+    git(other, "commit", "--quiet", "--message=part")
+    local = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add")
+    git(repository, *local, str(other), "sub")
+    git(repository, "commit", "--quiet", "--message=sub")
+    found = obtain_revisions(SOURCE, ("HEAD", "main~1"), study, ports, update_lock=False)
+    tree = found["HEAD"].tree
+    assert (tree / "sub/part.c").read_text() == "int part;\n"
+    assert not list(tree.rglob(".git"))
+    assert not (found["main~1"].tree / "sub").exists()
+    assert SourceTrees(found).findings() == ()
+    (repository / ".git/modules").rename(tmp_path / "modules")
+    bare = obtain_revisions(SOURCE, ("HEAD",), study, ports, update_lock=True)
+    assert not list((bare["HEAD"].tree / "sub").iterdir())
+    (finding,) = SourceTrees(bare).findings()
+    assert (finding.code, finding.text) == (
+        "empty-submodules",
+        "folders of submodules are empty: sub",
+    )
 
 
 def test_a_submodule_leads_nowhere_else(tmp_path: Path, repository: Path) -> None:

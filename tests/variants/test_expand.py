@@ -263,3 +263,12 @@ def test_revisions_that_would_share_a_name_get_a_hash() -> None:
     variants = [Variant("", "gcc-12", "-O2", revision=each) for each in ("a/b", "a-b", "no-plt")]
     others = [*variants, Variant("", "gcc-12", "-O2", plt="off")]
     assert len({each.name for each in named(others)}) == len(others)
+
+
+@pytest.mark.parametrize(("revision", "name"), [("my/branch", "my-branch"), ("", "default")])
+def test_variants_with_flags_of_the_project_are_named_by_their_revision(
+    revision: str, name: str
+) -> None:
+    variant = Variant("", "default", "-O2", revision=revision)
+    assert plain_name(variant) == name
+    assert variant.choices == ((("revision", revision),) if revision else ())

@@ -38,7 +38,9 @@ from ensign.model.build_events import OnEvent, ignore
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Finding
 from ensign.model.study_build import CheckSection
+from ensign.model.variants import OWN_COMPILER
 from ensign.proof.evidence import some
+from ensign.sources.git import EMPTY_SUBMODULES
 from ensign.sources.obtain import SourceTree
 from ensign.sources.size import source_size
 
@@ -114,12 +116,19 @@ def build_variants(
         findings=(*sandboxes.confinement.findings(), *findings, *check_findings(results)),
         source=source.facts,
         confinement=sandboxes.confinement.said,
-        toolchains=tuple((each.name, describe_toolchain(each)) for each in toolchains.values()),
+        toolchains=tuple(
+            (each.name, describe_toolchain(each))
+            for each in toolchains.values()
+            if each.name != OWN_COMPILER
+        ),
     )
 
 
 def _hint(source: SourceTree) -> str:
     """What may be missing in the source, where the baseline's build failed."""
+    empty = dict(source.facts).get(EMPTY_SUBMODULES)
+    if empty:
+        return f"\nfolders of submodules are empty ({empty}); run 'git submodule update --init'"
     if not source.left_behind:
         return ""
     return (

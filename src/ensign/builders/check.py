@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -43,6 +43,7 @@ class CheckFacts:
     ran: bool | None
     out: bool
     apart: Mapping[str, str]
+    otherwise: Mapping[str, str] = field(default_factory=dict)
 
 
 _FACTS = TypeAdapter(CheckFacts)
@@ -69,6 +70,7 @@ def _checked(entry: Entry[CheckFacts]) -> Checked:
         ran=facts.ran,
         out=facts.out,
         apart=facts.apart,
+        otherwise=facts.otherwise,
     )
 
 
@@ -121,13 +123,17 @@ class _Check:
         if facts.failed or self.expected is None:
             return facts
         apart: dict[str, str] = {}
+        otherwise: dict[str, str] = {}
         for name, differs in differing.items():
             changed = self._baseline_changed(name, self.expected.outputs / name)
-            if not changed:
+            if not changed and self.context.may_print_otherwise(self.result):
+                otherwise[name] = differs
+            elif not changed:
                 failed = f"the output of workload {name} is not the baseline's: {differs}"
                 return replace(facts, failed=failed, out=True)
-            apart[name] = varying(changed)
-        return replace(facts, apart=apart)
+            else:
+                apart[name] = varying(changed)
+        return replace(facts, apart=apart, otherwise=otherwise)
 
     def _in_a_sandbox(self, differing: dict[str, str], *, follow: bool) -> CheckFacts:
         context, result = self.context, self.result
@@ -182,7 +188,7 @@ def _furnish(context: CheckContext, result: BuildResult, sandbox: Sandbox) -> No
         context.build_context.copy_pinned(tree, sandbox.tree, sha256, again)
     for name, path in context.baseline.tools.items():
         _put(path, sandbox.tree / build.tools[name])
-    if build.takes_more_than_program:
+    if context.study.takes_more_than_program:
         apart = set(build.tools.values())
         for name, path in tree_entries(own):
             if path.is_file() and name not in apart:

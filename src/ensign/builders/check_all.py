@@ -18,6 +18,7 @@ from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.builds import BuildFacts, CheckStatus
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from ensign.model.finding_kinds.builds import CHECK_FAILED, CHECK_NEVER_RAN_IT, OUTPUT_NOT_COMPARED
+from ensign.model.finding_kinds.ran import OUTPUTS_DIFFER
 from ensign.model.findings import Finding
 
 _WAY_OUT = (
@@ -79,7 +80,12 @@ def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
         if each.check == CheckStatus.FAILED
     )
     told = (OUTPUT_NOT_COMPARED.found(text, workload) for workload, text in apart.items())
-    return (*(never if missed else ()), *told, *failed)
+    differ = (
+        OUTPUTS_DIFFER.found(f"prints otherwise than the baseline's revision: {where}", _name(each))
+        for each in results
+        for _, where in each.printed_otherwise[:1]
+    )
+    return (*(never if missed else ()), *differ, *told, *failed)
 
 
 def _verdict(facts: BuildFacts) -> str:
@@ -108,13 +114,25 @@ def _with_end(result: BuildResult, end: Checked | None) -> BuildResult:
         return result
     facts = replace(
         result.facts,
-        check=CheckStatus.FAILED if end.failed else CheckStatus.PASSED,
+        check=_status(end),
         check_failed=end.failed,
         check_tail=end.tail,
         out=end.failed if end.out else "",
     )
     apart = tuple(end.apart.items())
-    return replace(result, facts=facts, check_ran=end.ran is not False, not_compared=apart)
+    return replace(
+        result,
+        facts=facts,
+        check_ran=end.ran is not False,
+        not_compared=apart,
+        printed_otherwise=tuple(end.otherwise.items()),
+    )
+
+
+def _status(end: Checked) -> CheckStatus:
+    if end.failed:
+        return CheckStatus.FAILED
+    return CheckStatus.NOT_CHECKED if end.otherwise else CheckStatus.PASSED
 
 
 @dataclass(frozen=True, slots=True)

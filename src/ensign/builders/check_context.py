@@ -42,8 +42,11 @@ class CheckContext:
 
     def source_of(self, result: BuildResult) -> tuple[Path, str]:
         """The tree that a variant was built from, and its hash."""
-        revision = dict(result.facts.choices).get("revision", "")
-        return self.revisions.get(revision, (self.source, self.source_sha256))
+        return self.revisions.get(_revision(result), (self.source, self.source_sha256))
+
+    def may_print_otherwise(self, result: BuildResult) -> bool:
+        """Whether it is another program by intent, and nobody asked for the same output."""
+        return self.check.same_output is None and _revision(result) != _revision(self.baseline)
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -61,6 +64,10 @@ def _undecided(check: CheckSection) -> set[str]:
     return {"deadline"} if check.package else {"deadline", "package"}
 
 
+def _revision(result: BuildResult) -> str:
+    return dict(result.facts.choices).get("revision", "")
+
+
 def check_key(context: CheckContext, result: BuildResult) -> str:
     """The hash of all that decides how the check of a variant ends."""
     named, sandbox = _named(context), context.build_context.sandbox_key
@@ -69,6 +76,7 @@ def check_key(context: CheckContext, result: BuildResult) -> str:
             **({"named": named} if named else {}),
             **_of_tree(context, result),
             **({"sandbox": sandbox} if sandbox else {}),
+            **({"may_print_otherwise": True} if context.may_print_otherwise(result) else {}),
             "schema": _SCHEMA,
             "source": context.source_of(result)[1],
             "place": context.build_context.sandboxes.build_path,
@@ -112,7 +120,7 @@ def _named(context: CheckContext) -> dict[str, str]:
 
 def kept(context: CheckContext, result: BuildResult) -> dict[str, str]:
     """Files kept beside the artifact, which may be read when it runs."""
-    if result.files is None or not context.study.build.takes_more_than_program:
+    if result.files is None or not context.study.takes_more_than_program:
         return {}
     apart = {context.study.build.artifact, *context.tools.values()}
     return {

@@ -42,6 +42,7 @@ class Checked:
     else than the program was checked; `ran` whether the program ran, None where it was not seen.
     `out`: it is not to be raced, because a workload failed or gave another output. `apart` has the
     workloads that are not compared, and why: the baseline's, and what a variant showed of it later.
+    `otherwise` has those of which another revision prints something else, and where.
     """
 
     failed: str
@@ -52,6 +53,7 @@ class Checked:
     ran: bool | None = None
     out: bool = False
     apart: Mapping[str, str] = field(default_factory=dict)
+    otherwise: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +193,14 @@ class CheckRun:
         outcome = self.runner.run(
             ("env", "-C", str(self.context.folder / where), *env, *command),
             self._deadline_ns(workload),
-            stdin=None if workload.stdin is None else self.context.folder / workload.stdin,
+            stdin=None if workload.stdin is None else self._stdin(workload.stdin),
             stdout=output,
         )
         return self._failure(outcome, f"workload {workload.name}", workload)
+
+    def _stdin(self, name: str) -> Path:
+        """Where it is opened: in front of the sandbox."""
+        return self.context.folder / fill(name, {"files": str(self.runner.sandbox.tree)})
 
     def _deadline_ns(self, workload: Workload) -> int:
         """Its own; where nobody asked for the check, no longer than could be raced."""

@@ -11,7 +11,7 @@ from ensign.model.errors import InputError
 Commands = tuple[tuple[str, ...], ...]
 OF_VARIANT = ("cflags", "ldflags", "allocator")
 
-_PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_]+)\}")
+_PLACEHOLDER = re.compile(r"\{(\{[a-z_]+\})\}|(?<!\$)\{([a-z_]+)\}")
 
 
 def filled_all(
@@ -22,10 +22,15 @@ def filled_all(
 
 
 def filled(text: str, values: Mapping[str, str], where: str) -> str:
-    """Fill placeholders, but `{jobs}`. InputError, naming `where`, for one that does not exist."""
+    """Fill placeholders, but `{jobs}`; `{{name}}` is the text `{name}`.
+
+    InputError, naming `where`, for one that does not exist.
+    """
 
     def replace(match: re.Match[str]) -> str:
-        name = match[1]
+        if match[1] is not None:
+            return match[1]
+        name = match[2]
         if name == "jobs":
             return match[0]
         if name == "cxx" and not values.get(name):

@@ -55,8 +55,9 @@ class BuildResult:
     came of that. A loader is to look in `libraries`, relative to `files`; `made` are libraries that
     were built and not kept. `stage` is what made it, `build_tree_sha256` what its tree was then,
     where that was kept; `check_ran` is False where its check never ran it. `not_compared` has
-    workloads, and why their output was not. `flag_files` are flags that some of its files lack,
-    with the paths of those that have them.
+    workloads, and why their output was not, `printed_otherwise` those of which another revision
+    prints something else, and where. `flag_files` are flags that some of its files lack, with the
+    paths of those that have them.
     """
 
     facts: BuildFacts
@@ -74,6 +75,7 @@ class BuildResult:
     build_tree_sha256: str = ""
     check_ran: bool = True
     not_compared: tuple[tuple[str, str], ...] = ()
+    printed_otherwise: tuple[tuple[str, str], ...] = ()
     flag_files: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
@@ -137,7 +139,9 @@ def result_of(
     facts = BuildFacts(
         variant=variant.name,
         choices=variant.choices,
-        compiler=describe_toolchain(toolchain),
+        compiler=", ".join(seen.proof.binary.comments)
+        if variant.by_project
+        else describe_toolchain(toolchain),
         flags=flags.compile,
         link_flags=flags.link,
         status=BuildStatus.CACHED if stage.key in cached else BuildStatus.BUILT,
@@ -202,7 +206,7 @@ def failed_result(
     facts = BuildFacts(
         variant=variant.name,
         choices=variant.choices,
-        compiler=describe_toolchain(toolchain),
+        compiler="" if variant.by_project else describe_toolchain(toolchain),
         flags=flags.compile,
         link_flags=flags.link,
         status=BuildStatus.FAILED,
@@ -245,7 +249,7 @@ def seen_of(variant: Variant, flags: Flags, entry: StageEntry) -> BuildEvidence:
     return BuildEvidence(
         subject=variant.name,
         proof=proof,
-        request=Request(variant, flags),
+        request=None if variant.by_project else Request(variant, flags),
         calls=read_calls(entry.folder / CALLS),
         dependency_calls=read_calls(entry.folder / DEPENDENCY_CALLS),
         log=log.read_text(errors="replace") if log.exists() else "",

@@ -28,6 +28,8 @@ from ensign.builders.recorder import (
     NO_CHANGES,
     Changes,
     Recorded,
+    identities,
+    programs_on_path,
     recorded_programs,
 )
 from ensign.builders.stages import Kind, Plan, Stage
@@ -37,7 +39,7 @@ from ensign.model.placeholders import CARGO_SETTINGS, PROGRAM
 from ensign.model.study import Study
 from ensign.model.study_build import Build, Rewrite
 from ensign.model.units import parse_duration_ns, parse_size_bytes
-from ensign.model.variants import Variant, trained
+from ensign.model.variants import OWN_COMPILER, Variant, trained
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.hardening import POSITION_OF_PROGRAMS, beside_libraries
 from ensign.toolchains.profiling import instrumenting, using
@@ -292,8 +294,15 @@ class _CompilerContext:
             return program
         return f"{self.place.recorder_path}/{PurePosixPath(program).name}"
 
+    @property
+    def by_project(self) -> bool:
+        """Whether the build calls which compilers it likes."""
+        return self.toolchain.name == OWN_COMPILER
+
     def recorded(self) -> tuple[Recorded, ...]:
         # Rules of Debian, and projects that do not listen, may name the compiler themselves.
+        if self.by_project:
+            return programs_on_path(self.place.path)
         in_place = self.build.system == "debian" or self.build.flags_by == "recorder"
         root = self.place.roots.get(self.toolchain.environment)
         if root is not None:
@@ -314,6 +323,11 @@ class _CompilerContext:
                 if variant is None
                 else toolchain.identity_for(variant),
                 "processor": self.place.processor if native else "",
+                **(
+                    {"compilers": identities(self.recorded(), self.place.path)}
+                    if self.by_project
+                    else {}
+                ),
                 **({"sandbox": self.place.sandbox_key} if self.place.sandbox_key else {}),
                 **inputs,
             }
@@ -406,7 +420,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         "tools": tools,
         "runtime_files": build.runtime_files,
         # Their relinks are part of it, too.
-        **({} if build.system is None else {"finds_libraries": "relinked"}),
+        **({"finds_libraries": "relinked"} if context.study.finds_libraries else {}),
         **({} if relinks is None else {"relinks": as_inputs(relinks)}),
         **({"tree": True} if keeps_tree else {}),
     }
@@ -425,7 +439,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         artifact=build.artifact,
         tools=tools,
         runtime_files=tuple(build.runtime_files),
-        finds_libraries=build.system is not None,
+        finds_libraries=context.study.finds_libraries,
         strip=kind == "program" and variant.bolt == "off" and variant.strip == "yes",
         recorded=context.recorded(),
         changes=changes,

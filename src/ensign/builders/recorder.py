@@ -12,6 +12,7 @@ from itertools import islice
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
+from ensign.host.confined_view import rustup_home
 from ensign.host.files import write_atomically
 from ensign.host.json_text import read_json
 from ensign.meter.command_lines import command_line
@@ -149,6 +150,19 @@ def programs_on_path(path: str) -> tuple[Recorded, ...]:
     names |= dict(_versioned(path, THIS_MACHINE, _NAMED))
     found = ((name, tool, shutil.which(name, path=path)) for name, tool in names.items())
     return tuple(Recorded(name, tool, str(Path(at).absolute())) for name, tool, at in found if at)
+
+
+def identities(programs: Iterable[Recorded], path: str) -> list[tuple[str, str, int, int]]:
+    """What tells whether programs that any build may call are still the same ones.
+
+    What rustup stands for is told by the lists of its toolchains.
+    """
+    files = [(each.name, Path(each.program).resolve()) for each in programs]
+    if home := rustup_home(path):
+        listed = Path(home).glob("toolchains/*/lib/rustlib/multirust-channel-manifest.toml")
+        files += [("rustup", each) for each in (Path(home, "settings.toml"), *sorted(listed))]
+    seen = [(name, each, each.stat()) for name, each in files if each.exists()]
+    return [(name, str(each), at.st_size, at.st_mtime_ns) for name, each, at in seen]
 
 
 def _versioned(

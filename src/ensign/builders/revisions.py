@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.model.build_events import BuildEvent, OnEvent
-from ensign.model.finding_kinds.builds import SAME_COMMIT
+from ensign.model.finding_kinds.builds import EMPTY_SUBMODULES, SAME_COMMIT
 from ensign.model.findings import Finding
+from ensign.model.quoting import shortened
 from ensign.model.variants import Variant
+from ensign.sources.git import EMPTY_SUBMODULES as EMPTY
 from ensign.sources.obtain import Lock, SourcePorts, SourceTree, obtain_revisions
+
+_LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +53,12 @@ class SourceTrees:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        """Which revisions are one and the same, so that nothing can differ between them."""
+        """What they lack, and which are one and the same, so that nothing can differ."""
         first: dict[str, str] = {}
         found = []
+        empty = [dict(each.facts).get(EMPTY, "") for each in self.by_revision.values()]
+        if names := shortened(", ".join(dict.fromkeys(filter(None, empty))), _LONGEST):
+            found.append(EMPTY_SUBMODULES.found(f"folders of submodules are empty: {names}"))
         for revision, tree in self.by_revision.items():
             same = first.setdefault(tree.sha256, revision)
             if same == revision:

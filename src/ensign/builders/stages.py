@@ -62,7 +62,7 @@ class Stage:
 
     @property
     def takes_more_than_program(self) -> bool:
-        """See `Build`."""
+        """See `Study`."""
         return bool(self.runtime_files) or self.finds_libraries
 
     @property

@@ -50,6 +50,9 @@ def take(stage: Stage, place: TreePlace, files: Path) -> Taken:
     taker = _Taker(place, files, stage.disk_bytes)
     taker.bring_named(stage.artifact)
     for pattern in stage.runtime_files:
+        if pattern.endswith("/"):
+            (files / pattern).mkdir(parents=True, exist_ok=True)
+            continue
         matches = sorted(str(path.relative_to(place.tree)) for path in place.tree.glob(pattern))
         if not matches:
             raise TakingError(f"'{pattern}' of build.runtime_files matches nothing after the build")

@@ -42,7 +42,7 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         str | None,
         typer.Option(
             metavar="A..B",
-            help="Race one command in clean checkouts of two commits of the repository here; A "
+            help="Build two commits of the repository here, and race one command with each; A "
             "alone is compared with HEAD.",
         ),
     ] = None,
@@ -60,8 +60,23 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     ] = None,
     build: Annotated[
         str | None,
-        typer.Option(metavar="COMMAND", help="Run in each checkout of --revisions beforehand."),
+        typer.Option(metavar="COMMAND", help="Builds the program in each checkout of --revisions."),
     ] = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GLOB",
+            help="More files of each checkout that the command of --revisions needs, beside the "
+            "program, its libraries and the files that it names; may be given several times.",
+        ),
+    ] = None,
+    unconfined: Annotated[
+        bool,
+        typer.Option(
+            "--unconfined",
+            help="With --revisions: build and run as it is, with network and home folders.",
+        ),
+    ] = False,
     name: Annotated[
         list[str] | None, typer.Option("--name", "-n", help="A name per command, in order.")
     ] = None,
@@ -311,17 +326,40 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
         raise InputError(f"--revisions races one command; if that is one, quote it: {quoted}")
     if revisions is not None and environments is not None:
         raise InputError("--revisions and --environments are two questions; ask one at a time")
+    if revisions is None and (build is not None or files or unconfined):
+        raise InputError(
+            "--build, --files and --unconfined are for checkouts, which needs --revisions A..B"
+        )
     options = with_parameters(options, _parameters(parameter_list, parameter_scan, parameter_step))
+    redo = shlex.join(["ensign", *(context.obj or ())])
+    failing = FailOn(tuple(fail_on or ()))
+    if revisions is not None:
+        from ensign.cli.revisions_run import run_revisions  # noqa: PLC0415
+
+        status = run_revisions(
+            options,
+            revisions,
+            outputs,
+            failing,
+            redo=redo,
+            files=tuple(files or ()),
+            bundle=bundle,
+            details=details,
+            share_machine=share_machine,
+            confined=not unconfined,
+        )
+        if status:
+            raise typer.Exit(status)
+        return
     status = run_compare(
         options,
         outputs,
-        FailOn(tuple(fail_on or ())),
-        redo=shlex.join(["ensign", *(context.obj or ())]),
+        failing,
+        redo=redo,
         bundle=bundle,
         details=details,
         share_machine=share_machine,
         confine=confine,
-        revisions=revisions,
         environments=environments,
         study=study,
     )

@@ -14,7 +14,6 @@ from ensign.lab.compare.confining import confined_commands
 from ensign.lab.compare.environments import OPTION, in_environments
 from ensign.lab.compare.options import Options, command_variants
 from ensign.lab.compare.pilot import require_readable
-from ensign.lab.compare.revisions import in_checkouts
 from ensign.lab.compare.run import CompareSteps
 from ensign.lab.compare.workloads import PLACE
 from ensign.lab.ports import Ports
@@ -31,7 +30,6 @@ def run_compare(  # noqa: PLR0913  # what the command line says
     details: bool = False,
     share_machine: bool = False,
     confine: bool = False,
-    revisions: str | None = None,
     environments: str | None = None,
     study: Path | None = None,
 ) -> int:
@@ -45,17 +43,13 @@ def run_compare(  # noqa: PLR0913  # what the command line says
     if options.expected is not None and PLACE not in options.expected:
         require_readable(options.expected)
     with (
-        in_checkouts(revisions, options, ports) as made,
-        in_environments(environments, study, made.options, ports) as entered,
+        in_environments(environments, study, options, ports) as entered,
         StatusLine(sys.stderr) as line,
     ):
         commands = command_variants(entered.options)
-        builds = ports.meter
         if confine or environments is not None:
             asked = OPTION if environments is not None else "--confine"
-            own = () if made.root is None else (made.root,)
-            builds = confined_commands(ports, own, asked).meter
-            ports = confined_commands(ports, asked=asked)
+            ports = confined_commands(ports, asked)
         progress = CompareProgress(line, sys.stderr)
         steps = CompareSteps(
             entered.options,
@@ -65,7 +59,6 @@ def run_compare(  # noqa: PLR0913  # what the command line says
             progress.expect,
             redo,
             bundle,
-            shared=(*made.findings, *entered.findings),
-            builds=builds,
+            shared=entered.findings,
         )
         return carry_out(steps, outputs, fail_on, details=details, keep=line.clear_first)

@@ -33,7 +33,18 @@ def carry_out(
 
     `keep` writes what is kept in any case, and says where.
     """
-    outcome = run_experiment(steps)
+    return tell(run_experiment(steps), outputs, fail_on, details=details, keep=keep)
+
+
+def tell(
+    outcome: ExperimentOutcome,
+    outputs: Outputs,
+    fail_on: FailOn,
+    *,
+    details: bool,
+    keep: Callable[[Result], str] = lambda _: "",
+) -> int:
+    """As `carry_out`, of what was carried out."""
     with signals_deferred():
         kept = keep(outcome.result)
         show(outcome.result, outputs, details=details)

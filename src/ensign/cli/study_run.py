@@ -59,15 +59,7 @@ def run(  # noqa: PLR0913  # what the command line says
     folder = folder_of(file)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         write(sys.stderr, as_plan.before_run(expectation(file, cache, ports)) + "\n")
-        rounds = RoundsProgress(line, sys.stderr)
-        progress = ProgressCallbacks(
-            build=BuildProgress(line, sys.stderr).show,
-            pilot=lambda workload: line.show(f"pilot: {workload}"),
-            plan=rounds.expect,
-            trial=rounds.show,
-            finding=rounds.tell,
-        )
-        context = StudyContext(cache, confined_ports(file, ports), folder, progress)
+        context = StudyContext(cache, confined_ports(file, ports), folder, study_progress(line))
         steps = StudySteps(file, context, update_lock, install_dependencies)
 
         def keep(result: Result) -> str:
@@ -79,6 +71,18 @@ def run(  # noqa: PLR0913  # what the command line says
             return f"Report: {page}\n"
 
         return carry_out(steps, outputs, fail_on, details=details, keep=keep)
+
+
+def study_progress(line: StatusLine) -> ProgressCallbacks:
+    """A study's progress in the terminal."""
+    rounds = RoundsProgress(line, sys.stderr)
+    return ProgressCallbacks(
+        build=BuildProgress(line, sys.stderr).show,
+        pilot=lambda workload: line.show(f"pilot: {workload}"),
+        plan=rounds.expect,
+        trial=rounds.show,
+        finding=rounds.tell,
+    )
 
 
 def report(path: Path, outputs: Outputs, *, details: bool, every_workload: bool) -> Result:

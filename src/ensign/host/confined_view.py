@@ -31,7 +31,8 @@ _OF_PREFIX = re.compile(
 )
 _FILES_OF_PREFIX = ("pyvenv.cfg", "version")
 _RUSTUP = ".rustup"
-_OF_RUSTUP = ("toolchains", "settings.toml")
+# Without the last one it would make that, and fails where it may not.
+_OF_RUSTUP = ("toolchains", "settings.toml", "update-hashes")
 _SOCKETS = Path("/proc/net/unix")
 _OF_SHARE = re.compile(r"(aclocal|autoconf|automake|cmake|pkgconfig|pipx|uv)([-\d.].*)?")
 _PROGRAM_FOLDERS = frozenset({"bin", "sbin", "shims"})

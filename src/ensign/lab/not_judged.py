@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ensign.lab.sharing import listed
 from ensign.model.finding_kinds.race import CLOCK_UNKNOWN, SELF_TIMED
 from ensign.model.findings import Finding
 from ensign.model.results import Result, SuiteComparison
@@ -39,6 +40,14 @@ def without_claims(result: Result) -> Result:
         ),
         significant=(),
         bands=(),
+    )
+
+
+def same_programs(names: Sequence[str]) -> str:
+    """Why those of these names are not compared, the baseline first. Pure."""
+    return (
+        f"the same program and libraries: there is nothing to compare between {listed(names)} "
+        "(--race-same races them all the same)"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ensign.model.finding_kinds.ran import SHARED_FILES
@@ -77,6 +77,6 @@ def _what(shared: tuple[SharedFile, ...]) -> str:
     return "file" if len(shared) == 1 else "files"
 
 
-def listed(words: list[str]) -> str:
+def listed(words: Sequence[str]) -> str:
     """`a, b and c`."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

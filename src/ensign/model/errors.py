@@ -34,6 +34,14 @@ class StudyError(InputError):
         self.line = line
 
 
+class BudgetTooShort(InputError):
+    """What is asked for does not fit into the budget; about `needed_ns` would hold it."""
+
+    def __init__(self, text: str, needed_ns: float) -> None:
+        super().__init__(text)
+        self.needed_ns = needed_ns
+
+
 class CommandFailed(EnsignError):
     """A command that ensign was asked to run ended wrongly, or never became ready."""
 

@@ -20,6 +20,7 @@ from ensign.model.study_suite import Suite, Tests
 from ensign.model.study_values import Duration, InputPath, Name
 from ensign.model.study_workload import Server, Workload
 from ensign.model.units import parse_duration_ns
+from ensign.model.variants import OWN_COMPILER
 
 # A run this much of the budget cannot be raced by three variants in three rounds.
 _FEWEST_RUNS = 9
@@ -90,6 +91,16 @@ class Study(Section):
             if stopping == "sequential":
                 return {**said, "layouts": NATURAL}
         return said
+
+    @property
+    def finds_libraries(self) -> bool:
+        """Whether libraries of a build that its program is linked with are taken with it."""
+        return self.build.system is not None or OWN_COMPILER in self.axes.compiler
+
+    @property
+    def takes_more_than_program(self) -> bool:
+        """Whether files that the program runs with are named, or libraries of the build found."""
+        return bool(self.build.runtime_files) or self.finds_libraries
 
 
 def study_schema() -> dict[str, object]:

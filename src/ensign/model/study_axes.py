@@ -112,7 +112,8 @@ class Axes(Section):
     combine: Combine = Field(default="product", description="which points are variants")
     compiler: list[Compiler] = Field(
         min_length=1,
-        description="programs: gcc-12, clang-19, rustc; gcc-9@NAME is of that environment",
+        description="programs: gcc-12, clang-19, rustc; gcc-9@NAME is of that environment; default "
+        "is what the project's own commands call, with flags of their own",
     )
     optimization: list[Optimization] = Field(
         default=["-O2"], min_length=1, description="levels, such as -O2 or -O3"

@@ -111,18 +111,15 @@ class Build(Section):
         default=Rewrite(), description="changes to recorded compiler and linker calls"
     )
     runtime_files: list[Inside] = Field(
-        default_factory=list, description="more files that the program needs when it runs (globs)"
+        default_factory=list,
+        description="more files that the program needs when it runs (globs); one that ends with a "
+        "slash is a folder without what is in it",
     )
     env: dict[str, str] = Field(
         default_factory=dict, description="environment of all build commands, without {cflags}"
     )
     deadline: Duration = Field(default="30m", description="for one variant's build")
     disk: SizeText = Field(default="4GiB", description="most that one build may write")
-
-    @property
-    def takes_more_than_program(self) -> bool:
-        """Whether files that the program runs with are named, or libraries of the build found."""
-        return bool(self.runtime_files) or self.system is not None
 
 
 class CheckSection(Section):

@@ -13,7 +13,7 @@ from ensign.model.study_placeholders import unknown, unknown_in_env, unknown_in_
 from ensign.model.study_problems import Problem, Where, suggestion
 from ensign.model.study_source import DebianSource, GitSource, PathSource
 from ensign.model.study_workload import Server
-from ensign.model.variants import AXES
+from ensign.model.variants import AXES, OWN_COMPILER
 
 # Also those of CMake: ${sourceDir}, $env{HOME}.
 _SHELL_VARIABLE = re.compile(r"\$\w*\{\w*\}")
@@ -24,6 +24,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
     return (
         *_repeated_values(study),
         *_environments(study),
+        *_by_project(study),
         *_revisions(study),
         *_debian(study),
         *_build(study),
@@ -110,6 +111,26 @@ def _environments(study: Study) -> Iterator[Problem]:
             yield Problem(where, f"there is no environment '{name}' in [environments]{near}")
 
 
+def _by_project(study: Study) -> Iterator[Problem]:
+    """Nothing is asked of a build whose flags are its own."""
+    axes, build = study.axes, study.build
+    if OWN_COMPILER not in (*axes.compiler, *(each.compiler for each in study.include)):
+        return
+    own = f"compiler '{OWN_COMPILER}' leaves all flags to the project's own commands"
+    varied = [axis for axis in AXES if axis in axes.model_fields_set]
+    if axes.compiler != [OWN_COMPILER] or study.include:
+        yield Problem(("axes", "compiler"), f"{own}, so there is no other compiler beside it")
+    for axis in varied:
+        if axis not in ("compiler", "revision"):
+            yield Problem(("axes", axis), f"{own}, so '{axis}' would say nothing; leave it out")
+    if build.system is not None:
+        text = f"{own}, and a system hands flags over; write 'commands' instead"
+        yield Problem(("build", "system"), text)
+    if study.layouts is not None and study.layouts.how == "shuffle":
+        text = f"{own}, and 'shuffle' needs one of ours; write how = \"order\""
+        yield Problem(("layouts", "how"), text)
+
+
 def _revisions(study: Study) -> Iterator[Problem]:
     source = study.source
     varied = "revision" in study.axes.model_fields_set
@@ -164,7 +185,7 @@ def _server(study: Study) -> Iterator[Problem]:
     allowed = (*placeholders.PROGRAM, *placeholders.PLACES, *study.build.tools)
     yield from unknown(server.command, ("server", "command"), allowed)
     yield from unknown_in_env(server.env, ("server", "env"), allowed)
-    if not uses(_server_texts(server), *placeholders.PROGRAM):
+    if not uses(_server_texts(server), *placeholders.PROGRAM, "files"):
         text = "'command' has no {artifact}: every variant would run the same program"
         yield Problem(("server", "command"), text)
     if server.ready.output is None and not uses(_server_texts(server), "port"):

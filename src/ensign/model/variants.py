@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 _ALWAYS_SHOWN = ("compiler", "optimization", "lto")
+# As compiler: the one that the project's own build calls, with flags of its own.
+OWN_COMPILER = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +16,8 @@ class Variant:
     The default of an axis leaves the matter to the compiler or to the project. `dependencies` is
     `plain` where the bundled ones are built without the variant's flags, `flags` where with them.
     `revision` is a commit, tag or branch of the source, "" the one that the source itself names.
-    `profile` is no axis: it counts profiles that are collected independently.
+    With the compiler `default` the project's own commands say compiler and flags, and nothing is
+    added to them. `profile` is no axis: it counts profiles that are collected independently.
     """
 
     name: str
@@ -43,11 +46,18 @@ class Variant:
     @property
     def choices(self) -> tuple[tuple[str, str], ...]:
         """Axis and value, in the order of the axes, without what was not asked for."""
+        if self.by_project:
+            return (("revision", self.revision),) if self.revision else ()
         return tuple(
             (axis, getattr(self, axis))
             for axis in AXES
             if axis in _ALWAYS_SHOWN or getattr(self, axis) != DEFAULTS[axis]
         )
+
+    @property
+    def by_project(self) -> bool:
+        """Whether its compiler and flags are the project's own."""
+        return self.compiler == OWN_COMPILER
 
 
 def trained(variant: Variant) -> bool:

@@ -39,7 +39,7 @@ def verdict_of(result: Result) -> Verdict:
     Where rounds only explored it is that of the confirmation; before its end nothing is claimed.
     """
     confirmation = result.confirmation
-    if not result.builds:
+    if not result.builds or result.withheld:
         return _of_each(result)
     if confirmation is None:
         return _of_suite(result)
@@ -60,6 +60,12 @@ def _of_suite(result: Result) -> Verdict:
     left = able(result)
     caveats = (*_study_caveats(result, unfit & {e.comparison.variant for e in pairs}),)
     best, faster = winner(result), shown_faster(result)
+    if best is None and _are_revisions(result):
+        if len(pairs) == len(left) == 1:
+            return _of_one(left[0], result, caveats)
+        if result.aa is not None and all(each.same_as for each in result.builds[1:]):
+            twin = twin_sentence(result.aa, result.margin)
+            return Verdict(f"The same program and libraries. {twin}", (), caveats)
     if best is None:
         headline = _no_winner(left, result) if left or not pairs else _all_barred(pairs)
         headline = none_robust(faster, result) or headline
@@ -79,6 +85,21 @@ def _of_suite(result: Result) -> Verdict:
     )
     headline = f"{first}."
     return Verdict(headline, details, (*caveats, *filter(None, [inside])))
+
+
+def _are_revisions(result: Result) -> bool:
+    """Whether builds differ in nothing but the commit: how is asked then, not which is best."""
+    return all([axis for axis, _ in each.choices] == ["revision"] for each in result.builds)
+
+
+def _of_one(compared: SuiteComparison, result: Result, caveats: tuple[str, ...]) -> Verdict:
+    first, *others = _sentences(compared, result)
+    details = (
+        *(f"{each}." for each in others),
+        *filter(None, [why_they_disagree(compared.comparison)]),
+        *what_hurts(compared.comparison.variant, result),
+    )
+    return Verdict(f"{first}.", details, caveats)
 
 
 def suite_sentence(compared: SuiteComparison, result: Result) -> str:

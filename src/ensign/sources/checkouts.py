@@ -16,8 +16,14 @@ from ensign.host.files import remove_tree
 from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.model.errors import InputError
 from ensign.sources.fetched import OF_A_REPOSITORY, last_line
-from ensign.sources.git import RUN_NOTHING
 
+# What a repository's own configuration, or a template of the user's, would have git run.
+RUN_NOTHING = (
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "core.fsmonitor=false",
+    "-c", "submodule.recurse=false",
+    "-c", "protocol.allow=never",
+)  # fmt: skip
 _OPTION = "--revisions"
 _ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 _MOST_SUBMODULES = 500
@@ -84,6 +90,17 @@ class UserRepository:
             )
         prefix = self._git("rev-parse", "--show-prefix")
         return Path(outcome.stdout.removesuffix("\n")), prefix.stdout.removesuffix("\n")
+
+    def top(self) -> str:
+        """Its work tree's topmost folder. InputError where it has none."""
+        outcome = self._git("rev-parse", "--show-toplevel")
+        if not outcome.ok:
+            raise InputError(f"{_OPTION} needs a work tree: {last_line(outcome)}")
+        return outcome.stdout.removesuffix("\n")
+
+    def has(self, commit: Commit, path: str) -> bool:
+        """Whether a commit has that file or folder."""
+        return self._git("cat-file", "-e", f"{commit.sha}:{path}").ok
 
     def has_changes(self) -> bool:
         """Whether files that git tracks differ from HEAD."""

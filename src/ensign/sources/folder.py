@@ -10,8 +10,8 @@ from pathlib import Path
 from ensign.host.files import tree_entries
 from ensign.model.errors import InputError
 from ensign.model.study_source import PathSource
+from ensign.sources.checkouts import RUN_NOTHING
 from ensign.sources.fetched import Fetched, Fetcher
-from ensign.sources.git import RUN_NOTHING
 
 _NEVER = (".git", ".ensign")
 

@@ -7,21 +7,17 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ensign.host.files import tree_entries
+from ensign.host.files import remove_tree, tree_entries
 from ensign.model.errors import InputError
 from ensign.model.study_source import GitSource
+from ensign.sources.checkouts import RUN_NOTHING, UserRepository
 from ensign.sources.fetched import Fetched, Fetcher, last_line
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _HELPER = re.compile(r"[A-Za-z0-9+.-]+::")  # `ext::COMMAND` and the like run programs
 _SCHEMES = ("https", "ssh", "file")
-# What a repository's own configuration, or a template of the user's, would have git run.
-RUN_NOTHING = (
-    "-c", "core.hooksPath=/dev/null",
-    "-c", "core.fsmonitor=false",
-    "-c", "submodule.recurse=false",
-    "-c", "protocol.allow=never",
-)  # fmt: skip
+# Among what was resolved: folders of submodules whose commits are not at hand.
+EMPTY_SUBMODULES = "empty_submodules"
 _PROTOCOLS = tuple(word for each in _SCHEMES for word in ("-c", f"protocol.{each}.allow=always"))
 # A check-out needs nothing of the user's: no line endings, no filters (LFS), no attributes.
 _ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
@@ -31,15 +27,18 @@ def fetch_git(source: GitSource, fetcher: Fetcher) -> Fetched:
     """Clone, and check out the pinned commit. InputError if it cannot be had.
 
     All files get the commit's time: those of a check-out are random, and make would regenerate
-    files that are in the repository. Submodules and files of LFS are not fetched.
+    files that are in the repository. Of a repository of this machine no history is copied, and
+    submodules are there as far as it has their commits; nothing is fetched for them, nor for LFS.
     """
-    url = _address(source.url, fetcher)
+    url, is_local = _address(source.url, fetcher)
     repository, tree = fetcher.work / "repository", fetcher.work / "tree"
     tree.mkdir()
     if not repository.exists():  # an earlier revision may have brought it
         plain = ("--quiet", "--no-checkout", "--no-recurse-submodules", "--template=")
-        _git(fetcher, *_PROTOCOLS, "clone", *plain, "--", url, str(repository))
-    commit = fetcher.pinned.get("commit") or _resolve(fetcher, repository, source)
+        shared = ("--shared",) if is_local else ()
+        _git(fetcher, *_PROTOCOLS, "clone", *plain, *shared, "--", url, str(repository))
+    named = Path(url) if is_local else repository
+    commit = fetcher.pinned.get("commit") or _resolve(fetcher, named, source)
     if not _COMMIT.fullmatch(commit):
         raise InputError(f"the lock file pins a commit that is none: '{commit[:80]!a}'")
     at = ("-C", str(repository), f"--work-tree={tree}")
@@ -52,9 +51,25 @@ def fetch_git(source: GitSource, fetcher: Fetcher) -> Fetched:
     when = _git(
         fetcher, "-C", str(repository), "show", "-s", "--format=%ct", commit, "--", alone=True
     )
+    empty = _add_submodules(fetcher, named, repository, tree)
     for _, path in tree_entries(tree):
         os.utime(path, (int(when), int(when)), follow_symlinks=False)
-    return Fetched(tree, (("commit", commit),))
+    lacking = ((EMPTY_SUBMODULES, ", ".join(empty)),) if empty else ()
+    return Fetched(tree, (("commit", commit), *lacking))
+
+
+def _add_submodules(fetcher: Fetcher, named: Path, repository: Path, tree: Path) -> tuple[str, ...]:
+    """Fill the folders of submodules; the names of those that stay empty."""
+    (tree / ".git").write_text(f"gitdir: {repository}/.git\n")
+    local = UserRepository(fetcher.processes, fetcher.env, named)
+    place, _ = local.place()
+    empty = local.add_submodules(place, tree)
+    for path in [tree / ".git", *(tree.rglob(".git") if (tree / ".gitmodules").exists() else ())]:
+        if path.is_symlink() or path.is_file():
+            path.unlink()
+        else:
+            remove_tree(path)
+    return empty
 
 
 def _is_there(fetcher: Fetcher, repository: Path, commit: str) -> bool:
@@ -62,17 +77,20 @@ def _is_there(fetcher: Fetcher, repository: Path, commit: str) -> bool:
     return fetcher.run("git", *RUN_NOTHING, *question, env=_ALONE).ok
 
 
-def _address(url: str, fetcher: Fetcher) -> str:
-    """The address as git gets it. InputError for one that is neither https, ssh nor a path."""
+def _address(url: str, fetcher: Fetcher) -> tuple[str, bool]:
+    """The address as git gets it, and whether it is a path of this machine.
+
+    InputError for one that is neither https, ssh nor a path.
+    """
     local = fetcher.study.parent / url
     if "://" not in url and local.exists():
-        return str(local.resolve())
+        return str(local.resolve()), local.is_dir()
     scheme = urlsplit(url).scheme if "://" in url else ""
     if _HELPER.match(url) or (scheme and scheme not in _SCHEMES):
         raise InputError(
             f"{url}: only https, ssh and file addresses, and paths, are fetched by git"
         )
-    return url
+    return url, False
 
 
 def _resolve(fetcher: Fetcher, repository: Path, source: GitSource) -> str:

@@ -8,7 +8,7 @@ import os
 import re
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from ensign.host.confined_view import rustup_home
@@ -20,7 +20,7 @@ from ensign.host.storage import full_file_system
 from ensign.model.errors import CommandFailed, InputError, StorageFailed
 from ensign.model.instructions import InstructionSets
 from ensign.model.study_environment import program_of
-from ensign.model.variants import Variant
+from ensign.model.variants import OWN_COMPILER, Variant
 from ensign.toolchains.instructions import (
     BASE_FLAG,
     deciding_flags,
@@ -46,6 +46,7 @@ from ensign.toolchains.table import (
 
 _DEADLINE_NS = 60 * 10**9
 _LLD = "-fuse-ld=lld"
+_USUAL = ("cc", "gcc", "clang", "rustc")
 _LINKERS = ("bfd", "lld", "mold")
 _REASON = re.compile(
     r"error: (?!ld returned|linker command failed)|cannot (find|open)|error loading|unrecognized"
@@ -109,6 +110,8 @@ class Toolchain:
 
     def flags(self, variant: Variant) -> Flags:
         """How a variant's choices are spelled for this compiler."""
+        if variant.by_project:
+            return Flags((), ())
         linker = self._linker(variant)
         folder = "" if linker is None else linker.folder
         return flags_for(self.kind, variant, self.linker_flag, folder)
@@ -140,7 +143,13 @@ class ToolchainFinder:
         self._path = self._place.path
 
     def find(self, name: str) -> Toolchain:
-        """Find the toolchain of that compiler. InputError if there is none, or it does not work."""
+        """Find the toolchain of that compiler. InputError if there is none, or it does not work.
+
+        Of `default` it is that of the machine's usual compiler, whose tools builds may ask for.
+        """
+        if name == OWN_COMPILER:
+            usual = next((each for each in _USUAL if self._which(each)), _USUAL[0])
+            return replace(self.find(usual), name=name)
         rust = is_rustc(program_of(name))
         if rust and self._place.name:
             raise InputError(f"compiler '{name}': rustc is taken from this machine alone")

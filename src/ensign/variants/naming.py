@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from ensign.model.variants import Variant
+from ensign.model.variants import OWN_COMPILER, Variant
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+]+")
 _LONGEST_SLUG = 28
@@ -30,7 +30,9 @@ def named(variants: Sequence[Variant]) -> tuple[Variant, ...]:
 
 def plain_name(variant: Variant) -> str:
     """`gcc-12-O2`, `clang-19-O3-lto`, `gcc-12-O2-march-native`; long flags are cut and hashed."""
-    parts = [_slug(PurePosixPath(variant.compiler).name), _slug(variant.optimization)]
+    parts: list[str] = []
+    if not variant.by_project:
+        parts += [_slug(PurePosixPath(variant.compiler).name), _slug(variant.optimization)]
     if variant.lto != "off":
         parts.append("lto" if variant.lto == "full" else f"lto-{_slug(variant.lto)}")
     parts += [
@@ -42,7 +44,7 @@ def plain_name(variant: Variant) -> str:
         parts.append(_revision_slug(variant.revision))
     if variant.flags:
         parts.append(_cut_slug(variant.flags))
-    return "-".join(parts)
+    return "-".join(parts) or OWN_COMPILER
 
 
 def _short(axis: str, value: str) -> str:

@@ -29,7 +29,7 @@ class CommandKind:
         if workload.output == "inherit":
             text = f"'output' of {called}: a study's programs write into a pipe, null or a file"
             yield Problem((*where, "output"), text)
-        if not uses(workload.command or (), *PROGRAM, "files"):
+        if not uses((*(workload.command or ()), workload.folder or ""), *PROGRAM, "files"):
             text = (
                 f"'command' of {called} has no {{artifact}}: "
                 "every variant would run the same program"

@@ -383,7 +383,7 @@ class Piloting:
         with passing_tmp(*(command.prepare or ())) as tmp:
             if command.prepare is not None:
                 process = for_variant(
-                    plain_process(command.prepare, self.options, command.folder),
+                    plain_process(command.prepare, self.options),
                     command.variant,
                     tmp,
                 )

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from ensign.builders.shown import tree_limits
 from ensign.host.confinement_probe import probe_confinement
-from ensign.host.foreign_files import hand_over
 from ensign.lab.confined import ProgramRules, Sandboxed
 from ensign.lab.ports import Ports
 from ensign.meter.client import find_meter
@@ -15,12 +14,10 @@ from ensign.model.study_sandbox import SandboxSection
 from ensign.model.units import parse_size_bytes
 
 
-def confined_commands(
-    ports: Ports, write: tuple[Path, ...] = (), asked: str = "--confine"
-) -> Ports:
+def confined_commands(ports: Ports, asked: str = "--confine") -> Ports:
     """Ports whose commands run in a sandbox. InputError where none works here.
 
-    They may write to the folders `write`, which become theirs. `asked` is the option that is it.
+    `asked` is the option that is it.
     """
     confinement = probe_confinement(ports.processes(), ports.env, find_meter())
     if not confinement.works:
@@ -28,11 +25,8 @@ def confined_commands(
         raise InputError(f"{asked} is not possible: {confinement.reason}{remedy}")
     usual = SandboxSection()
     rules = ProgramRules(
-        write=write,
         cwd=Path.cwd(),
         limits=tree_limits(usual),
         tmp_bytes=parse_size_bytes(usual.disk),
     )
-    if confinement.user is not None:
-        hand_over(write, confinement.user)
     return ports.raced_in(Sandboxed(confinement, ports.env, rules), confinement.said)

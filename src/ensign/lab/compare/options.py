@@ -34,17 +34,15 @@ class Options:
 
     `budget_ns`, `precision`, `mode`, `metric` and `cpus` are None where the user left the choice.
     `output` is a word of `Sink` or a file, `shell` the program that runs the commands (empty:
-    none). Each command begins in its own one of `folders`, where there are any, and `build` is run
-    there first. Programs see their own one of `roots`, "" being this machine. `benchmarks` is the
-    framework that the programs are made with, `expected` a file with what each must print. `drive`
-    is what our own load generator sends to the servers. `race_same`: also what runs the same
-    program on the same input. There are exactly so many `runs` of each
-    command, or as many as suffice between `min_runs` and `max_runs`.
+    none). `build` is for what --revisions makes of this. Programs see their own one of `roots`, ""
+    being this machine. `benchmarks` is the framework that the programs are made with, `expected` a
+    file with what each must print. `drive` is what our own load generator sends to the servers.
+    `race_same`: also what runs the same program on the same input. There are exactly so many `runs`
+    of each command, or as many as suffice between `min_runs` and `max_runs`.
     """
 
     commands: tuple[str, ...]
     names: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
     build: str | None = None
     roots: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
@@ -129,8 +127,7 @@ class Options:
 class CommandVariant:
     """One command of the user, ready to be run. `variant` is its name inside the race.
 
-    All its processes begin in `folder`; None is the folder in which ensign was started. The program
-    itself runs in the directory `root`, if there is one.
+    The program itself runs in the directory `root`, if there is one.
     """
 
     variant: str
@@ -142,8 +139,6 @@ class CommandVariant:
     cleanup: tuple[str, ...] | None
     load: tuple[str, ...] | None
     preload: tuple[str, ...] | None
-    folder: str | None = None
-    build: tuple[str, ...] | None = None
     root: str | None = None
 
 
@@ -171,10 +166,6 @@ def command_variants(options: Options) -> tuple[CommandVariant, ...]:
             cleanup=part(options.cleanup, index),
             load=part(options.load, index),
             preload=part(options.preload, index),
-            folder=options.folders[index] if options.folders else None,
-            build=None
-            if options.build is None
-            else split_command(options.build, shell=options.shell),
             root=(options.roots[index] or None) if options.roots else None,
         )
         for index, command in enumerate(options.commands)

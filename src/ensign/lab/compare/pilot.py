@@ -155,20 +155,6 @@ def _sha256_of(path: str) -> str:
         raise InputError(f"--expected {visible(path)}: {error.strerror}") from None
 
 
-def run_build(meter: Meter, what: str, process: ProcessSpec) -> None:
-    """A command that builds. RunFailed with the error that failed it, where a tool told one."""
-    # Most comparisons build nothing, and begin without it.
-    from ensign.builders.first_error import first_error  # noqa: PLC0415
-
-    outcome = run_once(meter, process)
-    error = first_error(outcome.stderr_tail, tree=process.cwd or "")
-    if error is None or (outcome.exit == 0 and outcome.reason == "exited"):
-        return _require_success(what, outcome)
-    way_out = f"; {error.way_out}" if error.way_out else ""
-    text = f"failed: {error.said}{way_out}"
-    raise RunFailed(what, VariantFailure("", "failed", text, outcome.exit, outcome.signal))
-
-
 def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> int:
     """A set-up or clean-up command: what it took (ns). CommandFailed if it fails."""
     outcome = run_once(meter, process)

@@ -14,7 +14,7 @@ from ensign.lab.compare.before_race import Piloting
 from ensign.lab.compare.failures import Ended, ended, require_rest, way_out_of
 from ensign.lab.compare.options import DEFAULT_BUDGET_NS, CommandVariant, Options
 from ensign.lab.compare.own_files import for_variant, lasting_tmp
-from ensign.lab.compare.pilot import run_build, run_unmeasured
+from ensign.lab.compare.pilot import run_unmeasured
 from ensign.lab.compare.plan import RacedWorkloads, budget_ns, experiment_of
 from ensign.lab.compare.race import RaceLimits, RaceOutcome, run_race
 from ensign.lab.compare.raced import Raced
@@ -24,10 +24,9 @@ from ensign.lab.compare.workloads import CommandWorkload, PlannedWorkloads, work
 from ensign.lab.cpu_plan import CpuPlan, cpus_of_options
 from ensign.lab.experiment import ExperimentOutcome
 from ensign.lab.machine import MachineState, machine_state
+from ensign.lab.not_judged import same_programs
 from ensign.lab.ports import Ports
-from ensign.lab.sharing import listed
 from ensign.lab.so_far import SoFar
-from ensign.meter.client import Meter
 from ensign.meter.requests import ProcessSpec, RaceRequest
 from ensign.model.comparisons import Comparison
 from ensign.model.errors import DeadlineMet, EnsignError, Interrupted
@@ -96,8 +95,8 @@ class CompareSteps:
     """What the steps of an experiment are for commands: what to race, where, and whom to tell.
 
     `redo` is the command line, `bundle` a file for all raw data; `shared` is what there is to say
-    beforehand, of other races on this machine too; `builds` runs the builds of revisions where that
-    is another meter, `cleaned` gets what a clean-up command did wrong.
+    beforehand, of other races on this machine too; `cleaned` gets what a clean-up command did
+    wrong.
     """
 
     options: Options
@@ -108,7 +107,6 @@ class CompareSteps:
     redo: str = ""
     bundle: Path | None = None
     shared: tuple[Finding, ...] = ()
-    builds: Meter | None = None
     cleaned: list[EnsignError] = field(default_factory=list)
 
     @contextmanager
@@ -139,9 +137,6 @@ class CompareSteps:
     def prepare(self) -> MachineState:
         """Runs the set-up commands; the machine as it was before."""
         before = machine_state()
-        for process, name in self._named("build").items():
-            said = f"{_said('build', process)} at {name}"
-            run_build(self.builds or self.ports.meter, said, process)
         for process in self._named("setup"):
             run_unmeasured(self.ports.meter, _said("setup", process), process)
         return before
@@ -301,7 +296,7 @@ class CompareSteps:
             variants += [(TWIN, workload.commands[0])] if self.options.twin else []
             for variant, each in variants:
                 if (argv := getattr(each, part)) is not None:
-                    process = unhurried_process(argv, workload.options, each.folder)
+                    process = unhurried_process(argv, workload.options)
                     processes.setdefault(for_variant(process, variant), each.name)
         return processes
 
@@ -390,11 +385,7 @@ class CompareSteps:
         if not planned.same:
             return seen.withheld
         names = [each.name for each in self.commands if each.variant in planned.same]
-        who = listed([self.commands[0].name, *names])
-        return (
-            f"the same program and libraries: there is nothing to compare between {who} "
-            "(--race-same races them all the same)"
-        )
+        return same_programs([self.commands[0].name, *names])
 
 
 # A number of executions that was asked for takes as long as it takes.

@@ -125,7 +125,7 @@ def _program_of(command: CommandVariant) -> str:
     if command.root is not None or "{" in name:
         return ""
     if os.sep in name:
-        return str(Path(command.folder or ".", name))
+        return name
     return shutil.which(name) or ""
 
 

@@ -37,26 +37,22 @@ def program_process(command: CommandVariant, options: Options, cpus: CpuPlan) ->
         ignore_failure=options.ignore_failure,
         # A server runs until it is ended; its load generator has the deadline.
         deadline_ns=None if options.serves else options.run_deadline_ns,
-        cwd=command.folder,
         root=command.root,
     )
 
 
-def plain_process(argv: tuple[str, ...], options: Options, folder: str | None) -> ProcessSpec:
+def plain_process(argv: tuple[str, ...], options: Options) -> ProcessSpec:
     """A prepare or preload command: not measured, free to use every CPU."""
     return ProcessSpec(
         argv=argv,
         env=parse_env(options.env),
         deadline_ns=options.run_deadline_ns,
-        cwd=folder,
     )
 
 
-def unhurried_process(argv: tuple[str, ...], options: Options, folder: str | None) -> ProcessSpec:
+def unhurried_process(argv: tuple[str, ...], options: Options) -> ProcessSpec:
     """A set-up or clean-up command: outside the budget, which does not say how long it takes."""
-    return ProcessSpec(
-        argv=argv, env=parse_env(options.env), deadline_ns=options.deadline_ns, cwd=folder
-    )
+    return ProcessSpec(argv=argv, env=parse_env(options.env), deadline_ns=options.deadline_ns)
 
 
 def variant_specs(
@@ -114,7 +110,7 @@ def _variant(
     count, pattern = (None, None) if options.serves else _operations(options)
 
     def optional(argv: tuple[str, ...] | None) -> tuple[ProcessSpec, ...]:
-        return () if argv is None else (plain_process(argv, options, command.folder),)
+        return () if argv is None else (plain_process(argv, options),)
 
     return VariantSpec(
         name=command.variant,
@@ -157,17 +153,16 @@ def _load_of(command: CommandVariant, options: Options, cpus: CpuPlan) -> Load |
             cpus.load or None,
             deadline_ns=options.run_deadline_ns,
         )
-    return None if command.load is None else _load(command, command.load, options, cpus)
+    return None if command.load is None else _load(command.load, options, cpus)
 
 
-def _load(command: CommandVariant, argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:
+def _load(argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:
     process = ProcessSpec(
         argv=argv,
         env=parse_env(options.env),
         cpus=cpus.load or None,
         ignore_failure=options.ignore_failure,
         deadline_ns=options.run_deadline_ns,
-        cwd=command.folder,
     )
     if options.operations is None:
         return Load(process, operations=1)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from ensign.lab.study.groups import fewest
 from ensign.lab.study.variants import group_count
-from ensign.model.errors import InputError
+from ensign.model.errors import BudgetTooShort
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
 from ensign.model.units import counted, format_duration, parse_duration_ns
@@ -193,11 +193,12 @@ def require_time_left(demand: Demand, spent_ns: int) -> None:
         ways.append(f"or {fitting} rounds")
     if known and (names := _left_out(demand, budget_ns - spent_ns)):
         ways.append(f"or leave out {', '.join(names)}")
-    raise InputError(
+    raise BudgetTooShort(
         f"the budget of {race.budget} cannot hold {counted(rounds, 'round')} of "
         f"{counted(len(demand.study.workloads), 'workload')} with {demand.variants + 1} variants"
         f"{' and their confirmation' if confirming else ''}, which take "
-        f"{'about' if known else 'at least'} {format_duration(needed_ns)}: {', '.join(ways)}"
+        f"{'about' if known else 'at least'} {format_duration(needed_ns)}: {', '.join(ways)}",
+        needed_ns,
     )
 
 

@@ -31,7 +31,7 @@ from ensign.lab.study.self_timed import ClockTrial, ends_by_the_clock, self_time
 from ensign.lab.study.turns import connections_at_once, turns_findings
 from ensign.lab.study.variants import RacedVariants
 from ensign.meter.client import Meter
-from ensign.model.errors import CommandFailed, InputError
+from ensign.model.errors import BudgetTooShort, CommandFailed, InputError
 from ensign.model.finding_kinds.race import MEMORY_SHORT
 from ensign.model.findings import Finding
 from ensign.model.study import Study, longest_run_ns
@@ -43,6 +43,8 @@ from ensign.stats.expected import pilot_rounds
 from ensign.store.folder import StudyFolder
 
 _KEY_CHARACTERS = 16
+# A budget so many times as large may do, where nobody knows yet.
+_LARGER = 4
 _PLAN = TypeAdapter(RoundPlan)
 
 
@@ -274,10 +276,11 @@ def _piloted(
     except CommandFailed:
         if not cut or context.clock.monotonic_ns() - began_ns < longest_ns:
             raise
-        raise InputError(
+        raise BudgetTooShort(
             f"the budget of {study.race.budget} is too short: one execution of workload "
             f"'{workload.name}' takes more than {format_duration(longest_ns)}, and each round "
-            f"needs one of each variant; give a larger budget, or leave out {workload.name}"
+            f"needs one of each variant; give a larger budget, or leave out {workload.name}",
+            _LARGER * parse_duration_ns(study.race.budget),
         ) from None
     elapsed_ns = context.clock.monotonic_ns() - began_ns
     besides_ns = max(elapsed_ns - sum(trial.wall_ns for trial in trials), 0)

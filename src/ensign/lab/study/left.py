@@ -13,7 +13,7 @@ from ensign.model.errors import RaceFailed
 from ensign.model.findings import Finding, Severity
 from ensign.store.folder import StudyFolder
 
-_WAY_OUT = "fix that, or change the study's variants, and run it again: what is built stays built"
+_WAY_OUT = "fix that, or leave it out, and run it again: what is built stays built"
 
 
 def require_variants(folder: StudyFolder, programs: BuiltPrograms, record: str = STUDY) -> None:

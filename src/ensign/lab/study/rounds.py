@@ -122,6 +122,8 @@ def _trial(
 ) -> Trial:
     plan = state.plan
     placed = plan.placed(variants.without(state.gone), workload.name)
+    # A look at each slice's end takes time: not before there is something to explain.
+    placed = replace(placed, sampled=state.spread_told)
     requests = plan.requests[workload.name]
     try:
         raced = one_trial(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from ensign.lab.experiment import ExperimentOutcome
-from ensign.lab.machine import machine_state
+from ensign.lab.judge import result_of_record
+from ensign.lab.machine import MachineState, machine_state
+from ensign.lab.not_judged import same_programs
 from ensign.lab.record import Record, read_record
 from ensign.lab.study.confirm_plan import read_plan
 from ensign.lab.study.confirming import SecondPhase, confirm, second_phase, with_confirmation
@@ -18,9 +20,11 @@ from ensign.lab.study.fixed import (
     plan_findings,
     require_any_time_left,
 )
+from ensign.lab.study.judging import experiment_of
 from ensign.lab.study.layouts import spread_race
 from ensign.lab.study.left import require_variants
 from ensign.lab.study.longer_slices import with_longer_slices
+from ensign.lab.study.new_record import started
 from ensign.lab.study.phase import (
     PlannedPhase,
     RacedPhase,
@@ -31,6 +35,7 @@ from ensign.lab.study.phase import (
 )
 from ensign.lab.study.prepare import BuiltPrograms, build_programs, require_commands
 from ensign.lab.study.race_setup import RaceSetup, race_setup
+from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study.redo import with_redo
 from ensign.lab.study.relink_count import chosen_count, store_count, stored_count
 from ensign.lab.study.request_problems import require_requests
@@ -38,7 +43,8 @@ from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study.tracing import judged_programs
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError, Interrupted, RaceFailed
-from ensign.model.results import Result
+from ensign.model.findings import Finding
+from ensign.model.results import Result, Stopped
 from ensign.model.study import Study
 from ensign.model.trials import Trial
 from ensign.store.folder import StudyFolder
@@ -51,22 +57,41 @@ _SHARE_OF_MEMORY = 0.8
 class RacedStudy:
     """Both phases of a study; `second` is None where nothing is to be confirmed.
 
-    `error` is what failed while it raced: what was measured before is to be reported first.
+    `error` is what failed while it raced: what was measured before is to be reported first. Equal
+    programs are all there is, where they are not raced.
     """
 
     first: RacedPhase | None
     second: SecondPhase | None = None
     error: RaceFailed | None = None
+    equal: EqualPrograms | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EqualPrograms:
+    """Nothing to race: all that was built is one program."""
+
+    programs: BuiltPrograms
+    before: MachineState
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StudySteps:
-    """What the steps of an experiment are for a study."""
+    """What the steps of an experiment are for a study.
+
+    `known` is what there is to say beforehand; `race_same`: where all programs are equal the
+    baseline races against its twin. `told` is what others say of the result, instead of how the
+    study's file is run again.
+    """
 
     file: StudyFile
     context: StudyContext
     update_lock: bool = False
     install_dependencies: bool = False
+    known: tuple[Finding, ...] = ()
+    race_same: bool = True
+    told: Callable[[Result], Result] | None = None
 
     @contextmanager
     def held(self) -> Iterator[StudySteps]:
@@ -105,10 +130,12 @@ class StudySteps:
         prepared = build_programs(file, context.cache, context.ports, context.progress.build)
         return prepared, race_setup(file, prepared)
 
-    def plan(self, prepared: BuiltPrograms) -> PlannedPhase:
+    def plan(self, prepared: BuiltPrograms) -> PlannedPhase | EqualPrograms:
         """What the rounds are; found in the store, or by unmeasured executions."""
         file, folder, ports = self.file, self.context.folder, self.context.ports
         study, before = file.study, machine_state()
+        if self._are_equal(prepared):
+            return EqualPrograms(prepared, before)
         first_key = race_setup(file, prepared).key
         chosen = stored_count(folder, first_key)
         prepared, setup = self._with_relinks(prepared, chosen)
@@ -135,6 +162,8 @@ class StudySteps:
         judged = self.context.judged(study, prepared, variants, key, sharing)
         programs = judged_programs(prepared, judged)
         require_variants(folder, programs)
+        if self._are_equal(programs):
+            return EqualPrograms(programs, before, judged.findings)
         variants = replace(variants, artifacts=programs.artifacts)
         left_out = judged.wrong | judged.same.keys()
         natural = replace(setup.natural.without(left_out), apart=sharing.apart)
@@ -154,6 +183,7 @@ class StudySteps:
             judged=judged,
             before=before,
             findings=(
+                *self.known,
                 *plan_findings(plan),
                 *shared,
                 *setup.findings,
@@ -165,8 +195,10 @@ class StudySteps:
             spread_key="" if spread is None else spread[1].key,
         ).checked()
 
-    def race(self, planned: PlannedPhase) -> RacedStudy:
+    def race(self, planned: PlannedPhase | EqualPrograms) -> RacedStudy:
         """The rounds, and the races beside them."""
+        if isinstance(planned, EqualPrograms):
+            return RacedStudy(None, equal=planned)
         try:
             return RacedStudy(race_phase(planned, self.context))
         except RaceFailed as error:
@@ -186,6 +218,8 @@ class StudySteps:
 
     def judge(self, raced: RacedStudy) -> ExperimentOutcome:
         """The result; where racing failed, that of what was measured before."""
+        if raced.equal is not None:
+            return ExperimentOutcome(self._with_redo(self._equal(raced.equal)))
         if raced.first is None or (raced.error is not None and raced.second is None):
             try:
                 return ExperimentOutcome(self._with_redo(stored_result(self.file)), raced.error)
@@ -196,7 +230,20 @@ class StudySteps:
         result = with_confirmation(explored, self.file, self.context.folder, raced.second)
         return ExperimentOutcome(self._with_redo(result), raced.error)
 
+    def _are_equal(self, programs: BuiltPrograms) -> bool:
+        return not self.race_same and len(programs.artifacts) == 1
+
+    def _equal(self, equal: EqualPrograms) -> Result:
+        study, programs = self.file.study, equal.programs
+        record = started(study, programs, RoundPlan("", 0, {}, 0), equal.before)
+        withheld = same_programs([each.facts.variant for each in programs.report.results])
+        findings = (*self.known, *record.findings, *equal.findings)
+        record = replace(record, findings=findings, withheld=withheld, stopped=Stopped.WITHHELD)
+        return result_of_record(experiment_of(study), record)
+
     def _with_redo(self, result: Result) -> Result:
+        if self.told is not None:
+            return self.told(result)
         race = self.file.study.race
         raced = {"budget": race.budget, "precision": race.precision or ""}
         return with_redo(result, self.file, raced)

@@ -53,7 +53,8 @@ class RacedVariants:
     None: all. `trees` has, by path, what a program runs with; `library_path` is the inherited
     LD_LIBRARY_PATH. `apart` has the workloads of which no two variants may be alive at once.
     `check` judges what each trial ran, and takes out of it who ran something else. `alternating`
-    executions take turns whatever the workload.
+    executions take turns whatever the workload. Where the ends of slices find a program is
+    `sampled`.
     """
 
     artifacts: tuple[tuple[str, str], ...]
@@ -71,6 +72,7 @@ class RacedVariants:
     apart: frozenset[str] = frozenset()
     check: Callable[[Trial, RacedVariants], Trial] = _unchecked
     alternating: bool = False
+    sampled: bool = False
 
     @property
     def twin_apart(self) -> bool:
@@ -152,7 +154,7 @@ def race_request(
         meter_cpus=variants.cpus.meter,
         ports=study.race.ports,
         apart=workload.name in variants.apart,
-        code_samples=variants.rotation > 0,
+        code_samples=variants.sampled,
     )
 
 

@@ -24,10 +24,17 @@ SAME_COMMIT = FindingKind(
     "are built once.",
     "Drop one of the revisions, or name the one that was meant; `--update-lock` pins them anew.",
 )
+EMPTY_SUBMODULES = FindingKind(
+    "empty-submodules",
+    Severity.WARNING,
+    "Folders of submodules are empty in the source: nothing is fetched for them, and the "
+    "repository itself does not have their commits.",
+    "Run `git submodule update --init --recursive` in the repository that the source names.",
+)
 REVISIONS = FindingKind(
     "revisions",
     Severity.NOTE,
-    "The commands ran in clean checkouts of commits, made for this comparison.",
+    "The programs were built from clean checkouts of commits, made for this comparison.",
     "Nothing.",
 )
 UNCOMMITTED = FindingKind(

@@ -70,7 +70,8 @@ SHARED_FILES = FindingKind(
 OUTPUTS_DIFFER = FindingKind(
     "outputs-differ",
     Severity.WARNING,
-    "The commands printed different output in one unmeasured run each.",
+    "The commands, or the programs of two revisions, printed different output in one unmeasured "
+    "run each.",
     "Make sure that they do the same work before comparing their speed.",
 )
 OUTPUTS_NOT_COMPARED = FindingKind(

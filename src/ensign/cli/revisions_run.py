@@ -1,0 +1,100 @@
+"""What `ensign compare --revisions` does once its options are read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ensign.cli.experiment import carry_out, tell
+from ensign.cli.machine_lock import machine_lock
+from ensign.cli.outputs import FailOn, Outputs
+from ensign.cli.progress import StatusLine
+from ensign.cli.study_run import study_progress
+from ensign.host.files import check_writable
+from ensign.lab.compare.options import Options
+from ensign.lab.experiment import ExperimentOutcome
+from ensign.lab.ports import Ports
+from ensign.lab.record import read_record
+from ensign.lab.revision_study import duration_text
+from ensign.lab.revisions import revision_study
+from ensign.lab.study import evidence
+from ensign.lab.study.phase import StudyContext
+from ensign.lab.study.prepare import open_cache
+from ensign.lab.study.run import StudySteps, folder_of, stored_result
+from ensign.lab.study.surroundings import confined_ports
+from ensign.lab.study_file import LimitOptions
+from ensign.model.errors import BudgetTooShort, InputError, Interrupted
+from ensign.model.results import Result, Stopped
+
+# Without --budget a race takes longer than usual where its program does, up to this.
+_LONGEST_NS = 3600 * 10**9
+_SPARE = 1.1
+
+
+def run_revisions(  # noqa: PLR0913  # what the command line says
+    options: Options,
+    revisions: str,
+    outputs: Outputs,
+    fail_on: FailOn,
+    *,
+    redo: str,
+    files: tuple[str, ...] = (),
+    bundle: Path | None = None,
+    details: bool = False,
+    share_machine: bool = False,
+    confined: bool = True,
+) -> int:
+    """Builds, races, prints, exports. Returns the exit status; errors pass."""
+    outputs.check()
+    if bundle is not None:
+        check_writable(bundle)
+    ports = Ports(race_lock=machine_lock(share=share_machine))
+    with (
+        revision_study(revisions, options, files, ports, confined=confined) as made,
+        StatusLine(sys.stderr) as line,
+        open_cache(ports) as cache,
+    ):
+        file, folder = made.file, folder_of(made.file)
+        context = StudyContext(cache, confined_ports(file, ports), folder, study_progress(line))
+
+        def told(result: Result) -> Result:
+            record = read_record(folder)
+            return replace(
+                result,
+                extra={"redo": redo},
+                time_unit=options.time_unit,
+                trials=() if record is None else folder.trials(record.key),
+            )
+
+        def keep(result: Result) -> str:
+            line.clear()
+            if bundle is None or result.withheld:
+                return ""
+            return f"Bundle: {evidence.bundle(file.path, bundle).path}\n"
+
+        steps = StudySteps(
+            file, context, known=made.findings, race_same=options.race_same, told=told
+        )
+        while True:
+            try:
+                return carry_out(steps, outputs, fail_on, details=details, keep=keep)
+            except BudgetTooShort as short:
+                if options.budget_ns is not None or short.needed_ns > _LONGEST_NS:
+                    raise
+                longer = LimitOptions(budget=duration_text(short.needed_ns * _SPARE))
+                steps = replace(steps, file=steps.file.with_limits(longer))
+            except Interrupted:
+                so_far = _so_far(steps, told)
+                return tell(so_far, outputs, fail_on, details=details, keep=keep)
+
+
+def _so_far(steps: StudySteps, told: Callable[[Result], Result]) -> ExperimentOutcome:
+    """What was measured before it was interrupted. Interrupted where no round is whole."""
+    try:
+        result = told(stored_result(steps.file))
+    except InputError:
+        raise Interrupted("interrupted; what was built is kept for the next time") from None
+    done = result.rounds_done
+    return ExperimentOutcome(replace(result, rounds_planned=done, stopped=Stopped.INTERRUPTED))
