@@ -88,7 +88,7 @@ def main() -> int:
     parser.add_argument("--edits", type=int, default=5)
     parser.add_argument("--relinks", type=int, default=12, help="0: as studies do by default")
     parser.add_argument("--budget", help="racing of each study (60s; 2m where work is planted)")
-    parser.add_argument("--seconds", type=float, default=5, help="of each pair of binaries")
+    parser.add_argument("--seconds", type=float, default=4, help="of each pair of binaries")
     parser.add_argument("--planted", action="store_true")
     parser.add_argument("--more", type=float, default=0.05, help="work that is planted")
     parser.add_argument("--repetitions", type=int, default=10)
