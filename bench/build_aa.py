@@ -35,6 +35,8 @@ from tools import ENSIGN, ensign, hyperfine
 _RESULTS = Path(__file__).parent / "results"
 _BRANCH = "natural"
 _PLANTED = "planted"
+_MAKE = ("make", "program", "gcc-12", "-O2")
+_CARGO = ("cargo", "ensign-build/program", "rustc", "-O3")
 _STUDY = """\
 name = "{name}"
 
@@ -43,13 +45,14 @@ kind = "git"
 url = "repository"
 
 [build]
-system = "make"
+system = "{system}"
 targets = ["program"]
-artifact = "program"
-{files}
+artifact = "{artifact}"
+runtime_files = {files}
+
 [axes]
 compiler = ["{compiler}"]
-optimization = ["-O2"]
+optimization = ["{level}"]
 revision = {revisions}
 
 [baseline]
@@ -198,9 +201,12 @@ def _study(
     more = [each for each in program.made if each != "program"]
     sampled = f"[layouts]\ncount = {asked.relinks}\nseed = {seed}\n" if asked.relinks else ""
     path = folder / "study.toml"
+    names = ("system", "artifact", "compiler", "level")
+    how = _CARGO if program.where == "crate" else _MAKE
     path.write_text(_STUDY.format(
-        name=f"build-aa-{program.name}-{seed}", files=f"runtime_files = {json.dumps(more)}\n",
-        compiler="gcc-12", revisions=json.dumps([_BRANCH, *revisions]), layouts=sampled,
+        **dict(zip(names, how, strict=True)),
+        name=f"build-aa-{program.name}-{seed}", files=json.dumps(more),
+        revisions=json.dumps([_BRANCH, *revisions]), layouts=sampled,
         seed=seed, command=json.dumps(words), budget=asked.budget,
     ))  # fmt: skip
     export = folder / f"result-{seed}.json"
