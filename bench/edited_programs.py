@@ -198,7 +198,7 @@ _AWK = """BEGIN {
     print s
 }
 """
-_MAWK = "touch parse.c; ./configure; make -f Makefile scancode.c; rm -f makescan *.o"
+_MAWK = "touch parse.c; ./configure; make -f Makefile scancode.c; rm -f makescan config.status *.o"
 
 PROGRAMS = (
     Program("mawk", "mawk", ("*.c",), ("-f", "work.awk"), flags="-I. -DHAVE_CONFIG_H",
