@@ -145,6 +145,10 @@ def test_a_linker_that_does_not_shuffle_takes_another_order_and_it_is_said() -> 
     assert not shuffles(mold, replace(SHUFFLE, profiled=True))
     assert notes_on(line, ORDER) == ()
     assert "one object alone" in notes_on(link("a.o", "libx.a"), ORDER)[0]
+    in_order = replace(link(*MANY), in_order=(frozenset(MANY),))
+    assert notes_on(in_order, ORDER) == (
+        "no two of its objects can swap, so its relinks differ in padding only",
+    )
 
 
 def test_generated_objects_take_the_place_of_lto_objects() -> None:

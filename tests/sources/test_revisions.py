@@ -13,7 +13,7 @@ from ensign.builders.revisions import SourceTrees
 from ensign.host.cache import Cache
 from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
 from ensign.model.errors import InputError
-from ensign.model.study_source import GitSource, PathSource
+from ensign.model.study_source import VENDORED, GitSource, PathSource
 from ensign.sources.checkouts import UserRepository, names_of
 from ensign.sources.obtain import SourcePorts, obtain, obtain_revisions, read_lock
 from real_processes import PlainProcesses
@@ -89,6 +89,19 @@ def test_a_revision_more_is_pinned_beside_the_others(
     assert set(lock.pins) == {"main", "my/branch"}
     plain = obtain(SOURCE, study, ports, update_lock=False)
     assert plain.sha256 not in (each.sha256 for each in both.values())
+
+
+def test_each_revision_has_its_crates(study: Path, repository: Path, ports: SourcePorts) -> None:
+    for name in ("my/branch", "main"):
+        git(repository, "checkout", "--quiet", name)
+        (repository / "Cargo.toml").write_text("[package]\n")
+        (repository / "Cargo.lock").write_text("version = 4\n")
+        git(repository, "add", "--all")
+        git(repository, "commit", "--quiet", "--message=crates")
+    source = SOURCE.model_copy(update={"crates": "."})
+    trees = obtain_revisions(source, ("main", "my/branch"), study, ports, update_lock=False)
+    assert trees["main"].sha256 != trees["my/branch"].sha256
+    assert all((each.tree / VENDORED / "config.toml").exists() for each in trees.values())
 
 
 def test_a_pinned_commit_that_is_gone_is_told(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ensign.lab.study_file import read_study
 
@@ -65,3 +67,27 @@ def test_the_studies_of_groups_are_those_tests_raced_both_ways(
     half = {"suite": 0.002, "workload": 0.01}
     row = {"rounds": 9, "racing_s": 60.0, "told": half, "reached": None}
     assert "| one | 9 | 60 s | 0.20% - | 1.00% - |" in script["table"]({"one": row})
+
+
+def test_intervals_of_spreads_over_those_of_edits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    judged = runpy.run_path(str(BENCH / "harmless_edits.py"))["judged"]
+    rng = np.random.default_rng(1)
+
+    def drawn(sd: float, mean: float) -> NDArray[np.float64]:
+        return rng.normal(mean, sd, (20, 1)) + rng.normal(0, 0.005, (20, 3))
+
+    held, biases, still = 0, [], 0
+    for _ in range(100):
+        rows = {
+            "edits": drawn(0.02, 0.0),
+            "padding": drawn(0.03, 0.01),
+            "copies": drawn(0.0, 0.0),
+        }
+        _, padding, copies = judged("demo", rows)
+        held += padding.ratio_low <= 1.5 <= padding.ratio_high
+        biases.append(padding.bias)
+        still += copies.sd_low == 0
+    assert 0.82 <= held / 100 <= 0.97
+    assert np.median(biases) == pytest.approx(0.5, abs=0.15)
+    assert still / 100 > 0.88

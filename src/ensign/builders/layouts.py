@@ -304,7 +304,9 @@ def notes_on(link: LinkCommand, asked: Relinks) -> tuple[str, ...]:
     if not shuffles(link, asked) and _sorted_by_calls(link, asked):
         said.append("lld orders hot functions by counted calls, so only the others change places")
     if not shuffles(link, asked) and not link.movable:
-        said.append("its link has one object alone, so its relinks differ in padding only")
+        several = len(link.unit_places) > 1
+        why = "no two of its objects can swap" if several else "its link has one object alone"
+        said.append(f"{why}, so its relinks differ in padding only")
     return tuple(said)
 
 

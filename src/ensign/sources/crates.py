@@ -18,6 +18,7 @@ from ensign.model.errors import InputError
 from ensign.model.study_source import VENDORED, Source
 from ensign.sources.fetched import Fetched, Fetcher, last_line
 
+WITH_CRATES = "with-crates"
 _KIND = "crates"
 _MOST_BYTES = 16 << 20
 _FROM_ELSEWHERE = re.compile(rb'^source = "', re.MULTILINE)
@@ -33,7 +34,7 @@ def with_crates(source: Source, fetched: Fetched, fetcher: Fetcher) -> Fetched:
     """
     if source.crates is None:
         return fetched
-    tree = fetcher.work / "with-crates"
+    tree = fetcher.work / WITH_CRATES
     copy_tree(fetched.tree, tree, fetched.exclude)
     folder = tree / source.crates
     if not is_file(folder / "Cargo.toml"):

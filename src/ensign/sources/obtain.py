@@ -14,10 +14,17 @@ from ensign.host.files import copy_tree, remove_tree, tree_sha256, write_atomica
 from ensign.host.json_text import read_json
 from ensign.host.processes import Processes
 from ensign.model.errors import InputError
-from ensign.model.study_source import ArchiveSource, DebianSource, GitSource, PathSource, Source
+from ensign.model.study_source import (
+    VENDORED,
+    ArchiveSource,
+    DebianSource,
+    GitSource,
+    PathSource,
+    Source,
+)
 from ensign.model.units import parse_size_bytes
 from ensign.sources.archive import fetch_archive
-from ensign.sources.crates import with_crates
+from ensign.sources.crates import WITH_CRATES, with_crates
 from ensign.sources.debian import fetch_debian
 from ensign.sources.environment_pins import environments_in, read_pins
 from ensign.sources.fetched import Fetched, Fetcher, FetchLimits
@@ -180,7 +187,7 @@ def _fetched(
     source: Source, fetcher: Fetcher, pin: Pin | None
 ) -> tuple[Entry[Facts], Pin, tuple[str, ...]]:
     """What is fetched, in the cache; its pin; and what was left behind."""
-    for name in ("tree", "patched"):
+    for name in ("tree", "patched", WITH_CRATES, VENDORED):
         remove_tree(fetcher.work / name)
     fetched = patched(source, _fetch(source, fetcher), fetcher)
     fetched = with_crates(source, fetched, fetcher)
