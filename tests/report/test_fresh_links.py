@@ -67,6 +67,7 @@ def test_a_spread_above_the_margin_is_said_and_one_below_it_in_details_alone() -
     assert said in verdict_of(result).details
     assert "gcc-12-O3-lto 0.40 % (0.28 to 0.84 %)" in layout_text(result)
     assert wide_spreads(changed(result, "", sd=0.001)) == ()
+    assert wide_spreads(changed(result, "", low=0.0)) == ()
     assert wide_spreads(replace(result, margin=None)) == ()
 
 

@@ -148,7 +148,9 @@ def test_no_label_lies_over_a_bar_at_390_pixels(site: Site, make: Callable[[], R
     assert measured["covered"] == []
 
 
-@pytest.mark.parametrize("make", [data.study, data.extreme_study, simulated_study])
+@pytest.mark.parametrize(
+    "make", [data.study, data.extreme_study, data.relinked_study, simulated_study]
+)
 def test_a_phone_shows_it_without_sideways_scrolling(
     site: Site, make: Callable[[], Result]
 ) -> None:

@@ -47,7 +47,9 @@ def wide_spreads(result: Result) -> tuple[str, ...]:
     if layouts is None or margin is None:
         return ()
     limit = math.log1p(margin)
-    wide = [each for each in layouts.variants if each.sd is not None and each.sd > limit]
+    # An estimate of which even 0 is possible tells nothing, but where it can have no other end.
+    known = (each for each in layouts.variants if each.low or each.execution_sd is None)
+    wide = [each for each in known if each.sd is not None and each.sd > limit]
     if not wide:
         return ()
     wide.sort(key=lambda each: -(each.sd or 0.0))
