@@ -26,11 +26,11 @@ from ensign.lab.compare.options import (
 from ensign.lab.compare.workloads import CommandWorkload, workloads_of
 from ensign.model.errors import InputError
 from ensign.model.placeholders import PLACES
+from ensign.model.study_axes import FIRST_RELINKS
 from ensign.model.trials import Metric
 from ensign.model.variants import OWN_COMPILER
 
 NAME = "revisions"
-_RELINKS = 12
 # Rounds that were asked for take as long as they take.
 _NO_END_NS = 24 * 3600 * 10**9
 _BRACES = re.compile(r"\{([A-Za-z][A-Za-z0-9_.+-]*)\}")
@@ -99,7 +99,9 @@ def study_text(options: Options, at: CheckedOut) -> str:
         },
         "axes": {"compiler": [OWN_COMPILER], "revision": list(at.names)},
         "baseline": {"revision": at.names[0]},
-        "layouts": {"count": max(2, min(_RELINKS, options.most_runs or _RELINKS))},
+        "layouts": {"count": max(2, min(FIRST_RELINKS, runs))}
+        if (runs := options.most_runs)
+        else {},
         "race": dict(_race(options)),
         "workloads": _uniquely_named(workloads),
     }

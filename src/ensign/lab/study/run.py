@@ -11,9 +11,11 @@ from ensign.lab.judge import result_of_record
 from ensign.lab.machine import MachineState, machine_state
 from ensign.lab.not_judged import same_programs
 from ensign.lab.record import Record, read_record
+from ensign.lab.study.apart import Sharing
 from ensign.lab.study.confirm_plan import read_plan
 from ensign.lab.study.confirming import SecondPhase, confirm, second_phase, with_confirmation
 from ensign.lab.study.fixed import (
+    Pilots,
     PlanContext,
     fixed_plan,
     piloted,
@@ -41,6 +43,7 @@ from ensign.lab.study.relink_count import chosen_count, store_count, stored_coun
 from ensign.lab.study.request_problems import require_requests
 from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study.tracing import judged_programs
+from ensign.lab.study.variants import RacedVariants
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError, Interrupted, RaceFailed
 from ensign.model.findings import Finding
@@ -74,6 +77,19 @@ class EqualPrograms:
     programs: BuiltPrograms
     before: MachineState
     findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What is known before there is a plan; without `pilots` there is one already."""
+
+    prepared: BuiltPrograms
+    setup: RaceSetup
+    variants: RacedVariants
+    sharing: Sharing
+    planning: PlanContext
+    pilots: Pilots | None
+    shared: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +135,34 @@ class StudySteps:
         require_variants(context.folder, programs)
         return programs
 
+    def _ready(self, prepared: BuiltPrograms, before: MachineState) -> _Ready:
+        """The programs with as many relinks as are worth it, and pilots where there is no plan."""
+        file, folder, ports = self.file, self.context.folder, self.context.ports
+        first_key = race_setup(file, prepared).key
+        chosen = stored_count(folder, first_key)
+        prepared, setup = self._with_relinks(prepared, chosen)
+        memory_bytes = round(before.machine.memory.available_bytes * _SHARE_OF_MEMORY)
+        variants = replace(setup.variants, memory_bytes=memory_bytes)
+        folder.remove_leftovers()
+        planning = PlanContext(ports.meter, ports.clock, folder, self.context.progress.pilot)
+        is_planned = folder.json_file(f"plans/{setup.key}").exists()
+        with nullcontext(()) if is_planned else ports.race_lock.held() as shared:
+            # Before baseline and twin are alive at once.
+            sharing = self.context.looking.sharing(file.study, variants, first_key)
+            variants = replace(variants, apart=sharing.apart)
+            # Before each variant is run once: what cannot fit is refused at once.
+            planning = replace(planning, traced=sharing.of_baseline)
+            pilots = None if is_planned else piloted(planning, file.study, variants)
+            if pilots is not None and chosen is None:
+                results = prepared.report.results
+                found = chosen_count(planning, file.study, variants, results, pilots)
+                pilots = replace(pilots, spent_ns=pilots.spent_ns + found.spent_ns)
+                store_count(folder, first_key, found.relinks)
+                chosen = found.relinks
+        prepared, setup = self._with_relinks(prepared, chosen)
+        variants = replace(setup.variants, memory_bytes=memory_bytes, apart=sharing.apart)
+        return _Ready(prepared, setup, variants, sharing, planning, pilots, shared)
+
     def _with_relinks(
         self, prepared: BuiltPrograms, count: int | None
     ) -> tuple[BuiltPrograms, RaceSetup]:
@@ -132,33 +176,13 @@ class StudySteps:
 
     def plan(self, prepared: BuiltPrograms) -> PlannedPhase | EqualPrograms:
         """What the rounds are; found in the store, or by unmeasured executions."""
-        file, folder, ports = self.file, self.context.folder, self.context.ports
+        file, folder = self.file, self.context.folder
         study, before = file.study, machine_state()
         if self._are_equal(prepared):
             return EqualPrograms(prepared, before)
-        first_key = race_setup(file, prepared).key
-        chosen = stored_count(folder, first_key)
-        prepared, setup = self._with_relinks(prepared, chosen)
-        memory_bytes = round(before.machine.memory.available_bytes * _SHARE_OF_MEMORY)
-        variants = replace(setup.variants, memory_bytes=memory_bytes)
-        folder.remove_leftovers()
-        planning = PlanContext(ports.meter, ports.clock, folder, self.context.progress.pilot)
-        is_planned = folder.json_file(f"plans/{setup.key}").exists()
-        with nullcontext(()) if is_planned else ports.race_lock.held() as shared:
-            # Before baseline and twin are alive at once.
-            sharing = self.context.looking.sharing(study, variants, first_key)
-            variants = replace(variants, apart=sharing.apart)
-            # Before each variant is run once: what cannot fit is refused at once.
-            planning = replace(planning, traced=sharing.of_baseline)
-            pilots = None if is_planned else piloted(planning, study, variants)
-            if pilots is not None and chosen is None:
-                found = chosen_count(planning, study, variants, prepared.report.results, pilots)
-                pilots = replace(pilots, spent_ns=pilots.spent_ns + found.spent_ns)
-                store_count(folder, first_key, found.relinks)
-                chosen = found.relinks
-        prepared, setup = self._with_relinks(prepared, chosen)
-        key = setup.key
-        variants = replace(setup.variants, memory_bytes=memory_bytes, apart=sharing.apart)
+        ready = self._ready(prepared, before)
+        prepared, setup, sharing = ready.prepared, ready.setup, ready.sharing
+        key, variants = setup.key, ready.variants
         judged = self.context.judged(study, prepared, variants, key, sharing)
         programs = judged_programs(prepared, judged)
         require_variants(folder, programs)
@@ -167,7 +191,7 @@ class StudySteps:
         variants = replace(variants, artifacts=programs.artifacts)
         left_out = judged.wrong | judged.same.keys()
         natural = replace(setup.natural.without(left_out), apart=sharing.apart)
-        plan = fixed_plan(planning, study, variants, key, pilots)
+        plan = fixed_plan(ready.planning, study, variants, key, ready.pilots)
         study = file.with_metric(plan.metric).study
         longer, longer_plan = with_longer_slices(study, plan)
         beside = [SideRace(longer, variants, longer_plan)]
@@ -185,7 +209,7 @@ class StudySteps:
             findings=(
                 *self.known,
                 *plan_findings(plan),
-                *shared,
+                *ready.shared,
                 *setup.findings,
                 *sharing.findings,
                 *suite_findings(file.suite),
