@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -313,3 +314,24 @@ def test_a_library_that_did_not_run_has_no_flags_for_the_others(
     assert never.wrong == {"v"}
     unknown = ran_once("v", "b", "program", not_judged="it was not seen")
     assert judge_ran(first, [unknown], "program").wrong == frozenset()
+
+
+def test_code_that_no_relink_moves_is_named_with_its_share_of_the_time(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    (first,) = with_libraries(tmp_path, recording_ports).results[:1]
+    result = replace(first, layouts=(tmp_path,), unmoved=("libother.so",))
+
+    def trace(scale: int) -> RanOnce:
+        times = (("program", 50, True), ("libother.so", 20, True), ("/lib/libc.so.6", 28, False))
+        files = [RanFile(path, "1", built=by, cpu_ns=ms * scale) for path, ms, by in times]
+        return RanOnce(
+            "v", "a", (*files, RanFile("/lib/libm.so.6", "1", built=False, cpu_ns=2 * scale))
+        )
+
+    (finding,) = judge_ran([result], [trace(1_000_000)], "program").findings
+    assert (finding.code, finding.severity) == ("unmoved-code", Severity.NOTE)
+    assert finding.text.endswith("no relink moves: /lib/libc.so.6 (28 %), libother.so (20 %)")
+    assert judge_ran([result], [trace(100_000)], "program").findings == ()
+    natural = replace(result, layouts=())
+    assert judge_ran([natural], [trace(1_000_000)], "program").findings == ()

@@ -49,7 +49,8 @@ class BuildResult:
     """One variant. `artifact` is its program and `files` the root of all that was kept with it.
 
     Both are None if it failed. `tools` is filled for the baseline alone. `layouts` are its relinks,
-    in folders that are laid over `files`; not each has a program of its own; they took `relink_s`.
+    in folders that are laid over `files`; not each has a program of its own; they took `relink_s`,
+    and leave files that are `unmoved` as they are.
     `seen` is what its
     flags are proved from, `others` the same of each file that is loaded with it, `findings` what
     came of that. A loader is to look in `libraries`, relative to `files`; `made` are libraries that
@@ -66,6 +67,7 @@ class BuildResult:
     tools: Mapping[str, Path]
     layouts: tuple[Path, ...] = ()
     relink_s: float = 0.0
+    unmoved: tuple[str, ...] = ()
     seen: BuildEvidence | None = None
     findings: tuple[Finding, ...] = ()
     others: tuple[BuildEvidence, ...] = ()
@@ -171,6 +173,7 @@ def result_of(
         tools=tools,
         layouts=layouts,
         relink_s=entry.facts.relink_s or 0.0,
+        unmoved=tuple(name for name, _ in relinked.obstacles),
         seen=seen,
         findings=judged,
         others=others,

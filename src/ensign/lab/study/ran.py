@@ -14,9 +14,13 @@ from ensign.model.finding_kinds.ran import (
     FLAG_NOT_RUN,
     FLAG_NOT_RUN_BY_ALL,
     RAN_NOT_JUDGED,
+    UNMOVED_CODE,
 )
 from ensign.model.findings import Finding, Severity
 from ensign.model.ran import RanOnce, WhatRan
+
+# Of looks at every millisecond these are enough to name a share.
+_LEAST_SEEN_NS, _LEAST_SHARE = 30_000_000, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,8 @@ def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artifac
         name = result.facts.variant
         own = [each for each in traces if each.variant == name]
         found = [*_not_loaded(result, own), *_not_run(result, own, artifact)]
+        if result is results[0]:
+            found += _unmoved(result, own)
         found += _without_flags(result, own)
         wrong |= {name for each in found if each.severity is Severity.ERROR}
         findings += found
@@ -55,6 +61,22 @@ def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artifac
         for name, first in same.items()
     )
     return Judged(tuple(_listed(traces)), tuple(findings), frozenset(wrong), same, tuple(traces))
+
+
+def _unmoved(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Finding]:
+    """Files with a good part of the time that lie where they lie in all of its relinks."""
+    if not result.layouts:
+        return
+    for trace in traces:
+        total_ns = sum(each.cpu_ns for each in trace.files)
+        if total_ns < _LEAST_SEEN_NS:
+            continue
+        still = [each for each in trace.files if not each.built or each.path in result.unmoved]
+        parts = sorted(((each.cpu_ns / total_ns, each.path) for each in still), reverse=True)
+        named = [f"{path} ({100 * share:.0f} %)" for share, path in parts if share >= _LEAST_SHARE]
+        if named:
+            text = f"of the time of {trace.workload}, these parts are in code that no relink moves:"
+            yield UNMOVED_CODE.found(f"{text} {', '.join(named)}", result.facts.variant)
 
 
 def _not_loaded(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Finding]:

@@ -30,6 +30,8 @@ from ensign.proof.loaded_bytes import read_dynamic
 from ensign.store.folder import StudyFolder
 
 _TRACES = TypeAdapter(tuple[RanOnce, ...])
+# Tells shares of the time to a few percent, and costs a traced execution little.
+_SAMPLE_US = 1000
 # Enough for what loads libraries late, and soon over.
 _REQUESTS = 1000
 
@@ -178,7 +180,8 @@ def traced_once(
     request = race_request(study, place.variants, workload, requests, seed=study.race.seed)
     variant = replace(request.variants[0], name=place.variant)
     behind, env = _behind_env(variant)
-    seen = tracer.trace(behind, TraceWish(study.race.ports, deadline_ns=deadline_ns))
+    wish = TraceWish(study.race.ports, deadline_ns=deadline_ns, sample_us=_SAMPLE_US)
+    seen = tracer.trace(behind, wish)
     files = tuple(each for each in _files(seen, place.root) if each.path not in env)
     inside = f"{place.root}{os.sep}"
     ways = tuple(each for each in seen.ways if not each.path.startswith(inside))
@@ -210,8 +213,13 @@ def _gaps(seen: TracedExecution) -> str:
 
 def _files(seen: TracedExecution, root: Path) -> Iterator[RanFile]:
     inside = f"{root}{os.sep}"
+    times = {each.path: each.cpu_ns for each in seen.samples}
     found: Mapping[str, RanFile] = {
-        each.path: replace(_file(each.path, each.sha256, inside), made=each.path in seen.written)
+        each.path: replace(
+            _file(each.path, each.sha256, inside),
+            made=each.path in seen.written,
+            cpu_ns=times.get(each.path, 0),
+        )
         for each in seen.mapped
     }
     yield from found.values()

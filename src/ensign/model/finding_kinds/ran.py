@@ -81,6 +81,14 @@ OUTPUTS_NOT_COMPARED = FindingKind(
     "not shown.",
     "Make the output the same from run to run (a fixed seed, no times), or check it yourself.",
 )
+UNMOVED_CODE = FindingKind(
+    "unmoved-code",
+    Severity.NOTE,
+    "The program spends part of its time in files that lie where they lie in all relinks: "
+    "libraries of the machine, and what could not be relinked. Layouts of theirs are not sampled.",
+    "Nothing: variants share the machine's libraries. What the build made and could not be "
+    "relinked is named by `not-relinked`, with the reason.",
+)
 FAILING_RUNS = FindingKind(
     "failing-runs",
     Severity.WARNING,
