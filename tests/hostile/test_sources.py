@@ -288,6 +288,8 @@ def test_submodules_are_not_fetched(tmp_path: Path, cache: Cache, repository: Pa
     git(secret, "commit", "--quiet", "-m", "s")
     git(repository, "submodule", "--quiet", "add", str(secret), "sub")
     git(repository, "commit", "--quiet", "-m", "sub")
+    # What the repository itself has of it is no more than the repository.
+    shutil.rmtree(repository / ".git/modules")
     tree = fetched(source_of(repository), tmp_path, cache)
     assert list((tree / "sub").iterdir()) == []
 

@@ -356,7 +356,9 @@ def _trial(trial: Trial) -> dict[str, Json]:
 
 
 def _totals(totals: VariantTotals) -> dict[str, Json]:
-    return {**asdict(totals), "counters": dict(totals.counters)}
+    said = {**asdict(totals), "counters": dict(totals.counters)}
+    del said["code_samples"]  # only studies ask for them, whose trials are in their store
+    return said
 
 
 def _slice(record: SliceRecord) -> list[Json]:
