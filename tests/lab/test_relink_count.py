@@ -76,7 +76,7 @@ def test_where_they_do_not_a_dozen_are_enough(tmp_path: Path) -> None:
 
 
 def test_builds_that_take_long_are_not_done_again(tmp_path: Path) -> None:
-    found = chosen(tmp_path, a_study(), layout_ns=2_000_000, build_s=60.0)
+    found = chosen(tmp_path, a_study(), layout_ns=2_000_000, build_s=3600.0)
     assert found == RelinkCount(12, 0)
 
 

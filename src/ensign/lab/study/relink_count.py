@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,8 +28,6 @@ from ensign.store.folder import StudyFolder
 
 # Relinks of the baseline that the pilot races, and how often; in so much of the racing time.
 _PILOTED, _EXECUTIONS, _PILOTS_SHARE = 6, (3, 10), 0.1
-# What is built once more for further relinks may take so much of the racing time.
-_BUILDS_SHARE = 0.5
 _NATURAL = "natural"
 
 
@@ -96,8 +95,8 @@ def _name(key: str) -> str:
 
 
 def _affordable(study: Study, results: Sequence[BuildResult]) -> int:
-    """How many relinks the builds, done once more, make within their share of the racing time."""
-    allowed_s = _BUILDS_SHARE * parse_duration_ns(study.race.budget) / 1e9
+    """How many relinks the builds, done once more, make in as long as the race takes."""
+    allowed_s = parse_duration_ns(study.race.budget) / 1e9 * len(os.sched_getaffinity(0))
     relinked = [each for each in results if each.layouts]
     one_s = sum(each.relink_s for each in relinked) / FIRST_RELINKS
     build_s = sum(each.facts.build_s for each in relinked)
