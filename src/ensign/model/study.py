@@ -105,9 +105,14 @@ class Study(Section):
 
 def study_schema() -> dict[str, object]:
     """The JSON Schema of a study file, for editors and for `ensign schema`."""
+    schema = Study.model_json_schema()
+    layouts = schema["properties"]["layouts"]
+    # A word is as good as the table.
+    word = {"const": NATURAL, "type": "string"}
+    layouts["anyOf"] = [{"$ref": layouts.pop("$ref")}, word]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Study.model_json_schema(),
+        **schema,
         "title": "ensign study",
     }
 

@@ -235,6 +235,4 @@ def _in_a_word(said: object) -> object:
     return {"variants": "none"} if said == NATURAL else said
 
 
-AskedLayouts = Annotated[
-    Layouts, BeforeValidator(_in_a_word, json_schema_input_type=Layouts | Literal["natural"])
-]
+AskedLayouts = Annotated[Layouts, BeforeValidator(_in_a_word)]
