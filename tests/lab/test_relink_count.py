@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -51,10 +52,12 @@ def result(build_s: float) -> BuildResult:
     return BuildResult(facts, None, None, {}, layouts=(Path("a"),), relink_s=RELINK_S)
 
 
-def chosen(tmp_path: Path, study: Study, layout_ns: int, build_s: float = BUILD_S) -> RelinkCount:
+def chosen(
+    tmp_path: Path, study: Study, layout_ns: int, build_s: float = BUILD_S, seed: int = 0
+) -> RelinkCount:
     def cost_ns(variant: str, execution: int) -> int:
         layout = int(variant.rpartition("-")[2]) * layout_ns if variant.startswith("relink") else 0
-        noise = random.Random(f"{variant} {execution}")  # noqa: S311  # not for secrets
+        noise = random.Random(f"{variant} {execution} {seed}")  # noqa: S311  # not for secrets
         return COST_NS + layout + noise.randrange(10**6)
 
     meter = SimulatedMeter(cost_ns)
@@ -72,7 +75,8 @@ def test_where_the_layouts_move_the_baseline_rounds_get_about_as_many_as_they_ar
 
 
 def test_where_they_do_not_a_dozen_are_enough(tmp_path: Path) -> None:
-    assert chosen(tmp_path, a_study(), layout_ns=0).relinks < 30
+    drawn = [chosen(tmp_path, a_study(), layout_ns=0, seed=seed).relinks for seed in range(15)]
+    assert median(drawn) < 30
 
 
 def test_builds_that_take_long_are_not_done_again(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensign.model.errors import InputError
-from ensign.stats.student import two_sided_critical
+from ensign.stats.student import f_tail, two_sided_critical
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +69,12 @@ def by_relink(costs: RoundCosts, relinks: int, *, twin_apart: bool = True) -> Ro
     return replace(costs, rounds=present, y=y, twin_apart=twin_apart)
 
 
+def relink_groups(values: Floats, rounds: Sequence[int], relinks: int) -> list[list[float]]:
+    """Values of rounds by the relink that each used (round modulo relinks)."""
+    used = np.asarray(rounds, dtype=int) % relinks
+    return [values[used == relink].tolist() for relink in np.unique(used)]
+
+
 def nested_split(groups: Sequence[Sequence[float]], level: float = 0.95) -> Split | None:
     """One-way random effects: each group holds the executions of one relink.
 
@@ -76,19 +82,24 @@ def nested_split(groups: Sequence[Sequence[float]], level: float = 0.95) -> Spli
     variance; Searle, Casella and McCulloch, Variance Components, 3.6). The bound is Williams':
     (MSB - F·MSW)/ (n0·χ²) turned to an upper end. None without a relink executed twice.
     """
-    sizes = np.array([len(group) for group in groups], dtype=np.float64)
-    total, k = float(sizes.sum()), len(groups)
-    if k < _FEWEST or total <= k:
+    squares = _nested_squares(groups)
+    if squares is None:
         return None
-    means = np.array([float(np.mean(group)) for group in groups])
-    grand = float((sizes * means).sum() / total)
-    between = float((sizes * (means - grand) ** 2).sum()) / (k - 1)
-    inside = sum(
-        float(((np.asarray(g) - m) ** 2).sum()) for g, m in zip(groups, means, strict=True)
-    )
-    within = inside / (total - k)
-    n0 = (total - float((sizes**2).sum()) / total) / (k - 1)
-    return _split(_Squares(between, within, k - 1, int(total) - k), n0, (k, int(total)), level)
+    sizes = [len(group) for group in groups]
+    total, k = sum(sizes), len(groups)
+    n0 = (total - sum(size**2 for size in sizes) / total) / (k - 1)
+    return _split(squares, n0, (k, total), level)
+
+
+def no_layouts_p(groups: Sequence[Sequence[float]]) -> float:
+    """P of so large an F, were there nothing between relinks; 1 without one executed twice."""
+    squares = _nested_squares(groups)
+    if squares is None:
+        return 1.0
+    if squares.within <= 0:
+        return float(squares.between == 0)
+    f = squares.between / squares.within
+    return f_tail(f, squares.between_degrees, squares.within_degrees)
 
 
 def blocked_split(d: Floats, level: float = 0.95) -> Split | None:
@@ -131,6 +142,21 @@ class _Squares:
     within: float
     between_degrees: int
     within_degrees: int
+
+
+def _nested_squares(groups: Sequence[Sequence[float]]) -> _Squares | None:
+    """Mean squares between and within groups; None without two, or one of several values."""
+    sizes = np.array([len(group) for group in groups], dtype=np.float64)
+    total, k = float(sizes.sum()), len(groups)
+    if k < _FEWEST or total <= k:
+        return None
+    means = np.array([float(np.mean(group)) for group in groups])
+    grand = float((sizes * means).sum() / total)
+    between = float((sizes * (means - grand) ** 2).sum()) / (k - 1)
+    inside = sum(
+        float(((np.asarray(g) - m) ** 2).sum()) for g, m in zip(groups, means, strict=True)
+    )
+    return _Squares(between, inside / (total - k), k - 1, int(total) - k)
 
 
 def _split(squares: _Squares, n0: float, counts: tuple[int, int], level: float) -> Split:

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensign.stats.holm import holm_adjusted
-from ensign.stats.layouts import Split, nested_split
-from ensign.stats.student import f_tail, two_sided_p
+from ensign.stats.layouts import nested_split, no_layouts_p, relink_groups
+from ensign.stats.student import two_sided_p
 
 Floats = NDArray[np.float64]
 Key = TypeVar("Key", bound=Hashable)
@@ -61,7 +61,7 @@ def own_layout_sds(y: Floats, columns: Sequence[int], relinks: int) -> Floats | 
         return None
     sums, total = np.zeros(count), 0.0
     for i, j in combinations(range(count), 2):
-        split = _split(y[i] - y[j], columns, relinks)
+        split = nested_split(relink_groups(y[i] - y[j], columns, relinks))
         if split is None:
             return None
         between = split.layout_sd**2
@@ -73,14 +73,7 @@ def own_layout_sds(y: Floats, columns: Sequence[int], relinks: int) -> Floats | 
 
 def shows_layouts(d: Floats, columns: Sequence[int], relinks: int) -> bool:
     """Whether executions of one relink of d[column] are nearer to each other than to others'."""
-    split = _split(d, columns, relinks)
-    if split is None or not split.layout_sd:
-        return False
-    each = split.executions / split.relinks
-    if not split.execution_sd:
-        return True
-    f = 1 + each * (split.layout_sd / split.execution_sd) ** 2
-    return f_tail(f, split.relinks - 1, split.executions - split.relinks) <= 1 - _LEVEL
+    return no_layouts_p(relink_groups(d, columns, relinks)) <= 1 - _LEVEL
 
 
 def slowest_first(
@@ -144,13 +137,6 @@ def shown_growths(
         tuple(each for each in family if each.p <= 1 - level and each.slow > each.fast)
         for family in tested
     )
-
-
-def _split(d: Floats, columns: Sequence[int], relinks: int) -> Split | None:
-    groups: dict[int, list[float]] = {}
-    for column, value in zip(columns, d.tolist(), strict=True):
-        groups.setdefault(column % relinks, []).append(value)
-    return nested_split(tuple(groups.values()))
 
 
 def _sum(counts: Sequence[Mapping[Key, int]]) -> Counter[Key]:

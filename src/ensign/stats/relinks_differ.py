@@ -17,18 +17,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ensign.model.trials import TWIN
-from ensign.stats.layouts import nested_split
+from ensign.stats.layouts import nested_split, no_layouts_p, relink_groups
 from ensign.stats.rounds import RoundCosts
 from ensign.stats.student import chi_squared_tail, f_tail
 from ensign.stats.suite import round_geomeans
 
 _FEWEST = 3
 _FEWEST_AGAIN = 3  # so many second executions tell their noise, roughly
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +83,11 @@ class _Spread:
     @classmethod
     def of(cls, costs: RoundCosts, relinks: int, variant: str) -> _Spread:
         g = round_geomeans(costs.log_ratios(variant, costs.variants[0]))
-        used = np.asarray(costs.rounds, dtype=int) % relinks
-        groups = [g[used == relink] for relink in np.unique(used)]
+        groups = relink_groups(g, costs.rounds, relinks)
         degrees = len(groups) - 1
-        variance = float(np.var([group.mean() for group in groups], ddof=1)) if degrees > 0 else 0.0
+        variance = float(np.var([np.mean(group) for group in groups], ddof=1)) if degrees else 0.0
         if len(g) - len(groups) < _FEWEST_AGAIN or degrees < 1:
             return cls(variance, degrees, variance, 0.0, told_apart=False)
-        split = nested_split([group.tolist() for group in groups])
+        split = nested_split(groups)
         of_layouts = 0.0 if split is None else split.layout_sd**2
-        return cls(variance, degrees, of_layouts, _p_of(groups), told_apart=True)
-
-
-def _p_of(groups: list[Floats]) -> float:
-    """P of at least so large an F, were all groups of one mean."""
-    total, k = sum(map(len, groups)), len(groups)
-    grand = float(np.concatenate(groups).mean())
-    between = sum(len(group) * (float(group.mean()) - grand) ** 2 for group in groups) / (k - 1)
-    within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / (total - k)
-    return f_tail(between / within, k - 1, total - k) if within > 0 else float(between == 0)
+        return cls(variance, degrees, of_layouts, no_layouts_p(groups), told_apart=True)

@@ -16,8 +16,15 @@ from ensign.lab.study.variants import RacedVariants
 from ensign.model.builds import BuildFacts
 from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, VariantLayouts
 from ensign.model.study import Study
-from ensign.model.trials import TWIN, Trial, failed_variants
-from ensign.stats.layouts import Split, blocked_split, by_relink, nested_split, relink_spread
+from ensign.model.trials import TWIN, Metric, Trial, failed_variants
+from ensign.stats.layouts import (
+    Split,
+    blocked_split,
+    by_relink,
+    nested_split,
+    relink_groups,
+    relink_spread,
+)
 from ensign.stats.named_scores import judged_tests
 from ensign.stats.pair import exp
 from ensign.stats.rounds import RoundCosts, round_costs
@@ -70,13 +77,32 @@ def spread_race(
     paths = relinks.get(baseline.variant, ())
     if study.layouts.variants != "baseline" or len(paths) < _FEWEST:
         return None
-    variants = [(_NATURAL, natural.artifacts[0][1])]
-    variants += [(_relink(number), path) for number, path in enumerate(paths)]
     digest = hashlib.sha256(" ".join(baseline.layouts).encode()).hexdigest()[:8]
     key = f"{plan.key}-relinks-{digest}"
-    return replace(natural, artifacts=tuple(variants)), replace(
-        plan, key=key, rounds=SPREAD_EXECUTIONS
-    )
+    return beside_natural(natural, paths), replace(plan, key=key, rounds=SPREAD_EXECUTIONS)
+
+
+def beside_natural(natural: RacedVariants, paths: Sequence[str]) -> RacedVariants:
+    """The baseline as it was linked, and its relinks as variants."""
+    artifacts = [(_NATURAL, natural.artifacts[0][1])]
+    artifacts += [(_relink(number), path) for number, path in enumerate(paths)]
+    return replace(natural, artifacts=tuple(artifacts))
+
+
+def over_natural(
+    study: Study, trials: Sequence[Trial], relinks: int, metric: Metric
+) -> tuple[tuple[str, ...], Floats] | None:
+    """Of trials of so many relinks `beside_natural`: d[relink, workload, round], and the workloads.
+
+    Without relinks that failed. None without two, or without a whole round.
+    """
+    gone = failed_variants(trials)
+    names = [name for name in map(_relink, range(relinks)) if name not in gone]
+    tests = judged_tests([workload.name for workload in study.workloads], trials)
+    costs = round_costs(tests.trials, (_NATURAL, TWIN, *names), tests.names, metric)
+    if not costs.rounds or len(names) < _FEWEST:
+        return None
+    return tests.names, np.stack([costs.log_ratios(name, _NATURAL) for name in names])
 
 
 def _relink(number: int) -> str:
@@ -152,10 +178,7 @@ def _rotation_splits(costs: RoundCosts, relinks: int, level: float) -> tuple[Lay
     found = []
     for variant in costs.variants[1:]:
         g = round_geomeans(costs.log_ratios(variant, costs.variants[0]))
-        groups: dict[int, list[float]] = {}
-        for round_index, value in zip(costs.rounds, g.tolist(), strict=True):
-            groups.setdefault(round_index % relinks, []).append(value)
-        split = nested_split(tuple(groups.values()), level)
+        split = nested_split(relink_groups(g, costs.rounds, relinks), level)
         if split is not None:
             found.append(_as_row(variant, split))
     return tuple(found)
@@ -164,16 +187,10 @@ def _rotation_splits(costs: RoundCosts, relinks: int, level: float) -> tuple[Lay
 def _spread(
     study: Study, baseline: BuildFacts, relinked: Sequence[Trial]
 ) -> tuple[tuple[LayoutSplit, ...], tuple[LayoutSpread, ...]]:
-    gone = failed_variants(relinked)
-    names = [_relink(number) for number in range(len(baseline.layouts))]
-    names = [name for name in names if name not in gone]
-    tests = judged_tests([workload.name for workload in study.workloads], relinked)
-    workloads = tests.names
-    variants = (_NATURAL, TWIN, *names)
-    costs = round_costs(tests.trials, variants, workloads, study.race.cost)
-    if not costs.rounds or len(names) < _FEWEST:
+    found = over_natural(study, relinked, len(baseline.layouts), study.race.cost)
+    if found is None:
         return (), ()
-    d = np.stack([costs.log_ratios(name, _NATURAL) for name in names])
+    workloads, d = found
     suite = round_geomeans(d)
     split = blocked_split(suite, study.race.level)
     spreads = [("", suite)]

@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ensign.builders.outcomes import BuildResult
 from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.fitting import Demand, fitted
 from ensign.lab.study.fixed import Pilots, PlanContext
 from ensign.lab.study.groups import variants_together
+from ensign.lab.study.layouts import beside_natural, over_natural
 from ensign.lab.study.variants import RacedVariants
 from ensign.model.errors import CommandFailed
 from ensign.model.study import Study
@@ -20,15 +19,12 @@ from ensign.model.study_axes import FIRST_RELINKS, MOST_RELINKS
 from ensign.model.trials import Trial
 from ensign.model.units import parse_duration_ns
 from ensign.stats.layouts import blocked_split
-from ensign.stats.named_scores import judged_tests
 from ensign.stats.relink_count import relinks_worth
-from ensign.stats.rounds import round_costs
 from ensign.stats.suite import round_geomeans
 from ensign.store.folder import StudyFolder
 
 # Relinks of the baseline that the pilot races, and how often; in so much of the racing time.
 _PILOTED, _EXECUTIONS, _PILOTS_SHARE = 6, (3, 10), 0.1
-_NATURAL = "natural"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,21 +111,16 @@ class _LayoutPilot:
 
     def layout_part(self, variants: RacedVariants) -> float:
         """The layouts' part of the variance of a round; 1 where it is not known."""
-        name, path = variants.artifacts[0]
-        paths = variants.relinks[name][:_PILOTED]
-        relinks = [(f"relink-{number}", each) for number, each in enumerate(paths)]
-        natural = replace(variants, relinks={}, rotation=0, twin=None)
-        raced = replace(natural, artifacts=((_NATURAL, path), *relinks))
+        paths = variants.relinks[variants.artifacts[0][0]][:_PILOTED]
+        raced = beside_natural(replace(variants, relinks={}, rotation=0, twin=None), paths)
         try:
             trials = tuple(self._trials(raced))
         except CommandFailed:
             return 1.0
-        tests = judged_tests([each.name for each in self.study.workloads], trials)
-        names = [each for each, _ in raced.artifacts]
-        costs = round_costs(tests.trials, names, tests.names, self.found.decided.metric)
-        if not costs.rounds:
+        found = over_natural(self.study, trials, len(paths), self.found.decided.metric)
+        if found is None:
             return 1.0
-        d = np.stack([round_geomeans(costs.log_ratios(each, _NATURAL)) for each in names[1:]])
+        d = round_geomeans(found[1])
         split = blocked_split(d, self.study.race.level)
         if split is None or not split.layout_sd:
             return 0.0

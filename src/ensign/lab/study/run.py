@@ -138,9 +138,9 @@ class StudySteps:
     def _ready(self, prepared: BuiltPrograms, before: MachineState) -> _Ready:
         """The programs with as many relinks as are worth it, and pilots where there is no plan."""
         file, folder, ports = self.file, self.context.folder, self.context.ports
-        first_key = race_setup(file, prepared).key
-        chosen = stored_count(folder, first_key)
-        prepared, setup = self._with_relinks(prepared, chosen)
+        setup = race_setup(file, prepared)
+        first_key, chosen, worth = setup.key, stored_count(folder, setup.key), None
+        prepared, setup = self._with_relinks(prepared, setup, chosen)
         memory_bytes = round(before.machine.memory.available_bytes * _SHARE_OF_MEMORY)
         variants = replace(setup.variants, memory_bytes=memory_bytes)
         folder.remove_leftovers()
@@ -158,16 +158,15 @@ class StudySteps:
                 found = chosen_count(planning, file.study, variants, results, pilots)
                 pilots = replace(pilots, spent_ns=pilots.spent_ns + found.spent_ns)
                 store_count(folder, first_key, found.relinks)
-                chosen = found.relinks
-        prepared, setup = self._with_relinks(prepared, chosen)
+                worth = found.relinks
+        prepared, setup = self._with_relinks(prepared, setup, worth)
         variants = replace(setup.variants, memory_bytes=memory_bytes, apart=sharing.apart)
         return _Ready(prepared, setup, variants, sharing, planning, pilots, shared)
 
     def _with_relinks(
-        self, prepared: BuiltPrograms, count: int | None
+        self, prepared: BuiltPrograms, setup: RaceSetup, count: int | None
     ) -> tuple[BuiltPrograms, RaceSetup]:
         """The programs with so many relinks, built once more where there are fewer."""
-        setup = race_setup(self.file, prepared)
         if count is None or count <= setup.variants.rotation:
             return prepared, setup
         file, context = self.file.with_relinks(count), self.context
