@@ -46,7 +46,8 @@ _PADS = {
 }
 _FLAGS = {".text": "axR", ".rodata": "aR", ".data": "awR", ".bss": "awR"}
 _CLASSES = (".text.unlikely", ".text.hot", ".text.startup", ".text.exit", ".text.sorted")
-KINDS = ("order and padding", *_PADS, "functions", "environment", "heap", "copies")
+_BY_ENSIGN = ("order and padding", "order and padding of functions")
+KINDS = (*_BY_ENSIGN, *_PADS, "functions", "environment", "heap", "copies")
 _HEAP = """#include <stdlib.h>
 __attribute__((constructor)) static void shift(void) {
     const char *size = getenv("HEAP_SHIFT");
@@ -107,8 +108,9 @@ def drawn(program: Program, tree: Path, kind: str, place: Path, count: int) -> l
     """Draws of one kind, fewer where links cannot be told apart."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    if kind == "order and padding":
-        return _by_ensign(program, tree, place, count)
+    if kind in _BY_ENSIGN:
+        built = _of_sections(program, tree) if "functions" in kind else tree
+        return _by_ensign(program, built, place, count)
     if kind in _PADS:
         return _padded(program, tree, kind, place, count)
     if kind == "functions":
@@ -244,10 +246,7 @@ def _functions(program: Program, tree: Path, place: Path, count: int) -> list[Dr
     """Each function anew: sections with names that ld's script sorts."""
     if program.where == "crate":
         return _functions_by_lld(program, tree, place, count)
-    own = tree.parents[2]
-    pristine = own / "trees" / program.name
-    tree = natural_build(own, pristine, program, "-O2 -ffunction-sections")
-    linkables = _linkables(program, tree, place)
+    linkables = _linkables(program, _of_sections(program, tree), place)
     draws = []
     for number in range(count):
         rng = random.Random(f"{program.name} functions {number}")
@@ -261,6 +260,13 @@ def _functions(program: Program, tree: Path, place: Path, count: int) -> list[Dr
             laid.made({}, place / f"{number:02}")
         draws.append(Draw(place / f"{number:02}"))
     return draws
+
+
+def _of_sections(program: Program, tree: Path) -> Path:
+    """The tree built with a section for each function, as rustc does by itself."""
+    own = tree.parents[2]
+    flags = "-O2" if program.where == "crate" else "-O2 -ffunction-sections"
+    return natural_build(own, own / "trees" / program.name, program, flags)
 
 
 def _functions_by_lld(program: Program, tree: Path, place: Path, count: int) -> list[Draw]:

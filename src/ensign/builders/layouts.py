@@ -12,7 +12,7 @@ import os
 import random
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -57,7 +57,7 @@ class LinkCommand:
 
     Of these `file_places` are the files, and `unit_places` the objects and sources among them.
     `sources` names those. `in_order` are groups of units, by name, that keep their order within the
-    group.
+    group; `padded` has copies of units, by name, with padding within them.
     """
 
     program: str
@@ -67,6 +67,7 @@ class LinkCommand:
     unit_places: tuple[int, ...] = ()
     sources: tuple[str, ...] = ()
     in_order: tuple[frozenset[str], ...] = ()
+    padded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def linker(self) -> str:
@@ -88,6 +89,11 @@ class LinkCommand:
     def units(self) -> tuple[str, ...]:
         """Objects and sources, in order; not archives and libraries."""
         return tuple(self.words[at] for at in self.unit_places)
+
+    @property
+    def folds_equal(self) -> bool:
+        """Whether functions of equal code become one: padding would tell them apart."""
+        return any("-icf=" in word and "-icf=none" not in word for word in self.words)
 
     @property
     def movable(self) -> int:
@@ -244,6 +250,7 @@ def relink(
     """The command of one relink; `paddings` are objects made from `padding_source`, all of them.
 
     Some of them come before all objects, and some of the smaller before each that keeps its order.
+    Of an object that has copies one is taken, or itself.
     """
     if shuffles(link, asked):
         return (link.program, *link.words, *_shuffle(link, asked, seed), *_to(link, output))
@@ -257,7 +264,7 @@ def relink(
             own = iter(name for name in names if name in group)
             order = [next(own) if name in group else name for name in order]
         for at, name in zip(run, order, strict=True):
-            words[at] = name
+            words[at] = rng.choice((name, *link.padded.get(name, ())))
             if any(name in group for group in link.in_order):
                 before.setdefault(at, []).extend(_some(rng, paddings[:_BETWEEN]))
     laid = (each for at, word in enumerate(words) for each in (*before.get(at, ()), word))
@@ -312,7 +319,7 @@ def notes_on(link: LinkCommand, asked: Relinks) -> tuple[str, ...]:
 
 def as_inputs(asked: Relinks) -> Mapping[str, object]:
     """What of it decides bytes, for a stage's key."""
-    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 4}
+    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 5}
 
 
 def seed_of(variant: str, seed: int, number: int) -> int:

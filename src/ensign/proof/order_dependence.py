@@ -16,22 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, elf_of
+from ensign.proof.object_sections import ObjectSection, object_sections
 from ensign.proof.symbol_tables import weak_definitions
 
 _CONSTRUCTORS = re.compile(r"\.(?:preinit_array|(?:init|fini)(?:_array)?|[cd]tors)(?:\.\d+)?")
 # A linker tells where such a section begins and ends.
 _TABLE = re.compile(r"[A-Za-z_]\w*")
 _ALLOCATED, _NOBITS, _RELOCATIONS = 0x2, 8, (4, 9)
-_MOST_SECTIONS, _WIDE_BITS = 0xFF00, 64
-
-
-class _Section(NamedTuple):
-    name: str
-    kind: int
-    flags: int
-    at: int
-    size: int
-    info: int
+_WIDE_BITS = 64
 
 
 class _Found(NamedTuple):
@@ -90,7 +82,7 @@ def _joined(groups: list[set[str]]) -> tuple[frozenset[str], ...]:
 def _read(path: Path) -> _Found:
     try:
         with elf_of(path) as elf:
-            sections = _sections(elf)
+            sections = object_sections(elf)
             purposes = {
                 "constructors" if _CONSTRUCTORS.fullmatch(each.name) else each.name
                 for each in sections
@@ -118,8 +110,8 @@ def _contents(path: Path, wanted: Mapping[str, int]) -> dict[str, bytes]:
 
 
 def _digests(elf: BoundedElf, wanted: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
-    sections = _sections(elf)
-    filled: dict[int, list[_Section]] = defaultdict(list)
+    sections = object_sections(elf)
+    filled: dict[int, list[ObjectSection]] = defaultdict(list)
     for each in sections:
         if each.kind in _RELOCATIONS:
             filled[each.info].append(each)
@@ -133,7 +125,7 @@ def _digests(elf: BoundedElf, wanted: Mapping[str, int]) -> Iterator[tuple[str, 
         yield symbol, digest.digest()
 
 
-def _places_and_types(elf: BoundedElf, section: _Section) -> bytes:
+def _places_and_types(elf: BoundedElf, section: ObjectSection) -> bytes:
     """Of relocations: without symbols and addends."""
     if not elf.little_endian:  # then by what, too: more seems to differ than does
         return elf.piece(section.at, section.size)
@@ -142,22 +134,3 @@ def _places_and_types(elf: BoundedElf, section: _Section) -> bytes:
     size = struct.calcsize(form)
     data = elf.piece(section.at, section.size // size * size)
     return b"".join(place + kind for place, kind in struct.iter_unpack(form, data))
-
-
-def _sections(elf: BoundedElf) -> list[_Section]:
-    """All section headers, as fast as thousands of them want to be read."""
-    count, wide = elf.num_sections(), elf.elfclass == _WIDE_BITS
-    if count >= _MOST_SECTIONS:
-        raise DamagedFile("it has too many sections")
-    order = "<" if elf.little_endian else ">"
-    form = struct.Struct(order + ("IIQ8xQQ4xI16x" if wide else "III4xII4xI8x"))
-    rows = list(form.iter_unpack(elf.piece(elf["e_shoff"], count * form.size)))
-    if not rows:
-        return []
-    names_at, names_size = rows[elf.get_shstrndx()][3:5]
-    names = elf.piece(names_at, names_size)
-
-    def name(at: int) -> str:
-        return names[at : names.find(b"\0", at)].decode(errors="replace")
-
-    return [_Section(name(row[0]), *row[1:]) for row in rows]
